@@ -172,24 +172,7 @@ impl ImpairmentParams {
         self.reorder <= 0.0 && !self.jitter_reorders
     }
 
-    /// The share of the packets that are lost in the long run.
-    pub fn mean_loss(&self) -> f64 {
-        if self.to_bad <= 0.0 {
-            return self.loss;
-        }
-        let bad = self.share_of_bad();
-        bad * self.loss_in_bad + (1.0 - bad) * self.loss_in_good
-    }
-
-    /// The mean number of packets that are lost in a row; `None` where both states lose packets, or none does.
-    pub fn mean_burst(&self) -> Option<f64> {
-        if self.to_bad <= 0.0 {
-            return (self.loss > 0.0).then(|| 1.0 / (1.0 - self.loss));
-        }
-        let another = (1.0 - self.to_good) * self.loss_in_bad;
-        (self.loss_in_good <= 0.0 && self.loss_in_bad > 0.0).then(|| 1.0 / (1.0 - another))
-    }
-
+    /// The share of packets that find the link in the bad state (Gilbert-Elliott), in the long run.
     fn share_of_bad(&self) -> f64 {
         self.to_bad / (self.to_bad + self.to_good)
     }
@@ -294,6 +277,275 @@ impl Loss {
                 *bad ^= stream.chance(leave[usize::from(*bad)]);
                 is_lost
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DELAY: Duration = Duration::from_millis(50);
+    const SPACING: Duration = Duration::from_millis(1);
+
+    fn impairment(params: &ImpairmentParams, seed: u64) -> Impairment {
+        Impairment::new(params, DELAY, Streams::new(seed), "a->b").unwrap()
+    }
+
+    /// The fates of `n` packets, one every [`SPACING`], by the time of departure.
+    fn send(params: &ImpairmentParams, n: u64) -> Vec<(Instant, Fate)> {
+        let mut impairment = impairment(params, 1);
+        let departures = (1..=n).map(|number| Instant::ZERO + SPACING * number);
+        departures.map(|departs| (departs, impairment.send(departs))).collect()
+    }
+
+    /// The share of packets lost, the mean length of a run of losses, and the number of runs.
+    fn losses(fates: &[(Instant, Fate)]) -> (f64, f64, f64) {
+        let lost: Vec<bool> = fates.iter().map(|(_, fate)| *fate == Fate::Lost).collect();
+        let count = lost.iter().filter(|lost| **lost).count() as f64;
+        let bursts = lost.windows(2).filter(|two| !two[0] && two[1]).count() as f64;
+        (count / lost.len() as f64, count / bursts, bursts)
+    }
+
+    fn overtaken(fates: &[(Instant, Fate)]) -> u64 {
+        fates
+            .iter()
+            .map(|(_, fate)| if let Fate::Arrives { overtakes, .. } = fate { *overtakes } else { 0 })
+            .sum()
+    }
+
+    /// The mean and the standard deviation of the delays, ms.
+    fn delays(fates: &[(Instant, Fate)]) -> (f64, f64) {
+        let delays: Vec<f64> = fates
+            .iter()
+            .filter_map(|(departs, fate)| match fate {
+                Fate::Arrives { at, .. } => Some((*at - *departs).as_secs_f64() * 1e3),
+                Fate::Lost => None,
+            })
+            .collect();
+        let n = delays.len() as f64;
+        let mean = delays.iter().sum::<f64>() / n;
+        (mean, (delays.iter().map(|delay| (delay - mean).powi(2)).sum::<f64>() / n).sqrt())
+    }
+
+    /// The tolerance of every statistical test: five standard errors.
+    fn within(measured: f64, expected: f64, standard_error: f64) {
+        assert!(
+            (measured - expected).abs() < 5.0 * standard_error,
+            "{measured} instead of {expected}, standard error {standard_error}"
+        );
+    }
+
+    #[test]
+    fn bernoulli_losses_have_their_share_and_no_memory() {
+        let params = ImpairmentParams { loss: 0.02, ..ImpairmentParams::default() };
+        let n = 500_000;
+        let (share, burst, bursts) = losses(&send(&params, n));
+        within(share, 0.02, (0.02 * 0.98 / n as f64).sqrt());
+        within(burst, 1.0 / 0.98, (0.02_f64.sqrt() / 0.98) / bursts.sqrt());
+    }
+
+    #[test]
+    fn gilbert_elliott_losses_have_their_share_and_their_bursts() {
+        for (to_bad, to_good, loss_in_bad) in [(0.01, 0.3, 1.0), (0.01, 0.3, 0.8), (0.002, 0.05, 0.9)] {
+            let params = ImpairmentParams { to_bad, to_good, loss_in_bad, ..ImpairmentParams::default() };
+            let n = 2_000_000;
+            let (share, burst, bursts) = losses(&send(&params, n));
+            let expected = to_bad / (to_bad + to_good) * loss_in_bad;
+            // States are correlated from packet to packet by 1 - p - r, which widens the error.
+            let correlation = 1.0 - to_bad - to_good;
+            let inflation = (1.0 + correlation) / (1.0 - correlation);
+            within(share, expected, (expected * (1.0 - expected) * inflation / n as f64).sqrt());
+            // The length is geometric.
+            let another = (1.0 - to_good) * loss_in_bad;
+            within(burst, 1.0 / (1.0 - another), another.sqrt() / (1.0 - another) / bursts.sqrt());
+        }
+    }
+
+    #[test]
+    fn both_states_may_lose() {
+        let (loss_in_bad, loss_in_good) = (0.5, 0.01);
+        let params = ImpairmentParams {
+            to_bad: 0.1,
+            to_good: 0.4,
+            loss_in_bad,
+            loss_in_good,
+            ..ImpairmentParams::default()
+        };
+        let n = 1_000_000;
+        let expected = 0.2 * 0.5 + 0.8 * 0.01;
+        let inflation = 1.5 / 0.5;
+        within(
+            losses(&send(&params, n)).0,
+            expected,
+            (expected * (1.0 - expected) * inflation / n as f64).sqrt(),
+        );
+    }
+
+    /// The state at the start is drawn, so that the first packet is lost as often as any other.
+    #[test]
+    fn the_first_packet_is_lost_with_the_mean_loss() {
+        let params = ImpairmentParams { to_bad: 0.1, to_good: 0.3, ..ImpairmentParams::default() };
+        let n = 40_000;
+        let first = |seed| impairment(&params, seed).send(Instant::ZERO) == Fate::Lost;
+        let lost = (0..n).filter(|seed| first(*seed)).count() as f64;
+        within(lost / n as f64, 0.25, (0.25 * 0.75 / n as f64).sqrt());
+    }
+
+    /// A packet that is held back for 3.5 spacings is overtaken unless the three behind it are held back, too.
+    #[test]
+    fn held_back_packets_are_reordered() {
+        let (p, late) = (0.1, SPACING * 7 / 2);
+        let params = ImpairmentParams { reorder: p, reorder_delay: late, ..ImpairmentParams::default() };
+        let n = 500_000;
+        let expected = p * (1.0 - p.powi(3));
+        let share = overtaken(&send(&params, n)) as f64 / n as f64;
+        within(share, expected, (expected * (1.0 - expected) / n as f64).sqrt());
+    }
+
+    /// With a jitter of one spacing only the next packet can overtake: the difference of two jitters, which is triangular, must
+    /// exceed the spacing, with a probability of 1/8.
+    #[test]
+    fn jitter_that_reorders_has_its_share() {
+        let params =
+            ImpairmentParams { jitter: SPACING, jitter_reorders: true, ..ImpairmentParams::default() };
+        let n = 500_000;
+        let share = overtaken(&send(&params, n)) as f64 / n as f64;
+        // Neighbours exclude each other more often than not; independent draws bound the error.
+        within(share, 0.125, (0.125 * 0.875 / n as f64).sqrt());
+    }
+
+    #[test]
+    fn jitter_has_its_mean_and_deviation() {
+        let n = 200_000_u64;
+        for (jitter_distribution, deviation, kurtosis) in
+            [(JitterDistribution::Uniform, 5.0 / 3.0_f64.sqrt(), 1.8), (JitterDistribution::Normal, 5.0, 3.0)]
+        {
+            let params = ImpairmentParams {
+                jitter: Duration::from_millis(5),
+                jitter_distribution,
+                jitter_reorders: true,
+                ..ImpairmentParams::default()
+            };
+            let (mean, measured) = delays(&send(&params, n));
+            within(mean, 50.0, deviation / (n as f64).sqrt());
+            within(measured, deviation, deviation * ((kurtosis - 1.0) / (4.0 * n as f64)).sqrt());
+        }
+    }
+
+    /// A normal delay of 50 ms with a jitter of 50 ms would be below 0 for 16 % of the packets.
+    #[test]
+    fn a_delay_is_never_negative() {
+        let params = ImpairmentParams {
+            jitter: DELAY,
+            jitter_distribution: JitterDistribution::Normal,
+            jitter_reorders: true,
+            ..ImpairmentParams::default()
+        };
+        let fates = send(&params, 10_000);
+        let at_once =
+            fates.iter().filter(|(departs, fate)| matches!(fate, Fate::Arrives { at, .. } if at == departs));
+        within(at_once.count() as f64 / 1e4, 0.158_655, (0.158_655_f64 * 0.841_345 / 1e4).sqrt());
+    }
+
+    #[test]
+    fn loss_changes_no_delay_and_jitter_no_loss() {
+        let jitter = Duration::from_millis(5);
+        let plain = ImpairmentParams { jitter, jitter_reorders: true, ..ImpairmentParams::default() };
+        let lossy = ImpairmentParams { loss: 0.3, ..plain.clone() };
+        let only_lossy = ImpairmentParams { loss: 0.3, ..ImpairmentParams::default() };
+        let (plain, lossy, only_lossy) = (send(&plain, 5000), send(&lossy, 5000), send(&only_lossy, 5000));
+        let arrival = |fate: &Fate| if let Fate::Arrives { at, .. } = fate { Some(*at) } else { None };
+        for ((plain, lossy), only) in plain.iter().zip(&lossy).zip(&only_lossy) {
+            assert_eq!(lossy.1 == Fate::Lost, only.1 == Fate::Lost);
+            assert!(lossy.1 == Fate::Lost || arrival(&lossy.1) == arrival(&plain.1));
+        }
+    }
+
+    #[test]
+    fn parameters_that_contradict_are_refused() {
+        let usual = ImpairmentParams::default;
+        let late = Duration::from_millis(1);
+        for (params, parameter) in [
+            (ImpairmentParams { loss: 1.1, ..usual() }, "loss"),
+            (ImpairmentParams { loss: 0.1, to_bad: 0.1, ..usual() }, "loss"),
+            (ImpairmentParams { to_good: 0.1, ..usual() }, "to-bad"),
+            (ImpairmentParams { to_bad: 0.1, to_good: 0.0, ..usual() }, "to-good"),
+            (ImpairmentParams { reorder: 0.1, ..usual() }, "reorder-delay"),
+            (ImpairmentParams { reorder_delay: late, ..usual() }, "reorder"),
+            (ImpairmentParams { jitter_reorders: true, ..usual() }, "jitter"),
+            (ImpairmentParams { jitter: DELAY + late, ..usual() }, "jitter"),
+        ] {
+            assert_eq!(params.validate_on(DELAY).unwrap_err().parameter, parameter, "{params:?}");
+        }
+        assert_eq!(usual().validate_on(Duration::ZERO), Ok(()));
+    }
+
+    /// Any impairment. `order` makes it one that keeps the order.
+    fn impairments(order: bool) -> impl Strategy<Value = ImpairmentParams> {
+        let probability = || 0.0..=1.0;
+        let ms = |most: u64| (1..=most).prop_map(Duration::from_millis);
+        (probability(), probability(), ms(40), prop::option::of(ms(50)), any::<bool>(), any::<bool>())
+            .prop_map(move |(loss, reorder, late, jitter, normal, jitter_reorders)| {
+                let held_back = !order && reorder > 0.0;
+                ImpairmentParams {
+                    loss,
+                    reorder: if held_back { reorder } else { 0.0 },
+                    reorder_delay: if held_back { late } else { Duration::ZERO },
+                    jitter: jitter.unwrap_or(Duration::ZERO),
+                    jitter_distribution: if normal {
+                        JitterDistribution::Normal
+                    } else {
+                        JitterDistribution::Uniform
+                    },
+                    jitter_reorders: !order && jitter.is_some() && jitter_reorders,
+                    ..ImpairmentParams::default()
+                }
+            })
+    }
+
+    fn arrivals(params: &ImpairmentParams, gaps: &[u64], seed: u64) -> (Vec<Instant>, u64) {
+        let mut impairment = impairment(params, seed);
+        let (mut departs, mut found, mut overtaken) = (Instant::ZERO, Vec::new(), 0);
+        for gap in gaps {
+            departs += Duration::from_micros(*gap);
+            if let Fate::Arrives { at, overtakes } = impairment.send(departs) {
+                assert!(at >= departs);
+                found.push(at);
+                overtaken += overtakes;
+            }
+        }
+        (found, overtaken)
+    }
+
+    proptest! {
+        #[test]
+        fn order_is_kept_unless_said_otherwise(
+            params in impairments(true), gaps in prop::collection::vec(0u64..20_000, 1..200), seed: u64,
+        ) {
+            prop_assert!(params.keeps_order());
+            let (arrivals, overtaken) = arrivals(&params, &gaps, seed);
+            prop_assert!(arrivals.is_sorted());
+            prop_assert_eq!(overtaken, 0);
+        }
+
+        /// A packet is reordered if any that was sent after it arrives before it.
+        #[test]
+        fn reordered_packets_are_counted_as_they_arrive(
+            params in impairments(false), gaps in prop::collection::vec(0u64..20_000, 1..200), seed: u64,
+        ) {
+            let (arrivals, overtaken) = arrivals(&params, &gaps, seed);
+            let is_overtaken =
+                |(i, at): &(usize, &Instant)| arrivals[i + 1..].iter().any(|later| later < *at);
+            prop_assert_eq!(overtaken, arrivals.iter().enumerate().filter(is_overtaken).count() as u64);
+        }
+
+        #[test]
+        fn the_seed_decides(
+            params in impairments(false), gaps in prop::collection::vec(0u64..20_000, 1..50), seed: u64,
+        ) {
+            prop_assert_eq!(arrivals(&params, &gaps, seed), arrivals(&params, &gaps, seed));
         }
     }
 }

@@ -329,6 +329,11 @@ impl Network {
         &self.links[id.0 as usize]
     }
 
+    /// Gives a link an impairment, in place of the one that it has.
+    pub fn impair(&mut self, id: LinkId, impairment: ImpairmentParams) {
+        self.links[id.0 as usize].impairment = Some(impairment);
+    }
+
     /// Makes every link keep an interval series. Such links are simulated with an event per packet.
     pub fn keep_every_series(&mut self) {
         self.links.iter_mut().for_each(|link| link.series = true);

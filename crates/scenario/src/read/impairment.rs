@@ -8,11 +8,7 @@ use cutline_units::Duration;
 const EXPECTED: &str = "a table such as { loss = 0.01 }";
 
 /// Reads the impairment of a link of this delay; `None` if it is absent, or wrong, which is reported.
-pub(super) fn read(
-    reader: &TableReader<'_>,
-    key: &str,
-    delay: Option<Duration>,
-) -> Option<ImpairmentParams> {
+pub(super) fn read(reader: &TableReader<'_>, key: &str, delay: Option<Duration>) -> Option<ImpairmentParams> {
     let table = reader.table(key, EXPECTED)?;
     let values = parameter::values(&table, &ImpairmentParams::describe());
     table.finish();
