@@ -43,6 +43,6 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSp
         access_queue: access_queue.unwrap_or_else(queue::default_queue),
         queue,
         rate_changes,
-        impairments,
+        impairments: Box::new(impairments),
     })
 }

@@ -73,7 +73,7 @@ pub struct DumbbellSpec {
     /// Changes of the rate r1 -> r2, in order of time.
     pub rate_changes: Vec<RateChange>,
     /// Loss, reordering and jitter: r1 -> r2, r2 -> r1, and each access link.
-    pub impairments: Impairments,
+    pub impairments: Box<Impairments>,
 }
 
 /// Nodes and one-way links.
@@ -197,7 +197,7 @@ impl DumbbellSpec {
         let mut graph = GraphSpec::default();
         graph.add_node("r1");
         graph.add_node("r2");
-        let Impairments { forward, reverse, .. } = &self.impairments;
+        let Impairments { forward, reverse, .. } = &*self.impairments;
         let middle = |from, to, queue, impairment: &Option<ImpairmentParams>| LinkSpec {
             impairment: impairment.clone(),
             ..LinkSpec::new(from, to, self.rate, self.delay, queue)
