@@ -47,11 +47,11 @@ row! {
         goodput_bps: f64, "bit/s", "Payload that reached the application at the sink, each byte counted once.", shown("goodput kbit/s", 1e-3);
         sent_bps: f64, "bit/s", "Rate at which the source sent, including headers and retransmissions.", measure;
         refused_bps: Option<f64>, "bit/s", "Payload dropped because the sender's buffer was full, over the whole run; null for UDP.";
-        loss_ratio: Option<f64>, "-", "Packets dropped in the network over those dropped or received.", shown("loss %", 100.0);
+        loss_ratio: Option<f64>, "-", "Packets dropped or lost in the network over those dropped, lost or received.", shown("loss %", 100.0);
         mark_ratio: Option<f64>, "-", "Packets that arrived marked (ECN) over packets that arrived.", measure;
         packets_sent: u64, "packets", "Data packets that left the source.";
         packets_received: u64, "packets", "Data packets that reached the sink.";
-        packets_dropped: u64, "packets", "Data packets dropped in a queue.";
+        packets_dropped: u64, "packets", "Data packets dropped in a queue, or lost on a link with an impairment.";
         packets_marked: u64, "packets", "Data packets that arrived marked.";
         retransmissions: Option<u64>, "packets", "Data packets retransmitted, over the whole run; null if the transport does not retransmit.";
         timeouts: Option<u64>, "-", "Retransmission or nofeedback timeouts, over the whole run; null for UDP.", measure;
@@ -110,6 +110,10 @@ row! {
         dropped_early: u64, "packets", "Packets dropped by the AQM.";
         dropped_full: u64, "packets", "Packets dropped because the queue was full.";
         marked: u64, "packets", "Packets marked by the AQM.";
+        lost: Option<u64>, "packets", "Packets that left the queue and were lost on the link; null if the link has no impairment.";
+        lost_ratio: Option<f64>, "-", "Packets lost on the link over packets that left the queue; null if the link has no impairment.", measure;
+        reordered: Option<u64>, "packets", "Packets that one sent later overtook on the link; null if the link has no impairment.";
+        reordered_ratio: Option<f64>, "-", "Packets overtaken on the link over packets that arrived at its end; null if the link has no impairment.", measure;
     }
 }
 
@@ -127,7 +131,7 @@ row! {
         sent_bps: f64, "bit/s", "Rate at which the source sent, including headers and retransmissions.";
         packets_sent: u64, "packets", "Data packets that left the source.";
         packets_received: u64, "packets", "Data packets that reached the sink.";
-        packets_dropped: u64, "packets", "Data packets dropped in a queue.";
+        packets_dropped: u64, "packets", "Data packets dropped in a queue, or lost on a link with an impairment.";
         packets_marked: u64, "packets", "Data packets that arrived marked.";
         queuing_mean_ms: Option<f64>, "ms", "Queuing delay, mean over the packets received.";
         one_way_mean_ms: Option<f64>, "ms", "One-way delay, mean over the packets received.";

@@ -100,6 +100,7 @@ impl Scenario {
                     step,
                     largest,
                 }),
+                impairment: link.impairment.clone(),
                 series: keeps_series(&link.queue),
             });
         }
@@ -197,6 +198,7 @@ fn dumbbell(spec: &DumbbellSpec) -> Dumbbell {
         reverse_queue: spec.reverse_queue.at_rate(spec.rate),
         access_queue: spec.access_queue.at_rate(spec.access_rate),
         rate_changes: rate_changes(&spec.rate_changes),
+        impairments: (*spec.impairments).clone(),
     }
 }
 

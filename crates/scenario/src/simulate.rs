@@ -131,10 +131,11 @@ impl Scenario {
     }
 
     /// Returns whether the results have rows for a link. A dumbbell has four access links per flow, so its access links,
-    /// which follow the first two links, have rows only if they dropped a packet.
+    /// which follow the first two links, have rows only if they dropped, lost or reordered a packet.
     fn shows_link(&self, id: LinkId, found: &LinkOutcome) -> bool {
         let dumbbell = matches!(self.topology, Topology::Dumbbell(_));
-        !dumbbell || id.0 < 2 || found.counts.dropped > 0
+        let impaired = found.impairment.is_some_and(|counts| counts.lost + counts.reordered > 0);
+        !dumbbell || id.0 < 2 || found.counts.dropped > 0 || impaired
     }
 
     fn measured(&self) -> Duration {
@@ -171,6 +172,12 @@ impl Scenario {
             dropped_early: counts.dropped - counts.overflowed,
             dropped_full: counts.overflowed,
             marked: counts.marked,
+            lost: found.impairment.map(|wire| wire.lost),
+            lost_ratio: found.impairment.and_then(|wire| ratio(wire.lost, counts.sent)),
+            reordered: found.impairment.map(|wire| wire.reordered),
+            reordered_ratio: found
+                .impairment
+                .and_then(|wire| ratio(wire.reordered, counts.sent.saturating_sub(wire.lost))),
             ..QueueRow::default()
         }
     }

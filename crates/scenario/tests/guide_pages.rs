@@ -1,6 +1,7 @@
 //! The pages of the guide that are generated from the code: docs/guide/transports.md lists the parameters of transports and
-//! of adaptive hints, docs/guide/applications.md lists the parameters of applications, and docs/guide/specification.md those
-//! of QoS specifications and the specifications of the classes.
+//! of adaptive hints, docs/guide/applications.md lists the parameters of applications, docs/guide/impairments.md those of
+//! links that lose, reorder and delay, and docs/guide/specification.md those of QoS specifications and the specifications of the
+//! classes.
 //!
 //! `make bless` regenerates them; review the diff.
 
@@ -9,6 +10,7 @@ use cutline_params::Choice as _;
 use cutline_params::{Parameter, Parameters};
 use cutline_quality::HintParams;
 use cutline_quality::spec::{CapacityProfile, Preset, Specification};
+use cutline_sim::ImpairmentParams;
 use cutline_transport::app;
 use cutline_transport::endpoint::{Defaults, TransportParams};
 use std::fmt::Write as _;
@@ -36,6 +38,54 @@ fixed quantity (`\"58 KB\"`, `\"2 s\"`, `3`) or one of
 - `{ distribution = \"fixed\", value = \"58 KB\" }`.
 
 Random times are at most one day.
+";
+
+const IMPAIRMENTS: &str = "# Links that lose, reorder and delay
+
+`impairment = { loss = 0.01, jitter = \"2 ms\" }` of a link accepts the keys below. It is one direction's:
+
+| network | key | direction |
+| --- | --- | --- |
+| `[dumbbell]` | `impairment` | r1 to r2 |
+| | `reverse-impairment` | r2 to r1 |
+| | `access-impairment` | every access link, both directions |
+| `[[link]]` | `impairment` | `from` to `to` |
+| | `reverse-impairment` | `to` to `from`, if the link goes both ways |
+
+It takes place on the wire, behind the queue. A packet that is lost has waited in the queue and has occupied the link for its
+transmission time. The queue and its AQM do not see the loss: `dropped` of a queue does not count it, `lost` does.
+
+- **Loss.** `loss` is the probability of each packet (Bernoulli). Bursts are the Gilbert-Elliott model: `to-bad` and the keys with it, in
+  the place of `loss`. The mean loss is then B `loss-in-bad` + (1 - B) `loss-in-good`, where B = `to-bad` / (`to-bad` + `to-good`) is the
+  share of packets that find the link in the bad state. Without losses in the good state, the mean burst is
+  1 / (1 - (1 - `to-good`) `loss-in-bad`) packets. `{ to-bad = 0.004, to-good = 0.25 }` loses 1.6 %, in bursts of 4.
+- **Jitter.** The propagation delay of each packet is the link's `delay` and a random part. The link stays a FIFO: a packet that would overtake
+  arrives together with the one before it. That makes the mean delay longer than `delay` if packets follow each other within the jitter.
+  `jitter-reorders = true` lets them overtake, and the mean is `delay`.
+- **Reordering.** A packet is held back with the probability `reorder`, and arrives `reorder-delay` later than it would. The packets behind it
+  overtake it, also if `jitter-reorders` is off. If nothing follows within `reorder-delay`, it is late but not reordered.
+
+Random numbers come from streams of the link's own, one each for loss, reordering and jitter. An impairment changes no other draw, and the
+same seed loses the same packets, in the simulator and in the [laboratory](lab.md), which has the same code. The laboratory with routers refuses
+impairments.
+
+In `queues.parquet` and `--json`, `lost` and `reordered` count what the wire has done, and `lost_ratio` and `reordered_ratio` are their shares.
+A packet is reordered if one that was sent later arrives earlier (RFC 4737). They are null for links without an impairment. `loss_ratio` and
+`packets_dropped` of a flow count both what queues have dropped and what links have lost.
+
+## Beside netem
+
+| netem | here |
+| --- | --- |
+| `loss 1%` | `loss = 0.01` |
+| `loss gemodel p r 1-h 1-k` | `to-bad`, `to-good`, `loss-in-bad`, `loss-in-good`; the first state is drawn, netem begins in the good one |
+| `delay 50ms 5ms` | `delay = \"50 ms\"` of the link and `jitter = \"5 ms\"`, with `jitter-reorders = true` |
+| `distribution normal` | `jitter-distribution = \"normal\"` |
+| `reorder 1%` | none: netem lets a packet pass the delay, `reorder` holds one back |
+| correlations, `gap`, `loss state`, `pareto`, `paretonormal`, `duplicate`, `corrupt` | none |
+
+## Keys
+
 ";
 
 const SPECIFICATION: &str = "# QoS specifications
@@ -136,6 +186,12 @@ fn transports() -> String {
     page
 }
 
+fn impairments() -> String {
+    let mut page = format!("{WRITTEN_BY}{IMPAIRMENTS}");
+    table(&mut page, &ImpairmentParams::describe());
+    page
+}
+
 fn applications() -> String {
     let mut page = format!("{WRITTEN_BY}{APPLICATIONS}");
     for about in app::describe() {
@@ -176,6 +232,11 @@ fn check(name: &str, page: &str) {
 #[test]
 fn the_page_of_transports_matches_the_parameters() {
     check("transports.md", &transports());
+}
+
+#[test]
+fn the_page_of_impairments_matches_the_parameters() {
+    check("impairments.md", &impairments());
 }
 
 #[test]

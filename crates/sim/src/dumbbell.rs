@@ -7,6 +7,7 @@
 //! ```
 
 use crate::id::{LinkId, NodeId};
+use crate::impairment::ImpairmentParams;
 use crate::network::{LinkSpec, Network};
 use cutline_aqm::QueueSpec;
 use cutline_units::{Duration, Instant, Rate};
@@ -30,6 +31,19 @@ pub struct Dumbbell {
     pub access_queue: QueueSpec,
     /// Changes of the bottleneck's rate in the forward direction.
     pub rate_changes: Vec<(Instant, Rate)>,
+    /// Loss, reordering and jitter.
+    pub impairments: Impairments,
+}
+
+/// The impairments of a dumbbell's links; `None` for links without one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Impairments {
+    /// That of the bottleneck in the forward direction.
+    pub forward: Option<ImpairmentParams>,
+    /// That of the bottleneck in the reverse direction.
+    pub reverse: Option<ImpairmentParams>,
+    /// That of each access link, in both directions and on both sides.
+    pub access: Option<ImpairmentParams>,
 }
 
 /// The two links of a dumbbell's bottleneck, to which flows are attached.
@@ -56,7 +70,7 @@ impl Dumbbell {
     /// Adds the bottleneck: nodes `r1` and `r2` and the links between them. The forward link keeps interval series.
     pub fn lay(&self, network: &mut Network) -> Bottleneck {
         let (left, right) = (network.add_node("r1"), network.add_node("r2"));
-        let middle = |from, to, queue: &QueueSpec, series| LinkSpec {
+        let middle = |from, to, queue: &QueueSpec, impairment: &Option<ImpairmentParams>, series| LinkSpec {
             from,
             to,
             rate: self.rate,
@@ -64,15 +78,22 @@ impl Dumbbell {
             queue: queue.clone(),
             rate_changes: Vec::new(),
             pass_on: None,
+            impairment: impairment.clone(),
             series,
         };
-        let mut forward = middle(left, right, &self.queue, true);
+        let mut forward = middle(left, right, &self.queue, &self.impairments.forward, true);
         forward.rate_changes.clone_from(&self.rate_changes);
         Bottleneck {
             left,
             right,
             forward: network.add_link(forward),
-            reverse: network.add_link(middle(right, left, &self.reverse_queue, false)),
+            reverse: network.add_link(middle(
+                right,
+                left,
+                &self.reverse_queue,
+                &self.impairments.reverse,
+                false,
+            )),
         }
     }
 
@@ -88,6 +109,7 @@ impl Dumbbell {
                 queue: self.access_queue.clone(),
                 rate_changes: Vec::new(),
                 pass_on: None,
+                impairment: self.impairments.access.clone(),
                 series: false,
             })
         };

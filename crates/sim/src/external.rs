@@ -70,7 +70,7 @@ pub enum PacketOutcome {
         /// Its hint when it arrived.
         hint: Hint,
     },
-    /// A queue dropped it.
+    /// A queue dropped it, or a link lost it.
     Dropped,
 }
 

@@ -12,6 +12,7 @@
 //!   calendar          the event queue
 //!   fifo_link         links that are folded into arithmetic
 //!   queued_link       links with an event per packet
+//!   impairment        loss, reordering and jitter on the wire behind them
 //!   route             routes and event tags
 //!   flow              the state of a flow, in three parts
 //!   packet            a packet and its header
@@ -35,6 +36,7 @@ mod external;
 mod fifo_link;
 mod flow;
 mod id;
+pub mod impairment;
 pub mod measure;
 mod messages;
 mod network;
@@ -49,11 +51,12 @@ mod watch;
 pub use adaptive::AdaptiveHint;
 pub use agent::{Address, Agent, AgentSpec, Context, FlowCounts, Message, Outbound};
 pub use calendar::{Calendar, Handle};
-pub use dumbbell::{Bottleneck, Dumbbell, Pair};
+pub use dumbbell::{Bottleneck, Dumbbell, Impairments, Pair};
 pub use engine::{Settings, Simulation, run};
 pub use external::{FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};
 pub use fifo_link::LinkCounts;
 pub use id::{GroupId, LinkId, NodeId};
+pub use impairment::ImpairmentParams;
 pub use measure::Window;
 pub use network::{AgentEntry, Distributions, FlowSpec, LinkSpec, Network, NetworkError};
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};

@@ -7,6 +7,7 @@
 use crate::AdaptiveHint;
 use crate::agent::{Address, AgentSpec};
 use crate::id::{GroupId, LinkId, NodeId};
+use crate::impairment::ImpairmentParams;
 use cutline_aqm::QueueSpec;
 use cutline_params::ParameterError;
 use cutline_transport::app;
@@ -32,6 +33,8 @@ pub struct LinkSpec {
     pub rate_changes: Vec<(Instant, Rate)>,
     /// Reduces a packet's hint by the time that it has waited here; `None` leaves the hint unchanged.
     pub pass_on: Option<HintBudget>,
+    /// Loss, reordering and jitter on the wire behind the queue; `None` for a link without them.
+    pub impairment: Option<ImpairmentParams>,
     /// Whether to keep the queue's interval series.
     pub series: bool,
 }
@@ -119,6 +122,14 @@ pub enum NetworkError {
     /// A queue that cannot be built.
     #[error("link `{link}`: {error}")]
     Queue {
+        /// The link's name.
+        link: String,
+        /// What is wrong with it.
+        error: ParameterError,
+    },
+    /// A parameter of a link's impairment is outside its range.
+    #[error("link `{link}`: impairment: {error}")]
+    Impairment {
         /// The link's name.
         link: String,
         /// What is wrong with it.
@@ -318,6 +329,11 @@ impl Network {
         &self.links[id.0 as usize]
     }
 
+    /// Gives a link an impairment, in place of the one that it has.
+    pub fn impair(&mut self, id: LinkId, impairment: ImpairmentParams) {
+        self.links[id.0 as usize].impairment = Some(impairment);
+    }
+
     /// Makes every link keep an interval series. Such links are simulated with an event per packet.
     pub fn keep_every_series(&mut self) {
         self.links.iter_mut().for_each(|link| link.series = true);
@@ -373,7 +389,7 @@ impl Network {
     }
 
     /// Returns for every link whether all its packets are known to come from the same other link. With agents it is not known: their
-    /// messages may take any route.
+    /// messages may take any route. Nor is the order known behind a link that reorders; such a link counts as several.
     pub(crate) fn fed_by_one_link(&self) -> Vec<bool> {
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
@@ -389,7 +405,9 @@ impl Network {
             feeders[route[0].0 as usize] = Feeder::Several;
             for two in route.windows(2) {
                 let feeder = &mut feeders[two[1].0 as usize];
+                let reorders = |params: &ImpairmentParams| !params.keeps_order();
                 *feeder = match *feeder {
+                    _ if self.link(two[0]).impairment.as_ref().is_some_and(reorders) => Feeder::Several,
                     Feeder::Nobody => Feeder::Link(two[0]),
                     Feeder::Link(link) if link == two[0] => Feeder::Link(link),
                     _ => Feeder::Several,

@@ -1,6 +1,7 @@
 //! The result of a simulation: one record per flow, group and link, and the accounting of the whole run.
 
 use crate::fifo_link::LinkCounts;
+use crate::impairment::ImpairmentCounts;
 use crate::measure::{BacklogMeter, DelayRecord, FlowInterval, FlowRecord, QueueInterval};
 use cutline_transport::endpoint::TransportCounts;
 use cutline_units::{Duration, Hint, Histogram};
@@ -48,6 +49,8 @@ pub struct LinkOutcome {
     pub waits: Histogram,
     /// Mean and standard deviation of the AQM's drop probability over the arrivals; `None` if it has none.
     pub probability: Option<(f64, f64)>,
+    /// Packets lost and reordered on the wire; `None` without an impairment.
+    pub impairment: Option<ImpairmentCounts>,
     /// The queue's intervals; `None` if it kept no series.
     pub series: Option<Vec<QueueInterval>>,
 }

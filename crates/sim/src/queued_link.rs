@@ -2,6 +2,7 @@
 
 use crate::calendar::Handle;
 use crate::fifo_link::LinkCounts;
+use crate::impairment::{Fate, Impairment, ImpairmentCounts};
 use crate::measure::{BacklogMeter, QueueInterval, Window};
 use crate::route::Hop;
 use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Shed, Verdict};
@@ -22,6 +23,8 @@ pub(crate) struct QueuedLink {
     pub(crate) sent_last: Handle,
     /// Reduces a packet's hint by its waiting time when it leaves; `None` leaves the hint unchanged.
     pub(crate) pass_on: Option<HintBudget>,
+    /// What happens on the wire; `None` if every packet arrives after the delay.
+    pub(crate) impairment: Option<Box<Impaired>>,
     /// Whether a packet is being transmitted. The link's own event ends the transmission.
     pub(crate) busy: bool,
     pub(crate) counts: LinkCounts,
@@ -30,6 +33,12 @@ pub(crate) struct QueuedLink {
     pub(crate) probability: ProbabilityMeter,
     series: Option<Vec<QueueInterval>>,
     open: QueueInterval,
+}
+
+/// An impairment and what it has done.
+pub(crate) struct Impaired {
+    model: Impairment,
+    pub(crate) counts: ImpairmentCounts,
 }
 
 /// The AQM's drop probability, sampled at each arrival.
@@ -74,6 +83,7 @@ impl QueuedLink {
             free,
             sent_last: Handle::MAX,
             pass_on: None,
+            impairment: None,
             busy: false,
             counts: LinkCounts::default(),
             meter: BacklogMeter::new(window),
@@ -198,6 +208,23 @@ impl QueuedLink {
     fn note_backlog(&mut self, now: Instant) {
         let backlog = self.queue.backlog();
         self.meter.set(now, backlog.packets, backlog.bytes);
+    }
+}
+
+impl Impaired {
+    pub(crate) fn new(model: Impairment) -> Box<Self> {
+        Box::new(Self { model, counts: ImpairmentCounts::default() })
+    }
+
+    /// Sends a packet whose last bit leaves at `departs`. Returns its arrival; `None` if it is lost.
+    pub(crate) fn send(&mut self, departs: Instant, window: Window) -> Option<Instant> {
+        match self.model.send(departs) {
+            Fate::Lost => None,
+            Fate::Arrives { at, overtakes } => {
+                self.counts.reordered += if window.contains(departs) { overtakes } else { 0 };
+                Some(at)
+            }
+        }
     }
 }
 

@@ -33,8 +33,9 @@ pub(crate) enum EventKind {
     Agent = 13,
     /// An external endpoint, where an injected packet ends; see [`crate::external`].
     External = 14,
-    /// Not used. With all sixteen values taken, the kind is the upper bits of the word, and needs no comparison.
-    Spare = 15,
+    /// A packet is lost on the wire of a queued link. With all sixteen values taken, the kind is the upper bits of the word, and
+    /// needs no comparison.
+    Lost = 15,
 }
 
 /// A step of a route or the target of an event: a kind and an index.
@@ -79,7 +80,7 @@ impl Hop {
             12 => EventKind::WatchedFree,
             13 => EventKind::Agent,
             14 => EventKind::External,
-            _ => EventKind::Spare,
+            _ => EventKind::Lost,
         }
     }
 
@@ -151,6 +152,7 @@ mod tests {
             EventKind::WatchedFree,
             EventKind::Agent,
             EventKind::External,
+            EventKind::Lost,
         ];
         for kind in kinds {
             let hop = Hop::from_tag(Hop::new(kind, 123_456_789).tag());

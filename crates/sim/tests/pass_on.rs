@@ -42,6 +42,7 @@ fn network(pass_on: Option<HintBudget>) -> Network {
             queue,
             rate_changes: vec![],
             pass_on: None,
+            impairment: None,
             series: false,
         })
     };

@@ -64,7 +64,17 @@ impl Path {
             let queue = QueueSpec::drop_tail(Limit::Packets(packets as u32), rate);
             let queue = QueueSpec { aqm: aqm.cloned().unwrap_or(queue.aqm), ..queue };
             let (delay, pass_on, series) = (ms(20), None, false);
-            network.add_link(LinkSpec { from, to, rate, delay, queue, rate_changes, pass_on, series })
+            network.add_link(LinkSpec {
+                from,
+                to,
+                rate,
+                delay,
+                queue,
+                rate_changes,
+                pass_on,
+                impairment: None,
+                series,
+            })
         };
         let links = [link(ends.0, ends.1, rate_changes), link(ends.1, ends.0, Vec::new())];
         Self { network, ends, links }
@@ -612,7 +622,17 @@ fn call(transfers: usize, goal: Option<HintGoal>, seed: u64) -> Passed {
         let (rate, delay, pass_on) = (Rate::from_mbps(50), ms(50), None);
         let queue = QueueSpec::drop_tail(Limit::Packets(1000), rate);
         let rate_changes = Vec::new();
-        network.add_link(LinkSpec { from, to, rate, delay, queue, rate_changes, pass_on, series: false });
+        network.add_link(LinkSpec {
+            from,
+            to,
+            rate,
+            delay,
+            queue,
+            rate_changes,
+            pass_on,
+            impairment: None,
+            series: false,
+        });
     }
     let params = goal.map(|goal| HintParams { goal, ..HintParams::new(HintBits::PAPER) });
     let adapt_hint = params.map(|params| (Class::Audio, params));

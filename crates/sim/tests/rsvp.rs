@@ -29,6 +29,7 @@ fn join(network: &mut Network, a: NodeId, b: NodeId, rate: Rate) {
             queue,
             rate_changes: Vec::new(),
             pass_on: None,
+            impairment: None,
             series: false,
         });
     }

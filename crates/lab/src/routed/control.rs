@@ -190,6 +190,7 @@ impl LinkSamples {
             // The kernel does not say how long each packet waited.
             waits: Histogram::default(),
             probability: None,
+            impairment: None,
             series: Some(series),
         }
     }

@@ -77,6 +77,11 @@ impl Map {
             let refuse = |what, instead| refuse(format!("link {}", link.name), what, instead);
             if !link.rate_changes.is_empty() {
                 return refuse("a rate that changes", "leave rate-changes out");
+            } else if link.impairment.is_some() {
+                return refuse(
+                    "an impairment",
+                    "leave impairment out, or use `cutline lab run` or `cutline run`",
+                );
             } else if !is_drop_tail(link) {
                 return refuse(
                     "a queue other than drop-tail with a limit in bytes",

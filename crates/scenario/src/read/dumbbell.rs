@@ -1,9 +1,11 @@
 //! Reads the dumbbell topology: `s1..sN - r1 = r2 - d1..dN`.
 
 use super::graph::rate_changes;
+use super::impairment;
 use crate::spec::DumbbellSpec;
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{TableReader, kind};
+use cutline_sim::Impairments;
 use std::sync::Arc;
 
 pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSpec> {
@@ -15,6 +17,11 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSp
     let reverse_queue = queue::optional(reader, "reverse-queue", named);
     let access_queue = queue::optional(reader, "access-queue", named);
     let rate_changes = rate_changes(reader);
+    let impairments = Impairments {
+        forward: impairment::read(reader, "impairment", delay),
+        reverse: impairment::read(reader, "reverse-impairment", delay),
+        access: impairment::read(reader, "access-impairment", access_delay),
+    };
     let all = [("queue", &queue), ("reverse-queue", &reverse_queue), ("access-queue", &access_queue)];
     for (key, _) in
         all.iter().filter(|(_, queue)| queue.as_ref().is_some_and(|queue| queue.pass_on.is_some()))
@@ -36,5 +43,6 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSp
         access_queue: access_queue.unwrap_or_else(queue::default_queue),
         queue,
         rate_changes,
+        impairments: Box::new(impairments),
     })
 }

@@ -1,5 +1,6 @@
 //! Reads a graph of `[[node]]` and `[[link]]` tables, and computes which nodes can reach each other.
 
+use super::impairment;
 use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{Kind, TableReader, kind};
@@ -60,15 +61,22 @@ fn link(
     let queue = queue::optional(reader, "queue", named).unwrap_or_else(queue::default_queue);
     let reverse_queue = queue::optional(reader, "reverse-queue", named);
     let rate_changes = rate_changes(reader);
-    if reverse_queue.is_some() && !both_ways {
-        reader.refuse("reverse-queue", "the link goes one way only (both-ways = false)");
+    let impairment = impairment::read(reader, "impairment", delay);
+    let reverse_impairment = impairment::read(reader, "reverse-impairment", delay);
+    for key in ["reverse-queue", "reverse-impairment"] {
+        if reader.has(key) && !both_ways {
+            reader.refuse(key, "the link goes one way only (both-ways = false)");
+        }
     }
     reader.finish();
     let (from, to, rate, delay) = (from?, to?, rate?, delay?);
     join(reader, (&from, &to), both_ways, joined)?;
-    let forward = LinkSpec { rate_changes, ..LinkSpec::new(&from, &to, rate, delay, &queue) };
+    let forward = LinkSpec { rate_changes, impairment, ..LinkSpec::new(&from, &to, rate, delay, &queue) };
     let reverse_queue = reverse_queue.unwrap_or_else(|| Arc::new(QueueConfig::drop_tail(queue.limit)));
-    let reverse = both_ways.then(|| LinkSpec::new(&to, &from, rate, delay, &reverse_queue));
+    let reverse = both_ways.then(|| LinkSpec {
+        impairment: reverse_impairment,
+        ..LinkSpec::new(&to, &from, rate, delay, &reverse_queue)
+    });
     Some([Some(forward), reverse].into_iter().flatten().collect())
 }
 

@@ -5,6 +5,7 @@ mod app;
 mod dumbbell;
 pub(crate) mod flow;
 mod graph;
+mod impairment;
 mod qos;
 mod transport;
 

@@ -8,6 +8,7 @@ pub use flow::{
 };
 
 use cutline_config::queue::QueueConfig;
+use cutline_sim::{ImpairmentParams, Impairments};
 use cutline_units::{Duration, HintBits, Rate};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -71,6 +72,8 @@ pub struct DumbbellSpec {
     pub access_queue: Arc<QueueConfig>,
     /// Changes of the rate r1 -> r2, in order of time.
     pub rate_changes: Vec<RateChange>,
+    /// Loss, reordering and jitter: r1 -> r2, r2 -> r1, and each access link.
+    pub impairments: Box<Impairments>,
 }
 
 /// Nodes and one-way links.
@@ -106,6 +109,8 @@ pub struct LinkSpec {
     pub queue: Arc<QueueConfig>,
     /// Changes of the rate, in order of time.
     pub rate_changes: Vec<RateChange>,
+    /// Loss, reordering and jitter on the wire behind the queue.
+    pub impairment: Option<ImpairmentParams>,
 }
 
 /// A change of a link's rate.
@@ -197,8 +202,14 @@ impl DumbbellSpec {
         let mut graph = GraphSpec::default();
         graph.add_node("r1");
         graph.add_node("r2");
-        graph.links.push(self.bottleneck("r1", "r2", &self.queue, &self.rate_changes));
-        graph.links.push(self.bottleneck("r2", "r1", &self.reverse_queue, &[]));
+        let Impairments { forward, reverse, .. } = &*self.impairments;
+        let middle = |from, to, queue, impairment: &Option<ImpairmentParams>| LinkSpec {
+            impairment: impairment.clone(),
+            ..LinkSpec::new(from, to, self.rate, self.delay, queue)
+        };
+        let there = middle("r1", "r2", &self.queue, forward);
+        graph.links.push(LinkSpec { rate_changes: self.rate_changes.clone(), ..there });
+        graph.links.push(middle("r2", "r1", &self.reverse_queue, reverse));
         for i in 1..=pairs {
             let (source, sink) = (format!("s{i}"), format!("d{i}"));
             graph.add_node(&source);
@@ -210,12 +221,11 @@ impl DumbbellSpec {
         graph
     }
 
-    fn bottleneck(&self, from: &str, to: &str, queue: &Arc<QueueConfig>, changes: &[RateChange]) -> LinkSpec {
-        LinkSpec { rate_changes: changes.to_vec(), ..LinkSpec::new(from, to, self.rate, self.delay, queue) }
-    }
-
     fn access(&self, from: &str, to: &str) -> LinkSpec {
-        LinkSpec::new(from, to, self.access_rate, self.access_delay, &self.access_queue)
+        LinkSpec {
+            impairment: self.impairments.access.clone(),
+            ..LinkSpec::new(from, to, self.access_rate, self.access_delay, &self.access_queue)
+        }
     }
 }
 
@@ -235,6 +245,7 @@ impl LinkSpec {
             delay,
             queue: Arc::clone(queue),
             rate_changes: Vec::new(),
+            impairment: None,
         }
     }
 }

@@ -101,11 +101,35 @@ impl Simulation {
         packet.position += 1;
         self.hops += 1;
         let next = self.routes.at(packet.position);
-        if next.is_folded_fifo_link() {
+        if self.queued_links[link].impairment.is_some() {
+            self.cross_impaired_wire(departs, handle, link, next);
+        } else if next.is_folded_fifo_link() {
             self.cross_fifo_links(arrives, handle, next.index());
         } else {
             self.calendar.schedule(arrives, handle, next.tag());
         }
+    }
+
+    /// Sends a packet over a wire with an impairment. A lost packet ends when its last bit has left.
+    #[cold]
+    fn cross_impaired_wire(&mut self, departs: Instant, handle: Handle, link: usize, next: Hop) {
+        let window = self.settings.window;
+        let impaired = self.queued_links[link].impairment.as_mut().expect("the caller has seen it");
+        match impaired.send(departs, window) {
+            None => self.calendar.schedule(departs, handle, Hop::new(EventKind::Lost, link).tag()),
+            Some(arrives) if next.is_folded_fifo_link() => {
+                self.cross_fifo_links(arrives, handle, next.index());
+            }
+            Some(arrives) => self.calendar.schedule(arrives, handle, next.tag()),
+        }
+    }
+
+    /// Ends a packet that was lost on the wire of a link.
+    #[cold]
+    pub(super) fn lose(&mut self, now: Instant, handle: Handle, link: usize) {
+        let impaired = self.queued_links[link].impairment.as_mut().expect("only such links lose packets");
+        impaired.counts.lost += u64::from(self.settings.window.contains(now));
+        self.drop_packet(now, handle);
     }
 
     #[cold]

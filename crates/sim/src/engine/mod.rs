@@ -121,7 +121,7 @@ impl Simulation {
                 EventKind::WatchedFree => self.serve_watched(now, index, handle),
                 EventKind::Agent => self.reach_agent(now, handle, index),
                 EventKind::External => self.leave(now, handle, index),
-                EventKind::Spare => unreachable!("nothing schedules it"),
+                EventKind::Lost => self.lose(now, handle, index),
             }
         }
     }

@@ -68,6 +68,7 @@ fn finish_fifo_link(fifo_link: &mut FifoLink, end: Instant, window: Window) -> L
         backlog: queue.map_or_else(BacklogOutcome::default, |queue| (&queue.meter).into()),
         waits,
         probability: None,
+        impairment: None,
         series: None,
     }
 }
@@ -80,6 +81,7 @@ fn finish_queued_link(queued_link: &mut QueuedLink, end: Instant, window: Window
         backlog: (&queued_link.meter).into(),
         waits: std::mem::take(&mut queued_link.waits),
         probability: queued_link.probability.mean_and_deviation(),
+        impairment: queued_link.impairment.as_ref().map(|impaired| impaired.counts),
         series: queued_link.take_series(),
     }
 }

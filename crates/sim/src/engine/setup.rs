@@ -9,10 +9,11 @@ use crate::external::{External, ExternalEndpoint};
 use crate::fifo_link::{FifoClass, FifoLink};
 use crate::flow::{Background, Receiving, Sending};
 use crate::id::LinkId;
+use crate::impairment::Impairment;
 use crate::measure::DelayRecord;
 use crate::network::{Distributions, FlowSpec, LinkSpec, Network, NetworkError};
 use crate::packet::{Packet, WideHeaders};
-use crate::queued_link::QueuedLink;
+use crate::queued_link::{Impaired, QueuedLink};
 use crate::route::{EventKind, Hop, Routes};
 use crate::watch::Watch;
 use cutline_aqm::{AqmSpec, QueueSpec};
@@ -112,6 +113,12 @@ impl Simulation {
         let mut queued_link =
             QueuedLink::new(queue, random, spec.rate, spec.delay, window, spec.series, free);
         queued_link.pass_on = spec.pass_on;
+        if let Some(params) = &spec.impairment {
+            let link = network.link_name(id);
+            let model = Impairment::new(params, spec.delay, streams, &link)
+                .map_err(|error| NetworkError::Impairment { link, error })?;
+            queued_link.impairment = Some(Impaired::new(model));
+        }
         self.queued_links.push(queued_link);
         Ok(index)
     }
@@ -189,10 +196,14 @@ impl Simulation {
     }
 }
 
-/// Returns whether a link has a plain drop-tail queue, a constant rate, no series and no change of hints, so that it can be
-/// simulated as a FIFO link.
+/// Returns whether a link has a plain drop-tail queue, a constant rate, no series, no change of hints and no impairment, so
+/// that it can be simulated as a FIFO link.
 fn is_fifo_link(link: &LinkSpec) -> bool {
-    is_drop_tail(&link.queue) && link.rate_changes.is_empty() && link.pass_on.is_none() && !link.series
+    is_drop_tail(&link.queue)
+        && link.rate_changes.is_empty()
+        && link.pass_on.is_none()
+        && link.impairment.is_none()
+        && !link.series
 }
 
 fn is_drop_tail(queue: &QueueSpec) -> bool {

@@ -10,7 +10,7 @@ pub struct FlowTotals {
     pub sent: u64,
     /// Data packets that reached the sink.
     pub received: u64,
-    /// Data packets that a queue dropped.
+    /// Data packets that a queue dropped or a link lost.
     pub dropped: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct FlowRecord {
     pub sent_bytes: u64,
     /// Data packets received.
     pub received_packets: u64,
-    /// Data packets dropped by queues.
+    /// Data packets dropped by queues or lost on links.
     pub dropped_packets: u64,
     /// Data packets that arrived marked (CE).
     pub marked_packets: u64,
@@ -119,7 +119,7 @@ impl ReceivedRecord {
         dropped_packets: 0,
     };
 
-    /// Records that a queue dropped a packet.
+    /// Records that a queue dropped a packet, or that a link lost it.
     pub(crate) fn dropped(&mut self, now: Instant, window: Window) {
         self.total_dropped += 1;
         self.dropped_packets += u64::from(window.contains(now));

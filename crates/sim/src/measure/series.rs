@@ -23,7 +23,7 @@ pub struct FlowInterval {
     pub one_way_ns: u64,
     /// Sum of the changes of the one-way delay from packet to packet, ns. The first packet of the flow has none.
     pub ipdv_ns: u64,
-    /// Packets of the flow dropped by queues.
+    /// Packets of the flow dropped by queues or lost on links.
     pub dropped: u32,
     /// The hint of its packets at the interval's end.
     pub hint: Option<Hint>,
@@ -106,7 +106,7 @@ impl FlowSeries {
         (self.hint, self.centre) = (hint, Some(centre));
     }
 
-    /// Records that a queue dropped a packet.
+    /// Records that a queue dropped a packet, or that a link lost it.
     pub(crate) fn dropped(&mut self, now: Instant) {
         self.at(now).dropped += 1;
     }

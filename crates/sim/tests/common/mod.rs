@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, pi};
-use cutline_sim::{AdaptiveHint, Distributions, Dumbbell, FlowSpec, Network};
+use cutline_sim::{AdaptiveHint, Distributions, Dumbbell, FlowSpec, Impairments, Network};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp, tfrc};
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
@@ -21,6 +21,7 @@ pub struct Plan {
     pub aqm: Option<AqmSpec>,
     pub rate: Rate,
     pub rate_changes: Vec<(Instant, Rate)>,
+    pub impairments: Impairments,
     /// When applications stop writing.
     pub stop: Instant,
     /// How the hints of the TFRC flows adapt; these then keep their series.
@@ -51,6 +52,7 @@ impl Plan {
             aqm: None,
             rate: Rate::from_mbps(15),
             rate_changes: Vec::new(),
+            impairments: Impairments::default(),
             stop: Instant::FAR_FUTURE,
             adaptive: None,
         }
@@ -79,6 +81,7 @@ impl Plan {
             reverse_queue: drop_tail(limit, rate),
             access_queue: drop_tail(self.access_queue_packets, access_rate),
             rate_changes: self.rate_changes.clone(),
+            impairments: self.impairments.clone(),
         };
         let mut network = Network::new();
         let middle = dumbbell.lay(&mut network);
