@@ -12,12 +12,12 @@ use cutline_signal::operation::OperationParams;
 use cutline_signal::session::{Event, Policies, SessionParams};
 use cutline_sim::measure::Window;
 use cutline_sim::qos::{Passage, QosConnection, QosRecord, Service};
-use cutline_sys::SysError;
-use cutline_sys::namespace::Namespace;
-use cutline_testbed::{in_time, skip, undisturbed};
+use cutline_testbed::{in_time, may_make_namespaces, undisturbed};
 use cutline_units::{Bytes, Duration, Hint, HintBits, Instant};
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+
+/// How to run the tests that need root.
+const COMMAND: &str = "sudo -E cargo test -p cutline-lab";
 
 const SCENARIO: &str = r#"
 name = "connections"
@@ -112,21 +112,6 @@ fn connections(scenario: &Scenario) -> Connections {
     ])
 }
 
-/// Whether namespaces can be made here; says why if not.
-fn may_make_namespaces() -> bool {
-    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
-    let why_not = WHY_NOT.get_or_init(|| match Namespace::create("may") {
-        Ok(_) => None,
-        // Root of a container may not.
-        Err(error @ (SysError::NotPermitted { .. } | SysError::Ip { .. })) => Some(error.to_string()),
-        Err(error) => panic!("{error}"),
-    });
-    if let Some(why) = why_not {
-        skip(why, "sudo -E cargo test -p cutline-lab");
-    }
-    why_not.is_none()
-}
-
 /// The namespaces of this process.
 fn namespaces() -> Vec<String> {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten();
@@ -169,7 +154,7 @@ fn delays_measured(zero: Instant, connection: &MeasuredConnection) -> Vec<[Durat
 
 #[test]
 fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
-    if !may_make_namespaces() {
+    if !may_make_namespaces(COMMAND) {
         return;
     }
     undisturbed(|| {
@@ -292,7 +277,7 @@ fn what_only_the_simulator_has_is_refused() {
 /// The ends of a connection that do not agree are an error of the run.
 #[test]
 fn ends_that_do_not_agree_end_the_run() {
-    if !may_make_namespaces() {
+    if !may_make_namespaces(COMMAND) {
         return;
     }
     undisturbed(|| {

@@ -5,10 +5,11 @@
 use cutline_lab::{Options, run};
 use cutline_results::RunResult;
 use cutline_scenario::{Scenario, ScenarioFile};
-use cutline_sys::SysError;
-use cutline_sys::namespace::Namespace;
-use cutline_testbed::{skip, undisturbed};
+use cutline_testbed::{may_make_namespaces, undisturbed};
 use std::sync::atomic::AtomicBool;
+
+/// How to run the tests that need root.
+const COMMAND: &str = "sudo -E cargo test -p cutline-lab";
 
 /// 500 datagrams/s, 2 ms apart, and a transfer that has to repair what it loses.
 const SCENARIO: &str = r#"
@@ -40,18 +41,6 @@ fn scenario(text: &str) -> Scenario {
     ScenarioFile::parse(text, "impairment.toml").unwrap().scenario().unwrap()
 }
 
-fn may_make_namespaces() -> bool {
-    match Namespace::create("mayimpair") {
-        Ok(_) => true,
-        // Root of a container may not.
-        Err(error @ (SysError::NotPermitted { .. } | SysError::Ip { .. })) => {
-            skip(error, "sudo -E cargo test -p cutline-lab");
-            false
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
 /// What the wire has done: packets that left the queue, lost, reordered.
 fn wire(rows: &RunResult) -> [u64; 3] {
     let queue = rows.queues.iter().find(|queue| &*queue.link == "r1->r2").unwrap();
@@ -63,7 +52,7 @@ fn wire(rows: &RunResult) -> [u64; 3] {
 
 #[test]
 fn the_laboratory_loses_and_reorders_what_the_simulator_does() {
-    if !may_make_namespaces() {
+    if !may_make_namespaces(COMMAND) {
         return;
     }
     let scenario = scenario(SCENARIO);
@@ -89,7 +78,7 @@ fn the_laboratory_loses_and_reorders_what_the_simulator_does() {
 
 #[test]
 fn the_kernels_tcp_repairs_what_the_link_loses() {
-    if !may_make_namespaces() {
+    if !may_make_namespaces(COMMAND) {
         return;
     }
     let scenario = scenario(&format!("{SCENARIO}{TRANSFER}"));

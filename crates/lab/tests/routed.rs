@@ -6,12 +6,13 @@
 use cutline_lab::routed::{self, FRAMES_SHOWN, Options, Programs, SSIM, Signalling};
 use cutline_results::{FlowRow, QueueRow, RunResult};
 use cutline_scenario::{Scenario, ScenarioFile};
-use cutline_sys::SysError;
-use cutline_sys::namespace::Namespace;
-use cutline_testbed::{skip, undisturbed};
+use cutline_testbed::{may_make_namespaces, skip, undisturbed};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
+
+/// How to run the tests that need root.
+const COMMAND: &str = "sudo -E cargo test -p cutline-lab";
 
 /// A case of the study, shortened.
 fn case(name: &str, settings: &[(&str, &str)]) -> Scenario {
@@ -43,21 +44,6 @@ fn line(rows: &RunResult) -> &QueueRow {
     rows.queues.iter().find(|row| &*row.link == "r1->r0").unwrap()
 }
 
-/// Whether namespaces can be made here; says why if not.
-fn may_make_namespaces() -> bool {
-    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
-    let why_not = WHY_NOT.get_or_init(|| match Namespace::create("mayroute") {
-        Ok(_) => None,
-        // Root of a container may not.
-        Err(error @ (SysError::NotPermitted { .. } | SysError::Ip { .. })) => Some(error.to_string()),
-        Err(error) => panic!("{error}"),
-    });
-    if let Some(why) = why_not {
-        skip(why, "sudo -E cargo test -p cutline-lab");
-    }
-    why_not.is_none()
-}
-
 /// The namespaces of this process's runs.
 fn namespaces() -> Vec<String> {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten();
@@ -67,7 +53,7 @@ fn namespaces() -> Vec<String> {
 
 #[test]
 fn a_reservation_keeps_a_video_whole_in_an_overload() {
-    if !may_make_namespaces() {
+    if !may_make_namespaces(COMMAND) {
         return;
     }
     undisturbed(|| {
@@ -96,7 +82,7 @@ fn a_reservation_keeps_a_video_whole_in_an_overload() {
 
 #[test]
 fn streams_cross_both_routers_and_are_measured() {
-    if !may_make_namespaces() {
+    if !may_make_namespaces(COMMAND) {
         return;
     }
     undisturbed(|| {
@@ -111,7 +97,7 @@ fn streams_cross_both_routers_and_are_measured() {
 
 #[test]
 fn more_than_the_line_cannot_be_reserved() {
-    if !may_make_namespaces() {
+    if !may_make_namespaces(COMMAND) {
         return;
     }
     let scenario = case("netvideo-c2", &[("link.line.rate", "800 kbit/s")]);
@@ -130,7 +116,7 @@ fn single(rows: &RunResult, quantity: &str) -> f64 {
 #[test]
 #[ignore = "half a minute of ffmpeg and omniORB in real time: `make validate-programs`"]
 fn gateways_of_real_programs_reserve_by_rsvp() {
-    if !may_make_namespaces() {
+    if !may_make_namespaces(COMMAND) {
         return;
     }
     if let Some(missing) = Programs::missing() {
