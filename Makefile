@@ -15,7 +15,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service wheel test-python clean
+.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service wheel test-python clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -32,7 +32,7 @@ help:
 	@echo "make bench     speed, side by side with ns-2; writes bench.json (installs Debian's ns2)"
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate-linux  against the kernel's own queues in a virtual machine, which writes docs/validation/linux.md (hours; downloads a kernel)"
-	@echo "make validate  that; against ns-2 and Linux's TCP, which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
+	@echo "make validate  that; against ns-2, ns-3 and Linux's TCP, which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
 	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root)"
 	@echo "make install   the command, cutlined and the library of cutline exec into $(PREFIX), with manuals; the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
@@ -110,11 +110,15 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri validate-traces validate-exec validate-programs validate-rsvp validate-ns2 validate-linux-tcp validate-linux
+validate: miri validate-traces validate-exec validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
 	python3 validate/ns2.py --cutline $(BIN) --out docs/validation
+
+validate-ns3: $(BIN)
+	@tools/setup.sh ns3
+	python3 validate/ns3.py --cutline $(BIN) --out docs/validation --work target/ns3
 
 # The simulated TCP against Linux's in the laboratory: half an hour, as root.
 validate-linux-tcp: $(BIN)

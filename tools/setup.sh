@@ -50,6 +50,7 @@ case "${1:-base}" in
         venv="$(dirname "$0")/../target/venv"
         [ -x "$venv/bin/maturin" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet maturin==1.16.0; } ;;
     ns2) need ns ns2; need python3 python3 ;;
+    ns3) need /usr/include/ns3/core-module.h libns3-dev; need g++ g++; need python3 python3 ;;
     linux) need qemu-system-x86_64 qemu-system-x86; need busybox busybox-static; need python3 python3 ;;
     # flent draws with matplotlib, which is only a recommended package.
     traces) need tshark tshark; need tcpdump tcpdump; need flent "flent python3-matplotlib" ;;
@@ -57,5 +58,5 @@ case "${1:-base}" in
         need chromium chromium; need curl curl; need iperf3 iperf3; need go golang-go; need python3 python3; need tshark tshark ;;
     programs)
         need ffmpeg ffmpeg; need c++ g++; need omniidl omniidl; need /usr/include/omniORB4/CORBA.h libomniorb4-dev ;;
-    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, linux, traces, peers, programs" ;;
+    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, ns3, linux, traces, peers, programs" ;;
 esac

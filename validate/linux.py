@@ -10,31 +10,14 @@ TCP. A measure agrees when the whole 95 % interval of the difference lies within
 import argparse
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import linux_vm
-import stats
 from linux_mixes import DELAY_MS, FRAME, MIXES, QUEUES, RATE_MBPS, Mix, Queue
 from linux_page import page
-
-Run = dict[str, float]
-"""The results of one run of one engine: measures by name."""
-
-TOLERANCE = {
-    "utilisation": (0.0, 0.01),
-    "drops": (0.10, 0.002),
-    "loss": (0.15, 0.005),
-    "p50": (0.10, 0.001),
-    "p99": (0.15, 0.003),
-    "goodput": (0.05, 0.0),
-    "fairness": (0.05, 0.0),
-}
-"""Differences that are too small to matter: a share of the kernel's value, or so much of the unit (a share, s, bit/s),
-whichever is more."""
+from peer import TOLERANCE, Run, chosen, compare, cutline_runs, of_bulk
 
 SECONDS_OF_HOST = 20
 """The longest that a second of the virtual machine may take, s."""
@@ -55,11 +38,6 @@ def kernel_run(found: dict) -> Run:
     return run
 
 
-def of_bulk(goodputs: list[float]) -> Run:
-    """The mean goodput of the transfers, and how evenly they share it."""
-    return {"bulk.goodput": mean(goodputs), "bulk.fairness": stats.jain(goodputs)}
-
-
 def kernel_runs(folder: Path, mix: Mix, queue: Queue, seeds: range) -> tuple[str, list[Run]]:
     """All runs of the kernel, and its version. What was measured by the same plan is taken again."""
     name = f"{mix.name}-{queue.name}"
@@ -73,58 +51,6 @@ def kernel_runs(folder: Path, mix: Mix, queue: Queue, seeds: range) -> tuple[str
         kept = {"plan": plan, "kernel": version, "runs": [runs[line] for line in names]}
         file.write_text(json.dumps(kept) + "\n")
     return kept["kernel"], [kernel_run(run) for run in kept["runs"]]
-
-
-def cutline_runs(cutline: str, mix: Mix, queue: Queue, seeds: range) -> list[Run]:
-    """All runs of Cutline."""
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.write(mix.scenario(queue, seeds))
-        file.flush()
-        command = [cutline, "run", file.name, "--json", "--no-store", "--quiet", "--jobs", "1"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [cutline_run(run, mix) for run in json.loads(done.stdout)["runs"]]
-
-
-def cutline_run(run: dict, mix: Mix) -> Run:
-    """The measures of one run, with the names of the kernel's measures."""
-    queue = next(queue for queue in run["queues"] if queue["link"] == "r1->r2")
-    found = {"utilisation": queue["utilisation"], "drops": queue["drop_ratio"]}
-    for udp in mix.udp:
-        flows = [flow for flow in run["flows"] if flow["group"] == udp.name]
-        dropped, received = (sum(flow[name] for flow in flows) for name in ("packets_dropped", "packets_received"))
-        found[f"{udp.name}.loss"] = dropped / (dropped + received)
-        for quantile in ("p50", "p99"):
-            found[f"{udp.name}.{quantile}"] = mean(flow[f"queuing_{quantile}_ms"] for flow in flows) / 1e3
-    bulk = [flow["goodput_bps"] for flow in run["flows"] if flow["group"] == "bulk"]
-    return found | (of_bulk(bulk) if bulk else {})
-
-
-def mean(values) -> float:
-    """The mean of any iterable."""
-    values = list(values)
-    return sum(values) / len(values)
-
-
-def compare(mix: Mix, queue: Queue, ours: list[Run], theirs: list[Run]) -> dict:
-    """The rows of a mix at a queue: each measure of both engines with intervals, and the verdict on the difference."""
-    rows = [compare_measure(name, [run[name] for run in ours], [run[name] for run in theirs]) for name in theirs[0]]
-    return {"mix": mix.name, "queue": queue.name, "rows": rows}
-
-
-def compare_measure(name: str, ours: list[float], theirs: list[float]) -> dict:
-    """One row."""
-    left, right, gap = stats.estimate(ours), stats.estimate(theirs), stats.difference(ours, theirs)
-    share, least = TOLERANCE[name.rsplit(".", 1)[-1]]
-    tolerance = max(share * abs(right.mean), least)
-    if -tolerance <= gap.low and gap.high <= tolerance:
-        verdict = "agrees"
-    elif gap.low <= 0 <= gap.high:
-        verdict = "noise"
-    else:
-        verdict = "small" if abs(gap.mean) <= tolerance else "differs"
-    sides = {side: {"mean": e.mean, "low": e.low, "high": e.high, "n": e.n} for side, e in
-             (("cutline", left), ("linux", right), ("difference", gap))}  # fmt: skip
-    return {"measure": name, **sides, "tolerance": tolerance, "verdict": verdict}
 
 
 def main() -> int:
@@ -146,7 +72,7 @@ def main() -> int:
 
     def work(case: tuple[Mix, Queue]) -> tuple[str, dict]:
         version, theirs = kernel_runs(arguments.work, *case, seeds)
-        found = compare(*case, cutline_runs(arguments.cutline, *case, seeds), theirs)
+        found = compare(*case, "linux", cutline_runs(arguments.cutline, *case, seeds), theirs)
         print(f"{case[0].name} {case[1].name}", file=sys.stderr)
         return version, found
 
@@ -160,14 +86,6 @@ def main() -> int:
     about = {"kernel": versions, "seeds": arguments.seeds, "frame": FRAME, "tolerance": TOLERANCE, "cases": found}
     (arguments.out / "linux.json").write_text(json.dumps(about, indent=1) + "\n")
     return 0
-
-
-def chosen(parser: argparse.ArgumentParser, kind: str, all_of_them: list, names: list[str] | None) -> list:
-    """Those of the given names, or all."""
-    known = [one.name for one in all_of_them]
-    if unknown := set(names or []) - set(known):
-        parser.error(f"no {kind} {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    return [one for one in all_of_them if not names or one.name in names]
 
 
 if __name__ == "__main__":

@@ -60,12 +60,15 @@ queue = {{ {queue.cutline} }}
             app = f'kind = "{udp.kind}", rate = "{udp.kbps} kbit/s", size = "{FRAME} B"'
             text += self._group(udp.name, udp.count, 'protocol = "udp", header = "0 B"', app)
         if self.bulk:
-            tcp = (
-                f'protocol = "tcp", defaults = "linux", congestion-control = "{self.control}", mss = "{FRAME - TCP_HEADER} B", '
-                f'header = "{TCP_HEADER} B", ack-size = "{ACK} B"'
-            )
-            text += self._group("bulk", self.bulk, tcp, 'kind = "bulk"')
+            text += self._group("bulk", self.bulk, self.tcp(), 'kind = "bulk"')
         return text
+
+    def tcp(self) -> str:
+        """The keys of the transfers' transport in a scenario."""
+        return (
+            f'protocol = "tcp", defaults = "linux", congestion-control = "{self.control}", mss = "{FRAME - TCP_HEADER} B", '
+            f'header = "{TCP_HEADER} B", ack-size = "{ACK} B"'
+        )
 
     @staticmethod
     def _group(name: str, count: int, transport: str, app: str) -> str:

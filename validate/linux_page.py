@@ -1,8 +1,7 @@
 """The page `docs/validation/linux.md`: a table for each mix, with both engines beside each other."""
 
-import fnmatch
-
 from linux_mixes import MIXES, Mix
+from peer_page import note, overview, table
 
 HEAD = """# Against the Linux kernel's queues
 
@@ -29,18 +28,6 @@ What is known about a row that differs is below its table.
 The virtual machine forwards in no time, but its HTB sends 0.2 % less than the link's rate. Linux has no `dualpi2` in this kernel.
 """
 
-UNITS = {
-    "utilisation": ("utilisation, %", 100.0),
-    "drops": ("packets dropped, %", 100.0),
-    "loss": ("loss, %", 100.0),
-    "p50": ("delay, median, ms", 1e3),
-    "p99": ("delay, 99th percentile, ms", 1e3),
-    "goodput": ("goodput a flow, kbit/s", 1e-3),
-    "fairness": ("Jain's index", 1.0),
-}
-
-VERDICTS = {"agrees": "agrees", "noise": "no difference seen", "small": "small", "differs": "**differs**"}
-
 TCP = (
     "with TCP, Cutline drops a seventh to a quarter less than Linux at every queue that was measured, at the plain `pfifo` too. So most "
     "of the difference is TCP's, not the queue's. Which part of TCP it is has not been found."
@@ -58,44 +45,6 @@ def page(cases: list[dict], mixes: list[Mix], kernels: list[str], seeds: int) ->
     for mix in mixes:
         parts.append(f"## {mix.name}\n\n{mix.text[0].upper()}{mix.text[1:]}; measured for {mix.seconds - mix.warm_up} s.\n")
         of_mix = [case for case in cases if case["mix"] == mix.name]
-        parts.append(table(of_mix))
-        parts += [f"{case['queue']}: {why}\n" for case in of_mix if (why := note(case))]
+        parts.append(table(of_mix, "linux", "Linux"))
+        parts += [f"{case['queue']}: {why}\n" for case in of_mix if (why := note(case, NOTES))]
     return "\n".join(parts)
-
-
-def overview(cases: list[dict]) -> str:
-    """The number of rows with each verdict, by queue."""
-    lines = ["| queue | rows | agrees | no difference seen | small | differs |", "| --- | --- | --- | --- | --- | --- |"]
-    for queue in dict.fromkeys(case["queue"] for case in cases):
-        verdicts = [row["verdict"] for case in cases if case["queue"] == queue for row in case["rows"]]
-        counts = " | ".join(str(verdicts.count(verdict)) for verdict in VERDICTS)
-        lines.append(f"| {queue} | {len(verdicts)} | {counts} |")
-    return "\n".join(lines) + "\n"
-
-
-def table(cases: list[dict]) -> str:
-    """A mix's table."""
-    lines = ["| queue | measure | Cutline | Linux | difference | judgement |", "| --- | --- | --- | --- | --- | --- |"]
-    for case in cases:
-        for row in case["rows"]:
-            *kind, name = row["measure"].split(".")
-            text, scale = UNITS[name]
-            cells = [with_interval(row[side], scale, sign) for side, sign in (("cutline", ""), ("linux", ""), ("difference", "+"))]
-            title = "".join(f"{word}: " for word in kind) + text
-            lines.append(f"| {case['queue']} | {title} | {' | '.join(cells)} | {VERDICTS[row['verdict']]} |")
-    return "\n".join(lines) + "\n"
-
-
-def with_interval(side: dict, scale: float, sign: str) -> str:
-    """A mean and half of its interval, with the significant digits."""
-    mean, half = side["mean"] * scale, (side["high"] - side["low"]) / 2 * scale
-    digits = 2 if max(abs(mean), half) < 10 else 1
-    return f"{mean:{sign}.{digits}f} ± {half:.{digits}f}"
-
-
-def note(case: dict) -> str | None:
-    """What is known of a case's differences, if it has any."""
-    if all(row["verdict"] != "differs" for row in case["rows"]):
-        return None
-    fits = (why for mix, queue, why in NOTES if fnmatch.fnmatch(case["mix"], mix) and fnmatch.fnmatch(case["queue"], queue))
-    return next(fits, None)

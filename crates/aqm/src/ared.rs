@@ -23,7 +23,8 @@
 //!
 //! **ns-2.** ns-2's code takes figure 1 literally: max_p may step over floor and ceiling, and a step comes with the first
 //! arrival half a second after the last change. The variant `ns-2` does the same
-//! (`ns_2_steps_half_a_second_after_a_change`), and spares the packets that ns-2's RED spares.
+//! (`ns_2_steps_half_a_second_after_a_change`), and spares the packets that ns-2's RED spares. A given `alpha` is the step
+//! itself; in the variant `ns-2` the step is min(alpha, max_p / 4), as ns-2 has it (`ns_2_limits_a_given_alpha_to_a_quarter_of_max_p`).
 //!
 //! There is no timer. [`Steering::advance`] takes the steps it has missed, and skips those that change nothing.
 //!
@@ -75,7 +76,7 @@ pub struct AdaptationParams {
         source = FIGURE_1
     )]
     pub interval: Duration,
-    /// What is added to max_p; off is min(0.01, max_p / 4).
+    /// What is added to max_p; off is min(0.01, max_p / 4). In the variant ns-2 at most max_p / 4.
     #[param(
         default = None,
         range = (1e-4, 1.0),
@@ -166,7 +167,8 @@ impl Adaptation {
     fn step_as_ns2(&mut self, now: Instant, idle: bool, core: &Core, low: f64, high: f64) {
         let avg = if idle { core.average_while_idle(now) } else { core.avg() };
         let before = self.max_p;
-        self.max_p = step(&self.params, before, avg, low, high);
+        let up = self.params.alpha.unwrap_or(ALPHA).min(before / 4.0);
+        self.max_p = step(&self.params, up, before, avg, low, high);
         if self.max_p != before {
             self.next_step = now.saturating_add(self.params.interval);
         }
@@ -178,10 +180,13 @@ impl Adaptation {
     }
 }
 
-/// Adaptive RED 2001 figure 1: what comes after `max_p`.
-fn step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high: f64) -> f64 {
+/// Adaptive RED 2001 figure 1: the largest step up.
+const ALPHA: f64 = 0.01;
+
+/// Adaptive RED 2001 figure 1: what comes after `max_p`; `up` is the step up.
+fn step(params: &AdaptationParams, up: f64, max_p: f64, avg: f64, low: f64, high: f64) -> f64 {
     if avg > high && max_p < params.ceiling {
-        max_p + params.alpha.unwrap_or_else(|| (max_p / 4.0).min(0.01))
+        max_p + up
     } else if avg < low && max_p > params.floor {
         max_p * params.beta
     } else {
@@ -191,7 +196,8 @@ fn step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high: f64) ->
 
 /// The same within floor and ceiling. A `max_p` that starts beyond them may stay there.
 fn bounded_step(params: &AdaptationParams, max_p: f64, avg: f64, low: f64, high: f64) -> f64 {
-    let next = step(params, max_p, avg, low, high);
+    let up = params.alpha.unwrap_or_else(|| ALPHA.min(max_p / 4.0));
+    let next = step(params, up, max_p, avg, low, high);
     next.min(params.ceiling.max(max_p)).max(params.floor.min(max_p))
 }
 
@@ -271,10 +277,25 @@ mod tests {
     fn steps_of_the_paper() {
         // Adaptive RED 2001 figure 1.
         let params = AdaptationParams::default();
-        assert_eq!(step(&params, 0.02, 57.0, 44.0, 56.0), 0.025);
-        assert_eq!(step(&params, 0.1, 57.0, 44.0, 56.0), 0.11);
-        assert_eq!(step(&params, 0.1, 43.0, 44.0, 56.0), 0.1 * 0.9);
-        assert_eq!(step(&params, 0.1, 50.0, 44.0, 56.0), 0.1);
+        assert_eq!(bounded_step(&params, 0.02, 57.0, 44.0, 56.0), 0.025);
+        assert_eq!(bounded_step(&params, 0.1, 57.0, 44.0, 56.0), 0.11);
+        assert_eq!(bounded_step(&params, 0.1, 43.0, 44.0, 56.0), 0.1 * 0.9);
+        assert_eq!(bounded_step(&params, 0.1, 50.0, 44.0, 56.0), 0.1);
+    }
+
+    #[test]
+    fn ns_2_limits_a_given_alpha_to_a_quarter_of_max_p() {
+        let steps = |variant| {
+            let mut law =
+                ared(AdaptationParams { alpha: Some(0.1), ceiling: 1.0, ..AdaptationParams::default() });
+            law.steering.variant = variant;
+            [(); 15].map(|()| after(&mut law, 1, 57))
+        };
+        let (papers, ns_2) = (steps(Variant::Papers), steps(Variant::Ns2));
+        assert_eq!(papers[0], 0.02 + 0.1, "the step itself");
+        assert_eq!(ns_2[0], 0.025, "a quarter of 0.02");
+        assert!((ns_2[7] - 0.02 * 1.25_f64.powi(8)).abs() < 1e-12, "a quarter of each: {}", ns_2[7]);
+        assert!((ns_2[14] - ns_2[13] - 0.1).abs() < 1e-12, "alpha itself from four times alpha on: {ns_2:?}");
     }
 
     #[test]

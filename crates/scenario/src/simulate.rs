@@ -1,7 +1,7 @@
 //! Simulates a scenario and converts the outcome to rows of the result tables.
 
 use crate::lower::LowerError;
-use crate::spec::{FlowSpec, Scenario, Topology};
+use crate::spec::{FlowSpec, QualityDelay, Scenario, Topology};
 use cutline_aqm::Readings;
 use cutline_quality::Combination;
 use cutline_results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
@@ -113,6 +113,10 @@ impl Scenario {
                     spec,
                     group: &name,
                     flow: flow.name.as_str().into(),
+                    propagation: flow
+                        .route
+                        .iter()
+                        .fold(Duration::ZERO, |sum, id| sum + network.link(*id).delay),
                     found,
                     shared,
                 };
@@ -236,6 +240,8 @@ struct Member<'a> {
     spec: &'a FlowSpec,
     group: &'a Arc<str>,
     flow: Arc<str>,
+    /// Propagation delay of the flow's route.
+    propagation: Duration,
     found: &'a FlowOutcome,
     /// Delays of the whole group.
     shared: &'a DelayRecord,
@@ -265,7 +271,14 @@ impl Member<'_> {
         let goodput_bps = record.delivered_bytes as f64 * 8.0 / seconds;
         let tcp = self.spec.transport.params.is_reliable();
         let reacts = self.spec.transport.params.adapts();
-        let quality = self.quality(one_way_mean, goodput_bps);
+        let queuing_mean = mean_ms(record.queuing_sum.as_nanos(), received);
+        let quality_delay = match self.scenario.quality_delay {
+            QualityDelay::OneWay => one_way_mean,
+            QualityDelay::PropagationAndQueuing => {
+                queuing_mean.map(|ms| self.propagation.as_secs_f64() * 1e3 + ms)
+            }
+        };
+        let quality = self.quality(quality_delay, goodput_bps);
         FlowRow {
             flow: Arc::clone(&self.flow),
             group: Arc::clone(self.group),
@@ -283,7 +296,7 @@ impl Member<'_> {
             packets_marked: record.marked_packets,
             retransmissions: tcp.then_some(counts.retransmissions),
             timeouts: reacts.then_some(counts.timeouts),
-            queuing_mean_ms: mean_ms(record.queuing_sum.as_nanos(), received),
+            queuing_mean_ms: queuing_mean,
             queuing_p50_ms: ms(queuing.quantile(0.5)),
             queuing_p90_ms: ms(queuing.quantile(0.9)),
             queuing_p95_ms: ms(queuing.quantile(0.95)),
@@ -306,12 +319,12 @@ impl Member<'_> {
         }
     }
 
-    /// Returns Qd, Qt and Q (TSQ eq. 1) for the mean one-way delay and the goodput. Without a received packet Qd is the
-    /// worst quality.
-    fn quality(&self, one_way_mean_ms: Option<f64>, goodput_bps: f64) -> Option<[f64; 3]> {
+    /// Returns Qd, Qt and Q (TSQ eq. 1) for the mean delay and the goodput. Without a received packet Qd is the worst
+    /// quality.
+    fn quality(&self, delay_mean_ms: Option<f64>, goodput_bps: f64) -> Option<[f64; 3]> {
         let class = self.spec.class.class()?;
         let throughput = class.throughput_quality(Rate::from_bps(goodput_bps as u64));
-        let delay = one_way_mean_ms.map(|ms| class.delay_quality(Duration::from_secs_f64(ms * 1e-3)));
+        let delay = delay_mean_ms.map(|ms| class.delay_quality(Duration::from_secs_f64(ms * 1e-3)));
         let delay = delay.unwrap_or(cutline_quality::Quality::WORST);
         Some([delay.get(), throughput.get(), Combination::Min.combine(delay, throughput).get()])
     }

@@ -1,11 +1,13 @@
 //! Tests of valid scenarios: values, defaults, expansion, overrides and sweeps.
 
 use cutline_aqm::{AqmSpec, Limit};
+use cutline_quality::Class;
 use cutline_scenario::spec::{ClassSpec, DistributionsOf, Perspective, StartSpec, Topology};
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_transport::{app, tcp};
 use cutline_units::{Bytes, Distribution, Duration, Ecn, HintBits, Rate};
 use proptest::prelude::*;
+use std::sync::atomic::AtomicBool;
 
 const AUDIO: &str = r#"
 name = "audio"
@@ -363,5 +365,33 @@ proptest! {
         if file.set(&path, &value).is_ok() {
             let _ = file.expand().map_err(|errors| errors.render());
         }
+    }
+}
+
+/// TSQ section 4: the delay in Q is propagation and queuing. At 64 kbit/s the time on the wire is 125 ms a packet.
+#[test]
+fn quality_takes_the_delay_that_the_scenario_names() {
+    const SLOW: &str = r#"
+name = "slow"
+duration = "20 s"
+dumbbell = { rate = "64 kbit/s", delay = "50 ms", access-rate = "50 Mbit/s", access-delay = "50 ms", queue = { aqm = "drop-tail", limit = "10 packets" } }
+
+[[flow]]
+name = "audio"
+class = "audio"
+transport = { protocol = "udp", header = "0 B" }
+app = { kind = "cbr", rate = "32 kbit/s", size = "1000 B" }
+"#;
+    let flow = |key: &str| {
+        let scenario = scenario(&format!("{key}\n{SLOW}"));
+        scenario.simulate(1, &AtomicBool::new(false)).unwrap().flows.remove(0)
+    };
+    let judged = |ms: f64| Some(Class::Audio.delay_quality(Duration::from_secs_f64(ms * 1e-3)).get());
+    let paper = flow(r#"quality-delay = "propagation-and-queuing""#);
+    assert_eq!(paper.qd, judged(150.0 + paper.queuing_mean_ms.unwrap()), "three links of 50 ms");
+    for own in [flow(""), flow(r#"quality-delay = "one-way""#)] {
+        assert_eq!(own.qd, judged(own.one_way_mean_ms.unwrap()));
+        assert!(own.qd.unwrap() < paper.qd.unwrap() - 0.2, "{:?} {:?}", own.qd, paper.qd);
+        assert_eq!((own.queuing_mean_ms, own.qt), (paper.queuing_mean_ms, paper.qt));
     }
 }

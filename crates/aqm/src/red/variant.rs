@@ -13,7 +13,8 @@ pub enum Variant {
     ///   end of the slope hits it all the same.
     /// - A packet that finds fewer than two waiting is spared.
     /// - Adaptive RED takes figure 1 literally: `max_p` may step over its floor and ceiling, and the next step comes with
-    ///   the first arrival that is an interval after the last change.
+    ///   the first arrival that is an interval after the last change. Its step up is at most a quarter of `max_p`, also
+    ///   where `alpha` is given.
     #[choice("ns-2")]
     Ns2,
 }

@@ -9,10 +9,10 @@ mod impairment;
 mod qos;
 mod transport;
 
-use crate::spec::{Scenario, Topology};
+use crate::spec::{QualityDelay, Scenario, Topology};
 use crate::sweep::SWEEP_KEYS;
 use cutline_config::queue::{self, QueueConfig};
-use cutline_config::{Document, Errors, TableReader, kind};
+use cutline_config::{Document, Errors, Kind, TableReader, kind};
 use cutline_units::{Duration, HintBits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     let seed = root.or("seed", &kind::integer(0, i64::MAX), 1);
     let seeds = root.or("seeds", &kind::integer(1, 1_000_000), 1);
     let times = times(root);
+    let quality_delay = root.or("quality-delay", &quality_delay(), QualityDelay::OneWay);
     let topology = topology(root);
     let hint_bits = topology.as_ref().and_then(|topology| hint_bits(root, topology));
     let duration = times.as_ref().map(|times| times.duration);
@@ -63,11 +64,22 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
         warm_up,
         measure_until,
         interval,
+        quality_delay,
         hint_bits: hint_bits.unwrap_or(HintBits::PAPER),
         topology: topology?,
         flows,
         canonical: root.document().canonical(&NOT_SIMULATED),
     })
+}
+
+fn quality_delay() -> Kind<QualityDelay> {
+    kind::one_of(
+        "a quality's delay",
+        &[
+            ("one-way", QualityDelay::OneWay),
+            ("propagation-and-queuing", QualityDelay::PropagationAndQueuing),
+        ],
+    )
 }
 
 fn times(root: &TableReader<'_>) -> Option<Times> {

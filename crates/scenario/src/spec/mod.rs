@@ -34,6 +34,8 @@ pub struct Scenario {
     pub measure_until: Duration,
     /// Width of the interval series.
     pub interval: Duration,
+    /// The delay that the flows' quality is computed from.
+    pub quality_delay: QualityDelay,
     /// Number of bits of the delay hint, the same in every TSQ queue.
     pub hint_bits: HintBits,
     /// Nodes and links.
@@ -42,6 +44,15 @@ pub struct Scenario {
     pub flows: Vec<FlowSpec>,
     /// Canonical text of all keys that affect the simulation, except the seed.
     pub canonical: String,
+}
+
+/// The delay d in a flow's quality Q(d, T).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QualityDelay {
+    /// The mean one-way delay, from the source's send to the last bit at the receiver.
+    OneWay,
+    /// The propagation delay of the route and the mean queuing delay, without the time on the wire (TSQ section 4).
+    PropagationAndQueuing,
 }
 
 /// Nodes and links of a scenario.

@@ -1,0 +1,53 @@
+"""What the pages of the comparisons with the kernel's queues and with ns-3 share: tables and notes."""
+
+import fnmatch
+
+UNITS = {
+    "utilisation": ("utilisation, %", 100.0),
+    "drops": ("packets dropped, %", 100.0),
+    "loss": ("loss, %", 100.0),
+    "p50": ("delay, median, ms", 1e3),
+    "p99": ("delay, 99th percentile, ms", 1e3),
+    "goodput": ("goodput a flow, kbit/s", 1e-3),
+    "fairness": ("Jain's index", 1.0),
+}
+
+VERDICTS = {"agrees": "agrees", "noise": "no difference seen", "small": "small", "differs": "**differs**"}
+
+
+def overview(cases: list[dict]) -> str:
+    """The number of rows with each verdict, by queue."""
+    lines = ["| queue | rows | agrees | no difference seen | small | differs |", "| --- | --- | --- | --- | --- | --- |"]
+    for queue in dict.fromkeys(case["queue"] for case in cases):
+        verdicts = [row["verdict"] for case in cases if case["queue"] == queue for row in case["rows"]]
+        counts = " | ".join(str(verdicts.count(verdict)) for verdict in VERDICTS)
+        lines.append(f"| {queue} | {len(verdicts)} | {counts} |")
+    return "\n".join(lines) + "\n"
+
+
+def table(cases: list[dict], peer: str, name_of_peer: str) -> str:
+    """A mix's table; `peer` is the other engine in the rows."""
+    lines = [f"| queue | measure | Cutline | {name_of_peer} | difference | judgement |", "| --- | --- | --- | --- | --- | --- |"]
+    for case in cases:
+        for row in case["rows"]:
+            *kind, name = row["measure"].split(".")
+            text, scale = UNITS[name]
+            cells = [with_interval(row[side], scale, sign) for side, sign in (("cutline", ""), (peer, ""), ("difference", "+"))]
+            title = "".join(f"{word}: " for word in kind) + text
+            lines.append(f"| {case['queue']} | {title} | {' | '.join(cells)} | {VERDICTS[row['verdict']]} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_interval(side: dict, scale: float, sign: str) -> str:
+    """A mean and half of its interval, with the significant digits."""
+    mean, half = side["mean"] * scale, (side["high"] - side["low"]) / 2 * scale
+    digits = 2 if max(abs(mean), half) < 10 else 1
+    return f"{mean:{sign}.{digits}f} ± {half:.{digits}f}"
+
+
+def note(case: dict, notes: list[tuple[str, str, str]]) -> str | None:
+    """What is known of a case's differences, if it has any."""
+    if all(row["verdict"] != "differs" for row in case["rows"]):
+        return None
+    fits = (why for mix, queue, why in notes if fnmatch.fnmatch(case["mix"], mix) and fnmatch.fnmatch(case["queue"], queue))
+    return next(fits, None)
