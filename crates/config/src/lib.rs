@@ -27,6 +27,7 @@ mod distribution;
 mod document;
 mod json;
 pub mod kind;
+mod lengths;
 pub mod parameter;
 mod path;
 mod problem;

@@ -3,6 +3,7 @@
 //! Scenarios and the router's file describe queues in the same words, so their one reader is here.
 
 use crate::kind::{self, Kind};
+use crate::lengths;
 use crate::parameter;
 use crate::quantity::{self, QuantityError};
 use crate::reader::TableReader;
@@ -10,7 +11,7 @@ use crate::suggestion::suggestion;
 use crate::value::{Node, Value};
 use cutline_aqm::drop_tail::DropTailParams;
 use cutline_aqm::{AqmSpec, Discipline as _, Limit, QueueSpec, StrictPriority, TsqParams, registry};
-use cutline_params::Parameters as _;
+use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, HintBudget, Rate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub struct QueueConfig {
     pub tsq: Option<TsqParams>,
     /// Whether the queue subtracts the time that a packet has waited from its hint, and how.
     pub pass_on: Option<PassOn>,
+    /// The AQM as the file sets it, if it sets lengths as times. They depend on the link's rate, and `aqm` lacks them.
+    timed: Option<lengths::AqmConfig>,
 }
 
 /// How a queue converts waiting time to hint levels where it subtracts it from the hint (RED-Worcester section 5).
@@ -42,12 +45,23 @@ pub struct PassOn {
 impl QueueConfig {
     /// A drop-tail queue, which links have by default.
     pub const fn drop_tail(limit: Limit) -> Self {
-        Self { aqm: AqmSpec::DropTail(DropTailParams {}), limit, ecn: true, tsq: None, pass_on: None }
+        Self {
+            aqm: AqmSpec::DropTail(DropTailParams {}),
+            limit,
+            ecn: true,
+            tsq: None,
+            pass_on: None,
+            timed: None,
+        }
     }
 
     /// This queue in front of a link of this rate.
-    pub fn at_rate(&self, rate: Rate) -> QueueSpec {
-        QueueSpec { limit: self.limit, ecn: self.ecn, aqm: self.aqm.clone(), tsq: self.tsq, rate }
+    ///
+    /// # Errors
+    /// When a length that the file sets as a time is not allowed at this rate.
+    pub fn at_rate(&self, rate: Rate) -> Result<QueueSpec, ParameterError> {
+        let aqm = self.timed.as_ref().map_or_else(|| Ok(self.aqm.clone()), |timed| timed.at_rate(rate))?;
+        Ok(QueueSpec { limit: self.limit, ecn: self.ecn, aqm, tsq: self.tsq, rate })
     }
 }
 
@@ -123,14 +137,16 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
         reader.report_missing();
         return None;
     };
-    let values = parameter::values(reader, &aqm.parameters);
     let has_below = aqm.name == StrictPriority::<()>::NAME;
     let below = if has_below { below(reader) } else { Ok(None) };
-    let aqm = parameter::checked(reader, AqmSpec::from_values(aqm.name, values));
-    let aqm = match (aqm, below) {
-        (Some(aqm), Ok(Some(below))) => parameter::checked(reader, aqm.with_below(below)),
-        (aqm, Ok(None)) => aqm,
-        _ => None,
+    let config = lengths::read(reader, &aqm);
+    let (config, aqm) = match (config, below) {
+        (Some((config, aqm)), Ok(Some((below, law)))) => {
+            let aqm = parameter::checked(reader, aqm.with_below(law));
+            (Some(config.with_below(below)), aqm)
+        }
+        (Some((config, aqm)), Ok(None)) => (Some(config), Some(aqm)),
+        _ => (None, None),
     };
     if let Some(aqm) = aqm.as_ref().filter(|aqm| tsq.is_some() && !aqm.takes_tsq()) {
         let why = format!(
@@ -140,11 +156,12 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
         reader.refuse("tsq", &why);
     }
     reader.finish();
-    Some(QueueConfig { aqm: aqm?, limit: limit?, ecn, tsq, pass_on })
+    let timed = config.filter(lengths::AqmConfig::has_times);
+    Some(QueueConfig { aqm: aqm?, limit: limit?, ecn, tsq, pass_on, timed })
 }
 
 /// Reads the AQM of each class of strict priority. The error is reported.
-fn below(reader: &TableReader<'_>) -> Result<Option<AqmSpec>, ()> {
+fn below(reader: &TableReader<'_>) -> Result<Option<(lengths::AqmConfig, AqmSpec)>, ()> {
     let Some(node) = reader.node("below") else { return Ok(None) };
     let table = reader.table_in(node, "below", BELOW).ok_or(())?;
     let aqms = registry::describe().into_iter().filter(|aqm| aqm.name != StrictPriority::<()>::NAME);
@@ -153,10 +170,9 @@ fn below(reader: &TableReader<'_>) -> Result<Option<AqmSpec>, ()> {
         table.report_missing();
         return Err(());
     };
-    let values = parameter::values(&table, &aqm.parameters);
-    let aqm = parameter::checked(&table, AqmSpec::from_values(aqm.name, values));
+    let read = lengths::read(&table, &aqm);
     table.finish();
-    aqm.map(Some).ok_or(())
+    read.map(Some).ok_or(())
 }
 
 fn limit() -> Kind<Limit> {

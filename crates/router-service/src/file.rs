@@ -158,9 +158,8 @@ fn queue_of(table: &TableReader<'_>, config: &QueueConfig, rate: Rate) -> Option
         table.refuse("queue", "pass-on-waiting is for simulated routers: this one leaves hints unchanged");
         return None;
     }
-    let queue = config.at_rate(rate);
-    match queue.build::<u32>() {
-        Ok(_) => Some(queue),
+    match config.at_rate(rate).and_then(|queue| queue.build::<u32>().map(|_| queue)) {
+        Ok(queue) => Some(queue),
         Err(error) => {
             table.refuse("queue", &error.to_string());
             None

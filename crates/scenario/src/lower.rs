@@ -4,7 +4,7 @@ use crate::spec::{
     ClassSpec, DistributionsOf, DumbbellSpec, FlowSpec, GraphSpec, Perspective, RateChange, Scenario,
     StartSpec, Topology,
 };
-use cutline_aqm::AqmSpec;
+use cutline_aqm::{AqmSpec, QueueSpec};
 use cutline_config::queue::{PassOn, QueueConfig};
 use cutline_quality::Class;
 use cutline_sim::{
@@ -67,7 +67,7 @@ impl Scenario {
     }
 
     fn lay_dumbbell(&self, spec: &DumbbellSpec, network: &mut Network) -> Result<(), LowerError> {
-        let dumbbell = dumbbell(spec);
+        let dumbbell = dumbbell(spec)?;
         let middle: Bottleneck = dumbbell.lay(network);
         let templates = self.templates();
         for (number, flow) in (1..).zip(self.flow_instances()) {
@@ -93,7 +93,7 @@ impl Scenario {
                 to: nodes[link.to.as_str()],
                 rate: link.rate,
                 delay: link.delay,
-                queue: link.queue.at_rate(link.rate),
+                queue: queue(&link.queue, link.rate, &link.name)?,
                 rate_changes: rate_changes(&link.rate_changes),
                 pass_on: link.queue.pass_on.map(|PassOn { step, largest }| HintBudget {
                     bits: self.hint_bits,
@@ -188,18 +188,24 @@ fn adaptive(spec: &FlowSpec) -> Option<Arc<AdaptiveHint>> {
     Some(Arc::new(AdaptiveHint { class, every: adaptive.report, params: adaptive.params }))
 }
 
-fn dumbbell(spec: &DumbbellSpec) -> Dumbbell {
-    Dumbbell {
+fn dumbbell(spec: &DumbbellSpec) -> Result<Dumbbell, LowerError> {
+    Ok(Dumbbell {
         rate: spec.rate,
         delay: spec.delay,
         access_rate: spec.access_rate,
         access_delay: spec.access_delay,
-        queue: spec.queue.at_rate(spec.rate),
-        reverse_queue: spec.reverse_queue.at_rate(spec.rate),
-        access_queue: spec.access_queue.at_rate(spec.access_rate),
+        queue: queue(&spec.queue, spec.rate, "r1->r2")?,
+        reverse_queue: queue(&spec.reverse_queue, spec.rate, "r2->r1")?,
+        access_queue: queue(&spec.access_queue, spec.access_rate, "s1->r1")?,
         rate_changes: rate_changes(&spec.rate_changes),
         impairments: (*spec.impairments).clone(),
-    }
+    })
+}
+
+/// Returns the queue in front of a link of this rate.
+fn queue(config: &QueueConfig, rate: Rate, link: &str) -> Result<QueueSpec, LowerError> {
+    let refused = |error| NetworkError::Queue { link: link.to_owned(), error };
+    Ok(config.at_rate(rate).map_err(refused)?)
 }
 
 fn rate_changes(changes: &[RateChange]) -> Vec<(Instant, Rate)> {

@@ -395,3 +395,28 @@ app = { kind = "cbr", rate = "32 kbit/s", size = "1000 B" }
         assert_eq!((own.queuing_mean_ms, own.qt), (paper.queuing_mean_ms, paper.qt));
     }
 }
+
+/// 20 ms are 37.5 packets of 1000 B at 15 Mbit/s, and 75 packets of 500 B.
+#[test]
+fn a_length_as_a_time_is_that_length() {
+    let rows = |queue: &str| {
+        let queue = format!("aqm = \"pi\"\nq-ref = {queue}");
+        let text = AUDIO.replace("aqm = \"pi\"", &queue).replace("100 s", "8 s").replace("20 s", "2 s");
+        scenario(&text).simulate(1, &AtomicBool::new(false)).unwrap().queues
+    };
+    assert_eq!(rows("\"20 ms\""), rows("\"37.5 packets\""));
+    assert_eq!(rows("\"20 ms\"\nmean-packet = \"500 B\""), rows("\"75 packets\"\nmean-packet = \"500 B\""));
+    assert_ne!(rows("\"20 ms\""), rows("\"40 ms\""));
+}
+
+/// Thresholds that contradict each other only at the link's rate: the error names link, key and range.
+#[test]
+fn a_time_that_is_no_length_at_the_rate_is_refused() {
+    let text =
+        AUDIO.replace("aqm = \"pi\"\n", "aqm = \"red\"\nmax-th = \"1 ms\"\n").replace("a = 1.9e-5\n", "");
+    let refused = scenario(&text).check_simulated().unwrap_err().to_string();
+    assert!(
+        refused.contains("r1->r2") && refused.contains("max-th = 1.875: allowed is more than min-th = 5"),
+        "{refused}"
+    );
+}
