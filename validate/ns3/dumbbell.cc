@@ -145,11 +145,11 @@ ChooseQueue(TrafficControlHelper& helper, const std::string& queue)
     }
     else if (queue == "codel")
     {
-        helper.SetRootQueueDisc("ns3::CoDelQueueDisc", "MaxSize", packets(1000), "MinBytes", UintegerValue(PACKET));
+        helper.SetRootQueueDisc("ns3::CoDelQueueDisc", "MaxSize", packets(1000), "MinBytes", UintegerValue(PACKET + 1));
     }
     else if (queue == "fq-codel")
     {
-        Config::SetDefault("ns3::CoDelQueueDisc::MinBytes", UintegerValue(PACKET));
+        Config::SetDefault("ns3::CoDelQueueDisc::MinBytes", UintegerValue(PACKET + 1));
         helper.SetRootQueueDisc("ns3::FqCoDelQueueDisc", "MaxSize", packets(10240));
     }
     else if (queue == "pie")

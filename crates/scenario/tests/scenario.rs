@@ -396,7 +396,7 @@ app = { kind = "cbr", rate = "32 kbit/s", size = "1000 B" }
     }
 }
 
-/// 20 ms are 37.5 packets of 1000 B at 15 Mbit/s, and 75 packets of 500 B.
+/// At 15 Mbit/s 40 ms are 75 packets of 1000 B, and 20 ms are 75 packets of 500 B.
 #[test]
 fn a_length_as_a_time_is_that_length() {
     let rows = |queue: &str| {
@@ -404,7 +404,7 @@ fn a_length_as_a_time_is_that_length() {
         let text = AUDIO.replace("aqm = \"pi\"", &queue).replace("100 s", "8 s").replace("20 s", "2 s");
         scenario(&text).simulate(1, &AtomicBool::new(false)).unwrap().queues
     };
-    assert_eq!(rows("\"20 ms\""), rows("\"37.5 packets\""));
+    assert_eq!(rows("\"40 ms\""), rows("\"75 packets\""));
     assert_eq!(rows("\"20 ms\"\nmean-packet = \"500 B\""), rows("\"75 packets\"\nmean-packet = \"500 B\""));
     assert_ne!(rows("\"20 ms\""), rows("\"40 ms\""));
 }
