@@ -16,6 +16,7 @@ pub const BITS: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../experiments/bits/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

@@ -18,6 +18,7 @@ pub const CASCADE: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../experiments/cascade/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

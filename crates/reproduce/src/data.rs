@@ -1,5 +1,6 @@
 //! The stored results of an experiment, and the values that figures take from them.
 
+use crate::claims::{Settings, is_same};
 use cutline_report::stats::{Cdf, Estimate};
 use cutline_results::{
     DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, Store, StoreError, Summary,
@@ -63,6 +64,28 @@ impl Data {
         self.point_where(settings, |row, value| row.value.trim_matches('"') == *value)
     }
 
+    /// The label of the point with these values; of the only point if there are none.
+    pub(crate) fn point_at(&self, settings: &Settings) -> Option<&Point> {
+        if settings.is_empty() {
+            return self.flows.first().map(|row| &*row.point);
+        }
+        let pairs: Vec<(&str, &str)> =
+            settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        self.point_where(&pairs, |row, value| is_same(row.value.trim_matches('"'), value))
+    }
+
+    /// The values that a swept key has, each once, in the order of the sweep.
+    pub(crate) fn values_of(&self, key: &str) -> Vec<String> {
+        let mut values: Vec<String> = Vec::new();
+        for row in self.points.iter().filter(|row| &*row.key == key) {
+            let value = row.value.trim_matches('"');
+            if !values.iter().any(|known| known == value) {
+                values.push(value.to_owned());
+            }
+        }
+        values
+    }
+
     fn point_where<T>(&self, settings: &[(&str, T)], is: impl Fn(&PointRow, &T) -> bool) -> Option<&Point> {
         let has = |label: &Point, (key, value): &(&str, T)| {
             self.points.iter().any(|row| &*row.point == label && &*row.key == *key && is(row, value))
@@ -109,8 +132,18 @@ impl Data {
         group: &str,
         measure: impl Fn(&FlowRow) -> Option<f64>,
     ) -> Vec<f64> {
+        self.per_seed_where(point, |row| &*row.group == group, measure)
+    }
+
+    /// As [`per_seed`](Self::per_seed), of the flows that are `of` what is meant.
+    pub(crate) fn per_seed_where(
+        &self,
+        point: &Point,
+        of: impl Fn(&FlowRow) -> bool,
+        measure: impl Fn(&FlowRow) -> Option<f64>,
+    ) -> Vec<f64> {
         let mut seeds: BTreeMap<u64, (f64, u32)> = BTreeMap::new();
-        for row in self.flows.iter().filter(|row| &*row.point == point && &*row.group == group) {
+        for row in self.flows.iter().filter(|row| &*row.point == point && of(row)) {
             let (sum, count) = seeds.entry(row.seed).or_default();
             if let Some(value) = measure(row) {
                 *sum += value;

@@ -1,7 +1,8 @@
-//! Measures of a flow that several studies use.
+//! Measures of flows and queues that several studies use, by name and as functions.
 
+use crate::data::{Data, Point};
 use cutline_quality::{Codec, EModel};
-use cutline_results::FlowRow;
+use cutline_results::{FlowRow, QueueRow, Row};
 use cutline_units::{Duration, Probability};
 
 /// The bottleneck link of a dumbbell.
@@ -30,4 +31,87 @@ pub(crate) fn voice(row: &FlowRow) -> Option<f64> {
     let delay = Duration::from_secs_f64(row.one_way_mean_ms? / 1e3);
     let lost = Probability::clamped(row.loss_ratio?);
     Some(EModel::new(Codec::G711_PLC).rating(delay, lost).quality().get())
+}
+
+/// The measures of flows that are not columns of `flows.parquet`, by the names that claims use.
+pub(crate) const DERIVED: [(&str, Measure); 3] =
+    [("goodput_kbps", kbps), ("loss_percent", lost), ("voice", voice)];
+/// A difference of percentiles of the queuing delay of all packets of a flow or group: the 90th minus the 10th, ms.
+const SPREAD: &str = "queuing_spread_ms";
+/// The measures of queues that are not columns of `queues.parquet`.
+const DERIVED_OF_QUEUES: [(&str, fn(&QueueRow) -> Option<f64>); 2] = [
+    ("drop_percent", |row| Some(100.0 * row.drop_ratio?)),
+    ("utilisation_percent", |row| Some(100.0 * row.utilisation)),
+];
+
+/// A measure of one row.
+type OfRow<R> = Box<dyn Fn(&R) -> Option<f64>>;
+
+/// What is measured of what.
+pub(crate) enum Subject {
+    /// A measure of flows, as the mean over them.
+    Flows {
+        /// A flow, a group, or groups by their beginning with `*`.
+        name: String,
+        measure: OfRow<FlowRow>,
+    },
+    /// A percentile range of a distribution of a flow or group.
+    Distribution { name: String },
+    /// A measure of the queue of a link.
+    Queue { link: String, measure: OfRow<QueueRow> },
+}
+
+/// The measure with this name, of a flow, a group or a link; `None` if there is none.
+pub(crate) fn measure(name: &str, of: &str) -> Option<Subject> {
+    if of.contains("->") {
+        let derived = DERIVED_OF_QUEUES.iter().find(|(derived, _)| *derived == name);
+        let measure =
+            derived.map(|(_, measure)| Box::new(*measure) as OfRow<QueueRow>).or_else(|| column(name))?;
+        return Some(Subject::Queue { link: of.to_owned(), measure });
+    }
+    if name == SPREAD {
+        return Some(Subject::Distribution { name: of.to_owned() });
+    }
+    let derived = DERIVED.iter().find(|(derived, _)| *derived == name);
+    let measure =
+        derived.map(|(_, measure)| Box::new(*measure) as OfRow<FlowRow>).or_else(|| column(name))?;
+    Some(Subject::Flows { name: of.to_owned(), measure })
+}
+
+/// The numbers of a column of a table.
+fn column<R: Row>(name: &str) -> Option<OfRow<R>> {
+    let column = R::columns().into_iter().find(|column| column.name == name && !column.of_run)?;
+    Some(Box::new(move |row| column.number(row)))
+}
+
+impl Subject {
+    /// The value of each seed at a point, in the order of the seeds.
+    pub(crate) fn by_seed(&self, data: &Data, point: &Point) -> Vec<f64> {
+        match self {
+            Self::Flows { name, measure } => data.per_seed_where(point, |row| is_named(name, row), measure),
+            Self::Distribution { name } => {
+                let cdfs = data.delay_cdfs(point, name, "queuing_ms");
+                cdfs.iter().map(|cdf| cdf.quantile(0.9) - cdf.quantile(0.1)).collect()
+            }
+            Self::Queue { link, measure } => {
+                data.queue_values(point, link, |row| measure(row).unwrap_or(f64::NAN))
+            }
+        }
+    }
+
+    /// Whether it is about this group of flows.
+    pub(crate) fn includes(&self, group: &str) -> bool {
+        match self {
+            Self::Flows { name, .. } | Self::Distribution { name } => is_group(name, group),
+            Self::Queue { .. } => false,
+        }
+    }
+}
+
+fn is_named(name: &str, row: &FlowRow) -> bool {
+    is_group(name, &row.group) || &*row.flow == name
+}
+
+fn is_group(name: &str, group: &str) -> bool {
+    name.strip_suffix('*').map_or(group == name, |beginning| group.starts_with(beginning))
 }

@@ -1,6 +1,6 @@
 //! A study: the evaluation of a paper, or one of our own, from its experiments to the report.
 
-use crate::claims::FigureText;
+use crate::claims::{FigureText, FindOwn};
 use crate::data::Data;
 use crate::error::{ReproduceError, UnknownFigure};
 use crate::evaluation::{Evaluation, EvaluationEvent};
@@ -33,7 +33,9 @@ pub struct Study {
     pub(crate) figures: &'static str,
     /// Every experiment, including variants.
     pub experiments: &'static [Experiment],
-    /// Computes the sections about a figure. The first one gets heading, statement and files of the figure.
+    /// The measures of claims that are code. The others are data, in `figures.toml`.
+    pub(crate) own: FindOwn,
+    /// Computes the sections about a figure. The first one gets heading, statement, claims and files of the figure.
     pub(crate) sections_of: fn(&FigureText, &[ExperimentData<'_>]) -> Vec<Section>,
 }
 
@@ -259,6 +261,10 @@ impl Study {
         }
         let mut sections = (self.sections_of)(figure, &data);
         if let Some(own) = sections.first_mut() {
+            // Studies whose claims are judged by code have set them.
+            if own.claims.is_empty() {
+                own.claims = figure.judge(&data, self.own);
+            }
             debug_assert!(
                 own.claims.iter().all(|claim| is_listed(figure, claim)),
                 "figures.toml does not list this claim"

@@ -13,8 +13,14 @@ pub struct Claim {
     pub figure: String,
     /// What is claimed, in words.
     pub claim: String,
+    /// What the claim is to the summary.
+    #[serde(default)]
+    pub kind: Kind,
     /// The paper's value: a number, words such as `about 6`, or null if it gives none.
     pub paper: Option<PaperValue>,
+    /// The rule of the verdict with its tolerance, which was fixed before the run, such as `1.18 ± 0.02` or `above 0`.
+    #[serde(default)]
+    pub rule: String,
     /// The measured value, or null if there is none.
     pub measured: Option<f64>,
     /// Lower end of the 95 % confidence interval.
@@ -25,8 +31,24 @@ pub struct Claim {
     pub unit: String,
     /// Whether the claim holds: true, false, or null if the measurement does not decide it.
     pub holds: Verdict,
+    /// The p-value of the one-sided test behind the verdict; null if there is no test. A verdict is reached at 0.025.
+    #[serde(default)]
+    pub p_value: Option<f64>,
     /// Where measurement and paper differ, and why. May be empty.
     pub note: String,
+}
+
+/// What a claim is to the summary of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A statement of the paper, or a question of the study, with the main variant of the experiment.
+    #[default]
+    Statement,
+    /// The same statement with another variant of the experiment.
+    Variant,
+    /// A check of the code, which cannot fail by chance: a value of a formula, or two runs that must be the same. Not counted.
+    Check,
 }
 
 /// The claims of a study, or of several: what is stated, what was measured, and whether it holds.
@@ -101,12 +123,15 @@ impl Claim {
             id: id.into(),
             figure: figure.into(),
             claim: claim.into(),
+            kind: Kind::Statement,
             paper: None,
+            rule: String::new(),
             measured: None,
             ci_low: None,
             ci_high: None,
             unit: String::new(),
             holds: Verdict::Unclear,
+            p_value: None,
             note: String::new(),
         }
     }

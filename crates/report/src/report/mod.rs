@@ -14,12 +14,14 @@
 mod claim;
 mod document;
 mod html;
+mod summary;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub use claim::{Claim, Claims, PaperValue, Verdict};
+pub use claim::{Claim, Claims, Kind, PaperValue, Verdict};
 pub use document::{Report, Section};
 pub use html::html_page;
+pub use summary::{Counts, Summary};
 pub use write::{ReportFiles, WriteError, read_claims, write};

@@ -50,6 +50,23 @@ impl Estimate {
         Self::from_values(&differences)
     }
 
+    /// The p-value of the one-sided test that the mean is above `value`: the probability of a mean as large as this if the true one
+    /// is `value` (Student's t). `None` for a single value.
+    pub fn p_above(&self, value: f64) -> Option<f64> {
+        let error = self.std_error?;
+        let above = self.mean - value;
+        if error == 0.0 {
+            return Some(if above > 0.0 { 0.0 } else { 1.0 });
+        }
+        let t = StudentsT::new(0.0, 1.0, (self.n - 1) as f64).expect("there are at least two values");
+        Some(t.sf(above / error))
+    }
+
+    /// The p-value of the one-sided test that the mean is below `value`; `None` for a single value.
+    pub fn p_below(&self, value: f64) -> Option<f64> {
+        Self { mean: -self.mean, ..*self }.p_above(-value)
+    }
+
     /// Half the width of the interval; 0 for a single value.
     pub fn half_width(&self) -> f64 {
         self.interval.map_or(0.0, |(low, high)| (high - low) / 2.0)
@@ -87,6 +104,21 @@ mod tests {
         {
             assert!((t_quantile_975(df) - t).abs() < 1e-4, "{df} has {}", t_quantile_975(df));
         }
+    }
+
+    #[test]
+    fn a_p_value_reaches_the_level_where_the_interval_ends() {
+        let estimate = Estimate::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        let (low, high) = estimate.interval.unwrap();
+        assert!((estimate.p_above(low).unwrap() - 0.025).abs() < 1e-6);
+        assert!((estimate.p_below(high).unwrap() - 0.025).abs() < 1e-6);
+        assert!((estimate.p_above(3.0).unwrap() - 0.5).abs() < 1e-9);
+        let constant = Estimate::from_values(&[2.0, 2.0]).unwrap();
+        assert_eq!(
+            (constant.p_above(2.0), constant.p_above(1.0), constant.p_below(3.0)),
+            (Some(1.0), Some(0.0), Some(0.0))
+        );
+        assert_eq!(Estimate::from_values(&[1.0]).unwrap().p_above(0.0), None);
     }
 
     #[test]

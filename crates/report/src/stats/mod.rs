@@ -16,7 +16,9 @@
 mod cdf;
 mod comparison;
 mod estimate;
+mod holm;
 
 pub use cdf::Cdf;
 pub use comparison::{Comparison, Pairing};
 pub use estimate::{Estimate, t_quantile_975};
+pub use holm::holm;

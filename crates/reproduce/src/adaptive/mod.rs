@@ -21,6 +21,7 @@ pub const ADAPTIVE: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/adaptive/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

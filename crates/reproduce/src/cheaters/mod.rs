@@ -17,6 +17,7 @@ pub const CHEATERS: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/cheaters/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

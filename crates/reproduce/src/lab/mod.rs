@@ -18,6 +18,7 @@ pub const LAB: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/lab/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

@@ -19,6 +19,7 @@ pub const LAB_QOS: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/lab-qos/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

@@ -18,6 +18,7 @@ pub const MODERN: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/modern/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

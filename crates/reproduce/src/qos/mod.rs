@@ -22,6 +22,7 @@ pub const QOS: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/qos/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

@@ -19,6 +19,7 @@ pub const QSOCK: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/qsock/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

@@ -21,6 +21,7 @@ pub const REDW: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/redw/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

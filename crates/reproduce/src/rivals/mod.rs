@@ -20,6 +20,7 @@ pub const RIVALS: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/rivals/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

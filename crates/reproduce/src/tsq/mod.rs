@@ -22,6 +22,7 @@ pub const TSQ: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/tsq/figures.toml"),
     experiments: &EXPERIMENTS,
+    own: |_, _| None,
     sections_of,
 };
 

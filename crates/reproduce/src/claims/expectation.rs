@@ -1,0 +1,263 @@
+//! The rule of a claim: where its value is expected, and with which tolerance. It is part of the claim's data, so it is fixed before
+//! any run.
+//!
+//! | in `figures.toml` | holds when the whole 95 % interval is | differs when it is wholly |
+//! | --- | --- | --- |
+//! | `above = x` | above x | at or below x |
+//! | `below = x` | below x | at or above x |
+//! | `at-least = x, within = t` | at or above x - t | below x - t |
+//! | `at-most = x, within = t` | at or below x + t | above x + t |
+//! | `equals = x, within = t` | inside x - t to x + t | outside |
+//! | `from = a, to = b, within = t` | inside a - t to b + t | outside |
+//!
+//! Otherwise the claim is unclear. So an estimate that is too coarse never confirms anything, in particular not that two values are the
+//! same (Schuirmann 1987: two one-sided tests).
+
+use cutline_report::report::{PaperValue, Verdict};
+use cutline_report::stats::Estimate;
+use serde::Deserialize;
+
+/// The keys of a rule, as in `figures.toml`.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct RuleText {
+    above: Option<f64>,
+    below: Option<f64>,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+    equals: Option<f64>,
+    from: Option<f64>,
+    to: Option<f64>,
+    within: Option<f64>,
+}
+
+/// Where the value of a claim is expected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Expectation {
+    Above(f64),
+    Below(f64),
+    AtLeast { bound: f64, within: f64 },
+    AtMost { bound: f64, within: f64 },
+    Equals { value: f64, within: f64 },
+    Range { from: f64, to: f64, within: f64 },
+}
+
+/// The decision on a claim.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Decision {
+    pub(crate) verdict: Verdict,
+    /// The p-value of the one-sided test that decides; `None` without one.
+    pub(crate) p_value: Option<f64>,
+}
+
+impl RuleText {
+    /// The expectation, or what is wrong with the keys; `None` if there is no key.
+    pub(crate) fn expectation(self) -> Result<Option<Expectation>, &'static str> {
+        let within = self.within.unwrap_or(0.0);
+        let Self { above, below, at_least, at_most, equals, from, to, .. } = self;
+        let expectation = match (above, below, at_least, at_most, equals, from.zip(to)) {
+            (Some(value), None, None, None, None, None) => Expectation::Above(value),
+            (None, Some(value), None, None, None, None) => Expectation::Below(value),
+            (None, None, Some(bound), None, None, None) => Expectation::AtLeast { bound, within },
+            (None, None, None, Some(bound), None, None) => Expectation::AtMost { bound, within },
+            (None, None, None, None, Some(value), None) => Expectation::Equals { value, within },
+            (None, None, None, None, None, Some((from, to))) if from <= to => {
+                Expectation::Range { from, to, within }
+            }
+            (None, None, None, None, None, None) if self.within.is_none() && from.or(to).is_none() => {
+                return Ok(None);
+            }
+            _ => return Err("one of above, below, at-least, at-most, equals, or from and to is needed"),
+        };
+        let takes_tolerance = !matches!(expectation, Expectation::Above(_) | Expectation::Below(_));
+        if within < 0.0 || (self.within.is_some() && !takes_tolerance) {
+            return Err("within is not negative, and not for above and below");
+        }
+        Ok(Some(expectation))
+    }
+}
+
+impl Expectation {
+    /// Decides on an estimate. A value without an interval decides nothing, unless it has no randomness (`is_exact`).
+    pub(crate) fn decide(&self, estimate: &Estimate, is_exact: bool) -> Decision {
+        let exact = is_exact.then_some((estimate.mean, estimate.mean));
+        let Some((low, high)) = estimate.interval.or(exact) else {
+            return Decision { verdict: Verdict::Unclear, p_value: None };
+        };
+        let (least, most) = self.bounds();
+        let is_strict = matches!(self, Self::Above(_) | Self::Below(_));
+        let (inside, outside) = if is_strict {
+            (low > least && high < most, high <= least || low >= most)
+        } else {
+            (low >= least && high <= most, high < least || low > most)
+        };
+        let sides = [(least, Side::Above), (most, Side::Below)];
+        let tests = sides.into_iter().filter(|(bound, _)| bound.is_finite());
+        let p_inside =
+            tests.clone().map(|(bound, side)| side.p_value(estimate, bound)).fold(Some(0.0), largest);
+        let p_outside =
+            tests.map(|(bound, side)| side.other().p_value(estimate, bound)).fold(Some(1.0), smallest);
+        let (verdict, p_value) = match (inside, outside) {
+            (true, _) => (Verdict::Holds, p_inside),
+            (_, true) => (Verdict::Differs, p_outside),
+            _ => (Verdict::Unclear, smallest(p_inside, p_outside)),
+        };
+        Decision { verdict, p_value }
+    }
+
+    /// The ends of what is allowed, including the tolerance.
+    fn bounds(&self) -> (f64, f64) {
+        match *self {
+            Self::Above(value) => (value, f64::INFINITY),
+            Self::Below(value) => (f64::NEG_INFINITY, value),
+            Self::AtLeast { bound, within } => (bound - within, f64::INFINITY),
+            Self::AtMost { bound, within } => (f64::NEG_INFINITY, bound + within),
+            Self::Equals { value, within } => (value - within, value + within),
+            Self::Range { from, to, within } => (from - within, to + within),
+        }
+    }
+
+    /// The rule in words.
+    pub(crate) fn rule(&self) -> String {
+        let tolerance =
+            |within: f64| if within == 0.0 { String::new() } else { format!(", tolerance {within}") };
+        match *self {
+            Self::Above(value) => format!("above {value}"),
+            Self::Below(value) => format!("below {value}"),
+            Self::AtLeast { bound, within } => format!("at least {bound}{}", tolerance(within)),
+            Self::AtMost { bound, within } => format!("at most {bound}{}", tolerance(within)),
+            Self::Equals { value, within } => format!("{value} \u{b1} {within}"),
+            Self::Range { from, to, within } => format!("{from} to {to}{}", tolerance(within)),
+        }
+    }
+
+    /// What the paper says, if the claim gives it only by its rule.
+    pub(crate) fn stated(&self) -> PaperValue {
+        match *self {
+            Self::Equals { value, .. } => PaperValue::Number(value),
+            Self::AtLeast { bound, .. } => PaperValue::Text(format!("at least {bound}")),
+            Self::AtMost { bound, .. } => PaperValue::Text(format!("at most {bound}")),
+            Self::Range { from, to, .. } => PaperValue::Text(format!("{from} to {to}")),
+            Self::Above(_) | Self::Below(_) => PaperValue::Text(self.rule()),
+        }
+    }
+}
+
+/// The side of a bound on which a value is claimed to be.
+#[derive(Clone, Copy)]
+enum Side {
+    Above,
+    Below,
+}
+
+impl Side {
+    fn other(self) -> Self {
+        match self {
+            Self::Above => Self::Below,
+            Self::Below => Self::Above,
+        }
+    }
+
+    fn p_value(self, estimate: &Estimate, bound: f64) -> Option<f64> {
+        match self {
+            Self::Above => estimate.p_above(bound),
+            Self::Below => estimate.p_below(bound),
+        }
+    }
+}
+
+fn largest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.zip(other).map(|(one, other)| one.max(other))
+}
+
+fn smallest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.zip(other).map(|(one, other)| one.min(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(mean: f64, half: f64) -> Estimate {
+        let std_error = half / cutline_report::stats::t_quantile_975(9);
+        Estimate { mean, std_error: Some(std_error), interval: Some((mean - half, mean + half)), n: 10 }
+    }
+
+    fn verdict(rule: Expectation, mean: f64, half: f64) -> Verdict {
+        let decision = rule.decide(&estimate(mean, half), false);
+        let p_value = decision.p_value.unwrap();
+        assert_eq!(
+            p_value <= 0.025 + 1e-9,
+            decision.verdict != Verdict::Unclear,
+            "{rule:?} {mean} {half} {p_value}"
+        );
+        decision.verdict
+    }
+
+    #[test]
+    fn a_claim_holds_only_if_the_whole_interval_says_so() {
+        let above = Expectation::Above(1.0);
+        assert_eq!(verdict(above, 1.2, 0.1), Verdict::Holds);
+        assert_eq!(verdict(above, 1.2, 0.3), Verdict::Unclear);
+        assert_eq!(verdict(above, 0.8, 0.1), Verdict::Differs);
+        assert_eq!(verdict(Expectation::Below(1.0), 0.8, 0.1), Verdict::Holds);
+        let about_one = Expectation::Equals { value: 1.0, within: 0.05 };
+        assert_eq!(verdict(about_one, 1.01, 0.02), Verdict::Holds);
+        assert_eq!(verdict(about_one, 1.01, 0.2), Verdict::Unclear, "noise does not make values equal");
+        assert_eq!(verdict(about_one, 1.10, 0.02), Verdict::Differs);
+        let at_least = Expectation::AtLeast { bound: 1.0, within: 0.01 };
+        assert_eq!(verdict(at_least, 1.00, 0.005), Verdict::Holds);
+        assert_eq!(verdict(at_least, 1.00, 0.05), Verdict::Unclear);
+        assert_eq!(verdict(at_least, 0.95, 0.02), Verdict::Differs);
+        assert_eq!(verdict(Expectation::AtMost { bound: 1.0, within: 0.0 }, 1.2, 0.1), Verdict::Differs);
+        let range = Expectation::Range { from: 1.08, to: 1.18, within: 0.02 };
+        assert_eq!(verdict(range, 1.075, 0.01), Verdict::Holds);
+        assert_eq!(verdict(range, 1.0, 0.01), Verdict::Differs);
+    }
+
+    #[test]
+    fn a_value_without_an_interval_decides_a_check_alone() {
+        let single = Estimate { mean: 0.7, std_error: None, interval: None, n: 1 };
+        let rule = Expectation::Equals { value: 0.7, within: 0.01 };
+        assert_eq!(rule.decide(&single, false).verdict, Verdict::Unclear);
+        assert_eq!(rule.decide(&single, true), Decision { verdict: Verdict::Holds, p_value: None });
+    }
+
+    #[test]
+    fn equal_values_of_all_seeds_are_not_above_their_value() {
+        let constant = Estimate { mean: 0.0, std_error: Some(0.0), interval: Some((0.0, 0.0)), n: 10 };
+        assert_eq!(Expectation::Above(0.0).decide(&constant, false).verdict, Verdict::Differs);
+        let equals = Expectation::Equals { value: 0.0, within: 0.0 };
+        assert_eq!(equals.decide(&constant, false).verdict, Verdict::Holds);
+    }
+
+    #[test]
+    fn keys_that_contradict_each_other_are_refused() {
+        let rule = |text: &str| toml::from_str::<RuleText>(text).unwrap().expectation();
+        assert_eq!(rule(""), Ok(None));
+        assert_eq!(rule("above = 0"), Ok(Some(Expectation::Above(0.0))));
+        assert_eq!(
+            rule("from = 1\nto = 2"),
+            Ok(Some(Expectation::Range { from: 1.0, to: 2.0, within: 0.0 }))
+        );
+        for text in [
+            "above = 0\nbelow = 1",
+            "from = 1",
+            "from = 2\nto = 1",
+            "within = 1",
+            "above = 0\nwithin = 1",
+            "equals = 1\nwithin = -1",
+        ] {
+            assert!(rule(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rules_are_told_in_words() {
+        let rule =
+            |text: &str| toml::from_str::<RuleText>(text).unwrap().expectation().unwrap().unwrap().rule();
+        assert_eq!(rule("equals = 1.18\nwithin = 0.02"), "1.18 \u{b1} 0.02");
+        assert_eq!(rule("from = 1.08\nto = 1.18\nwithin = 0.02"), "1.08 to 1.18, tolerance 0.02");
+        assert_eq!(rule("at-least = 1\nwithin = 0.01"), "at least 1, tolerance 0.01");
+    }
+}

@@ -1,0 +1,354 @@
+//! What a paper says about its figures, and what a study asks, as data: `figures.toml`.
+//!
+//! A claim has its text, its rule with the tolerance ([`expectation`]) and, where it is regular, what is measured ([`quantity`]). What is
+//! measured irregularly is code, which is found by the claim's name ([`Own`]). [`FigureText::judge`] joins them with the results.
+//!
+//! Claims that differ only in names and values are written once, with the rows of `[rows]` that `each` names: `{queue.id}` in a text is
+//! replaced by the `id` of the row of `queue`, and the claim is repeated for every combination of the rows.
+
+mod expectation;
+mod quantity;
+mod rows;
+
+pub(crate) use quantity::{Settings, is_same};
+
+use crate::data::Data;
+use crate::experiment::Experiment;
+use crate::study::ExperimentData;
+use cutline_report::report::{Claim, Kind, PaperValue, Verdict};
+use cutline_report::stats::Estimate;
+use expectation::{Expectation, RuleText};
+use quantity::{Quantity, QuantityText};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What a paper says about one figure, and the claims that are checked.
+#[derive(Clone, Debug)]
+pub struct FigureText {
+    /// The number of the figure in the paper.
+    pub number: u32,
+    /// The heading of its section in the report.
+    pub heading: String,
+    /// The experiments that it shows, the main one first; empty if nothing needs to be simulated.
+    pub experiments: Vec<String>,
+    /// What the paper says, in our words.
+    pub says: String,
+    /// Every claim is judged for each of the experiments: the first is that of the statement, the others are variants.
+    pub(crate) has_variants: bool,
+    /// The claims that are checked.
+    pub(crate) claims: Vec<ClaimData>,
+}
+
+/// A claim before it is judged.
+#[derive(Clone, Debug)]
+pub(crate) struct ClaimData {
+    /// Its name. With a dot, the part before it is the experiment.
+    pub(crate) id: String,
+    text: String,
+    paper: Option<PaperValue>,
+    unit: String,
+    note: String,
+    is_check: bool,
+    pub(crate) expectation: Option<Expectation>,
+    pub(crate) quantity: Option<Quantity>,
+}
+
+/// What a claim is judged by.
+pub(crate) struct Evidence<'d> {
+    pub(crate) experiment: &'static Experiment,
+    pub(crate) data: &'d Data,
+    /// All experiments of the figure.
+    pub(crate) all: &'d [ExperimentData<'d>],
+}
+
+/// What code has measured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) estimate: Option<Estimate>,
+    /// A remark on this value.
+    pub(crate) note: String,
+}
+
+/// A measure in code.
+pub(crate) type Own = Box<dyn Fn(&Evidence<'_>) -> Measured>;
+
+/// The code that measures the claim with this name (without the experiment) of this figure; `None` if there is none.
+pub(crate) type FindOwn = fn(figure: &FigureText, id: &str) -> Option<Own>;
+
+impl Evidence<'_> {
+    /// The results of an experiment of the figure; `None` for the claim's own.
+    pub(crate) fn data(&self, experiment: Option<&str>) -> Option<&Data> {
+        match experiment {
+            None => Some(self.data),
+            Some(id) => self.all.iter().find(|(one, _)| one.id == id).map(|(_, data)| *data),
+        }
+    }
+}
+
+impl From<Option<Estimate>> for Measured {
+    fn from(estimate: Option<Estimate>) -> Self {
+        Self { estimate, note: String::new() }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FigureToml {
+    number: u32,
+    heading: String,
+    #[serde(default)]
+    experiments: Vec<String>,
+    #[serde(default)]
+    variants: bool,
+    says: String,
+    claims: Vec<toml::Table>,
+}
+
+/// The keys of a claim that are neither its rule nor its quantity.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ClaimToml {
+    id: String,
+    text: String,
+    paper: Option<PaperValue>,
+    #[serde(default)]
+    unit: String,
+    #[serde(default)]
+    note: String,
+    #[serde(default)]
+    check: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FiguresToml {
+    /// Named values of swept keys.
+    #[serde(default)]
+    points: BTreeMap<String, BTreeMap<String, toml::Value>>,
+    /// What claims are repeated for.
+    #[serde(default)]
+    rows: BTreeMap<String, Vec<toml::Table>>,
+    figure: Vec<FigureToml>,
+}
+
+/// The keys of a claim's rule.
+const RULE: [&str; 8] = ["above", "below", "at-least", "at-most", "equals", "from", "to", "within"];
+/// The keys of what a claim measures.
+const QUANTITY: [&str; 8] = ["measure", "of", "at", "experiment", "best-by", "worst-by", "over", "minus"];
+
+impl FigureText {
+    /// Reads a table of figures that is part of this crate.
+    pub(crate) fn read(text: &str) -> Vec<Self> {
+        Self::parse(text).expect("the tables of figures are tested")
+    }
+
+    /// Reads a table of figures.
+    ///
+    /// # Errors
+    /// What is wrong, with the claim's name.
+    fn parse(text: &str) -> Result<Vec<Self>, String> {
+        let file: FiguresToml = toml::from_str(text).map_err(|error| error.to_string())?;
+        let points =
+            file.points.iter().map(|(name, settings)| (name.clone(), quantity::texts(settings))).collect();
+        file.figure
+            .into_iter()
+            .map(|figure| {
+                let repeated = figure.claims.iter().map(|claim| rows::repeat(claim, &file.rows));
+                let tables = repeated.collect::<Result<Vec<_>, _>>()?.concat();
+                let claims = tables.into_iter().map(|table| ClaimData::read(table, &points));
+                Ok(Self {
+                    number: figure.number,
+                    heading: figure.heading,
+                    experiments: figure.experiments,
+                    says: figure.says,
+                    has_variants: figure.variants,
+                    claims: claims.collect::<Result<_, String>>()?,
+                })
+            })
+            .collect()
+    }
+
+    /// The claims with their verdicts. `stored` has the experiments of the figure that have results.
+    pub(crate) fn judge(&self, stored: &[ExperimentData<'_>], own: FindOwn) -> Vec<Claim> {
+        let subjects: Vec<&ExperimentData<'_>> =
+            if self.has_variants { stored.iter().collect() } else { Vec::new() };
+        let mut judged = Vec::new();
+        for (experiment, data) in subjects {
+            let kind = if self.experiments.first().is_some_and(|id| id == experiment.id) {
+                Kind::Statement
+            } else {
+                Kind::Variant
+            };
+            let evidence = Evidence { experiment, data, all: stored };
+            for claim in &self.claims {
+                let named = Claim {
+                    claim: format!("{} ({})", claim.text, experiment.label),
+                    kind,
+                    ..claim.unjudged(self, experiment.id)
+                };
+                judged.push(claim.judge(named, self, &evidence, own));
+            }
+        }
+        if !self.has_variants {
+            for claim in &self.claims {
+                let id = claim.experiment().or_else(|| self.experiments.first().map(String::as_str));
+                let found = stored.iter().find(|(experiment, _)| Some(experiment.id) == id);
+                let Some(&(experiment, data)) = found else { continue };
+                judged.push(claim.judge(
+                    claim.unjudged(self, experiment.id),
+                    self,
+                    &Evidence { experiment, data, all: stored },
+                    own,
+                ));
+            }
+        }
+        judged
+    }
+
+    /// The claim with this id about the results of the experiment `source`, without measured values.
+    pub(crate) fn claim(&self, source: &str, id: &str) -> Claim {
+        let claim = self.claims.iter().find(|claim| claim.id == id);
+        claim.unwrap_or_else(|| panic!("figure {} has no claim `{id}`", self.number)).unjudged(self, source)
+    }
+
+    /// The claim whose id in the table includes the experiment, as `EXPERIMENT.CLAIM`.
+    pub(crate) fn claim_with_full_id(&self, id: &str) -> Claim {
+        let (source, _) = id.split_once('.').expect("the id is EXPERIMENT.CLAIM");
+        Claim { id: id.to_owned(), ..self.claim(source, id) }
+    }
+
+    /// The claim with this id about a variant. Its text names the variant.
+    pub(crate) fn variant_claim(&self, experiment: &Experiment, id: &str) -> Claim {
+        let claim = self.claim(experiment.id, id);
+        Claim { claim: format!("{} ({})", claim.claim, experiment.label), ..claim }
+    }
+
+    /// The ids of the claims.
+    pub(crate) fn claim_ids(&self) -> impl Iterator<Item = &str> {
+        self.claims.iter().map(|claim| claim.id.as_str())
+    }
+}
+
+impl ClaimData {
+    fn read(mut table: toml::Table, points: &BTreeMap<String, Settings>) -> Result<Self, String> {
+        let name = table.get("id").and_then(toml::Value::as_str).unwrap_or("without an id").to_owned();
+        let about = |what: &str| format!("claim `{name}`: {what}");
+        let take = |table: &mut toml::Table, keys: &[&str]| -> toml::Table {
+            keys.iter().filter_map(|key| table.remove(*key).map(|value| ((*key).to_owned(), value))).collect()
+        };
+        let (rule, quantity) = (take(&mut table, &RULE), take(&mut table, &QUANTITY));
+        let rule: RuleText = rule.try_into().map_err(|error| about(&format!("{error}")))?;
+        let quantity: QuantityText = quantity.try_into().map_err(|error| about(&format!("{error}")))?;
+        let claim: ClaimToml = table.try_into().map_err(|error| about(&format!("{error}")))?;
+        let quantity = quantity
+            .is_given()
+            .then(|| quantity.resolve(points))
+            .transpose()
+            .map_err(|error| about(&error))?;
+        Ok(Self {
+            id: claim.id,
+            text: claim.text,
+            paper: claim.paper,
+            unit: claim.unit,
+            note: claim.note,
+            is_check: claim.check,
+            expectation: rule.expectation().map_err(about)?,
+            quantity,
+        })
+    }
+
+    /// The experiment in its id.
+    pub(crate) fn experiment(&self) -> Option<&str> {
+        self.id.split_once('.').map(|(experiment, _)| experiment)
+    }
+
+    /// Its name without the experiment.
+    pub(crate) fn name(&self) -> &str {
+        self.id.split_once('.').map_or(self.id.as_str(), |(_, name)| name)
+    }
+
+    fn unjudged(&self, figure: &FigureText, experiment: &str) -> Claim {
+        let id = format!("{experiment}.{}", self.name());
+        let claim = Claim::new(id, figure.number.to_string(), &self.text).unit(&self.unit).note(&self.note);
+        Claim {
+            paper: self.paper.clone().or_else(|| self.expectation.map(|expectation| expectation.stated())),
+            rule: self.expectation.map_or_else(String::new, |expectation| expectation.rule()),
+            kind: if self.is_check { Kind::Check } else { Kind::Statement },
+            ..claim
+        }
+    }
+
+    fn judge(&self, claim: Claim, figure: &FigureText, evidence: &Evidence<'_>, own: FindOwn) -> Claim {
+        let kind = if self.is_check { Kind::Check } else { claim.kind };
+        let claim = Claim { kind, ..claim };
+        let measured = match &self.quantity {
+            Some(quantity) => Estimate::from_values(&quantity.by_seed(&|id| evidence.data(id))).into(),
+            None => own(figure, self.name()).map_or_else(Measured::default, |own| own(evidence)),
+        };
+        let Some(estimate) = measured.estimate else {
+            return claim.note("There are no results for this claim.");
+        };
+        let note = [claim.note.as_str(), measured.note.as_str()].into_iter().filter(|note| !note.is_empty());
+        let note = note.collect::<Vec<_>>().join(" ");
+        let decided = self.expectation.map(|expectation| expectation.decide(&estimate, self.is_check));
+        let claim = claim.measured(&estimate).note(note);
+        match decided {
+            Some(decision) => Claim { p_value: decision.p_value, ..claim.holds(decision.verdict) },
+            None => claim,
+        }
+    }
+}
+
+/// Verdicts about an estimate, based on its confidence interval, in code.
+pub(crate) trait Judge {
+    /// Whether the estimate is above a value. Unclear if the interval includes the value.
+    fn is_above(&self, value: f64) -> Verdict;
+    /// Whether the estimate is below a value. Unclear if the interval includes the value.
+    fn is_below(&self, value: f64) -> Verdict;
+    fn is_not_below(&self, value: f64) -> Verdict;
+    fn is_not_above(&self, value: f64) -> Verdict;
+    fn meets(&self, low: f64, high: f64) -> Verdict;
+    /// Whether the interval is within a range. Unclear if it reaches beyond the range, or if there is no interval.
+    fn is_within(&self, low: f64, high: f64) -> Verdict;
+}
+
+impl Judge for Estimate {
+    fn is_above(&self, value: f64) -> Verdict {
+        Expectation::Above(value).decide(self, false).verdict
+    }
+
+    fn is_below(&self, value: f64) -> Verdict {
+        Expectation::Below(value).decide(self, false).verdict
+    }
+
+    fn is_not_below(&self, value: f64) -> Verdict {
+        Expectation::AtLeast { bound: value, within: 0.0 }.decide(self, false).verdict
+    }
+
+    fn is_not_above(&self, value: f64) -> Verdict {
+        Expectation::AtMost { bound: value, within: 0.0 }.decide(self, false).verdict
+    }
+
+    fn meets(&self, from: f64, to: f64) -> Verdict {
+        self.is_within(from, to)
+    }
+
+    fn is_within(&self, from: f64, to: f64) -> Verdict {
+        Expectation::Range { from, to, within: 0.0 }.decide(self, false).verdict
+    }
+}
+
+/// Sets the measured value and the verdict of a claim, if there is an estimate.
+pub(crate) fn judged(
+    claim: Claim,
+    estimate: Option<Estimate>,
+    verdict: impl Fn(&Estimate) -> Verdict,
+) -> Claim {
+    match estimate {
+        Some(estimate) => claim.measured(&estimate).holds(verdict(&estimate)),
+        None => claim.note("There are no results for this claim."),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! What a claim measures, as data: a measure of flows or of a queue at a point of a sweep, alone or relative to another.
+//!
+//! ```toml
+//! measure = "queuing_p50_ms"      # a column of flows.parquet or queues.parquet, or one of `measure::DERIVED`
+//! of = "audio"                    # a group of flows, a flow, groups by their beginning ("video-*"), or a link ("r1->r2")
+//! at = "hint 16"                  # the values of swept keys, or the name of a table in [points]
+//! experiment = "audio"            # where it is not the claim's own
+//! best-by = "flow.audio.hint"     # of all values of this swept key, the one with the largest measure
+//! over = "hint 6"                 # divided by the same measure there,
+//! minus = "hint 1"                # less the same measure there
+//! ```
+//!
+//! `over` and `minus` name a point, or are a table with the keys in which the other value differs. They are taken seed by seed, so the
+//! variation between seeds cancels. A difference of ratios is `over` with a `minus` that has an `over`.
+//!
+//! With `best-by` (or `worst-by`, the smallest) the value of a seed is taken where the mean of the *other* seeds is best. So no seed
+//! judges a choice that it has made.
+
+use crate::data::{Data, Point};
+use crate::measure::{Subject, measure};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The values of swept keys, as the scenario writes them, without quotes.
+pub(crate) type Settings = BTreeMap<String, String>;
+
+/// What a claim measures, with the gaps of an operand.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct QuantityText {
+    measure: Option<String>,
+    of: Option<String>,
+    at: Option<At>,
+    experiment: Option<String>,
+    best_by: Option<String>,
+    worst_by: Option<String>,
+    over: Option<Box<Operand>>,
+    minus: Option<Box<Operand>>,
+}
+
+/// A point: by its name, or by the values of the swept keys.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum At {
+    Named(String),
+    Settings(BTreeMap<String, toml::Value>),
+}
+
+/// The other side of a ratio or a difference: the same at another point, or with other keys.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Operand {
+    At(String),
+    Quantity(QuantityText),
+}
+
+/// What a claim measures.
+#[derive(Clone, Debug)]
+pub(crate) struct Quantity {
+    measure: String,
+    of: String,
+    at: Settings,
+    /// The experiment, if it is not the claim's own.
+    experiment: Option<String>,
+    choice: Option<Choice>,
+    over: Option<Box<Quantity>>,
+    minus: Option<Box<Quantity>>,
+}
+
+/// A choice among the values of a swept key.
+#[derive(Clone, Debug)]
+struct Choice {
+    key: String,
+    is_largest: bool,
+}
+
+impl QuantityText {
+    /// Whether anything is given.
+    pub(super) fn is_given(&self) -> bool {
+        self.measure.is_some()
+    }
+
+    /// The quantity, with the points of the file. Fails with the name of what is missing.
+    pub(super) fn resolve(&self, points: &BTreeMap<String, Settings>) -> Result<Quantity, String> {
+        self.resolve_beside(None, points)
+    }
+
+    /// `beside` is the other side of a ratio or a difference, from which gaps are filled.
+    fn resolve_beside(
+        &self,
+        beside: Option<&Quantity>,
+        points: &BTreeMap<String, Settings>,
+    ) -> Result<Quantity, String> {
+        let filled = |own: &Option<String>, other: fn(&Quantity) -> &String, key: &str| {
+            let value = own.clone().or_else(|| beside.map(|quantity| other(quantity).clone()));
+            value.ok_or_else(|| format!("`{key}` is missing"))
+        };
+        let at = match &self.at {
+            Some(At::Settings(settings)) => texts(settings),
+            Some(At::Named(name)) => {
+                points.get(name).cloned().ok_or_else(|| format!("[points] has no `{name}`"))?
+            }
+            None => beside.map(|quantity| quantity.at.clone()).unwrap_or_default(),
+        };
+        let choice = match (&self.best_by, &self.worst_by) {
+            (Some(_), Some(_)) => return Err("best-by and worst-by exclude each other".to_owned()),
+            (Some(key), None) => Some(Choice { key: key.clone(), is_largest: true }),
+            (None, Some(key)) => Some(Choice { key: key.clone(), is_largest: false }),
+            (None, None) => None,
+        };
+        let alone = Quantity {
+            measure: filled(&self.measure, |quantity| &quantity.measure, "measure")?,
+            of: filled(&self.of, |quantity| &quantity.of, "of")?,
+            at,
+            experiment: self
+                .experiment
+                .clone()
+                .or_else(|| beside.and_then(|quantity| quantity.experiment.clone())),
+            choice,
+            over: None,
+            minus: None,
+        };
+        let operand =
+            |operand: &Option<Box<Operand>>, of: &Quantity| -> Result<Option<Box<Quantity>>, String> {
+                let Some(operand) = operand else { return Ok(None) };
+                let text = match &**operand {
+                    Operand::At(name) => {
+                        QuantityText { at: Some(At::Named(name.clone())), ..QuantityText::default() }
+                    }
+                    Operand::Quantity(text) => text.clone(),
+                };
+                Ok(Some(Box::new(text.resolve_beside(Some(of), points)?)))
+            };
+        // The other side of a ratio has no choice of its own unless it says so, and neither has that of a difference.
+        let over = operand(&self.over, &alone)?;
+        let minus = operand(&self.minus, &alone)?;
+        Ok(Quantity { over, minus, ..alone })
+    }
+}
+
+impl Quantity {
+    /// The value of each seed, in the order of the seeds; empty if there are no results. `data` finds the results of an experiment,
+    /// with `None` the claim's own.
+    pub(crate) fn by_seed<'d>(&self, data: &dyn Fn(Option<&str>) -> Option<&'d Data>) -> Vec<f64> {
+        let Some(own) = data(self.experiment.as_deref()) else { return Vec::new() };
+        let mut values = match &self.choice {
+            None => self.at_point(own, &self.at),
+            Some(choice) => self.chosen(own, choice),
+        };
+        if let Some(over) = &self.over {
+            values = paired(&values, &over.by_seed(data), |value, other| value / other);
+        }
+        if let Some(minus) = &self.minus {
+            values = paired(&values, &minus.by_seed(data), |value, other| value - other);
+        }
+        values
+    }
+
+    fn at_point(&self, data: &Data, at: &Settings) -> Vec<f64> {
+        let Some(subject) = measure(&self.measure, &self.of) else { return Vec::new() };
+        data.point_at(at).map_or_else(Vec::new, |point: &Point| subject.by_seed(data, point))
+    }
+
+    /// For each seed, the value at the key's value that is best in the mean of the other seeds.
+    fn chosen(&self, data: &Data, choice: &Choice) -> Vec<f64> {
+        let all: Vec<Vec<f64>> = data
+            .values_of(&choice.key)
+            .into_iter()
+            .map(|value| {
+                let mut at = self.at.clone();
+                at.insert(choice.key.clone(), value);
+                self.at_point(data, &at)
+            })
+            .filter(|values| !values.is_empty())
+            .collect();
+        let seeds = all.iter().map(Vec::len).min().unwrap_or(0);
+        let score = |values: &[f64], seed: usize| {
+            let sum: f64 = values.iter().sum();
+            let others = if seeds > 1 { sum - values[seed] } else { sum };
+            if choice.is_largest { others } else { -others }
+        };
+        let best = |seed: usize| {
+            let of = |values: &&Vec<f64>| score(&values[..seeds], seed);
+            all.iter()
+                .max_by(|one, other| of(one).total_cmp(&of(other)))
+                .map_or(f64::NAN, |values| values[seed])
+        };
+        (0..seeds).map(best).collect()
+    }
+
+    /// What the experiments would have to contain: each measure with its point. For tests.
+    pub(crate) fn parts(&self) -> Vec<&Self> {
+        let operands = [&self.over, &self.minus].into_iter().flatten();
+        std::iter::once(self).chain(operands.flat_map(|operand| operand.parts())).collect()
+    }
+
+    /// Checks against an experiment's points and groups that there will be results. Says what is missing.
+    pub(crate) fn check(&self, sweep: &[Settings], groups: &BTreeSet<String>) -> Result<(), String> {
+        let Some(subject) = measure(&self.measure, &self.of) else {
+            return Err(format!("there is no measure `{}` of `{}`", self.measure, self.of));
+        };
+        let has = |point: &&Settings| {
+            self.at.iter().all(|(key, value)| point.get(key).is_some_and(|there| is_same(there, value)))
+        };
+        let Some(point) = sweep.iter().find(has) else { return Err(format!("no point has {:?}", self.at)) };
+        if let Some(choice) = self.choice.as_ref().filter(|choice| !point.contains_key(&choice.key)) {
+            return Err(format!("`{}` is not swept", choice.key));
+        }
+        if matches!(subject, Subject::Flows { .. }) && !groups.iter().any(|group| subject.includes(group)) {
+            return Err(format!("there is no flow or group `{}`", self.of));
+        }
+        Ok(())
+    }
+
+    /// The experiment, if it is not the claim's own.
+    pub(crate) fn experiment(&self) -> Option<&str> {
+        self.experiment.as_deref()
+    }
+}
+
+/// Whether two values of a key are the same. Numbers may be written in several ways; `true` is 1.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    let number = |text: &str| match text {
+        "true" => Some(1.0),
+        "false" => Some(0.0),
+        _ => text.parse::<f64>().ok(),
+    };
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+/// A value as a scenario writes it, without quotes.
+pub(super) fn text(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(flag) => flag.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The values of keys as stored results have them.
+pub(super) fn texts(settings: &BTreeMap<String, toml::Value>) -> Settings {
+    settings.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+fn paired(values: &[f64], others: &[f64], operation: fn(f64, f64) -> f64) -> Vec<f64> {
+    if values.len() != others.len() {
+        return Vec::new();
+    }
+    values.iter().zip(others).map(|(value, other)| operation(*value, *other)).collect()
+}
