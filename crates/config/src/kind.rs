@@ -41,7 +41,9 @@ impl<T: 'static> Kind<T> {
         let expected = format!("{} or {}", self.expected, other.expected);
         Self::new(expected, move |node| {
             (self.read)(node).or_else(|first| {
-                (other.read)(node).map_err(|second| if second.is_empty() { first } else { second })
+                // Without a reason what is expected says enough: the value has the form of the first kind, and is out of its range.
+                (other.read)(node)
+                    .map_err(|second| if second.is_empty() || first.is_empty() { first } else { second })
             })
         })
     }

@@ -30,6 +30,11 @@ impl Hosts {
         may_make_namespaces(COMMAND).then_some(())?;
         let sender = Namespace::create(&format!("{label}s")).unwrap();
         let receiver = Namespace::create(&format!("{label}r")).unwrap();
+        for host in [&sender, &receiver] {
+            // Packets of IPv6 are raw frames here. The kernel's own (multicast reports) would be counted with them.
+            host.set("net.ipv6.conf.all.disable_ipv6", "1").unwrap();
+            host.set("net.ipv6.conf.default.disable_ipv6", "1").unwrap();
+        }
         let link = format!("link add east type veth peer name west\nlink set west netns {}", receiver.name());
         sender.ip_batch(&link).unwrap();
         sender.ip_batch("link set east up\naddress add 10.0.0.1/24 dev east").unwrap();

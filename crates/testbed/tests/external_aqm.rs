@@ -95,7 +95,9 @@ fn what_is_wrong_is_said_as_for_our_own() {
     let wrong = refusal("{ aqm = \"ramp\", limit = \"400 packets\", full = \"0 packets\" }");
     let ours = refusal("{ aqm = \"pi\", limit = \"400 packets\", q-ref = \"-1 packets\" }");
     let expected = "is not allowed: expected a number of packets such as \"800 packets\", from";
-    assert!(wrong.ends_with(&format!("{expected} 1 to 1000000 packets")), "{wrong}");
+    let range =
+        "1 to 1000000 packets or a duration such as \"50 ms\" (ns, us, ms, s, min, h), from 0 ns to 100 s";
+    assert!(wrong.ends_with(&format!("{expected} {range}")), "{wrong}");
     assert!(ours.contains(expected), "{ours}");
     let unknown = refusal("{ aqm = \"ramp\", limit = \"400 packets\", ful = 3 }");
     assert!(unknown.contains("ful") && unknown.contains("full"), "{unknown}");
