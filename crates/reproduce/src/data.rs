@@ -1,11 +1,13 @@
 //! The stored results of an experiment, and the values that figures take from them.
 
 use crate::claims::{Settings, is_same};
+use cutline_config::Errors;
 use cutline_report::stats::{Cdf, Estimate};
 use cutline_results::{
     DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, Store, StoreError, Summary,
     TimingRow,
 };
+use cutline_scenario::ScenarioFile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,8 @@ pub(crate) struct Data {
     queue_series: Vec<QueueSeriesRow>,
     /// The timing of runs in the laboratory.
     pub(crate) timing: Vec<TimingRow>,
+    /// The warm-up, which the series include, s.
+    warm_up_s: f64,
 }
 
 /// The label of a point of a sweep.
@@ -34,6 +38,7 @@ impl Data {
         let store = Store::open(&root.join(id));
         Ok(Some(Self {
             folder: root.join(id),
+            warm_up_s: warm_up_s(&summary),
             summary,
             points: store.read()?,
             flows: store.read()?,
@@ -212,10 +217,40 @@ impl Data {
         Cdf::from_values(rows.filter(|row| row.start_s >= warm_up_s).map(|row| row.goodput_bps / 1e3))
     }
 
+    /// The median of a measure over the intervals of a flow after the warm-up, one value for each seed, in the order of the seeds.
+    pub(crate) fn interval_medians(
+        &self,
+        point: &Point,
+        flow: &str,
+        measure: impl Fn(&SeriesRow) -> f64,
+    ) -> Vec<f64> {
+        let mut seeds: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let of_flow = |row: &&SeriesRow| &*row.point == point && &*row.flow == flow;
+        for row in self.series.iter().filter(of_flow).filter(|row| row.start_s >= self.warm_up_s) {
+            seeds.entry(row.seed).or_default().push(measure(row));
+        }
+        let median = |values: Vec<f64>| Cdf::from_values(values).map_or(f64::NAN, |cdf| cdf.quantile(0.5));
+        seeds.into_values().map(median).collect()
+    }
+
     /// Whether all planned runs are stored.
     pub(crate) fn is_complete(&self) -> bool {
         self.summary.complete
     }
+}
+
+/// The warm-up of stored results, s.
+fn warm_up_s(summary: &Summary) -> f64 {
+    let read = || -> Result<f64, Errors> {
+        let mut file = ScenarioFile::parse(&summary.scenario, &summary.scenario_file)?;
+        for (path, value) in &summary.overrides {
+            file.set(path, value)?;
+        }
+        let points = file.expand()?;
+        Ok(points.first().map_or(0.0, |point| point.scenario.warm_up.as_secs_f64()))
+    };
+    // The runs exist, so the file was valid. Results of an older version may not be readable any more: then nothing is left out.
+    read().unwrap_or(0.0)
 }
 
 /// An estimate of the mean from one value for each seed; `None` without values.

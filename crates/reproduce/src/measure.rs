@@ -38,6 +38,8 @@ pub(crate) const DERIVED: [(&str, Measure); 3] =
     [("goodput_kbps", kbps), ("loss_percent", lost), ("voice", voice)];
 /// A difference of percentiles of the queuing delay of all packets of a flow or group: the 90th minus the 10th, ms.
 const SPREAD: &str = "queuing_spread_ms";
+/// The median over the measured intervals of the goodput of a flow, kbit/s.
+const INTERVAL_MEDIAN: &str = "interval_p50_kbps";
 /// The measures of queues that are not columns of `queues.parquet`.
 const DERIVED_OF_QUEUES: [(&str, fn(&QueueRow) -> Option<f64>); 2] = [
     ("drop_percent", |row| Some(100.0 * row.drop_ratio?)),
@@ -55,8 +57,10 @@ pub(crate) enum Subject {
         name: String,
         measure: OfRow<FlowRow>,
     },
-    /// A percentile range of a distribution of a flow or group.
+    /// The range between two percentiles of the queuing delay of a flow or group.
     Distribution { name: String },
+    /// The median over the measured intervals of the goodput of a flow, or of a group as a whole.
+    Intervals { name: String },
     /// A measure of the queue of a link.
     Queue { link: String, measure: OfRow<QueueRow> },
 }
@@ -68,6 +72,9 @@ pub(crate) fn measure(name: &str, of: &str) -> Option<Subject> {
         let measure =
             derived.map(|(_, measure)| Box::new(*measure) as OfRow<QueueRow>).or_else(|| column(name))?;
         return Some(Subject::Queue { link: of.to_owned(), measure });
+    }
+    if name == INTERVAL_MEDIAN {
+        return Some(Subject::Intervals { name: of.to_owned() });
     }
     if name == SPREAD {
         return Some(Subject::Distribution { name: of.to_owned() });
@@ -93,6 +100,7 @@ impl Subject {
                 let cdfs = data.delay_cdfs(point, name, "queuing_ms");
                 cdfs.iter().map(|cdf| cdf.quantile(0.9) - cdf.quantile(0.1)).collect()
             }
+            Self::Intervals { name } => data.interval_medians(point, name, |row| row.goodput_bps / 1e3),
             Self::Queue { link, measure } => {
                 data.queue_values(point, link, |row| measure(row).unwrap_or(f64::NAN))
             }
@@ -102,7 +110,9 @@ impl Subject {
     /// Whether it is about this group of flows.
     pub(crate) fn includes(&self, group: &str) -> bool {
         match self {
-            Self::Flows { name, .. } | Self::Distribution { name } => is_group(name, group),
+            Self::Flows { name, .. } | Self::Distribution { name } | Self::Intervals { name } => {
+                is_group(name, group)
+            }
             Self::Queue { .. } => false,
         }
     }

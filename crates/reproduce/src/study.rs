@@ -110,7 +110,7 @@ impl Study {
         let root = self.folder(results, quick);
         let mut figures = self.figures();
         let is_stored = |id: &String| Store::open(&root.join(id)).has_tables();
-        figures.retain(|figure| figure.experiments.iter().all(is_stored));
+        figures.retain(|figure| figure.needs().all(is_stored));
         if self.needed(&figures).is_empty() {
             return Err(ReproduceError::Nothing { study: self.id, folder: root });
         }
@@ -157,8 +157,7 @@ impl Study {
     }
 
     fn needed(&self, figures: &[FigureText]) -> Vec<&'static Experiment> {
-        let shown: BTreeSet<&str> =
-            figures.iter().flat_map(|figure| &figure.experiments).map(String::as_str).collect();
+        let shown: BTreeSet<&str> = figures.iter().flat_map(FigureText::needs).map(String::as_str).collect();
         let is_needed = |experiment: &&Experiment| shown.contains(experiment.id);
         self.experiments.iter().filter(is_needed).collect()
     }
@@ -230,7 +229,7 @@ impl Study {
             let needs_nothing = figure.experiments.is_empty();
             is_chosen
                 || (needs_nothing && was_shown(figure))
-                || (!needs_nothing && figure.experiments.iter().all(is_stored))
+                || (!needs_nothing && figure.needs().all(is_stored))
         });
         figures
     }
@@ -256,6 +255,8 @@ impl Study {
         let find = |id: &String| stored.iter().find(|(experiment, _)| experiment.id == *id);
         let data: Vec<ExperimentData<'_>> =
             ids.iter().filter_map(find).map(|(experiment, data)| (*experiment, data)).collect();
+        let needed: Vec<ExperimentData<'_>> =
+            figure.needs().filter_map(find).map(|(experiment, data)| (*experiment, data)).collect();
         if data.is_empty() && !ids.is_empty() {
             return Vec::new();
         }
@@ -263,7 +264,7 @@ impl Study {
         if let Some(own) = sections.first_mut() {
             // Studies whose claims are judged by code have set them.
             if own.claims.is_empty() {
-                own.claims = figure.judge(&data, self.own);
+                own.claims = figure.judge(&needed, self.own);
             }
             debug_assert!(
                 own.claims.iter().all(|claim| is_listed(figure, claim)),

@@ -31,6 +31,8 @@ pub struct FigureText {
     pub heading: String,
     /// The experiments that it shows, the main one first; empty if nothing needs to be simulated.
     pub experiments: Vec<String>,
+    /// Experiments that it does not show, with which claims compare it.
+    pub beside: Vec<String>,
     /// What the paper says, in our words.
     pub says: String,
     /// Every claim is judged for each of the experiments: the first is that of the statement, the others are variants.
@@ -99,6 +101,8 @@ struct FigureToml {
     #[serde(default)]
     experiments: Vec<String>,
     #[serde(default)]
+    beside: Vec<String>,
+    #[serde(default)]
     variants: bool,
     says: String,
     claims: Vec<toml::Table>,
@@ -160,6 +164,7 @@ impl FigureText {
                     number: figure.number,
                     heading: figure.heading,
                     experiments: figure.experiments,
+                    beside: figure.beside,
                     says: figure.says,
                     has_variants: figure.variants,
                     claims: claims.collect::<Result<_, String>>()?,
@@ -168,10 +173,16 @@ impl FigureText {
             .collect()
     }
 
-    /// The claims with their verdicts. `stored` has the experiments of the figure that have results.
+    /// All experiments that it needs.
+    pub(crate) fn needs(&self) -> impl Iterator<Item = &String> {
+        self.experiments.iter().chain(&self.beside)
+    }
+
+    /// The claims with their verdicts. `stored` has the experiments that have results.
     pub(crate) fn judge(&self, stored: &[ExperimentData<'_>], own: FindOwn) -> Vec<Claim> {
-        let subjects: Vec<&ExperimentData<'_>> =
-            if self.has_variants { stored.iter().collect() } else { Vec::new() };
+        let is_shown =
+            |(experiment, _): &&ExperimentData<'_>| self.experiments.iter().any(|id| id == experiment.id);
+        let subjects = stored.iter().filter(|_| self.has_variants).filter(is_shown);
         let mut judged = Vec::new();
         for (experiment, data) in subjects {
             let kind = if self.experiments.first().is_some_and(|id| id == experiment.id) {
@@ -203,6 +214,15 @@ impl FigureText {
             }
         }
         judged
+    }
+
+    /// The claims of a figure for which nothing is simulated, with their verdicts on values of formulas.
+    pub(crate) fn judge_values(&self, source: &str, value: impl Fn(&str) -> Option<f64>) -> Vec<Claim> {
+        let judge = |claim: &ClaimData| {
+            let estimate = value(claim.name()).and_then(|value| Estimate::from_values(&[value]));
+            claim.decide(claim.unjudged(self, source), estimate.into())
+        };
+        self.claims.iter().map(judge).collect()
     }
 
     /// The claim with this id about the results of the experiment `source`, without measured values.
@@ -285,6 +305,10 @@ impl ClaimData {
             Some(quantity) => Estimate::from_values(&quantity.by_seed(&|id| evidence.data(id))).into(),
             None => own(figure, self.name()).map_or_else(Measured::default, |own| own(evidence)),
         };
+        self.decide(claim, measured)
+    }
+
+    fn decide(&self, claim: Claim, measured: Measured) -> Claim {
         let Some(estimate) = measured.estimate else {
             return claim.note("There are no results for this claim.");
         };

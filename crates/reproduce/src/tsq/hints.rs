@@ -1,11 +1,11 @@
 //! Figures 8 to 13: one delay-sensitive flow among bulk transfers, by its hint.
 
-use crate::claims::{FigureText, Judge, judged};
-use crate::data::{Data, Point, difference, mean, ratio};
+use crate::claims::{FigureText, Own};
+use crate::data::{Data, Point, difference, mean};
 use crate::experiment::Experiment;
 use crate::study::ExperimentData;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line, Point as Dot};
-use cutline_report::report::{Claim, Section, Verdict};
+use cutline_report::report::Section;
 use cutline_report::stats::{Cdf, Estimate};
 use cutline_results::FlowRow;
 
@@ -42,8 +42,6 @@ impl Hints {
                 _ => self.quality_chart(experiment, data),
             })
             .collect();
-        let claims =
-            stored.iter().flat_map(|(experiment, data)| self.claims(figure, experiment, data)).collect();
         let title = match number {
             n if n == delay => format!("Queuing delay of {} by its hint", self.title),
             n if n == throughput => format!("Throughput of {} by its hint", self.title),
@@ -55,7 +53,6 @@ impl Hints {
         Section {
             we_see: self.we_see(number, stored),
             figures: vec![(format!("figure-{number}"), drawn)],
-            claims,
             notes: notes(number),
             ..Section::default()
         }
@@ -120,64 +117,17 @@ impl Hints {
         }
     }
 
-    fn claims(&self, figure: &FigureText, experiment: &Experiment, data: &Data) -> Vec<Claim> {
-        let claim = |id: &str| figure.variant_claim(experiment, id);
-        figure.claim_ids().map(|id| self.judge(claim(id), id, data)).collect()
-    }
-
-    fn judge(&self, claim: Claim, id: &str, data: &Data) -> Claim {
-        let at = |hint, measure| self.with_hint(data, hint, measure);
-        let alone = |measure| self.without_tsq(data, measure);
-        let q: fn(&FlowRow) -> Option<f64> = |row| row.q;
-        let median: fn(&FlowRow) -> Option<f64> = |row| row.queuing_p50_ms;
-        let kbps: fn(&FlowRow) -> Option<f64> = |row| Some(row.goodput_bps / 1e3);
-        let above_zero = |estimate: &Estimate| estimate.is_above(0.0);
-        let about_one = |estimate: &Estimate| estimate.meets(0.95, 1.05);
+    /// The measures of claims that are code.
+    pub(super) fn own(&'static self, id: &str) -> Option<Own> {
         match id {
-            "delay-1-6" => judged(claim, difference(&at(6, median), &at(1, median)), above_zero),
-            "delay-6-16" => judged(claim, difference(&at(16, median), &at(6, median)), above_zero),
-            "spread-1-16" => {
-                judged(claim, difference(&self.spread(data, 16), &self.spread(data, 1)), above_zero)
+            "best-inside" => Some(Box::new(|evidence| {
+                self.best(evidence.data).and_then(|best| self.above_the_ends(evidence.data, best.hint)).into()
+            })),
+            "best-hint" => {
+                Some(Box::new(|evidence| self.best(evidence.data).map(|best| best.estimate()).into()))
             }
-            "spread-6-16" => {
-                judged(claim, difference(&self.spread(data, 16), &self.spread(data, 6)), above_zero)
-            }
-            "throughput-1-6" => judged(claim, difference(&at(6, kbps), &at(1, kbps)), above_zero),
-            "throughput-6-16" => judged(claim, difference(&at(16, kbps), &at(6, kbps)), above_zero),
-            "throughput-alone" => judged(claim, ratio(&at(16, kbps), &alone(kbps)), about_one),
-            "throughput-ratio-6" => {
-                judged(claim, ratio(&at(6, kbps), &at(16, kbps)), |estimate| estimate.meets(0.9, 1.1))
-            }
-            "throughput-ratio-1" => {
-                judged(claim, ratio(&at(1, kbps), &at(16, kbps)), |estimate| estimate.meets(0.9, 1.1))
-            }
-            "qd-falls" => judged(claim, difference(&at(1, |row| row.qd), &at(16, |row| row.qd)), above_zero),
-            "qt-rises" => judged(claim, difference(&at(16, |row| row.qt), &at(1, |row| row.qt)), above_zero),
-            "best-inside" => match self.best(data) {
-                Some(best) => judged(claim, self.above_the_ends(data, best.hint), above_zero),
-                None => claim,
-            },
-            "best-hint" => self.judge_best(claim, data),
-            "gain" => match self.best(data) {
-                Some(best) => {
-                    judged(claim, ratio(&at(best.hint, q), &alone(q)), |estimate| estimate.is_above(1.0))
-                        .note(gain_note(&alone(q)))
-                }
-                None => claim,
-            },
-            "delay-alone" => {
-                let delay: fn(&FlowRow) -> Option<f64> = |row| row.queuing_mean_ms;
-                judged(claim, ratio(&at(16, delay), &alone(delay)), about_one)
-            }
-            id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
+            _ => None,
         }
-    }
-
-    /// The spread of queuing delay between the 10th and the 90th percentile, by seed.
-    fn spread(&self, data: &Data, hint: u16) -> Vec<f64> {
-        let Some(point) = self.point(data, hint) else { return Vec::new() };
-        let cdfs = data.delay_cdfs(point, self.flow, "queuing_ms");
-        cdfs.iter().map(|cdf| cdf.quantile(0.9) - cdf.quantile(0.1)).collect()
     }
 
     /// Overall quality with a hint less that with hint 1 or 16, whichever is better.
@@ -196,23 +146,12 @@ impl Hints {
         let &(hint, _) = means.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
         let best = q(hint);
         let as_good = |other: u16| {
-            difference(&best, &q(other)).is_none_or(|estimate| estimate.is_above(0.0) != Verdict::Holds)
+            let above = difference(&best, &q(other)).and_then(|estimate| estimate.interval);
+            above.is_none_or(|(low, _)| low <= 0.0)
         };
         let alike: Vec<u16> =
             HINTS.iter().copied().filter(|&other| other == hint || as_good(other)).collect();
         Some(Best { hint, least: *alike.first()?, most: *alike.last()? })
-    }
-
-    /// Measures the best hint. Its interval is the range of hints that are not significantly worse.
-    fn judge_best(&self, claim: Claim, data: &Data) -> Claim {
-        let Some(best) = self.best(data) else { return claim };
-        let interval = Some((f64::from(best.least), f64::from(best.most)));
-        let estimate = Estimate { mean: f64::from(best.hint), std_error: None, interval, n: 1 };
-        let near = f64::from(PAPER_BEST);
-        claim
-            .measured(&estimate)
-            .holds(estimate.meets(near - 1.0, near + 1.0))
-            .note("The interval has the hints whose quality is not significantly below the best. The claim holds if it includes a hint from 5 to 7; the paper's is 6.")
     }
 
     fn we_see(&self, number: u32, stored: &[ExperimentData<'_>]) -> String {
@@ -288,12 +227,10 @@ struct Best {
     most: u16,
 }
 
-/// A note if the ratio is not meaningful: without TSQ, video has a delay quality of about 0.
-fn gain_note(alone: &[f64]) -> &'static str {
-    match mean(alone) {
-        Some(estimate) if estimate.mean < 0.05 => {
-            "Without TSQ the quality is next to nothing, so the ratio is not meaningful."
-        }
-        _ => "",
+impl Best {
+    /// The hint. Its interval is the range of those that cannot be told from it.
+    fn estimate(&self) -> Estimate {
+        let interval = Some((f64::from(self.least), f64::from(self.most)));
+        Estimate { mean: f64::from(self.hint), std_error: None, interval, n: 1 }
     }
 }

@@ -1,11 +1,11 @@
 //! Figures 14 and 16: audio conferences and file transfers in four mixes, with TSQ over PI and with PI alone.
 
-use crate::claims::{FigureText, Judge, judged};
-use crate::data::{Data, difference, ratio};
+use crate::claims::FigureText;
+use crate::data::{Data, ratio};
 use crate::experiment::Experiment;
 use crate::study::ExperimentData;
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};
-use cutline_report::report::{Claim, Section, Verdict};
+use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 
 /// The number of audio flows among 100 flows.
@@ -20,20 +20,10 @@ pub(super) fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Sec
     let number = figure.number;
     let panels: Vec<Chart> =
         stored.iter().map(|(experiment, data)| chart(number, experiment, data)).collect();
-    let claims: Vec<Claim> = stored
-        .iter()
-        .flat_map(|(experiment, data)| {
-            figure
-                .claim_ids()
-                .map(|id| judge(figure.variant_claim(experiment, id), id, number, data))
-                .collect::<Vec<_>>()
-        })
-        .collect();
     let drawn = Figure::grid("Mean quality with TSQ / without, by class", panels.len(), panels);
     Section {
         we_see: we_see(stored),
         figures: vec![(format!("figure-{number}"), drawn)],
-        claims,
         notes: notes(number),
         ..Section::default()
     }
@@ -68,35 +58,6 @@ fn quality(data: &Data, audio: u16, group: &str, tsq: f64) -> Vec<f64> {
 
 fn normalised(data: &Data, audio: u16, group: &str) -> Option<Estimate> {
     ratio(&quality(data, audio, group, 1.0), &quality(data, audio, group, 0.0))
-}
-
-/// The quality of audio with TSQ relative to that without, by seed.
-fn ratios(data: &Data, audio: u16) -> Vec<f64> {
-    let (over, under) = (quality(data, audio, "audio", 1.0), quality(data, audio, "audio", 0.0));
-    over.iter().zip(&under).map(|(with, without)| with / without).collect()
-}
-
-fn judge(claim: Claim, id: &str, figure: u32, data: &Data) -> Claim {
-    if id == "audio-falls" {
-        return judged(claim, difference(&ratios(data, 1), &ratios(data, 75)), |estimate| {
-            estimate.is_above(0.0)
-        });
-    }
-    let (group, mix) = id.split_once('-').expect("a claim on a mix is named CLASS-NUMBER");
-    let audio: u16 = mix.parse().expect("a claim on a mix is named CLASS-NUMBER");
-    judged(claim, normalised(data, audio, group), |estimate| match (figure, group) {
-        (14, "audio") => gains_as_stated(estimate),
-        (_, "audio") => estimate.is_above(1.0),
-        _ => estimate.is_not_below(1.0),
-    })
-    .note(if figure == 14 && group == "audio" { GAIN_NOTE } else { "" })
-}
-
-const GAIN_NOTE: &str =
-    "Holds if the whole interval is above 1. The size of the gain is shown for comparison with the paper.";
-
-fn gains_as_stated(estimate: &Estimate) -> Verdict {
-    estimate.is_above(1.0)
 }
 
 fn we_see(stored: &[ExperimentData<'_>]) -> String {
