@@ -301,9 +301,14 @@ mod tests {
     #[test]
     fn ns_2_has_the_gentle_slope_of_the_first_max_p() {
         let at_end = |variant| {
-            let red = RedParams { variant, min_th: Some(5.0), max_th: Some(15.0), ..AredParams::default().red };
+            let red =
+                RedParams { variant, min_th: Some(5.0), max_th: Some(15.0), ..AredParams::default().red };
             let core = Core::new(&red, Rate::from_mbps(15));
-            [core.slope.probability(15.0, 0.4), core.slope.probability(14.999_999, 0.4), core.slope.probability(30.0, 0.4)]
+            [
+                core.slope.probability(15.0, 0.4),
+                core.slope.probability(14.999_999, 0.4),
+                core.slope.probability(30.0, 0.4),
+            ]
         };
         let [papers, ns_2] = [Variant::Papers, Variant::Ns2].map(at_end);
         // The first max_p is 0.02. The slope up to max_th follows max_p in both.

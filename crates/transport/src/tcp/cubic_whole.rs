@@ -159,7 +159,10 @@ mod tests {
         // RFC 9438 figure 2: K = cbrt(5 / 0.4).
         assert!((cubic.k - 2.321).abs() < 1e-3, "{}", cubic.k);
         // One second before the plateau the cubic is 0.4 below it, which whole segments round to 0; two seconds, 3.2.
-        assert_eq!((cubic.target(cubic.k - 1.0), cubic.target(cubic.k - 2.0), cubic.target(cubic.k + 2.0)), (14, 11, 17));
+        assert_eq!(
+            (cubic.target(cubic.k - 1.0), cubic.target(cubic.k - 2.0), cubic.target(cubic.k + 2.0)),
+            (14, 11, 17)
+        );
     }
 
     #[test]

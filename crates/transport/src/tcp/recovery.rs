@@ -75,7 +75,11 @@ impl Sender {
 
     /// Returns a threshold, rounded down to whole segments if the variant does so.
     pub(super) fn whole(&self, threshold: u64) -> u64 {
-        if self.params.variant.whole_segments { threshold - threshold % u64::from(self.mss) } else { threshold }
+        if self.params.variant.whole_segments {
+            threshold - threshold % u64::from(self.mss)
+        } else {
+            threshold
+        }
     }
 
     /// Returns the slow start threshold for half a window. ns-2 truncates it to whole segments, but not the window.

@@ -141,7 +141,8 @@ fn the_window_falls_in_proportion_to_what_is_delivered() {
 #[test]
 fn whole_segments_are_halved_and_grow_from_the_end_of_recovery_on() {
     let ended = |full_ack, whole_segments| {
-        let variant = Variant { halving: Halving::WindowOnce, full_ack, whole_segments, ..Variant::default() };
+        let variant =
+            Variant { halving: Halving::WindowOnce, full_ack, whole_segments, ..Variant::default() };
         let mut script = Script::bulk(Params { variant, ..rack() });
         script.sends(0..10).at(100).ack(1).sends([10, 11]).cwnd(11_000);
         script.at(110).sack(&[(2, 12)]).transmit();
