@@ -39,7 +39,7 @@ bottleneck, which matters when many packets leave a host at once. The wait at on
 with that link, such as `r1->r2`, over all packets of all flows. `one_way_*` contains queuing, transmission and propagation.
 
 Percentiles of a flow are those of its own packets as long as its scenario keeps a distribution for each flow
-(`distributions = "flow"`). With `distributions = "group"` there is one for the whole group, and every flow of it shows the percentiles of
+(`distributions = \"flow\"`). With `distributions = \"group\"` there is one for the whole group, and every flow of it shows the percentiles of
 the group; its mean is its own in any case. A mean of percentiles over flows is not a percentile: for a group as a whole, `cutline run --json`
 has `groups`, with the percentiles of all packets of all its flows.
 
