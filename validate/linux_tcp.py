@@ -106,24 +106,18 @@ MEASURES = {
 }
 TOLERANCE = {name: {"share": measure.share, "least": measure.least} for name, measure in MEASURES.items()}
 
-RENO = (
-    "Linux's Reno meets more drops for the same goodput at every queue; CUBIC does not at PI, PIE, CoDel and Adaptive RED. So a rule of "
-    "Reno's window is missing; which one has not been found"
+OVERSHOOT = (
+    "drops are the same, so what is sent once too often is sent in the first slow start, which is counted here and not among the drops: "
+    "it overshoots further in the simulation, without Linux's first sample of the round trip by the handshake and its growing receive "
+    "buffer"
 )
-FQ = "both controls meet fewer drops here in the simulation; the cause has not been found"
-RED = "as its drops: Linux's Reno fills the link better"
-PIE = "the simulation sends more twice that was not lost, since drops are the same; which rule does so has not been found"
+LATER = "the drops are the same or fewer, the queue is longer: the simulated CUBIC comes later to its loss; which rule does so has not been found"
 
 NOTES: dict[tuple[str, str, str], str] = {
-    ("Reno", "drop-tail", "drops"): RENO,
-    ("Reno", "drop-tail", "audio-loss"): RENO,
-    ("Reno", "PI", "drops"): RENO,
-    ("Reno", "PI", "audio-loss"): RENO,
-    ("Reno", "FQ-CoDel", "drops"): FQ,
-    ("Reno", "Adaptive RED", "drops"): RENO,
-    ("Reno", "Adaptive RED", "utilisation"): RED,
-    ("CUBIC", "PIE", "retransmissions"): PIE,
-    ("CUBIC", "FQ-CoDel", "drops"): FQ,
+    ("CUBIC", "drop-tail", "retransmissions"): OVERSHOOT,
+    ("CUBIC", "PIE", "retransmissions"): OVERSHOOT,
+    ("CUBIC", "CoDel", "queue"): LATER,
+    ("CUBIC", "FQ-CoDel", "bulk-p99"): LATER,
 }
 """What is known of a measure that differs: by control, queue and measure."""
 
@@ -203,7 +197,9 @@ the other the transfers are Linux's TCP ({kernel}) in the laboratory, over the s
 real time. `sudo make validate-linux-tcp` writes this page anew, in about {minutes} minutes.
 
 A measure is the same when the whole 95 % interval of the difference (Welch) lies inside the tolerance, which was fixed before;
-it differs when the interval lies outside, and is unclear otherwise. Of {rows} measures {same} are the same, {unclear} are unclear, {differs} differ.
+it differs when the interval lies outside, and is unclear otherwise. Windows are five to ten segments here, so whole numbers matter:
+Linux halves to whole segments, lets the acknowledgement that ends recovery count towards growth, and computes CUBIC in segments.
+Without these three rules the simulation met up to a quarter fewer drops for the same goodput. Of {rows} measures {same} are the same, {unclear} are unclear, {differs} differ.
 
 """
 

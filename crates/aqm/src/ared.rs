@@ -299,6 +299,25 @@ mod tests {
     }
 
     #[test]
+    fn ns_2_has_the_gentle_slope_of_the_first_max_p() {
+        let at_end = |variant| {
+            let red =
+                RedParams { variant, min_th: Some(5.0), max_th: Some(15.0), ..AredParams::default().red };
+            let core = Core::new(&red, Rate::from_mbps(15));
+            [
+                core.slope.probability(15.0, 0.4),
+                core.slope.probability(14.999_999, 0.4),
+                core.slope.probability(30.0, 0.4),
+            ]
+        };
+        let [papers, ns_2] = [Variant::Papers, Variant::Ns2].map(at_end);
+        // The first max_p is 0.02. The slope up to max_th follows max_p in both.
+        assert_eq!((papers[0], ns_2[0]), (0.4, 0.02));
+        assert!((papers[1] - 0.4).abs() < 1e-6 && (ns_2[1] - 0.4).abs() < 1e-6);
+        assert_eq!((papers[2], ns_2[2]), (1.0, 1.0));
+    }
+
+    #[test]
     fn ns_2_steps_half_a_second_after_a_change() {
         let mut law = ared(AdaptationParams::default());
         law.steering.variant = Variant::Ns2;

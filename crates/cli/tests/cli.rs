@@ -148,6 +148,28 @@ fn check_lists_runs_flows_and_points() {
 }
 
 #[test]
+fn a_group_has_the_percentiles_of_all_its_packets() {
+    let place = Place::new();
+    let run = |kept: &str| {
+        let set = format!("flow.bulk.distributions=\"{kept}\"");
+        let document = place.json(&["run", "small.toml", "--no-store", "--json", "--seeds", "1", "--set", &set]);
+        document["runs"][0].clone()
+    };
+    let (by_flow, by_group) = (run("flow"), run("group"));
+    assert_eq!(by_flow["groups"], by_group["groups"], "whatever is stored");
+    let groups = by_group["groups"].as_array().unwrap();
+    let bulk = groups.iter().find(|group| group["group"] == "bulk").unwrap();
+    let flows: Vec<&Value> =
+        by_group["flows"].as_array().unwrap().iter().filter(|flow| flow["group"] == "bulk").collect();
+    let sum: u64 = flows.iter().map(|flow| flow["packets_received"].as_u64().unwrap()).sum();
+    assert_eq!((bulk["flows"].as_u64(), bulk["packets_received"].as_u64()), (Some(3), Some(sum)));
+    for percentile in ["queuing_p50_ms", "queuing_p99_ms", "one_way_p50_ms", "one_way_p99_ms"] {
+        let [pooled, flow] = [bulk, flows[0]].map(|of| of[percentile].as_f64().unwrap());
+        assert!((pooled - flow).abs() <= 1e-5 * flow, "{percentile}: {pooled} and {flow}");
+    }
+}
+
+#[test]
 fn the_json_document_has_every_field() {
     let place = Place::new();
     let document = place.json(&["run", "small.toml", "--no-store", "--json", "--jobs", "1"]);

@@ -1,6 +1,7 @@
 //! The document of `cutline run --json` and `cutline lab run --json`: rows of the tables, grouped by run.
 
 use crate::column::{CellKind, Column, Row};
+use crate::groups::GroupDocument;
 use crate::rows::{FlowRow, QueueRow, TimingRow};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
@@ -37,6 +38,8 @@ pub struct RunDocument<'r> {
     pub run: String,
     /// The measurements of each flow, as in `flows.parquet`.
     pub flows: Vec<RowDocument<'r, FlowRow>>,
+    /// The measurements of each group of flows, over all packets of all its flows.
+    pub groups: Vec<GroupDocument>,
     /// The measurements of each queue, as in `queues.parquet`.
     pub queues: Vec<RowDocument<'r, QueueRow>>,
     /// The timing of the run, as in `timing.parquet`; only in the laboratory.

@@ -32,6 +32,17 @@ with any number of threads.
 `summary.json` contains the text of the scenario, the overrides of the command line, the version, the seeds, the points with
 their settings, the runs that finished, the runs that failed with their errors, the machine, and the times of start and end.
 
+## What delays contain
+
+`queuing_*` of a flow is the time that its packets waited anywhere on their path, also at the access links before and behind the
+bottleneck, which matters when many packets leave a host at once. The wait at one queue alone is in `queues.parquet`: `delay_*` of the row
+with that link, such as `r1->r2`, over all packets of all flows. `one_way_*` contains queuing, transmission and propagation.
+
+Percentiles of a flow are those of its own packets as long as its scenario keeps a distribution for each flow
+(`distributions = \"flow\"`). With `distributions = \"group\"` there is one for the whole group, and every flow of it shows the percentiles of
+the group; its mean is its own in any case. A mean of percentiles over flows is not a percentile: for a group as a whole, `cutline run --json`
+has `groups`, with the percentiles of all packets of all its flows.
+
 ## The origin of results
 
 `origin` in `summary.json` identifies the results by the scenario after `--set`, the seeds, the version of Cutline and the

@@ -110,7 +110,8 @@ pub struct Core {
 
 impl Core {
     pub(crate) fn new(params: &RedParams, rate: Rate) -> Self {
-        let slope = Slope { min_th: 0.0, max_th: 0.0, gentle: params.gentle };
+        let gentle_from = (params.variant == Variant::Ns2).then_some(params.max_p);
+        let slope = Slope { min_th: 0.0, max_th: 0.0, gentle: params.gentle, gentle_from };
         let drain = DrainRate::new(rate);
         let vars = Vars::new(Instant::ZERO);
         let mut core = Self { params: *params, slope, w_q: 0.0, ln_keep: 0.0, packet_ns: 0.0, drain, vars };

@@ -1,13 +1,15 @@
 //! The results of a scenario's runs, and the runs that failed.
 
 use crate::exit::Failure;
-use cutline_results::{FlowRow, QueueRow, TimingRow};
+use cutline_results::{DistributionRow, FlowRow, QueueRow, TimingRow};
 use std::path::PathBuf;
 
 /// The rows that are printed, and the number of missing runs.
 pub struct Outcome {
     pub flows: Vec<FlowRow>,
     pub queues: Vec<QueueRow>,
+    /// The distributions, from which the percentiles of groups are computed.
+    pub distributions: Vec<DistributionRow>,
     /// The timing of runs in the laboratory.
     pub timing: Vec<TimingRow>,
     /// Number of runs that failed.
@@ -25,6 +27,7 @@ impl Outcome {
         Self {
             flows: Vec::new(),
             queues: Vec::new(),
+            distributions: Vec::new(),
             timing: Vec::new(),
             failed: 0,
             cancelled: 0,

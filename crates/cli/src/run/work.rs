@@ -37,6 +37,7 @@ impl Work<'_> {
                 Some(Ok(result)) => {
                     outcome.flows.extend(result.flows);
                     outcome.queues.extend(result.queues);
+                    outcome.distributions.extend(result.distributions);
                     outcome.timing.extend(result.timing);
                 }
                 Some(Err(_)) => outcome.failed += 1,
@@ -57,6 +58,7 @@ impl Work<'_> {
         Ok(Outcome {
             flows: store.store().read()?,
             queues: store.store().read()?,
+            distributions: store.store().read()?,
             timing: store.store().read_timing()?,
             failed: summary.failed.len(),
             cancelled: endings.iter().filter(is_cancelled).count(),

@@ -19,6 +19,7 @@ use cutline_units::{Duration, Instant};
 
 use super::Params;
 use super::congestion::{Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, NoParams, Window};
+use super::cubic_whole::WholeCubic;
 use super::hystart::Hystart;
 
 /// The constant C of the cubic, segments per second cubed (RFC 9438 section 5.1).
@@ -49,6 +50,8 @@ pub struct Cubic {
     reduced: bool,
     /// What slow start looks at to end early.
     hystart: Option<Hystart>,
+    /// The state in whole segments, with [`whole_segments`](super::Variant::whole_segments); the windows above are then not used.
+    whole: Option<WholeCubic>,
 }
 
 impl CongestionAlgorithm for Cubic {
@@ -59,7 +62,11 @@ impl CongestionAlgorithm for Cubic {
     const SOURCE: &'static str = "RFC 9438";
 
     fn begin(_params: &NoParams, tcp: &Params) -> Self {
-        Self { hystart: tcp.hystart.then(|| Hystart::new(tcp.mss)), ..Self::default() }
+        Self {
+            hystart: tcp.hystart.then(|| Hystart::new(tcp.mss)),
+            whole: tcp.variant.whole_segments.then(WholeCubic::default),
+            ..Self::default()
+        }
     }
 }
 
@@ -68,6 +75,9 @@ impl CongestionControl for Cubic {
     fn acknowledged(&mut self, acknowledgement: &Acknowledgement) {
         if let Some(hystart) = &mut self.hystart {
             hystart.acknowledged(acknowledgement);
+        }
+        if let Some(whole) = &mut self.whole {
+            whole.sample(acknowledgement.now, acknowledgement.now.saturating_since(acknowledgement.echo));
         }
     }
 
@@ -81,6 +91,10 @@ impl CongestionControl for Cubic {
 
     #[inline(never)]
     fn avoid(&mut self, window: &mut Window, acked: &Acked, mss: u64) {
+        if let Some(whole) = &mut self.whole {
+            window.cwnd = whole.avoid(window.cwnd, acked.bytes, acked.now, mss);
+            return;
+        }
         let cwnd = window.cwnd as f64 / mss as f64;
         let epoch = self.epoch.unwrap_or_else(|| self.begin(cwnd, acked.now));
         self.last = acked.now;
@@ -92,6 +106,9 @@ impl CongestionControl for Cubic {
     }
 
     fn congested(&mut self, window: &Window, flight: u64, mss: u64) -> u64 {
+        if let Some(whole) = &mut self.whole {
+            return whole.congested(flight, mss);
+        }
         let cwnd = window.cwnd as f64 / mss as f64;
         // Fast convergence (RFC 9438 section 4.7).
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
@@ -107,6 +124,9 @@ impl CongestionControl for Cubic {
     fn timed_out(&mut self) {
         self.epoch = None;
         self.reduced = false;
+        if let Some(whole) = &mut self.whole {
+            whole.timed_out();
+        }
         if let Some(hystart) = &mut self.hystart {
             hystart.reset();
         }

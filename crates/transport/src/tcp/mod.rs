@@ -21,6 +21,7 @@
 mod congestion;
 mod control;
 mod cubic;
+mod cubic_whole;
 mod dctcp;
 mod external;
 mod hystart;

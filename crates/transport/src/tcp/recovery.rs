@@ -73,6 +73,15 @@ impl Sender {
         window.min(self.max_window)
     }
 
+    /// Returns a threshold, rounded down to whole segments if the variant does so.
+    pub(super) fn whole(&self, threshold: u64) -> u64 {
+        if self.params.variant.whole_segments {
+            threshold - threshold % u64::from(self.mss)
+        } else {
+            threshold
+        }
+    }
+
     /// Returns the slow start threshold for half a window. ns-2 truncates it to whole segments, but not the window.
     fn threshold(&self, half: u64) -> u64 {
         match self.params.variant.halving {
@@ -84,7 +93,8 @@ impl Sender {
     fn enter_recovery(&mut self, now: Instant) {
         let mss = u64::from(self.mss);
         self.stats.fast_retransmits += 1;
-        self.window.ssthresh = self.control.congested(&self.window, self.halved(), mss);
+        let threshold = self.control.congested(&self.window, self.halved(), mss);
+        self.window.ssthresh = self.whole(threshold);
         self.phase = Phase::Recovery;
         self.partial_ack = false;
         self.recover = self.high_water;
@@ -119,7 +129,7 @@ impl Sender {
         self.allow_burst();
         if self.una >= self.recover {
             self.leave_recovery(now);
-            if self.params.variant.full_ack == FullAck::Deflated {
+            if matches!(self.params.variant.full_ack, FullAck::Deflated | FullAck::SsthreshAndGrowth) {
                 self.grow(now, acked);
             }
             return;
@@ -179,7 +189,7 @@ impl Sender {
         };
         if reduces {
             let half = self.control.congested(&self.window, self.halved(), mss);
-            self.window.ssthresh = self.threshold(half);
+            self.window.ssthresh = self.whole(self.threshold(half));
         }
         self.control.timed_out();
         self.recovery_failed =

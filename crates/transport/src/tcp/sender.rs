@@ -396,7 +396,8 @@ impl Sender {
             return false;
         }
         let mss = u64::from(self.mss);
-        self.window.ssthresh = self.control.marked(&self.window, self.halved(), mss);
+        let threshold = self.control.marked(&self.window, self.halved(), mss);
+        self.window.ssthresh = self.whole(threshold);
         // The least ssthresh is two segments (RFC 5681 eq. 4). A window of one segment stays at one.
         self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         self.note_reduction();

@@ -22,6 +22,9 @@ pub enum FullAck {
     FlightPlusOne,
     /// Option 2: `ssthresh`.
     Ssthresh,
+    /// Option 2, and the acknowledgement that ends recovery makes the window grow as any other does, by all that it delivers, as in
+    /// Linux.
+    SsthreshAndGrowth,
     /// `ssthresh`, or the window that partial acknowledgements have deflated if that is less, as in ns-2
     /// (`exit_recovery_fix_ 0`). Slow start then leads back to `ssthresh`. The acknowledgement that ends recovery also
     /// makes the window grow, as any other does.
@@ -62,12 +65,13 @@ pub enum RttSampling {
 
 /// Parameters for the points at which ns-2 or Linux differs from the RFCs.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option")]
 pub struct Variant {
     /// How the window of NewReno grows in congestion avoidance.
     #[param(default = Avoidance::Bytes, source = "RFC 5681 section 3.1; ns-2: acknowledgements")]
     pub avoidance: Avoidance,
     /// The window after fast recovery.
-    #[param(default = FullAck::FlightPlusOne, source = "RFC 6582 section 3.2 option 1; ns-2: deflated")]
+    #[param(default = FullAck::FlightPlusOne, source = "RFC 6582 section 3.2 option 1; ns-2: deflated; Linux: ssthresh-and-growth")]
     pub full_ack: FullAck,
     /// What a loss halves.
     #[param(default = Halving::Flight, source = "RFC 5681 eq. 4; ns-2: window; Linux: window-once")]
@@ -101,6 +105,12 @@ pub struct Variant {
         source = "RFC 6298 section 2.3; ns-2: 30 ms; Linux: 200 ms"
     )]
     pub least_variation: Duration,
+    /// A loss leaves a threshold of whole segments, rounded down.
+    ///
+    /// Linux counts its window in segments. In bytes, half of seven segments sends three, but must acknowledge three and a half before it
+    /// sends four. With windows below ten segments that is a tenth of the growth.
+    #[param(default = false, source = "RFC 5681 eq. 4 is in bytes; Linux: true")]
+    pub whole_segments: bool,
 }
 
 impl Variant {
@@ -108,13 +118,14 @@ impl Variant {
     pub const fn linux() -> Self {
         Self {
             avoidance: Avoidance::Bytes,
-            full_ack: FullAck::Ssthresh,
+            full_ack: FullAck::SsthreshAndGrowth,
             halving: Halving::WindowOnce,
             rtt_sampling: RttSampling::Peaks,
             grow_only_when_limited: true,
             limited_transmit_always: false,
             recovery_burst: None,
             least_variation: Duration::from_millis(200),
+            whole_segments: true,
         }
     }
 
@@ -129,6 +140,7 @@ impl Variant {
             limited_transmit_always: true,
             recovery_burst: Some(2),
             least_variation: Duration::from_millis(30),
+            whole_segments: false,
         }
     }
 }

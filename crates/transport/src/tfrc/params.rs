@@ -21,14 +21,14 @@ pub struct Params {
     /// A feedback packet's size on the wire.
     #[param(name = "feedback-size", default = 40, range = (1, 1500), unit = "B", source = "as ns-2's `TFRCSink`")]
     pub feedback_bytes: u32,
-    /// How many packets may wait to be sent. The sender drops those that do not fit.
+    /// How many packets may wait to be sent; off is any number. The sender drops those that do not fit.
     #[param(
-        default = 2,
+        default = Some(2),
         range = (1, 100_000),
         unit = "packets",
-        source = "ours: an interactive source would rather lose a packet than send it late"
+        source = "ours: an interactive source would rather lose a packet than send it late; ns-2: off"
     )]
-    pub send_buffer: u32,
+    pub send_buffer: Option<u32>,
     /// The filter constant q of the average round-trip time.
     #[param(default = 0.9, range = GAINS, source = "RFC 5348 section 4.3 step 2; ns-2's `df_` is 0.95")]
     pub q: f64,
@@ -105,7 +105,7 @@ impl Params {
             header_bytes: 0,
             q: 0.95,
             q2: 0.95,
-            send_buffer: 100_000,
+            send_buffer: None,
             rto_tick: Some(Duration::from_millis(100)),
             gradual_increase: true,
             bound_timeouts: true,
@@ -154,7 +154,7 @@ mod tests {
             ("packet-size", Params { segment_size: 0, ..base }),
             ("header", Params { header_bytes: 1001, ..base }),
             ("feedback-size", Params { feedback_bytes: 0, ..base }),
-            ("send-buffer", Params { send_buffer: 0, ..base }),
+            ("send-buffer", Params { send_buffer: Some(0), ..base }),
             ("q", Params { q: 1.0, ..base }),
             ("q2", Params { q2: 1.0, ..base }),
             ("rto-tick", Params { rto_tick: Some(Duration::from_micros(999)), ..base }),

@@ -78,7 +78,10 @@ impl Sender {
     pub fn new(params: &Arc<Params>, now: Instant) -> Self {
         debug_assert_eq!(params.validate(), Ok(()), "validate parameters where they are read");
         Self {
-            queue: SendQueue::new(params.segment_size, params.send_buffer as usize),
+            queue: SendQueue::new(
+                params.segment_size,
+                params.send_buffer.map_or(usize::MAX, |packets| packets as usize),
+            ),
             next_seq: 0,
             x: params.s(),
             x_inst: params.s(),

@@ -1,6 +1,6 @@
 //! Timelines of a TCP sender with RACK-TLP (RFC 8985) and PRR (RFC 6937).
 
-use cutline_transport::tcp::{Halving, InitialWindow, Params, Variant};
+use cutline_transport::tcp::{FullAck, Halving, InitialWindow, Params, Variant};
 
 use crate::script::Script;
 
@@ -134,4 +134,29 @@ fn the_window_falls_in_proportion_to_what_is_delivered() {
     // RFC 6937 section 3: recovery ends with the window at the threshold.
     script.at(210).ack(20).cwnd(10_000);
     assert!(!script.sender.in_recovery());
+}
+
+/// RFC 5681 eq. 4 in whole segments, as Linux counts: half of 11 are 5, and the acknowledgement that ends recovery counts towards the
+/// next segment.
+#[test]
+fn whole_segments_are_halved_and_grow_from_the_end_of_recovery_on() {
+    let ended = |full_ack, whole_segments| {
+        let variant =
+            Variant { halving: Halving::WindowOnce, full_ack, whole_segments, ..Variant::default() };
+        let mut script = Script::bulk(Params { variant, ..rack() });
+        script.sends(0..10).at(100).ack(1).sends([10, 11]).cwnd(11_000);
+        script.at(110).sack(&[(2, 12)]).transmit();
+        let threshold = script.sender.ssthresh();
+        // Everything that was outstanding is acknowledged: the retransmission has arrived.
+        script.at(210).ack(12).transmit();
+        assert!(!script.sender.in_recovery());
+        let at_end = script.sender.cwnd();
+        script.at(220).ack(16).transmit();
+        (threshold, at_end, script.sender.cwnd())
+    };
+    // In bytes: 5.5 segments, of which four acknowledged ones are not a window yet.
+    assert_eq!(ended(FullAck::Ssthresh, false), (5_500, 5_500, 5_500));
+    assert_eq!(ended(FullAck::Ssthresh, true), (5_000, 5_000, 5_000));
+    // The acknowledgement that ends recovery delivers one segment, and four more make a window of five.
+    assert_eq!(ended(FullAck::SsthreshAndGrowth, true), (5_000, 5_000, 6_000));
 }

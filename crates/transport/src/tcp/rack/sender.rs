@@ -7,7 +7,7 @@
 
 use super::super::prr::{Delivery, Reduction};
 use super::super::sender::Phase;
-use super::super::{Ack, Acknowledgement, Halving, Segment, Sender, Window};
+use super::super::{Ack, Acknowledgement, FullAck, Halving, Segment, Sender, Window};
 use super::{Probe, Rack, Timer};
 use cutline_units::{Duration, Instant};
 
@@ -80,6 +80,9 @@ impl Sender {
                 // RFC 6937 section 3: the window ends at the threshold.
                 self.window.cwnd = self.window.ssthresh;
                 self.phase = Phase::Open;
+                if self.params.variant.full_ack == FullAck::SsthreshAndGrowth && !reduced {
+                    self.grow(now, arrived.bytes);
+                }
             }
             Phase::Recovery => {
                 let delivery = Delivery { bytes: arrived.bytes, is_progress: acked > 0 && !found };
@@ -131,7 +134,8 @@ impl Sender {
 
     fn halved_threshold(&mut self) -> u64 {
         let mss = u64::from(self.mss);
-        self.control.congested(&self.window, self.halved(), mss)
+        let threshold = self.control.congested(&self.window, self.halved(), mss);
+        self.whole(threshold)
     }
 
     fn begin_recovery_with_rack(&mut self, state: &mut RackRecovery) {
