@@ -152,7 +152,8 @@ fn a_group_has_the_percentiles_of_all_its_packets() {
     let place = Place::new();
     let run = |kept: &str| {
         let set = format!("flow.bulk.distributions=\"{kept}\"");
-        let document = place.json(&["run", "small.toml", "--no-store", "--json", "--seeds", "1", "--set", &set]);
+        let document =
+            place.json(&["run", "small.toml", "--no-store", "--json", "--seeds", "1", "--set", &set]);
         document["runs"][0].clone()
     };
     let (by_flow, by_group) = (run("flow"), run("group"));

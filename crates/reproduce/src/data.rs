@@ -111,6 +111,15 @@ impl Data {
         seeds.into_values().collect()
     }
 
+    /// The packets dropped at all queues but that of a link, over all points, one value for each seed.
+    pub(crate) fn dropped_elsewhere(&self, link: &str) -> Vec<f64> {
+        let mut seeds: BTreeMap<u64, u64> = BTreeMap::new();
+        for row in &self.queues {
+            *seeds.entry(row.seed).or_default() += if &*row.link == link { 0 } else { row.dropped };
+        }
+        seeds.into_values().map(|dropped| dropped as f64).collect()
+    }
+
     /// The intervals of the queue of a link at a point, by seed, in the order of time.
     pub(crate) fn queue_intervals(&self, point: &Point, link: &str) -> Vec<Vec<&QueueSeriesRow>> {
         let mut seeds: BTreeMap<u64, Vec<&QueueSeriesRow>> = BTreeMap::new();

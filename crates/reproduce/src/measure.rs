@@ -1,9 +1,9 @@
 //! Measures of flows and queues that several studies use, by name and as functions.
 
 use crate::data::{Data, Point};
-use cutline_quality::{Codec, EModel};
+use cutline_quality::{Codec, EModel, Power};
 use cutline_results::{FlowRow, QueueRow, Row};
-use cutline_units::{Duration, Probability};
+use cutline_units::{Duration, Probability, Rate};
 
 /// The bottleneck link of a dumbbell.
 pub(crate) const BOTTLENECK: &str = "r1->r2";
@@ -33,9 +33,29 @@ pub(crate) fn voice(row: &FlowRow) -> Option<f64> {
     Some(EModel::new(Codec::G711_PLC).rating(delay, lost).quality().get())
 }
 
+/// `QoS` of a throughput-sensitive flow: its throughput (RED-Worcester section 3).
+pub(crate) fn qos_by_throughput(row: &FlowRow) -> Option<f64> {
+    power(Power::THROUGHPUT, row)
+}
+
+/// `QoS` of a delay-sensitive flow: sqrt(T / D), with the queuing delay D (RED-Worcester section 3).
+pub(crate) fn qos_by_delay(row: &FlowRow) -> Option<f64> {
+    power(Power::DELAY, row)
+}
+
+fn power(power: Power, row: &FlowRow) -> Option<f64> {
+    let delay = Duration::from_secs_f64(row.queuing_mean_ms? / 1e3);
+    Some(power.qos(Rate::from_bps(row.goodput_bps as u64), delay))
+}
+
 /// The measures of flows that are not columns of `flows.parquet`, by the names that claims use.
-pub(crate) const DERIVED: [(&str, Measure); 3] =
-    [("goodput_kbps", kbps), ("loss_percent", lost), ("voice", voice)];
+pub(crate) const DERIVED: [(&str, Measure); 5] = [
+    ("goodput_kbps", kbps),
+    ("loss_percent", lost),
+    ("voice", voice),
+    ("qos_by_throughput", qos_by_throughput),
+    ("qos_by_delay", qos_by_delay),
+];
 /// A difference of percentiles of the queuing delay of all packets of a flow or group: the 90th minus the 10th, ms.
 const SPREAD: &str = "queuing_spread_ms";
 /// The median over the measured intervals of the goodput of a flow, kbit/s.

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 
 #[test]
@@ -38,4 +40,53 @@ fn what_is_wrong_with_a_claim_is_named() {
             .contains("[points] has no `hint 1`")
     );
     assert!(error("id = 'a', text = 'A', metric = 'q'").contains("metric"));
+}
+
+/// The studies whose rules are still code.
+const RULES_IN_CODE: [&str; 10] =
+    ["rivals", "cheaters", "modern", "bits", "cascade", "adaptive", "qos", "lab", "lab-qos", "qsock"];
+
+/// Every claim has a rule, and is measured: what it names is in the experiment, or there is code for it.
+#[test]
+fn every_claim_of_every_study_can_be_judged() {
+    let studies = crate::STUDIES.into_iter().chain([&crate::LAB, &crate::LAB_QOS, &crate::QSOCK]);
+    for study in studies.filter(|study| !RULES_IN_CODE.contains(&study.id)) {
+        for figure in study.figures().iter().filter(|figure| !figure.experiments.is_empty()) {
+            for claim in &figure.claims {
+                let name = format!("{} figure {}: {}", study.id, figure.number, claim.id);
+                assert!(claim.expectation.is_some(), "{name} has no rule");
+                match &claim.quantity {
+                    Some(quantity) => check(quantity, claim, figure, study, &name),
+                    None => assert!((study.own)(figure, claim.name()).is_some(), "{name} is not measured"),
+                }
+            }
+        }
+    }
+}
+
+/// Checks a quantity against each experiment for which the claim is judged.
+fn check(quantity: &Quantity, claim: &ClaimData, figure: &FigureText, study: &crate::Study, name: &str) {
+    let own: Vec<&str> = match claim.experiment() {
+        Some(id) => vec![id],
+        None if figure.has_variants => figure.experiments.iter().map(String::as_str).collect(),
+        None => figure.experiments.first().map(String::as_str).into_iter().collect(),
+    };
+    for experiment in own {
+        for part in quantity.parts() {
+            let id = part.experiment().unwrap_or(experiment);
+            assert!(figure.needs().any(|needed| needed == id), "{name}: the figure does not list `{id}`");
+            let (points, groups) = contents(study.experiments.iter().find(|one| one.id == id).unwrap());
+            part.check(&points, &groups).unwrap_or_else(|error| panic!("{name} in `{id}`: {error}"));
+        }
+    }
+}
+
+/// The points of an experiment's sweep, and the names of its groups of flows.
+fn contents(experiment: &Experiment) -> (Vec<Settings>, BTreeSet<String>) {
+    let points = experiment.scenario_file(false).unwrap().expand().unwrap();
+    let groups = points[0].scenario.flows.iter().map(|flow| flow.name.clone()).collect();
+    let settings = points.into_iter().map(|point| {
+        point.settings.into_iter().map(|(key, value)| (key, value.trim_matches('"').to_owned())).collect()
+    });
+    (settings.collect(), groups)
 }

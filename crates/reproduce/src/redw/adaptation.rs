@@ -1,12 +1,13 @@
 //! Figures 9 and 10: how `max_p` follows a change of the mix.
 
 use super::mixes::{MIX_NAMES, MIXES};
-use crate::claims::{FigureText, Judge, judged};
+use crate::claims::{FigureText, Own};
 use crate::data::{Data, difference, mean, ratio};
 use crate::measure::BOTTLENECK;
 use crate::study::ExperimentData;
 use cutline_report::chart::{Axis, Chart, Figure, Legend, Line};
-use cutline_report::report::{Claim, Section};
+use cutline_report::report::Section;
+use cutline_report::stats::Estimate;
 use cutline_results::QueueSeriesRow;
 use std::ops::Range;
 
@@ -18,18 +19,18 @@ const BEFORE_S: Range<f64> = 30.0..40.0;
 const AFTER_S: Range<f64> = 80.0..100.0;
 
 pub(super) fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Section {
-    let Some(&(experiment, data)) = stored.first() else { return Section::default() };
-    let shown = Changes { data, id: experiment.id };
-    let rising = stored.iter().find(|(experiment, _)| experiment.id == "maxp-up");
-    let rising = rising.map(|&(experiment, data)| Changes { data, id: experiment.id });
-    let (title, id) = (title(figure.number), format!("figure-{}", figure.number));
-    let claims = figure.claim_ids();
+    let variants: Vec<Changes<'_>> =
+        stored.iter().map(|&(experiment, data)| Changes { data, id: experiment.id }).collect();
+    let charts = variants.iter().zip(stored).map(|(shown, (experiment, _))| shown.chart(experiment.label));
+    let words: Vec<String> = variants
+        .iter()
+        .zip(stored)
+        .map(|(shown, (experiment, _))| format!("With {}: {}", experiment.label, shown.we_see()))
+        .collect();
+    let drawn = Figure::grid(title(figure.number), 2, charts).legend(Legend::Top);
     Section {
-        we_see: shown.we_see(),
-        figures: vec![(id, Figure::grid(title, 1, [shown.chart()]).legend(Legend::Top))],
-        claims: claims
-            .map(|id| judge(figure.variant_claim(experiment, id), id, &shown, rising.as_ref()))
-            .collect(),
+        we_see: format!("max_p before the change and at the end. {}", words.join("\n\n")),
+        figures: vec![(format!("figure-{}", figure.number), drawn)],
         notes: notes(figure.number).iter().map(|note| (*note).to_owned()).collect(),
         ..Section::default()
     }
@@ -52,7 +53,7 @@ impl Changes<'_> {
     /// The intervals of each seed for a change to a mix with `bulk` throughput-sensitive flows.
     fn intervals(&self, bulk: u16) -> Vec<Vec<&QueueSeriesRow>> {
         let (group, count) = match self.id {
-            "maxp-up" => ("flow.bulk.count", bulk),
+            id if id.starts_with("maxp-up") => ("flow.bulk.count", bulk),
             _ => ("flow.media.count", 20 - bulk),
         };
         let point = self.data.point(&[(group, f64::from(count))]);
@@ -69,9 +70,9 @@ impl Changes<'_> {
         self.intervals(bulk).iter().map(|rows| speed(rows)).collect()
     }
 
-    fn chart(&self) -> Chart {
+    fn chart(&self, label: &str) -> Chart {
         let axis = Axis::linear("Time, s").range(0.0, 100.0);
-        let chart = Chart::new("Mean over the seeds").x(axis).y(Axis::linear("max_p").from(0.0));
+        let chart = Chart::new(label).x(axis).y(Axis::linear("max_p").range(0.0, 1.0));
         let chart = MIXES.iter().zip(MIX_NAMES).fold(chart, |chart, (&bulk, name)| {
             chart.plot(Line::new(format!("to {name}"), over_time(&self.intervals(bulk))))
         });
@@ -83,7 +84,7 @@ impl Changes<'_> {
             let value = |part| mean(&self.max_p(bulk, part)).map_or(f64::NAN, |estimate| estimate.mean);
             format!("{name}: {:.3} to {:.3}", value(&BEFORE_S), value(&AFTER_S))
         });
-        format!("max_p before the change and at the end. {}.", settled.collect::<Vec<_>>().join("; "))
+        format!("{}.", settled.collect::<Vec<_>>().join("; "))
     }
 }
 
@@ -115,23 +116,25 @@ fn over_time(seeds: &[Vec<&QueueSeriesRow>]) -> Vec<(f64, f64)> {
     first.iter().enumerate().map(|(index, row)| (row.end_s, at(index))).collect()
 }
 
-fn judge(claim: Claim, id: &str, shown: &Changes<'_>, rising: Option<&Changes<'_>>) -> Claim {
-    let after = |bulk| shown.max_p(bulk, &AFTER_S);
-    let before = |bulk| shown.max_p(bulk, &BEFORE_S);
-    let above_0 = |estimate: &cutline_report::stats::Estimate| estimate.is_above(0.0);
-    match id {
-        "up-rises" => judged(claim, difference(&after(1), &before(1)), above_0),
-        "up-ordered" => judged(claim, difference(&after(1), &after(10)), above_0),
-        "up-ordered-least" => judged(claim, difference(&after(10), &after(19)), above_0),
-        "down-begins" => judged(claim, mean(&before(19)), |estimate| estimate.meets(0.95, 1.0)),
-        "down-falls" => judged(claim, difference(&before(19), &after(19)), above_0),
-        "down-faster" => {
-            let estimate = rising.and_then(|rising| ratio(&shown.speed(19), &rising.speed(1)));
-            judged(claim, estimate, |estimate| estimate.is_above(1.0))
-                .note("The ratio of the speeds of max_p over the first 90 % of its change, per second.")
-        }
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
+/// The measures of claims that are code.
+pub(super) fn own(id: &str) -> Option<Own> {
+    let measure: fn(&Changes<'_>, Option<&Changes<'_>>) -> Option<Estimate> = match id {
+        "up-rises" => |shown, _| difference(&shown.max_p(1, &AFTER_S), &shown.max_p(1, &BEFORE_S)),
+        "up-ordered" => |shown, _| difference(&shown.max_p(1, &AFTER_S), &shown.max_p(10, &AFTER_S)),
+        "up-ordered-least" => |shown, _| difference(&shown.max_p(10, &AFTER_S), &shown.max_p(19, &AFTER_S)),
+        "down-begins" => |shown, _| mean(&shown.max_p(19, &BEFORE_S)),
+        "down-falls" => |shown, _| difference(&shown.max_p(19, &BEFORE_S), &shown.max_p(19, &AFTER_S)),
+        "down-faster" => |shown, rising| ratio(&shown.speed(19), &rising?.speed(1)),
+        _ => return None,
+    };
+    Some(Box::new(move |evidence| {
+        let shown = Changes { data: evidence.data, id: evidence.experiment.id };
+        // The same variant of the rise.
+        let rising = evidence.experiment.id.replace("down", "up");
+        let rising = evidence.all.iter().find(|(experiment, _)| experiment.id == rising);
+        let rising = rising.map(|&(experiment, data)| Changes { data, id: experiment.id });
+        measure(&shown, rising.as_ref()).into()
+    }))
 }
 
 fn notes(figure: u32) -> &'static [&'static str] {

@@ -1,17 +1,14 @@
 //! Figures 8 and 11 to 14: five mixes with RED-Worcester, Adaptive RED, and the sorted queue.
 
 use super::mixes::{MIX_NAMES, MIXES};
-use crate::claims::{FigureText, Judge, judged};
-use crate::data::{Data, difference, mean, ratio};
-use crate::experiment::Experiment;
-use crate::measure::BOTTLENECK;
+use crate::claims::{FigureText, Own};
+use crate::data::{Data, mean, ratio};
+use crate::measure::{BOTTLENECK, Measure, qos_by_delay, qos_by_throughput};
 use crate::study::ExperimentData;
-use cutline_quality::Power;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
-use cutline_report::report::{Claim, Section};
+use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
-use cutline_results::{FlowRow, QueueSeriesRow};
-use cutline_units::{Duration, Rate};
+use cutline_results::QueueSeriesRow;
 
 /// The queues: their names in the scenario and in charts.
 const REDW: (&str, &str) = ("red-worcester", "RED-Worcester");
@@ -34,33 +31,28 @@ pub(super) fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Sec
         13 => "QoS = T of throughput-sensitive flows, over Adaptive RED's",
         _ => "QoS = sqrt(T / D) of delay-sensitive flows, over Adaptive RED's",
     };
-    let variants =
-        stored.iter().map(|&(experiment, data)| (experiment, Mixes { data, label: experiment.label }));
-    let variants: Vec<(&Experiment, Mixes<'_>)> = variants.collect();
-    let charts = variants.iter().map(|(_, mixes)| mixes.chart(figure.number));
-    let claims = variants.iter().flat_map(|(experiment, mixes)| {
-        figure.claim_ids().map(|id| mixes.judge(figure.variant_claim(experiment, id), id))
-    });
-    let words: Vec<String> = variants.iter().map(|(_, mixes)| mixes.we_see(figure.number)).collect();
+    let variants: Vec<Mixes<'_>> =
+        stored.iter().map(|&(experiment, data)| Mixes { data, label: experiment.label }).collect();
+    let charts = variants.iter().map(|mixes| mixes.chart(figure.number));
+    let words: Vec<String> = variants.iter().map(|mixes| mixes.we_see(figure.number)).collect();
     Section {
         we_see: format!("From 19 : 1 to 1 : 19. {}", words.join("\n\n")),
         figures: vec![(format!("figure-{}", figure.number), Figure::grid(title, 2, charts))],
-        claims: claims.collect(),
         notes: notes(figure.number).iter().map(|note| (*note).to_owned()).collect(),
         ..Section::default()
     }
 }
 
-/// A class of flows and the power metric of its quality of service.
+/// A class of flows and the measure of its quality of service.
 struct Class {
     group: &'static str,
-    power: Power,
+    qos: Measure,
     /// The range of charts of its gains.
     range: (f64, f64),
 }
 
-const THROUGHPUT: Class = Class { group: "bulk", power: Power::THROUGHPUT, range: (0.8, 1.2) };
-const DELAY: Class = Class { group: "media", power: Power::DELAY, range: (0.9, 1.5) };
+const THROUGHPUT: Class = Class { group: "bulk", qos: qos_by_throughput, range: (0.8, 1.2) };
+const DELAY: Class = Class { group: "media", qos: qos_by_delay, range: (0.9, 1.5) };
 
 /// The results of all mixes of one variant.
 struct Mixes<'d> {
@@ -112,22 +104,13 @@ impl Mixes<'_> {
 
     /// The mean `QoS` of the flows of a class, by seed.
     fn power(&self, class: &Class, queue: &str, bulk: u16) -> Vec<f64> {
-        let qos = |row: &FlowRow| {
-            let delay = Duration::from_secs_f64(row.queuing_mean_ms? / 1e3);
-            Some(class.power.qos(Rate::from_bps(row.goodput_bps as u64), delay))
-        };
-        self.point(queue, bulk).map_or_else(Vec::new, |point| self.data.per_seed(point, class.group, qos))
+        self.point(queue, bulk)
+            .map_or_else(Vec::new, |point| self.data.per_seed(point, class.group, class.qos))
     }
 
     /// The mean `QoS` relative to that with Adaptive RED.
     fn gain(&self, class: &Class, queue: &str, bulk: u16) -> Option<Estimate> {
         ratio(&self.power(class, queue, bulk), &self.power(class, ARED.0, bulk))
-    }
-
-    /// The gain of RED-Worcester over Adaptive RED, by seed.
-    fn gains(&self, class: &Class, bulk: u16) -> Vec<f64> {
-        let (over, under) = (self.power(class, REDW.0, bulk), self.power(class, ARED.0, bulk));
-        over.iter().zip(&under).map(|(over, under)| over / under).collect()
     }
 }
 
@@ -195,49 +178,26 @@ fn by_mix(title: &str, y: &str, max: f64) -> Chart {
     Chart::new(title).x(mix_axis()).y(Axis::linear(y).range(0.0, max))
 }
 
-/// Claims.
+/// The measures of claims that are code.
+pub(super) fn own(id: &str) -> Option<Own> {
+    let measure: fn(&Mixes<'_>) -> Option<Estimate> = match id {
+        "target-first" => |mixes| mean(&mixes.target(19)),
+        "target-last" => |mixes| mean(&mixes.target(1)),
+        "target-linear" => |mixes| off_the_line(|bulk| mixes.target(bulk)),
+        "queue-follows" => |mixes| mixes.off_the_target(),
+        "drops-linear" => |mixes| off_the_line(|bulk| mixes.drops(REDW.0, bulk)),
+        "drops-elsewhere" => |mixes| mean(&mixes.dropped_elsewhere()),
+        _ => return None,
+    };
+    Some(Box::new(move |evidence| {
+        measure(&Mixes { data: evidence.data, label: evidence.experiment.label }).into()
+    }))
+}
+
 impl Mixes<'_> {
-    fn judge(&self, claim: Claim, id: &str) -> Claim {
-        match id {
-            "target-first" => judged(claim, mean(&self.target(19)), |estimate| estimate.meets(47.0, 49.0)),
-            "target-last" => judged(claim, mean(&self.target(1)), |estimate| estimate.meets(21.0, 23.0)),
-            "target-linear" => judged(claim, off_the_line(|bulk| self.target(bulk)), |estimate| estimate.meets(0.0, 2.0)),
-            "queue-ared-first" => judged(claim, mean(&self.queue(ARED.0, 19)), |estimate| estimate.meets(45.0, 55.0)),
-            "queue-ared-last" => judged(claim, mean(&self.queue(ARED.0, 1)), |estimate| estimate.meets(45.0, 55.0)),
-            "queue-falls" => {
-                judged(claim, difference(&self.queue(REDW.0, 19), &self.queue(REDW.0, 1)), |estimate| estimate.is_above(0.0))
-            }
-            "queue-follows" => judged(claim, self.off_the_target(), |estimate| estimate.meets(0.0, 5.0))
-                .note("Adaptive RED does not change max_p while the average queue is within 6 packets of its target."),
-            "drops-rise" => self.drops_rise(claim, REDW.0),
-            "drops-ared-rise" => self.drops_rise(claim, ARED.0),
-            "drops-linear" => {
-                judged(claim, off_the_line(|bulk| self.drops(REDW.0, bulk)), |estimate| estimate.meets(0.0, 0.2))
-            }
-            "delay-grows" => {
-                let estimate = difference(&self.gains(&DELAY, 1), &self.gains(&DELAY, 19));
-                judged(claim, estimate, |estimate| estimate.is_above(0.0))
-            }
-            id => self.judge_gain(claim, id),
-        }
-    }
-
-    fn drops_rise(&self, claim: Claim, queue: &str) -> Claim {
-        judged(claim, difference(&self.drops(queue, 1), &self.drops(queue, 19)), |estimate| {
-            estimate.is_above(0.0)
-        })
-    }
-
-    fn judge_gain(&self, claim: Claim, id: &str) -> Claim {
-        let (class, bulk) = id.split_once('-').expect("a claim on a gain is named CLASS-NUMBER");
-        let bulk: u16 = bulk.parse().expect("a claim on a gain is named CLASS-NUMBER");
-        match class {
-            "throughput" => {
-                judged(claim, self.gain(&THROUGHPUT, REDW.0, bulk), |estimate| estimate.meets(0.8, 1.0))
-            }
-            "delay" => judged(claim, self.gain(&DELAY, REDW.0, bulk), |estimate| estimate.is_above(1.0)),
-            class => unreachable!("figures.toml has a claim about `{class}`, but no code measures it"),
-        }
+    /// Packets dropped at any other queue than the bottleneck's, in all mixes and with all queues, by seed.
+    fn dropped_elsewhere(&self) -> Vec<f64> {
+        self.data.dropped_elsewhere(BOTTLENECK)
     }
 
     /// The largest distance of the mean queue from its target in any mix, packets.

@@ -21,39 +21,118 @@ pub const REDW: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/redw/figures.toml"),
     experiments: &EXPERIMENTS,
-    own: |_, _| None,
+    own: |figure, id| match figure.number {
+        9 | 10 => adaptation::own(id),
+        _ => comparison::own(id),
+    },
     sections_of,
 };
 
 const INTRO: &str = "\
 Every figure of the paper's evaluation, simulated: 20 flows of TCP NewReno (throughput-sensitive, hint 80 ms) and TFRC \
 (delay-sensitive, hint 32 ms), in five mixes. Numbers are means over seeds with their 95 % confidence interval (Student's t over \
-replications, paired by seed where two settings are compared). A claim holds if the interval confirms it, differs if the \
-interval contradicts it, and is unclear if the interval includes both.
+replications, paired by seed where two settings are compared). A claim holds if the whole interval agrees with its rule, differs if \
+the whole interval contradicts it, and is unclear otherwise. Rules and tolerances were fixed before the run.
 
-If this paper does not give a parameter, Adaptive RED and RED-Worcester run with that of the Adaptive RED paper: an automatic \
-w_q, the gentle slope, and alpha = min(0.01, max_p / 4) instead of the \"about 0.1\" of this paper's figure 4. \"Sorted\" is this \
-paper's future work: RED-Worcester with a queue in the order of hints and TSQ's drop probability.";
+The authors used ns-2. The reproduction has its TCP and TFRC, and its Adaptive RED: drops spaced by `wait`, an automatic w_q, the gentle \
+slope, and, as the paper does not say otherwise, alpha = min(0.01, max_p / 4) and max_p up to 0.5. Variants have the \"about 0.1\" of the \
+paper's figure 4 as alpha, and a max_p of up to 1, which its figure 10 has. A further one has the transports of the RFCs and RED as its \
+papers have it. \"Sorted\" is this paper's future work: RED-Worcester with a queue in the order of hints and TSQ's drop probability.";
 
 const MIX: (&str, &str) = ("mix.toml", include_str!("../../../../experiments/redw/mix.toml"));
 const MAXP_UP: (&str, &str) = ("maxp-up.toml", include_str!("../../../../experiments/redw/maxp-up.toml"));
 const MAXP_DOWN: (&str, &str) =
     ("maxp-down.toml", include_str!("../../../../experiments/redw/maxp-down.toml"));
 
-/// The paper used ns-2, whose TFRC is older than RFC 5348.
-const NS2: &[(&str, &str)] = &[
-    ("flow.bulk.transport", r#"{ protocol = "tcp", defaults = "ns-2", mss = "1000 B", header = "0 B" }"#),
-    (
-        "flow.media.transport",
-        r#"{ protocol = "tfrc", defaults = "ns-2", packet-size = "1000 B", header = "0 B" }"#,
-    ),
-];
+/// The authors used ns-2: its TCP, its TFRC, and its Adaptive RED, which spaces drops by `wait`.
+const TCP: &str = r#"{ protocol = "tcp", defaults = "ns-2", mss = "1000 B", header = "0 B" }"#;
+const TFRC: &str = r#"{ protocol = "tfrc", defaults = "ns-2", packet-size = "1000 B", header = "0 B" }"#;
+const BULK: (&str, &str) = ("flow.bulk.transport", TCP);
+const MEDIA: (&str, &str) = ("flow.media.transport", TFRC);
+const BULK_LEAVING: (&str, &str) = ("flow.bulk-leaving.transport", TCP);
+const BULK_COMING: (&str, &str) = ("flow.bulk-coming.transport", TCP);
+const MEDIA_LEAVING: (&str, &str) = ("flow.media-leaving.transport", TFRC);
+const MEDIA_COMING: (&str, &str) = ("flow.media-coming.transport", TFRC);
 
-const EXPERIMENTS: [Experiment; 4] = [
-    Experiment::new("mix", "transports by the RFCs", MIX).shortened_by(QUICK_MIX),
-    Experiment::new("mix-ns2", "ns-2's transports", MIX).with(NS2).shortened_by(QUICK_MIX),
-    Experiment::new("maxp-up", "RED-Worcester", MAXP_UP).shortened_by(QUICK_CHANGE),
-    Experiment::new("maxp-down", "RED-Worcester", MAXP_DOWN).shortened_by(QUICK_CHANGE),
+/// A key of RED-Worcester, of Adaptive RED, and of the sorted queue.
+const REDW_RULES: [(&str, &str); 2] =
+    [("queue.red-worcester.variant", "ns-2"), ("queue.red-worcester.spacing", "wait")];
+const ARED_RULES: [(&str, &str); 2] = [("queue.ared.variant", "ns-2"), ("queue.ared.spacing", "wait")];
+const SORTED_RULES: [(&str, &str); 2] = [("queue.sorted.variant", "ns-2"), ("queue.sorted.spacing", "wait")];
+const REDW_ALPHA: (&str, &str) = ("queue.red-worcester.alpha", "0.1");
+const REDW_TOP: (&str, &str) = ("queue.red-worcester.ceiling", "1.0");
+
+const MIX_NS2: &[(&str, &str)] = &[
+    BULK,
+    MEDIA,
+    REDW_RULES[0],
+    REDW_RULES[1],
+    ARED_RULES[0],
+    ARED_RULES[1],
+    SORTED_RULES[0],
+    SORTED_RULES[1],
+];
+const MIX_ALPHA: &[(&str, &str)] = &[
+    BULK,
+    MEDIA,
+    REDW_RULES[0],
+    REDW_RULES[1],
+    ARED_RULES[0],
+    ARED_RULES[1],
+    SORTED_RULES[0],
+    SORTED_RULES[1],
+    REDW_ALPHA,
+    ("queue.ared.alpha", "0.1"),
+    ("queue.sorted.alpha", "0.1"),
+];
+const MIX_TOP: &[(&str, &str)] = &[
+    BULK,
+    MEDIA,
+    REDW_RULES[0],
+    REDW_RULES[1],
+    ARED_RULES[0],
+    ARED_RULES[1],
+    SORTED_RULES[0],
+    SORTED_RULES[1],
+    REDW_TOP,
+    ("queue.ared.ceiling", "1.0"),
+    ("queue.sorted.ceiling", "1.0"),
+];
+const UP: &[(&str, &str)] = &[BULK, BULK_LEAVING, MEDIA_COMING, REDW_RULES[0], REDW_RULES[1]];
+const UP_ALPHA: &[(&str, &str)] =
+    &[BULK, BULK_LEAVING, MEDIA_COMING, REDW_RULES[0], REDW_RULES[1], REDW_ALPHA];
+const UP_TOP: &[(&str, &str)] = &[BULK, BULK_LEAVING, MEDIA_COMING, REDW_RULES[0], REDW_RULES[1], REDW_TOP];
+const DOWN: &[(&str, &str)] = &[MEDIA, MEDIA_LEAVING, BULK_COMING, REDW_RULES[0], REDW_RULES[1]];
+const DOWN_ALPHA: &[(&str, &str)] =
+    &[MEDIA, MEDIA_LEAVING, BULK_COMING, REDW_RULES[0], REDW_RULES[1], REDW_ALPHA];
+const DOWN_TOP: &[(&str, &str)] =
+    &[MEDIA, MEDIA_LEAVING, BULK_COMING, REDW_RULES[0], REDW_RULES[1], REDW_TOP];
+
+const EXPERIMENTS: [Experiment; 12] = [
+    Experiment::new("mix", "ns-2's transports and RED", MIX).with(MIX_NS2).shortened_by(QUICK_MIX),
+    Experiment::new("mix-alpha", "the same, alpha 0.1", MIX).with(MIX_ALPHA).shortened_by(QUICK_MIX),
+    Experiment::new("mix-top", "the same, max_p up to 1", MIX).with(MIX_TOP).shortened_by(QUICK_MIX),
+    Experiment::new("mix-rfc", "transports by the RFCs, RED by its papers", MIX).shortened_by(QUICK_MIX),
+    Experiment::new("maxp-up", "ns-2's transports and RED", MAXP_UP).with(UP).shortened_by(QUICK_CHANGE),
+    Experiment::new("maxp-up-alpha", "the same, alpha 0.1", MAXP_UP)
+        .with(UP_ALPHA)
+        .shortened_by(QUICK_CHANGE),
+    Experiment::new("maxp-up-top", "the same, max_p up to 1", MAXP_UP)
+        .with(UP_TOP)
+        .shortened_by(QUICK_CHANGE),
+    Experiment::new("maxp-up-rfc", "transports by the RFCs, RED by its papers", MAXP_UP)
+        .shortened_by(QUICK_CHANGE),
+    Experiment::new("maxp-down", "ns-2's transports and RED", MAXP_DOWN)
+        .with(DOWN)
+        .shortened_by(QUICK_CHANGE),
+    Experiment::new("maxp-down-alpha", "the same, alpha 0.1", MAXP_DOWN)
+        .with(DOWN_ALPHA)
+        .shortened_by(QUICK_CHANGE),
+    Experiment::new("maxp-down-top", "the same, max_p up to 1", MAXP_DOWN)
+        .with(DOWN_TOP)
+        .shortened_by(QUICK_CHANGE),
+    Experiment::new("maxp-down-rfc", "transports by the RFCs, RED by its papers", MAXP_DOWN)
+        .shortened_by(QUICK_CHANGE),
 ];
 
 const QUICK_MIX: &[(&str, &str)] = &[("duration", "40 s"), ("measure-until", "40 s"), ("seeds", "2")];
