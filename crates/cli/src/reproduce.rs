@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::program::{VERSION, now, threads};
 use crate::progress::Bar;
 use crate::{interrupt, output};
-use cutline_report::report::{Claim, Claims, Verdict};
+use cutline_report::report::{Claim, Claims, Counts, Summary, Verdict};
 use cutline_reproduce::{
     ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options, QOS,
     QSOCK, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
@@ -160,12 +160,27 @@ fn table(evaluation: &Evaluation) -> String {
         // Writing into a string does not fail.
         let _ = writeln!(text, "{}", line(claim));
     }
-    let count = |verdict| evaluation.claims.iter().filter(|claim| claim.holds == verdict).count();
-    let [holds, differs, unclear] = [Verdict::Holds, Verdict::Differs, Verdict::Unclear].map(count);
+    let Summary { statements, variants, checks, expected_wrong, together } = Summary::of(&evaluation.claims);
     let report = Printable(evaluation.written.report.display());
-    let _ =
-        writeln!(text, "\n{holds} claims hold, {differs} differ, {unclear} are unclear\nreport: {report}");
+    let _ = writeln!(text, "\nstatements: {}", tally(&statements));
+    for (name, counts) in [("variants", &variants), ("checks of the code", &checks)] {
+        if counts.all() > 0 {
+            let _ = writeln!(text, "{name}: {}", tally(counts));
+        }
+    }
+    if expected_wrong > 0.0 {
+        let _ = writeln!(
+            text,
+            "up to {expected_wrong:.1} verdicts on statements may be wrong by chance; all tests together (Holm): {}",
+            tally(&together)
+        );
+    }
+    let _ = writeln!(text, "report: {report}");
     text
+}
+
+fn tally(counts: &Counts) -> String {
+    format!("{} hold, {} differ, {} are unclear", counts.holds, counts.differs, counts.unclear)
 }
 
 fn line(claim: &Claim) -> String {

@@ -32,7 +32,7 @@ fn every_experiment_is_a_scenario_of_ten_seeds() {
 #[test]
 fn a_figure_is_simulated_and_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let evaluation = run(folder.path(), &[3, 16], false).unwrap();
+    let evaluation = run(folder.path(), &[2, 3, 4, 5, 16], false).unwrap();
     assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
 
     let ids: BTreeSet<&str> = evaluation.claims.iter().map(|claim| claim.id.as_str()).collect();
@@ -53,7 +53,10 @@ fn a_figure_is_simulated_and_reported() {
     let claims: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(&evaluation.written.claims).unwrap()).unwrap();
     let keys: BTreeSet<&str> = claims[0].as_object().unwrap().keys().map(String::as_str).collect();
-    let all = ["id", "figure", "claim", "paper", "measured", "ci_low", "ci_high", "unit", "holds", "note"];
+    let all = [
+        "id", "figure", "claim", "kind", "paper", "rule", "measured", "ci_low", "ci_high", "unit", "holds",
+        "p_value", "note",
+    ];
     assert_eq!(keys, BTreeSet::from(all));
 
     // A report on the stored results has the same claims.

@@ -1,7 +1,8 @@
 //! The report as one HTML page with embedded style and figures, without scripts and external resources.
 
-use super::claim::{Claim, PaperValue, Verdict};
+use super::claim::{Claim, Kind, PaperValue, Verdict};
 use super::document::{Report, Section};
+use super::summary::{Counts, Summary};
 use crate::chart::Theme;
 use crate::xml::escape;
 use std::fmt::Write as _;
@@ -18,12 +19,13 @@ pub fn html_page(report: &Report) -> String {
         title = escape(&report.title)
     );
     html += &paragraphs(&report.intro);
-    html += &meta(&report.meta);
-    html += &verdicts(report);
+    html += &summary(report);
     html += &contents(&report.sections);
     for section in &report.sections {
         html += &section_html(section, &report.statement_heading);
     }
+    html += &all_claims(report);
+    html += &meta(&report.meta);
     html + "</main>\n</body>\n</html>\n"
 }
 
@@ -37,27 +39,67 @@ fn meta(meta: &[(String, String)]) -> String {
     format!("<dl>\n{}</dl>\n", joined(meta.iter().map(row)))
 }
 
-/// The number of claims with each verdict, and the table of all claims.
-fn verdicts(report: &Report) -> String {
-    let count = |verdict| report.claims().filter(|claim| claim.holds == verdict).count();
-    let all = report.claims().count();
-    if all == 0 {
+/// What holds, how sure that is, and the statements that differ.
+fn summary(report: &Report) -> String {
+    if report.claims().next().is_none() {
         return String::new();
     }
-    let mut html =
-        format!("<h2 id=\"verdict\">What holds</h2>\n<p class=\"tally\"><span>{all} claims:</span>");
-    for verdict in [Verdict::Holds, Verdict::Differs, Verdict::Unclear] {
-        let n = count(verdict);
+    let summary = Summary::of(report.claims());
+    let mut html = format!("<h2 id=\"summary\">Summary</h2>\n{}", tally("statements", &summary.statements));
+    for (name, counts) in
+        [("the same with variants", &summary.variants), ("checks of the code", &summary.checks)]
+    {
+        if counts.all() > 0 {
+            html += &tally(name, counts);
+        }
+    }
+    let decided = summary.statements.holds + summary.statements.differs;
+    if summary.expected_wrong > 0.0 {
+        let Counts { holds, differs, .. } = summary.together;
+        let _ = writeln!(
+            html,
+            "<p>Each verdict is a test at 2.5 %, so up to {} of the {decided} verdicts on statements may be wrong by chance. If all \
+             tests are taken together (Holm's correction), {holds} statements hold and {differs} differ.</p>",
+            fixed(summary.expected_wrong, 1)
+        );
+    }
+    let differs = |claim: &&Claim| claim.kind == Kind::Statement && claim.holds == Verdict::Differs;
+    if report.claims().any(|claim| differs(&claim)) {
+        html +=
+            &table("The statements that differ", with_sections(report).filter(|(claim, _)| differs(claim)));
+    }
+    html
+}
+
+/// A line with the number of claims with each verdict.
+fn tally(name: &str, counts: &Counts) -> String {
+    let mut html = format!("<p class=\"tally\"><span>{} {name}:</span>", counts.all());
+    let numbers = [counts.holds, counts.differs, counts.unclear];
+    for (verdict, n) in [Verdict::Holds, Verdict::Differs, Verdict::Unclear].into_iter().zip(numbers) {
         if n > 0 {
             let (class, symbol, one) = verdict_style(verdict);
             let text = if n == 1 { one } else { one.trim_end_matches('s') };
             let _ = write!(html, "<span class=\"v {class}\">{symbol} {n} {text}</span>");
         }
     }
-    html += "</p>\n";
-    let rows =
-        report.sections.iter().flat_map(|section| section.claims.iter().map(|c| (c, Some(&*section.id))));
-    html + &table(rows)
+    html + "</p>\n"
+}
+
+/// The table of all claims, folded.
+fn all_claims(report: &Report) -> String {
+    let count = report.claims().count();
+    if count == 0 {
+        return String::new();
+    }
+    let table = table("All claims", with_sections(report));
+    format!(
+        "<section id=\"claims\">\n<h2>All claims</h2>\n<details><summary>{count} claims</summary>\n{table}</details>\n</section>\n"
+    )
+}
+
+/// The claims with the anchors of their sections.
+fn with_sections(report: &Report) -> impl Iterator<Item = (&Claim, Option<&str>)> {
+    report.sections.iter().flat_map(|section| section.claims.iter().map(|claim| (claim, Some(&*section.id))))
 }
 
 fn contents(sections: &[Section]) -> String {
@@ -94,10 +136,13 @@ fn section_html(section: &Section, statement_heading: &str) -> String {
     }
     if !section.notes.is_empty() {
         let notes = joined(section.notes.iter().map(|note| paragraphs(note)));
-        let _ = writeln!(html, "<div class=\"notes\">\n<h3>Where we differ</h3>{notes}</div>");
+        let _ = writeln!(html, "<div class=\"notes\">\n<h3>Remarks</h3>{notes}</div>");
     }
     if !section.claims.is_empty() {
-        html += &table(section.claims.iter().map(|claim| (claim, None)));
+        html += &table(
+            &format!("The claims of {}", section.heading),
+            section.claims.iter().map(|claim| (claim, None)),
+        );
     }
     html + &files(section) + "</section>\n"
 }
@@ -115,11 +160,13 @@ fn files(section: &Section) -> String {
     if links.is_empty() { links } else { format!("<p class=\"files\">Files: {links}</p>\n") }
 }
 
-/// The table of claims. A claim with an anchor links to its section.
-fn table<'a>(claims: impl Iterator<Item = (&'a Claim, Option<&'a str>)>) -> String {
-    let mut html = String::from(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>Figure</th><th>Claim</th><th class=\"n\">Paper</th>\
-         <th class=\"n\">Measured<br>95 % interval</th><th>Holds?</th></tr></thead>\n<tbody>\n",
+/// A table of claims. A claim with an anchor links to its section.
+fn table<'a>(caption: &str, claims: impl Iterator<Item = (&'a Claim, Option<&'a str>)>) -> String {
+    let mut html = format!(
+        "<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr><th scope=\"col\">Figure</th><th scope=\"col\">Claim</th>\
+         <th scope=\"col\" class=\"n\">Paper</th><th scope=\"col\" class=\"n\">Rule</th>\
+         <th scope=\"col\" class=\"n\">Measured<br>95 % interval</th><th scope=\"col\">Holds?</th></tr></thead>\n<tbody>\n",
+        escape(caption)
     );
     for (claim, section) in claims {
         html += &row(claim, section);
@@ -137,12 +184,18 @@ fn row(claim: &Claim, section: Option<&str>) -> String {
     } else {
         format!("<span class=\"why\">{}</span>", escape(&claim.note))
     };
+    let kind = match claim.kind {
+        Kind::Statement => "",
+        Kind::Variant => "<span class=\"why\">a variant, counted apart</span>",
+        Kind::Check => "<span class=\"why\">a check of the code, counted apart</span>",
+    };
     let (class, symbol, text) = verdict_style(claim.holds);
     format!(
-        "<tr><td>{figure}</td><td>{}{why}</td>{}<td class=\"n\">{}</td>\
+        "<tr><td>{figure}</td><th scope=\"row\">{}{kind}{why}</th>{}<td class=\"w\">{}</td><td class=\"n\">{}</td>\
          <td><span class=\"v {class}\">{symbol} {text}</span></td></tr>\n",
         escape(&claim.claim),
         paper_value(claim),
+        if claim.rule.is_empty() { "\u{2013}".to_owned() } else { escape(&claim.rule) },
         measured(claim)
     )
 }

@@ -48,7 +48,7 @@ fn report() -> Report {
 fn claims_json_has_exactly_the_documented_keys() {
     let claims: Vec<Claim> = report().claims().cloned().collect();
     let json = serde_json::to_value(&claims).unwrap();
-    let keys = "ci_high ci_low claim figure holds id measured note paper unit";
+    let keys = "ci_high ci_low claim figure holds id kind measured note p_value paper rule unit";
     for claim in json.as_array().unwrap() {
         let mut found: Vec<&str> = claim.as_object().unwrap().keys().map(String::as_str).collect();
         found.sort_unstable();
@@ -64,7 +64,9 @@ fn claims_json_has_exactly_the_documented_keys() {
 fn the_page_is_complete_and_has_no_external_resources() {
     let html = html_page(&report());
     for text in [
-        "3 claims:",
+        "3 statements:",
+        "The statements that differ",
+        "<details><summary>3 claims</summary>",
         "src=\"data:image/png;base64,iVBORw==\"/><figcaption>As it was &lt;seen&gt;</figcaption>",
         "\u{2713} 1 holds<",
         "\u{2717} 1 differs<",
