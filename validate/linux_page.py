@@ -1,7 +1,7 @@
 """The page `docs/validation/linux.md`: a table for each mix, with both engines beside each other."""
 
 from linux_mixes import MIXES, Mix
-from peer_page import note, overview, table
+from peer_page import overview, sections
 
 HEAD = """# Against the Linux kernel's queues
 
@@ -37,14 +37,10 @@ NOTES: list[tuple[str, str, str]] = [("bulk-*", "*", TCP), ("cubic-*", "*", TCP)
 """Patterns of a mix and of a queue, and what is known of their differences."""
 
 
-def page(cases: list[dict], mixes: list[Mix], kernels: list[str], seeds: int) -> str:
-    """The page."""
-    parts = [HEAD.format(kernel=" and ".join(kernels), seeds=seeds), overview(cases)]
+def page(cases: list[dict], mixes: list[Mix], kernels: list[str], seeds: int) -> tuple[str, list[str]]:
+    """The page, and the cases that differ without a note."""
+    head = [HEAD.format(kernel=" and ".join(kernels), seeds=seeds), overview(cases)]
     if missing := [mix.name for mix in MIXES if mix not in mixes]:
-        parts.append(f"Not measured yet: {', '.join(missing)}.\n")
-    for mix in mixes:
-        parts.append(f"## {mix.name}\n\n{mix.text[0].upper()}{mix.text[1:]}; measured for {mix.seconds - mix.warm_up} s.\n")
-        of_mix = [case for case in cases if case["mix"] == mix.name]
-        parts.append(table(of_mix, "linux", "Linux"))
-        parts += [f"{case['queue']}: {why}\n" for case in of_mix if (why := note(case, NOTES))]
-    return "\n".join(parts)
+        head.append(f"Not measured yet: {', '.join(missing)}.\n")
+    parts, unexplained = sections(cases, mixes, ("linux", "Linux"), NOTES)
+    return "\n".join([*head, *parts]), unexplained
