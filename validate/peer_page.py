@@ -51,3 +51,23 @@ def note(case: dict, notes: list[tuple[str, str, str]]) -> str | None:
         return None
     fits = (why for mix, queue, why in notes if fnmatch.fnmatch(case["mix"], mix) and fnmatch.fnmatch(case["queue"], queue))
     return next(fits, None)
+
+
+def sections(cases: list[dict], mixes: list, peer: tuple[str, str], notes: list[tuple[str, str, str]]) -> tuple[list[str], list[str]]:
+    """A section for each mix, with what is known of its differences, and the cases that differ without a note.
+
+    `peer` is the other engine: in the rows, and its name.
+    """
+    parts: list[str] = []
+    unexplained: list[str] = []
+    for mix in mixes:
+        parts.append(f"## {mix.name}\n\n{mix.text[0].upper()}{mix.text[1:]}; measured for {mix.seconds - mix.warm_up} s.\n")
+        of_mix = [case for case in cases if case["mix"] == mix.name]
+        parts.append(table(of_mix, *peer))
+        for case in of_mix:
+            why = note(case, notes)
+            if why is not None:
+                parts.append(f"{case['queue']}: {why}\n")
+            elif any(row["verdict"] == "differs" for row in case["rows"]):
+                unexplained.append(f"{case['mix']} {case['queue']}")
+    return parts, unexplained
