@@ -47,7 +47,7 @@ fn summary(report: &Report) -> String {
     let summary = Summary::of(report.claims());
     let mut html = format!("<h2 id=\"summary\">Summary</h2>\n{}", tally("statements", &summary.statements));
     for (name, counts) in
-        [("the same with variants", &summary.variants), ("checks of the code", &summary.checks)]
+        [("statements on variants", &summary.variants), ("checks of the code", &summary.checks)]
     {
         if counts.all() > 0 {
             html += &tally(name, counts);

@@ -35,9 +35,10 @@ replications, paired by seed where two settings are compared). A claim holds if 
 the whole interval contradicts it, and is unclear otherwise. Rules and tolerances were fixed before the run.
 
 The authors used ns-2. The reproduction has its TCP and TFRC, and its Adaptive RED: drops spaced by `wait`, an automatic w_q, the gentle \
-slope, and, as the paper does not say otherwise, alpha = min(0.01, max_p / 4) and max_p up to 0.5. Variants have the \"about 0.1\" of the \
-paper's figure 4 as alpha, and a max_p of up to 1, which its figure 10 has. A further one has the transports of the RFCs and RED as its \
-papers have it. \"Sorted\" is this paper's future work: RED-Worcester with a queue in the order of hints and TSQ's drop probability.";
+slope, and, as the paper does not say otherwise, alpha = min(0.01, max_p / 4). RED-Worcester's max_p may reach 1, as in its figure 10. \
+Variants have the \"about 0.1\" of the paper's figure 4 as alpha, and a max_p up to 0.5 as in the Adaptive RED paper. A further one has the \
+transports of the RFCs and RED as its papers have it. \"Sorted\" is this paper's future work: RED-Worcester with a queue in the order of \
+hints and TSQ's drop probability.";
 
 const MIX: (&str, &str) = ("mix.toml", include_str!("../../../../experiments/redw/mix.toml"));
 const MAXP_UP: (&str, &str) = ("maxp-up.toml", include_str!("../../../../experiments/redw/maxp-up.toml"));
@@ -60,7 +61,7 @@ const REDW_RULES: [(&str, &str); 2] =
 const ARED_RULES: [(&str, &str); 2] = [("queue.ared.variant", "ns-2"), ("queue.ared.spacing", "wait")];
 const SORTED_RULES: [(&str, &str); 2] = [("queue.sorted.variant", "ns-2"), ("queue.sorted.spacing", "wait")];
 const REDW_ALPHA: (&str, &str) = ("queue.red-worcester.alpha", "0.1");
-const REDW_TOP: (&str, &str) = ("queue.red-worcester.ceiling", "1.0");
+const REDW_TOP: (&str, &str) = ("queue.red-worcester.ceiling", "0.5");
 
 const MIX_NS2: &[(&str, &str)] = &[
     BULK,
@@ -95,8 +96,7 @@ const MIX_TOP: &[(&str, &str)] = &[
     SORTED_RULES[0],
     SORTED_RULES[1],
     REDW_TOP,
-    ("queue.ared.ceiling", "1.0"),
-    ("queue.sorted.ceiling", "1.0"),
+    ("queue.sorted.ceiling", "0.5"),
 ];
 const UP: &[(&str, &str)] = &[BULK, BULK_LEAVING, MEDIA_COMING, REDW_RULES[0], REDW_RULES[1]];
 const UP_ALPHA: &[(&str, &str)] =
@@ -111,13 +111,13 @@ const DOWN_TOP: &[(&str, &str)] =
 const EXPERIMENTS: [Experiment; 12] = [
     Experiment::new("mix", "ns-2's transports and RED", MIX).with(MIX_NS2).shortened_by(QUICK_MIX),
     Experiment::new("mix-alpha", "the same, alpha 0.1", MIX).with(MIX_ALPHA).shortened_by(QUICK_MIX),
-    Experiment::new("mix-top", "the same, max_p up to 1", MIX).with(MIX_TOP).shortened_by(QUICK_MIX),
+    Experiment::new("mix-top", "the same, max_p up to 0.5", MIX).with(MIX_TOP).shortened_by(QUICK_MIX),
     Experiment::new("mix-rfc", "transports by the RFCs, RED by its papers", MIX).shortened_by(QUICK_MIX),
     Experiment::new("maxp-up", "ns-2's transports and RED", MAXP_UP).with(UP).shortened_by(QUICK_CHANGE),
     Experiment::new("maxp-up-alpha", "the same, alpha 0.1", MAXP_UP)
         .with(UP_ALPHA)
         .shortened_by(QUICK_CHANGE),
-    Experiment::new("maxp-up-top", "the same, max_p up to 1", MAXP_UP)
+    Experiment::new("maxp-up-top", "the same, max_p up to 0.5", MAXP_UP)
         .with(UP_TOP)
         .shortened_by(QUICK_CHANGE),
     Experiment::new("maxp-up-rfc", "transports by the RFCs, RED by its papers", MAXP_UP)
@@ -128,7 +128,7 @@ const EXPERIMENTS: [Experiment; 12] = [
     Experiment::new("maxp-down-alpha", "the same, alpha 0.1", MAXP_DOWN)
         .with(DOWN_ALPHA)
         .shortened_by(QUICK_CHANGE),
-    Experiment::new("maxp-down-top", "the same, max_p up to 1", MAXP_DOWN)
+    Experiment::new("maxp-down-top", "the same, max_p up to 0.5", MAXP_DOWN)
         .with(DOWN_TOP)
         .shortened_by(QUICK_CHANGE),
     Experiment::new("maxp-down-rfc", "transports by the RFCs, RED by its papers", MAXP_DOWN)

@@ -107,9 +107,10 @@ impl Hints {
         let chart = Chart::new(experiment.label)
             .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks([1.0, 4.0, 6.0, 8.0, 12.0, 16.0]))
             .y(Axis::linear("Quality").range(0.0, 1.0))
-            .plot(Line::new("delay quality Qd", curve(|row| row.qd)).markers())
-            .plot(Line::new("throughput quality Qt", curve(|row| row.qt)).markers())
-            .plot(Line::new("overall quality Q", curve(|row| row.q)).band())
+            // The first line is solid and has the band: the overall quality is the point.
+            .plot(Line::new("overall quality Q", curve(|row| row.q)).markers().band())
+            .plot(Line::new("delay quality Qd", curve(|row| row.qd)))
+            .plot(Line::new("throughput quality Qt", curve(|row| row.qt)))
             .vline(f64::from(PAPER_BEST), "paper's best");
         match mean(&self.without_tsq(data, |row| row.q)) {
             Some(alone) => chart.hline(alone.mean, "Q with PI alone"),
