@@ -1,12 +1,11 @@
 //! How many bits should a delay hint have? The TSQ paper leaves this question open.
 
-use crate::claims::{FigureText, Judge, judged};
-use crate::data::{Data, difference, mean};
+use crate::claims::FigureText;
+use crate::data::{Data, mean};
 use crate::experiment::Experiment;
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
-use cutline_report::report::{Claim, Section};
-use cutline_report::stats::Estimate;
+use cutline_report::report::Section;
 
 /// The study.
 pub const BITS: Study = Study {
@@ -29,20 +28,15 @@ const EXPERIMENTS: [Experiment; 1] =
 
 const BIT_COUNTS: std::ops::RangeInclusive<u16> = 1..=6;
 
-/// Differences of quality up to this one count as none.
-const TOLERANCE: f64 = 0.01;
-
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
+    let Some(&(_, data)) = stored.first() else { return Vec::new() };
     let (title, chart) = match figure.number {
         1 => ("Quality of audio by the weight of its hint", by_weight(data)),
         _ => ("The best quality of audio", by_bits(data)),
     };
-    let claims = figure.claim_ids().map(|id| judge(figure.variant_claim(experiment, id), id, data));
     vec![Section {
         we_see: we_see(data),
         figures: vec![(format!("figure-{}", figure.number), Figure::grid(title, 1, [chart]))],
-        claims: claims.collect(),
         ..Section::default()
     }]
 }
@@ -80,21 +74,6 @@ fn by_bits(data: &Data) -> Chart {
     let dots: Vec<Dot> = BIT_COUNTS.filter_map(dot).collect();
     let axis = Axis::linear("Bits of hint").range(0.5, 6.5).ticks(BIT_COUNTS.map(f64::from));
     Chart::new("").x(axis).y(Axis::linear("Quality")).plot(Line::new("best level", dots).markers())
-}
-
-fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
-    let gain = |more, fewer| difference(&best(data, more), &best(data, fewer));
-    let gains = |estimate: &Estimate| estimate.is_above(0.0);
-    let nothing = |estimate: &Estimate| estimate.meets(-TOLERANCE, TOLERANCE);
-    match id {
-        "same-weight" => judged(claim, difference(&quality(data, 6, 24), &quality(data, 3, 3)), nothing),
-        "two-over-one" => judged(claim, gain(2, 1), gains),
-        "three-over-two" => judged(claim, gain(3, 2), gains),
-        "four-over-three" => judged(claim, gain(4, 3), gains),
-        "five-over-four" => judged(claim, gain(5, 4), nothing),
-        "six-over-four" => judged(claim, gain(6, 4), nothing),
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
 }
 
 fn we_see(data: &Data) -> String {

@@ -128,6 +128,7 @@ impl Subject {
     }
 
     /// Whether it is about this group of flows.
+    #[cfg(test)]
     pub(crate) fn includes(&self, group: &str) -> bool {
         match self {
             Self::Flows { name, .. } | Self::Distribution { name } | Self::Intervals { name } => {

@@ -17,7 +17,7 @@ pub const CHEATERS: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/cheaters/figures.toml"),
     experiments: &EXPERIMENTS,
-    own: |_, _| None,
+    own: |_, id| law::own(id),
     sections_of,
 };
 
@@ -45,11 +45,11 @@ const EXPERIMENTS: [Experiment; 3] = [
 ];
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
+    let Some(&(_, data)) = stored.first() else { return Vec::new() };
     vec![match figure.number {
-        1 => share::throughput(figure, experiment.id, data),
-        2 => share::audio(figure, experiment.id, data),
-        3 => law::section(figure, experiment.id, data),
-        _ => rate::section(figure, experiment.id, data),
+        1 => share::throughput(figure, data),
+        2 => share::audio(figure, data),
+        3 => law::section(data),
+        _ => rate::section(data),
     }]
 }

@@ -1,11 +1,9 @@
 //! Figure 4: audio over UDP, which does not respond to loss, by its rate and hint.
 
-use crate::claims::{FigureText, Judge, judged};
-use crate::data::{Data, difference, mean, ratio};
+use crate::data::{Data, mean};
 use crate::measure::{Measure, kbps, lost, voice};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
-use cutline_report::report::{Claim, Section};
-use cutline_report::stats::Estimate;
+use cutline_report::report::Section;
 
 /// The rates of a source, kbit/s. Its fair share is 150.
 const RATES: [f64; 6] = [64.0, 128.0, 192.0, 256.0, 384.0, 512.0];
@@ -24,7 +22,7 @@ const HINT_1: Case = Case { queue: "tsq-pi", hint: "1", name: "TSQ over PI, hint
 const PRIORITY: Case = Case { queue: "strict-priority", hint: "1", name: "strict priority" };
 const CASES: [Case; 4] = [PI, HINT_6, HINT_1, PRIORITY];
 
-pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
+pub(super) fn section(data: &Data) -> Section {
     let panels: [(&str, &str, &str, Measure); 6] = [
         ("TSQ's quality of UDP", "Quality", "udp", |row| row.q),
         ("E-model of UDP", "Quality", "udp", voice),
@@ -35,12 +33,7 @@ pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
     ];
     let charts = panels.map(|(title, y, group, measure)| chart(data, title, y, (group, measure)));
     let drawn = Figure::grid("Audio over UDP and bulk transfers", 2, charts);
-    Section {
-        we_see: we_see(data),
-        figures: vec![("figure-4".to_owned(), drawn)],
-        claims: figure.claim_ids().map(|claim| judge(figure.claim(id, claim), claim, data)).collect(),
-        ..Section::default()
-    }
+    Section { we_see: we_see(data), figures: vec![("figure-4".to_owned(), drawn)], ..Section::default() }
 }
 
 /// A measure of a group at a rate, by seed.
@@ -58,31 +51,6 @@ fn chart(data: &Data, title: &str, y: &str, (group, measure): (&str, Measure)) -
         let dot = |&rate: &f64| Some(Dot::from_estimate(rate, &mean(&of(data, case, rate, group, measure))?));
         chart.plot(Line::new(case.name, RATES.iter().filter_map(dot).collect::<Vec<_>>()).markers())
     })
-}
-
-fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
-    let over = |case, rate, group, measure| {
-        ratio(&of(data, case, rate, group, measure), &of(data, &PI, rate, group, measure))
-    };
-    let less = |case, rate, measure| {
-        difference(&of(data, case, rate, "udp", measure), &of(data, &PI, rate, "udp", measure))
-    };
-    let above = |value: f64| move |estimate: &Estimate| estimate.is_above(value);
-    let below = |value: f64| move |estimate: &Estimate| estimate.is_below(value);
-    let (median, quality): (Measure, Measure) = (|row| row.queuing_p50_ms, |row| row.q);
-    match id {
-        "delay-128" => judged(claim, over(&HINT_1, 128.0, "udp", median), below(1.0)),
-        "loss-128" => judged(claim, less(&HINT_1, 128.0, lost), above(0.0)),
-        "voice-128" => judged(claim, less(&HINT_6, 128.0, voice), above(0.0)),
-        "quality-512" => judged(claim, less(&HINT_1, 512.0, quality), above(0.0)),
-        "voice-512" => judged(claim, less(&HINT_1, 512.0, voice), below(0.0)),
-        "bulk-128" => {
-            judged(claim, over(&HINT_1, 128.0, "bulk", kbps), |estimate| estimate.is_not_below(1.0))
-        }
-        "bulk-512" => judged(claim, over(&HINT_1, 512.0, "bulk", kbps), above(1.0)),
-        "priority-512" => judged(claim, over(&PRIORITY, 512.0, "bulk", kbps), below(1.0)),
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
 }
 
 fn we_see(data: &Data) -> String {

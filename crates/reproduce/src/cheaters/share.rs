@@ -1,11 +1,11 @@
 //! Figures 1 and 2: bulk transfers that claim a wrong hint, by their share: the throughput of liars and of honest transfers,
 //! and the quality of honest audio.
 
-use crate::claims::{FigureText, Judge, judged};
-use crate::data::{Data, difference, mean, ratio};
+use crate::claims::FigureText;
+use crate::data::{Data, mean, ratio};
 use crate::measure::{Measure, kbps, lost, voice};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
-use cutline_report::report::{Claim, Section};
+use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 
 /// The queues: their names in the scenario and in charts.
@@ -65,24 +65,16 @@ impl Shares<'_> {
     fn over_pi(&self, queue: &str, share: usize, group: &str) -> Option<Estimate> {
         ratio(&self.of(queue, share, group, kbps), &self.of("pi", share, group, kbps))
     }
-
-    fn liar_over_honest(&self, queue: &str, share: usize) -> Option<Estimate> {
-        ratio(&self.of(queue, share, "liar", kbps), &self.of(queue, share, "honest", kbps))
-    }
-
-    fn less_pi(&self, queue: &str, share: usize, measure: Measure) -> Option<Estimate> {
-        difference(&self.of(queue, share, "audio", measure), &self.of("pi", share, "audio", measure))
-    }
 }
 
-pub(super) fn throughput(figure: &FigureText, id: &str, data: &Data) -> Section {
+pub(super) fn throughput(figure: &FigureText, data: &Data) -> Section {
     let shares = Shares { data };
     let charts = QUEUES[1..].iter().map(|queue| throughput_chart(&shares, queue));
     let drawn = Figure::grid("Throughput of a transfer relative to PI alone", 2, charts);
-    Section { we_see: throughput_words(&shares), ..section(figure, id, drawn, &shares) }
+    Section { we_see: throughput_words(&shares), ..section(figure, drawn) }
 }
 
-pub(super) fn audio(figure: &FigureText, id: &str, data: &Data) -> Section {
+pub(super) fn audio(figure: &FigureText, data: &Data) -> Section {
     let shares = Shares { data };
     let quality: [(&str, &str, Measure); 4] = [
         ("TSQ's quality", "Quality", |row| row.q),
@@ -97,15 +89,11 @@ pub(super) fn audio(figure: &FigureText, id: &str, data: &Data) -> Section {
     let charts =
         charts.map(|((title, y, measure), queues)| audio_chart(&shares, queues, (title, y), measure));
     let drawn = Figure::grid("Honest audio, hint 6", 2, charts);
-    Section { we_see: audio_words(&shares), ..section(figure, id, drawn, &shares) }
+    Section { we_see: audio_words(&shares), ..section(figure, drawn) }
 }
 
-fn section(figure: &FigureText, id: &str, drawn: Figure, shares: &Shares<'_>) -> Section {
-    Section {
-        figures: vec![(format!("figure-{}", figure.number), drawn)],
-        claims: figure.claim_ids().map(|claim| judge(figure.claim(id, claim), claim, shares)).collect(),
-        ..Section::default()
-    }
+fn section(figure: &FigureText, drawn: Figure) -> Section {
+    Section { figures: vec![(format!("figure-{}", figure.number), drawn)], ..Section::default() }
 }
 
 fn share_axis() -> Axis {
@@ -142,34 +130,6 @@ fn audio_chart(
         let dots = by_share(|share| mean(&shares.of(queue, share, "audio", measure)));
         chart.plot(Line::new(*name, dots).markers())
     })
-}
-
-fn judge(claim: Claim, id: &str, shares: &Shares<'_>) -> Claim {
-    let above = |value: f64| move |estimate: &Estimate| estimate.is_above(value);
-    let below = |value: f64| move |estimate: &Estimate| estimate.is_below(value);
-    let about_one = |estimate: &Estimate| estimate.meets(0.95, 1.05);
-    let quality: Measure = |row| row.q;
-    match id {
-        "few" => judged(claim, shares.liar_over_honest("tsq-pi", ONE), below(1.0)),
-        "half-liar" => judged(claim, shares.over_pi("tsq-pi", HALF, "liar"), below(1.0)),
-        "half-honest" => judged(claim, shares.over_pi("tsq-pi", HALF, "honest"), above(1.0)),
-        "all" => judged(claim, shares.over_pi("tsq-pi", ALL, "liar"), about_one),
-        "redw-few" => judged(claim, shares.liar_over_honest("red-worcester", ONE), about_one),
-        "redw-most" => {
-            let at = |share| shares.of("red-worcester", share, "honest", kbps);
-            judged(claim, ratio(&at(MOST), &at(NONE)), below(1.0))
-        }
-        "tsq-redw-half" => judged(claim, shares.liar_over_honest("tsq-red-worcester", HALF), below(1.0)),
-        "priority-few" => judged(claim, shares.liar_over_honest("strict-priority", ONE), above(1.0)),
-        "priority-half" => judged(claim, shares.over_pi("strict-priority", HALF, "honest"), below(1.0)),
-        "audio-none" => judged(claim, shares.less_pi("tsq-pi", NONE, quality), above(0.0)),
-        "audio-half" => judged(claim, shares.less_pi("tsq-pi", HALF, quality), above(0.0)),
-        "audio-all" => judged(claim, shares.less_pi("tsq-pi", ALL, quality), below(0.0)),
-        "voice-half" => judged(claim, shares.less_pi("tsq-pi", HALF, voice), above(0.0)),
-        "voice-all" => judged(claim, shares.less_pi("tsq-pi", ALL, voice), below(0.0)),
-        "priority-all" => judged(claim, shares.less_pi("strict-priority", ALL, quality), below(0.0)),
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
 }
 
 fn throughput_words(shares: &Shares<'_>) -> String {

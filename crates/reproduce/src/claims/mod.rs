@@ -237,12 +237,6 @@ impl FigureText {
         Claim { id: id.to_owned(), ..self.claim(source, id) }
     }
 
-    /// The claim with this id about a variant. Its text names the variant.
-    pub(crate) fn variant_claim(&self, experiment: &Experiment, id: &str) -> Claim {
-        let claim = self.claim(experiment.id, id);
-        Claim { claim: format!("{} ({})", claim.claim, experiment.label), ..claim }
-    }
-
     /// The ids of the claims.
     pub(crate) fn claim_ids(&self) -> impl Iterator<Item = &str> {
         self.claims.iter().map(|claim| claim.id.as_str())
@@ -329,8 +323,9 @@ pub(crate) trait Judge {
     fn is_above(&self, value: f64) -> Verdict;
     /// Whether the estimate is below a value. Unclear if the interval includes the value.
     fn is_below(&self, value: f64) -> Verdict;
+    /// Whether the whole interval is at or above a value.
     fn is_not_below(&self, value: f64) -> Verdict;
-    fn is_not_above(&self, value: f64) -> Verdict;
+    /// As [`is_within`](Self::is_within).
     fn meets(&self, low: f64, high: f64) -> Verdict;
     /// Whether the interval is within a range. Unclear if it reaches beyond the range, or if there is no interval.
     fn is_within(&self, low: f64, high: f64) -> Verdict;
@@ -347,10 +342,6 @@ impl Judge for Estimate {
 
     fn is_not_below(&self, value: f64) -> Verdict {
         Expectation::AtLeast { bound: value, within: 0.0 }.decide(self, false).verdict
-    }
-
-    fn is_not_above(&self, value: f64) -> Verdict {
-        Expectation::AtMost { bound: value, within: 0.0 }.decide(self, false).verdict
     }
 
     fn meets(&self, from: f64, to: f64) -> Verdict {

@@ -17,9 +17,13 @@
 //! judges a choice that it has made.
 
 use crate::data::{Data, Point};
-use crate::measure::{Subject, measure};
+#[cfg(test)]
+use crate::measure::Subject;
+use crate::measure::measure;
 use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+#[cfg(test)]
+use std::collections::BTreeSet;
 
 /// The values of swept keys, as the scenario writes them, without quotes.
 pub(crate) type Settings = BTreeMap<String, String>;
@@ -187,8 +191,11 @@ impl Quantity {
         };
         (0..seeds).map(best).collect()
     }
+}
 
-    /// What the experiments would have to contain: each measure with its point. For tests.
+#[cfg(test)]
+impl Quantity {
+    /// What the experiments would have to contain: each measure with its point.
     pub(crate) fn parts(&self) -> Vec<&Self> {
         let operands = [&self.over, &self.minus].into_iter().flatten();
         std::iter::once(self).chain(operands.flat_map(|operand| operand.parts())).collect()

@@ -1,11 +1,11 @@
 //! Figures 1 to 3: audio and video by their hint, at 100 Mbit/s and at 1 Gbit/s.
 
 use super::scenarios::{QUEUES, over_all};
-use crate::claims::{FigureText, Judge, judged};
-use crate::data::{Data, difference, mean, ratio};
+use crate::claims::{FigureText, Own};
+use crate::data::{Data, difference, mean};
 use crate::measure::{Measure, kbps, lost, voice};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
-use cutline_report::report::{Claim, Section};
+use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 
 /// The hints of the experiments. At 1 Gbit/s there are only some of them.
@@ -19,7 +19,7 @@ const Q: Measure = |row| row.q;
 const MEDIAN: Measure = |row| row.queuing_p50_ms;
 const MARKED: Measure = |row| Some(100.0 * row.mark_ratio?);
 
-pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
+pub(super) fn section(figure: &FigureText, data: &Data) -> Section {
     let (title, kinds, queues): (_, &[&str], _) = match figure.number {
         1 => ("Video by its hint, 100 Mbit/s", &["video"], &QUEUES[..]),
         2 => ("Audio by its hint, 100 Mbit/s", &["audio"], &QUEUES[..]),
@@ -27,10 +27,8 @@ pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
     };
     let panels = kinds.iter().flat_map(|&kind| queues.iter().map(move |&queue| (kind, queue)));
     let charts = panels.map(|(kind, queue)| chart(data, kind, queue, kinds.len() > 1));
-    let claims = figure.claim_ids().map(|claim| judge(figure.claim(id, claim), claim, data));
     Section {
         we_see: we_see(data, kinds, queues),
-        claims: claims.collect(),
         figures: vec![(format!("figure-{}", figure.number), Figure::grid(title, 2, charts))],
         ..Section::default()
     }
@@ -59,30 +57,11 @@ fn chart(data: &Data, kind: &str, (queue, name): (&str, &str), with_kind: bool) 
     if kind == "audio" { chart.plot(Line::new("E-model", curve(voice)).markers()) } else { chart }
 }
 
-fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
-    let (queue, what) = QUEUES
-        .iter()
-        .find_map(|(queue, _)| Some((*queue, id.strip_prefix(queue)?.strip_prefix('-')?)))
-        .expect("a claim here is named QUEUE-WHAT");
-    let at = |hint, kind, measure| of(data, queue, hint, kind, measure);
-    let falls = |kind, measure| difference(&at(1, kind, measure), &at(16, kind, measure));
-    let rises = |kind, measure| difference(&at(16, kind, measure), &at(1, kind, measure));
-    let above_zero = |estimate: &Estimate| estimate.is_above(0.0);
-    let not_below_one = |estimate: &Estimate| estimate.is_not_below(1.0);
-    match what {
-        "qd" => judged(claim, falls("video", QD), above_zero),
-        "qt" => judged(claim, rises("video", QT), above_zero),
-        "inside" => judged(claim, above_the_ends(data, queue), above_zero),
-        "delay" => judged(claim, rises("audio", MEDIAN), above_zero),
-        "gain" => judged(claim, ratio(&at(6, "audio", Q), &at(16, "audio", Q)), not_below_one),
-        "bulk" => judged(claim, ratio(&at(6, "bulk", kbps), &at(16, "bulk", kbps)), not_below_one),
-        "voice" => {
-            let estimate = difference(&at(6, "audio", voice), &at(16, "audio", voice));
-            judged(claim, estimate, above_zero)
-        }
-        "loss" => judged(claim, mean(&at(1, "audio", lost)), |estimate| estimate.meets(0.0, 0.0)),
-        what => unreachable!("figures.toml has the claim `{what}`, but no code measures it"),
-    }
+/// The measures of claims that are code.
+pub(super) fn own(id: &str) -> Option<Own> {
+    let queue =
+        QUEUES.iter().map(|(queue, _)| *queue).find(|queue| id.strip_prefix(queue) == Some("-inside"))?;
+    Some(Box::new(move |evidence| above_the_ends(evidence.data, queue).into()))
 }
 
 /// The quality of video with its best hint, minus that with hint 1 or 16, whichever is better.

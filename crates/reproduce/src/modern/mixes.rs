@@ -1,11 +1,10 @@
 //! Figure 4: audio, video and transfers in three mixes, with hints relative to without.
 
 use super::scenarios::{QUEUES, over_all};
-use crate::claims::{FigureText, Judge, judged};
 use crate::data::{Data, ratio};
 use crate::measure::{Measure, kbps};
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Point as Dot};
-use cutline_report::report::{Claim, Section};
+use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 
 /// The number of conferences among 40 flows, and the number of transfers with each round-trip time.
@@ -14,16 +13,10 @@ const MIXES: [(u16, &str); 3] = [(8, "8"), (20, "5"), (32, "2")];
 /// The kinds of flows, and the measure of each.
 const KINDS: [(&str, Measure); 3] = [("audio", |row| row.q), ("video", |row| row.q), ("bulk", kbps)];
 
-pub(super) fn section(figure: &FigureText, id: &str, data: &Data) -> Section {
+pub(super) fn section(data: &Data) -> Section {
     let charts = QUEUES[2..].iter().map(|queue| chart(data, *queue));
     let drawn = Figure::grid("Quality with hint 6 for conferences, over that without hints", 2, charts);
-    let claims = figure.claim_ids().map(|claim| judge(figure.claim(id, claim), claim, data));
-    Section {
-        we_see: we_see(data),
-        figures: vec![("figure-4".to_owned(), drawn)],
-        claims: claims.collect(),
-        ..Section::default()
-    }
+    Section { we_see: we_see(data), figures: vec![("figure-4".to_owned(), drawn)], ..Section::default() }
 }
 
 /// The measure of a kind of flows with hints, relative to that without.
@@ -50,17 +43,6 @@ fn chart(data: &Data, (queue, name): (&str, &str)) -> Chart {
         };
         chart.plot(Bars::new(kind.0, MIXES.iter().enumerate().filter_map(bar).collect::<Vec<_>>()))
     })
-}
-
-fn judge(claim: Claim, id: &str, data: &Data) -> Claim {
-    let mut parts = id.rsplitn(3, '-');
-    let (Some(media), Some(kind), Some(queue)) = (parts.next(), parts.next(), parts.next()) else {
-        unreachable!("a claim here is named QUEUE-KIND-NUMBER, not `{id}`")
-    };
-    let mix = MIXES.iter().find(|(number, _)| number.to_string() == media);
-    let kind = KINDS.iter().find(|(name, _)| *name == kind);
-    let ((_, bulk), kind) = mix.zip(kind).expect("a claim here names a mix and a kind of flows");
-    judged(claim, normalised(data, queue, bulk, *kind), |estimate| estimate.is_not_below(1.0))
 }
 
 fn we_see(data: &Data) -> String {

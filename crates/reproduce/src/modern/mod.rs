@@ -18,7 +18,7 @@ pub const MODERN: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/modern/figures.toml"),
     experiments: &EXPERIMENTS,
-    own: |_, _| None,
+    own: |_, id| hints::own(id).or_else(|| charge::own(id)),
     sections_of,
 };
 
@@ -59,11 +59,10 @@ const EXPERIMENTS: [Experiment; 4] = [
 const QUICK: &[(&str, &str)] = &[("duration", "4 s"), ("warm-up", "2 s"), ("seeds", "2")];
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
-    let section = match figure.number {
-        1..=3 => hints::section,
-        4 => mixes::section,
-        _ => charge::section,
-    };
-    vec![section(figure, experiment.id, data)]
+    let Some(&(_, data)) = stored.first() else { return Vec::new() };
+    vec![match figure.number {
+        1..=3 => hints::section(figure, data),
+        4 => mixes::section(data),
+        _ => charge::section(data),
+    }]
 }

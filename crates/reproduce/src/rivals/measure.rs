@@ -1,6 +1,6 @@
 //! Measures of a case for each queue, by seed.
 
-use crate::data::{Data, difference, mean, ratio};
+use crate::data::{Data, mean};
 use crate::measure::{BOTTLENECK, kbps, lost, voice};
 use cutline_report::stats::Estimate;
 use cutline_results::FlowRow;
@@ -106,13 +106,5 @@ impl Case<'_> {
 impl Case<'_> {
     pub(super) fn mean(&self, measure: Measure, queue: &str) -> Option<Estimate> {
         mean(&self.by_seed(measure, queue))
-    }
-
-    pub(super) fn difference(&self, measure: Measure, queue: &str, other: &str) -> Option<Estimate> {
-        difference(&self.by_seed(measure, queue), &self.by_seed(measure, other))
-    }
-
-    pub(super) fn ratio(&self, measure: Measure, queue: &str, other: &str) -> Option<Estimate> {
-        ratio(&self.by_seed(measure, queue), &self.by_seed(measure, other))
     }
 }

@@ -5,11 +5,11 @@
 mod charts;
 mod measure;
 
-use crate::claims::{FigureText, Judge, judged};
+use crate::claims::FigureText;
 use crate::experiment::Experiment;
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::Figure;
-use cutline_report::report::{Claim, Section};
+use cutline_report::report::Section;
 use measure::{Case, Measure};
 
 /// The study.
@@ -82,59 +82,11 @@ fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Sectio
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
     let case = Case { data, name: experiment.label };
     let charts = charts::all(&case);
-    let claims = figure.claim_ids().map(|id| judge(figure.claim_with_full_id(id), id, &case));
     vec![Section {
         we_see: we_see(&case),
         figures: vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))],
-        claims: claims.collect(),
         ..Section::default()
     }]
-}
-
-fn judge(claim: Claim, id: &str, case: &Case<'_>) -> Claim {
-    let (_, what) = id.split_once('.').expect("a claim here is named CASE.WHAT");
-    let over_pi = |queue, measure| case.ratio(measure, queue, "pi");
-    match what {
-        "tsq-gains" => judged(claim, case.difference(Measure::Quality, "tsq-pi", "pi"), |estimate| {
-            estimate.is_above(0.0)
-        }),
-        "e-model-gains" => {
-            judged(claim, case.difference(Measure::EModel, "tsq-pi", "pi"), |estimate| estimate.is_above(0.0))
-        }
-        "fq-delay" => judged(claim, case.difference(Measure::DelayP50, "tsq-pi", "fq-codel"), |estimate| {
-            estimate.is_above(0.0)
-        }),
-        "fq-loss" if id.starts_with("above") => {
-            judged(claim, case.mean(Measure::Loss, "fq-codel"), |estimate| estimate.meets(50.0, 70.0))
-        }
-        "fq-loss" => judged(claim, case.difference(Measure::Loss, "tsq-pi", "fq-codel"), |estimate| {
-            estimate.is_above(0.0)
-        }),
-        "fq" => judged(claim, case.difference(Measure::Quality, "tsq-pi", "fq-codel"), |estimate| {
-            estimate.is_above(0.0)
-        }),
-        "pie-quality" => judged(claim, case.difference(Measure::Quality, "pie", "tsq-pi"), |estimate| {
-            estimate.is_above(0.0)
-        }),
-        "files-keep" | "honest" => {
-            judged(claim, over_pi("tsq-pi", Measure::OthersGoodput), |estimate| estimate.is_not_below(1.0))
-        }
-        "files-priority" if id.starts_with("marked") => {
-            let estimate = case.ratio(Measure::OthersGoodput, "tsq-pi", "strict-priority");
-            judged(claim, estimate, |estimate| estimate.is_above(1.0))
-        }
-        "files-priority" => judged(claim, over_pi("strict-priority", Measure::OthersGoodput), |estimate| {
-            estimate.is_below(1.0)
-        }),
-        "tsq" => judged(claim, over_pi("tsq-pi", Measure::Goodput), |estimate| estimate.is_below(1.0)),
-        "priority" => {
-            judged(claim, over_pi("strict-priority", Measure::Goodput), |estimate| estimate.is_above(1.0))
-        }
-        "dual-pi2" => {
-            judged(claim, over_pi("dual-pi2", Measure::Goodput), |estimate| estimate.meets(0.95, 1.05))
-        }
-        what => unreachable!("figures.toml has the claim `{what}`, but no code measures it"),
-    }
 }
 
 /// The numbers behind the bars, queue by queue.
