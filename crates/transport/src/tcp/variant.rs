@@ -65,7 +65,6 @@ pub enum RttSampling {
 
 /// Parameters for the points at which ns-2 or Linux differs from the RFCs.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an independent option")]
 pub struct Variant {
     /// How the window of NewReno grows in congestion avoidance.
     #[param(default = Avoidance::Bytes, source = "RFC 5681 section 3.1; ns-2: acknowledgements")]
