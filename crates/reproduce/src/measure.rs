@@ -11,6 +11,9 @@ pub(crate) const BOTTLENECK: &str = "r1->r2";
 /// A measure of a flow; `None` if the flow has no value.
 pub(crate) type Measure = fn(&FlowRow) -> Option<f64>;
 
+/// A measure of a queue; `None` if the queue has no value.
+type MeasureOfQueue = fn(&QueueRow) -> Option<f64>;
+
 /// The goodput, kbit/s.
 #[expect(clippy::unnecessary_wraps, reason = "a measure returns an option; this one always has a value")]
 pub(crate) fn kbps(row: &FlowRow) -> Option<f64> {
@@ -61,7 +64,7 @@ const SPREAD: &str = "queuing_spread_ms";
 /// The median over the measured intervals of the goodput of a flow, kbit/s.
 const INTERVAL_MEDIAN: &str = "interval_p50_kbps";
 /// The measures of queues that are not columns of `queues.parquet`.
-const DERIVED_OF_QUEUES: [(&str, fn(&QueueRow) -> Option<f64>); 2] = [
+const DERIVED_OF_QUEUES: [(&str, MeasureOfQueue); 2] = [
     ("drop_percent", |row| Some(100.0 * row.drop_ratio?)),
     ("utilisation_percent", |row| Some(100.0 * row.utilisation)),
 ];

@@ -220,7 +220,7 @@ impl FigureText {
     pub(crate) fn judge_values(&self, source: &str, value: impl Fn(&str) -> Option<f64>) -> Vec<Claim> {
         let judge = |claim: &ClaimData| {
             let estimate = value(claim.name()).and_then(|value| Estimate::from_values(&[value]));
-            claim.decide(claim.unjudged(self, source), estimate.into())
+            claim.decide(claim.unjudged(self, source), &estimate.into())
         };
         self.claims.iter().map(judge).collect()
     }
@@ -299,10 +299,10 @@ impl ClaimData {
             Some(quantity) => Estimate::from_values(&quantity.by_seed(&|id| evidence.data(id))).into(),
             None => own(figure, self.name()).map_or_else(Measured::default, |own| own(evidence)),
         };
-        self.decide(claim, measured)
+        self.decide(claim, &measured)
     }
 
-    fn decide(&self, claim: Claim, measured: Measured) -> Claim {
+    fn decide(&self, claim: Claim, measured: &Measured) -> Claim {
         let Some(estimate) = measured.estimate else {
             return claim.note("There are no results for this claim.");
         };
