@@ -29,6 +29,19 @@ const fn is_reserved(standing: &Standing) -> bool {
     matches!(standing, Standing::Reserved(_))
 }
 
+/// A listener. The one before, on the same port, closes in a thread of its own.
+fn listener(address: SocketAddr, options: &QosOptions) -> QosTcpListener {
+    for _ in 0..100 {
+        match QosTcpListener::bind(address, options) {
+            Err(QosError::System { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            bound => return bound.unwrap(),
+        }
+    }
+    panic!("{address} is in use for five seconds");
+}
+
 /// A stream from `a` to `b`, both ends.
 fn streams(
     net: &Net,
@@ -36,7 +49,7 @@ fn streams(
     at_b: &QosOptions,
 ) -> (Result<QosTcpStream, QosError>, QosTcpStream) {
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
-    let listener = net.node("b").within(|| QosTcpListener::bind(any, at_b).unwrap()).unwrap();
+    let listener = net.node("b").within(|| listener(any, at_b)).unwrap();
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| {
             let stream = listener.accept().unwrap().0;

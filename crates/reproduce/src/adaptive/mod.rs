@@ -4,12 +4,12 @@
 mod charts;
 mod measure;
 
-use crate::claims::{FigureText, Judge, judged};
+use crate::claims::{FigureText, Own};
 use crate::data::{Data, difference, mean};
 use crate::experiment::Experiment;
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::Figure;
-use cutline_report::report::{Claim, Section};
+use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 use measure::{ALL, Course, END_S, LOAD_END_S, LOAD_START_S, NAMES, ONE, TestedHints};
 
@@ -21,7 +21,7 @@ pub const ADAPTIVE: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/adaptive/figures.toml"),
     experiments: &EXPERIMENTS,
-    own: |_, _| None,
+    own,
     sections_of,
 };
 
@@ -62,103 +62,111 @@ const EXPERIMENTS: [Experiment; 4] = [
     .shortened_by(QUICK_STEP),
 ];
 
-/// The tolerance of comparisons of quality.
+/// How close to its final value quality counts as settled, relative to it.
 const TOLERANCE: f64 = 0.02;
-/// The tolerance of comparisons of hints, in levels.
-const TOLERANCE_LEVELS: f64 = 2.0;
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
-    let (charts, we_see, judge): (_, _, fn(Claim, &str, &Data) -> Claim) = match figure.number {
-        1 => (charts::one(data), tried(data, ONE), |claim, id, data| judge_tried(claim, id, data, ONE)),
-        2 => (charts::all(data), tried(data, ALL), |claim, id, data| judge_tried(claim, id, data, ALL)),
-        3 => (charts::mixed(data), mixed(data), judge_mixed),
-        _ => (charts::step(data), step(data), judge_step),
+    let Some(&(_, data)) = stored.first() else { return Vec::new() };
+    let (charts, we_see) = match figure.number {
+        1 => (charts::one(data), tried(data, ONE)),
+        2 => (charts::all(data), tried(data, ALL)),
+        3 => (charts::mixed(data), mixed(data)),
+        _ => (charts::step(data), step(data)),
     };
-    let claims = figure.claim_ids().map(|id| judge(figure.claim(experiment.id, id), id, data));
     vec![Section {
         we_see,
         figures: vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))],
-        claims: claims.collect(),
         ..Section::default()
     }]
 }
 
+/// The measures of claims, all of which are code.
+fn own(figure: &FigureText, id: &str) -> Option<Own> {
+    let measure: Measure = match figure.number {
+        1 => measure_tried(id, ONE)?,
+        2 => measure_tried(id, ALL)?,
+        3 => Box::new(measure_mixed(id)?),
+        _ => Box::new(measure_step(id)?),
+    };
+    Some(Box::new(move |evidence| measure(evidence.data).into()))
+}
+
+/// What is measured of stored results.
+type Measure = Box<dyn Fn(&Data) -> Option<Estimate>>;
+
 /// Figures 1 and 2: only the hints of audio adapt.
-fn judge_tried(claim: Claim, id: &str, data: &Data, tried: TestedHints) -> Claim {
-    let point = |start| measure::adapting(data, start);
-    let quality = |start| measure::quality(data, point(start), "audio");
-    let resting = |start| measure::final_hint(data, point(start), "audio");
-    match id {
-        "same-place" => judged(claim, difference(&resting(16), &resting(1)), same_level),
-        "gain" => {
+fn measure_tried(id: &str, tried: TestedHints) -> Option<Measure> {
+    fn quality(data: &Data, start: u16) -> Vec<f64> {
+        measure::quality(data, measure::adapting(data, start), "audio")
+    }
+    fn resting(data: &Data, start: u16) -> Vec<f64> {
+        measure::final_hint(data, measure::adapting(data, start), "audio")
+    }
+    Some(match id {
+        "same-place" => Box::new(|data| difference(&resting(data, 16), &resting(data, 1))),
+        "gain" => Box::new(|data| {
             let largest = measure::quality(data, measure::fixed(data, 16), "audio");
-            judged(claim, difference(&quality(16), &largest), |estimate| estimate.is_above(0.0))
-        }
-        "spread" => judged(claim, mean(&measure::spread(data, point(16), "audio")), |estimate| {
-            estimate.is_below(TOLERANCE_LEVELS)
+            difference(&quality(data, 16), &largest)
         }),
-        "still" => judged(claim, mean(&measure::hint_deviation(data, point(16), "audio")), |estimate| {
-            estimate.is_below(1.0)
-        }),
-        id => {
-            let start = id.strip_prefix("regret-").and_then(|start| start.parse().ok());
-            let start = start.unwrap_or_else(|| {
-                unreachable!("figures.toml has the claim `{id}`, but no code measures it")
-            });
-            let best = measure::best_fixed(data, tried.fixed).map_or_else(Vec::new, |(_, quality)| quality);
-            judged(claim, difference(&best, &quality(start)), |estimate| estimate.is_below(TOLERANCE))
-        }
-    }
-}
-
-fn same_level(estimate: &Estimate) -> cutline_report::report::Verdict {
-    estimate.meets(-TOLERANCE_LEVELS, TOLERANCE_LEVELS)
-}
-
-fn judge_mixed(claim: Claim, id: &str, data: &Data) -> Claim {
-    let resting = |start, group| measure::final_hint(data, measure::all_adapting(data, start), group);
-    let audio = |start| measure::quality(data, measure::all_adapting(data, start), "audio");
-    let parts = |claim, start| {
-        judged(claim, difference(&resting(start, "file"), &resting(start, "audio")), |estimate| {
-            estimate.is_above(0.0)
-        })
-    };
-    match id {
-        "parts-16" => parts(claim, 16),
-        "parts-1" => parts(claim, 1),
-        "same-place" => judged(claim, difference(&resting(16, "file"), &resting(1, "file")), same_level),
-        "same-audio" => {
-            judged(claim, difference(&audio(16), &audio(1)), |estimate| estimate.meets(-TOLERANCE, TOLERANCE))
-        }
+        "spread" => Box::new(|data| mean(&measure::spread(data, measure::adapting(data, 16), "audio"))),
         "still" => {
-            let unrest = measure::hint_deviation(data, measure::all_adapting(data, 16), "file");
-            judged(claim, mean(&unrest), |estimate| estimate.is_below(1.0))
+            Box::new(|data| mean(&measure::hint_deviation(data, measure::adapting(data, 16), "audio")))
         }
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
+        id => {
+            let start: u16 = id.strip_prefix("regret-")?.parse().ok()?;
+            Box::new(move |data| {
+                let best =
+                    measure::best_fixed(data, tried.fixed).map_or_else(Vec::new, |(_, quality)| quality);
+                difference(&best, &quality(data, start))
+            })
+        }
+    })
 }
 
-fn judge_step(claim: Claim, id: &str, data: &Data) -> Claim {
-    let (adapting, fixed) = (measure::adapting(data, 16), measure::fixed(data, 6));
-    let quality = Course::from_quality(data, adapting);
-    let hints = Course::from_hints(data, adapting, "audio");
-    let gain = |from, until| {
-        difference(&quality.between(from, until), &Course::from_quality(data, fixed).between(from, until))
-    };
-    // The last third of each phase.
-    let (before, high, after) =
-        (hints.between(400.0, LOAD_START_S), hints.between(1000.0, LOAD_END_S), hints.between(1600.0, END_S));
-    let soon = |estimate: &Estimate| estimate.is_below(120.0);
-    match id {
-        "up" => judged(claim, mean(&quality.settling_time(LOAD_START_S, LOAD_END_S, TOLERANCE)), soon),
-        "down" => judged(claim, mean(&quality.settling_time(LOAD_END_S, END_S, TOLERANCE)), soon),
-        "follows" => judged(claim, difference(&high, &before), |estimate| estimate.is_above(0.0)),
-        "returns" => judged(claim, difference(&after, &before), same_level),
-        "light" => judged(claim, gain(300.0, LOAD_START_S), |estimate| estimate.is_above(0.0)),
-        "heavy" => judged(claim, gain(900.0, LOAD_END_S), |estimate| estimate.is_not_below(0.0)),
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
+fn measure_mixed(id: &str) -> Option<fn(&Data) -> Option<Estimate>> {
+    fn resting(data: &Data, start: u16, group: &str) -> Vec<f64> {
+        measure::final_hint(data, measure::all_adapting(data, start), group)
     }
+    fn audio(data: &Data, start: u16) -> Vec<f64> {
+        measure::quality(data, measure::all_adapting(data, start), "audio")
+    }
+    Some(match id {
+        "parts-16" => |data| difference(&resting(data, 16, "file"), &resting(data, 16, "audio")),
+        "parts-1" => |data| difference(&resting(data, 1, "file"), &resting(data, 1, "audio")),
+        "same-place" => |data| difference(&resting(data, 16, "file"), &resting(data, 1, "file")),
+        "same-audio" => |data| difference(&audio(data, 16), &audio(data, 1)),
+        "still" => |data| mean(&measure::hint_deviation(data, measure::all_adapting(data, 16), "file")),
+        _ => return None,
+    })
+}
+
+fn measure_step(id: &str) -> Option<fn(&Data) -> Option<Estimate>> {
+    fn quality(data: &Data) -> Course {
+        Course::from_quality(data, measure::adapting(data, 16))
+    }
+    fn hints(data: &Data) -> Course {
+        Course::from_hints(data, measure::adapting(data, 16), "audio")
+    }
+    fn gain(data: &Data, from: f64, until: f64) -> Option<Estimate> {
+        let fixed = Course::from_quality(data, measure::fixed(data, 6));
+        difference(&quality(data).between(from, until), &fixed.between(from, until))
+    }
+    // Hints are those of the last third of each phase.
+    Some(match id {
+        "up" => |data| mean(&quality(data).settling_time(LOAD_START_S, LOAD_END_S, TOLERANCE)),
+        "down" => |data| mean(&quality(data).settling_time(LOAD_END_S, END_S, TOLERANCE)),
+        "follows" => |data| {
+            let hints = hints(data);
+            difference(&hints.between(1000.0, LOAD_END_S), &hints.between(400.0, LOAD_START_S))
+        },
+        "returns" => |data| {
+            let hints = hints(data);
+            difference(&hints.between(1600.0, END_S), &hints.between(400.0, LOAD_START_S))
+        },
+        "light" => |data| gain(data, 300.0, LOAD_START_S),
+        "heavy" => |data| gain(data, 900.0, LOAD_END_S),
+        _ => return None,
+    })
 }
 
 /// The mean and half the width of the interval, or a dash without values.

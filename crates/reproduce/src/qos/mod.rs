@@ -4,14 +4,14 @@ mod charts;
 pub(crate) mod connections;
 pub(crate) mod measure;
 
-use crate::claims::{FigureText, Judge, judged};
+use crate::claims::{FigureText, Own};
 use crate::data::{Data, difference, mean};
 use crate::experiment::{Experiment, Platform};
 use crate::measure::{lost, voice};
 use crate::study::{ExperimentData, Study};
 use connections::Judgement;
 use cutline_report::chart::{Chart, Figure};
-use cutline_report::report::{Claim, Section};
+use cutline_report::report::Section;
 use measure::{CODECS, LOADS, NARROW, Video, call_quality, call_values, one_way_ms};
 
 /// The study.
@@ -22,7 +22,7 @@ pub const QOS: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/qos/figures.toml"),
     experiments: &EXPERIMENTS,
-    own: |_, _| None,
+    own,
     sections_of,
 };
 
@@ -51,89 +51,54 @@ const EXPERIMENTS: [Experiment; 6] = [
     Experiment::new("qos-call-plain", "plain socket", CALL).shortened_by(QUICK),
 ];
 
-/// Judges a claim by its id, from the results over QoS sockets and over plain ones.
-type JudgeBoth = fn(Claim, &str, &Data, &Data) -> Claim;
-
-/// The largest loss of quality that counts as none.
-const TOLERANCE: f64 = 0.005;
 /// The largest share of its messages that a call accepts to lose, %.
 const CALL_LIMIT: f64 = 3.0;
-/// How much more lost messages count as none, %.
-const LOSS_TOLERANCE: f64 = 0.5;
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    let [(experiment, qos), (_, plain)] = *stored else { return Vec::new() };
-    let (charts, we_see, judge): (Vec<Chart>, String, JudgeBoth) = match figure.number {
-        1 => (charts::video(qos, plain), videos_seen(qos, plain), judge_video),
-        2 => (charts::calls(qos, plain), calls_seen(qos, plain), judge_calls),
-        3 => (charts::voices(qos, plain), calls_seen(qos, plain), judge_voices),
-        _ => (charts::losses(qos, plain), calls_seen(qos, plain), judge_limits),
+    let [(_, qos), (_, plain)] = *stored else { return Vec::new() };
+    let (charts, we_see): (Vec<Chart>, String) = match figure.number {
+        1 => (charts::video(qos, plain), videos_seen(qos, plain)),
+        2 => (charts::calls(qos, plain), calls_seen(qos, plain)),
+        3 => (charts::voices(qos, plain), calls_seen(qos, plain)),
+        _ => (charts::losses(qos, plain), calls_seen(qos, plain)),
     };
-    let claims = figure.claim_ids().map(|id| judge(figure.claim(experiment.id, id), id, qos, plain));
     vec![Section {
         we_see,
         figures: vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))],
-        claims: claims.collect(),
         ..Section::default()
     }]
 }
 
-fn judge_video(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
-    let [qos, plain] = [qos, plain].map(|data| Video::new(data, NARROW));
-    match id {
-        "moves" => judged(claim, mean(&qos.time_to_move()), |estimate| estimate.is_below(2.5)),
-        "within" => judged(claim, mean(&qos.within()), |estimate| estimate.is_above(90.0)),
-        "within-plain" => judged(claim, mean(&plain.within()), |estimate| estimate.is_below(10.0)),
-        "lost" => judged(claim, mean(&qos.lost()), |estimate| estimate.is_below(1.0)),
-        "returns" => judged(claim, mean(&qos.time_to_return()), |estimate| estimate.is_below(74.0)),
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
+/// The measures of claims that are code.
+fn own(figure: &FigureText, id: &str) -> Option<Own> {
+    if figure.number == 1 { own_of_video(id) } else { own_of_loss(id) }
 }
 
-fn judge_calls(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
-    let parts = id.split_once('-').and_then(|(kind, load)| Some((kind, load.parse().ok()?)));
-    let gain = |codec, load| difference(&call_quality(qos, load, codec), &call_quality(plain, load, codec));
-    match parts {
-        Some(("gain", load)) => judged(claim, gain(CODECS[1], load), |estimate| estimate.is_above(0.0)),
-        Some(("slow", load)) => {
-            judged(claim, gain(CODECS[0], load), |estimate| estimate.is_above(-TOLERANCE))
-        }
-        _ => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
-}
-
-fn judge_voices(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
-    let parts = id.split_once('-').and_then(|(kind, load)| Some((kind, load.parse().ok()?)));
-    let gain = |codec, load| {
-        let [qos, plain] = [qos, plain].map(|data| call_values(data, load, codec, voice));
-        judged(claim, difference(&qos, &plain), |estimate| estimate.is_above(-TOLERANCE))
+fn own_of_video(id: &str) -> Option<Own> {
+    let (of_plain, measure): (bool, fn(&Video<'_>) -> Vec<f64>) = match id {
+        "moves" => (false, |video| video.time_to_move()),
+        "within" => (false, |video| video.within()),
+        "within-plain" => (true, |video| video.within()),
+        "lost" => (false, |video| video.lost()),
+        "returns" => (false, |video| video.time_to_return()),
+        _ => return None,
     };
-    match parts {
-        Some(("fast", load)) => gain(CODECS[1], load),
-        Some(("slow", load)) => gain(CODECS[0], load),
-        _ => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
+    let other = of_plain.then_some("qos-video-plain");
+    Some(Box::new(move |evidence| {
+        evidence.data(other).and_then(|data| mean(&measure(&Video::new(data, NARROW)))).into()
+    }))
 }
 
-/// The rules: the loss is within the limit of the specification, or no more than that of a plain call, but for [`LOSS_TOLERANCE`]; and
-/// the quality is no worse, and better where a plain call is well within the limit.
-fn judge_limits(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
-    let parts: Vec<_> = id.splitn(3, '-').collect();
-    let [kind, codec, load] = parts[..] else { unreachable!("figures.toml has the claim `{id}`") };
-    let codec = CODECS[usize::from(codec == "fast")];
-    let load = load.parse().expect("the last part of a claim's id is a number of transfers");
-    let of = |data, measure| call_values(data, load, codec, measure);
-    match kind {
-        "loss" => {
-            let allowed: Vec<f64> = of(plain, lost).into_iter().map(|lost| lost.max(CALL_LIMIT)).collect();
-            judged(claim, difference(&of(qos, lost), &allowed), |estimate| estimate.is_below(LOSS_TOLERANCE))
-        }
-        kind => {
-            let gain = difference(&call_quality(qos, load, codec), &call_quality(plain, load, codec));
-            let least = if kind == "gain" { 0.0 } else { -TOLERANCE };
-            judged(claim, gain, |estimate| estimate.is_above(least))
-        }
-    }
+/// `loss-CODEC-TRANSFERS`: how far the loss of a call is beyond the limit, or beyond that of a plain call where that is more.
+fn own_of_loss(id: &str) -> Option<Own> {
+    let (codec, load) = id.strip_prefix("loss-")?.split_once('-')?;
+    let (codec, load) = (CODECS[usize::from(codec == "fast")], load.parse().ok()?);
+    Some(Box::new(move |evidence| {
+        let plain = evidence.data(Some("qos-call-plain")).map(|data| call_values(data, load, codec, lost));
+        let allowed: Vec<f64> =
+            plain.unwrap_or_default().into_iter().map(|lost| lost.max(CALL_LIMIT)).collect();
+        difference(&call_values(evidence.data, load, codec, lost), &allowed).into()
+    }))
 }
 
 /// The mean and half the width of the interval, or a dash without values.
