@@ -31,15 +31,12 @@ const fn is_reserved(standing: &Standing) -> bool {
 
 /// A listener. The one before, on the same port, closes in a thread of its own.
 fn listener(address: SocketAddr, options: &QosOptions) -> QosTcpListener {
-    for _ in 0..100 {
-        match QosTcpListener::bind(address, options) {
-            Err(QosError::System { source, .. }) if source.kind() == std::io::ErrorKind::AddrInUse => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            bound => return bound.unwrap(),
-        }
-    }
-    panic!("{address} is in use for five seconds");
+    let mut listener = None;
+    eventually("the port is free", || {
+        listener = QosTcpListener::bind(address, options).ok();
+        listener.is_some()
+    });
+    listener.unwrap()
 }
 
 /// A stream from `a` to `b`, both ends.
