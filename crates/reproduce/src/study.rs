@@ -5,6 +5,7 @@ use crate::data::Data;
 use crate::error::{ReproduceError, UnknownFigure};
 use crate::evaluation::{Evaluation, EvaluationEvent};
 use crate::experiment::{Experiment, Prepared};
+use crate::lab::with_invalid_timing;
 use crate::options::Options;
 use crate::origin;
 use crate::run_details::run_details;
@@ -262,9 +263,12 @@ impl Study {
         }
         let mut sections = (self.sections_of)(figure, &data);
         if let Some(own) = sections.first_mut() {
-            // Studies whose claims are judged by code have set them.
+            // Values of formulas are judged where they are drawn.
             if own.claims.is_empty() {
                 own.claims = figure.judge(&needed, self.own);
+            }
+            if needed.iter().any(|(_, data)| data.timing.iter().any(|row| !row.timing_ok)) {
+                own.claims = own.claims.drain(..).map(with_invalid_timing).collect();
             }
             debug_assert!(
                 own.claims.iter().all(|claim| is_listed(figure, claim)),

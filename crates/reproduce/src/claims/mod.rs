@@ -15,7 +15,7 @@ pub(crate) use quantity::{Settings, is_same};
 use crate::data::Data;
 use crate::experiment::Experiment;
 use crate::study::ExperimentData;
-use cutline_report::report::{Claim, Kind, PaperValue, Verdict};
+use cutline_report::report::{Claim, Kind, PaperValue};
 use cutline_report::stats::Estimate;
 use expectation::{Expectation, RuleText};
 use quantity::{Quantity, QuantityText};
@@ -225,18 +225,6 @@ impl FigureText {
         self.claims.iter().map(judge).collect()
     }
 
-    /// The claim with this id about the results of the experiment `source`, without measured values.
-    pub(crate) fn claim(&self, source: &str, id: &str) -> Claim {
-        let claim = self.claims.iter().find(|claim| claim.id == id);
-        claim.unwrap_or_else(|| panic!("figure {} has no claim `{id}`", self.number)).unjudged(self, source)
-    }
-
-    /// The claim whose id in the table includes the experiment, as `EXPERIMENT.CLAIM`.
-    pub(crate) fn claim_with_full_id(&self, id: &str) -> Claim {
-        let (source, _) = id.split_once('.').expect("the id is EXPERIMENT.CLAIM");
-        Claim { id: id.to_owned(), ..self.claim(source, id) }
-    }
-
     /// The ids of the claims.
     pub(crate) fn claim_ids(&self) -> impl Iterator<Item = &str> {
         self.claims.iter().map(|claim| claim.id.as_str())
@@ -314,54 +302,6 @@ impl ClaimData {
             Some(decision) => Claim { p_value: decision.p_value, ..claim.holds(decision.verdict) },
             None => claim,
         }
-    }
-}
-
-/// Verdicts about an estimate, based on its confidence interval, in code.
-pub(crate) trait Judge {
-    /// Whether the estimate is above a value. Unclear if the interval includes the value.
-    fn is_above(&self, value: f64) -> Verdict;
-    /// Whether the estimate is below a value. Unclear if the interval includes the value.
-    fn is_below(&self, value: f64) -> Verdict;
-    /// Whether the whole interval is at or above a value.
-    fn is_not_below(&self, value: f64) -> Verdict;
-    /// As [`is_within`](Self::is_within).
-    fn meets(&self, low: f64, high: f64) -> Verdict;
-    /// Whether the interval is within a range. Unclear if it reaches beyond the range, or if there is no interval.
-    fn is_within(&self, low: f64, high: f64) -> Verdict;
-}
-
-impl Judge for Estimate {
-    fn is_above(&self, value: f64) -> Verdict {
-        Expectation::Above(value).decide(self, false).verdict
-    }
-
-    fn is_below(&self, value: f64) -> Verdict {
-        Expectation::Below(value).decide(self, false).verdict
-    }
-
-    fn is_not_below(&self, value: f64) -> Verdict {
-        Expectation::AtLeast { bound: value, within: 0.0 }.decide(self, false).verdict
-    }
-
-    fn meets(&self, from: f64, to: f64) -> Verdict {
-        self.is_within(from, to)
-    }
-
-    fn is_within(&self, from: f64, to: f64) -> Verdict {
-        Expectation::Range { from, to, within: 0.0 }.decide(self, false).verdict
-    }
-}
-
-/// Sets the measured value and the verdict of a claim, if there is an estimate.
-pub(crate) fn judged(
-    claim: Claim,
-    estimate: Option<Estimate>,
-    verdict: impl Fn(&Estimate) -> Verdict,
-) -> Claim {
-    match estimate {
-        Some(estimate) => claim.measured(&estimate).holds(verdict(&estimate)),
-        None => claim.note("There are no results for this claim."),
     }
 }
 

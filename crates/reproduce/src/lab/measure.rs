@@ -1,9 +1,8 @@
 //! Measures of laboratory and simulator, and whether they agree.
 
-use crate::claims::{Judge, judged};
+use crate::claims::{FigureText, Measured, Own};
 use crate::data::{Data, difference, mean, ratio};
 use crate::study::ExperimentData;
-use cutline_report::report::{Claim, Verdict};
 use cutline_report::stats::{Comparison, Estimate};
 use cutline_results::{FlowRow, QueueRow};
 
@@ -15,10 +14,6 @@ pub(super) const CHEATS: [u16; 4] = [1, 6, 11, 16];
 pub(super) const MIXES: [u16; 4] = [1, 25, 50, 75];
 /// The bottleneck link.
 const LINK: &str = "r1->r2";
-/// The tolerance of comparisons of quality.
-const NEAR_QUALITY: f64 = 0.1;
-/// The range of ratios that count as equal.
-pub(crate) const NEAR_RATIO: (f64, f64) = (0.8, 1.25);
 
 type Measure = fn(&FlowRow) -> Option<f64>;
 
@@ -91,121 +86,134 @@ pub(super) fn best(data: &Data) -> Option<(u16, u16, u16)> {
     let &(hint, _) = means.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
     let best = q(hint);
     let as_good = |other: u16| {
-        difference(&best, &q(other)).is_none_or(|estimate| estimate.is_above(0.0) != Verdict::Holds)
+        difference(&best, &q(other)).and_then(|estimate| estimate.interval).is_none_or(|(low, _)| low <= 0.0)
     };
     let alike: Vec<u16> = HINTS.iter().copied().filter(|&other| other == hint || as_good(other)).collect();
     Some((hint, *alike.first()?, *alike.last()?))
 }
 
-/// Measures and judges a claim of a figure.
-pub(super) fn judge(claim: Claim, figure: u32, id: &str, stored: &[ExperimentData<'_>]) -> Claim {
-    match figure {
-        1 => pair(stored, "lab-audio").map(|both| by_hint(claim.clone(), id, both)),
-        2 => pair(stored, "lab-mixed").map(|both| mix(claim.clone(), id, both)),
-        3 => pair(stored, "lab-cheat").map(|both| cheat(claim.clone(), id, both)),
-        _ => Some(stack(claim.clone(), id, stored)),
+/// The measures of claims, all of which are code.
+pub(super) fn own(figure: &FigureText, id: &str) -> Option<Own> {
+    Some(match figure.number {
+        1 => both("lab-audio", by_hint(id)?),
+        2 => both("lab-mixed", mix(id)?),
+        3 => both("lab-cheat", cheat(id)?),
+        _ => return stack(id),
+    })
+}
+
+/// What is measured of an experiment in the laboratory and in the simulator.
+type OfBoth = Box<dyn Fn([&Data; 2]) -> Measured>;
+
+/// The measure of both sides of an experiment.
+fn both(id: &'static str, measure: OfBoth) -> Own {
+    Box::new(move |evidence| {
+        let pair = evidence.data(Some(id)).zip(evidence.data(Some(&format!("{id}-simulated"))));
+        pair.map_or_else(Measured::default, |(lab, simulated)| measure([lab, simulated]))
+    })
+}
+
+fn by_hint(id: &str) -> Option<OfBoth> {
+    fn at(data: &Data, hint: u16, measure: Measure) -> Vec<f64> {
+        at_hint(data, "audio", hint, "audio", measure)
     }
-    .unwrap_or_else(|| claim.note("There are no results for this claim."))
-}
-
-/// The results of an experiment in the laboratory and in the simulator.
-fn pair<'s>(stored: &'s [ExperimentData<'_>], id: &str) -> Option<[&'s Data; 2]> {
-    Some([data(stored, id)?, data(stored, &format!("{id}-simulated"))?])
-}
-
-fn near_ratio(estimate: &Estimate) -> Verdict {
-    estimate.is_within(NEAR_RATIO.0, NEAR_RATIO.1)
-}
-
-fn near_quality(estimate: &Estimate) -> Verdict {
-    estimate.is_within(-NEAR_QUALITY, NEAR_QUALITY)
-}
-
-fn by_hint(claim: Claim, id: &str, [lab, simulated]: [&Data; 2]) -> Claim {
-    let at = |data, hint, measure| at_hint(data, "audio", hint, "audio", measure);
-    let both = |hint, measure| [at(lab, hint, measure), at(simulated, hint, measure)];
-    let above = |estimate: &Estimate| estimate.is_above(0.0);
-    let gain = |data| over(&at(data, 6, Q), &alone(data, "audio", Q));
-    match id {
-        "delay-order" => judged(claim, difference(&at(lab, 16, MEDIAN), &at(lab, 6, MEDIAN)), above),
-        "delay-order-low" => judged(claim, difference(&at(lab, 6, MEDIAN), &at(lab, 1, MEDIAN)), above),
-        "throughput-order" => judged(claim, difference(&at(lab, 16, KBPS), &at(lab, 1, KBPS)), above),
-        "best-hint" => best_hint(claim, lab, simulated),
-        "quality-6" => {
-            let [lab, simulated] = both(6, Q);
-            judged(claim, unpaired_difference(&lab, &simulated), near_quality)
-        }
-        "normalised" => judged(claim, unpaired_difference(&gain(lab), &gain(simulated)), near_quality),
-        "delay-6" => {
-            let [lab, simulated] = both(6, MEAN);
-            judged(claim, unpaired_ratio(&lab, &simulated), near_ratio)
-        }
-        "delay-alone" => {
-            let estimate = unpaired_ratio(&alone(lab, "audio", MEAN), &alone(simulated, "audio", MEAN));
-            judged(claim, estimate, near_ratio)
-        }
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
+    fn gain(data: &Data) -> Vec<f64> {
+        over(&at(data, 6, Q), &alone(data, "audio", Q))
     }
-}
-
-/// Holds if the best hints of laboratory and simulator overlap, each with the hints that are not significantly worse.
-fn best_hint(claim: Claim, lab: &Data, simulated: &Data) -> Claim {
-    let (Some((hint, least, most)), Some((there, from, to))) = (best(lab), best(simulated)) else {
-        return claim.note("There are no results for this claim.");
+    let falls = |measure: Measure, more: u16, less: u16| -> OfBoth {
+        Box::new(move |[lab, _]| difference(&at(lab, more, measure), &at(lab, less, measure)).into())
     };
-    let interval = Some((f64::from(least), f64::from(most)));
-    let estimate = Estimate { mean: f64::from(hint), std_error: None, interval, n: 1 };
-    let note = format!("Simulated: {there} ({from} to {to} are as good).");
-    claim.measured(&estimate).holds(estimate.meets(f64::from(from), f64::from(to))).note(note)
-}
-
-fn mix(claim: Claim, id: &str, [lab, simulated]: [&Data; 2]) -> Claim {
-    let (group, audio) = id.split_once('-').expect("a claim on a mix is named CLASS-NUMBER");
-    let audio = audio.parse().expect("a claim on a mix is named CLASS-NUMBER");
-    let estimate = unpaired_difference(&normalised(lab, audio, group), &normalised(simulated, audio, group));
-    judged(claim, estimate, near_quality)
-}
-
-fn cheat(claim: Claim, id: &str, [lab, simulated]: [&Data; 2]) -> Claim {
-    let at = |data, hint, measure| at_hint(data, "cheater", hint, "cheater", measure);
-    let both = |hint, measure| unpaired_ratio(&at(lab, hint, measure), &at(simulated, hint, measure));
-    match id {
-        "pays" => judged(claim, difference(&at(lab, 1, LOSS), &at(lab, 16, LOSS)), |estimate| {
-            estimate.is_above(0.0)
+    Some(match id {
+        "delay-order" => falls(MEDIAN, 16, 6),
+        "delay-order-low" => falls(MEDIAN, 6, 1),
+        "throughput-order" => falls(KBPS, 16, 1),
+        "best-hint" => Box::new(|[lab, simulated]| best_hints(lab, simulated)),
+        "quality-6" => Box::new(|both| {
+            let [lab, simulated] = both.map(|data| at(data, 6, Q));
+            unpaired_difference(&lab, &simulated).into()
         }),
-        "loss-1" => judged(claim, both(1, LOSS), near_ratio),
-        "loss-6" => judged(claim, both(6, LOSS), near_ratio),
-        "throughput-6" => judged(claim, both(6, KBPS), |estimate| estimate.is_within(0.95, 1.05)),
-        "others" => {
-            let bulk = |hint| at_hint(lab, "cheater", hint, "bulk", KBPS);
-            judged(claim, ratio(&bulk(1), &bulk(16)), |estimate| estimate.is_not_below(1.0))
-        }
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
+        "normalised" => Box::new(|[lab, simulated]| unpaired_difference(&gain(lab), &gain(simulated)).into()),
+        "delay-6" => Box::new(|both| {
+            let [lab, simulated] = both.map(|data| at(data, 6, MEAN));
+            unpaired_ratio(&lab, &simulated).into()
+        }),
+        "delay-alone" => Box::new(|both| {
+            let [lab, simulated] = both.map(|data| alone(data, "audio", MEAN));
+            unpaired_ratio(&lab, &simulated).into()
+        }),
+        _ => return None,
+    })
 }
 
-fn stack(claim: Claim, id: &str, stored: &[ExperimentData<'_>]) -> Claim {
-    let of = |id: &str, measure| data(stored, id).map_or_else(Vec::new, |data| queue(data, measure));
-    let drops = |one, other| unpaired_ratio(&of(one, DROPS), &of(other, DROPS));
-    let (lab, simulated) = ("lab-tcp", "lab-tcp-simulated");
-    match id {
-        "stock" => judged(claim, drops(lab, simulated), near_ratio),
-        "classic" => judged(claim, drops("lab-tcp-classic", simulated), near_ratio),
-        "delack" => judged(claim, drops("lab-tcp-delack", "lab-tcp-simulated-delack"), near_ratio),
-        "sack" => judged(claim, drops("lab-tcp-sack", "lab-tcp-simulated-sack"), near_ratio),
-        "sack-classic" => judged(claim, drops("lab-tcp-sack-classic", "lab-tcp-simulated-sack"), near_ratio),
-        "cubic" => judged(claim, drops("lab-tcp-cubic", "lab-tcp-simulated-cubic"), near_ratio),
-        "bbr" => judged(claim, drops("lab-tcp-bbr", lab), |estimate| estimate.is_above(1.0)),
-        "queue" => {
-            let backlog: fn(&QueueRow) -> f64 = |row| row.backlog_mean_packets;
-            judged(claim, unpaired_ratio(&of(lab, backlog), &of(simulated, backlog)), near_ratio)
-        }
-        "utilisation" => {
-            let percent: fn(&QueueRow) -> f64 = |row| 100.0 * row.utilisation;
-            judged(claim, unpaired_difference(&of(lab, percent), &of(simulated, percent)), |estimate| {
-                estimate.is_within(-2.0, 2.0)
-            })
-        }
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
+/// A claim on a mix is named `CLASS-NUMBER`.
+fn mix(id: &str) -> Option<OfBoth> {
+    let (group, audio) = id.split_once('-')?;
+    let (group, audio) = (group.to_owned(), audio.parse().ok()?);
+    Some(Box::new(move |both| {
+        let [lab, simulated] = both.map(|data| normalised(data, audio, &group));
+        unpaired_difference(&lab, &simulated).into()
+    }))
+}
+
+/// The best hint of the laboratory minus that of the simulator. The interval has all pairs of hints that cannot be told from the best.
+fn best_hints(lab: &Data, simulated: &Data) -> Measured {
+    let (Some((hint, least, most)), Some((there, from, to))) = (best(lab), best(simulated)) else {
+        return Measured::default();
+    };
+    let [hint, least, most, simulated, from, to] = [hint, least, most, there, from, to].map(f64::from);
+    let interval = Some((least - to, most - from));
+    let estimate = Estimate { mean: hint - simulated, std_error: None, interval, n: 1 };
+    let note =
+        format!("Laboratory: {hint} ({least} to {most} are as good); simulated: {there} ({from} to {to}).");
+    Measured { estimate: Some(estimate), note }
+}
+
+fn cheat(id: &str) -> Option<OfBoth> {
+    fn at(data: &Data, hint: u16, group: &str, measure: Measure) -> Vec<f64> {
+        at_hint(data, "cheater", hint, group, measure)
     }
+    let alike = |hint: u16, measure: Measure| -> OfBoth {
+        Box::new(move |both| {
+            let [lab, simulated] = both.map(|data| at(data, hint, "cheater", measure));
+            unpaired_ratio(&lab, &simulated).into()
+        })
+    };
+    Some(match id {
+        "pays" => Box::new(|[lab, _]| {
+            difference(&at(lab, 1, "cheater", LOSS), &at(lab, 16, "cheater", LOSS)).into()
+        }),
+        "loss-1" => alike(1, LOSS),
+        "loss-6" => alike(6, LOSS),
+        "throughput-6" => alike(6, KBPS),
+        "others" => Box::new(|[lab, _]| ratio(&at(lab, 1, "bulk", KBPS), &at(lab, 16, "bulk", KBPS)).into()),
+        _ => return None,
+    })
+}
+
+/// A measure of a queue.
+type MeasureOfQueue = fn(&QueueRow) -> f64;
+/// A comparison of independent values.
+type Comparing = fn(&[f64], &[f64]) -> Option<Estimate>;
+
+fn stack(id: &str) -> Option<Own> {
+    let (lab, simulated) = ("lab-tcp", "lab-tcp-simulated");
+    let (one, other) = match id {
+        "stock" | "queue" | "utilisation" => (lab, simulated),
+        "classic" => ("lab-tcp-classic", simulated),
+        "delack" => ("lab-tcp-delack", "lab-tcp-simulated-delack"),
+        "sack" => ("lab-tcp-sack", "lab-tcp-simulated-sack"),
+        "sack-classic" => ("lab-tcp-sack-classic", "lab-tcp-simulated-sack"),
+        "cubic" => ("lab-tcp-cubic", "lab-tcp-simulated-cubic"),
+        "bbr" => ("lab-tcp-bbr", lab),
+        _ => return None,
+    };
+    let (measure, compare): (MeasureOfQueue, Comparing) = match id {
+        "queue" => (|row| row.backlog_mean_packets, unpaired_ratio),
+        "utilisation" => (|row| 100.0 * row.utilisation, unpaired_difference),
+        _ => (DROPS, unpaired_ratio),
+    };
+    Some(Box::new(move |evidence| {
+        let of = |id| evidence.data(Some(id)).map_or_else(Vec::new, |data| queue(data, measure));
+        compare(&of(one), &of(other)).into()
+    }))
 }

@@ -1,13 +1,12 @@
 //! Measures of applications over sockets, in the laboratory and in the simulator, and whether they agree.
 
-use crate::claims::{Judge, judged};
+use crate::claims::{FigureText, Own};
 use crate::data::{Data, difference, mean};
-use crate::lab::measure::{NEAR_RATIO, data, unpaired_difference, unpaired_ratio};
+use crate::lab::measure::{data, unpaired_difference, unpaired_ratio};
 use crate::measure::{lost, voice};
 use crate::qos::measure::{CODECS, Video, call_values, one_way_ms};
 use crate::qos::shown;
 use crate::study::ExperimentData;
-use cutline_report::report::Claim;
 use cutline_report::stats::Estimate;
 use cutline_results::SeriesRow;
 use cutline_scenario::BASE;
@@ -96,96 +95,95 @@ fn told(data: &Data, quantity: &str) -> Vec<f64> {
     data.delay_cdfs(BASE, "video", quantity).iter().map(cutline_report::stats::Cdf::mean).collect()
 }
 
-/// Measures and judges a claim of a figure.
-pub(super) fn judge(claim: Claim, figure: u32, id: &str, stored: &[ExperimentData<'_>]) -> Claim {
-    let of = |id: &str| data(stored, id);
-    match figure {
-        1 => of(QOS_CALL).zip(of(PLAIN_CALL)).map(|(qos, plain)| gain(claim.clone(), id, qos, plain)),
-        2 => of(QOS_CALL).zip(of(SIMULATED_CALL)).map(|both| hints(claim.clone(), id, both.into())),
-        3 => of(QOS_VIDEO).zip(of(PLAIN_VIDEO)).map(|(qos, plain)| video(claim.clone(), id, qos, plain)),
-        _ => of(QOS_VIDEO).zip(of(SIMULATED_VIDEO)).map(|both| videos_alike(claim.clone(), id, both.into())),
-    }
-    .unwrap_or_else(|| claim.note("There are no results for this claim."))
-}
-
-fn gain(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
-    let parts = id.split_once('-').and_then(|(kind, load)| Some((kind, load.parse().ok()?)));
-    let gain = |codec, load| difference(&quality(qos, load, codec), &quality(plain, load, codec));
-    let at_all_loads =
-        |data, codec| LOADS.iter().flat_map(|load| quality(data, *load, codec)).collect::<Vec<_>>();
-    let pooled = |codec| difference(&at_all_loads(qos, codec), &at_all_loads(plain, codec));
-    let estimate = match parts {
-        _ if id == "fast-all" => pooled(CODECS[1]),
-        _ if id == "slow-all" => pooled(CODECS[0]),
-        Some(("fast", load)) => gain(CODECS[1], load),
-        Some(("slow", load)) => gain(CODECS[0], load),
-        _ => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
+/// The measures of claims, all of which are code.
+pub(super) fn own(figure: &FigureText, id: &str) -> Option<Own> {
+    let (one, other, measure) = match figure.number {
+        1 => (QOS_CALL, PLAIN_CALL, gain(id)?),
+        2 => (QOS_CALL, SIMULATED_CALL, hints(id)?),
+        3 => (QOS_VIDEO, PLAIN_VIDEO, video(id)?),
+        _ => (QOS_VIDEO, SIMULATED_VIDEO, videos_alike(id)?),
     };
-    judged(claim, estimate, |estimate| estimate.is_above(0.0))
+    Some(Box::new(move |evidence| {
+        let both = evidence.data(Some(one)).zip(evidence.data(Some(other)));
+        both.and_then(|both| measure(both.into())).into()
+    }))
 }
 
-fn hints(claim: Claim, id: &str, both: [&Data; 2]) -> Claim {
-    let within = |low, high| move |estimate: &Estimate| estimate.is_within(low, high);
+/// What is measured of two experiments.
+type OfBoth = Box<dyn Fn([&Data; 2]) -> Option<Estimate>>;
+
+fn gain(id: &str) -> Option<OfBoth> {
+    let (kind, load) = id.split_once('-')?;
+    let codec = match kind {
+        "fast" => CODECS[1],
+        "slow" => CODECS[0],
+        _ => return None,
+    };
+    let loads: Vec<u32> = if load == "all" { LOADS.into() } else { vec![load.parse().ok()?] };
+    Some(Box::new(move |both| {
+        let of = |data| loads.iter().flat_map(|load| quality(data, *load, codec)).collect::<Vec<_>>();
+        let [qos, plain] = both.map(of);
+        difference(&qos, &plain)
+    }))
+}
+
+fn hints(id: &str) -> Option<OfBoth> {
     let (slow, fast) = (&CODECS[..1], &CODECS[1..]);
-    match id {
-        "quality-fast" => judged(claim, pooled(both, fast, quality), within(-0.05, 0.05)),
-        "quality-slow" => judged(claim, pooled(both, slow, quality), within(-0.05, 0.05)),
-        "hint-fast" => judged(claim, pooled(both, fast, mean_hint), within(-4.0, 4.0)),
-        "hint-slow" => judged(claim, pooled(both, slow, mean_hint), within(-4.0, 4.0)),
-        "first-move" => judged(claim, pooled(both, &CODECS, first_move), within(-2.0, 2.0)),
-        "hints-used" => {
-            let [lab, simulated] = both;
+    Some(match id {
+        "quality-fast" => Box::new(|both| pooled(both, fast, quality)),
+        "quality-slow" => Box::new(|both| pooled(both, slow, quality)),
+        "hint-fast" => Box::new(|both| pooled(both, fast, mean_hint)),
+        "hint-slow" => Box::new(|both| pooled(both, slow, mean_hint)),
+        "first-move" => Box::new(|both| pooled(both, &CODECS, first_move)),
+        "hints-used" => Box::new(|[lab, simulated]| {
             let points = CODECS.iter().flat_map(|codec| LOADS.map(|load| (load, *codec)));
             let shares: Vec<f64> =
                 points.flat_map(|(load, codec)| used_alike(lab, simulated, load, codec)).collect();
-            judged(claim, mean(&shares), |estimate| estimate.is_above(90.0))
-        }
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
+            mean(&shares)
+        }),
+        _ => return None,
+    })
 }
 
-fn video(claim: Claim, id: &str, qos: &Data, plain: &Data) -> Claim {
-    let below = |limit: f64| move |estimate: &Estimate| estimate.is_below(limit);
-    let told = |quantity| mean(&told(qos, quantity));
-    let [qos, plain] = [qos, plain].map(|data| Video::new(data, NARROW));
-    match id {
-        "moves" => judged(claim, mean(&qos.time_to_move()), below(2.5)),
-        "within" => judged(claim, mean(&qos.within()), |estimate| estimate.is_above(90.0)),
-        "within-plain" => judged(claim, mean(&plain.within()), below(10.0)),
-        "lost" => judged(claim, mean(&qos.lost()), below(1.0)),
-        "receiver-told" => judged(claim, told("receiver_told_ms"), below(520.0)),
-        "sender-told" => judged(claim, told("sender_told_ms"), below(560.0)),
-        "returns" => judged(claim, mean(&qos.time_to_return()), below(60.0)),
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
+fn video(id: &str) -> Option<OfBoth> {
+    fn of(data: &Data) -> Video<'_> {
+        Video::new(data, NARROW)
     }
+    Some(match id {
+        "moves" => Box::new(|[qos, _]| mean(&of(qos).time_to_move())),
+        "within" => Box::new(|[qos, _]| mean(&of(qos).within())),
+        "within-plain" => Box::new(|[_, plain]| mean(&of(plain).within())),
+        "lost" => Box::new(|[qos, _]| mean(&of(qos).lost())),
+        "receiver-told" => Box::new(|[qos, _]| mean(&told(qos, "receiver_told_ms"))),
+        "sender-told" => Box::new(|[qos, _]| mean(&told(qos, "sender_told_ms"))),
+        "returns" => Box::new(|[qos, _]| mean(&of(qos).time_to_return())),
+        _ => return None,
+    })
 }
 
-fn videos_alike(claim: Claim, id: &str, both: [&Data; 2]) -> Claim {
-    let [lab, simulated] = both.map(|data| Video::new(data, NARROW));
-    let sent = |row: &SeriesRow| Some(row.sent_bps);
-    let delivered = |row: &SeriesRow| Some(row.goodput_bps);
-    let delay = |row: &SeriesRow| row.one_way_mean_ms;
-    let ratio = |time, measure: fn(&SeriesRow) -> Option<f64>| {
-        unpaired_ratio(&lab.mean_of(time, measure), &simulated.mean_of(time, measure))
+fn videos_alike(id: &str) -> Option<OfBoth> {
+    let ratio = |time: (f64, f64), measure: fn(&SeriesRow) -> Option<f64>| -> OfBoth {
+        Box::new(move |both| {
+            let [lab, simulated] = both.map(|data| Video::new(data, NARROW).mean_of(time, measure));
+            unpaired_ratio(&lab, &simulated)
+        })
     };
-    let near = |low, high| move |estimate: &Estimate| estimate.is_within(low, high);
-    match id {
-        "moves-alike" => judged(
-            claim,
-            unpaired_difference(&lab.time_to_move(), &simulated.time_to_move()),
-            near(-0.5, 0.5),
-        ),
-        "returns-alike" => {
-            let estimate = unpaired_difference(&lab.time_to_return(), &simulated.time_to_return());
-            judged(claim, estimate, near(-10.0, 10.0))
-        }
-        "sent" => judged(claim, ratio(NARROW, sent), near(0.95, 1.05)),
-        "delivered" => judged(claim, ratio(NARROW, delivered), near(0.95, 1.05)),
-        "before" => judged(claim, ratio((10.0, NARROW.0), sent), near(0.99, 1.01)),
-        "at-the-end" => judged(claim, ratio((END_S - 5.0, END_S), sent), near(0.99, 1.01)),
-        "delay" => judged(claim, ratio(NARROW, delay), near(NEAR_RATIO.0, NEAR_RATIO.1)),
-        id => unreachable!("figures.toml has the claim `{id}`, but no code measures it"),
-    }
+    Some(match id {
+        "moves-alike" => Box::new(|both| {
+            let [lab, simulated] = both.map(|data| Video::new(data, NARROW).time_to_move());
+            unpaired_difference(&lab, &simulated)
+        }),
+        "returns-alike" => Box::new(|both| {
+            let [lab, simulated] = both.map(|data| Video::new(data, NARROW).time_to_return());
+            unpaired_difference(&lab, &simulated)
+        }),
+        "sent" => ratio(NARROW, |row| Some(row.sent_bps)),
+        "delivered" => ratio(NARROW, |row| Some(row.goodput_bps)),
+        "before" => ratio((10.0, NARROW.0), |row| Some(row.sent_bps)),
+        "at-the-end" => ratio((END_S - 5.0, END_S), |row| Some(row.sent_bps)),
+        "delay" => ratio(NARROW, |row| row.one_way_mean_ms),
+        _ => return None,
+    })
 }
 
 /// What is measured of calls, a line for each rate, load and experiment.

@@ -6,7 +6,7 @@ pub(crate) mod testbed;
 
 use crate::claims::FigureText;
 use crate::experiment::{Experiment, Platform};
-use crate::lab::{timing, with_invalid_timing};
+use crate::lab::timing;
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::Figure;
 use cutline_report::report::Section;
@@ -19,7 +19,7 @@ pub const QSOCK: Study = Study {
     intro: INTRO,
     figures: include_str!("../../../../experiments/qsock/figures.toml"),
     experiments: &EXPERIMENTS,
-    own: |_, _| None,
+    own: measure::own,
     sections_of,
 };
 
@@ -80,11 +80,6 @@ const fn on_testbed(experiment: Experiment) -> Experiment {
 }
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    let timing_is_valid = stored.iter().all(|(_, data)| data.timing.iter().all(|row| row.timing_ok));
-    let claims = figure.claim_ids().map(|id| {
-        let claim = measure::judge(figure.claim_with_full_id(id), id, stored);
-        if timing_is_valid { claim } else { with_invalid_timing(claim) }
-    });
     let mut notes: Vec<String> =
         stored.iter().filter_map(|(experiment, data)| timing(experiment, data)).collect();
     if stored.iter().any(|(_, data)| !data.summary.version.ends_with(testbed::PROGRAMS)) {
@@ -95,7 +90,7 @@ fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Sectio
         vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))];
     let we_see = charts::seen(figure.number, stored);
     let pictures = if figure.number == VIEWER { pictures(stored) } else { Vec::new() };
-    vec![Section { we_see, figures, pictures, claims: claims.collect(), notes, ..Section::default() }]
+    vec![Section { we_see, figures, pictures, notes, ..Section::default() }]
 }
 
 const WITHOUT_PROGRAMS: &str = "\
@@ -154,23 +149,21 @@ mod tests {
     }
 
     #[test]
-    fn every_claim_has_a_rule_and_its_experiments_are_shown() {
-        for figure in QSOCK.figures() {
-            for id in figure.claim_ids() {
-                let rule = measure::rule(id).unwrap_or_else(|| panic!("no rule measures {id}"));
-                for experiment in rule.experiments() {
-                    assert!(figure.experiments.iter().any(|shown| shown == experiment), "{id}: {experiment}");
-                }
-                assert!(figure.experiments.iter().any(|shown| id.starts_with(&format!("{shown}."))), "{id}");
+    fn every_claim_has_a_measure_and_its_experiments_are_shown() {
+        let figures = QSOCK.figures();
+        let claims =
+            || figures.iter().flat_map(|figure| figure.claims.iter().map(move |claim| (figure, &claim.id)));
+        for (figure, id) in claims() {
+            let of = measure::MEASURES.iter().find(|(claim, _)| claim == id);
+            let (_, of) = of.unwrap_or_else(|| panic!("nothing measures {id}"));
+            for experiment in of.experiments() {
+                assert!(figure.experiments.iter().any(|shown| shown == experiment), "{id}: {experiment}");
             }
+            assert!(figure.experiments.iter().any(|shown| id.starts_with(&format!("{shown}."))), "{id}");
         }
-        let ids: Vec<String> = QSOCK
-            .figures()
-            .iter()
-            .flat_map(|figure| figure.claim_ids().map(str::to_owned).collect::<Vec<_>>())
-            .collect();
-        for (id, _) in measure::RULES {
-            assert!(ids.iter().any(|claim| claim == id), "figures.toml has no claim {id}");
+        let ids: Vec<&String> = claims().map(|(_, id)| id).collect();
+        for (id, _) in measure::MEASURES {
+            assert!(ids.iter().any(|claim| *claim == id), "figures.toml has no claim {id}");
         }
     }
 }
