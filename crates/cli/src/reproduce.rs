@@ -7,8 +7,8 @@ use crate::progress::Bar;
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Claims, Counts, Summary, Verdict};
 use cutline_reproduce::{
-    ADAPTIVE, BITS, CASCADE, CHEATERS, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options, QOS,
-    QSOCK, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
+    ADAPTIVE, BITS, CASCADE, CHEATERS, CHOICES, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options,
+    QOS, QSOCK, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
 };
 use cutline_results::Existing;
 use cutline_text::Printable;
@@ -60,6 +60,8 @@ pub enum Study {
     Bits,
     /// TSQ and its rivals: fourteen queues under six kinds of traffic
     Rivals,
+    /// What the TSQ paper leaves to the reader: l, ways to combine qualities, other AQMs below
+    Choices,
     /// Many cheaters: their gain, the loss of the others, and the bound of the gain
     Cheaters,
     /// TSQ on modern links: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round trips of 10 to 200 ms
@@ -88,6 +90,7 @@ impl Study {
             Self::Redw => &[&REDW],
             Self::Bits => &[&BITS],
             Self::Rivals => &[&RIVALS],
+            Self::Choices => &[&CHOICES],
             Self::Cheaters => &[&CHEATERS],
             Self::Modern => &[&MODERN],
             Self::Adaptive => &[&ADAPTIVE],

@@ -9,6 +9,7 @@ mod adaptive;
 mod bits;
 mod cascade;
 mod cheaters;
+mod choices;
 mod claims;
 mod data;
 mod error;
@@ -32,6 +33,7 @@ pub use adaptive::ADAPTIVE;
 pub use bits::BITS;
 pub use cascade::CASCADE;
 pub use cheaters::CHEATERS;
+pub use choices::CHOICES;
 pub use claims::FigureText;
 pub use error::{ReproduceError, UnknownFigure};
 pub use evaluation::{Evaluation, EvaluationEvent};
@@ -49,4 +51,5 @@ pub use study::{ReadyStudy, Study};
 pub use tsq::TSQ;
 
 /// The studies that are simulated. [`LAB`], [`LAB_QOS`] and [`QSOCK`] are not among them, because they run in real time and need root.
-pub const STUDIES: [&Study; 9] = [&TSQ, &REDW, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE, &QOS];
+pub const STUDIES: [&Study; 10] =
+    [&TSQ, &REDW, &CHOICES, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE, &QOS];

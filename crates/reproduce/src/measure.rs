@@ -52,12 +52,14 @@ fn power(power: Power, row: &FlowRow) -> Option<f64> {
 }
 
 /// The measures of flows that are not columns of `flows.parquet`, by the names that claims use.
-pub(crate) const DERIVED: [(&str, Measure); 5] = [
+pub(crate) const DERIVED: [(&str, Measure); 7] = [
     ("goodput_kbps", kbps),
     ("loss_percent", lost),
     ("voice", voice),
     ("qos_by_throughput", qos_by_throughput),
     ("qos_by_delay", qos_by_delay),
+    ("q_mean", |row| Some(f64::midpoint(row.qd?, row.qt?))),
+    ("q_product", |row| Some(row.qd? * row.qt?)),
 ];
 /// A difference of percentiles of the queuing delay of all packets of a flow or group: the 90th minus the 10th, ms.
 const SPREAD: &str = "queuing_spread_ms";

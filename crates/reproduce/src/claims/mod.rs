@@ -138,7 +138,8 @@ struct FiguresToml {
 /// The keys of a claim's rule.
 const RULE: [&str; 8] = ["above", "below", "at-least", "at-most", "equals", "from", "to", "within"];
 /// The keys of what a claim measures.
-const QUANTITY: [&str; 8] = ["measure", "of", "at", "experiment", "best-by", "worst-by", "over", "minus"];
+const QUANTITY: [&str; 9] =
+    ["measure", "of", "at", "experiment", "best-by", "worst-by", "level-by", "over", "minus"];
 
 impl FigureText {
     /// Reads a table of figures that is part of this crate.
@@ -284,7 +285,7 @@ impl ClaimData {
         let kind = if self.is_check { Kind::Check } else { claim.kind };
         let claim = Claim { kind, ..claim };
         let measured = match &self.quantity {
-            Some(quantity) => Estimate::from_values(&quantity.by_seed(&|id| evidence.data(id))).into(),
+            Some(quantity) => quantity.estimate(&|id| evidence.data(id)).into(),
             None => own(figure, self.name()).map_or_else(Measured::default, |own| own(evidence)),
         };
         self.decide(claim, &measured)

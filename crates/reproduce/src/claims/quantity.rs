@@ -13,13 +13,17 @@
 //! `over` and `minus` name a point, or are a table with the keys in which the other value differs. They are taken seed by seed, so the
 //! variation between seeds cancels. A difference of ratios is `over` with a `minus` that has an `over`.
 //!
+//! With `level-by` the value is the level itself: the one with the largest mean, and as its interval the range of levels that cannot be
+//! told from it.
+//!
 //! With `best-by` (or `worst-by`, the smallest) the value of a seed is taken where the mean of the *other* seeds is best. So no seed
 //! judges a choice that it has made.
 
-use crate::data::{Data, Point};
+use crate::data::{Data, Point, difference};
 #[cfg(test)]
 use crate::measure::Subject;
 use crate::measure::measure;
+use cutline_report::stats::Estimate;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 #[cfg(test)]
@@ -38,6 +42,7 @@ pub(super) struct QuantityText {
     experiment: Option<String>,
     best_by: Option<String>,
     worst_by: Option<String>,
+    level_by: Option<String>,
     over: Option<Box<Operand>>,
     minus: Option<Box<Operand>>,
 }
@@ -67,6 +72,8 @@ pub(crate) struct Quantity {
     /// The experiment, if it is not the claim's own.
     experiment: Option<String>,
     choice: Option<Choice>,
+    /// The swept key whose best value is the value.
+    level_by: Option<String>,
     over: Option<Box<Quantity>>,
     minus: Option<Box<Quantity>>,
 }
@@ -121,6 +128,7 @@ impl QuantityText {
                 .clone()
                 .or_else(|| beside.and_then(|quantity| quantity.experiment.clone())),
             choice,
+            level_by: self.level_by.clone(),
             over: None,
             minus: None,
         };
@@ -143,6 +151,34 @@ impl QuantityText {
 }
 
 impl Quantity {
+    /// The estimate; `None` if there are no results.
+    pub(crate) fn estimate<'d>(&self, data: &dyn Fn(Option<&str>) -> Option<&'d Data>) -> Option<Estimate> {
+        match &self.level_by {
+            Some(key) => self.best_level(data(self.experiment.as_deref())?, key),
+            None => Estimate::from_values(&self.by_seed(data)),
+        }
+    }
+
+    /// The level with the largest mean, and the range of those that are not significantly below it.
+    fn best_level(&self, data: &Data, key: &str) -> Option<Estimate> {
+        let at = |value: String| {
+            let mut at = self.at.clone();
+            at.insert(key.to_owned(), value.clone());
+            let values = self.at_point(data, &at);
+            Some((value.parse::<f64>().ok()?, Estimate::from_values(&values)?.mean, values))
+        };
+        let levels: Vec<(f64, f64, Vec<f64>)> = data.values_of(key).into_iter().filter_map(at).collect();
+        let (level, _, best) = levels.iter().max_by(|one, other| one.1.total_cmp(&other.1))?;
+        let is_as_good = |values: &[f64]| {
+            let gap = difference(best, values).and_then(|estimate| estimate.interval);
+            gap.is_none_or(|(low, _)| low <= 0.0)
+        };
+        let alike = levels.iter().filter(|(_, _, values)| is_as_good(values)).map(|(level, ..)| *level);
+        let (least, most) =
+            alike.fold((*level, *level), |(least, most), one| (least.min(one), most.max(one)));
+        Some(Estimate { mean: *level, std_error: None, interval: Some((least, most)), n: 1 })
+    }
+
     /// The value of each seed, in the order of the seeds; empty if there are no results. `data` finds the results of an experiment,
     /// with `None` the claim's own.
     pub(crate) fn by_seed<'d>(&self, data: &dyn Fn(Option<&str>) -> Option<&'d Data>) -> Vec<f64> {
@@ -210,8 +246,9 @@ impl Quantity {
             self.at.iter().all(|(key, value)| point.get(key).is_some_and(|there| is_same(there, value)))
         };
         let Some(point) = sweep.iter().find(has) else { return Err(format!("no point has {:?}", self.at)) };
-        if let Some(choice) = self.choice.as_ref().filter(|choice| !point.contains_key(&choice.key)) {
-            return Err(format!("`{}` is not swept", choice.key));
+        let mut keys = self.choice.iter().map(|choice| &choice.key).chain(&self.level_by);
+        if let Some(key) = keys.find(|key| !point.contains_key(*key)) {
+            return Err(format!("`{key}` is not swept"));
         }
         if matches!(subject, Subject::Flows { .. }) && !groups.iter().any(|group| subject.includes(group)) {
             return Err(format!("there is no flow or group `{}`", self.of));

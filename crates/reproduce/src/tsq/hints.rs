@@ -124,9 +124,6 @@ impl Hints {
             "best-inside" => Some(Box::new(|evidence| {
                 self.best(evidence.data).and_then(|best| self.above_the_ends(evidence.data, best.hint)).into()
             })),
-            "best-hint" => {
-                Some(Box::new(|evidence| self.best(evidence.data).map(|best| best.estimate()).into()))
-            }
             _ => None,
         }
     }
@@ -226,12 +223,4 @@ struct Best {
     least: u16,
     /// The largest hint that is not significantly worse than the best.
     most: u16,
-}
-
-impl Best {
-    /// The hint. Its interval is the range of those that cannot be told from it.
-    fn estimate(&self) -> Estimate {
-        let interval = Some((f64::from(self.least), f64::from(self.most)));
-        Estimate { mean: f64::from(self.hint), std_error: None, interval, n: 1 }
-    }
 }
