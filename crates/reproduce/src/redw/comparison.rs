@@ -260,8 +260,7 @@ fn all_mixes(value: impl Fn(u16) -> Option<Estimate>, decimals: usize) -> String
 fn notes(figure: u32) -> &'static [&'static str] {
     match figure {
         8 => &[
-            "Holds if the interval overlaps the range of one packet around the paper's number. The flow of each packet \
-                determines the target, and 19 flows of 20 need not have exactly 19 packets of 20.",
+            "The flow of each packet determines the target, and 19 flows of 20 need not have exactly 19 packets of 20.",
         ],
         12 => &[
             "Whether the drops of Adaptive RED rise depends on the variant of TFRC. By RFC 5348 they do not; with that of ns-2 \
@@ -272,7 +271,7 @@ fn notes(figure: u32) -> &'static [&'static str] {
         ],
         13 => &[
             "The throughput of a single throughput-sensitive flow varies strongly between seeds, so the interval at 1 : 19 is \
-                 wide. Holds between 0.8 and 1.",
+                 wide.",
         ],
         _ => &[],
     }

@@ -190,10 +190,10 @@ fn alone(data: &Data) -> Option<&Point> {
 fn notes(number: u32) -> Vec<String> {
     let notes: &[&str] = match number {
         10 => &[
-            "The two curves cross where TSQ's drops have reduced throughput quality to delay quality. Hint 6 pays 3.5 times \
-             p here: 7.6 % instead of 2.2 %. At this loss, TFRC's equation gives much less than 1/sqrt(p), because its \
-             timeout term dominates. With TCP at the same constant rate the curves cross one hint lower, nearer to the \
-             paper. The paper does not name its \"TCP-friendly\" source.",
+            "The two curves cross where TSQ's drops have reduced throughput quality to delay quality. Where that is depends on the \
+             timeout in TFRC's equation, which dominates at the loss that a low hint pays: hint 6 pays 3.5 times p, 7.6 % instead of \
+             2.2 %. ns-2, which the authors used, estimates the timeout with a clock of 100 ms; RFC 5348 section 3.1 takes four round \
+             trips, and its best hint is 8.",
             "The law assumes 40 ms for the rest of the round-trip time, which is 300 ms here. So it charges more than \
              the sender gains by the shorter wait.",
         ],
@@ -204,9 +204,8 @@ fn notes(number: u32) -> Vec<String> {
         ],
         13 => &[
             "PI's 200 packets are 400 ms at 4 Mbit/s. With TCP windows of at most 20 packets (ns-2's default, which the paper \
-             does not mention) the windows alone nearly fill this queue, p is 0.1 %, and the best hint is that of the \
-             paper. Without this limit p is 0.5 %, hint 1 pays 46 times that, and flows with a low hint get very little: \
-             with a long queue the law is steep.",
+             does not mention) the windows alone nearly fill this queue, and p is 0.1 %. Without this limit p is 0.5 %, hint 1 pays \
+             46 times that, and flows with a low hint get very little: with a long queue the law is steep.",
         ],
         12 => &[
             "Whether the difference is significant depends on p, which the charge multiplies. With windows of 20 packets and \

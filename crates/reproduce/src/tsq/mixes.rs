@@ -82,9 +82,9 @@ fn we_see(stored: &[ExperimentData<'_>]) -> String {
 fn notes(figure: u32) -> Vec<String> {
     let notes: &[&str] = match figure {
         14 => &[
-            "The quality of a single audio flow over TFRC with hint 6 is limited by its throughput quality (see figure 10). It \
-             gains less than each of 25 flows, because p is smaller if there is more audio, and cutting in line costs less. \
-             TCP is limited less. Over UDP (figure 16) the gain falls from the first mix on, as in the paper.",
+            "With today's TFRC the quality of a single audio flow with hint 6 is limited by its throughput quality (see figure 10). It \
+             gains less than each of 25 flows, because p is smaller if there is more audio, and cutting in line costs less. With \
+             ns-2's TFRC, with TCP and over UDP (figure 16) the gain falls from the first mix on, as in the paper.",
             "The quality of file transfer is that of files of 10 Mbit. Qt = T / S does not reach 1 in any mix, so the ratio is \
              that of the throughputs.",
         ],
