@@ -277,10 +277,25 @@ impl Study {
             own.id = format!("figure-{}", figure.number);
             own.heading.clone_from(&figure.heading);
             figure.says.trim().clone_into(&mut own.paper_says);
+            own.caption = caption(&data);
             own.files = data.iter().flat_map(|(experiment, _)| files(experiment.id)).collect();
         }
         sections
     }
+}
+
+/// The number of seeds behind each point, and what bars and bands are; empty without results.
+fn caption(data: &[ExperimentData<'_>]) -> String {
+    let seeds: BTreeSet<usize> = data.iter().map(|(_, data)| data.summary.seeds.len()).collect();
+    let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+    if seeds.is_empty() {
+        return String::new();
+    }
+    format!(
+        "n = {} seeds. Bars and bands are 95 % confidence intervals of the mean, unless the legend says otherwise; distributions and \
+         courses over time are of all seeds together.",
+        seeds.join(" or ")
+    )
 }
 
 /// Whether `figures.toml` lists the claim for this figure.

@@ -31,6 +31,8 @@ pub struct Section {
     pub we_see: String,
     /// The figures, each with the name of its files: letters, digits, `-` and `_`.
     pub figures: Vec<(String, Figure)>,
+    /// What the figures' points are: the number of replications, and what bars and bands are. Empty if nothing is random.
+    pub caption: String,
     /// Pictures beside the figures: what each one shows, and its PNG.
     pub pictures: Vec<(String, Vec<u8>)>,
     /// The claims about the figures.

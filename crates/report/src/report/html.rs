@@ -7,6 +7,9 @@ use crate::chart::Theme;
 use crate::xml::escape;
 use std::fmt::Write as _;
 
+/// The heading of what the results show.
+const SEEN: &str = "We see";
+
 const STYLE: &str = include_str!("style.css");
 
 /// The report as an HTML page.
@@ -114,14 +117,30 @@ fn section_html(section: &Section, statement_heading: &str) -> String {
     let mut html =
         format!("<section id=\"{}\">\n<h2>{}</h2>\n", escape(&section.id), escape(&section.heading));
     html += "<div class=\"statements\">\n";
-    for (heading, text) in [(statement_heading, &section.paper_says), ("We see", &section.we_see)] {
+    for (heading, text) in [(statement_heading, &section.paper_says), (SEEN, &section.we_see)] {
         if !text.trim().is_empty() {
-            let _ = writeln!(html, "<div><h3>{}</h3>{}</div>", escape(heading), paragraphs(text));
+            // What we see is the figures' text alternative.
+            let id = if heading == SEEN {
+                format!(" id=\"{}\"", escape(&seen_id(section)))
+            } else {
+                String::new()
+            };
+            let _ = writeln!(html, "<div{id}><h3>{}</h3>{}</div>", escape(heading), paragraphs(text));
         }
     }
     html += "</div>\n";
+    let described = if section.we_see.trim().is_empty() {
+        String::new()
+    } else {
+        format!(" aria-describedby=\"{}\"", escape(&seen_id(section)))
+    };
     for (id, figure) in &section.figures {
-        let _ = writeln!(html, "<figure>\n{}</figure>", figure.svg(&format!("fig-{id}"), Theme::Page));
+        let drawn = figure.svg(&format!("fig-{id}"), Theme::Page);
+        let caption = match section.caption.as_str() {
+            "" => String::new(),
+            caption => format!("<figcaption>{}</figcaption>", escape(caption)),
+        };
+        let _ = writeln!(html, "<figure{described}>\n{drawn}{caption}</figure>");
     }
     if !section.pictures.is_empty() {
         html += "<div class=\"pictures\">\n";
@@ -145,6 +164,11 @@ fn section_html(section: &Section, statement_heading: &str) -> String {
         );
     }
     html + &files(section) + "</section>\n"
+}
+
+/// The anchor of what a section's results show.
+fn seen_id(section: &Section) -> String {
+    format!("{}-seen", section.id)
 }
 
 fn files(section: &Section) -> String {
