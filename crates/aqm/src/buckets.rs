@@ -34,7 +34,7 @@ impl FlowHash {
 
 /// The finaliser of `SplitMix64` (Steele, Lea and Flood 2014).
 #[inline]
-fn mix(z: u64) -> u64 {
+pub(crate) fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -1,6 +1,6 @@
 //! Laws: what an AQM that answers a drop probability is to a queue.
 
-use crate::{Arrival, Backlog, Verdict};
+use crate::{Arrival, Backlog, SieveReadings, Verdict};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Instant, Probability, Rate};
 use std::fmt::Debug;
@@ -14,6 +14,8 @@ pub struct Readings {
     pub max_p: Option<f64>,
     /// The target of the queue, packets.
     pub target: Option<f64>,
+    /// What Sieve knows and has done.
+    pub sieve: Option<SieveReadings>,
 }
 
 /// An AQM whose decision is a probability (PI, RED, BLUE, PIE, ...). TSQ works on top of any of them.

@@ -148,7 +148,8 @@ mod tests {
         calls: Calls,
     }
 
-    const READINGS: Readings = Readings { average: Some(1.0), max_p: Some(0.5), target: Some(2.0) };
+    const READINGS: Readings =
+        Readings { average: Some(1.0), max_p: Some(0.5), target: Some(2.0), sieve: None };
 
     impl Calls {
         fn note(&self, method: &'static str) {

@@ -165,6 +165,12 @@ impl<P: Copy> Lanes<P> {
         Some(entry)
     }
 
+    /// The weight of the packet that is next.
+    #[inline]
+    pub fn least_weight(&self) -> Option<Instant> {
+        self.heads.weight()
+    }
+
     /// What is waiting in all lanes.
     #[inline]
     pub const fn backlog(&self) -> Backlog {
@@ -266,6 +272,13 @@ impl LeastHead {
             at /= 2;
             minima[at] = first;
         }
+    }
+
+    /// The least weight, if any lane has a head.
+    #[inline]
+    fn weight(&self) -> Option<Instant> {
+        let first = self.minima[1];
+        (first != NO_HEAD).then_some(Instant::from_nanos((first >> 64) as u64))
     }
 
     /// The lane whose head is least, if any lane has one.

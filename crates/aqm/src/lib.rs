@@ -54,6 +54,7 @@ pub mod red;
 pub mod red_worcester;
 pub mod registry;
 pub mod sfc;
+pub mod sieve;
 pub mod strict_priority;
 pub mod tsq;
 
@@ -85,6 +86,7 @@ pub use red::{Red, RedParams};
 pub use red_worcester::{RedWorcester, RedWorcesterParams};
 pub use registry::{AnyAqm, AnyDiscipline, AqmDescription, AqmSpec};
 pub use sfc::{Sfc, SfcParams};
+pub use sieve::{Sieve, SieveParams, SieveReadings, SieveSpec};
 pub use stats::{Count, QueueStats};
 pub use strict_priority::{StrictPriority, StrictPriorityParams};
 pub use tsq::{ChargedLanes, InsertionPoint, Offer, Tsq, TsqParams};

@@ -12,7 +12,8 @@ use crate::bands::{Bands, BandsSpec};
 use crate::discipline::tsq_on_a_discipline;
 use crate::external::{TypedDiscipline, TypedLaw};
 use crate::forward::{forward_law, forward_queue};
-use crate::{AnyQueue, Aqm, Discipline, Fifo, Limit, Queue, Tsq, TsqParams};
+use crate::sieve::SieveSpec;
+use crate::{AnyQueue, Aqm, Discipline, Fifo, Limit, Queue, Sieve, Tsq, TsqParams};
 use cutline_params::{ParameterError, Parameters as _, Registry, RegistryError, Value};
 use cutline_units::Rate;
 use std::fmt::Debug;
@@ -71,6 +72,8 @@ macro_rules! registry {
             $($(#[$qdoc])* $queue(<crate::$queue<()> as Discipline>::Params),)+
             /// Strict priority over queues of another AQM.
             Bands(BandsSpec),
+            /// Sieve over another law.
+            SieveOver(SieveSpec),
             /// An AQM that another crate or language has registered.
             External(ExternalSpec),
         }
@@ -80,10 +83,13 @@ macro_rules! registry {
 
         /// Any queue of the registry that is more than a law.
         #[derive(Clone, Debug)]
+        #[expect(clippy::large_enum_variant, reason = "there is one for each link, in a box")]
         pub enum AnyDiscipline<P> {
             $($(#[$qdoc])* $queue(crate::$queue<P>),)+
             /// Strict priority over queues of another AQM.
             Bands(Bands<P>),
+            /// Sieve over any law.
+            SieveOver(Sieve<P, AnyAqm>),
             /// A queue with an AQM that another crate or language has registered, laws too.
             External(ExternalQueue<P>),
         }
@@ -132,19 +138,25 @@ macro_rules! registry {
                     $(Self::$variant(_) => <$law>::NAME,)+
                     $(Self::$queue(_) => crate::$queue::<()>::NAME,)+
                     Self::Bands(_) => crate::StrictPriority::<()>::NAME,
+                    Self::SieveOver(_) => crate::Sieve::<()>::NAME,
                     Self::External(spec) => spec.name(),
                 }
             }
 
-            /// The AQM of each class of strict priority, unless that is drop-tail; `None` for other AQMs.
+            /// The AQM of each class of strict priority, unless that is drop-tail, or the law below Sieve, unless that is its own;
+            /// `None` for other AQMs.
             pub fn below(&self) -> Option<&Self> {
-                if let Self::Bands(spec) = self { Some(&spec.below) } else { None }
+                match self {
+                    Self::Bands(spec) => Some(&spec.below),
+                    Self::SieveOver(spec) => Some(&spec.below),
+                    _ => None,
+                }
             }
 
-            /// Strict priority over queues of `below`.
+            /// Strict priority over queues of `below`, or Sieve over the law `below`.
             ///
             /// # Errors
-            /// When this is not strict priority, or `below` is.
+            /// When this is another AQM, or `below` cannot be below it.
             pub fn with_below(self, below: Self) -> Result<Self, ParameterError> {
                 let (name, refused) = (self.name(), below.name());
                 match (self, below) {
@@ -155,10 +167,32 @@ macro_rules! registry {
                     (Self::StrictPriority(priority), below) => {
                         Ok(Self::Bands(BandsSpec { priority, below: Box::new(below) }))
                     }
+                    (Self::Sieve(sieve), below) if below.is_law() => {
+                        Ok(Self::SieveOver(SieveSpec { sieve, below: Box::new(below) }))
+                    }
+                    (Self::Sieve(_), _) => {
+                        Err(ParameterError::new("below", refused, "an AQM that answers a probability, such as pi2 or pie"))
+                    }
                     _ => {
-                        let why = format!("nothing with {name}: only strict-priority has queues below it");
+                        let why = format!("nothing with {name}: only strict-priority and sieve have queues below them");
                         Err(ParameterError::new("below", refused, why))
                     }
+                }
+            }
+
+            /// Whether it is a law of this crate.
+            const fn is_law(&self) -> bool {
+                matches!(self, $(Self::$variant(_))|+)
+            }
+
+            /// The law in front of a link of rate `rate`; `None` for an AQM that is none, or one of another crate.
+            ///
+            /// # Errors
+            /// When a parameter was set in code to what is not allowed.
+            pub(crate) fn law(&self, rate: Rate) -> Result<Option<AnyAqm>, ParameterError> {
+                match self {
+                    $(Self::$variant(params) => Ok(Some(AnyAqm::$variant(<$law>::build(params, rate)?))),)+
+                    _ => Ok(None),
                 }
             }
 
@@ -167,7 +201,7 @@ macro_rules! registry {
                 match self {
                     $(Self::$variant(_) => true,)+
                     $(Self::$queue(_) => false,)+
-                    Self::Bands(_) => false,
+                    Self::Bands(_) | Self::SieveOver(_) => false,
                     Self::External(spec) => spec.takes_tsq(),
                 }
             }
@@ -178,6 +212,7 @@ macro_rules! registry {
                     $(Self::$variant(params) => params.values(),)+
                     $(Self::$queue(params) => params.values(),)+
                     Self::Bands(spec) => spec.priority.values(),
+                    Self::SieveOver(spec) => spec.sieve.values(),
                     Self::External(spec) => spec.values().to_vec(),
                 }
             }
@@ -206,9 +241,13 @@ macro_rules! registry {
                         let queue = AnyDiscipline::$queue(crate::$queue::build(params, limit, ecn, rate)?);
                         Ok(AnyQueue::Discipline(Box::new(queue)))
                     })+
-                    Self::Bands(_) if tsq.is_some() => Err(tsq_on_a_discipline(self.name())),
+                    Self::Bands(_) | Self::SieveOver(_) if tsq.is_some() => Err(tsq_on_a_discipline(self.name())),
                     Self::Bands(spec) => {
                         let queue = AnyDiscipline::Bands(spec.build(limit, ecn, rate)?);
+                        Ok(AnyQueue::Discipline(Box::new(queue)))
+                    }
+                    Self::SieveOver(spec) => {
+                        let queue = AnyDiscipline::SieveOver(spec.build(limit, ecn, rate)?);
                         Ok(AnyQueue::Discipline(Box::new(queue)))
                     }
                     Self::External(spec) => {
@@ -219,7 +258,7 @@ macro_rules! registry {
             }
         }
 
-        forward_queue!(#[inline(never)] AnyDiscipline { $($queue,)+ Bands, External });
+        forward_queue!(#[inline(never)] AnyDiscipline { $($queue,)+ Bands, SieveOver, External });
         forward_law!(AnyAqm { $($variant),+ });
     };
 }
@@ -258,5 +297,7 @@ registry! {
         DualPi2,
         /// Little delay for some, no harm for the others.
         Abe,
+        /// Who sends less than its share goes first.
+        Sieve,
     }
 }

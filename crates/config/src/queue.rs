@@ -10,7 +10,9 @@ use crate::reader::TableReader;
 use crate::suggestion::suggestion;
 use crate::value::{Node, Value};
 use cutline_aqm::drop_tail::DropTailParams;
-use cutline_aqm::{AqmSpec, Discipline as _, Limit, QueueSpec, StrictPriority, TsqParams, registry};
+use cutline_aqm::{
+    AqmDescription, AqmSpec, Discipline as _, Limit, QueueSpec, Sieve, StrictPriority, TsqParams, registry,
+};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, HintBudget, Rate};
 use std::collections::BTreeMap;
@@ -78,7 +80,7 @@ const DEFAULT_LIMIT: Limit = Limit::Packets(1000);
 /// What TSQ may be set to.
 const TSQ: &str = "true, false or a table such as { bits = 4, l = \"40 ms\" }";
 
-/// What the queue below strict priority may be.
+/// What the AQM below strict priority or Sieve may be.
 const BELOW: &str = "a table such as { aqm = \"pie\", target = \"15 ms\" }";
 
 /// What passing on may be set to.
@@ -137,8 +139,7 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
         reader.report_missing();
         return None;
     };
-    let has_below = aqm.name == StrictPriority::<()>::NAME;
-    let below = if has_below { below(reader) } else { Ok(None) };
+    let below = below(reader, aqm.name);
     let config = lengths::read(reader, &aqm);
     let (config, aqm) = match (config, below) {
         (Some((config, aqm)), Ok(Some((below, law)))) => {
@@ -160,13 +161,20 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
     Some(QueueConfig { aqm: aqm?, limit: limit?, ecn, tsq, pass_on, timed })
 }
 
-/// Reads the AQM of each class of strict priority. The error is reported.
-fn below(reader: &TableReader<'_>) -> Result<Option<(lengths::AqmConfig, AqmSpec)>, ()> {
+/// Reads the AQM of each class of strict priority, or the law below Sieve. The error is reported.
+fn below(reader: &TableReader<'_>, above: &str) -> Result<Option<(lengths::AqmConfig, AqmSpec)>, ()> {
+    let (what, may_be): (_, fn(&AqmDescription) -> bool) = match above {
+        name if name == StrictPriority::<()>::NAME => {
+            ("an AQM for each class", |aqm| aqm.name != StrictPriority::<()>::NAME)
+        }
+        name if name == Sieve::<()>::NAME => ("an AQM that answers a probability", |aqm| aqm.takes_tsq),
+        _ => return Ok(None),
+    };
     let Some(node) = reader.node("below") else { return Ok(None) };
     let table = reader.table_in(node, "below", BELOW).ok_or(())?;
-    let aqms = registry::describe().into_iter().filter(|aqm| aqm.name != StrictPriority::<()>::NAME);
+    let aqms = registry::describe().into_iter().filter(may_be);
     let words = aqms.map(|aqm| (aqm.name.to_owned(), aqm)).collect();
-    let Some(aqm) = table.required("aqm", &kind::choice("an AQM for each class", words)) else {
+    let Some(aqm) = table.required("aqm", &kind::choice(what, words)) else {
         table.report_missing();
         return Err(());
     };

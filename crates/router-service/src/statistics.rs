@@ -3,7 +3,7 @@
 
 use crate::configuration::{Configuration, in_words};
 use crate::reservation_request::Way;
-use cutline_aqm::Count;
+use cutline_aqm::{Count, SieveReadings};
 use cutline_documents::record;
 use cutline_ports::PortStats;
 use cutline_router::{FlowFilter, HINTS, HintCounters, Loss, Reservation, Shaper, ShaperStats};
@@ -55,6 +55,8 @@ record! {
         queued_packets: u64, gauge("packets"), "Frames in the router, in the queue or waiting for the interface.", shown("queued");
         backlog: Counted, gauge("packets, B"), "Backlog of the queue.";
         probability: Option<f64>, gauge("0..1"), "The AQM's drop probability; null if it has none.";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sieve: Option<SieveStatistics>, part, "What Sieve knows and has done; only where it is the queue.";
         marked: Counted, counter("packets, B"), "Frames marked with congestion experienced (ECN).", shown("marked");
         remarked: Counted, counter("packets, B"), "Frames whose code point was changed.", shown("re-marked");
         not_ip: Counted, counter("packets, B"), "Frames that are not IP and passed without a hint.", shown("not IP");
@@ -63,6 +65,15 @@ record! {
         hints: Vec<HintStatistics>, part, "The hints that have been seen, of frames that were not reserved.";
         #[serde(default)]
         reserved: ReservedStatistics, part, "Reserved flows.";
+    }
+
+    /// What Sieve knows, and what it has counted since it became the queue.
+    #[derive(Copy, Deserialize)]
+    pub struct SieveStatistics {
+        first: Counted, counter("packets, B"), "Frames that went first, because their flow sends less than the fair share.";
+        paid: Counted, counter("packets, B"), "Frames that did not; they stood in the lanes, or were dropped before.";
+        fair_share_bps: u64, gauge("bit/s"), "The fair share of a flow.";
+        load: f64, gauge("0..1"), "The part of the memory for flows that is in use.";
     }
 
     /// The reserved flows of a direction. At any time conforming = departed + dropped + waiting.
@@ -236,6 +247,7 @@ pub struct ShaperSnapshot {
     queued: usize,
     backlog: Counted,
     probability: Option<Probability>,
+    sieve: Option<SieveReadings>,
     reservations: usize,
     reserved_rate: Rate,
     reserved_waiting: usize,
@@ -383,6 +395,7 @@ impl ShaperSnapshot {
             queued: shaper.queued(),
             backlog: Counted { packets: backlog.packets.into(), bytes: backlog.bytes },
             probability: shaper.probability(),
+            sieve: shaper.readings().sieve,
             reservations: shaper.reservation_count(),
             reserved_rate: shaper.reserved_rate(),
             reserved_waiting: shaper.reserved_waiting(),
@@ -403,6 +416,7 @@ impl ShaperSnapshot {
             queued_packets: self.queued as u64,
             backlog: self.backlog,
             probability: self.probability.map(Probability::get),
+            sieve: self.sieve.map(SieveStatistics::from),
             marked: stats.marked.into(),
             remarked: stats.remarked.into(),
             not_ip: stats.not_ip.into(),
@@ -439,6 +453,12 @@ impl Interface {
             truncated: truncated.into(),
             without_checksum: unfilled.into(),
         }
+    }
+}
+
+impl From<SieveReadings> for SieveStatistics {
+    fn from(SieveReadings { went_first, paid, fair_share, load }: SieveReadings) -> Self {
+        Self { first: went_first.into(), paid: paid.into(), fair_share_bps: fair_share.as_bps(), load }
     }
 }
 

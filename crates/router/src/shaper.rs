@@ -33,7 +33,7 @@ use crate::reserved::{
 };
 use crate::stats::{Loss, ShaperStats};
 use cutline_aqm::{
-    AnyQueue, Arrival, Backlog, Departure, Limit, PolicerParams, Queue, QueueSpec, Shed, Verdict,
+    AnyQueue, Arrival, Backlog, Departure, Limit, PolicerParams, Queue, QueueSpec, Readings, Shed, Verdict,
 };
 use cutline_params::ParameterError;
 use cutline_units::{
@@ -647,6 +647,11 @@ impl Shaper {
     /// Returns the drop probability of the AQM of the current queue as of the last frame.
     pub fn probability(&self) -> Option<Probability> {
         self.queue.probability()
+    }
+
+    /// Returns what else the current queue reports.
+    pub fn readings(&self) -> Readings {
+        self.queue.readings()
     }
 
     /// Returns the counters.

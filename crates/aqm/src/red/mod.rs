@@ -306,7 +306,12 @@ impl<S: Steering> DropProbability for Steered<S> {
 
     fn readings(&self) -> Readings {
         let Self { core, steering } = self;
-        Readings { average: Some(core.avg()), max_p: Some(steering.max_p()), target: steering.target(core) }
+        Readings {
+            average: Some(core.avg()),
+            max_p: Some(steering.max_p()),
+            target: steering.target(core),
+            sieve: None,
+        }
     }
 
     #[inline]

@@ -150,6 +150,12 @@ impl<P: Copy> ChargedLanes<P> {
         self.service_ends = now.saturating_add(self.drain.time(u64::from(size)));
     }
 
+    /// The weight of the packet that is next.
+    #[inline]
+    pub fn least_weight(&self) -> Option<Instant> {
+        self.lanes.least_weight()
+    }
+
     /// What is waiting.
     #[inline]
     pub const fn backlog(&self) -> Backlog {
@@ -178,6 +184,14 @@ impl<P: Copy> ChargedLanes<P> {
     #[inline]
     fn q_prime(&mut self, point: &InsertionPoint) -> Duration {
         self.drain.time(self.lanes.bytes_ahead(point.lane, point.weight)) + point.in_service
+    }
+}
+
+impl InsertionPoint {
+    /// The weight that a packet here gets.
+    #[inline]
+    pub const fn weight(&self) -> Instant {
+        self.weight
     }
 }
 

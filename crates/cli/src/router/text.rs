@@ -65,7 +65,11 @@ fn direction(direction: &Direction) -> String {
         0.0 => String::new(),
         ms => format!("the schedule has slipped by {ms:.3} ms: the machine was too busy\n"),
     };
-    counted + &departure_error(&direction.departure_error_us) + &slipped + &hints(direction)
+    counted
+        + &sieve(direction)
+        + &departure_error(&direction.departure_error_us)
+        + &slipped
+        + &hints(direction)
 }
 
 /// Returns the number of packets, as a sum with its summands if there are several.
@@ -78,6 +82,18 @@ fn counted(value: &Value) -> String {
     let summands: Vec<_> =
         values.iter().map(|(name, value)| format!("{} {}", Printable(name), packets(value))).collect();
     format!("{} ({})", values.values().map(packets).sum::<u64>(), summands.join(", "))
+}
+
+fn sieve(direction: &Direction) -> String {
+    direction.sieve.as_ref().map_or_else(String::new, |sieve| {
+        format!(
+            "sieve: {} went first, {} paid, fair share {:.3} Mbit/s, {:.0} % of its memory in use\n",
+            sieve.first.packets,
+            sieve.paid.packets,
+            sieve.fair_share_bps as f64 / 1e6,
+            100.0 * sieve.load,
+        )
+    })
 }
 
 fn departure_error(error: &DepartureError) -> String {

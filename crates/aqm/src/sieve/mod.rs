@@ -1,0 +1,611 @@
+//! Sieve: who sends less than a fair share goes first and pays nothing; who sends more stands in TSQ's lanes, and pays by its rate
+//! and by its place.
+//!
+//! TSQ believes hints and charges for them, so a sparse sender that cuts in line pays like a greedy one. Queues for every flow serve
+//! sparse senders first, but need state for each flow, know no hints, and are hard on a flow that needs a little more than
+//! its share. Sieve needs no hint to find the sparse, and no state that grows.
+//!
+//! ```text
+//! f = fair share of the link C, from the sum of min(r, f) over all flows       share.rs
+//! x = (bytes lately - size / 2) / (tau f)                                      rates.rs
+//!
+//! first:   x <= 1, nothing of the flow in the lanes, less than `first-delay` waiting there; no charge
+//!          x <= 1/2 goes before the others
+//! lanes:   TSQ's order, with td = lanes' backlog / (C - rate of what goes first)
+//!          p' = p g(x) ((l + q) / (l + q'))^2,  g = x^2 for x <= 1, x above
+//!          for x > 1 at most 1 - 1 / x, which leaves the flow its share, but never below p
+//! next:    what goes first, but one byte in `lanes-share` is sure to be the lanes'
+//! ```
+//!
+//! p is what the AQM below says of the lanes' backlog, at the rate that is left to them. By default that is PI2, with a target and gains
+//! for the round-trip time `rtt`. `below = { aqm = "pie", target = "15 ms" }` is any other AQM that answers a probability.
+//!
+//! **Why nobody gains by lying.** Going first does not depend on the hint. In the lanes a lower hint is paid for by TSQ's law, and a
+//! flow that sends more than the others pays more for it: g(x) leads back to the share. Who splits its traffic over many flows gets
+//! many shares, as with every queue that knows flows only.
+//!
+//! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, nobody above it, all
+//! of the lanes free of charge for those who fill them, and what responds to loss starved.
+//!
+//! **New flows.** A flow that has just come has not sent much yet, so its x is small. A sender that takes a new flow for every
+//! packet would always go first. All flows that were first seen less than `newcomer-age` ago share one allowance,
+//! `newcomers` of the link (or f, if that is more): x is at least what they send together over it. So they all together are
+//! at most one flow that sends too much.
+//!
+//! **Marks.** With ECN, packets that can be marked are marked instead of dropped, while p' is at most `mark-until`. Beyond it they
+//! are dropped, because a flow that ignores marks would pay nothing (RFC 9332 section 4.2.1; 25 % is `p_Cmax` of appendix A.1).
+//!
+//! **Defaults** depend on the link and on `rtt` alone: the target is a third of `rtt`, but never less than three packets of 1500 B; PI2's
+//! gains are those of RFC 9332 appendix A.1 for a round trip of `rtt` and the target together.
+//!
+//! **Memory** does not grow: 16 B for each of the flows that have sent lately, and an eighth of `memory` for who was here. Of the
+//! queue's limit an eighth is kept for what goes first.
+//!
+//! Worked numbers: of ten flows that send 2 Mbit/s each over 10 Mbit/s, f = 0.95 Mbit/s and x = 2.1; each loses at most
+//! 1 - 1 / 2.1 = 52 % to the price. For `rtt` = 300 ms the target is 100 ms, and PI2's alpha and beta are 0.01 and 0.75
+//! (`gains_follow_the_round_trip`).
+//!
+//! `without` takes a part of the design away, to see what it is for.
+//!
+//! # Validation
+//!
+//! - Who goes first: `the_sparse_go_first_whatever_their_hint`, `a_flow_keeps_its_order`, `the_lanes_are_sure_of_their_share`.
+//! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
+//! - New flows: `new_flows_share_an_allowance`.
+//! - The table: `a_table_that_is_full_never_counts_too_little`, `salts_change_without_forgetting`,
+//!   `who_was_here_lately_is_no_newcomer`.
+//! - The loop of f: `it_is_what_max_min_fairness_gives`.
+//! - No other engine has Sieve. `cutline reproduce sieve` compares it with the other queues, mix by mix.
+
+mod rates;
+mod share;
+
+use crate::delay_control::DelayControlParams;
+use crate::pi2::Pi2Params;
+use crate::sample_clock::SampleClock;
+use crate::{
+    AnyAqm, Aqm as _, AqmSpec, Arrival, Backlog, ChargedLanes, Count, Departure, Discipline, DrainRate,
+    DropProbability, DropReason, Entry, Limit, Pi2, Queue, QueueStats, Readings, TsqParams, Verdict,
+};
+use cutline_params::{Choice, ParameterError, Parameters};
+use cutline_units::{Duration, HintBits, Instant, Probability, RandomStream, Rate};
+use rates::{Decaying, Rates, Seen};
+use share::{FairShare, Gains};
+use std::collections::VecDeque;
+
+const OURS: &str = "ours: docs/studies/sieve.md";
+const CSFQ: &str = "ours, after Stoica et al. 1998";
+
+/// What can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+pub struct SieveParams {
+    /// The round-trip time, without queues, of most flows that fill the link.
+    #[param(
+        default = Duration::from_millis(100),
+        range = (Duration::from_millis(1), Duration::from_secs(10)),
+        source = "RFC 8289 section 4.1: suits paths of 10 ms to 300 ms"
+    )]
+    pub rtt: Duration,
+    /// The delay of those above their share that PI2 holds; off: from `rtt` and the link's rate.
+    #[param(default = None, range = (Duration::from_micros(100), Duration::from_secs(10)), source = OURS)]
+    pub target: Option<Duration>,
+    /// Memory for what is known of flows.
+    #[param(default = 65_536, range = (64, 1 << 30), unit = "B", source = OURS)]
+    pub memory: u64,
+    /// tau: what a flow has sent counts e^(-t / tau) after a time t.
+    #[param(
+        default = Duration::from_millis(250),
+        range = (Duration::from_millis(10), Duration::from_secs(100)),
+        source = CSFQ
+    )]
+    pub tau: Duration,
+    /// The part of the link that all flows together should fill with at most a fair share each.
+    #[param(default = 0.95, range = (0.1, 0.99), source = OURS)]
+    pub eta: f64,
+    /// The exponent with which the fair share falls.
+    #[param(default = 0.2, range = (0.001, 1.0), source = OURS)]
+    pub falling: f64,
+    /// The exponent with which the fair share rises.
+    #[param(default = 0.05, range = (0.001, 1.0), source = OURS)]
+    pub rising: f64,
+    /// The time between updates of the fair share.
+    #[param(
+        default = Duration::from_millis(50),
+        range = (Duration::from_millis(1), Duration::from_secs(1)),
+        source = OURS
+    )]
+    pub update: Duration,
+    /// The longest wait of what goes first.
+    #[param(
+        default = Duration::from_millis(10),
+        range = (Duration::ZERO, Duration::from_secs(1)),
+        source = OURS
+    )]
+    pub first_delay: Duration,
+    /// One byte in so many is sure to be the lanes' if both wait.
+    #[param(default = 8, range = (2, 1000), source = OURS)]
+    pub lanes_share: u64,
+    /// The part of the link that all flows that have just come may have together without paying.
+    #[param(default = 0.125, range = (0.001, 1.0), source = OURS)]
+    pub newcomers: f64,
+    /// How long a flow counts as one that has just come.
+    #[param(
+        default = Duration::from_millis(200),
+        range = (Duration::ZERO, Duration::from_secs(100)),
+        source = OURS
+    )]
+    pub newcomer_age: Duration,
+    /// The largest p' at which packets that can be marked are marked.
+    #[param(default = 0.25, range = (0.0, 1.0), source = "RFC 9332 appendix A.1: p_Cmax")]
+    pub mark_until: f64,
+    /// A part of the design that is left out, to see what it is for.
+    #[param(default = Without::Nothing, source = OURS)]
+    pub without: Without,
+    /// TSQ's own.
+    #[group]
+    pub tsq: TsqParams,
+}
+
+/// A part of the design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Without {
+    /// None: all of it is there.
+    Nothing,
+    /// Nobody goes first.
+    First,
+    /// p' does not depend on x.
+    RatePrice,
+    /// p' may leave a flow less than its share.
+    Cap,
+    /// The lanes are one: every packet has the largest hint.
+    Order,
+    /// p' does not depend on the place in the lanes.
+    PlacePrice,
+}
+
+/// Sieve over a law other than its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SieveSpec {
+    /// Its parameters.
+    pub sieve: SieveParams,
+    /// The law.
+    pub below: Box<AqmSpec>,
+}
+
+impl SieveSpec {
+    /// An empty queue of this description.
+    ///
+    /// # Errors
+    /// When a parameter was set in code to what is not allowed, or the AQM below is no law.
+    pub(crate) fn build<P: Copy>(
+        &self,
+        limit: Limit,
+        ecn: bool,
+        rate: Rate,
+    ) -> Result<Sieve<P, AnyAqm>, ParameterError> {
+        let law = self.below.law(rate)?;
+        let law = law.ok_or_else(|| {
+            ParameterError::new("below", self.below.name(), "an AQM that answers a probability")
+        })?;
+        Sieve::over(&self.sieve, limit, ecn, rate, law)
+    }
+}
+
+/// A packet that goes first.
+#[derive(Clone, Copy, Debug)]
+struct First<P> {
+    packet: P,
+    size: u32,
+    arrived: Instant,
+}
+
+/// What Sieve knows, and what it has counted since it was made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SieveReadings {
+    /// Packets that went first.
+    pub went_first: Count,
+    /// Packets that stood in the lanes or were dropped before, and so paid.
+    pub paid: Count,
+    /// f.
+    pub fair_share: Rate,
+    /// The share of the memory for flows that is taken by flows that have sent within tau.
+    pub load: f64,
+}
+
+/// Packets that go first, in the order of their arrival.
+#[derive(Clone, Debug)]
+struct FirstQueue<P> {
+    packets: VecDeque<First<P>>,
+    bytes: u64,
+}
+
+impl<P: Copy> FirstQueue<P> {
+    const fn new() -> Self {
+        Self { packets: VecDeque::new(), bytes: 0 }
+    }
+
+    #[inline]
+    fn push(&mut self, packet: First<P>) {
+        self.bytes += u64::from(packet.size);
+        self.packets.push_back(packet);
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<First<P>> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
+    }
+
+    /// Whether a packet of `size` may join. One may always wait.
+    #[inline]
+    fn admits(&self, size: u32, limit: u64) -> bool {
+        self.packets.is_empty() || self.bytes + u64::from(size) <= limit
+    }
+
+    /// When the packet arrived that is next.
+    #[inline]
+    fn next_arrived(&self) -> Option<Instant> {
+        self.packets.front().map(|packet| packet.arrived)
+    }
+}
+
+/// Sieve over a law.
+#[derive(Clone, Debug)]
+pub struct Sieve<P, A = Pi2> {
+    params: SieveParams,
+    limit: Limit,
+    ecn: bool,
+    rate: Rate,
+    law: A,
+    rates: Rates,
+    share: FairShare,
+    newcomers: Decaying,
+    clock: SampleClock,
+    /// What goes first: of flows up to half of their share, and then of the others.
+    first: [FirstQueue<P>; 2],
+    /// How many bytes may wait in each.
+    first_limit: u64,
+    /// Bytes that went first since the last update, and their mean rate, B/s.
+    first_sent: u64,
+    first_rate: f64,
+    lanes: ChargedLanes<P>,
+    /// What the lanes may send while something waits that goes first, B.
+    credit: u64,
+    went_first: Count,
+    paid: Count,
+    /// When the queue was asked last.
+    now: Instant,
+    stats: QueueStats,
+}
+
+impl SieveParams {
+    /// The delay of the lanes that PI2 holds in front of a link of `rate`.
+    pub fn target(&self, rate: Rate) -> Duration {
+        let least = DrainRate::new(rate).time(3 * MTU);
+        self.target.unwrap_or_else(|| self.rtt.mul_f64(1.0 / 3.0).max(least).min(Duration::from_secs(10)))
+    }
+
+    /// PI2 as it stands below the lanes by default.
+    pub fn pi2(&self, rate: Rate) -> Pi2Params {
+        let target = self.target(rate);
+        let longest = (self.rtt + target).as_secs_f64();
+        let t_update = Duration::from_millis(16);
+        Pi2Params {
+            control: DelayControlParams {
+                target,
+                t_update,
+                alpha: 0.1 * t_update.as_secs_f64() / (longest * longest),
+                beta: 0.3 / longest,
+            },
+            ..Pi2Params::default()
+        }
+    }
+}
+
+/// Flows up to this part of their share go before all others.
+const SPARSE: f64 = 0.5;
+
+/// A large packet, B.
+const MTU: u64 = 1500;
+
+impl<P: Copy> Discipline for Sieve<P> {
+    type Params = SieveParams;
+    const NAME: &'static str = "sieve";
+    const TITLE: &'static str = "Sieve";
+    const SOURCE: &'static str = "ours, from TSQ and CSFQ (Stoica, Shenker, Zhang, SIGCOMM 1998)";
+
+    fn build(params: &SieveParams, limit: Limit, ecn: bool, rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        let law = Pi2::build(&params.pi2(rate), rate)?;
+        Sieve::over(params, limit, ecn, rate, law)
+    }
+}
+
+impl<P: Copy, A: DropProbability> Sieve<P, A> {
+    /// An empty queue over `law`.
+    ///
+    /// # Errors
+    /// When a parameter is outside its range.
+    pub fn over(
+        params: &SieveParams,
+        limit: Limit,
+        ecn: bool,
+        rate: Rate,
+        mut law: A,
+    ) -> Result<Self, ParameterError> {
+        params.validate()?;
+        law.reorders();
+        let gains = Gains { eta: params.eta, falling: params.falling, rising: params.rising };
+        let mut sieve = Self {
+            params: *params,
+            limit,
+            ecn,
+            rate,
+            law,
+            rates: Rates::new(params.memory, params.tau, params.newcomer_age),
+            share: FairShare::new(gains, rate),
+            newcomers: Decaying::default(),
+            clock: SampleClock::new(Instant::ZERO, params.update),
+            first: [FirstQueue::new(), FirstQueue::new()],
+            first_limit: 0,
+            first_sent: 0,
+            first_rate: 0.0,
+            lanes: ChargedLanes::new(&params.tsq, rate)?,
+            credit: 0,
+            went_first: Count::default(),
+            paid: Count::default(),
+            now: Instant::ZERO,
+            stats: QueueStats::default(),
+        };
+        sieve.follow_rate(Instant::ZERO);
+        Ok(sieve)
+    }
+
+    /// The law below.
+    pub const fn law(&self) -> &A {
+        &self.law
+    }
+
+    /// Takes the updates of the law and of the fair share that are due.
+    #[inline]
+    fn catch_up(&mut self, now: Instant) {
+        self.now = now;
+        self.law.advance(now, self.lanes.backlog());
+        let mut updated = false;
+        let Self { clock, share, first_sent, first_rate, params, .. } = self;
+        clock.catch_up(now, || {
+            updated = true;
+            let sent = std::mem::take(first_sent) as f64 / params.update.as_secs_f64();
+            let before = *first_rate;
+            *first_rate += (sent - *first_rate) / 8.0;
+            share.update(params.update) || (before - *first_rate).abs() > 1.0
+        });
+        if updated {
+            self.follow_rate(now);
+        }
+    }
+
+    /// What the link's rate and the rate of what goes first leave to the lanes.
+    #[cold]
+    fn follow_rate(&mut self, now: Instant) {
+        let link = self.rate.as_bps() as f64;
+        let least = link / self.params.lanes_share as f64;
+        let left = Rate::from_bps((link - 8.0 * self.first_rate).max(least).max(1.0) as u64);
+        self.lanes.set_rate(left);
+        self.law.set_rate(now, left);
+        self.first_limit = (link / 8.0 * self.params.first_delay.as_secs_f64()) as u64;
+    }
+
+    /// x: how many times its share the flow of a packet sends.
+    #[inline]
+    fn times_its_share(&mut self, now: Instant, size: u32, seen: &Seen) -> f64 {
+        let tau = self.params.tau.as_secs_f64();
+        let half = f64::from(size) / 2.0;
+        let x = (seen.bytes - half) / (tau * self.share.get());
+        if !seen.is_new {
+            return x;
+        }
+        let link = self.rate.as_bps() as f64 / 8.0;
+        let allowance = (self.params.newcomers * link).max(self.share.get());
+        let together = self.newcomers.add(now, size, self.params.tau) - half;
+        x.max(together / (tau * allowance))
+    }
+
+    /// p' of a packet at `point` whose flow sends x times its share, where the law says p.
+    fn price(&mut self, p: Probability, x: f64, point: &crate::InsertionPoint) -> Probability {
+        let g = match (self.params.without, x <= 1.0) {
+            (Without::RatePrice, _) => 1.0,
+            (_, true) => x * x,
+            (_, false) => x,
+        };
+        let by_rate = Probability::clamped(p.get() * g);
+        let full = match self.params.without {
+            Without::PlacePrice => by_rate,
+            _ => self.lanes.p_prime(by_rate, point),
+        };
+        if x > 1.0 && self.params.without != Without::Cap {
+            Probability::clamped(full.get().min(1.0 - 1.0 / x).max(p.get()))
+        } else {
+            full
+        }
+    }
+
+    /// Among which packets that go first one of a flow goes that sends x times its share; `None` for the lanes.
+    #[inline]
+    fn place_first(&self, arrival: Arrival, x: f64, seen: &Seen) -> Option<usize> {
+        let has_sent_less = x <= 1.0 && self.params.without != Without::First;
+        if !has_sent_less
+            || seen.stands(self.lanes.least_weight())
+            || !self.limit.admits(self.backlog(), arrival.size)
+        {
+            return None;
+        }
+        let is_behind = x > SPARSE || seen.came_since(self.first[1].next_arrived());
+        let place = usize::from(is_behind);
+        self.first[place].admits(arrival.size, self.first_limit).then_some(place)
+    }
+
+    /// A packet that stands in the lanes, if it is not dropped.
+    fn stand(
+        &mut self,
+        now: Instant,
+        mut arrival: Arrival,
+        packet: P,
+        (x, seen): (f64, &Seen),
+        random: &mut RandomStream,
+    ) -> Verdict {
+        if self.params.without == Without::Order {
+            arrival.hint = self.largest_hint();
+        }
+        let point = self.lanes.insertion_point(now, arrival.hint);
+        let p = self.law.arrive(now, arrival, self.lanes.backlog());
+        let verdict = if self.lanes_admit(arrival.size) {
+            let price = self.price(p, x, &point);
+            let may_mark = self.ecn
+                && arrival.ecn_capable
+                && self.law.may_mark()
+                && (price.get() <= self.params.mark_until || arrival.scalable);
+            Verdict::from_hit(random.chance(price), may_mark)
+        } else {
+            Verdict::Drop(DropReason::Overflow)
+        };
+        self.law.judged(now, arrival, verdict);
+        if matches!(verdict, Verdict::Drop(_)) {
+            return verdict;
+        }
+        if !self.lanes.push(now, &point, arrival.size, packet) {
+            return Verdict::Drop(DropReason::Overflow);
+        }
+        self.rates.stands(seen, point.weight());
+        verdict
+    }
+
+    /// Whether the lanes may hold a packet more: an eighth of the limit is kept for what goes first.
+    #[inline]
+    fn lanes_admit(&self, size: u32) -> bool {
+        let kept = match self.limit {
+            Limit::Packets(most) => Limit::Packets((most - most / 8).max(1)),
+            Limit::Bytes(most) => Limit::Bytes(most - most / 8),
+        };
+        kept.admits(self.lanes.backlog(), size) && self.limit.admits(self.backlog(), size)
+    }
+
+    fn largest_hint(&self) -> cutline_units::Hint {
+        HintBits::new(self.params.tsq.bits).expect("the range of bits has been checked").largest()
+    }
+
+    fn take_first(&mut self, now: Instant) -> Option<Departure<P>> {
+        let First { packet, size, arrived } = self.first.iter_mut().find_map(FirstQueue::pop)?;
+        self.first_sent += u64::from(size);
+        if self.lanes.backlog().packets > 0 {
+            self.credit += u64::from(size);
+        } else {
+            self.credit = 0;
+        }
+        self.lanes.serve(now, size);
+        Some(Departure { packet, size, arrived, marked: false })
+    }
+
+    fn take_from_lanes(&mut self, now: Instant) -> Option<Departure<P>> {
+        let Entry { arrived, size, packet, .. } = self.lanes.pop(now)?;
+        let cost = (self.params.lanes_share - 1) * u64::from(size);
+        self.credit = self.credit.saturating_sub(cost);
+        self.law.departed(now, size, arrived, self.lanes.backlog());
+        Some(Departure { packet, size, arrived, marked: false })
+    }
+
+    /// Whether it is the lanes' turn although something waits that goes first.
+    #[inline]
+    fn lanes_are_due(&self) -> bool {
+        self.credit >= (self.params.lanes_share - 1) * MTU && self.lanes.backlog().packets > 0
+    }
+}
+
+impl<P: Copy, A: DropProbability> Queue<P> for Sieve<P, A> {
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
+        self.catch_up(now);
+        let Arrival { size, flow, .. } = arrival;
+        let seen = self.rates.count(now, flow, size, self.lanes.least_weight(), random);
+        let x = self.times_its_share(now, size, &seen);
+        self.share.count(size, x);
+        let verdict = if let Some(place) = self.place_first(arrival, x, &seen) {
+            self.first[place].push(First { packet, size, arrived: now });
+            self.went_first.add(size);
+            Verdict::Pass
+        } else {
+            self.paid.add(size);
+            self.stand(now, arrival, packet, (x, &seen), random)
+        };
+        self.stats.count_arrival(verdict, size);
+        verdict
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
+        self.catch_up(now);
+        let departure = if self.lanes_are_due() {
+            self.take_from_lanes(now)
+        } else {
+            self.take_first(now).or_else(|| self.take_from_lanes(now))
+        }?;
+        self.stats.dequeued.add(departure.size);
+        Some(departure)
+    }
+
+    fn backlog(&self) -> Backlog {
+        let Backlog { packets, bytes } = self.lanes.backlog();
+        let [sparse, other] = &self.first;
+        let first = (sparse.packets.len() + other.packets.len()) as u32;
+        Backlog { packets: packets + first, bytes: bytes + sparse.bytes + other.bytes }
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        self.law.probability()
+    }
+
+    fn readings(&self) -> Readings {
+        let sieve = SieveReadings {
+            went_first: self.went_first,
+            paid: self.paid,
+            fair_share: Rate::from_bps((8.0 * self.share.get()) as u64),
+            load: self.rates.load(self.now),
+        };
+        Readings { sieve: Some(sieve), ..self.law.readings() }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.catch_up(now);
+    }
+
+    fn set_rate(&mut self, now: Instant, rate: Rate) {
+        self.catch_up(now);
+        self.rate = rate;
+        self.share.set_rate(rate);
+        self.follow_rate(now);
+    }
+
+    fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
+        while let Some(First { packet, size, .. }) = self.first.iter_mut().find_map(FirstQueue::pop) {
+            self.stats.flushed.add(size);
+            discard(packet);
+        }
+        self.lanes.reset(now, |entry| {
+            self.stats.flushed.add(entry.size);
+            discard(entry.packet);
+        });
+        (self.first_sent, self.first_rate, self.credit) = (0, 0.0, 0);
+        self.newcomers = Decaying::default();
+        self.rates.reset();
+        self.share.reset();
+        self.law.reset(now);
+        self.clock.restart(now);
+        self.follow_rate(now);
+    }
+
+    fn stats(&self) -> &QueueStats {
+        &self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,445 @@
+//! How much each flow has sent lately, in memory of fixed size.
+//!
+//! A flow's bytes decay: what was sent a time t ago counts e^(-t / tau). So a flow that sends at a steady rate r has r tau
+//! bytes, and its rate needs no window that moves.
+//!
+//! The table is set-associative. A salted hash of the flow chooses a set of eight cells, in two cache lines, and a
+//! fingerprint of 16 bits tells the flows of a set apart. A flow that is not in its set takes the cell with the fewest
+//! bytes, and inherits them (Metwally, Agrawal, El Abbadi 2005, "space saving"). So no flow ever counts less than it has sent
+//! since it came, and a large flow is not forgotten because many small ones pass by. In a table with room the fewest bytes of
+//! a set are next to none, because those of flows that have ended decay. In a table without room small flows share cells, and
+//! count together.
+//!
+//! A flow that takes a cell is a newcomer for a while, unless it has been here in the last seconds: an eighth of the memory
+//! remembers who has taken a cell (two Bloom filters, of which the older one is cleared every [`GENERATION`]). Otherwise small
+//! flows that take each other's cells would be newcomers for ever.
+//!
+//! An attacker who knows the salt can find flows that share a set. The salt is drawn from the queue's random numbers, and drawn
+//! again every [`SALT_AGE`]. A flow that is not found by the new salt is looked for by the old one for a while, and moves
+//! with what is known of it.
+//!
+//! Times are counted in ticks of about a millisecond, in 32 bits, and compared by their difference. They wrap after 52 days: a
+//! flow that has been silent for exactly that long may be taken for one that has just sent.
+
+use crate::buckets::mix;
+use cutline_units::{Duration, Instant, RandomStream};
+
+/// Cells of a set: two cache lines.
+const WAYS: usize = 8;
+/// One byte in so many remembers who has been here.
+const MEMORIES: usize = 8;
+/// How long who has been here is written into one filter.
+const GENERATION: Duration = Duration::from_secs(2);
+/// 2^20 ns are a tick.
+const TICK_BITS: u32 = 20;
+/// 2^4 ticks are the unit of a flow's age.
+const AGE_BITS: u32 = 4;
+/// How long a salt is used.
+const SALT_AGE: Duration = Duration::from_secs(60);
+/// After so many times tau nothing is left of what a flow has sent.
+const FORGOTTEN: f32 = 16.0;
+
+/// What is known of one flow.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(16))]
+struct Cell {
+    /// Never 0, unless nobody has used the cell.
+    fingerprint: u16,
+    /// When the flow was seen first, in units of its age. 0 once it is no newcomer any more.
+    born: u16,
+    /// As of `at`.
+    bytes: f32,
+    /// When it sent last, ticks.
+    at: u32,
+    /// The largest weight of its packets in the lanes, ticks.
+    last_weight: u32,
+}
+
+/// Cells whose flows have the same hash.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+struct Set([Cell; WAYS]);
+
+/// What the table answers for a packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Seen {
+    /// Where the flow is.
+    at: (u32, u8),
+    /// What the flow has sent lately, this packet included.
+    pub(super) bytes: f64,
+    /// Whether the flow was seen first less than the age of newcomers ago.
+    pub(super) is_new: bool,
+    /// The largest weight of its packets in the lanes, ticks.
+    last_weight: u32,
+    /// When its packet before this one came, ticks.
+    came: u32,
+}
+
+/// The rates of all flows.
+#[derive(Clone, Debug)]
+pub(super) struct Rates {
+    sets: Box<[Set]>,
+    visitors: Visitors,
+    salt: Salt,
+    /// tau, ticks.
+    tau: f32,
+    /// The age from which a flow is no newcomer, in units of age.
+    grown_up: u16,
+}
+
+/// What the hash depends on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Salt {
+    /// `None` before the first packet.
+    now: Option<u64>,
+    before: u64,
+    /// Until when flows are looked for by the salt before.
+    changing_until: Instant,
+    next: Instant,
+}
+
+impl Rates {
+    /// A table of `memory` bytes, at least one set.
+    pub(super) fn new(memory: u64, tau: Duration, newcomer_age: Duration) -> Self {
+        let memory = memory as usize;
+        let sets = ((memory - memory / MEMORIES) / size_of::<Set>()).max(1);
+        let age = newcomer_age.as_nanos() >> (TICK_BITS + AGE_BITS);
+        Self {
+            sets: vec![Set::default(); sets].into(),
+            visitors: Visitors::new(memory / MEMORIES),
+            salt: Salt::default(),
+            tau: (tau.as_nanos() as f64 / f64::from(1_u32 << TICK_BITS)) as f32,
+            grown_up: age.min(u64::from(u16::MAX / 2)) as u16,
+        }
+    }
+
+    /// Forgets every flow.
+    pub(super) fn reset(&mut self) {
+        self.sets.fill(Set::default());
+        self.visitors.clear();
+        self.salt = Salt::default();
+    }
+
+    /// The share of the cells whose flows have sent within tau.
+    pub(super) fn load(&self, now: Instant) -> f64 {
+        let (now, tau) = (ticks(now), self.tau as u32);
+        let live = |cell: &&Cell| cell.fingerprint != 0 && now.wrapping_sub(cell.at) <= tau;
+        let cells = self.sets.iter().flat_map(|set| &set.0);
+        cells.filter(live).count() as f64 / (self.sets.len() * WAYS) as f64
+    }
+
+    /// Counts a packet of `flow`, and answers what is known of the flow.
+    #[inline]
+    pub(super) fn count(
+        &mut self,
+        now: Instant,
+        flow: u32,
+        size: u32,
+        least_weight: Option<Instant>,
+        random: &mut RandomStream,
+    ) -> Seen {
+        if now >= self.salt.next {
+            self.renew_salt(now, random);
+        }
+        let salt = self.salt.now.expect("the first packet draws it");
+        let tick = ticks(now);
+        let (set, fingerprint) = self.place(flow, salt);
+        let ways = &self.sets[set].0;
+        let found = ways.iter().position(|cell| cell.fingerprint == fingerprint);
+        let (way, came) = match found {
+            Some(way) => (way, ways[way].at),
+            None => self.move_in(now, flow, (set, fingerprint), least_weight),
+        };
+        let tau = self.tau;
+        let cell = &mut self.sets[set].0[way];
+        cell.bytes = cell.decayed(tick, tau) + size as f32;
+        cell.at = tick;
+        let is_new = cell.born != 0 && age_units(tick).wrapping_sub(cell.born) < self.grown_up;
+        if !is_new {
+            cell.born = 0;
+        }
+        Seen {
+            at: (set as u32, way as u8),
+            bytes: cell.bytes.into(),
+            is_new,
+            last_weight: cell.last_weight,
+            came,
+        }
+    }
+
+    /// Notes that a packet of the flow stands in the lanes with that weight.
+    #[inline]
+    pub(super) fn stands(&mut self, seen: &Seen, weight: Instant) {
+        let (set, way) = seen.at;
+        let cell = &mut self.sets[set as usize].0[usize::from(way)];
+        let weight = ticks(weight).wrapping_add(1);
+        if weight.wrapping_sub(cell.last_weight).cast_signed() > 0 {
+            cell.last_weight = weight;
+        }
+    }
+
+    #[cold]
+    fn renew_salt(&mut self, now: Instant, random: &mut RandomStream) {
+        let fresh = (random.uniform() * (1_u64 << 53) as f64) as u64;
+        let before = self.salt.now.unwrap_or(fresh);
+        let forgotten = Duration::from_nanos((f64::from(self.tau * FORGOTTEN)) as u64) * (1 << TICK_BITS);
+        self.salt = Salt {
+            now: Some(fresh),
+            before,
+            changing_until: if self.salt.now.is_some() { now.saturating_add(forgotten) } else { now },
+            next: now.saturating_add(SALT_AGE),
+        };
+    }
+
+    /// Takes a cell for a flow that is not in its set, with what is known of it by the salt before. Answers also when the flow, or the
+    /// one whose cell it was, came last, ticks.
+    #[cold]
+    #[inline(never)]
+    fn move_in(
+        &mut self,
+        now: Instant,
+        flow: u32,
+        (set, fingerprint): (usize, u16),
+        least_weight: Option<Instant>,
+    ) -> (usize, u32) {
+        let (tick, tau) = (ticks(now), self.tau);
+        let known = if now < self.salt.changing_until { self.move_out(flow) } else { None };
+        let stands = |cell: &Cell| is_waiting(cell.last_weight, least_weight);
+        let ways = &mut self.sets[set].0;
+        let rank = |way: usize| (stands(&ways[way]), ways[way].decayed(tick, tau));
+        let least =
+            |one: &usize, other: &usize| rank(*one).partial_cmp(&rank(*other)).expect("bytes are numbers");
+        let way = (0..WAYS).min_by(least).expect("a set has cells");
+        let cell = &mut ways[way];
+        let inherited = Cell { bytes: cell.decayed(tick, tau), at: tick, ..*cell };
+        let (taken, came) = if let Some(known) = known {
+            let bytes = known.decayed(tick, tau) + inherited.bytes;
+            let last_weight = later(known.last_weight, inherited.last_weight);
+            (Cell { fingerprint, bytes, last_weight, at: tick, ..known }, later(known.at, cell.at))
+        } else {
+            let hash = mix(u64::from(flow) ^ self.salt.now.unwrap_or_default());
+            let born = if self.visitors.note(now, hash) { 0 } else { age_units(tick) };
+            (Cell { fingerprint, born, ..inherited }, cell.at)
+        };
+        *cell = taken;
+        (way, came)
+    }
+
+    /// Removes a flow from where the salt before had put it.
+    fn move_out(&mut self, flow: u32) -> Option<Cell> {
+        let (set, fingerprint) = self.place(flow, self.salt.before);
+        let cell = self.sets[set].0.iter_mut().find(|cell| cell.fingerprint == fingerprint)?;
+        Some(std::mem::take(cell))
+    }
+
+    /// The set of a flow, and its fingerprint there.
+    #[inline]
+    fn place(&self, flow: u32, salt: u64) -> (usize, u16) {
+        let hash = mix(u64::from(flow) ^ salt);
+        let set = ((hash >> 32) * self.sets.len() as u64) >> 32;
+        (set as usize, (hash as u16).max(1))
+    }
+}
+
+/// Who has taken a cell lately: a Bloom filter in two generations (Bloom 1970).
+#[derive(Clone, Debug)]
+struct Visitors {
+    generations: [Box<[u64]>; 2],
+    /// Which of them is written.
+    written: usize,
+    /// Until when.
+    until: Instant,
+}
+
+impl Visitors {
+    fn new(memory: usize) -> Self {
+        let words = (memory / 2 / size_of::<u64>()).max(1);
+        let empty: Box<[u64]> = vec![0; words].into();
+        Self { generations: [empty.clone(), empty], written: 0, until: Instant::ZERO }
+    }
+
+    fn clear(&mut self) {
+        self.generations.iter_mut().for_each(|bits| bits.fill(0));
+    }
+
+    /// Remembers a flow by its hash, and answers whether it was remembered.
+    fn note(&mut self, now: Instant, hash: u64) -> bool {
+        if now >= self.until {
+            let late = now.saturating_since(self.until) >= GENERATION;
+            self.written = 1 - self.written;
+            self.generations[self.written].fill(0);
+            if late {
+                self.clear();
+            }
+            self.until = now.saturating_add(GENERATION);
+        }
+        // The table's place is in the upper bits and the fingerprint in the lower ones, so another round of mixing.
+        let hash = mix(hash);
+        let bits = self.generations[0].len() as u64 * 64;
+        let places = [hash >> 32, hash & 0xffff_ffff].map(|half| (half * bits) >> 32);
+        let holds = |filter: &[u64]| places.iter().all(|at| filter[(at / 64) as usize] >> (at % 64) & 1 == 1);
+        let was_here = self.generations.iter().any(|filter| holds(filter));
+        for at in places {
+            self.generations[self.written][(at / 64) as usize] |= 1 << (at % 64);
+        }
+        was_here
+    }
+}
+
+impl Seen {
+    /// Whether a packet of the flow may still stand in lanes whose least weight is `least`.
+    #[inline]
+    pub(super) fn stands(&self, least: Option<Instant>) -> bool {
+        is_waiting(self.last_weight, least)
+    }
+
+    /// Whether the flow's packet before this one came at `since` or later.
+    #[inline]
+    pub(super) fn came_since(&self, since: Option<Instant>) -> bool {
+        since.is_some_and(|since| self.came.wrapping_sub(ticks(since)).cast_signed() >= 0)
+    }
+}
+
+impl Cell {
+    /// Its bytes as of `tick`.
+    #[inline]
+    fn decayed(&self, tick: u32, tau: f32) -> f32 {
+        let age = tick.wrapping_sub(self.at) as f32 / tau;
+        if age > FORGOTTEN { 0.0 } else { self.bytes * (-age).exp() }
+    }
+}
+
+/// A sum of bytes that decays as those of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Decaying {
+    bytes: f64,
+    at: Instant,
+}
+
+impl Decaying {
+    /// Adds a packet and answers the sum.
+    #[inline]
+    pub(super) fn add(&mut self, now: Instant, size: u32, tau: Duration) -> f64 {
+        let age = now.saturating_since(self.at).as_nanos() as f64 / tau.as_nanos() as f64;
+        self.bytes = self.bytes * (-age).exp() + f64::from(size);
+        self.at = now;
+        self.bytes
+    }
+}
+
+/// Times of the table begin at 2, so that 0 is before all of them.
+#[inline]
+fn ticks(at: Instant) -> u32 {
+    ((at.as_nanos() >> TICK_BITS) as u32).wrapping_add(2)
+}
+
+/// The unit of a flow's age; never 0.
+#[inline]
+fn age_units(tick: u32) -> u16 {
+    ((tick >> AGE_BITS) as u16).max(1)
+}
+
+#[inline]
+fn is_waiting(last_weight: u32, least: Option<Instant>) -> bool {
+    least.is_some_and(|least| last_weight.wrapping_sub(ticks(least)).cast_signed() >= 0)
+}
+
+/// The later of two times in ticks.
+fn later(one: u32, other: u32) -> u32 {
+    if one.wrapping_sub(other).cast_signed() >= 0 { one } else { other }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Streams;
+
+    const TAU: Duration = Duration::from_millis(250);
+    const AGE: Duration = Duration::from_millis(200);
+
+    fn stream() -> RandomStream {
+        Streams::new(1).stream("queue", "drop")
+    }
+
+    fn at_ms(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_set_is_two_cache_lines() {
+        assert_eq!((size_of::<Cell>(), size_of::<Set>()), (16, 128));
+    }
+
+    #[test]
+    fn bytes_decay() {
+        let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
+        rates.count(at_ms(0), 7, 1000, None, &mut random);
+        let seen = rates.count(at_ms(250), 7, 0, None, &mut random);
+        // 1000 / e, with times in ticks of 1.05 ms
+        assert!((seen.bytes - 367.9).abs() < 3.0, "{}", seen.bytes);
+        // A steady 1 MB/s is tau MB.
+        for ms in 250..3000 {
+            rates.count(at_ms(ms), 8, 1000, None, &mut random);
+        }
+        let steady = rates.count(at_ms(3000), 8, 0, None, &mut random).bytes;
+        assert!((steady / 250_000.0 - 1.0).abs() < 0.01, "{steady}");
+    }
+
+    #[test]
+    fn a_table_that_is_full_never_counts_too_little() {
+        // 56 cells for 200 flows, of which flow 0 sends a hundred times as much as each other one.
+        let (mut rates, mut random) = (Rates::new(1024, TAU, AGE), stream());
+        let mut sums = vec![Decaying::default(); 200];
+        for i in 0..200_000_u32 {
+            let now = Instant::ZERO + Duration::from_micros(20) * u64::from(i);
+            let flow = if i % 3 == 0 { 0 } else { i * 7 % 199 + 1 };
+            let least = sums[flow as usize].add(now, 100, TAU);
+            let counted = rates.count(now, flow, 100, None, &mut random).bytes;
+            assert!(counted > 0.98 * least - 100.0, "flow {flow}: {counted} of {least}");
+            if flow == 0 && i > 100_000 {
+                assert!(counted < 1.1 * least, "the large one has a cell of its own: {counted}, {least}");
+            }
+        }
+    }
+
+    #[test]
+    fn salts_change_without_forgetting() {
+        let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
+        let mut places = Vec::new();
+        // 130 s: two changes of the salt.
+        for i in 0..13_000 {
+            let seen = rates.count(at_ms(10 * i), 5, 1000, None, &mut random);
+            let steady = 1000.0 / (1.0 - (-10.0_f64 / 250.0).exp());
+            assert!(i < 200 || (seen.bytes / steady - 1.0).abs() < 0.05, "{i}: {} {steady}", seen.bytes);
+            assert_eq!(seen.is_new, i < 20, "{i}");
+            places.push(seen.at);
+        }
+        places.dedup();
+        assert_eq!(places.len(), 3, "it moved twice");
+    }
+
+    #[test]
+    fn who_was_here_lately_is_no_newcomer() {
+        // 448 cells for 1000 flows, which take each other's.
+        let (mut rates, mut random) = (Rates::new(8192, TAU, AGE), stream());
+        let new = |rates: &mut Rates, random: &mut RandomStream, ms: u64| {
+            (0..1000).filter(|&flow| rates.count(at_ms(ms), flow, 100, None, random).is_new).count()
+        };
+        assert!(new(&mut rates, &mut random, 0) > 750, "but for those that look like others");
+        assert!(new(&mut rates, &mut random, 1000) < 10);
+        assert!(new(&mut rates, &mut random, 3000) < 10, "the older filter still knows them");
+        assert!(new(&mut rates, &mut random, 10_000) > 500, "those without a cell are forgotten");
+    }
+
+    #[test]
+    fn what_stands_in_the_lanes_is_known_until_it_has_left() {
+        let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
+        let seen = rates.count(at_ms(0), 1, 1000, None, &mut random);
+        rates.stands(&seen, at_ms(80));
+        rates.stands(&seen, at_ms(60));
+        let seen = rates.count(at_ms(10), 1, 1000, None, &mut random);
+        assert!(seen.stands(Some(at_ms(80))) && seen.stands(Some(at_ms(20))));
+        assert!(!seen.stands(Some(at_ms(83))) && !seen.stands(None));
+        assert!(!rates.count(at_ms(10), 2, 1000, None, &mut random).stands(Some(at_ms(0))));
+    }
+}

@@ -1,0 +1,227 @@
+//! Sieve's promises, each by a queue in front of a link that is driven by hand.
+
+use super::*;
+use cutline_units::{Hint, Streams};
+use std::collections::BTreeMap;
+
+/// 8 Mbit/s: a packet of 1000 B takes a millisecond.
+const RATE: Rate = Rate::from_mbps(8);
+const SIZE: u32 = 1000;
+
+/// What one flow got.
+#[derive(Clone, Copy, Debug, Default)]
+struct Got {
+    sent: u32,
+    received: u32,
+    marked: u32,
+    longest: Duration,
+}
+
+impl Got {
+    fn lost(self) -> f64 {
+        1.0 - f64::from(self.received) / f64::from(self.sent)
+    }
+}
+
+/// A queue, the link behind it, and flows of fixed rate.
+struct Bench {
+    sieve: Sieve<(u32, u32)>,
+    random: RandomStream,
+    now: Instant,
+    /// The flow of each source, packets per millisecond, hint.
+    sources: Vec<(Id, f64, Hint, bool)>,
+    got: BTreeMap<u32, Got>,
+    /// The number of the packet that left last, by flow.
+    last: BTreeMap<u32, u32>,
+}
+
+#[derive(Clone, Copy)]
+enum Id {
+    Flow(u32),
+    /// A flow of its own for every packet; they are counted as flow 0.
+    NewFlows,
+}
+
+fn largest() -> Hint {
+    HintBits::PAPER.largest()
+}
+
+impl Bench {
+    fn new(params: SieveParams) -> Self {
+        let sieve = Sieve::build(&params, Limit::Packets(2000), true, RATE).unwrap();
+        let random = Streams::new(1).stream("queue", "drop");
+        let (sources, got, last) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Self { sieve, random, now: Instant::ZERO, sources, got, last }
+    }
+
+    fn flow(mut self, flow: u32, rate: f64) -> Self {
+        self.sources.push((Id::Flow(flow), rate, largest(), false));
+        self
+    }
+
+    /// Runs for a time, of which the second half counts.
+    fn run(mut self, seconds: u64) -> Self {
+        let steps = seconds * 1000;
+        let mut owed = vec![0.5; self.sources.len()];
+        let mut number = 0;
+        for step in 0..steps {
+            if step == steps / 2 {
+                self.got.clear();
+            }
+            self.now = Instant::ZERO + Duration::from_millis(step);
+            for (source, owed) in owed.iter_mut().enumerate() {
+                *owed += self.sources[source].1;
+                while *owed >= 1.0 {
+                    *owed -= 1.0;
+                    number += 1;
+                    self.send(source, number);
+                }
+            }
+            self.depart();
+        }
+        self
+    }
+
+    fn send(&mut self, source: usize, number: u32) {
+        let (id, _, hint, ecn_capable) = self.sources[source];
+        let (flow, named) = match id {
+            Id::Flow(flow) => (flow, flow),
+            Id::NewFlows => (1_000_000 + number, 0),
+        };
+        let arrival = Arrival { flow, ecn_capable, ..Arrival::new(SIZE, hint) };
+        let verdict = self.sieve.enqueue(self.now, arrival, (named, number), &mut self.random);
+        let got = self.got.entry(named).or_default();
+        got.sent += 1;
+        got.marked += u32::from(verdict == Verdict::Mark);
+    }
+
+    fn depart(&mut self) {
+        let Some(departure) = self.sieve.dequeue(self.now) else { return };
+        let (flow, number) = departure.packet;
+        let got = self.got.entry(flow).or_default();
+        got.received += 1;
+        got.longest = got.longest.max(self.now.saturating_since(departure.arrived));
+        let before = self.last.insert(flow, number);
+        assert!(flow == 0 || before.is_none_or(|before| before < number), "flow {flow} is reordered");
+    }
+}
+
+#[test]
+fn gains_follow_the_round_trip() {
+    let params = SieveParams { rtt: Duration::from_millis(300), ..SieveParams::default() };
+    let control = params.pi2(Rate::from_mbps(15)).control;
+    assert_eq!(control.target, Duration::from_millis(100));
+    assert!((control.alpha - 0.01).abs() < 1e-9 && (control.beta - 0.75).abs() < 1e-9, "{control:?}");
+    // Three packets of 1500 B at 100 kbit/s.
+    assert_eq!(params.target(Rate::from_kbps(100)), Duration::from_millis(360));
+}
+
+#[test]
+fn the_sparse_go_first_whatever_their_hint() {
+    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.9).flow(2, 0.9).flow(3, 0.05);
+    bench.sources[0].2 = Hint::LEAST_DELAY;
+    let got = bench.run(20).got;
+    assert!(got[&3].lost() < 0.01 && got[&3].longest <= Duration::from_millis(3), "{:?}", got[&3]);
+    assert!(got[&1].lost() > 0.3 && got[&2].lost() > 0.3, "{got:?}");
+}
+
+#[test]
+fn a_flow_keeps_its_order() {
+    // Rates from far below to far above the share, in bursts; `depart` looks at the order.
+    let rates = [0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5];
+    let bench = rates
+        .iter()
+        .zip(1..)
+        .fold(Bench::new(SieveParams::default()), |bench, (&rate, flow)| bench.flow(flow, rate));
+    let bench = bench.run(30);
+    assert!(
+        bench.sieve.readings().sieve.unwrap().went_first.packets > 1000
+            && bench.sieve.stats().dropped_in_all().packets > 1000
+    );
+}
+
+#[test]
+fn who_sends_more_loses_more() {
+    let got = Bench::new(SieveParams::default()).flow(1, 0.4).flow(2, 0.6).flow(3, 1.2).run(60).got;
+    // A third of the link each, whatever they send.
+    for flow in 1..=3 {
+        let share = f64::from(got[&flow].received) / 30_000.0;
+        assert!((share - 1.0 / 3.0).abs() < 0.06, "flow {flow}: {share}");
+    }
+    assert!(got[&1].lost() < got[&2].lost() && got[&2].lost() < got[&3].lost());
+}
+
+#[test]
+fn a_flow_that_does_not_respond_keeps_its_share() {
+    // 0.6 of the link for nine flows below the share; the tenth sends as much as the link has and gets what is left.
+    let bench =
+        (2..=10).fold(Bench::new(SieveParams::default()).flow(1, 1.0), |bench, flow| bench.flow(flow, 0.066));
+    let got = bench.run(40).got;
+    assert!((2..=10).all(|flow| got[&flow].lost() < 0.005), "{got:?}");
+    assert!((got[&1].lost() - 0.6).abs() < 0.05, "{}", got[&1].lost());
+}
+
+#[test]
+fn new_flows_share_an_allowance() {
+    let flood = |share| {
+        let mut bench =
+            Bench::new(SieveParams { newcomers: share, ..SieveParams::default() }).flow(1, 0.05).flow(2, 0.6);
+        bench.sources.push((Id::NewFlows, 2.0, largest(), false));
+        bench.run(40).got
+    };
+    let got = flood(0.125);
+    assert!(got[&1].lost() < 0.01 && got[&1].longest <= Duration::from_millis(5), "{:?}", got[&1]);
+    // All new flows are one that sends too much: 0.05 + f + f = 0.95 of the link.
+    assert!((f64::from(got[&2].received) / 20_000.0 - 0.45).abs() < 0.06, "{:?}", got[&2]);
+    // With the whole link for newcomers, they take most of it.
+    assert!(flood(1.0)[&2].lost() > 0.5);
+}
+
+#[test]
+fn the_lanes_are_sure_of_their_share() {
+    let first_delay = Duration::from_secs(1);
+    let mut bench =
+        Bench::new(SieveParams { first_delay, newcomer_age: Duration::ZERO, ..SieveParams::default() });
+    bench.sources = vec![(Id::Flow(1), 0.0, largest(), false)];
+    (0..900).for_each(|number| bench.send(0, number));
+    // What came while the flow was below its share goes first; the rest stands.
+    while bench.sieve.lanes.backlog().packets < bench.sieve.backlog().packets {
+        bench.sieve.dequeue(bench.now);
+    }
+    assert!(bench.sieve.lanes.backlog().packets > 100);
+    bench.now = Instant::ZERO + Duration::from_millis(1);
+    for flow in 0..240 {
+        bench.sources = vec![(Id::Flow(1000 + flow), 0.0, largest(), false)];
+        bench.send(0, 1000 + flow);
+    }
+    let departures = (0..160).filter_map(|_| bench.sieve.dequeue(bench.now));
+    let of_lanes = departures.filter(|departure| departure.packet.0 == 1).count();
+    assert!((18..=21).contains(&of_lanes), "an eighth of 160: {of_lanes}");
+}
+
+#[test]
+fn marks_are_no_way_to_stay() {
+    // A flow that ignores marks is dropped above `mark-until`, and gets its share.
+    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.55).flow(2, 0.55).flow(3, 2.0);
+    bench.sources.iter_mut().for_each(|source| source.3 = true);
+    let got = bench.run(60).got;
+    assert!((f64::from(got[&3].received) / 30_000.0 - 1.0 / 3.0).abs() < 0.08, "{got:?}");
+    // A little above the share, packets are marked and not dropped.
+    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.51).flow(2, 0.51);
+    bench.sources.iter_mut().for_each(|source| source.3 = true);
+    let bench = bench.run(20);
+    let (marked, dropped) =
+        (bench.sieve.stats().marked.packets, bench.sieve.stats().dropped_in_all().packets);
+    assert!(marked > 10 * dropped, "{marked} marked, {dropped} dropped");
+}
+
+#[test]
+fn an_emptied_queue_is_a_new_one() {
+    let mut bench = Bench::new(SieveParams::default()).flow(1, 1.5).flow(2, 0.1).run(5);
+    let waiting = bench.sieve.backlog().packets;
+    let mut flushed = 0;
+    bench.sieve.reset(bench.now, &mut |_| flushed += 1);
+    assert_eq!((flushed, bench.sieve.backlog()), (waiting, Backlog::default()));
+    assert_eq!(bench.sieve.share.get(), 1e6);
+    assert_eq!(bench.sieve.probability(), Some(Probability::ZERO));
+}
