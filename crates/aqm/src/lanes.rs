@@ -171,6 +171,12 @@ impl<P: Copy> Lanes<P> {
         self.heads.weight()
     }
 
+    /// The lane of the packet that is next.
+    #[inline]
+    pub fn next_lane(&self) -> Option<usize> {
+        self.heads.lane()
+    }
+
     /// What is waiting in all lanes.
     #[inline]
     pub const fn backlog(&self) -> Backlog {

@@ -8,7 +8,7 @@ use crate::{interrupt, output};
 use cutline_report::report::{Claim, Claims, Counts, Summary, Verdict};
 use cutline_reproduce::{
     ADAPTIVE, BITS, CASCADE, CHEATERS, CHOICES, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options,
-    QOS, QSOCK, REDW, RIVALS, ReproduceError, STUDIES, TSQ,
+    QOS, QSOCK, REDW, RIVALS, ReproduceError, SIEVE, STUDIES, TSQ,
 };
 use cutline_results::Existing;
 use cutline_text::Printable;
@@ -72,6 +72,8 @@ pub enum Study {
     Cascade,
     /// Applications over QoS sockets: a video whose rate adapts, a call whose hint adapts
     Qos,
+    /// Sieve, the queue without trust: mixes, liars, floods, pings, its parts and settings, beside eleven other queues
+    Sieve,
     /// TSQ with real packets and Linux's TCP, compared with the simulation; in real time, as root
     Lab,
     /// Real QoS sockets in the laboratory, compared with the simulation; in real time, as root
@@ -96,6 +98,7 @@ impl Study {
             Self::Adaptive => &[&ADAPTIVE],
             Self::Cascade => &[&CASCADE],
             Self::Qos => &[&QOS],
+            Self::Sieve => &[&SIEVE],
             Self::Lab => &[&LAB],
             Self::LabQos => &[&LAB_QOS],
             Self::Qsock => &[&QSOCK],

@@ -26,6 +26,7 @@ mod qsock;
 mod redw;
 mod rivals;
 mod run_details;
+mod sieve;
 mod study;
 mod tsq;
 
@@ -47,9 +48,10 @@ pub use qos::connections::Judgement;
 pub use qsock::QSOCK;
 pub use redw::REDW;
 pub use rivals::RIVALS;
+pub use sieve::SIEVE;
 pub use study::{ReadyStudy, Study};
 pub use tsq::TSQ;
 
 /// The studies that are simulated. [`LAB`], [`LAB_QOS`] and [`QSOCK`] are not among them, because they run in real time and need root.
-pub const STUDIES: [&Study; 10] =
-    [&TSQ, &REDW, &CHOICES, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE, &QOS];
+pub const STUDIES: [&Study; 11] =
+    [&TSQ, &REDW, &CHOICES, &BITS, &RIVALS, &CHEATERS, &MODERN, &ADAPTIVE, &CASCADE, &QOS, &SIEVE];

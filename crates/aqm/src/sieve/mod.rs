@@ -13,16 +13,20 @@
 //!          x <= 1/2 goes before the others
 //! lanes:   TSQ's order, with td = lanes' backlog / (C - rate of what goes first)
 //!          p' = p g(x) ((l + q) / (l + q'))^2,  g = x^2 for x <= 1, x above
-//!          for x > 1 at most 1 - 1 / x, which leaves the flow its share, but never below p
+//!          q' is at least what packets of the same hint have really waited lately
+//!          for x > 1 at most 1 - 1 / x, which leaves the flow its share, but never below p, or p' for x = 1 if that is less
 //! next:    what goes first, but one byte in `lanes-share` is sure to be the lanes'
 //! ```
 //!
 //! p is what the AQM below says of the lanes' backlog, at the rate that is left to them. By default that is PI2, with a target and gains
 //! for the round-trip time `rtt`. `below = { aqm = "pie", target = "15 ms" }` is any other AQM that answers a probability.
 //!
-//! **Why nobody gains by lying.** Going first does not depend on the hint. In the lanes a lower hint is paid for by TSQ's law, and a
-//! flow that sends more than the others pays more for it: g(x) leads back to the share. Who splits its traffic over many flows gets
-//! many shares, as with every queue that knows flows only.
+//! **Why nobody gains by lying, and nobody loses by honesty.** Going first does not depend on the hint. In the lanes a lower hint is
+//! paid for by TSQ's law, and a flow that sends more than the others pays more for it: g(x) leads back to the share. TSQ charges by
+//! what is ahead on arrival. Packets that cut in later make a packet wait longer than it was charged for: if most flows lie, the
+//! honest ones lose 8 % of their throughput (docs/studies/cheaters.md). So q' is at least the mean wait of the lane, and the charge of those who wait
+//! longer than the queue falls below p. Who splits its traffic over many flows gets many shares, as with every queue that knows
+//! flows only.
 //!
 //! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, nobody above it, all
 //! of the lanes free of charge for those who fill them, and what responds to loss starved.
@@ -270,6 +274,8 @@ pub struct Sieve<P, A = Pi2> {
     first_sent: u64,
     first_rate: f64,
     lanes: ChargedLanes<P>,
+    /// The mean wait of the packets of each lane.
+    waits: Box<[Duration]>,
     /// What the lanes may send while something waits that goes first, B.
     credit: u64,
     went_first: Count,
@@ -352,6 +358,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             first_sent: 0,
             first_rate: 0.0,
             lanes: ChargedLanes::new(&params.tsq, rate)?,
+            waits: vec![Duration::ZERO; 1 << params.tsq.bits].into(),
             credit: 0,
             went_first: Count::default(),
             paid: Count::default(),
@@ -378,7 +385,8 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             updated = true;
             let sent = std::mem::take(first_sent) as f64 / params.update.as_secs_f64();
             let before = *first_rate;
-            *first_rate += (sent - *first_rate) / 8.0;
+            // It falls at once: who goes first may stand in the lanes a moment later, which then have the whole link.
+            *first_rate = sent.min(*first_rate + (sent - *first_rate) / 8.0);
             share.update(params.update) || (before - *first_rate).abs() > 1.0
         });
         if updated {
@@ -419,16 +427,19 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             (_, true) => x * x,
             (_, false) => x,
         };
-        let by_rate = Probability::clamped(p.get() * g);
-        let full = match self.params.without {
-            Without::PlacePrice => by_rate,
-            _ => self.lanes.p_prime(by_rate, point),
+        let place = match self.params.without {
+            Without::PlacePrice => 1.0,
+            _ => {
+                let wait = self.lanes.ahead(point).max(self.waits[point.lane()]);
+                self.lanes.charge_ratio(point, wait)
+            }
         };
-        if x > 1.0 && self.params.without != Without::Cap {
-            Probability::clamped(full.get().min(1.0 - 1.0 / x).max(p.get()))
+        let full = p.get() * g * place;
+        Probability::clamped(if x > 1.0 && self.params.without != Without::Cap {
+            full.min(1.0 - 1.0 / x).max(p.get() * place.min(1.0))
         } else {
             full
-        }
+        })
     }
 
     /// Among which packets that go first one of a flow goes that sends x times its share; `None` for the lanes.
@@ -508,11 +519,20 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
     }
 
     fn take_from_lanes(&mut self, now: Instant) -> Option<Departure<P>> {
+        let lane = self.lanes.next_lane()?;
         let Entry { arrived, size, packet, .. } = self.lanes.pop(now)?;
+        self.note_wait(lane, now.saturating_since(arrived));
         let cost = (self.params.lanes_share - 1) * u64::from(size);
         self.credit = self.credit.saturating_sub(cost);
         self.law.departed(now, size, arrived, self.lanes.backlog());
         Some(Departure { packet, size, arrived, marked: false })
+    }
+
+    /// Averages how long packets of a lane really wait.
+    #[inline]
+    fn note_wait(&mut self, lane: usize, waited: Duration) {
+        let mean = &mut self.waits[lane];
+        *mean = Duration::from_nanos((15 * mean.as_nanos() + waited.as_nanos()) / 16);
     }
 
     /// Whether it is the lanes' turn although something waits that goes first.
@@ -595,6 +615,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Sieve<P, A> {
         });
         (self.first_sent, self.first_rate, self.credit) = (0, 0.0, 0);
         self.newcomers = Decaying::default();
+        self.waits.fill(Duration::ZERO);
         self.rates.reset();
         self.share.reset();
         self.law.reset(now);

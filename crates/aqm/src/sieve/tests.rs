@@ -200,6 +200,16 @@ fn the_lanes_are_sure_of_their_share() {
 }
 
 #[test]
+fn who_waits_longer_pays_less() {
+    // Two flows above their share in the same lanes, one of which always lets the other pass.
+    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.7).flow(2, 0.7);
+    bench.sources[0].2 = Hint::LEAST_DELAY;
+    let bench = bench.run(40);
+    assert!(bench.sieve.waits[15] > bench.sieve.waits[0] * 2, "{:?}", bench.sieve.waits);
+    assert!(bench.got[&1].lost() > bench.got[&2].lost(), "{:?}", bench.got);
+}
+
+#[test]
 fn marks_are_no_way_to_stay() {
     // A flow that ignores marks is dropped above `mark-until`, and gets its share.
     let mut bench = Bench::new(SieveParams::default()).flow(1, 0.55).flow(2, 0.55).flow(3, 2.0);

@@ -126,6 +126,18 @@ impl<P: Copy> ChargedLanes<P> {
         charge(p, self.l, point.q, q_prime, self.max_ratio)
     }
 
+    /// p' / p of a packet at `point` if the delay ahead of it is taken to be q' (TSQ eq. 5).
+    #[inline]
+    pub fn charge_ratio(&self, point: &InsertionPoint, q_prime: Duration) -> f64 {
+        charge_ratio(self.l, point.q, q_prime, self.max_ratio)
+    }
+
+    /// q': what stands ahead of `point`, as a delay.
+    #[inline]
+    pub fn ahead(&mut self, point: &InsertionPoint) -> Duration {
+        if self.pays_p(point.lane) { point.q } else { self.q_prime(point) }
+    }
+
     /// Inserts a packet that has arrived now. Returns false, and inserts nothing, if there is no memory for it: the queue
     /// is full then.
     #[inline]
@@ -148,6 +160,12 @@ impl<P: Copy> ChargedLanes<P> {
     #[inline]
     pub fn serve(&mut self, now: Instant, size: u32) {
         self.service_ends = now.saturating_add(self.drain.time(u64::from(size)));
+    }
+
+    /// The lane of the packet that is next.
+    #[inline]
+    pub fn next_lane(&self) -> Option<usize> {
+        self.lanes.next_lane()
     }
 
     /// The weight of the packet that is next.
@@ -188,6 +206,12 @@ impl<P: Copy> ChargedLanes<P> {
 }
 
 impl InsertionPoint {
+    /// The lane of its hint.
+    #[inline]
+    pub const fn lane(&self) -> usize {
+        self.lane
+    }
+
     /// The weight that a packet here gets.
     #[inline]
     pub const fn weight(&self) -> Instant {
@@ -206,7 +230,12 @@ pub fn weight(bits: HintBits, lane: usize, td: Duration, ta: Instant) -> Instant
 /// p' of TSQ eq. 5, with p' / p at most `max_ratio`. Never falls as q' does.
 #[inline]
 pub fn charge(p: Probability, l: Duration, q: Duration, q_prime: Duration, max_ratio: f64) -> Probability {
+    Probability::clamped(charge_ratio(l, q, q_prime, max_ratio) * p.get())
+}
+
+#[inline]
+fn charge_ratio(l: Duration, q: Duration, q_prime: Duration, max_ratio: f64) -> f64 {
     let [l, q, q_prime] = [l, q, q_prime].map(|delay| delay.as_nanos() as f64);
     let ratio = (l + q) / (l + q_prime);
-    Probability::clamped((ratio * ratio).min(max_ratio) * p.get())
+    (ratio * ratio).min(max_ratio)
 }
