@@ -36,6 +36,7 @@ mod queue;
 mod queue_core;
 mod queue_delay;
 mod sample_clock;
+mod standing;
 mod stats;
 
 pub mod abe;

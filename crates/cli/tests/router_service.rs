@@ -278,7 +278,7 @@ fn the_example_is_right() {
     let output = cutline(&["--config", &file, "--check"]);
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
-        "routing lan0 -> wan0 at 9.5 Mbit/s through TSQ over pie, reverse at 48 Mbit/s through fq-codel\n"
+        "routing lan0 -> wan0 at 9.5 Mbit/s through TSQ over pie, reverse at 48 Mbit/s through sieve\n"
     );
     let json: Value =
         serde_json::from_slice(&cutline(&["--config", &file, "--check", "--json"]).stdout).unwrap();

@@ -3,7 +3,7 @@
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_params::{Parameters as _, Value as Setting};
-use cutline_units::{Bytes, Dscp, HintTable};
+use cutline_units::{Bytes, Dscp, Duration, HintTable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -153,6 +153,25 @@ fn through(queue: &QueueSpec) -> String {
     format!("at {} through {}", queue.rate, in_words(queue))
 }
 
+/// Waits of sparse traffic that are longer than this are worth a warning.
+const LONG_WAIT: Duration = Duration::from_millis(50);
+
+/// Returns a warning for each direction whose queue makes sparse traffic without a hint wait long behind the rest.
+pub fn long_waits(spec: &RouterSpec) -> Vec<String> {
+    let RouterSpec { input, output, forward, reverse, .. } = spec;
+    let directions = [(input, output, forward), (output, input, reverse)];
+    let warning = |(from, to, direction): (&String, &String, &DirectionSpec)| {
+        let wait = direction.queue.standing_delay().filter(|wait| *wait > LONG_WAIT)?;
+        Some(format!(
+            "{from} -> {to}: while transfers fill the link, packets without a hint wait about {:.0} ms behind {}, those of calls and \
+             games too; sieve lets them go first",
+            wait.as_millis_f64(),
+            in_words(&direction.queue)
+        ))
+    };
+    directions.into_iter().filter_map(warning).collect()
+}
+
 /// Returns a queue's name, such as `TSQ over pi` or `strict-priority over pie`.
 pub fn in_words(queue: &QueueSpec) -> String {
     let tsq = if queue.tsq.is_some() { "TSQ over " } else { "" };
@@ -179,6 +198,18 @@ mod tests {
         assert_eq!(queue["below"]["aqm"], "pie");
         assert_eq!(queue["below"]["parameters"]["target"], "8 ms");
         assert!(summary(&spec).contains("through strict-priority over pie"), "{}", summary(&spec));
+    }
+
+    #[test]
+    fn long_waits_of_sparse_traffic_are_told() {
+        let text = "in = 'a'\nout = 'b'\nforward = { rate = '15 Mbit/s', queue = { aqm = 'pi', limit = '800 packets' } }\n\
+                    reverse = { rate = '15 Mbit/s', queue = { aqm = 'sieve', limit = '800 packets' } }\n";
+        let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let told = long_waits(&spec);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with(
+            "a -> b: while transfers fill the link, packets without a hint wait about 160 ms behind pi"
+        ));
     }
 
     #[test]

@@ -44,7 +44,7 @@ mod spec;
 mod statistics;
 
 pub use client::{Client, Reply};
-pub use configuration::{Configuration, configuration, summary};
+pub use configuration::{Configuration, configuration, long_waits, summary};
 pub use error::{AskError, AskProblem, ServiceError};
 pub use offload_notes::{Restored, restore};
 pub use request::{Request, RequestError};

@@ -104,7 +104,7 @@ pub struct SieveParams {
     )]
     pub tau: Duration,
     /// The part of the link that all flows together should fill with at most a fair share each.
-    #[param(default = 0.95, range = (0.1, 0.99), source = OURS)]
+    #[param(default = 0.95, range = (0.1, 1.1), source = OURS)]
     pub eta: f64,
     /// The exponent with which the fair share falls.
     #[param(default = 0.2, range = (0.001, 1.0), source = OURS)]

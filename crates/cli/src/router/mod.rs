@@ -12,7 +12,8 @@ use crate::{interrupt, output};
 use cutline_ports::{PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
-    DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration, summary,
+    DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration,
+    long_waits, summary,
 };
 use cutline_sys::SysError;
 use cutline_units::{Bytes, Duration, Rate};
@@ -121,6 +122,7 @@ struct ProcessArgs {
 
 const EXAMPLES: &str = "Examples:
   cutline router --in eth0 --out eth1 --rate 15Mbit
+  cutline router --in eth0 --out eth1 --rate 15Mbit --rtt 30ms
   cutline router --in eth0 --out eth1 --rate 15Mbit --aqm pie --set target=\"15 ms\" --tsq
   cutline router --in lan --out wan --rate 50Mbit --reverse-rate 8Mbit --aqm fq-codel --overhead pppoe-ptm
   cutline router --in lan --out wan --rate 50Mbit --tsq --reverse-rate 8Mbit --reverse-aqm codel --socket /run/wan.sock
@@ -148,10 +150,12 @@ impl Args {
         if self.json {
             return output::print_json(&configuration(spec));
         }
-        output::print(&format!("routing {}\n", summary(spec)))
+        let warnings: String = long_waits(spec).iter().map(|warning| format!("{warning}\n")).collect();
+        output::print(&format!("routing {}\n{warnings}", summary(spec)))
     }
 
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
+        let warnings = long_waits(&spec);
         // Privileges are dropped before a thread is created, because a thread would keep them.
         let mut router = Router::open(spec)?;
         let stop = interrupt::cancel_flag("Packets in the queues are lost.".to_owned())?;
@@ -166,6 +170,7 @@ impl Args {
                 printer.say(line);
             }
         }
+        warnings.into_iter().for_each(|warning| printer.say(warning));
         router.notices().iter().for_each(|notice| printer.say(notice.clone()));
         let schedule = Schedule { duration: self.duration, interval: self.stats };
         let ended = router.run(schedule, &stop, &mut printer);

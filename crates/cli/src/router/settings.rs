@@ -3,7 +3,7 @@
 use crate::arguments::{duration, rate};
 use crate::exit::Failure;
 use cutline_aqm::registry::{self, AqmDescription};
-use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
+use cutline_aqm::{AqmSpec, Discipline as _, Limit, QueueSpec, Sieve, TsqParams};
 use cutline_config::{parameter, quantity};
 use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
 use cutline_router::ShaperParams;
@@ -13,7 +13,7 @@ use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTabl
 /// The queue of both directions, unless the reverse direction has a separate one.
 #[derive(clap::Args)]
 pub struct QueueArgs {
-    /// Algorithm of the queue (`cutline aqm list`) [default: fq-codel, or pie with --tsq]
+    /// Algorithm of the queue (`cutline aqm list`) [default: sieve, or pie with --tsq]
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     aqm: Option<String>,
     /// Set a parameter of the algorithm, such as target="10 ms"; may be repeated (`cutline aqm show NAME`)
@@ -22,9 +22,12 @@ pub struct QueueArgs {
     /// Use TSQ on top of the algorithm, with optional parameters, such as l=40ms,bits=4
     #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "", conflicts_with = "config")]
     tsq: Option<String>,
-    /// Largest backlog, such as "1000 packets" or "64 KB"
-    #[arg(long, default_value = "1000 packets", value_parser = limit, conflicts_with = "config")]
-    limit: Limit,
+    /// Round-trip time of most connections through the link, without its queue, for sieve [default: 100 ms]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "config")]
+    rtt: Option<Duration>,
+    /// Largest backlog, such as "1000 packets" or "64 KB" [default: 1000 packets, more with sieve on fast links]
+    #[arg(long, value_parser = limit, conflicts_with = "config")]
+    limit: Option<Limit>,
     /// Drop ECN-capable packets instead of marking them
     #[arg(long, conflicts_with = "config")]
     no_ecn: bool,
@@ -80,22 +83,24 @@ impl ReverseArgs {
         let own = self.aqm.is_some();
         let inherited = |value: &[String]| if own { Vec::new() } else { value.to_vec() };
         let tsq = forward.tsq.clone().filter(|_| !own);
-        let reverse = QueueArgs {
+        let mut reverse = QueueArgs {
             aqm: self.aqm.clone().or_else(|| forward.aqm.clone()),
             set: [inherited(&forward.set), self.set.clone()].concat(),
             tsq: self.tsq.clone().or(tsq),
-            limit: self.limit.unwrap_or(forward.limit),
+            limit: self.limit.or(forward.limit),
+            rtt: None,
             no_ecn: forward.no_ecn,
         };
+        reverse.rtt = forward.rtt.filter(|_| reverse.aqm() == Sieve::<()>::NAME);
         reverse.spec(self.rate.unwrap_or(rate))
     }
 }
 
 impl QueueArgs {
-    /// Returns the algorithm. The targets of the defaults are delays, so the queue is short at any rate. TSQ needs a law that decides
-    /// by a probability.
+    /// Returns the algorithm. Sieve needs no settings: sparse traffic does not wait behind the rest at any rate. TSQ needs a law that
+    /// decides by a probability.
     fn aqm(&self) -> &str {
-        let default = if self.tsq.is_some() { "pie" } else { "fq-codel" };
+        let default = if self.tsq.is_some() { "pie" } else { Sieve::<()>::NAME };
         self.aqm.as_deref().unwrap_or(default)
     }
 
@@ -105,10 +110,18 @@ impl QueueArgs {
         // An unknown name has no parameters. It is refused below.
         let known = registry::describe().into_iter().find(is_it);
         let set = self.set.iter().map(String::as_str);
-        let values = known.map_or_else(|| Ok(Vec::new()), |aqm| values(set, &aqm.parameters, aqm.name))?;
+        let mut values =
+            known.map_or_else(|| Ok(Vec::new()), |aqm| values(set, &aqm.parameters, aqm.name))?;
+        if let Some(rtt) = self.rtt {
+            if self.aqm() != Sieve::<()>::NAME {
+                return Err(Failure::Usage(format!("--rtt is for sieve, and the queue is {}", self.aqm())));
+            }
+            values.push(("rtt".to_owned(), Value::Duration(rtt)));
+        }
         let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let aqm = AqmSpec::from_values(self.aqm(), borrowed).map_err(usage)?;
-        let spec = QueueSpec { limit: self.limit, ecn: !self.no_ecn, aqm, tsq: self.tsq_params()?, rate };
+        let limit = self.limit.unwrap_or_else(|| default_limit(&aqm, rate));
+        let spec = QueueSpec { limit, ecn: !self.no_ecn, aqm, tsq: self.tsq_params()?, rate };
         // Contradictions are reported before an interface is opened.
         spec.build::<u32>().map_err(usage)?;
         Ok(spec)
@@ -121,6 +134,15 @@ impl QueueArgs {
         let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
         TsqParams::from_values(borrowed).map(Some).map_err(usage)
     }
+}
+
+/// The usual limit; for Sieve four times what stands in its lanes, if that is more.
+fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
+    const USUAL: u32 = 1000;
+    const PACKET: f64 = 1500.0;
+    let AqmSpec::Sieve(sieve) = aqm else { return Limit::Packets(USUAL) };
+    let lanes = rate.as_bps() as f64 / 8.0 * sieve.target(rate).as_secs_f64() / PACKET;
+    Limit::Packets(USUAL.max((4.0 * lanes) as u32))
 }
 
 impl CodePoints {
@@ -224,7 +246,14 @@ mod tests {
     fn args(aqm: &str, set: &[&str], tsq: Option<&str>) -> QueueArgs {
         let set = set.iter().map(ToString::to_string).collect();
         let aqm = Some(aqm.to_owned());
-        QueueArgs { aqm, set, tsq: tsq.map(Into::into), limit: Limit::Packets(9), no_ecn: false }
+        QueueArgs {
+            aqm,
+            set,
+            tsq: tsq.map(Into::into),
+            rtt: None,
+            limit: Some(Limit::Packets(9)),
+            no_ecn: false,
+        }
     }
 
     fn reverse(aqm: Option<&str>, set: &[&str], tsq: Option<&str>) -> ReverseArgs {
@@ -252,13 +281,23 @@ mod tests {
         assert!(refusal(no_tsq).contains("a queue of its own"));
     }
 
-    /// Without options the queue has a target delay at any rate.
+    /// Without options nobody who sends little waits behind the others, at any rate.
     #[test]
-    fn without_a_name_the_queue_is_short() {
+    fn without_a_name_the_queue_is_sieve() {
         let rate = Rate::from_mbps(2);
-        let default = |tsq| QueueArgs { aqm: None, ..args("", &[], tsq) };
+        let default = |tsq| QueueArgs { aqm: None, limit: None, ..args("", &[], tsq) };
         let spec = default(None).spec(rate).unwrap();
-        assert_eq!((spec.aqm.name(), spec.tsq), ("fq-codel", None));
+        assert_eq!((spec.aqm.name(), spec.tsq, spec.limit), ("sieve", None, Limit::Packets(1000)));
+        assert_eq!(spec.standing_delay(), None);
+        // Four times 33 ms of packets of 1500 B.
+        assert_eq!(default(None).spec(Rate::from_mbps(900)).unwrap().limit, Limit::Packets(9999));
+        let rtt = Some(Duration::from_millis(20));
+        let near = QueueArgs { rtt, ..default(None) };
+        assert!(near.spec(rate).unwrap().aqm.values().contains(&("rtt", Value::Duration(rtt.unwrap()))));
+        assert!(
+            refusal(QueueArgs { rtt, ..args("pie", &[], None) }.spec(rate)).contains("--rtt is for sieve")
+        );
+        assert_eq!(reverse(Some("codel"), &[], None).spec(&near, rate).unwrap().aqm.name(), "codel");
         let spec = default(Some("")).spec(rate).unwrap();
         assert_eq!((spec.aqm.name(), spec.tsq.is_some()), ("pie", true));
         let reverse = reverse(None, &[], Some("")).spec(&default(None), rate).unwrap();

@@ -107,7 +107,7 @@ const QUEUES: &[Place] = &[
     ("PIE", &[("dumbbell.queue", "pie")]),
     ("CoDel", &[("dumbbell.queue", "codel")]),
     ("FQ-CoDel", &[("dumbbell.queue", "fq-codel")]),
-    ("FQ, no collisions", &[("dumbbell.queue", "fq-codel-free")]),
+    ("FQ-CoDel, 65,536", &[("dumbbell.queue", "fq-codel-free")]),
     ("DRR", &[("dumbbell.queue", "drr")]),
     ("priority", &[("dumbbell.queue", "priority")]),
     ("DualPI2", &[("dumbbell.queue", "dual-pi2")]),
@@ -176,21 +176,21 @@ const NEWRENO: &[(&str, &str)] = &[("flow.liar.transport.congestion-control", "n
 const CUBIC: &[(&str, &str)] = &[("flow.liar.transport.congestion-control", "cubic")];
 
 const EIGHTY: [(Place, &str); 6] = [
-    (("liars, 8 of 80", &[("flow.liar.count", "8")]), "liar"),
-    (("the other 72", &[("flow.liar.count", "8")]), "honest"),
-    (("liars, 40 of 80", &[("flow.liar.count", "40")]), "liar"),
-    (("the other 40", &[("flow.liar.count", "40")]), "honest"),
-    (("liars, 72 of 80", &[("flow.liar.count", "72")]), "liar"),
-    (("the other 8", &[("flow.liar.count", "72")]), "honest"),
+    (("liars, 10 %", &[("flow.liar.count", "8")]), "liar"),
+    (("the other 90 %", &[("flow.liar.count", "8")]), "honest"),
+    (("liars, 50 %", &[("flow.liar.count", "40")]), "liar"),
+    (("the other 50 %", &[("flow.liar.count", "40")]), "honest"),
+    (("liars, 90 %", &[("flow.liar.count", "72")]), "liar"),
+    (("the other 10 %", &[("flow.liar.count", "72")]), "honest"),
 ];
 
 const TWENTY: [(Place, &str); 6] = [
-    (("liars, 2 of 20", &[("flow.liar.count", "2")]), "liar"),
-    (("the other 18", &[("flow.liar.count", "2")]), "honest"),
-    (("liars, 10 of 20", &[("flow.liar.count", "10")]), "liar"),
-    (("the other 10", &[("flow.liar.count", "10")]), "honest"),
-    (("liars, 18 of 20", &[("flow.liar.count", "18")]), "liar"),
-    (("the other 2", &[("flow.liar.count", "18")]), "honest"),
+    (("liars, 10 %", &[("flow.liar.count", "2")]), "liar"),
+    (("the other 90 %", &[("flow.liar.count", "2")]), "honest"),
+    (("liars, 50 %", &[("flow.liar.count", "10")]), "liar"),
+    (("the other 50 %", &[("flow.liar.count", "10")]), "honest"),
+    (("liars, 90 %", &[("flow.liar.count", "18")]), "liar"),
+    (("the other 10 %", &[("flow.liar.count", "18")]), "honest"),
 ];
 
 const fn liars(
@@ -213,7 +213,7 @@ const fn liars(
 
 const FLOOD_QUEUES: &[Place] = &[
     ("PI", &[("dumbbell.queue", "pi")]),
-    ("FQ, no collisions", &[("dumbbell.queue", "fq-codel-free")]),
+    ("FQ-CoDel, 65,536", &[("dumbbell.queue", "fq-codel-free")]),
     ("priority", &[("dumbbell.queue", "priority")]),
     ("TSQ", &[("dumbbell.queue", "tsq")]),
     ("Sieve", &[("dumbbell.queue", "sieve")]),
@@ -276,15 +276,15 @@ const FLOODS: [Panel; 4] = [
 ];
 
 const LINKS: &[Place] = &[
-    ("2 Mbit/s, 0 ms", &[("dumbbell.rate", "2 Mbit/s"), ("dumbbell.delay", "0 ms")]),
-    ("2, 20 ms", &[("dumbbell.rate", "2 Mbit/s"), ("dumbbell.delay", "10 ms")]),
-    ("2, 50 ms", &[("dumbbell.rate", "2 Mbit/s"), ("dumbbell.delay", "25 ms")]),
-    ("15 Mbit/s, 0 ms", &[("dumbbell.rate", "15 Mbit/s"), ("dumbbell.delay", "0 ms")]),
-    ("15, 20 ms", &[("dumbbell.rate", "15 Mbit/s"), ("dumbbell.delay", "10 ms")]),
-    ("15, 50 ms", &[("dumbbell.rate", "15 Mbit/s"), ("dumbbell.delay", "25 ms")]),
-    ("100 Mbit/s, 0 ms", &[("dumbbell.rate", "100 Mbit/s"), ("dumbbell.delay", "0 ms")]),
-    ("100, 20 ms", &[("dumbbell.rate", "100 Mbit/s"), ("dumbbell.delay", "10 ms")]),
-    ("100, 50 ms", &[("dumbbell.rate", "100 Mbit/s"), ("dumbbell.delay", "25 ms")]),
+    ("2 Mbit/s; 0 ms", &[("dumbbell.rate", "2 Mbit/s"), ("dumbbell.delay", "0 ms")]),
+    ("2 Mbit/s; 20 ms", &[("dumbbell.rate", "2 Mbit/s"), ("dumbbell.delay", "10 ms")]),
+    ("2 Mbit/s; 50 ms", &[("dumbbell.rate", "2 Mbit/s"), ("dumbbell.delay", "25 ms")]),
+    ("15 Mbit/s; 0 ms", &[("dumbbell.rate", "15 Mbit/s"), ("dumbbell.delay", "0 ms")]),
+    ("15 Mbit/s; 20 ms", &[("dumbbell.rate", "15 Mbit/s"), ("dumbbell.delay", "10 ms")]),
+    ("15 Mbit/s; 50 ms", &[("dumbbell.rate", "15 Mbit/s"), ("dumbbell.delay", "25 ms")]),
+    ("100 Mbit/s; 0 ms", &[("dumbbell.rate", "100 Mbit/s"), ("dumbbell.delay", "0 ms")]),
+    ("100 Mbit/s; 20 ms", &[("dumbbell.rate", "100 Mbit/s"), ("dumbbell.delay", "10 ms")]),
+    ("100 Mbit/s; 50 ms", &[("dumbbell.rate", "100 Mbit/s"), ("dumbbell.delay", "25 ms")]),
 ];
 
 const fn by_default(group: &'static str) -> [(Place, &'static str); 3] {
@@ -322,7 +322,7 @@ const WEB_QUEUES: &[Place] = &[
     ("PI", &[("dumbbell.queue", "pi")]),
     ("PIE", &[("dumbbell.queue", "pie")]),
     ("FQ-CoDel", &[("dumbbell.queue", "fq-codel")]),
-    ("FQ, no collisions", &[("dumbbell.queue", "fq-codel-free")]),
+    ("FQ-CoDel, 65,536", &[("dumbbell.queue", "fq-codel-free")]),
     ("TSQ", &[("dumbbell.queue", "tsq")]),
     ("Sieve", &[("dumbbell.queue", "sieve")]),
 ];
@@ -337,7 +337,7 @@ const PATHS: [Panel; 3] = [
         at: NONE,
         along: &[
             ("PI", &[("link.r1-d.queue", "pi")]),
-            ("FQ, no collisions", &[("link.r1-d.queue", "fq-codel-free")]),
+            ("FQ-CoDel, 65,536", &[("link.r1-d.queue", "fq-codel-free")]),
             ("Sieve", &[("link.r1-d.queue", "sieve")]),
         ],
         series: &[
@@ -372,7 +372,7 @@ const PATHS: [Panel; 3] = [
 const MANY_QUEUES: &[Place] = &[
     ("PI", &[("dumbbell.queue", "pi")]),
     ("FQ-CoDel", &[("dumbbell.queue", "fq-codel")]),
-    ("FQ, no collisions", &[("dumbbell.queue", "fq-codel-free")]),
+    ("FQ-CoDel, 65,536", &[("dumbbell.queue", "fq-codel-free")]),
     ("Sieve, 1 kB", &[("dumbbell.queue", "sieve-1k")]),
     ("4 kB", &[("dumbbell.queue", "sieve-4k")]),
     ("16 kB", &[("dumbbell.queue", "sieve-16k")]),
@@ -475,6 +475,11 @@ const BY_SETTING: &[Place] = &[
     ),
     ("0.98", &[("queue.sieve.eta", "0.98")]),
     ("0.99", &[("queue.sieve.eta", "0.99")]),
+    ("1.0", &[("queue.sieve.eta", "1.0")]),
+    ("1.01", &[("queue.sieve.eta", "1.01")]),
+    ("1.02", &[("queue.sieve.eta", "1.02")]),
+    ("1.03", &[("queue.sieve.eta", "1.03")]),
+    ("1.05", &[("queue.sieve.eta", "1.05")]),
     ("tau 60 ms", &[("queue.sieve.tau", "60 ms")]),
     ("125 ms", &[("queue.sieve.tau", "125 ms")]),
     ("500 ms", &[("queue.sieve.tau", "500 ms")]),
@@ -484,7 +489,7 @@ const BY_SETTING: &[Place] = &[
     ("200 ms", &[("queue.sieve.target", "200 ms")]),
 ];
 
-const SETTINGS: [Panel; 2] = [
+const SETTINGS: [Panel; 3] = [
     Panel {
         experiment: "sieve-settings",
         title: "Queuing delay of audio, 99th percentile",
@@ -494,6 +499,16 @@ const SETTINGS: [Panel; 2] = [
         at: NONE,
         along: BY_SETTING,
         series: &[(("audio", NONE), "audio")],
+    },
+    Panel {
+        experiment: "sieve-settings",
+        title: "Median queuing delay of a transfer",
+        y: "Queuing delay, ms",
+        measure: |row| row.queuing_p50_ms,
+        is_log: true,
+        at: NONE,
+        along: BY_SETTING,
+        series: &[(("transfer", NONE), "bulk")],
     },
     Panel {
         experiment: "sieve-settings",
