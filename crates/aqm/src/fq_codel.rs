@@ -54,10 +54,10 @@ use crate::buckets::FlowHash;
 use crate::codel::{CoDelParams, Control, Exit, Root, Spare};
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
+use crate::turns::Turns;
 use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
-use std::collections::VecDeque;
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
@@ -105,10 +105,6 @@ pub enum Half {
 struct Bucket {
     list: List,
     control: Control,
-    /// What it may still send in this turn, B.
-    credit: i64,
-    /// Whether it is among the new or the old flows.
-    queued: bool,
 }
 
 /// FQ-CoDel.
@@ -117,14 +113,13 @@ pub struct FqCoDel<P> {
     params: FqCoDelParams,
     hash: FlowHash,
     buckets: Vec<Bucket>,
-    new_flows: VecDeque<u32>,
-    old_flows: VecDeque<u32>,
+    turns: Turns,
     pool: Pool<P>,
     core: QueueCore<P>,
 }
 
 impl Bucket {
-    const EMPTY: Self = Self { list: List::EMPTY, control: Control::NEW, credit: 0, queued: false };
+    const EMPTY: Self = Self { list: List::EMPTY, control: Control::NEW };
 }
 
 impl<P: Copy> Discipline for FqCoDel<P> {
@@ -140,8 +135,7 @@ impl<P: Copy> Discipline for FqCoDel<P> {
             params: *params,
             hash: FlowHash::new(params.flows as u32),
             buckets: vec![Bucket::EMPTY; flows],
-            new_flows: VecDeque::with_capacity(flows),
-            old_flows: VecDeque::with_capacity(flows),
+            turns: Turns::new(flows, params.quantum, params.renew_lone_flow),
             pool: Pool::new(),
             core: QueueCore::new(limit, ecn),
         })
@@ -192,10 +186,7 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
         let bucket = &mut self.buckets[index];
         let may_mark = self.core.ecn && ecn_capable;
         self.pool.push(&mut bucket.list, Held { packet, size, arrived: now, may_mark });
-        if !bucket.queued {
-            (bucket.queued, bucket.credit) = (true, self.params.quantum as i64);
-            self.new_flows.push_back(index as u32);
-        }
+        self.turns.arrived(index);
         let verdict = self.core.count_arrival(Verdict::Pass, size);
         if !self.core.limit.holds(self.core.backlog) {
             self.make_room();
@@ -206,28 +197,12 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
     #[inline]
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
         loop {
-            let is_new = !self.new_flows.is_empty();
-            let flows = if is_new { &mut self.new_flows } else { &mut self.old_flows };
-            let index = *flows.front()?;
-            let bucket = &mut self.buckets[index as usize];
-            if bucket.credit <= 0 {
-                bucket.credit += self.params.quantum as i64;
-                flows.pop_front();
-                self.old_flows.push_back(index);
-                continue;
-            }
-            if let Some(departure) = self.take(now, index) {
-                self.buckets[index as usize].credit -= i64::from(departure.size);
+            let next = self.turns.next()?;
+            if let Some(departure) = self.take(now, next.flow) {
+                self.turns.sent(next, departure.size);
                 return Some(self.core.count_departure(departure));
             }
-            let stays = is_new && !(self.params.renew_lone_flow && self.old_flows.is_empty());
-            let flows = if is_new { &mut self.new_flows } else { &mut self.old_flows };
-            flows.pop_front();
-            if stays {
-                self.old_flows.push_back(index);
-            } else {
-                self.buckets[index as usize].queued = false;
-            }
+            self.turns.was_empty(next);
         }
     }
 
@@ -246,8 +221,7 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
             self.pool.drain(&mut bucket.list, |held| self.core.count_flushed(held, discard));
             *bucket = Bucket::EMPTY;
         }
-        self.new_flows.clear();
-        self.old_flows.clear();
+        self.turns.reset();
         self.hash.reset();
     }
 
@@ -314,7 +288,7 @@ mod tests {
         assert_eq!(next(&mut fq), Some(1));
         // Found empty in its turn, flow 2 has gone to the old flows and not away: now it is not first again.
         arrive(&mut fq, &mut random, 2, 100);
-        assert_eq!(fq.new_flows.len(), 0);
+        assert_eq!(fq.turns.new.len(), 0);
         assert_eq!([0; 2].map(|_| next(&mut fq)), [Some(1), Some(2)]);
     }
 
@@ -398,13 +372,13 @@ mod tests {
             let next = |fq: &mut FqCoDel<u32>| fq.dequeue(Instant::ZERO).map(|departure| departure.packet);
             assert_eq!([next(&mut fq), next(&mut fq)], [Some(1), Some(2)]);
             // Flow 1 was found empty with flow 2 new and nobody old.
-            assert_eq!(fq.old_flows.len(), usize::from(!renew_lone_flow));
+            assert_eq!(fq.turns.old.len(), usize::from(!renew_lone_flow));
             for flow in [3, 1] {
                 arrive(&mut fq, &mut random, flow, 100);
             }
             assert_eq!([next(&mut fq), next(&mut fq)], [Some(3), Some(1)]);
             assert_eq!(
-                fq.new_flows.len(),
+                fq.turns.new.len(),
                 usize::from(renew_lone_flow),
                 "flow 1 is a new one, or an old one"
             );

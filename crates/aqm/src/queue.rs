@@ -13,6 +13,9 @@ pub struct Arrival {
     /// The packet's flow, for queues that separate flows: a number that all packets of the flow share, and few packets of
     /// other flows.
     pub flow: u32,
+    /// The hosts that the packet comes from and goes to, for queues that separate hosts: numbers that all packets of a host
+    /// share.
+    pub hosts: [u32; 2],
     /// Whether the packet may be marked (ECT, RFC 3168 section 5).
     pub ecn_capable: bool,
     /// Whether its sender responds to marks in proportion to their share (ECT(1), RFC 9331 section 4). Such a packet may
@@ -166,7 +169,7 @@ impl Verdict {
 impl Arrival {
     /// A packet of flow 0 that cannot be marked; change the fields for anything else.
     pub const fn new(size: u32, hint: Hint) -> Self {
-        Self { size, hint, flow: 0, ecn_capable: false, scalable: false }
+        Self { size, hint, flow: 0, hosts: [0; 2], ecn_capable: false, scalable: false }
     }
 }
 

@@ -289,6 +289,10 @@ registry! {
         CoDel,
         /// A CoDel queue for every flow, in turn.
         FqCoDel,
+        /// A PIE queue for every flow, in turn.
+        FqPie,
+        /// Fair among hosts and flows, by class.
+        Cake,
         /// The smallest hint first.
         StrictPriority,
         /// Flows or hints in turn, by bytes.

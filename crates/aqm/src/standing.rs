@@ -34,6 +34,8 @@ impl QueueSpec {
             AqmSpec::CoDel(codel) => Some(codel.target),
             AqmSpec::Bands(bands) => self.of(&bands.below),
             AqmSpec::FqCoDel(_)
+            | AqmSpec::FqPie(_)
+            | AqmSpec::Cake(_)
             | AqmSpec::Drr(_)
             | AqmSpec::Sieve(_)
             | AqmSpec::SieveOver(_)

@@ -72,7 +72,7 @@ pub enum Study {
     Cascade,
     /// Applications over QoS sockets: a video whose rate adapts, a call whose hint adapts
     Qos,
-    /// Sieve, the queue without trust: mixes, liars, floods, pings, its parts and settings, beside eleven other queues
+    /// Sieve, the queue without trust: mixes, liars, floods, pings, its parts and settings, beside thirteen other queues
     Sieve,
     /// TSQ with real packets and Linux's TCP, compared with the simulation; in real time, as root
     Lab,

@@ -35,7 +35,14 @@ pub fn load(before: &Direction, after: &Direction, seconds: f64, overhead: Overh
 fn on_link(packets: u64, bytes: u64, overhead: Overhead) -> f64 {
     let Some(mean) = bytes.checked_div(packets) else { return 0.0 };
     let mean = mean as u32;
-    let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: mean.saturating_sub(14), flow: 0 };
+    let ip = Ip {
+        at: 14,
+        version: Version::V4,
+        traffic_class: 0,
+        length: mean.saturating_sub(14),
+        flow: 0,
+        hosts: [0; 2],
+    };
     let size = overhead.size(mean, &Headers { payload: 14, ip: Some(ip) });
     let added = f64::from(size) - f64::from(mean);
     (bytes as f64 + packets as f64 * added).max(0.0)

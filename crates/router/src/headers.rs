@@ -48,6 +48,8 @@ pub struct Ip {
     pub length: u32,
     /// Hash of the flow to which it belongs.
     pub flow: u32,
+    /// Hashes of the hosts that it comes from and goes to.
+    pub hosts: [u32; 2],
 }
 
 /// The version of IP.
@@ -158,6 +160,7 @@ fn ipv4(frame: &[u8], at: usize, salt: u64) -> Option<Ip> {
         traffic_class: header[1],
         length: length as u32,
         flow: fold(hash),
+        hosts: [12, 16].map(|at| fold(mix(salt, word(header, at - 4) & 0xffff_ffff))),
     })
 }
 
@@ -170,9 +173,17 @@ fn ipv6(frame: &[u8], at: usize, salt: u64) -> Option<Ip> {
     }
     let traffic_class = header[0] << 4 | header[1] >> 4;
     let (protocol, ports) = upper_layer(&frame[..at + length], at + IPV6, header[6]);
-    let hash = [8, 16, 24, 32].iter().fold(salt, |hash, &at| mix(hash, word(header, at)));
+    let [source, destination] = [8, 24].map(|at| [word(header, at), word(header, at + 8)]);
+    let hash = [source[0], source[1], destination[0], destination[1]].into_iter().fold(salt, mix);
     let hash = mix(hash, u64::from(protocol) << 32 | ports);
-    Some(Ip { at: at as u16, version: Version::V6, traffic_class, length: length as u32, flow: fold(hash) })
+    Some(Ip {
+        at: at as u16,
+        version: Version::V6,
+        traffic_class,
+        length: length as u32,
+        flow: fold(hash),
+        hosts: [source, destination].map(|[high, low]| fold(mix(mix(salt, high), low))),
+    })
 }
 
 /// Returns the transport's protocol and ports behind the extension headers (RFC 8200 section 4). A fragment has no ports.

@@ -114,7 +114,8 @@ mod tests {
     use crate::headers::{Ip, Version};
 
     fn size(overhead: Overhead, packet: u32) -> u32 {
-        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: packet, flow: 0 };
+        let ip =
+            Ip { at: 14, version: Version::V4, traffic_class: 0, length: packet, flow: 0, hosts: [0; 2] };
         overhead.size(packet + 14, &Headers { payload: 14, ip: Some(ip) })
     }
 
@@ -147,7 +148,7 @@ mod tests {
 
     #[test]
     fn padding_of_a_short_frame_is_no_part_of_the_packet() {
-        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: 40, flow: 0 };
+        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: 40, flow: 0, hosts: [0; 2] };
         assert_eq!(Overhead::Ip.size(60, &Headers { payload: 14, ip: Some(ip) }), 40);
     }
 }

@@ -455,7 +455,7 @@ fn policed_size(frame: &[u8], ip: &Ip) -> u32 {
 /// Returns the size on the link of an untagged frame with an IP packet of this length.
 fn size_on_link(overhead: Overhead, length: u32) -> u32 {
     let at = ETHERNET as u16;
-    let ip = Ip { at, version: Version::V4, traffic_class: 0, length, flow: 0 };
+    let ip = Ip { at, version: Version::V4, traffic_class: 0, length, flow: 0, hosts: [0; 2] };
     overhead.size(ETHERNET as u32 + length, &Headers { payload: at, ip: Some(ip) })
 }
 

@@ -13,7 +13,7 @@ use cutline_sim::{
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Bytes, HintBudget, Instant, Rate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Why a valid scenario cannot be simulated.
@@ -120,7 +120,12 @@ impl Scenario {
 
     /// Returns a flow of each group, without name and routes. The flows of a group share the rest.
     fn templates(&self) -> Vec<cutline_sim::FlowSpec> {
-        self.flows.iter().enumerate().map(|(group, spec)| template(spec, GroupId(group as u32))).collect()
+        let hosts: BTreeSet<&str> = self.flows.iter().filter_map(|spec| spec.host.as_deref()).collect();
+        let number = |host: &str| hosts.iter().position(|known| *known == host).map(|at| at as u32);
+        let of = |(group, spec): (usize, &FlowSpec)| {
+            template(spec, GroupId(group as u32), spec.host.as_deref().and_then(number))
+        };
+        self.flows.iter().enumerate().map(of).collect()
     }
 }
 
@@ -157,13 +162,14 @@ impl ClassSpec {
     }
 }
 
-fn template(spec: &FlowSpec, group: GroupId) -> cutline_sim::FlowSpec {
+fn template(spec: &FlowSpec, group: GroupId, host: Option<u32>) -> cutline_sim::FlowSpec {
     let at = |t| Instant::ZERO + t;
     cutline_sim::FlowSpec {
         name: String::new(),
         group,
         route: Vec::new(),
         return_route: Vec::new(),
+        host,
         hint: spec.hint,
         adaptive: adaptive(spec),
         transport: spec.transport(),

@@ -59,6 +59,8 @@ pub struct FlowSpec {
     pub route: Vec<LinkId>,
     /// The links that acknowledgements and feedback take.
     pub return_route: Vec<LinkId>,
+    /// The number of the host that it comes from, if it shares one with other flows. Only queues that separate hosts see it.
+    pub host: Option<u32>,
     /// The delay hint on every packet, acknowledgements included.
     pub hint: Hint,
     /// How the hint adapts; `None` for a constant hint.

@@ -100,11 +100,16 @@ impl Hop {
 #[derive(Default)]
 pub(crate) struct Routes {
     hops: Vec<Hop>,
+    /// For each hop the hosts of its route, from the first route on that names them; those of the hops before are not named.
+    hosts: Vec<[u32; 2]>,
 }
+
+/// Hosts that a route does not name have the numbers of its hops, which are below this one.
+const NAMED_HOSTS: u32 = 1 << 31;
 
 impl Routes {
     pub(crate) fn with_capacity(hops: usize) -> Self {
-        Self { hops: Vec::with_capacity(hops) }
+        Self { hops: Vec::with_capacity(hops), hosts: Vec::new() }
     }
 
     /// Adds a route over these links to an endpoint. Returns the position at which it begins.
@@ -113,6 +118,20 @@ impl Routes {
         self.hops.extend(links);
         self.hops.push(end);
         u32::try_from(start).expect("all routes together have at most 2^32 hops")
+    }
+
+    /// Names the host at an end of the route that begins at `start` and was added last: the first, or the other one.
+    pub(crate) fn name_host(&mut self, start: u32, is_first: bool, host: u32) {
+        (self.hosts.len() as u32..self.hops.len() as u32).for_each(|hop| self.hosts.push([hop; 2]));
+        for hosts in &mut self.hosts[start as usize..] {
+            hosts[usize::from(!is_first)] = NAMED_HOSTS + host;
+        }
+    }
+
+    /// The hosts of the route that contains `position`; without names, numbers that no other route has at this hop.
+    #[inline]
+    pub(crate) fn hosts(&self, position: u32) -> [u32; 2] {
+        self.hosts.get(position as usize).copied().unwrap_or([position; 2])
     }
 
     #[inline]
@@ -158,6 +177,22 @@ mod tests {
             let hop = Hop::from_tag(Hop::new(kind, 123_456_789).tag());
             assert_eq!((hop.kind(), hop.index()), (kind, 123_456_789));
         }
+    }
+
+    #[test]
+    fn routes_share_the_hosts_that_are_named() {
+        let mut routes = Routes::default();
+        let add = |routes: &mut Routes, host: Option<u32>| {
+            let start =
+                routes.add([Hop::new(EventKind::FifoLink, 0)].into_iter(), Hop::new(EventKind::Sink, 0));
+            host.into_iter().for_each(|host| routes.name_host(start, true, host));
+            start
+        };
+        let starts = [None, Some(7), Some(7), None].map(|host| add(&mut routes, host));
+        let hosts = starts.map(|start| routes.hosts(start));
+        assert_eq!(hosts[1][0], hosts[2][0]);
+        assert_ne!(hosts[1][1], hosts[2][1]);
+        assert_eq!((hosts[0], hosts[3]), ([starts[0]; 2], [starts[3]; 2]));
     }
 
     #[test]

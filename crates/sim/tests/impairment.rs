@@ -64,6 +64,7 @@ fn line(
     let group = network.add_group("flows");
     for (number, (transport, app, hint)) in flows.iter().enumerate() {
         let flow = FlowSpec {
+            host: None,
             name: format!("flow.{number}"),
             group,
             route: route.clone(),

@@ -50,6 +50,7 @@ fn network(pass_on: Option<HintBudget>) -> Network {
     let group = network.add_group("flows");
     let add = |network: &mut Network, name: String, from: usize, to: usize, (transport, app, hint)| {
         let flow = FlowSpec {
+            host: None,
             name,
             group,
             route: middle[from..to].to_vec(),

@@ -86,6 +86,7 @@ impl Path {
         for (name, [there, back]) in [("there", self.links), ("back", [self.links[1], self.links[0]])] {
             let app = app::PoissonParams { rate, size: Distribution::Fixed(1000.0) };
             let flow = FlowSpec {
+                host: None,
                 name: name.into(),
                 group,
                 route: vec![there],
@@ -496,6 +497,7 @@ fn among_transfers(rival: Rival, aqm: Option<&AqmSpec>, seed: u64) -> Gain {
     }
     for (number, transport) in flows.into_iter().enumerate() {
         let flow = FlowSpec {
+            host: None,
             name: format!("flow.{number}"),
             group,
             route: vec![links[0]],

@@ -37,7 +37,7 @@
 //! at most one flow that sends too much.
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped, while p' is at most `mark-until`. Beyond it they
-//! are dropped, because a flow that ignores marks would pay nothing (RFC 9332 section 4.2.1; 25 % is `p_Cmax` of appendix A.1).
+//! are dropped, because a flow that ignores marks would pay nothing; scalable ones are dropped while x is above 2 (RFC 9332 section 4.2.1; 25 % is `p_Cmax` of appendix A.1).
 //!
 //! **Defaults** depend on the link and on `rtt` alone: the target is a third of `rtt`, but never less than three packets of 1500 B; PI2's
 //! gains are those of RFC 9332 appendix A.1 for a round trip of `rtt` and the target together.
@@ -309,6 +309,9 @@ impl SieveParams {
     }
 }
 
+/// A flow that responds to marks in proportion does not send more than so many times its share for long.
+const MOST_SCALABLE: f64 = 2.0;
+
 /// Flows up to this part of their share go before all others.
 const SPARSE: f64 = 0.5;
 
@@ -476,7 +479,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             let may_mark = self.ecn
                 && arrival.ecn_capable
                 && self.law.may_mark()
-                && (price.get() <= self.params.mark_until || arrival.scalable);
+                && (price.get() <= self.params.mark_until || (arrival.scalable && x <= MOST_SCALABLE));
             Verdict::from_hit(random.chance(price), may_mark)
         } else {
             Verdict::Drop(DropReason::Overflow)

@@ -31,6 +31,8 @@ struct Bench {
     /// The flow of each source, packets per millisecond, hint.
     sources: Vec<(Id, f64, Hint, bool)>,
     got: BTreeMap<u32, Got>,
+    /// Whether what can be marked is scalable.
+    scalable: bool,
     /// The number of the packet that left last, by flow.
     last: BTreeMap<u32, u32>,
 }
@@ -51,7 +53,7 @@ impl Bench {
         let sieve = Sieve::build(&params, Limit::Packets(2000), true, RATE).unwrap();
         let random = Streams::new(1).stream("queue", "drop");
         let (sources, got, last) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Self { sieve, random, now: Instant::ZERO, sources, got, last }
+        Self { sieve, random, now: Instant::ZERO, sources, got, scalable: false, last }
     }
 
     fn flow(mut self, flow: u32, rate: f64) -> Self {
@@ -88,7 +90,8 @@ impl Bench {
             Id::Flow(flow) => (flow, flow),
             Id::NewFlows => (1_000_000 + number, 0),
         };
-        let arrival = Arrival { flow, ecn_capable, ..Arrival::new(SIZE, hint) };
+        let scalable = ecn_capable && self.scalable;
+        let arrival = Arrival { flow, ecn_capable, scalable, ..Arrival::new(SIZE, hint) };
         let verdict = self.sieve.enqueue(self.now, arrival, (named, number), &mut self.random);
         let got = self.got.entry(named).or_default();
         got.sent += 1;
@@ -216,6 +219,12 @@ fn marks_are_no_way_to_stay() {
     bench.sources.iter_mut().for_each(|source| source.3 = true);
     let got = bench.run(60).got;
     assert!((f64::from(got[&3].received) / 30_000.0 - 1.0 / 3.0).abs() < 0.08, "{got:?}");
+    // So is one that claims to be scalable.
+    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.55).flow(2, 0.55).flow(3, 2.0);
+    bench.scalable = true;
+    bench.sources.iter_mut().for_each(|source| source.3 = true);
+    let got = bench.run(60).got;
+    assert!(f64::from(got[&3].received) / 30_000.0 < 0.42, "{got:?}");
     // A little above the share, packets are marked and not dropped.
     let mut bench = Bench::new(SieveParams::default()).flow(1, 0.51).flow(2, 0.51);
     bench.sources.iter_mut().for_each(|source| source.3 = true);

@@ -113,6 +113,8 @@ const QUEUES: &[Place] = &[
     ("DualPI2", &[("dumbbell.queue", "dual-pi2")]),
     ("TSQ, hint 6", &[("dumbbell.queue", "tsq")]),
     ("TSQ, hint 1", &[("dumbbell.queue", "tsq-1")]),
+    ("FQ-PIE", &[("dumbbell.queue", "fq-pie")]),
+    ("CAKE", &[("dumbbell.queue", "cake")]),
     ("Sieve", &[("dumbbell.queue", "sieve")]),
 ];
 
@@ -216,6 +218,8 @@ const FLOOD_QUEUES: &[Place] = &[
     ("FQ-CoDel, 65,536", &[("dumbbell.queue", "fq-codel-free")]),
     ("priority", &[("dumbbell.queue", "priority")]),
     ("TSQ", &[("dumbbell.queue", "tsq")]),
+    ("FQ-PIE", &[("dumbbell.queue", "fq-pie")]),
+    ("CAKE", &[("dumbbell.queue", "cake")]),
     ("Sieve", &[("dumbbell.queue", "sieve")]),
 ];
 
@@ -287,10 +291,11 @@ const LINKS: &[Place] = &[
     ("100 Mbit/s; 50 ms", &[("dumbbell.rate", "100 Mbit/s"), ("dumbbell.delay", "25 ms")]),
 ];
 
-const fn by_default(group: &'static str) -> [(Place, &'static str); 3] {
+const fn by_default(group: &'static str) -> [(Place, &'static str); 4] {
     [
         (("PIE", &[("dumbbell.queue", "pie")]), group),
         (("FQ-CoDel", &[("dumbbell.queue", "fq-codel")]), group),
+        (("CAKE", &[("dumbbell.queue", "cake")]), group),
         (("Sieve", &[("dumbbell.queue", "sieve")]), group),
     ]
 }
@@ -324,6 +329,8 @@ const WEB_QUEUES: &[Place] = &[
     ("FQ-CoDel", &[("dumbbell.queue", "fq-codel")]),
     ("FQ-CoDel, 65,536", &[("dumbbell.queue", "fq-codel-free")]),
     ("TSQ", &[("dumbbell.queue", "tsq")]),
+    ("FQ-PIE", &[("dumbbell.queue", "fq-pie")]),
+    ("CAKE", &[("dumbbell.queue", "cake")]),
     ("Sieve", &[("dumbbell.queue", "sieve")]),
 ];
 
@@ -338,6 +345,8 @@ const PATHS: [Panel; 3] = [
         along: &[
             ("PI", &[("link.r1-d.queue", "pi")]),
             ("FQ-CoDel, 65,536", &[("link.r1-d.queue", "fq-codel-free")]),
+            ("FQ-PIE", &[("link.r1-d.queue", "fq-pie")]),
+            ("CAKE", &[("link.r1-d.queue", "cake")]),
             ("Sieve", &[("link.r1-d.queue", "sieve")]),
         ],
         series: &[

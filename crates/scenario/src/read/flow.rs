@@ -87,6 +87,7 @@ fn read(
     let count = reader.or("count", &kind::integer(0, 10_000_000), 1);
     let transport = transport::read(reader);
     let ends = ends(reader, around, transport.as_ref());
+    let host = reader.optional("host", &kind::name());
     let class = class(reader);
     let (hint, adaptive) = adaptive::hint(reader, around.levels, around.bits);
     refuse_unjudged(reader, adaptive.as_ref(), class);
@@ -115,6 +116,7 @@ fn read(
         name,
         count,
         ends,
+        host,
         class,
         hint,
         adaptive,

@@ -15,6 +15,8 @@ pub struct FlowSpec {
     pub count: u64,
     /// Source and sink; `None` in a dumbbell, where each flow has its own pair of hosts.
     pub ends: Option<(String, String)>,
+    /// The host that the flows come from, if they share one; queues that separate hosts see it.
+    pub host: Option<String>,
     /// Quality class.
     pub class: ClassSpec,
     /// Delay hint of the packets; the initial hint if it adapts.

@@ -58,6 +58,7 @@ impl Simulation {
             hint: packet.hint,
             // Every flow has its own route, so all packets of a flow have the same position at a link.
             flow: packet.position,
+            hosts: self.routes.hosts(packet.position),
             ecn_capable: packet.ecn != Ecn::NotEct,
             scalable: packet.ecn == Ecn::Ect1,
         };

@@ -127,8 +127,8 @@ impl Simulation {
         let id = self.sending.len();
         let start = spec.start_with(streams);
         let random = streams.stream(&spec.name, "app");
-        let route = self.add_route(&spec.route, Hop::new(EventKind::Sink, id));
-        let return_route = self.add_route(&spec.return_route, Hop::new(EventKind::Source, id));
+        let route = self.add_data_route(spec, Hop::new(EventKind::Sink, id));
+        let return_route = self.add_return_route(spec, Hop::new(EventKind::Source, id));
         let delays = self.delays_of(spec);
         self.sending.push(Sending::new(spec, start, route));
         self.receiving.push(Receiving::new(spec, return_route, delays));
@@ -147,9 +147,9 @@ impl Simulation {
     fn add_external_flow(&mut self, spec: &FlowSpec, streams: Streams) {
         let flow = self.sending.len();
         let end = |is_data| Hop::new(EventKind::External, ExternalEndpoint { flow, is_data }.index());
-        let route = self.add_route(&spec.route, end(true));
-        let control = self.add_route(&spec.route, end(false));
-        let back = self.add_route(&spec.return_route, end(false));
+        let route = self.add_data_route(spec, end(true));
+        let control = self.add_data_route(spec, end(false));
+        let back = self.add_return_route(spec, end(false));
         let delays = self.delays_of(spec);
         self.external.routes.push([control, back]);
         self.sending.push(Sending::new(spec, Instant::ZERO, route));
@@ -189,6 +189,20 @@ impl Simulation {
                 self.delays.len() as u32 - 1
             }
         }
+    }
+
+    /// Adds the way of a flow's data, from its host.
+    fn add_data_route(&mut self, spec: &FlowSpec, end: Hop) -> u32 {
+        let start = self.add_route(&spec.route, end);
+        spec.host.into_iter().for_each(|host| self.routes.name_host(start, true, host));
+        start
+    }
+
+    /// Adds the way of a flow's acknowledgements, to its host.
+    fn add_return_route(&mut self, spec: &FlowSpec, end: Hop) -> u32 {
+        let start = self.add_route(&spec.return_route, end);
+        spec.host.into_iter().for_each(|host| self.routes.name_host(start, false, host));
+        start
     }
 
     pub(super) fn add_route(&mut self, route: &[LinkId], end: Hop) -> u32 {

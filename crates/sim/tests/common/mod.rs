@@ -91,6 +91,7 @@ impl Plan {
             let is_tfrc = matches!(transport, TransportParams::Tfrc(_));
             let adaptive = self.adaptive.clone().filter(|_| is_tfrc).map(Arc::new);
             let flow = FlowSpec {
+                host: None,
                 name: format!("flow.{}", number + 1),
                 group,
                 route: pair.route,

@@ -1,0 +1,184 @@
+//! COBALT: CoDel's law that decays step by step, with BLUE beside it against senders that do not respond.
+//!
+//! Source: T. Høiland-Jørgensen, D. Täht, J. Morton, "Piece of CAKE", IEEE LANMAN 2018, section III; J. Palmei et al., "Design and
+//! evaluation of COBALT queue discipline", IEEE LANMAN 2019. Where they leave something open, as Linux's cake does it.
+//!
+//! ```text
+//! late:     sojourn > target, > four packet times, > two packet times for each bulk flow (with `ingress` alone in Linux, here not)
+//! CoDel:    late: the first drop an interval later, then after interval / sqrt(count), count + 1 with each
+//!           not late: count falls by one at every time a drop would be due
+//! BLUE:     the queue was full: p + 1/256; a flow was empty: p - 1/4096; each at most once per target
+//! ```
+
+use cutline_units::{Duration, Instant, Probability, RandomStream};
+
+/// The times of the law.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) target: Duration,
+    pub(super) interval: Duration,
+    /// The time of a full-sized packet on the link.
+    pub(super) mtu_time: Duration,
+}
+
+/// The state of one flow's law.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cobalt {
+    count: u32,
+    dropping: bool,
+    drop_next: Instant,
+    /// BLUE's probability.
+    p_drop: f64,
+    blue_changed: Instant,
+}
+
+/// What happens to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Sent,
+    Marked,
+    Dropped,
+}
+
+const BLUE_UP: f64 = 1.0 / 256.0;
+const BLUE_DOWN: f64 = 1.0 / 4096.0;
+
+impl Cobalt {
+    pub(super) const NEW: Self = Self {
+        count: 0,
+        dropping: false,
+        drop_next: Instant::ZERO,
+        p_drop: 0.0,
+        blue_changed: Instant::ZERO,
+    };
+
+    fn step(&self, from: Instant, times: &Times) -> Instant {
+        from.saturating_add(times.interval.mul_f64(1.0 / f64::from(self.count.max(1)).sqrt()))
+    }
+
+    /// A packet of the flow had to make room.
+    pub(super) fn was_full(&mut self, now: Instant, times: &Times) {
+        if now.saturating_since(self.blue_changed) > times.target {
+            self.p_drop = (self.p_drop + BLUE_UP).min(1.0);
+            self.blue_changed = now;
+        }
+        self.dropping = true;
+        self.drop_next = now;
+        self.count = self.count.max(1);
+    }
+
+    /// The flow was empty in its turn.
+    pub(super) fn was_empty(&mut self, now: Instant, times: &Times) {
+        if self.p_drop > 0.0 && now.saturating_since(self.blue_changed) > times.target {
+            self.p_drop = (self.p_drop - BLUE_DOWN).max(0.0);
+            self.blue_changed = now;
+        }
+        self.dropping = false;
+        if self.count > 0 && now >= self.drop_next {
+            self.count -= 1;
+            self.drop_next = self.step(self.drop_next, times);
+        }
+    }
+
+    /// Whether nothing is left of what the law has learnt.
+    pub(super) fn is_at_rest(&self, now: Instant) -> bool {
+        self.p_drop == 0.0 && self.count == 0 && now >= self.drop_next
+    }
+
+    /// What happens to a packet that has waited for `sojourn`.
+    pub(super) fn judge(
+        &mut self,
+        now: Instant,
+        sojourn: Duration,
+        may_mark: bool,
+        times: &Times,
+        random: &mut RandomStream,
+    ) -> Outcome {
+        let late = sojourn > times.target && sojourn > times.mtu_time * 4;
+        let mut due = self.count > 0 && now >= self.drop_next;
+        if late && !self.dropping {
+            self.dropping = true;
+            self.drop_next = self.step(now, times);
+        } else if !late {
+            self.dropping = false;
+        }
+        if late {
+            self.count = self.count.max(1);
+        }
+        let mut outcome = Outcome::Sent;
+        if due && self.dropping {
+            outcome = if may_mark { Outcome::Marked } else { Outcome::Dropped };
+            self.count = self.count.saturating_add(1);
+            self.drop_next = self.step(self.drop_next, times);
+        } else {
+            while due {
+                self.count -= 1;
+                self.drop_next = self.step(self.drop_next, times);
+                due = self.count > 0 && now >= self.drop_next;
+            }
+        }
+        // BLUE never marks: it is for senders that do not respond.
+        if outcome == Outcome::Sent && random.chance(Probability::clamped(self.p_drop)) {
+            outcome = Outcome::Dropped;
+        }
+        if self.count == 0 {
+            self.drop_next = now.saturating_add(times.interval);
+        } else if now > self.drop_next && outcome == Outcome::Sent {
+            self.drop_next = now;
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_units::Streams;
+
+    const TIMES: Times = Times {
+        target: Duration::from_millis(5),
+        interval: Duration::from_millis(100),
+        mtu_time: Duration::from_millis(1),
+    };
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn drops_come_as_codel_s() {
+        let mut random = Streams::new(1).stream("queue", "drop");
+        let mut cobalt = Cobalt::NEW;
+        let mut judge = |ms: u64| cobalt.judge(at(ms), Duration::from_millis(20), false, &TIMES, &mut random);
+        let drops: Vec<u64> = (0..400).filter(|&ms| judge(ms) == Outcome::Dropped).collect();
+        // 100 ms, then 100 / sqrt(2) = 71 ms, 58 ms, 50 ms, 45 ms, 41 ms.
+        assert_eq!(drops, [100, 171, 229, 279, 324, 364]);
+    }
+
+    #[test]
+    fn what_is_short_is_spared_and_count_decays() {
+        let mut random = Streams::new(1).stream("queue", "drop");
+        let mut cobalt = Cobalt::NEW;
+        (0..400).for_each(|ms| {
+            cobalt.judge(at(ms), Duration::from_millis(20), true, &TIMES, &mut random);
+        });
+        assert!(cobalt.count > 5 && !cobalt.is_at_rest(at(400)));
+        (400..2000).for_each(|ms| {
+            assert_eq!(
+                cobalt.judge(at(ms), Duration::from_millis(3), false, &TIMES, &mut random),
+                Outcome::Sent
+            );
+        });
+        assert_eq!(cobalt.count, 0);
+        assert!(cobalt.is_at_rest(at(3000)));
+    }
+
+    #[test]
+    fn blue_grows_while_the_queue_is_full() {
+        let mut cobalt = Cobalt::NEW;
+        (1..1000).for_each(|ms| cobalt.was_full(at(10 * ms), &TIMES));
+        assert_eq!(cobalt.p_drop, 1.0, "999 steps of 1/256");
+        (1000..1200).for_each(|ms| cobalt.was_empty(at(10 * ms), &TIMES));
+        assert!((cobalt.p_drop - (1.0 - 200.0 / 4096.0)).abs() < 1e-9);
+    }
+}

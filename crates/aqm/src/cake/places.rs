@@ -1,0 +1,62 @@
+//! A table of a thousand places in sets of eight: who belongs where, by hash.
+//!
+//! Source: "Piece of CAKE", section III-A. A thing that is in its set has its place there; a new one takes any place of its set that nobody uses.
+//! Only when all eight are in use do two share a place.
+
+/// How many places there are.
+pub(super) const PLACES: usize = 1024;
+/// Places of a set.
+const WAYS: usize = 8;
+
+/// The place of a hash: `tag_at` answers what has a place, `is_free` whether nobody uses it.
+pub(super) fn find(hash: u32, tag_at: impl Fn(usize) -> u32, is_free: impl Fn(usize) -> bool) -> usize {
+    let own = hash as usize % PLACES;
+    let set = own - own % WAYS;
+    let in_set = |way: usize| set + (own + way) % WAYS;
+    let ways = || (0..WAYS).map(in_set);
+    ways().find(|&at| tag_at(at) == hash).or_else(|| ways().find(|&at| is_free(at))).unwrap_or(own)
+}
+
+/// The hosts at one end: how many flows of each are here, and how many of them have a backlog.
+#[derive(Clone, Debug)]
+pub(super) struct Hosts {
+    hosts: Vec<Host>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Host {
+    tag: u32,
+    flows: u32,
+    bulk: u32,
+}
+
+impl Hosts {
+    pub(super) fn new() -> Self {
+        Self { hosts: vec![Host::default(); PLACES] }
+    }
+
+    /// The place of a host, for one flow more.
+    pub(super) fn join(&mut self, hash: u32) -> u16 {
+        let at = find(hash, |at| self.hosts[at].tag, |at| self.hosts[at].flows == 0);
+        let host = &mut self.hosts[at];
+        host.tag = hash;
+        host.flows += 1;
+        at as u16
+    }
+
+    /// A flow less.
+    pub(super) fn leave(&mut self, at: u16) {
+        self.hosts[usize::from(at)].flows -= 1;
+    }
+
+    /// A flow more or less that has a backlog.
+    pub(super) fn change_bulk(&mut self, at: u16, begins: bool) {
+        let bulk = &mut self.hosts[usize::from(at)].bulk;
+        *bulk = if begins { *bulk + 1 } else { *bulk - 1 };
+    }
+
+    /// How many flows of the host have a backlog.
+    pub(super) fn bulk(&self, at: u16) -> u32 {
+        self.hosts[usize::from(at)].bulk
+    }
+}
