@@ -44,7 +44,7 @@ fn check_padding(packet: &[u8], headers: &Headers) {
 
 fn check_salt(frame: &[u8], ip: &Ip) {
     let salted = Headers::parse(frame, 0x5eed).ip.expect("salt does not hide a packet");
-    assert_eq!(Ip { flow: ip.flow, ..salted }, *ip, "salt is for the flow alone");
+    assert_eq!(Ip { flow: ip.flow, hosts: ip.hosts, ..salted }, *ip, "salt is for flow and hosts alone");
 }
 
 fn check_traffic_class(frame: &[u8], ip: &Ip) {
