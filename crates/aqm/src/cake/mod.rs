@@ -197,9 +197,8 @@ impl Tins {
 
     const fn of(self, hint: Hint) -> usize {
         match (self, hint.level()) {
-            (Self::Diffserv3, 1..=3) => 1,
+            (Self::Diffserv3, 1..=3) | (Self::Diffserv4, 4..=8) => 1,
             (Self::Diffserv4, 1..=3) => 2,
-            (Self::Diffserv4, 4..=8) => 1,
             _ => 0,
         }
     }

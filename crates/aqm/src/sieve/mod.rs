@@ -430,12 +430,11 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             (_, true) => x * x,
             (_, false) => x,
         };
-        let place = match self.params.without {
-            Without::PlacePrice => 1.0,
-            _ => {
-                let wait = self.lanes.ahead(point).max(self.waits[point.lane()]);
-                self.lanes.charge_ratio(point, wait)
-            }
+        let place = if self.params.without == Without::PlacePrice {
+            1.0
+        } else {
+            let wait = self.lanes.ahead(point).max(self.waits[point.lane()]);
+            self.lanes.charge_ratio(point, wait)
         };
         let full = p.get() * g * place;
         Probability::clamped(if x > 1.0 && self.params.without != Without::Cap {
