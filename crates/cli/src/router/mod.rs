@@ -150,8 +150,8 @@ impl Args {
         if self.json {
             return output::print_json(&configuration(spec));
         }
-        let warnings: String = long_waits(spec).iter().map(|warning| format!("{warning}\n")).collect();
-        output::print(&format!("routing {}\n{warnings}", summary(spec)))
+        let lines = [vec![format!("routing {}", summary(spec))], long_waits(spec)].concat();
+        output::print(&(lines.join("\n") + "\n"))
     }
 
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
@@ -170,7 +170,9 @@ impl Args {
                 printer.say(line);
             }
         }
-        warnings.into_iter().for_each(|warning| printer.say(warning));
+        for warning in warnings {
+            printer.say(warning);
+        }
         router.notices().iter().for_each(|notice| printer.say(notice.clone()));
         let schedule = Schedule { duration: self.duration, interval: self.stats };
         let ended = router.run(schedule, &stop, &mut printer);

@@ -291,11 +291,12 @@ mod tests {
         assert_eq!(spec.standing_delay(), None);
         // Four times 33 ms of packets of 1500 B.
         assert_eq!(default(None).spec(Rate::from_mbps(900)).unwrap().limit, Limit::Packets(9999));
-        let rtt = Some(Duration::from_millis(20));
-        let near = QueueArgs { rtt, ..default(None) };
-        assert!(near.spec(rate).unwrap().aqm.values().contains(&("rtt", Value::Duration(rtt.unwrap()))));
+        let rtt = Duration::from_millis(20);
+        let near = QueueArgs { rtt: Some(rtt), ..default(None) };
+        assert!(near.spec(rate).unwrap().aqm.values().contains(&("rtt", Value::Duration(rtt))));
         assert!(
-            refusal(QueueArgs { rtt, ..args("pie", &[], None) }.spec(rate)).contains("--rtt is for sieve")
+            refusal(QueueArgs { rtt: Some(rtt), ..args("pie", &[], None) }.spec(rate))
+                .contains("--rtt is for sieve")
         );
         assert_eq!(reverse(Some("codel"), &[], None).spec(&near, rate).unwrap().aqm.name(), "codel");
         let spec = default(Some("")).spec(rate).unwrap();
