@@ -73,6 +73,7 @@ fn network(queue: &QueueSpec) -> Network {
             group,
             route: pair.route,
             return_route: pair.return_route,
+            host: None,
             hint: Hint::from_level(hint),
             adaptive: None,
             transport,
