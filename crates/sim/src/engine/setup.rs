@@ -194,14 +194,18 @@ impl Simulation {
     /// Adds the way of a flow's data, from its host.
     fn add_data_route(&mut self, spec: &FlowSpec, end: Hop) -> u32 {
         let start = self.add_route(&spec.route, end);
-        spec.host.into_iter().for_each(|host| self.routes.name_host(start, true, host));
+        if let Some(host) = spec.host {
+            self.routes.name_host(start, true, host);
+        }
         start
     }
 
     /// Adds the way of a flow's acknowledgements, to its host.
     fn add_return_route(&mut self, spec: &FlowSpec, end: Hop) -> u32 {
         let start = self.add_route(&spec.return_route, end);
-        spec.host.into_iter().for_each(|host| self.routes.name_host(start, false, host));
+        if let Some(host) = spec.host {
+            self.routes.name_host(start, false, host);
+        }
         start
     }
 
