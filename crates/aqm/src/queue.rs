@@ -1,7 +1,7 @@
 //! What passes between a link and a queue: arrivals, verdicts, departures, and the [`Queue`] trait.
 
 use crate::{QueueStats, Readings};
-use cutline_units::{Hint, Instant, Probability, RandomStream, Rate};
+use cutline_units::{Duration, Hint, Instant, Probability, RandomStream, Rate};
 
 /// What a queue knows of a packet. It never sees the packet's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Arrival {
     /// The hosts that the packet comes from and goes to, for queues that separate hosts: numbers that all packets of a host
     /// share.
     pub hosts: [u32; 2],
+    /// How long the packet has waited in queues before this one, where that is known.
+    pub waited: Duration,
     /// Whether the packet may be marked (ECT, RFC 3168 section 5).
     pub ecn_capable: bool,
     /// Whether its sender responds to marks in proportion to their share (ECT(1), RFC 9331 section 4). Such a packet may
@@ -169,7 +171,15 @@ impl Verdict {
 impl Arrival {
     /// A packet of flow 0 that cannot be marked; change the fields for anything else.
     pub const fn new(size: u32, hint: Hint) -> Self {
-        Self { size, hint, flow: 0, hosts: [0; 2], ecn_capable: false, scalable: false }
+        Self {
+            size,
+            hint,
+            flow: 0,
+            hosts: [0; 2],
+            waited: Duration::ZERO,
+            ecn_capable: false,
+            scalable: false,
+        }
     }
 }
 

@@ -50,7 +50,7 @@ impl Queue<u32> for ReservedFirst {
             self.pool.push(&mut self.reserved, held);
             return self.core.count_arrival(Verdict::Pass, size);
         }
-        let point = self.others.insertion_point(now, arrival.hint);
+        let point = self.others.insertion_point(now, arrival.hint, arrival.waited);
         if self.others.hits(self.p, &point, random) {
             return self.core.count_arrival(Verdict::Drop(DropReason::Early), size);
         }
@@ -153,7 +153,7 @@ fn packets_that_overtake_are_charged_in_a_discipline_too() {
             link.queue.p = Probability::clamped(0.01);
         }
         if kind == 1 {
-            let point = link.queue.others.insertion_point(link.now, Hint::LEAST_DELAY);
+            let point = link.queue.others.insertion_point(link.now, Hint::LEAST_DELAY, Duration::ZERO);
             expected += link.queue.others.p_prime(link.queue.p, &point).get();
         }
         let verdict = link.offer(Arrival { flow, ..Arrival::new(1000, Hint::from_level(hint)) });

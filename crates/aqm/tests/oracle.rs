@@ -162,7 +162,7 @@ fn rate() -> impl Strategy<Value = u64> {
 fn spec() -> impl Strategy<Value = (TsqParams, Limit, bool, u64)> {
     let l = (1..200_u64).prop_map(Duration::from_millis);
     let params = (1..=8_u64, l, proptest::option::of(1.0..100.0))
-        .prop_map(|(bits, l, max_ratio)| TsqParams { bits, l, max_ratio });
+        .prop_map(|(bits, l, max_ratio)| TsqParams { bits, l, max_ratio, age_credit: false });
     let limit = prop_oneof![(1..200_u32).prop_map(Limit::Packets), (1..100_000_u64).prop_map(Limit::Bytes)];
     (params, limit, any::<bool>(), rate())
 }

@@ -41,6 +41,7 @@ type Pair = [(&'static str, &'static str); 2];
 
 const TSQ: Pair = [("tsq-pi", "without"), ("tsq-pi-pass", "passed on")];
 const FINE: (&str, &str) = ("tsq-pi-fine", "passed on, 8 bits");
+const AGE: (&str, &str) = ("tsq-pi-age", "credit for age");
 const WIDE: (&str, &str) = ("tsq-pi-wide", "passed on, 20 ms a level");
 const REDW: Pair = [("redw", "REDW"), ("redw-pass", "REDW, passed on")];
 const TSQ_REDW: Pair = [("tsq-redw", "TSQ over REDW"), ("tsq-redw-pass", "TSQ over REDW, passed on")];
@@ -98,7 +99,10 @@ impl Case {
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(_, data)) = stored.first() else { return Vec::new() };
     let (charts, we_see) = match figure.number {
-        1 => (by_routers(data, &[TSQ[0], TSQ[1], FINE]).into(), numbers(data, &[TSQ[0], TSQ[1], FINE])),
+        1 => (
+            by_routers(data, &[TSQ[0], TSQ[1], FINE, AGE]).into(),
+            numbers(data, &[TSQ[0], TSQ[1], FINE, AGE]),
+        ),
         2 => (hint_charts(data), hints(data)),
         _ => (redw_charts(data), numbers(data, &[REDW[0], REDW[1], TSQ_REDW[0], TSQ_REDW[1]])),
     };
@@ -166,7 +170,7 @@ fn hint_charts(data: &Data) -> Vec<Chart> {
     let chart = |title: &str, y: &str, measure: fn(Case, &Data) -> Vec<f64>| {
         let x = Axis::linear("Hint of audio at the first router").range(2.0, 16.0);
         let chart = Chart::new(title).x(x).y(Axis::linear(y).from(0.0));
-        [TSQ[0], TSQ[1], WIDE].iter().fold(chart, |chart, (queue, name)| {
+        [TSQ[0], TSQ[1], WIDE, AGE].iter().fold(chart, |chart, (queue, name)| {
             let dot = |hint| {
                 let estimate = mean(&measure(Case { queue, routers: 3, hint }, data))?;
                 Some(Dot::from_estimate(f64::from(hint), &estimate))
@@ -241,5 +245,5 @@ fn hints(data: &Data) -> String {
             )
         })
     };
-    [TSQ[0], TSQ[1], WIDE].map(line).join("\n\n")
+    [TSQ[0], TSQ[1], WIDE, AGE].map(line).join("\n\n")
 }

@@ -25,15 +25,36 @@ pub(crate) fn lost(row: &FlowRow) -> Option<f64> {
     Some(100.0 * row.loss_ratio?)
 }
 
-/// The quality of a call by the E-model with G.711 and concealment, from the mean one-way delay and the loss. `None` for
-/// flows other than audio.
+/// The packet interval of audio in the scenarios after the TSQ paper: 1000 B at 128 kbit/s.
+const CONFERENCE: Duration = Duration::from_micros(62_500);
+/// The packet interval of telephone calls: 160 B at 64 kbit/s.
+const CALL: Duration = Duration::from_millis(20);
+
+/// The quality of a conference by the E-model with G.711 and concealment, from the mean one-way delay and from what did not arrive. `None`
+/// for flows other than audio.
 pub(crate) fn voice(row: &FlowRow) -> Option<f64> {
+    voice_in_packets_of(CONFERENCE, row)
+}
+
+/// The same of a telephone call.
+pub(crate) fn call_voice(row: &FlowRow) -> Option<f64> {
+    voice_in_packets_of(CALL, row)
+}
+
+/// Speech that the sender refused, because its transport would not send it in time, is missing like speech that was lost. The robustness of
+/// the codec is known for packets of 10 ms (G.113 appendix I): with longer packets each loss is a run of several of those, which is the
+/// E-model's burst ratio (G.107 section 7.5).
+fn voice_in_packets_of(packet: Duration, row: &FlowRow) -> Option<f64> {
     if &*row.class != "audio" {
         return None;
     }
     let delay = Duration::from_secs_f64(row.one_way_mean_ms? / 1e3);
-    let lost = Probability::clamped(row.loss_ratio?);
-    Some(EModel::new(Codec::G711_PLC).rating(delay, lost).quality().get())
+    let refused = row.refused_bps.unwrap_or(0.0);
+    let sent = if row.sent_bps > 0.0 { row.sent_bps / (row.sent_bps + refused) } else { 0.0 };
+    let missing = Probability::clamped(1.0 - (1.0 - row.loss_ratio?) * sent);
+    let burst_ratio = packet.as_millis_f64() / 10.0;
+    let model = EModel { burst_ratio, ..EModel::new(Codec::G711_PLC) };
+    Some(model.rating(delay, missing).quality().get())
 }
 
 /// `QoS` of a throughput-sensitive flow: its throughput (RED-Worcester section 3).
@@ -52,10 +73,11 @@ fn power(power: Power, row: &FlowRow) -> Option<f64> {
 }
 
 /// The measures of flows that are not columns of `flows.parquet`, by the names that claims use.
-pub(crate) const DERIVED: [(&str, Measure); 7] = [
+pub(crate) const DERIVED: [(&str, Measure); 8] = [
     ("goodput_kbps", kbps),
     ("loss_percent", lost),
     ("voice", voice),
+    ("call_voice", call_voice),
     ("qos_by_throughput", qos_by_throughput),
     ("qos_by_delay", qos_by_delay),
     ("q_mean", |row| Some(f64::midpoint(row.qd?, row.qt?))),

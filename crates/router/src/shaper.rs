@@ -299,6 +299,8 @@ impl Shaper {
             hint: self.params.hints.hint(headers.ip.as_ref().map(Ip::dscp).unwrap_or_default()),
             flow: headers.ip.map_or(0, |ip| ip.flow),
             hosts: headers.ip.map_or([0; 2], |ip| ip.hosts),
+            // Nothing in a packet says how long it has waited elsewhere.
+            waited: Duration::ZERO,
             ecn_capable: ecn != Ecn::NotEct,
             // CE may have been ECT(1) and counts as such (RFC 9331 section 5.1).
             scalable: matches!(ecn, Ecn::Ect1 | Ecn::Ce),

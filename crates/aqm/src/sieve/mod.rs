@@ -471,7 +471,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         if self.params.without == Without::Order {
             arrival.hint = self.largest_hint();
         }
-        let point = self.lanes.insertion_point(now, arrival.hint);
+        let point = self.lanes.insertion_point(now, arrival.hint, arrival.waited);
         let p = self.law.arrive(now, arrival, self.lanes.backlog());
         let verdict = if self.lanes_admit(arrival.size) {
             let price = self.price(p, x, &point);

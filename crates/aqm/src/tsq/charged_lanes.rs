@@ -27,6 +27,9 @@ pub struct TsqParams {
     /// The largest p'/p allowed.
     #[param(default = None, range = (1.0, 1e6), source = "off: the paper's law has no bound")]
     pub max_ratio: Option<f64>,
+    /// Order packets as if they had come earlier by as long as they have waited in routers before, and charge them as if they had not.
+    #[param(default = false, source = "ours: RED-Worcester section 5 leaves it to future work")]
+    pub age_credit: bool,
 }
 
 /// What an arriving packet is offered: its place, and what stands ahead of it.
@@ -48,6 +51,8 @@ pub struct InsertionPoint {
     lane: usize,
     q: Duration,
     weight: Instant,
+    /// The weight without credit for its age, by which it is charged.
+    charged_weight: Instant,
     /// What is left of the packet in service: the least that q' can be.
     in_service: Duration,
 }
@@ -57,6 +62,7 @@ pub struct InsertionPoint {
 pub struct ChargedLanes<P> {
     bits: HintBits,
     l: Duration,
+    age_credit: bool,
     /// Infinite where there is no bound.
     max_ratio: f64,
     drain: DrainRate,
@@ -76,6 +82,7 @@ impl<P: Copy> ChargedLanes<P> {
         Ok(Self {
             bits,
             l: params.l,
+            age_credit: params.age_credit,
             max_ratio: params.max_ratio.unwrap_or(f64::INFINITY),
             drain: DrainRate::new(rate),
             lanes: Lanes::new(bits),
@@ -83,19 +90,23 @@ impl<P: Copy> ChargedLanes<P> {
         })
     }
 
-    /// Where a packet of that hint would be inserted now (TSQ eq. 2). It holds until the next push or pop.
+    /// Where a packet of that hint would be inserted now (TSQ eq. 2), if it has `waited` elsewhere before. It holds until the next push
+    /// or pop.
     #[inline]
-    pub fn insertion_point(&self, now: Instant, hint: Hint) -> InsertionPoint {
+    pub fn insertion_point(&self, now: Instant, hint: Hint, waited: Duration) -> InsertionPoint {
         let lane = hint.lane().min(self.lanes.len() - 1);
         let in_service = self.service_ends.saturating_since(now);
         let q = self.drain.time(self.lanes.backlog().bytes) + in_service;
-        let weight = self.lanes.fit(lane, weight(self.bits, lane, q, now));
-        InsertionPoint { lane, q, weight, in_service }
+        let own = weight(self.bits, lane, q, now);
+        let credited =
+            if self.age_credit { own - waited.min(own.saturating_since(Instant::ZERO)) } else { own };
+        let [weight, charged_weight] = [credited, own].map(|weight| self.lanes.fit(lane, weight));
+        InsertionPoint { lane, q, weight, charged_weight, in_service }
     }
 
     /// What a packet of that hint would be offered now.
     pub fn offer(&mut self, now: Instant, hint: Hint) -> Offer {
-        let point = self.insertion_point(now, hint);
+        let point = self.insertion_point(now, hint, Duration::ZERO);
         let InsertionPoint { lane, q, weight, .. } = point;
         let q_prime = if self.pays_p(lane) { q } else { self.q_prime(&point) };
         Offer { lane, q, weight, q_prime }
@@ -201,7 +212,7 @@ impl<P: Copy> ChargedLanes<P> {
 
     #[inline]
     fn q_prime(&mut self, point: &InsertionPoint) -> Duration {
-        self.drain.time(self.lanes.bytes_ahead(point.lane, point.weight)) + point.in_service
+        self.drain.time(self.lanes.bytes_ahead(point.lane, point.charged_weight)) + point.in_service
     }
 }
 

@@ -130,7 +130,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Tsq<P, A> {
     #[inline]
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
         self.aqm.advance(now, self.lanes.backlog());
-        let point = self.lanes.insertion_point(now, arrival.hint);
+        let point = self.lanes.insertion_point(now, arrival.hint, arrival.waited);
         let verdict = self.judge(now, arrival, &point, random);
         self.aqm.judged(now, arrival, verdict);
         self.stats.count_arrival(verdict, arrival.size);
@@ -248,6 +248,29 @@ mod tests {
         let p = Probability::clamped(0.5);
         assert_eq!(charge(p, L, Duration::from_secs(10), Duration::ZERO, f64::INFINITY), Probability::ONE);
         assert_eq!(charge(Probability::ZERO, L, L, Duration::ZERO, f64::INFINITY), Probability::ZERO);
+    }
+
+    #[test]
+    fn a_packet_is_ahead_by_its_age_and_pays_for_its_hint() {
+        let params = TsqParams { age_credit: true, ..TsqParams::default() };
+        let mut lanes = ChargedLanes::new(&params, Rate::from_mbps(15)).unwrap();
+        let largest = HintBits::PAPER.largest();
+        for packet in 0..100 {
+            let point = lanes.insertion_point(Instant::ZERO, largest, Duration::ZERO);
+            assert!(lanes.push(Instant::ZERO, &point, 1000, packet));
+        }
+        let p = Probability::clamped(1e-3);
+        let mut of = |ms: u64| {
+            let point = lanes.insertion_point(
+                Instant::from_nanos(50_000_000),
+                Hint::from_level(12),
+                Duration::from_millis(ms),
+            );
+            (point.weight(), lanes.p_prime(p, &point))
+        };
+        let (young, old) = (of(0), of(30));
+        assert_eq!(young.0 - old.0, Duration::from_millis(30));
+        assert_eq!(young.1, old.1);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Many applications that claim a wrong hint: who gains, who pays, and how much TSQ's drop law lets them gain.
 
+mod kinds;
 mod law;
 mod rate;
 mod share;
@@ -26,7 +27,7 @@ File transfers that claim to be delay-sensitive, by their share and by their rou
 to loss, simulated at 15 Mbit/s. Each figure states what the law p' = ((l + q) / (l + q'))^2 p predicts, written down before \
 measuring. Numbers are means over seeds with their 95 % confidence interval, paired by seed where two settings are compared.";
 
-const EXPERIMENTS: [Experiment; 3] = [
+const EXPERIMENTS: [Experiment; 5] = [
     Experiment::new(
         "liars-by-share",
         "liars by share",
@@ -42,6 +43,16 @@ const EXPERIMENTS: [Experiment; 3] = [
         "UDP by rate",
         ("rate.toml", include_str!("../../../../experiments/cheaters/rate.toml")),
     ),
+    Experiment::new(
+        "liars-by-kind",
+        "liars by TCP",
+        ("kinds.toml", include_str!("../../../../experiments/cheaters/kinds.toml")),
+    ),
+    Experiment::new(
+        "liars-on-a-large-link",
+        "100 Mbit/s",
+        ("large.toml", include_str!("../../../../experiments/cheaters/large.toml")),
+    ),
 ];
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
@@ -50,6 +61,7 @@ fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Sectio
         1 => share::throughput(figure, data),
         2 => share::audio(figure, data),
         3 => law::section(data),
-        _ => rate::section(data),
+        4 => rate::section(data),
+        _ => kinds::section(stored),
     }]
 }

@@ -3,7 +3,7 @@
 use crate::claims::{FigureText, Own};
 use crate::data::{Data, difference, mean};
 use crate::lab::measure::{data, unpaired_difference, unpaired_ratio};
-use crate::measure::{lost, voice};
+use crate::measure::{call_voice, lost};
 use crate::qos::measure::{CODECS, Video, call_values, one_way_ms};
 use crate::qos::shown;
 use crate::study::ExperimentData;
@@ -190,7 +190,7 @@ fn videos_alike(id: &str) -> Option<OfBoth> {
 pub(super) fn calls_seen(stored: &[ExperimentData<'_>]) -> String {
     let line = |codec: &str, load: u32, (experiment, data): &ExperimentData<'_>| {
         let [delay, lost, voice] =
-            [one_way_ms, lost, voice].map(|measure| call_values(data, load, codec, measure));
+            [one_way_ms, lost, call_voice].map(|measure| call_values(data, load, codec, measure));
         format!(
             "{}: Q {}, delay {} ms, loss {} %, E-model {}.",
             experiment.label,

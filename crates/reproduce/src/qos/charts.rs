@@ -2,7 +2,7 @@
 
 use super::measure::{CODECS, LINK_KBPS, LOADS, MAX_DELAY_MS, NARROW, Video, call_values};
 use crate::data::{Data, mean};
-use crate::measure::{Measure, lost, voice};
+use crate::measure::{Measure, call_voice, lost};
 use cutline_report::chart::{Axis, Chart, Line, Point as Dot};
 use cutline_results::SeriesRow;
 
@@ -41,7 +41,7 @@ pub(super) fn calls(qos: &Data, plain: &Data) -> Vec<Chart> {
 
 /// The E-model's quality by load, a chart for each rate of the call.
 pub(super) fn voices(qos: &Data, plain: &Data) -> Vec<Chart> {
-    by_load(qos, plain, "Quality by the E-model", voice)
+    by_load(qos, plain, "Quality by the E-model", call_voice)
 }
 
 /// Loss by load, a chart for each rate of the call.

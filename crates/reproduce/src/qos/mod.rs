@@ -7,7 +7,7 @@ pub(crate) mod measure;
 use crate::claims::{FigureText, Own};
 use crate::data::{Data, difference, mean};
 use crate::experiment::{Experiment, Platform};
-use crate::measure::{lost, voice};
+use crate::measure::{call_voice, lost};
 use crate::study::{ExperimentData, Study};
 use connections::Judgement;
 use cutline_report::chart::{Chart, Figure};
@@ -131,7 +131,7 @@ fn calls_seen(qos: &Data, plain: &Data) -> String {
     let line = |codec: &str, load: u32| {
         let [with, without] = [qos, plain].map(|data| {
             let [delay, lost, voice] =
-                [one_way_ms, lost, voice].map(|measure| call_values(data, load, codec, measure));
+                [one_way_ms, lost, call_voice].map(|measure| call_values(data, load, codec, measure));
             format!(
                 "Q {}, delay {} ms, loss {} %, E-model {}",
                 shown(&call_quality(data, load, codec), 3),

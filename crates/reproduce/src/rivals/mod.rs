@@ -4,6 +4,7 @@
 
 mod charts;
 mod measure;
+mod targets;
 
 use crate::claims::FigureText;
 use crate::experiment::Experiment;
@@ -33,6 +34,7 @@ Numbers are means over seeds with their 95 % confidence interval.
 TSQ is not the best queue for everything, and the cases show where it loses. Sparse audio is better off with a separate queue \
 (FQ-CoDel) or with a short queue for all (PIE at 15 ms, DualPI2), as long as no application lies and all get equal shares.";
 
+const TARGETS: &str = include_str!("../../../../experiments/rivals/targets.toml");
 const SCENARIO: &str = include_str!("../../../../experiments/rivals/rivals.toml");
 
 const fn case(
@@ -44,7 +46,7 @@ const fn case(
 }
 
 /// The cases, in the order of the figures.
-const EXPERIMENTS: [Experiment; 6] = [
+const EXPERIMENTS: [Experiment; 9] = [
     case("one", "audio", &[("flow.marked.count", "1"), ("flow.bulk.count", "99")]),
     case("quarter", "audio", &[]),
     case("most", "audio", &[("flow.marked.count", "75"), ("flow.bulk.count", "25")]),
@@ -76,10 +78,18 @@ const EXPERIMENTS: [Experiment; 6] = [
             ("flow.marked.app", r#"{ kind = "bulk" }"#),
         ],
     ),
+    Experiment::new("targets", "25 TFRC", ("targets.toml", TARGETS)),
+    Experiment::new("targets-half", "50 TFRC", ("targets.toml", TARGETS))
+        .with(&[("flow.marked.count", "50"), ("flow.bulk.count", "50")]),
+    Experiment::new("targets-fixed", "25 of fixed rate", ("targets.toml", TARGETS))
+        .with(&[("flow.marked.transport", r#"{ protocol = "udp", header = "0 B" }"#)]),
 ];
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
+    if figure.number == targets::FIGURE {
+        return vec![targets::section(figure, stored)];
+    }
     let case = Case { data, name: experiment.label };
     let charts = charts::all(&case);
     vec![Section {

@@ -59,6 +59,7 @@ impl Simulation {
             // Every flow has its own route, so all packets of a flow have the same position at a link.
             flow: packet.position,
             hosts: self.routes.hosts(packet.position),
+            waited: packet.queued,
             ecn_capable: packet.ecn != Ecn::NotEct,
             scalable: packet.ecn == Ecn::Ect1,
         };

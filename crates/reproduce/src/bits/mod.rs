@@ -1,5 +1,7 @@
 //! How many bits should a delay hint have? The TSQ paper leaves this question open.
 
+mod classes;
+
 use crate::claims::FigureText;
 use crate::data::{Data, mean};
 use crate::experiment::Experiment;
@@ -13,9 +15,9 @@ pub const BITS: Study = Study {
     title: "How many hint bits are worth having",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../experiments/bits/figures.toml"),
+    figures: include_str!("../../../../experiments/bits/figures.toml"),
     experiments: &EXPERIMENTS,
-    own: |_, _| None,
+    own: |_, id| classes::own(id),
     sections_of,
 };
 
@@ -23,13 +25,22 @@ const INTRO: &str = "\
 25 audio conferences and 75 bulk transfers share the TSQ paper's dumbbell with TSQ over PI. Audio is run with every level of hints \
 of 1 to 6 bits; file transfers have the largest level. Numbers are means over seeds with their 95 % confidence interval.";
 
-const EXPERIMENTS: [Experiment; 1] =
-    [Experiment::new("bits", "TFRC", ("bits.toml", include_str!("../../../experiments/bits/bits.toml")))];
+const EXPERIMENTS: [Experiment; 2] = [
+    Experiment::new("bits", "TFRC", ("bits.toml", include_str!("../../../../experiments/bits/bits.toml"))),
+    Experiment::new(
+        "bits-classes",
+        "three kinds",
+        ("classes.toml", include_str!("../../../../experiments/bits/classes.toml")),
+    ),
+];
 
 const BIT_COUNTS: std::ops::RangeInclusive<u16> = 1..=6;
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(_, data)) = stored.first() else { return Vec::new() };
+    if figure.number == 3 {
+        return vec![classes::section(data)];
+    }
     let (title, chart) = match figure.number {
         1 => ("Quality of audio by the weight of its hint", by_weight(data)),
         _ => ("The best quality of audio", by_bits(data)),
