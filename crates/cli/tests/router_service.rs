@@ -120,7 +120,7 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
     }
     let text = String::from_utf8(cutline(&["stats", &socket]).stdout).unwrap();
     assert!(text.contains("p0 -> p1: received") && text.contains("us (p99)"), "{text}");
-    assert_eq!(home.ask("config")["config"]["forward"]["queue"]["aqm"], "fq-codel");
+    assert_eq!(home.ask("config")["config"]["forward"]["queue"]["aqm"], "sieve");
     assert_eq!(home.ask("reload status")["reload"], Value::Null, "it has no file");
     assert!(home.ask("stat")["error"].as_str().unwrap().contains("allowed are stats"));
     watch(&socket);
