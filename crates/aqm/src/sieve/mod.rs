@@ -26,7 +26,7 @@
 //! what is ahead on arrival. Packets that cut in later make a packet wait longer than it was charged for: if most flows lie, the
 //! honest ones lose 8 % of their throughput (docs/studies/cheaters.md). So q' is at least the mean wait of the lane, and the charge of those who wait
 //! longer than the queue falls below p. Who splits its traffic over many flows gets many shares, as with every queue that knows
-//! flows only.
+//! flows only; with `key = "source"` all flows of a host are one, and the host's sparse flows stand with its others.
 //!
 //! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, nobody above it, all
 //! of the lanes free of charge for those who fill them, and what responds to loss starved.
@@ -54,6 +54,7 @@
 //! # Validation
 //!
 //! - Who goes first: `the_sparse_go_first_whatever_their_hint`, `a_flow_keeps_its_order`, `the_lanes_are_sure_of_their_share`.
+//! - Pulses below tau: `pulses_gain_nothing`.
 //! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`.
 //! - The table: `a_table_that_is_full_never_counts_too_little`, `salts_change_without_forgetting`,
@@ -96,6 +97,9 @@ pub struct SieveParams {
     /// Memory for what is known of flows.
     #[param(default = 65_536, range = (64, 1 << 30), unit = "B", source = OURS)]
     pub memory: u64,
+    /// Whose rate counts: that of a flow, or that of all flows of a host.
+    #[param(default = Key::Flow, source = OURS)]
+    pub key: Key,
     /// tau: what a flow has sent counts e^(-t / tau) after a time t.
     #[param(
         default = Duration::from_millis(250),
@@ -148,6 +152,17 @@ pub struct SieveParams {
     /// TSQ's own.
     #[group]
     pub tsq: TsqParams,
+}
+
+/// Whose rate counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum Key {
+    /// Each flow's.
+    Flow,
+    /// That of all flows from the same host, so that nobody gets more by using several.
+    Source,
+    /// That of all flows to the same host.
+    Destination,
 }
 
 /// A part of the design.
@@ -314,6 +329,17 @@ const MOST_SCALABLE: f64 = 2.0;
 
 /// Flows up to this part of their share go before all others.
 const SPARSE: f64 = 0.5;
+
+impl Key {
+    #[inline]
+    const fn of(self, arrival: &Arrival) -> u32 {
+        match self {
+            Self::Flow => arrival.flow,
+            Self::Source => arrival.hosts[0],
+            Self::Destination => arrival.hosts[1],
+        }
+    }
+}
 
 /// A large packet, B.
 const MTU: u64 = 1500;
@@ -547,8 +573,9 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
 impl<P: Copy, A: DropProbability> Queue<P> for Sieve<P, A> {
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
         self.catch_up(now);
-        let Arrival { size, flow, .. } = arrival;
-        let seen = self.rates.count(now, flow, size, self.lanes.least_weight(), random);
+        let size = arrival.size;
+        let seen =
+            self.rates.count(now, self.params.key.of(&arrival), size, self.lanes.least_weight(), random);
         let x = self.times_its_share(now, size, &seen);
         self.share.count(size, x);
         let verdict = if let Some(place) = self.place_first(arrival, x, &seen) {

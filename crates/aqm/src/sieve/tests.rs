@@ -33,6 +33,8 @@ struct Bench {
     got: BTreeMap<u32, Got>,
     /// Whether what can be marked is scalable.
     scalable: bool,
+    /// The period of the first flow, ms, if it sends twice its rate in half of the time.
+    pulses: Option<u64>,
     /// The number of the packet that left last, by flow.
     last: BTreeMap<u32, u32>,
 }
@@ -53,7 +55,7 @@ impl Bench {
         let sieve = Sieve::build(&params, Limit::Packets(2000), true, RATE).unwrap();
         let random = Streams::new(1).stream("queue", "drop");
         let (sources, got, last) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Self { sieve, random, now: Instant::ZERO, sources, got, scalable: false, last }
+        Self { sieve, random, now: Instant::ZERO, sources, got, scalable: false, pulses: None, last }
     }
 
     fn flow(mut self, flow: u32, rate: f64) -> Self {
@@ -72,7 +74,12 @@ impl Bench {
             }
             self.now = Instant::ZERO + Duration::from_millis(step);
             for (source, owed) in owed.iter_mut().enumerate() {
-                *owed += self.sources[source].1;
+                let pulse = match self.pulses.filter(|_| source == 0) {
+                    None => 1.0,
+                    Some(period) if step % period < period / 2 => 2.0,
+                    Some(_) => 0.0,
+                };
+                *owed += pulse * self.sources[source].1;
                 while *owed >= 1.0 {
                     *owed -= 1.0;
                     number += 1;
@@ -91,7 +98,9 @@ impl Bench {
             Id::NewFlows => (1_000_000 + number, 0),
         };
         let scalable = ecn_capable && self.scalable;
-        let arrival = Arrival { flow, ecn_capable, scalable, ..Arrival::new(SIZE, hint) };
+        // Flow 1 comes from a host of its own.
+        let hosts = [u32::from(flow == 1); 2];
+        let arrival = Arrival { flow, hosts, ecn_capable, scalable, ..Arrival::new(SIZE, hint) };
         let verdict = self.sieve.enqueue(self.now, arrival, (named, number), &mut self.random);
         let got = self.got.entry(named).or_default();
         got.sent += 1;
@@ -162,6 +171,32 @@ fn a_flow_that_does_not_respond_keeps_its_share() {
     let got = bench.run(40).got;
     assert!((2..=10).all(|flow| got[&flow].lost() < 0.005), "{got:?}");
     assert!((got[&1].lost() - 0.6).abs() < 0.05, "{}", got[&1].lost());
+}
+
+#[test]
+fn a_host_that_splits_its_traffic_gains_only_where_flows_count() {
+    // Flow 1 is a host of its own, flows 2 to 10 are those of another one.
+    let received = |key| {
+        let bench = Bench::new(SieveParams { key, ..SieveParams::default() });
+        let got = (1..=10).fold(bench, |bench, flow| bench.flow(flow, 0.6)).run(40).got;
+        f64::from(got[&1].received) / 20_000.0
+    };
+    assert!((received(Key::Flow) - 0.1).abs() < 0.03, "{}", received(Key::Flow));
+    assert!((received(Key::Source) - 0.5).abs() < 0.08, "{}", received(Key::Source));
+}
+
+#[test]
+fn pulses_gain_nothing() {
+    let received = |pulses: Option<u64>| {
+        let mut bench = Bench::new(SieveParams::default()).flow(1, 0.6).flow(2, 0.6).flow(3, 0.6);
+        bench.pulses = pulses;
+        f64::from(bench.run(60).got[&1].received)
+    };
+    // Periods around tau = 250 ms.
+    for period in [20, 100, 250, 500] {
+        let gain = received(Some(period)) / received(None);
+        assert!(gain < 1.1, "pulses of {period} ms get {gain} times as much");
+    }
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn value(
 }
 
 fn chart(data: &Data, title: &str, group: &str, measure: Measure) -> Chart {
-    let axis = Axis::log("Target, ms", 10).ticks(TARGETS_MS.map(f64::from));
+    let axis = Axis::log("Target, ms", 10).range(4.0, 250.0).ticks(TARGETS_MS.map(f64::from));
     let chart = Chart::new(title).x(axis).y(Axis::linear("Quality").range(0.0, 1.0));
     QUEUES.iter().fold(chart, |chart, queue| {
         let dot =

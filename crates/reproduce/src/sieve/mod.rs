@@ -25,7 +25,7 @@ Sieve serves flows below the fair share first and free of charge, whatever their
 pay by their rate and by their place. It was tuned on other seeds than those that judge it here. Numbers are means over seeds with \
 their 95 % confidence interval, paired by seed where two settings are compared.";
 
-const EXPERIMENTS: [Experiment; 10] = [
+const EXPERIMENTS: [Experiment; 11] = [
     Experiment::new(
         "sieve-mixes",
         "mixes",
@@ -45,6 +45,11 @@ const EXPERIMENTS: [Experiment; 10] = [
         "sieve-floods",
         "floods",
         ("floods.toml", include_str!("../../../../experiments/sieve/floods.toml")),
+    ),
+    Experiment::new(
+        "sieve-split",
+        "split",
+        ("split.toml", include_str!("../../../../experiments/sieve/split.toml")),
     ),
     Experiment::new(
         "sieve-ping",

@@ -272,11 +272,26 @@ const THE_FLOOD: [(Place, &str); 3] = [
     (("6 Mbit/s, hint 1", LARGE_1), "flood"),
 ];
 
-const FLOODS: [Panel; 4] = [
+const FLOODS: [Panel; 5] = [
     flood("Quality of audio", "Quality", Q, false, Floods::Audio),
     flood("Queuing delay of audio, 99th percentile", "Queuing delay, ms", P99, true, Floods::Audio),
     flood("Throughput of a transfer", "Throughput, kbit/s", kbps, false, Floods::Bulk),
     flood("Throughput of the flood", "Throughput, kbit/s", kbps, false, Floods::Flood),
+    Panel {
+        experiment: "sieve-split",
+        title: "Throughput of a transfer if one host has ten of 40",
+        y: "Throughput, kbit/s",
+        measure: kbps,
+        is_log: false,
+        at: NONE,
+        along: &[
+            ("FQ-CoDel, 65,536", &[("dumbbell.queue", "fq-codel-free")]),
+            ("CAKE", &[("dumbbell.queue", "cake")]),
+            ("Sieve", &[("dumbbell.queue", "sieve")]),
+            ("Sieve by source", &[("dumbbell.queue", "sieve-hosts")]),
+        ],
+        series: &[(("another host's", NONE), "one"), (("one of the ten", NONE), "split")],
+    },
 ];
 
 const LINKS: &[Place] = &[
