@@ -18,7 +18,7 @@ fn every_figure_is_measured_and_drawn() {
 #[test]
 fn paths_through_one_and_three_routers_have_the_same_delay() {
     let points = CASCADE.experiments[0].scenario_file(false).unwrap().expand().unwrap();
-    assert_eq!(points.len(), 7 * 3 + 2 * 5 + 6);
+    assert_eq!(points.len(), 8 * 3 + 3 * 5 + 6);
     for point in points {
         let network = point.scenario.network().unwrap();
         let flow = &network.flows()[0];
