@@ -15,7 +15,7 @@
 //! - `tsq.drop`: p = 1 %, q' where the draw leaves it open.
 //! - FIFO ring, skip list with byte ranks (the paper's), sorted list (short backlogs only).
 //! - `aqm.NAME`: every queue of the registry with its defaults, as the simulator builds it, at a backlog of 100
-//!   packets of 100 flows; `aqm.NAME.tsq` with TSQ on it. All packets can be marked; of those that are dropped
+//!   packets of 100 flows, each between hosts of its own; `aqm.NAME.tsq` with TSQ on it. All packets can be marked; of those that are dropped
 //!   all the same, one a step is replaced.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
@@ -167,7 +167,8 @@ impl Registered {
     #[inline]
     fn offer(&mut self, now: Instant, hint: Hint) {
         self.flow = (self.flow + 1) % REGISTERED_BACKLOG;
-        let arrival = Arrival { ecn_capable: true, flow: self.flow, ..Arrival::new(SIZE, hint) };
+        let hosts = [self.flow; 2];
+        let arrival = Arrival { ecn_capable: true, flow: self.flow, hosts, ..Arrival::new(SIZE, hint) };
         black_box(self.queue.enqueue(now, arrival, 7, &mut self.random));
         while black_box(self.queue.shed()).is_some() {}
     }

@@ -70,7 +70,8 @@ use crate::pi2::Pi2Params;
 use crate::sample_clock::SampleClock;
 use crate::{
     AnyAqm, Aqm as _, AqmSpec, Arrival, Backlog, ChargedLanes, Count, Departure, Discipline, DrainRate,
-    DropProbability, DropReason, Entry, Limit, Pi2, Queue, QueueStats, Readings, TsqParams, Verdict,
+    DropProbability, DropReason, Entry, InsertionPoint, Limit, Pi2, Queue, QueueStats, Readings, TsqParams,
+    Verdict,
 };
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, HintBits, Instant, Probability, RandomStream, Rate};
@@ -450,7 +451,10 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
     }
 
     /// p' of a packet at `point` whose flow sends x times its share, where the law says p.
-    fn price(&mut self, p: Probability, x: f64, point: &crate::InsertionPoint) -> Probability {
+    fn price(&mut self, p: Probability, x: f64, point: &InsertionPoint) -> Probability {
+        if p == Probability::ZERO {
+            return p;
+        }
         let g = match (self.params.without, x <= 1.0) {
             (Without::RatePrice, _) => 1.0,
             (_, true) => x * x,
