@@ -171,6 +171,12 @@ impl<P: Copy> Lanes<P> {
         self.heads.weight()
     }
 
+    /// When the packet that is next was enqueued.
+    #[inline]
+    pub fn next_arrived(&self) -> Option<Instant> {
+        self.fifos[self.next_lane()?].head_arrived()
+    }
+
     /// The lane of the packet that is next.
     #[inline]
     pub fn next_lane(&self) -> Option<usize> {

@@ -10,7 +10,7 @@
 //! x = (bytes lately - size / 2) / (tau f)                                      rates.rs
 //!
 //! first:   x <= 1, nothing of the flow in the lanes, less than `first-delay` waiting there; no charge
-//!          x <= 1/2 goes before the others
+//!          x <= 1/10 goes before the others
 //! lanes:   TSQ's order, with td = lanes' backlog / (C - rate of what goes first)
 //!          p' = p g(x) ((l + q) / (l + q'))^2,  g = x^2 for x <= 1, x above
 //!          q' is at least what packets of the same hint have really waited lately
@@ -53,7 +53,8 @@
 //!
 //! # Validation
 //!
-//! - Who goes first: `the_sparse_go_first_whatever_their_hint`, `a_flow_keeps_its_order`, `the_lanes_are_sure_of_their_share`.
+//! - Order within a flow, whichever way its packets go: `a_flow_keeps_its_order`, and every other test.
+//! - Who goes first: `the_sparse_go_first_whatever_their_hint`, `the_lanes_are_sure_of_their_share`.
 //! - Pulses below tau: `pulses_gain_nothing`.
 //! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`.
@@ -126,7 +127,7 @@ pub struct SieveParams {
     pub update: Duration,
     /// The longest wait of what goes first.
     #[param(
-        default = Duration::from_millis(10),
+        default = Duration::from_millis(20),
         range = (Duration::ZERO, Duration::from_secs(1)),
         source = OURS
     )]
@@ -282,7 +283,7 @@ pub struct Sieve<P, A = Pi2> {
     share: FairShare,
     newcomers: Decaying,
     clock: SampleClock,
-    /// What goes first: of flows up to half of their share, and then of the others.
+    /// What goes first: of flows up to a tenth of their share, and then of the others.
     first: [FirstQueue<P>; 2],
     /// How many bytes may wait in each.
     first_limit: u64,
@@ -329,7 +330,7 @@ impl SieveParams {
 const MOST_SCALABLE: f64 = 2.0;
 
 /// Flows up to this part of their share go before all others.
-const SPARSE: f64 = 0.5;
+const SPARSE: f64 = 0.1;
 
 impl Key {
     #[inline]
@@ -542,7 +543,9 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         let First { packet, size, arrived } = self.first.iter_mut().find_map(FirstQueue::pop)?;
         self.first_sent += u64::from(size);
         if self.lanes.backlog().packets > 0 {
-            self.credit += u64::from(size);
+            // What could not be used at once is not saved up for long.
+            let most = 2 * (self.params.lanes_share - 1) * MTU;
+            self.credit = (self.credit + u64::from(size)).min(most);
         } else {
             self.credit = 0;
         }
@@ -567,10 +570,17 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         *mean = Duration::from_nanos((15 * mean.as_nanos() + waited.as_nanos()) / 16);
     }
 
-    /// Whether it is the lanes' turn although something waits that goes first.
+    /// Whether it is the lanes' turn although something waits that goes first. Their packet must have come before all of that: a flow
+    /// that has begun to send more than its share may still have packets there.
     #[inline]
     fn lanes_are_due(&self) -> bool {
-        self.credit >= (self.params.lanes_share - 1) * MTU && self.lanes.backlog().packets > 0
+        if self.credit < (self.params.lanes_share - 1) * MTU {
+            return false;
+        }
+        let came = |queue: &FirstQueue<P>| queue.next_arrived();
+        let first = self.first.iter().filter_map(came).min();
+        let standing = self.lanes.next_arrived();
+        standing.is_some_and(|standing| first.is_none_or(|first| standing < first))
     }
 }
 

@@ -234,7 +234,7 @@ fn the_lanes_are_sure_of_their_share() {
     }
     let departures = (0..160).filter_map(|_| bench.sieve.dequeue(bench.now));
     let of_lanes = departures.filter(|departure| departure.packet.0 == 1).count();
-    assert!((18..=21).contains(&of_lanes), "an eighth of 160: {of_lanes}");
+    assert!((18..=22).contains(&of_lanes), "an eighth of 160, and what was saved up: {of_lanes}");
 }
 
 #[test]

@@ -173,6 +173,12 @@ impl<P: Copy> ChargedLanes<P> {
         self.service_ends = now.saturating_add(self.drain.time(u64::from(size)));
     }
 
+    /// When the packet that is next was enqueued.
+    #[inline]
+    pub fn next_arrived(&self) -> Option<Instant> {
+        self.lanes.next_arrived()
+    }
+
     /// The lane of the packet that is next.
     #[inline]
     pub fn next_lane(&self) -> Option<usize> {

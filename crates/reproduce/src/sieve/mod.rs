@@ -25,7 +25,7 @@ Sieve serves flows below the fair share first and free of charge, whatever their
 pay by their rate and by their place. It was tuned on other seeds than those that judge it here. Numbers are means over seeds with \
 their 95 % confidence interval, paired by seed where two settings are compared.";
 
-const EXPERIMENTS: [Experiment; 11] = [
+const EXPERIMENTS: [Experiment; 13] = [
     Experiment::new(
         "sieve-mixes",
         "mixes",
@@ -83,6 +83,17 @@ const EXPERIMENTS: [Experiment; 11] = [
         "settings",
         ("settings.toml", include_str!("../../../../experiments/sieve/settings.toml")),
     ),
+    Experiment::new(
+        "sieve-classes",
+        "five kinds",
+        ("classes.toml", include_str!("../../../../experiments/sieve/classes.toml")),
+    ),
+    Experiment::new(
+        "sieve-rates",
+        "by rate",
+        ("rates.toml", include_str!("../../../../experiments/sieve/rates.toml")),
+    )
+    .shortened_by(QUICK),
 ];
 
 /// `--quick` for experiments at 100 Mbit/s and more.

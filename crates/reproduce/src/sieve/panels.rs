@@ -97,7 +97,9 @@ pub(super) fn of(figure: u32) -> &'static [Panel] {
         5 => &PATHS,
         6 => &FLOWS,
         7 => &PARTS,
-        _ => &SETTINGS,
+        8 => &SETTINGS,
+        9 => &CLASSES,
+        _ => &RATES,
     }
 }
 
@@ -543,5 +545,97 @@ const SETTINGS: [Panel; 3] = [
         at: NONE,
         along: BY_SETTING,
         series: &[(("transfer", NONE), "bulk"), (("audio", NONE), "audio")],
+    },
+];
+
+const CLASS_QUEUES: &[Place] = &[
+    ("PIE", &[("dumbbell.queue", "pie")]),
+    ("CoDel", &[("dumbbell.queue", "codel")]),
+    ("FQ-CoDel", &[("dumbbell.queue", "fq-codel")]),
+    ("FQ-CoDel, 65,536", &[("dumbbell.queue", "fq-codel-free")]),
+    ("FQ-PIE", &[("dumbbell.queue", "fq-pie")]),
+    ("CAKE", &[("dumbbell.queue", "cake")]),
+    ("priority", &[("dumbbell.queue", "priority")]),
+    ("DualPI2", &[("dumbbell.queue", "dual-pi2")]),
+    ("TSQ over PIE", &[("dumbbell.queue", "tsq")]),
+    ("Sieve", &[("dumbbell.queue", "sieve")]),
+];
+
+const SPARSE_KINDS: [(Place, &str); 4] = [
+    (("game", NONE), "game"),
+    (("call", NONE), "audio"),
+    (("video", NONE), "video"),
+    (("pages", NONE), "web"),
+];
+
+const CLASSES: [Panel; 3] = [
+    Panel {
+        experiment: "sieve-classes",
+        title: "Queuing delay, 99th percentile",
+        y: "Queuing delay, ms",
+        measure: P99,
+        is_log: true,
+        at: NONE,
+        along: CLASS_QUEUES,
+        series: &SPARSE_KINDS,
+    },
+    Panel {
+        experiment: "sieve-classes",
+        title: "Quality",
+        y: "Quality",
+        measure: Q,
+        is_log: false,
+        at: NONE,
+        along: CLASS_QUEUES,
+        series: &SPARSE_KINDS,
+    },
+    Panel {
+        experiment: "sieve-classes",
+        title: "Throughput of a transfer",
+        y: "Throughput, kbit/s",
+        measure: kbps,
+        is_log: false,
+        at: NONE,
+        along: CLASS_QUEUES,
+        series: &[(("transfer", NONE), "bulk")],
+    },
+];
+
+const BY_RATE: &[Place] = &[
+    ("1 Mbit/s", &[("dumbbell.rate", "1 Mbit/s")]),
+    ("10 Mbit/s", &[("dumbbell.rate", "10 Mbit/s")]),
+    ("100 Mbit/s", &[("dumbbell.rate", "100 Mbit/s")]),
+    ("1 Gbit/s", &[("dumbbell.rate", "1 Gbit/s")]),
+];
+
+const fn queues_by_rate(group: &'static str) -> [(Place, &'static str); 4] {
+    [
+        (("FQ-CoDel, 1", &[("dumbbell.queue", "fq-codel-free"), ("flow.bulk.count", "1")]), group),
+        (("FQ-CoDel, 10", &[("dumbbell.queue", "fq-codel-free"), ("flow.bulk.count", "10")]), group),
+        (("Sieve, 1", &[("dumbbell.queue", "sieve"), ("flow.bulk.count", "1")]), group),
+        (("Sieve, 10", &[("dumbbell.queue", "sieve"), ("flow.bulk.count", "10")]), group),
+    ]
+}
+
+const RATES: [Panel; 2] = [
+    Panel {
+        experiment: "sieve-rates",
+        title: "Queuing delay of a call, 99th percentile, beside 1 and 10 transfers",
+        y: "Queuing delay, ms",
+        measure: P99,
+        is_log: true,
+        at: NONE,
+        along: BY_RATE,
+        series: &queues_by_rate("audio"),
+    },
+    Panel {
+        experiment: "sieve-rates",
+        title: "Throughput of a transfer",
+        y: "Throughput, kbit/s",
+        measure: kbps,
+        is_log: true,
+        at: NONE,
+        along: BY_RATE,
+        series: &queues_by_rate("bulk"),
     },
 ];
