@@ -10,11 +10,12 @@
 //! x = (bytes lately - size / 2) / (tau f)                                      rates.rs
 //!
 //! first:   x <= 1, nothing of the flow in the lanes, less than `first-delay` waiting there; no charge
-//!          x <= 1/10 goes before the others
+//!          x <= 1/4 goes before the others
 //! lanes:   TSQ's order, with td = lanes' backlog / (C - rate of what goes first)
 //!          p' = p g(x) ((l + q) / (l + q'))^2,  g = x^2 for x <= 1, x above
 //!          q' is at least what packets of the same hint have really waited lately
 //!          for x > 1 at most 1 - 1 / x, which leaves the flow its share, but never below p, or p' for x = 1 if that is less
+//!          x <= 1/4 and behind its own packets there: right behind them, whatever its hint
 //! next:    what goes first, but one byte in `lanes-share` is sure to be the lanes'
 //! ```
 //!
@@ -283,7 +284,7 @@ pub struct Sieve<P, A = Pi2> {
     share: FairShare,
     newcomers: Decaying,
     clock: SampleClock,
-    /// What goes first: of flows up to a tenth of their share, and then of the others.
+    /// What goes first: of flows up to a quarter of their share, and then of the others.
     first: [FirstQueue<P>; 2],
     /// How many bytes may wait in each.
     first_limit: u64,
@@ -330,7 +331,7 @@ impl SieveParams {
 const MOST_SCALABLE: f64 = 2.0;
 
 /// Flows up to this part of their share go before all others.
-const SPARSE: f64 = 0.1;
+const SPARSE: f64 = 0.25;
 
 impl Key {
     #[inline]
@@ -502,7 +503,14 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         if self.params.without == Without::Order {
             arrival.hint = self.largest_hint();
         }
-        let point = self.lanes.insertion_point(now, arrival.hint, arrival.waited);
+        // Who is far below the share and stands only because packets of its own do joins these, and not the end: it would never get out.
+        let point = match seen.stands(self.lanes.least_weight()).then(|| seen.last_weight(now)) {
+            Some(last) if x <= SPARSE => self.lanes.insertion_point_behind(now, last),
+            last => {
+                let point = self.lanes.insertion_point(now, arrival.hint, arrival.waited);
+                last.map_or(point, |last| point.behind(last))
+            }
+        };
         let p = self.law.arrive(now, arrival, self.lanes.backlog());
         let verdict = if self.lanes_admit(arrival.size) {
             let price = self.price(p, x, &point);

@@ -293,6 +293,13 @@ impl Seen {
         is_waiting(self.last_weight, least)
     }
 
+    /// The largest weight of the flow's packets in the lanes, at most a tick too large; `now` tells which of the times that look alike.
+    #[inline]
+    pub(super) fn last_weight(&self, now: Instant) -> Instant {
+        let ahead = self.last_weight.wrapping_sub(ticks(now)).cast_signed().max(0);
+        Instant::from_nanos(((now.as_nanos() >> TICK_BITS) + u64::from(ahead.cast_unsigned())) << TICK_BITS)
+    }
+
     /// Whether the flow's packet before this one came at `since` or later.
     #[inline]
     pub(super) fn came_since(&self, since: Option<Instant>) -> bool {

@@ -35,6 +35,8 @@ struct Bench {
     scalable: bool,
     /// The period of the first flow, ms, if it sends twice its rate in half of the time.
     pulses: Option<u64>,
+    /// A source that sends ten times as much for a time, ms.
+    surge: Option<(usize, std::ops::Range<u64>)>,
     /// The number of the packet that left last, by flow.
     last: BTreeMap<u32, u32>,
 }
@@ -55,7 +57,17 @@ impl Bench {
         let sieve = Sieve::build(&params, Limit::Packets(2000), true, RATE).unwrap();
         let random = Streams::new(1).stream("queue", "drop");
         let (sources, got, last) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Self { sieve, random, now: Instant::ZERO, sources, got, scalable: false, pulses: None, last }
+        Self {
+            sieve,
+            random,
+            now: Instant::ZERO,
+            sources,
+            got,
+            scalable: false,
+            pulses: None,
+            surge: None,
+            last,
+        }
     }
 
     fn flow(mut self, flow: u32, rate: f64) -> Self {
@@ -79,7 +91,9 @@ impl Bench {
                     Some(period) if step % period < period / 2 => 2.0,
                     Some(_) => 0.0,
                 };
-                *owed += pulse * self.sources[source].1;
+                let is_surge =
+                    self.surge.as_ref().is_some_and(|(of, time)| *of == source && time.contains(&step));
+                *owed += if is_surge { 10.0 } else { pulse } * self.sources[source].1;
                 while *owed >= 1.0 {
                     *owed -= 1.0;
                     number += 1;
@@ -235,6 +249,15 @@ fn the_lanes_are_sure_of_their_share() {
     let departures = (0..160).filter_map(|_| bench.sieve.dequeue(bench.now));
     let of_lanes = departures.filter(|departure| departure.packet.0 == 1).count();
     assert!((18..=22).contains(&of_lanes), "an eighth of 160, and what was saved up: {of_lanes}");
+}
+
+#[test]
+fn who_has_stood_once_gets_out_again() {
+    // Flow 3 is sparse, but for a second in which it sends ten times as much.
+    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.7).flow(2, 0.7).flow(3, 0.06);
+    bench.surge = Some((2, 5000..6000));
+    let got = bench.run(20).got;
+    assert!(got[&3].longest <= Duration::from_millis(5), "four seconds later: {:?}", got[&3]);
 }
 
 #[test]

@@ -104,6 +104,14 @@ impl<P: Copy> ChargedLanes<P> {
         InsertionPoint { lane, q, weight, charged_weight, in_service }
     }
 
+    /// Where a packet would be inserted that goes right behind what weighs `least`: in the lane of the least delay.
+    #[inline]
+    pub fn insertion_point_behind(&self, now: Instant, least: Instant) -> InsertionPoint {
+        let point = self.insertion_point(now, Hint::LEAST_DELAY, Duration::ZERO);
+        let weight = self.lanes.fit(point.lane, least);
+        InsertionPoint { weight, charged_weight: weight, ..point }
+    }
+
     /// What a packet of that hint would be offered now.
     pub fn offer(&mut self, now: Instant, hint: Hint) -> Offer {
         let point = self.insertion_point(now, hint, Duration::ZERO);
@@ -223,6 +231,13 @@ impl<P: Copy> ChargedLanes<P> {
 }
 
 impl InsertionPoint {
+    /// The same place, or behind what weighs `least`.
+    #[inline]
+    #[must_use]
+    pub fn behind(self, least: Instant) -> Self {
+        Self { weight: self.weight.max(least), ..self }
+    }
+
     /// The lane of its hint.
     #[inline]
     pub const fn lane(&self) -> usize {
