@@ -505,7 +505,9 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         }
         // Who is far below the share and stands only because packets of its own do joins these, and not the end: it would never get out.
         let point = match seen.stands(self.lanes.least_weight()).then(|| seen.last_weight(now)) {
-            Some(last) if x <= SPARSE => self.lanes.insertion_point_behind(now, last),
+            Some(last) if x <= SPARSE && self.params.without != Without::First => {
+                self.lanes.insertion_point_behind(now, last)
+            }
             last => {
                 let point = self.lanes.insertion_point(now, arrival.hint, arrival.waited);
                 last.map_or(point, |last| point.behind(last))
