@@ -70,8 +70,8 @@ fn a_warm_queue_allocates_nothing() {
                 while link.queue.shed().is_some() {}
                 link.now += Duration::from_secs(1);
             }
-            // TSQ's lanes have given back what the first filling took, and have what the mixture needs.
-            (0..6).for_each(|_| round(&mut link));
+            // The lanes have given back what the first filling took, and have grown to what the longest rounds need.
+            (0..12).for_each(|_| round(&mut link));
             let before = ALLOCATIONS.get();
             (0..3).for_each(|_| round(&mut link));
             assert_eq!(ALLOCATIONS.get() - before, 0, "{} {tsq:?}", about.name);
