@@ -3,7 +3,7 @@
 
 use crate::claims::{FigureText, Own};
 use crate::data::{Data, Point, difference, mean};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, scenario, text_of};
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::Section;
@@ -15,7 +15,7 @@ pub const CASCADE: Study = Study {
     title: "Routers in a row",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../experiments/cascade/figures.toml"),
+    figures: text_of!("cascade/figures.toml"),
     experiments: &EXPERIMENTS,
     own: |_, id| own(id),
     sections_of,
@@ -27,12 +27,8 @@ crossed by 50 other bulk transfers. Every path has a delay of 150 ms without que
 subtracts the time that a packet has waited from its hint when the packet leaves; a level stands for 5 ms. Numbers are means over \
 seeds with their 95 % confidence interval.";
 
-const EXPERIMENTS: [Experiment; 1] = [Experiment::new(
-    "cascade",
-    "TFRC",
-    ("cascade.toml", include_str!("../../../experiments/cascade/cascade.toml")),
-)
-.shortened_by(&[("duration", "25 s"), ("warm-up", "10 s"), ("seeds", "2")])];
+const EXPERIMENTS: [Experiment; 1] = [Experiment::new("cascade", "TFRC", scenario!("cascade/cascade.toml"))
+    .shortened_by(&[("duration", "25 s"), ("warm-up", "10 s"), ("seeds", "2")])];
 
 const ROUTERS: [u16; 3] = [1, 2, 3];
 

@@ -2,7 +2,7 @@
 
 use crate::claims::FigureText;
 use crate::data::{Data, mean, ratio};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, scenario, text_of};
 use crate::measure::{DERIVED, Measure, kbps};
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};
@@ -14,7 +14,7 @@ pub const CHOICES: Study = Study {
     title: "What the TSQ paper leaves to the reader",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../experiments/choices/figures.toml"),
+    figures: text_of!("choices/figures.toml"),
     experiments: &EXPERIMENTS,
     own: |_, _| None,
     sections_of,
@@ -26,12 +26,8 @@ and 25 among 75 with TSQ over the four AQMs that the paper names. Numbers are me
 by seed where two settings are compared.";
 
 const EXPERIMENTS: [Experiment; 2] = [
-    Experiment::new("choices-l", "PI", ("l.toml", include_str!("../../../experiments/choices/l.toml"))),
-    Experiment::new(
-        "choices-aqm",
-        "four AQMs",
-        ("aqm.toml", include_str!("../../../experiments/choices/aqm.toml")),
-    ),
+    Experiment::new("choices-l", "PI", scenario!("choices/l.toml")),
+    Experiment::new("choices-aqm", "four AQMs", scenario!("choices/aqm.toml")),
 ];
 
 const ROUND_TRIPS: [&str; 4] = ["40 ms", "60 ms", "100 ms", "300 ms"];

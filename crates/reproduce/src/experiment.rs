@@ -14,6 +14,22 @@ use std::sync::atomic::AtomicBool;
 /// What `--quick` sets by default.
 const QUICK: &[(&str, &str)] = &[("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
 
+/// The text of a file in `experiments/`, which the program contains.
+macro_rules! text_of {
+    ($($path:literal),+) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $($path),+))
+    };
+}
+pub(crate) use text_of;
+
+/// Name and text of a scenario file in `experiments/`.
+macro_rules! scenario {
+    ($($path:literal),+) => {
+        (concat!($($path),+), $crate::experiment::text_of!($($path),+))
+    };
+}
+pub(crate) use scenario;
+
 /// A scenario file, and the settings of a variant.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {

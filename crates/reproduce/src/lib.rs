@@ -21,6 +21,7 @@ mod measure;
 mod modern;
 mod options;
 mod origin;
+mod panels;
 mod qos;
 mod qsock;
 mod redw;

@@ -6,7 +6,7 @@ mod measure;
 
 use crate::claims::{FigureText, Own};
 use crate::data::{Data, difference, mean};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, scenario, text_of};
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::Figure;
 use cutline_report::report::Section;
@@ -19,7 +19,7 @@ pub const ADAPTIVE: Study = Study {
     title: "Hints that follow the quality",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/adaptive/figures.toml"),
+    figures: text_of!("adaptive/figures.toml"),
     experiments: &EXPERIMENTS,
     own,
     sections_of,
@@ -36,30 +36,10 @@ const QUICK: &[(&str, &str)] = &[("duration", "240 s"), ("warm-up", "120 s"), ("
 const QUICK_STEP: &[(&str, &str)] = &[("warm-up", "600 s"), ("seeds", "2"), ("flow.audio.count", "5")];
 
 const EXPERIMENTS: [Experiment; 4] = [
-    Experiment::new(
-        "adaptive-one",
-        "one",
-        ("one.toml", include_str!("../../../../experiments/adaptive/one.toml")),
-    )
-    .shortened_by(QUICK),
-    Experiment::new(
-        "adaptive-all",
-        "all",
-        ("all.toml", include_str!("../../../../experiments/adaptive/all.toml")),
-    )
-    .shortened_by(QUICK),
-    Experiment::new(
-        "adaptive-mixed",
-        "mixed",
-        ("mixed.toml", include_str!("../../../../experiments/adaptive/mixed.toml")),
-    )
-    .shortened_by(QUICK),
-    Experiment::new(
-        "adaptive-step",
-        "step",
-        ("step.toml", include_str!("../../../../experiments/adaptive/step.toml")),
-    )
-    .shortened_by(QUICK_STEP),
+    Experiment::new("adaptive-one", "one", scenario!("adaptive/one.toml")).shortened_by(QUICK),
+    Experiment::new("adaptive-all", "all", scenario!("adaptive/all.toml")).shortened_by(QUICK),
+    Experiment::new("adaptive-mixed", "mixed", scenario!("adaptive/mixed.toml")).shortened_by(QUICK),
+    Experiment::new("adaptive-step", "step", scenario!("adaptive/step.toml")).shortened_by(QUICK_STEP),
 ];
 
 /// How close to its final value quality counts as settled, relative to it.

@@ -4,7 +4,7 @@ mod classes;
 
 use crate::claims::FigureText;
 use crate::data::{Data, mean};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, scenario, text_of};
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::Section;
@@ -15,7 +15,7 @@ pub const BITS: Study = Study {
     title: "How many hint bits are worth having",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/bits/figures.toml"),
+    figures: text_of!("bits/figures.toml"),
     experiments: &EXPERIMENTS,
     own: |_, id| classes::own(id),
     sections_of,
@@ -26,12 +26,8 @@ const INTRO: &str = "\
 of 1 to 6 bits; file transfers have the largest level. Numbers are means over seeds with their 95 % confidence interval.";
 
 const EXPERIMENTS: [Experiment; 2] = [
-    Experiment::new("bits", "TFRC", ("bits.toml", include_str!("../../../../experiments/bits/bits.toml"))),
-    Experiment::new(
-        "bits-classes",
-        "three kinds",
-        ("classes.toml", include_str!("../../../../experiments/bits/classes.toml")),
-    ),
+    Experiment::new("bits", "TFRC", scenario!("bits/bits.toml")),
+    Experiment::new("bits-classes", "three kinds", scenario!("bits/classes.toml")),
 ];
 
 const BIT_COUNTS: std::ops::RangeInclusive<u16> = 1..=6;

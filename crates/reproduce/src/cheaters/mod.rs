@@ -6,7 +6,7 @@ mod rate;
 mod share;
 
 use crate::claims::FigureText;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, scenario, text_of};
 use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
@@ -16,7 +16,7 @@ pub const CHEATERS: Study = Study {
     title: "Many cheaters: who gains, who pays",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/cheaters/figures.toml"),
+    figures: text_of!("cheaters/figures.toml"),
     experiments: &EXPERIMENTS,
     own: |_, id| law::own(id),
     sections_of,
@@ -28,31 +28,11 @@ to loss, simulated at 15 Mbit/s. Each figure states what the law p' = ((l + q) /
 measuring. Numbers are means over seeds with their 95 % confidence interval, paired by seed where two settings are compared.";
 
 const EXPERIMENTS: [Experiment; 5] = [
-    Experiment::new(
-        "liars-by-share",
-        "liars by share",
-        ("share.toml", include_str!("../../../../experiments/cheaters/share.toml")),
-    ),
-    Experiment::new(
-        "liars-by-rtt",
-        "liars by round-trip time",
-        ("rtt.toml", include_str!("../../../../experiments/cheaters/rtt.toml")),
-    ),
-    Experiment::new(
-        "unresponsive-by-rate",
-        "UDP by rate",
-        ("rate.toml", include_str!("../../../../experiments/cheaters/rate.toml")),
-    ),
-    Experiment::new(
-        "liars-by-kind",
-        "liars by TCP",
-        ("kinds.toml", include_str!("../../../../experiments/cheaters/kinds.toml")),
-    ),
-    Experiment::new(
-        "liars-on-a-large-link",
-        "100 Mbit/s",
-        ("large.toml", include_str!("../../../../experiments/cheaters/large.toml")),
-    ),
+    Experiment::new("liars-by-share", "liars by share", scenario!("cheaters/share.toml")),
+    Experiment::new("liars-by-rtt", "liars by round-trip time", scenario!("cheaters/rtt.toml")),
+    Experiment::new("unresponsive-by-rate", "UDP by rate", scenario!("cheaters/rate.toml")),
+    Experiment::new("liars-by-kind", "liars by TCP", scenario!("cheaters/kinds.toml")),
+    Experiment::new("liars-on-a-large-link", "100 Mbit/s", scenario!("cheaters/large.toml")),
 ];
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {

@@ -10,15 +10,16 @@ mod expectation;
 mod quantity;
 mod rows;
 
-pub(crate) use quantity::{Settings, is_same};
+pub(crate) use quantity::{Quantity, QuantityText, Settings, is_same};
+pub(crate) use rows::{Rows, repeat};
 
 use crate::data::Data;
 use crate::experiment::Experiment;
+use crate::panels::Panel;
 use crate::study::ExperimentData;
 use cutline_report::report::{Claim, Kind, PaperValue};
 use cutline_report::stats::Estimate;
 use expectation::{Expectation, RuleText};
-use quantity::{Quantity, QuantityText};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -39,6 +40,13 @@ pub struct FigureText {
     pub(crate) has_variants: bool,
     /// The claims that are checked.
     pub(crate) claims: Vec<ClaimData>,
+    /// The title above the panels; by default the heading.
+    title: Option<String>,
+    /// The charts that are data, and the number of them side by side.
+    pub(crate) panels: Vec<Panel>,
+    pub(crate) columns: usize,
+    /// Remarks below the figure.
+    pub(crate) notes: Vec<String>,
 }
 
 /// A claim before it is judged.
@@ -106,6 +114,17 @@ struct FigureToml {
     variants: bool,
     says: String,
     claims: Vec<toml::Table>,
+    title: Option<String>,
+    #[serde(default)]
+    panel: Vec<toml::Table>,
+    #[serde(default = "one_column")]
+    columns: usize,
+    #[serde(default)]
+    notes: Vec<String>,
+}
+
+const fn one_column() -> usize {
+    1
 }
 
 /// The keys of a claim that are neither its rule nor its quantity.
@@ -141,6 +160,23 @@ const RULE: [&str; 8] = ["above", "below", "at-least", "at-most", "equals", "fro
 const QUANTITY: [&str; 9] =
     ["measure", "of", "at", "experiment", "best-by", "worst-by", "level-by", "over", "minus"];
 
+/// Takes these keys out of a table.
+fn take(table: &mut toml::Table, keys: &[&str]) -> toml::Table {
+    keys.iter().filter_map(|key| table.remove(*key).map(|value| ((*key).to_owned(), value))).collect()
+}
+
+/// Takes what is measured out of a table, with the settings of named points.
+///
+/// # Errors
+/// When a key has no such value, or there is no such point.
+pub(crate) fn read_quantity(
+    table: &mut toml::Table,
+    points: &BTreeMap<String, Settings>,
+) -> Result<QuantityText, String> {
+    let text: QuantityText = take(table, &QUANTITY).try_into().map_err(|error| format!("{error}"))?;
+    text.at_points(points)
+}
+
 impl FigureText {
     /// Reads a table of figures that is part of this crate.
     pub(crate) fn read(text: &str) -> Vec<Self> {
@@ -161,6 +197,7 @@ impl FigureText {
                 let repeated = figure.claims.iter().map(|claim| rows::repeat(claim, &file.rows));
                 let tables = repeated.collect::<Result<Vec<_>, _>>()?.concat();
                 let claims = tables.into_iter().map(|table| ClaimData::read(table, &points));
+                let panels = figure.panel.iter().map(|panel| Panel::read(panel, &points, &file.rows));
                 Ok(Self {
                     number: figure.number,
                     heading: figure.heading,
@@ -169,9 +206,18 @@ impl FigureText {
                     says: figure.says,
                     has_variants: figure.variants,
                     claims: claims.collect::<Result<_, String>>()?,
+                    title: figure.title,
+                    panels: panels.collect::<Result<Vec<_>, String>>()?.concat(),
+                    columns: figure.columns,
+                    notes: figure.notes,
                 })
             })
             .collect()
+    }
+
+    /// The title above its panels.
+    pub(crate) fn title(&self) -> &str {
+        self.title.as_ref().unwrap_or(&self.heading)
     }
 
     /// All experiments that it needs.
@@ -236,12 +282,9 @@ impl ClaimData {
     fn read(mut table: toml::Table, points: &BTreeMap<String, Settings>) -> Result<Self, String> {
         let name = table.get("id").and_then(toml::Value::as_str).unwrap_or("without an id").to_owned();
         let about = |what: &str| format!("claim `{name}`: {what}");
-        let take = |table: &mut toml::Table, keys: &[&str]| -> toml::Table {
-            keys.iter().filter_map(|key| table.remove(*key).map(|value| ((*key).to_owned(), value))).collect()
-        };
-        let (rule, quantity) = (take(&mut table, &RULE), take(&mut table, &QUANTITY));
-        let rule: RuleText = rule.try_into().map_err(|error| about(&format!("{error}")))?;
-        let quantity: QuantityText = quantity.try_into().map_err(|error| about(&format!("{error}")))?;
+        let rule: RuleText =
+            take(&mut table, &RULE).try_into().map_err(|error| about(&format!("{error}")))?;
+        let quantity = read_quantity(&mut table, points).map_err(|error| about(&error))?;
         let claim: ClaimToml = table.try_into().map_err(|error| about(&format!("{error}")))?;
         let quantity = quantity
             .is_given()

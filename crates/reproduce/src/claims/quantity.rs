@@ -35,7 +35,7 @@ pub(crate) type Settings = BTreeMap<String, String>;
 /// What a claim measures, with the gaps of an operand.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct QuantityText {
+pub(crate) struct QuantityText {
     measure: Option<String>,
     of: Option<String>,
     at: Option<At>,
@@ -53,6 +53,9 @@ pub(super) struct QuantityText {
 enum At {
     Named(String),
     Settings(BTreeMap<String, toml::Value>),
+    /// The values of a named point, which has been looked up. They are not written so.
+    #[serde(skip)]
+    Found(Settings),
 }
 
 /// The other side of a ratio or a difference: the same at another point, or with other keys.
@@ -91,8 +94,38 @@ impl QuantityText {
         self.measure.is_some()
     }
 
+    /// The same with the settings of a named point instead of its name, so that they can be joined with others.
+    pub(crate) fn at_points(self, points: &BTreeMap<String, Settings>) -> Result<Self, String> {
+        let at = self.at.map(|at| Ok::<_, String>(At::Found(at.settings(points)?))).transpose()?;
+        Ok(Self { at, ..self })
+    }
+
+    /// What is given here, and otherwise what is given there. Settings are joined.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        fn first<T: Clone>(one: &Option<T>, other: &Option<T>) -> Option<T> {
+            one.clone().or_else(|| other.clone())
+        }
+        let at = match (&self.at, &other.at) {
+            (Some(At::Found(own)), Some(At::Found(others))) => Some(At::Found(
+                others.iter().chain(own).map(|(key, value)| (key.clone(), value.clone())).collect(),
+            )),
+            (own, others) => first(own, others),
+        };
+        Self {
+            measure: first(&self.measure, &other.measure),
+            of: first(&self.of, &other.of),
+            at,
+            experiment: first(&self.experiment, &other.experiment),
+            best_by: first(&self.best_by, &other.best_by),
+            worst_by: first(&self.worst_by, &other.worst_by),
+            level_by: first(&self.level_by, &other.level_by),
+            over: first(&self.over, &other.over),
+            minus: first(&self.minus, &other.minus),
+        }
+    }
+
     /// The quantity, with the points of the file. Fails with the name of what is missing.
-    pub(super) fn resolve(&self, points: &BTreeMap<String, Settings>) -> Result<Quantity, String> {
+    pub(crate) fn resolve(&self, points: &BTreeMap<String, Settings>) -> Result<Quantity, String> {
         self.resolve_beside(None, points)
     }
 
@@ -106,12 +139,16 @@ impl QuantityText {
             let value = own.clone().or_else(|| beside.map(|quantity| other(quantity).clone()));
             value.ok_or_else(|| format!("`{key}` is missing"))
         };
+        let inherited = || beside.map(|quantity| quantity.at.clone()).unwrap_or_default();
         let at = match &self.at {
-            Some(At::Settings(settings)) => texts(settings),
-            Some(At::Named(name)) => {
-                points.get(name).cloned().ok_or_else(|| format!("[points] has no `{name}`"))?
+            // A table has the keys that differ; a named point is a whole one.
+            Some(at @ At::Settings(_)) => {
+                let mut settings = inherited();
+                settings.extend(at.settings(points)?);
+                settings
             }
-            None => beside.map(|quantity| quantity.at.clone()).unwrap_or_default(),
+            Some(at) => at.settings(points)?,
+            None => inherited(),
         };
         let choice = match (&self.best_by, &self.worst_by) {
             (Some(_), Some(_)) => return Err("best-by and worst-by exclude each other".to_owned()),
@@ -147,6 +184,16 @@ impl QuantityText {
         let over = operand(&self.over, &alone)?;
         let minus = operand(&self.minus, &alone)?;
         Ok(Quantity { over, minus, ..alone })
+    }
+}
+
+impl At {
+    fn settings(&self, points: &BTreeMap<String, Settings>) -> Result<Settings, String> {
+        match self {
+            Self::Settings(settings) => Ok(texts(settings)),
+            Self::Found(settings) => Ok(settings.clone()),
+            Self::Named(name) => points.get(name).cloned().ok_or_else(|| format!("[points] has no `{name}`")),
+        }
     }
 }
 

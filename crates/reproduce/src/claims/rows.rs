@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 /// The rows by their name.
-type Rows = BTreeMap<String, Vec<toml::Table>>;
+pub(crate) type Rows = BTreeMap<String, Vec<toml::Table>>;
 
 /// Repeats a claim for every combination of the rows that its `each` names; once if it has none.
 ///
 /// # Errors
 /// When there are no rows with this name, or a text names a value that a row does not have.
-pub(super) fn repeat(claim: &toml::Table, rows: &Rows) -> Result<Vec<toml::Table>, String> {
+pub(crate) fn repeat(claim: &toml::Table, rows: &Rows) -> Result<Vec<toml::Table>, String> {
     let mut claim = claim.clone();
     let Some(each) = claim.remove("each") else { return Ok(vec![claim]) };
     let names: Vec<String> =

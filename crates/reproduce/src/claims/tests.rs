@@ -42,17 +42,20 @@ fn what_is_wrong_with_a_claim_is_named() {
     assert!(error("id = 'a', text = 'A', metric = 'q'").contains("metric"));
 }
 
+fn studies() -> impl Iterator<Item = &'static crate::Study> {
+    crate::STUDIES.into_iter().chain([&crate::LAB, &crate::LAB_QOS, &crate::QSOCK])
+}
+
 /// Every claim has a rule, and is measured: what it names is in the experiment, or there is code for it.
 #[test]
 fn every_claim_of_every_study_can_be_judged() {
-    let studies = crate::STUDIES.into_iter().chain([&crate::LAB, &crate::LAB_QOS, &crate::QSOCK]);
-    for study in studies {
+    for study in studies() {
         for figure in study.figures().iter().filter(|figure| !figure.experiments.is_empty()) {
             for claim in &figure.claims {
                 let name = format!("{} figure {}: {}", study.id, figure.number, claim.id);
                 assert!(claim.expectation.is_some(), "{name} has no rule");
                 match &claim.quantity {
-                    Some(quantity) => check(quantity, claim, figure, study, &name),
+                    Some(quantity) => check(quantity, &judged(claim, figure), figure, study, &name),
                     None => assert!((study.own)(figure, claim.name()).is_some(), "{name} is not measured"),
                 }
             }
@@ -60,14 +63,34 @@ fn every_claim_of_every_study_can_be_judged() {
     }
 }
 
-/// Checks a quantity against each experiment for which the claim is judged.
-fn check(quantity: &Quantity, claim: &ClaimData, figure: &FigureText, study: &crate::Study, name: &str) {
-    let own: Vec<&str> = match claim.experiment() {
+/// The values of every chart that is data are there, too.
+#[test]
+fn every_panel_of_every_study_can_be_drawn() {
+    for study in studies() {
+        for figure in study.figures() {
+            for panel in &figure.panels {
+                let own: Vec<&str> = figure.experiments.iter().map(String::as_str).collect();
+                let own = if panel.is_across() { &own[..] } else { &own[..1] };
+                for quantity in panel.quantities() {
+                    check(quantity, own, &figure, study, &format!("{} figure {}", study.id, figure.number));
+                }
+            }
+        }
+    }
+}
+
+/// The experiments for which a claim is judged.
+fn judged<'f>(claim: &'f ClaimData, figure: &'f FigureText) -> Vec<&'f str> {
+    match claim.experiment() {
         Some(id) => vec![id],
         None if figure.has_variants => figure.experiments.iter().map(String::as_str).collect(),
         None => figure.experiments.first().map(String::as_str).into_iter().collect(),
-    };
-    for experiment in own {
+    }
+}
+
+/// Checks a quantity against experiments.
+fn check(quantity: &Quantity, own: &[&str], figure: &FigureText, study: &crate::Study, name: &str) {
+    for &experiment in own {
         for part in quantity.parts() {
             let id = part.experiment().unwrap_or(experiment);
             assert!(figure.needs().any(|needed| needed == id), "{name}: the figure does not list `{id}`");

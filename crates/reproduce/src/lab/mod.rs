@@ -5,7 +5,7 @@ pub(crate) mod measure;
 
 use crate::claims::FigureText;
 use crate::data::Data;
-use crate::experiment::{Experiment, Platform};
+use crate::experiment::{Experiment, Platform, text_of};
 use crate::study::{ExperimentData, Study};
 use cutline_lab::Stack;
 use cutline_report::report::{Claim, Section, Verdict};
@@ -16,7 +16,7 @@ pub const LAB: Study = Study {
     title: "In the laboratory",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/lab/figures.toml"),
+    figures: text_of!("lab/figures.toml"),
     experiments: &EXPERIMENTS,
     own: measure::own,
     sections_of,
@@ -29,10 +29,10 @@ are measured by the same code at the same points. Simulations have 10 seeds, the
 Welch's 95 % interval. A claim that both sides agree holds if this interval lies within the stated range, and is unclear if it \
 reaches beyond the range.";
 
-const AUDIO: (&str, &str) = ("lab/audio.toml", include_str!("../../../../experiments/lab/audio.toml"));
-const MIXED: (&str, &str) = ("lab/mixed.toml", include_str!("../../../../experiments/lab/mixed.toml"));
-const CHEAT: (&str, &str) = ("lab/cheat.toml", include_str!("../../../../experiments/lab/cheat.toml"));
-const TCP: (&str, &str) = ("lab/tcp.toml", include_str!("../../../../experiments/lab/tcp.toml"));
+const AUDIO: (&str, &str) = ("lab/audio.toml", text_of!("lab/audio.toml"));
+const MIXED: (&str, &str) = ("lab/mixed.toml", text_of!("lab/mixed.toml"));
+const CHEAT: (&str, &str) = ("lab/cheat.toml", text_of!("lab/cheat.toml"));
+const TCP: (&str, &str) = ("lab/tcp.toml", text_of!("lab/tcp.toml"));
 
 /// The number of seeds in the laboratory, where runs take real time.
 const SEEDS: (&str, &str) = ("seeds", "3");

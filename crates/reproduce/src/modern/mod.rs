@@ -6,7 +6,7 @@ mod mixes;
 mod scenarios;
 
 use crate::claims::FigureText;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, scenario, text_of};
 use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
@@ -16,7 +16,7 @@ pub const MODERN: Study = Study {
     title: "TSQ on current links",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/modern/figures.toml"),
+    figures: text_of!("modern/figures.toml"),
     experiments: &EXPERIMENTS,
     own: |_, id| hints::own(id).or_else(|| charge::own(id)),
     sections_of,
@@ -29,29 +29,10 @@ flows have hint 16, the queue is first in, first out: PI alone. Numbers are mean
 with their 95 % confidence interval, paired by seed where two settings are compared.";
 
 const EXPERIMENTS: [Experiment; 4] = [
-    Experiment::new(
-        "modern-hints",
-        "100 Mbit/s",
-        ("hints.toml", include_str!("../../../../experiments/modern/hints.toml")),
-    )
-    .shortened_by(QUICK),
-    Experiment::new(
-        "modern-gigabit",
-        "1 Gbit/s",
-        ("gigabit.toml", include_str!("../../../../experiments/modern/gigabit.toml")),
-    )
-    .shortened_by(QUICK),
-    Experiment::new(
-        "modern-mixes",
-        "mixes",
-        ("mixes.toml", include_str!("../../../../experiments/modern/mixes.toml")),
-    )
-    .shortened_by(QUICK),
-    Experiment::new(
-        "modern-charge",
-        "NewReno and CUBIC",
-        ("charge.toml", include_str!("../../../../experiments/modern/charge.toml")),
-    ),
+    Experiment::new("modern-hints", "100 Mbit/s", scenario!("modern/hints.toml")).shortened_by(QUICK),
+    Experiment::new("modern-gigabit", "1 Gbit/s", scenario!("modern/gigabit.toml")).shortened_by(QUICK),
+    Experiment::new("modern-mixes", "mixes", scenario!("modern/mixes.toml")).shortened_by(QUICK),
+    Experiment::new("modern-charge", "NewReno and CUBIC", scenario!("modern/charge.toml")),
 ];
 
 /// A second at 1 Gbit/s takes about a second on a slow machine, so `--quick` runs are short. Only the experiment on the

@@ -6,7 +6,7 @@ pub(crate) mod measure;
 
 use crate::claims::{FigureText, Own};
 use crate::data::{Data, difference, mean};
-use crate::experiment::{Experiment, Platform};
+use crate::experiment::{Experiment, Platform, scenario, text_of};
 use crate::measure::{call_voice, lost};
 use crate::study::{ExperimentData, Study};
 use connections::Judgement;
@@ -20,7 +20,7 @@ pub const QOS: Study = Study {
     title: "Applications over QoS sockets",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/qos/figures.toml"),
+    figures: text_of!("qos/figures.toml"),
     experiments: &EXPERIMENTS,
     own,
     sections_of,
@@ -31,8 +31,8 @@ Two applications over QoS sockets, simulated: the sessions of both ends negotiat
 their messages cross the network's queues. Beside them the same applications over plain datagram sockets. Numbers are means over \
 seeds with their 95 % confidence interval.";
 
-const CALL: (&str, &str) = ("call.toml", include_str!("../../../../experiments/qos/call.toml"));
-const VIDEO: (&str, &str) = ("video.toml", include_str!("../../../../experiments/qos/video.toml"));
+const CALL: (&str, &str) = scenario!("qos/call.toml");
+const VIDEO: (&str, &str) = scenario!("qos/video.toml");
 const QUICK: &[(&str, &str)] = &[("duration", "60 s"), ("warm-up", "30 s"), ("seeds", "2")];
 const QUICK_VIDEO: &[(&str, &str)] = &[("seeds", "2")];
 

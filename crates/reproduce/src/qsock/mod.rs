@@ -5,7 +5,7 @@ mod measure;
 pub(crate) mod testbed;
 
 use crate::claims::FigureText;
-use crate::experiment::{Experiment, Platform};
+use crate::experiment::{Experiment, Platform, scenario, text_of};
 use crate::lab::timing;
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::Figure;
@@ -17,7 +17,7 @@ pub const QSOCK: Study = Study {
     title: "QoSockets: the testbed",
     statement_heading: "The paper says",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/qsock/figures.toml"),
+    figures: text_of!("qsock/figures.toml"),
     experiments: &EXPERIMENTS,
     own: measure::own,
     sections_of,
@@ -34,13 +34,7 @@ were set before the first run. The paper's bars are lost in our copy, so its val
 
 macro_rules! case {
     ($file:literal, $label:literal) => {
-        Experiment::new($file, $label, (concat!("qsock/", $file, ".toml"), text!($file)))
-    };
-}
-
-macro_rules! text {
-    ($file:literal) => {
-        include_str!(concat!("../../../../experiments/qsock/", $file, ".toml"))
+        Experiment::new($file, $label, scenario!("qsock/", $file, ".toml"))
     };
 }
 

@@ -9,7 +9,7 @@ mod comparison;
 mod mixes;
 
 use crate::claims::FigureText;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, scenario, text_of};
 use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
@@ -19,7 +19,7 @@ pub const REDW: Study = Study {
     title: "RED-Worcester: the paper's evaluation, reproduced",
     statement_heading: "The paper says",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/redw/figures.toml"),
+    figures: text_of!("redw/figures.toml"),
     experiments: &EXPERIMENTS,
     own: |figure, id| match figure.number {
         9 | 10 => adaptation::own(id),
@@ -40,10 +40,9 @@ Variants have the \"about 0.1\" of the paper's figure 4 as alpha, and a max_p up
 transports of the RFCs and RED as its papers have it. \"Sorted\" is this paper's future work: RED-Worcester with a queue in the order of \
 hints and TSQ's drop probability.";
 
-const MIX: (&str, &str) = ("mix.toml", include_str!("../../../../experiments/redw/mix.toml"));
-const MAXP_UP: (&str, &str) = ("maxp-up.toml", include_str!("../../../../experiments/redw/maxp-up.toml"));
-const MAXP_DOWN: (&str, &str) =
-    ("maxp-down.toml", include_str!("../../../../experiments/redw/maxp-down.toml"));
+const MIX: (&str, &str) = scenario!("redw/mix.toml");
+const MAXP_UP: (&str, &str) = scenario!("redw/maxp-up.toml");
+const MAXP_DOWN: (&str, &str) = scenario!("redw/maxp-down.toml");
 
 /// The authors used ns-2: its TCP, its TFRC, and its Adaptive RED, which spaces drops by `wait`.
 const TCP: &str = r#"{ protocol = "tcp", defaults = "ns-2", mss = "1000 B", header = "0 B" }"#;

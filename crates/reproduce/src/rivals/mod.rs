@@ -7,7 +7,7 @@ mod measure;
 mod targets;
 
 use crate::claims::FigureText;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, text_of};
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::Figure;
 use cutline_report::report::Section;
@@ -19,7 +19,7 @@ pub const RIVALS: Study = Study {
     title: "TSQ and its rivals",
     statement_heading: "The question",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/rivals/figures.toml"),
+    figures: text_of!("rivals/figures.toml"),
     experiments: &EXPERIMENTS,
     own: |_, _| None,
     sections_of,
@@ -34,8 +34,8 @@ Numbers are means over seeds with their 95 % confidence interval.
 TSQ is not the best queue for everything, and the cases show where it loses. Sparse audio is better off with a separate queue \
 (FQ-CoDel) or with a short queue for all (PIE at 15 ms, DualPI2), as long as no application lies and all get equal shares.";
 
-const TARGETS: &str = include_str!("../../../../experiments/rivals/targets.toml");
-const SCENARIO: &str = include_str!("../../../../experiments/rivals/rivals.toml");
+const TARGETS: &str = text_of!("rivals/targets.toml");
+const SCENARIO: &str = text_of!("rivals/rivals.toml");
 
 const fn case(
     id: &'static str,

@@ -11,7 +11,7 @@ mod hints;
 mod mixes;
 
 use crate::claims::{FigureText, Own};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, scenario, text_of};
 use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
@@ -21,18 +21,17 @@ pub const TSQ: Study = Study {
     title: "TSQ: the paper's evaluation, reproduced",
     statement_heading: "The paper says",
     intro: INTRO,
-    figures: include_str!("../../../../experiments/tsq/figures.toml"),
+    figures: text_of!("tsq/figures.toml"),
     experiments: &EXPERIMENTS,
     own,
     sections_of,
 };
 
-const AUDIO: (&str, &str) = ("audio.toml", include_str!("../../../../experiments/tsq/audio.toml"));
-const VIDEO: (&str, &str) = ("video.toml", include_str!("../../../../experiments/tsq/video.toml"));
-const MIXED: (&str, &str) = ("mixed.toml", include_str!("../../../../experiments/tsq/mixed.toml"));
-const CHEAT: (&str, &str) = ("cheat.toml", include_str!("../../../../experiments/tsq/cheat.toml"));
-const UNRESPONSIVE: (&str, &str) =
-    ("unresponsive.toml", include_str!("../../../../experiments/tsq/unresponsive.toml"));
+const AUDIO: (&str, &str) = scenario!("tsq/audio.toml");
+const VIDEO: (&str, &str) = scenario!("tsq/video.toml");
+const MIXED: (&str, &str) = scenario!("tsq/mixed.toml");
+const CHEAT: (&str, &str) = scenario!("tsq/cheat.toml");
+const UNRESPONSIVE: (&str, &str) = scenario!("tsq/unresponsive.toml");
 
 /// The transports of ns-2, which the authors used: TFRC whose timeout is that of TCP with a clock of 100 ms, and TCP with a window of 20
 /// packets.
