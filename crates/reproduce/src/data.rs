@@ -2,7 +2,7 @@
 
 use crate::claims::{Settings, is_same};
 use cutline_config::Errors;
-use cutline_report::stats::{Cdf, Estimate};
+use cutline_report::stats::{Cdf, Comparison, Estimate};
 use cutline_results::{
     DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, SeriesRow, Store, StoreError, Summary,
     TimingRow,
@@ -221,9 +221,9 @@ impl Data {
     }
 
     /// The distribution of the goodput of a flow per interval at a point, over all seeds, without the warm-up, in kbit/s.
-    pub(crate) fn throughput_cdf(&self, point: &Point, flow: &str, warm_up_s: f64) -> Option<Cdf> {
+    pub(crate) fn goodput_cdf(&self, point: &Point, flow: &str) -> Option<Cdf> {
         let rows = self.series.iter().filter(|row| &*row.point == point && &*row.flow == flow);
-        Cdf::from_values(rows.filter(|row| row.start_s >= warm_up_s).map(|row| row.goodput_bps / 1e3))
+        Cdf::from_values(rows.filter(|row| row.start_s >= self.warm_up_s).map(|row| row.goodput_bps / 1e3))
     }
 
     /// The median of a measure over the intervals of a flow after the warm-up, one value for each seed, in the order of the seeds.
@@ -277,4 +277,21 @@ pub(crate) fn ratio(numerators: &[f64], denominators: &[f64]) -> Option<Estimate
     (numerators.len() == denominators.len())
         .then(|| Estimate::from_ratios(numerators, denominators))
         .flatten()
+}
+
+/// The difference of two means with independent seeds.
+pub(crate) fn unpaired_difference(lab: &[f64], simulated: &[f64]) -> Option<Estimate> {
+    let numbered = |values: &[f64], from: u64| (from..).zip(values.iter().copied()).collect::<Vec<_>>();
+    let estimate = Comparison::new(&numbered(lab, 0), &numbered(simulated, 1 << 32))?;
+    Some(Estimate { mean: estimate.difference, std_error: None, interval: estimate.interval, n: lab.len() })
+}
+
+/// The ratio of two means with independent seeds: their difference in units of the second, plus 1.
+pub(crate) fn unpaired_ratio(lab: &[f64], simulated: &[f64]) -> Option<Estimate> {
+    let unit = mean(simulated)?.mean;
+    let scaled = |values: &[f64]| values.iter().map(|value| value / unit).collect::<Vec<_>>();
+    let estimate =
+        unpaired_difference(&scaled(lab), &scaled(simulated)).filter(|estimate| estimate.mean.is_finite())?;
+    let interval = estimate.interval.map(|(low, high)| (low + 1.0, high + 1.0));
+    Some(Estimate { mean: estimate.mean + 1.0, interval, ..estimate })
 }

@@ -87,6 +87,8 @@ pub(crate) const DERIVED: [(&str, Measure); 8] = [
 const SPREAD: &str = "queuing_spread_ms";
 /// The median over the measured intervals of the goodput of a flow, kbit/s.
 const INTERVAL_MEDIAN: &str = "interval_p50_kbps";
+/// Jain's fairness index over the goodput of the flows of a group.
+const FAIRNESS: &str = "jain";
 /// The measures of queues that are not columns of `queues.parquet`.
 const DERIVED_OF_QUEUES: [(&str, MeasureOfQueue); 2] = [
     ("drop_percent", |row| Some(100.0 * row.drop_ratio?)),
@@ -106,6 +108,8 @@ pub(crate) enum Subject {
     },
     /// The range between two percentiles of the queuing delay of a flow or group.
     Distribution { name: String },
+    /// How evenly the flows of a group share the rate.
+    Fairness { name: String },
     /// The median over the measured intervals of the goodput of a flow, or of a group as a whole.
     Intervals { name: String },
     /// A measure of the queue of a link.
@@ -125,6 +129,9 @@ pub(crate) fn measure(name: &str, of: &str) -> Option<Subject> {
     }
     if name == SPREAD {
         return Some(Subject::Distribution { name: of.to_owned() });
+    }
+    if name == FAIRNESS {
+        return Some(Subject::Fairness { name: of.to_owned() });
     }
     let derived = DERIVED.iter().find(|(derived, _)| *derived == name);
     let measure =
@@ -147,6 +154,11 @@ impl Subject {
                 let cdfs = data.delay_cdfs(point, name, "queuing_ms");
                 cdfs.iter().map(|cdf| cdf.quantile(0.9) - cdf.quantile(0.1)).collect()
             }
+            Self::Fairness { name } => {
+                let of = |measure: Measure| data.per_seed_where(point, |row| is_named(name, row), measure);
+                let (means, squares) = (of(kbps), of(|row| Some(kbps(row)?.powi(2))));
+                means.iter().zip(squares).map(|(mean, square)| mean * mean / square).collect()
+            }
             Self::Intervals { name } => data.interval_medians(point, name, |row| row.goodput_bps / 1e3),
             Self::Queue { link, measure } => {
                 data.queue_values(point, link, |row| measure(row).unwrap_or(f64::NAN))
@@ -158,9 +170,10 @@ impl Subject {
     #[cfg(test)]
     pub(crate) fn includes(&self, group: &str) -> bool {
         match self {
-            Self::Flows { name, .. } | Self::Distribution { name } | Self::Intervals { name } => {
-                is_group(name, group)
-            }
+            Self::Flows { name, .. }
+            | Self::Distribution { name }
+            | Self::Fairness { name }
+            | Self::Intervals { name } => is_group(name, group),
             Self::Queue { .. } => false,
         }
     }

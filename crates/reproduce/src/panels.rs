@@ -7,22 +7,26 @@
 //! measure = "queuing_p99_ms"      # what is measured, as in a claim; a series or a place may say otherwise
 //! along = [{ each = ["queue"], name = "{queue.name}", at = { "dumbbell.queue" = "{queue.id}" } }]
 //! series = [{ each = ["mix"], name = "{mix.name}", of = "audio", at = { "flow.bulk.count" = "{mix.bulk}" } }]
-//! reference = { at = 5, label = "5 ms" }
+//! references = [{ y = 5, label = "5 ms" }]
 //! ```
 //!
 //! Places `along` the horizontal axis are categories. If each has an `x`, they are numbers. The values of a series are drawn as `bars`, as
 //! `dots`, or as a `line`; by default as bars along categories and as a line along numbers, and as dots on a logarithmic axis. The settings
-//! of panel, series and place are joined.
+//! of panel, series and place are joined; a series may have places of its own.
 //!
-//! What cannot be had as a measure at a point of a sweep, such as distributions and courses over time, is drawn by code.
+//! With `cdf` in the place of `along`, each series is a distribution: of a delay of packets (`queuing_ms`), or of the goodput in the
+//! intervals of a flow (`goodput_kbps`).
+//!
+//! What else is not a measure at a point of a sweep, such as a course over time, is drawn by code.
 
 use crate::claims::{FigureText, Quantity, QuantityText, Rows, Settings, read_quantity, repeat};
 use crate::data::Data;
 use crate::study::ExperimentData;
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};
+use cutline_report::chart::{Axis, Bars, Chart, Figure, Legend, Line, Point as Dot};
 use cutline_report::report::Section;
-use cutline_report::stats::Estimate;
+use cutline_report::stats::{Cdf, Estimate};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 
 /// A chart of measures.
@@ -31,12 +35,12 @@ pub(crate) struct Panel {
     title: String,
     x: AxisText,
     y: AxisText,
-    /// Whether the places are numbers. Otherwise they are categories.
-    along_numbers: bool,
-    places: Vec<Place>,
+    /// The names of the places along the horizontal axis; `None` if they are numbers.
+    categories: Option<Vec<String>>,
     series: Vec<Series>,
     draw: Draw,
-    reference: Option<Reference>,
+    paper: Option<PaperText>,
+    references: Vec<Reference>,
     across: Across,
     /// Whether its numbers are in the text, too.
     in_words: bool,
@@ -53,7 +57,21 @@ struct Place {
 #[derive(Clone, Debug)]
 struct Series {
     name: String,
-    values: Vec<Quantity>,
+    values: Vec<(Place, Quantity)>,
+    emphasis: Emphasis,
+}
+
+/// How much a line stands out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Emphasis {
+    /// Markers, and whiskers for intervals.
+    #[default]
+    Markers,
+    /// Markers, and a band for intervals.
+    Band,
+    /// Neither.
+    Thin,
 }
 
 /// An axis, as `figures.toml` describes it.
@@ -68,12 +86,26 @@ struct AxisText {
     ticks: Option<Vec<f64>>,
 }
 
-/// A labelled horizontal line.
+/// Values of the paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct PaperText {
+    name: String,
+    points: Vec<[f64; 2]>,
+}
+
+/// A labelled straight line.
+#[derive(Clone, Debug)]
 struct Reference {
-    at: f64,
     label: String,
+    at: ReferenceAt,
+}
+
+#[derive(Clone, Debug)]
+enum ReferenceAt {
+    X(f64),
+    Y(f64),
+    Measured(Quantity),
 }
 
 /// How values are drawn.
@@ -83,6 +115,18 @@ enum Draw {
     Bars,
     Dots,
     Line,
+    /// The distribution of this quantity.
+    #[serde(skip)]
+    Cdf(Distribution),
+}
+
+/// What distributions are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+enum Distribution {
+    #[serde(rename = "queuing_ms")]
+    Queuing,
+    #[serde(rename = "goodput_kbps")]
+    Goodput,
 }
 
 /// What a panel does with several experiments of a figure.
@@ -106,10 +150,14 @@ struct PanelToml {
     #[serde(default)]
     x: AxisText,
     y: AxisText,
+    #[serde(default)]
     along: Vec<toml::Table>,
+    cdf: Option<Distribution>,
     series: Vec<toml::Table>,
     draw: Option<Draw>,
-    reference: Option<Reference>,
+    paper: Option<PaperText>,
+    #[serde(default)]
+    references: Vec<toml::Table>,
     #[serde(default)]
     experiments: Across,
     #[serde(default = "yes")]
@@ -120,12 +168,71 @@ const fn yes() -> bool {
     true
 }
 
-/// The keys of a series or of a place that are not about what is measured.
+/// The keys of a place that are not about what is measured.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NamedToml {
-    name: String,
+struct PlaceToml {
+    name: Option<String>,
     x: Option<f64>,
+}
+
+/// The keys of a series that are not about what is measured.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeriesToml {
+    name: String,
+    along: Option<Vec<toml::Table>>,
+    #[serde(default)]
+    line: Emphasis,
+}
+
+/// The keys of a reference that are not about what is measured.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReferenceToml {
+    label: String,
+    x: Option<f64>,
+    y: Option<f64>,
+}
+
+/// What a table of figures is read with: its named points, and its rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'n> {
+    pub(crate) points: &'n BTreeMap<String, Settings>,
+    pub(crate) rows: &'n Rows,
+}
+
+impl Names<'_> {
+    /// Reads tables that may be repeated for rows: the keys of `T`, and what is measured.
+    fn read<T: DeserializeOwned>(&self, tables: &[toml::Table]) -> Result<Vec<(T, QuantityText)>, String> {
+        let repeated = tables.iter().map(|table| repeat(table, self.rows));
+        let repeated = repeated.collect::<Result<Vec<_>, _>>()?.concat();
+        let one = |mut table: toml::Table| {
+            let quantity = read_quantity(&mut table, self.points)?;
+            Ok((table.try_into().map_err(|error: toml::de::Error| error.to_string())?, quantity))
+        };
+        repeated.into_iter().map(one).collect()
+    }
+
+    /// Places, and whether they are numbers.
+    fn places(&self, tables: &[toml::Table]) -> Result<(Vec<(Place, QuantityText)>, bool), String> {
+        let read: Vec<(PlaceToml, QuantityText)> = self.read(tables)?;
+        let numbers = read.iter().filter(|(place, _)| place.x.is_some()).count();
+        if numbers > 0 && numbers < read.len() {
+            return Err("either every place has an `x`, or none".to_owned());
+        }
+        let place = |(index, (place, quantity)): (usize, (PlaceToml, QuantityText))| {
+            let x = place.x.unwrap_or(index as f64);
+            let name = match (place.name, place.x) {
+                (Some(name), _) => name,
+                (None, Some(x)) => x.to_string(),
+                (None, None) => return Err("a place has a `name` or an `x`".to_owned()),
+            };
+            Ok((Place { name, x }, quantity))
+        };
+        let places = read.into_iter().enumerate().map(place).collect::<Result<_, String>>()?;
+        Ok((places, numbers > 0))
+    }
 }
 
 impl Panel {
@@ -133,99 +240,128 @@ impl Panel {
     ///
     /// # Errors
     /// What is wrong, with the panel's title.
-    pub(crate) fn read(
-        table: &toml::Table,
-        points: &BTreeMap<String, Settings>,
-        rows: &Rows,
-    ) -> Result<Vec<Self>, String> {
+    pub(crate) fn read(table: &toml::Table, names: Names<'_>) -> Result<Vec<Self>, String> {
         let one = |table: toml::Table| {
             let title = table.get("title").and_then(toml::Value::as_str).unwrap_or("without a title");
             let about = format!("panel `{title}`");
-            Self::read_one(table, points, rows).map_err(|what| format!("{about}: {what}"))
+            Self::read_one(table, names).map_err(|what| format!("{about}: {what}"))
         };
-        repeat(table, rows)?.into_iter().map(one).collect()
+        repeat(table, names.rows)?.into_iter().map(one).collect()
     }
 
-    fn read_one(
-        mut table: toml::Table,
-        points: &BTreeMap<String, Settings>,
-        rows: &Rows,
-    ) -> Result<Self, String> {
-        let common = read_quantity(&mut table, points)?;
+    fn read_one(mut table: toml::Table, names: Names<'_>) -> Result<Self, String> {
+        let common = read_quantity(&mut table, names.points)?;
         let panel: PanelToml = table.try_into().map_err(|error| error.to_string())?;
-        let named = |tables: &[toml::Table]| -> Result<Vec<(NamedToml, QuantityText)>, String> {
-            let repeated = tables.iter().map(|table| repeat(table, rows));
-            let repeated = repeated.collect::<Result<Vec<_>, _>>()?.concat();
-            let read = repeated.into_iter().map(|mut table| {
-                let quantity = read_quantity(&mut table, points)?;
-                let named: NamedToml = table.try_into().map_err(|error| error.to_string())?;
-                Ok((named, quantity))
-            });
-            read.collect()
+        let (places, along_numbers) = names.places(&panel.along)?;
+        let draw = match (panel.cdf, panel.draw) {
+            (Some(of), None) => Draw::Cdf(of),
+            (Some(_), Some(_)) => return Err("`cdf` and `draw` exclude each other".to_owned()),
+            (None, Some(draw)) => draw,
+            (None, None) if along_numbers => Draw::Line,
+            (None, None) => {
+                if panel.y.log {
+                    Draw::Dots
+                } else {
+                    Draw::Bars
+                }
+            }
         };
-        let (places, series) = (named(&panel.along)?, named(&panel.series)?);
-        let numbers = places.iter().filter(|(place, _)| place.x.is_some()).count();
-        if numbers > 0 && numbers < places.len() {
-            return Err("either every place has an `x`, or none".to_owned());
-        }
-        let draw = panel.draw.unwrap_or(match (numbers > 0, panel.y.log) {
-            (true, _) => Draw::Line,
-            (false, true) => Draw::Dots,
-            (false, false) => Draw::Bars,
-        });
         if draw == Draw::Bars && panel.y.log {
             return Err("bars begin at 0, which a logarithmic axis does not have".to_owned());
         }
-        let of_series = |(one, quantity): &(NamedToml, QuantityText)| {
+        let of_series = |(one, quantity): (SeriesToml, QuantityText)| {
             let here = quantity.or(&common);
-            let values = places.iter().map(|(_, place)| place.or(&here).resolve(points));
-            Ok(Series { name: one.name.clone(), values: values.collect::<Result<_, String>>()? })
+            let own = one.along.map(|tables| names.places(&tables)).transpose()?.map(|(places, _)| places);
+            let values = if let Draw::Cdf(_) = draw {
+                let place = Place { name: String::new(), x: 0.0 };
+                vec![(place, here.measuring("queuing_p50_ms").resolve(names.points)?)]
+            } else {
+                let of_place = |(place, quantity): &(Place, QuantityText)| {
+                    Ok((place.clone(), quantity.or(&here).resolve(names.points)?))
+                };
+                own.as_ref().unwrap_or(&places).iter().map(of_place).collect::<Result<_, String>>()?
+            };
+            Ok(Series { name: one.name, values, emphasis: one.line })
         };
+        let of_reference = |(one, quantity): (ReferenceToml, QuantityText)| {
+            let at = match (one.x, one.y, quantity.is_given()) {
+                (Some(x), None, false) => ReferenceAt::X(x),
+                (None, Some(y), false) => ReferenceAt::Y(y),
+                (None, None, true) => ReferenceAt::Measured(quantity.or(&common).resolve(names.points)?),
+                _ => return Err(format!("reference `{}` has one of `x`, `y` and `measure`", one.label)),
+            };
+            Ok(Reference { label: one.label, at })
+        };
+        let categories =
+            (!along_numbers).then(|| places.iter().map(|(place, _)| place.name.clone()).collect());
+        let series = names.read(&panel.series)?.into_iter().map(of_series).collect::<Result<_, String>>()?;
+        let references = names.read(&panel.references)?.into_iter().map(of_reference);
         Ok(Self {
-            series: series.iter().map(of_series).collect::<Result<_, String>>()?,
-            places: places
-                .into_iter()
-                .enumerate()
-                .map(|(index, (place, _))| Place { name: place.name, x: place.x.unwrap_or(index as f64) })
-                .collect(),
             title: panel.title,
             x: panel.x,
-            along_numbers: numbers > 0,
             y: panel.y,
+            categories: categories.filter(|_| panel.cdf.is_none()),
+            series,
             draw,
-            reference: panel.reference,
+            paper: panel.paper,
+            references: references.collect::<Result<_, String>>()?,
             across: panel.experiments,
-            in_words: panel.words,
+            in_words: panel.words && panel.cdf.is_none(),
         })
     }
 
     fn chart(&self, shown: &Shown<'_>) -> Chart {
-        let title =
-            shown.suffix.map_or_else(|| self.title.clone(), |label| format!("{}, {label}", self.title));
-        let x = if self.along_numbers {
-            self.x.axis(None)
-        } else {
-            Axis::categories(&self.x.label, self.places.iter().map(|place| place.name.as_str()))
+        let title = match (shown.suffix, self.title.is_empty()) {
+            (None, _) => self.title.clone(),
+            (Some(label), true) => label.to_owned(),
+            (Some(label), false) => format!("{}, {label}", self.title),
+        };
+        let x = match &self.categories {
+            Some(names) => Axis::categories(&self.x.label, names),
+            None => self.x.axis(matches!(self.draw, Draw::Cdf(_)).then_some(0.0)),
         };
         let least = (self.draw == Draw::Bars && self.y.range.is_none()).then_some(0.0);
-        let chart = Chart::new(title).x(x).y(self.y.axis(least));
+        let mut chart = Chart::new(title).x(x).y(self.y.axis(least));
+        if let Some(paper) = &self.paper {
+            chart =
+                chart.plot(Line::expected(&paper.name, paper.points.iter().map(|[x, y]| Dot::new(*x, *y))));
+        }
         let chart = shown.series(self).fold(chart, |chart, (name, series, data)| {
-            let dot = |(place, quantity): (&Place, &Quantity)| {
-                let value = quantity.estimate(&|id| shown.data(id, data))?;
-                // A logarithmic axis has no zero.
-                (!self.y.log || value.mean > 0.0).then(|| Dot::from_estimate(place.x, &value))
-            };
-            let dots: Vec<Dot> = self.places.iter().zip(&series.values).filter_map(dot).collect();
+            let dots = self.dots(series, shown, data);
             match self.draw {
                 Draw::Bars => chart.plot(Bars::new(name, dots)),
                 Draw::Dots => chart.plot(Line::scatter(name, dots)),
-                Draw::Line => chart.plot(Line::new(name, dots).markers()),
+                Draw::Line => chart.plot(match series.emphasis {
+                    Emphasis::Markers => Line::new(name, dots).markers(),
+                    Emphasis::Band => Line::new(name, dots).markers().band(),
+                    Emphasis::Thin => Line::new(name, dots.iter().map(|dot| Dot::new(dot.x, dot.y))),
+                }),
+                Draw::Cdf(of) => {
+                    match series.values.first().and_then(|(_, quantity)| cdf(of, quantity, data)) {
+                        Some(cdf) => chart.plot(Line::steps(name, cdf.points())),
+                        None => chart,
+                    }
+                }
             }
         });
-        match &self.reference {
-            Some(Reference { at, label }) => chart.hline(*at, label),
-            None => chart,
-        }
+        self.references.iter().fold(chart, |chart, Reference { label, at }| match at {
+            ReferenceAt::X(x) => chart.vline(*x, label),
+            ReferenceAt::Y(y) => chart.hline(*y, label),
+            ReferenceAt::Measured(quantity) => match shown.estimate(quantity, shown.own.first()) {
+                Some(value) => chart.hline(value.mean, label),
+                None => chart,
+            },
+        })
+    }
+
+    fn dots(&self, series: &Series, shown: &Shown<'_>, data: &Data) -> Vec<Dot> {
+        let dot = |(place, quantity): &(Place, Quantity)| {
+            let value = quantity.estimate(&|id| shown.data(id, data))?;
+            // A logarithmic axis has no zero.
+            let can_be_drawn = value.mean.is_finite() && (!self.y.log || value.mean > 0.0);
+            can_be_drawn.then(|| Dot::from_estimate(place.x, &value))
+        };
+        series.values.iter().filter_map(dot).collect()
     }
 
     /// The numbers in words.
@@ -234,15 +370,28 @@ impl Panel {
             return None;
         }
         let line = |(name, series, data): (String, &Series, &Data)| {
-            let values = self.places.iter().zip(&series.values).map(|(place, quantity)| {
-                let value = quantity.estimate(&|id| shown.data(id, data));
+            let values = series.values.iter().map(|(place, quantity)| {
+                let value =
+                    quantity.estimate(&|id| shown.data(id, data)).filter(|value| value.mean.is_finite());
                 format!("{} {}", place.name, value.map_or_else(|| "-".to_owned(), |value| digits(&value)))
             });
             format!("{name}: {}.", values.collect::<Vec<_>>().join(", "))
         };
         let lines: Vec<String> = shown.series(self).map(line).collect();
-        let of = shown.suffix.map_or_else(String::new, |label| format!(", {label}"));
-        Some(format!("{}{of} ({}). {}", self.title, self.y.label, lines.join(" ")))
+        let title: Vec<&str> = [self.title.as_str(), shown.suffix.unwrap_or_default()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
+        Some(format!("{} ({}). {}", title.join(", "), self.y.label, lines.join(" ")))
+    }
+}
+
+/// The distribution of a group at the point of a quantity, over all seeds.
+fn cdf(of: Distribution, quantity: &Quantity, data: &Data) -> Option<Cdf> {
+    let (point, group) = quantity.place(data)?;
+    match of {
+        Distribution::Queuing => data.delay_cdf(point, group, "queuing_ms"),
+        Distribution::Goodput => data.goodput_cdf(point, group),
     }
 }
 
@@ -250,7 +399,14 @@ impl Panel {
 impl Panel {
     /// All that it measures.
     pub(crate) fn quantities(&self) -> impl Iterator<Item = &Quantity> {
-        self.series.iter().flat_map(|series| &series.values)
+        let measured = self.references.iter().filter_map(|reference| match &reference.at {
+            ReferenceAt::Measured(quantity) => Some(quantity),
+            ReferenceAt::X(_) | ReferenceAt::Y(_) => None,
+        });
+        self.series
+            .iter()
+            .flat_map(|series| series.values.iter().map(|(_, quantity)| quantity))
+            .chain(measured)
     }
 
     /// Whether it is shown for every experiment of its figure.
@@ -305,11 +461,20 @@ impl<'d> Shown<'d> {
         })
     }
 
-    fn data(&self, id: Option<&str>, own: &'d Data) -> Option<&'d Data> {
+    fn data<'o>(&self, id: Option<&str>, own: &'o Data) -> Option<&'o Data>
+    where
+        'd: 'o,
+    {
         match id {
             None => Some(own),
             Some(id) => self.all.iter().find(|(one, _)| one.id == id).map(|(_, data)| *data),
         }
+    }
+
+    /// A value that is the same for all series.
+    fn estimate(&self, quantity: &Quantity, own: Option<&ExperimentData<'d>>) -> Option<Estimate> {
+        let (_, data) = own?;
+        quantity.estimate(&|id| self.data(id, data))
     }
 }
 
@@ -332,7 +497,8 @@ pub(crate) fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Sec
             }
         }
     }
-    let drawn = Figure::grid(figure.title().to_owned(), figure.columns, charts);
+    let legend = if figure.names_on_lines { Legend::Direct } else { Legend::Top };
+    let drawn = Figure::grid(figure.title().to_owned(), figure.columns, charts).legend(legend);
     Section {
         we_see: words.join("\n\n"),
         figures: vec![(format!("figure-{}", figure.number), drawn)],

@@ -19,6 +19,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// An experiment with its results.
 pub(crate) type ExperimentData<'a> = (&'static Experiment, &'a Data);
 
+/// The results of an experiment; `None` if there are none.
+pub(crate) fn results_of<'s>(stored: &'s [ExperimentData<'_>], id: &str) -> Option<&'s Data> {
+    stored.iter().find(|(experiment, _)| experiment.id == id).map(|(_, data)| *data)
+}
+
 /// A study.
 #[derive(Debug)]
 pub struct Study {

@@ -1,12 +1,10 @@
 //! Many applications that claim a wrong hint: who gains, who pays, and how much TSQ's drop law lets them gain.
 
-mod kinds;
 mod law;
-mod rate;
-mod share;
 
 use crate::claims::FigureText;
 use crate::experiment::{Experiment, scenario, text_of};
+use crate::panels;
 use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
@@ -38,10 +36,7 @@ const EXPERIMENTS: [Experiment; 5] = [
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(_, data)) = stored.first() else { return Vec::new() };
     vec![match figure.number {
-        1 => share::throughput(figure, data),
-        2 => share::audio(figure, data),
         3 => law::section(data),
-        4 => rate::section(data),
-        _ => kinds::section(stored),
+        _ => panels::section(figure, stored),
     }]
 }

@@ -15,7 +15,7 @@ pub(crate) use rows::{Rows, repeat};
 
 use crate::data::Data;
 use crate::experiment::Experiment;
-use crate::panels::Panel;
+use crate::panels::{Names, Panel};
 use crate::study::ExperimentData;
 use cutline_report::report::{Claim, Kind, PaperValue};
 use cutline_report::stats::Estimate;
@@ -45,6 +45,8 @@ pub struct FigureText {
     /// The charts that are data, and the number of them side by side.
     pub(crate) panels: Vec<Panel>,
     pub(crate) columns: usize,
+    /// The names of series are on the lines, and not above the panels.
+    pub(crate) names_on_lines: bool,
     /// Remarks below the figure.
     pub(crate) notes: Vec<String>,
 }
@@ -115,10 +117,14 @@ struct FigureToml {
     says: String,
     claims: Vec<toml::Table>,
     title: Option<String>,
+    /// The name of panels that other figures have, too, and its own.
+    panels: Option<String>,
     #[serde(default)]
     panel: Vec<toml::Table>,
     #[serde(default = "one_column")]
     columns: usize,
+    #[serde(default)]
+    names_on_lines: bool,
     #[serde(default)]
     notes: Vec<String>,
 }
@@ -148,17 +154,31 @@ struct FiguresToml {
     /// Named values of swept keys.
     #[serde(default)]
     points: BTreeMap<String, BTreeMap<String, toml::Value>>,
-    /// What claims are repeated for.
+    /// What claims and panels are repeated for.
     #[serde(default)]
     rows: BTreeMap<String, Vec<toml::Table>>,
+    /// Panels that several figures have.
+    #[serde(default)]
+    panels: BTreeMap<String, Vec<toml::Table>>,
     figure: Vec<FigureToml>,
 }
 
 /// The keys of a claim's rule.
 const RULE: [&str; 8] = ["above", "below", "at-least", "at-most", "equals", "from", "to", "within"];
 /// The keys of what a claim measures.
-const QUANTITY: [&str; 9] =
-    ["measure", "of", "at", "experiment", "best-by", "worst-by", "level-by", "over", "minus"];
+const QUANTITY: [&str; 11] = [
+    "measure",
+    "of",
+    "at",
+    "experiment",
+    "best-by",
+    "worst-by",
+    "among",
+    "level-by",
+    "over",
+    "minus",
+    "unpaired",
+];
 
 /// Takes these keys out of a table.
 fn take(table: &mut toml::Table, keys: &[&str]) -> toml::Table {
@@ -197,7 +217,12 @@ impl FigureText {
                 let repeated = figure.claims.iter().map(|claim| rows::repeat(claim, &file.rows));
                 let tables = repeated.collect::<Result<Vec<_>, _>>()?.concat();
                 let claims = tables.into_iter().map(|table| ClaimData::read(table, &points));
-                let panels = figure.panel.iter().map(|panel| Panel::read(panel, &points, &file.rows));
+                let names = Names { points: &points, rows: &file.rows };
+                let shared = figure
+                    .panels
+                    .map(|name| file.panels.get(&name).ok_or_else(|| format!("[panels] has no `{name}`")));
+                let shared = shared.transpose()?.into_iter().flatten();
+                let panels = shared.chain(&figure.panel).map(|panel| Panel::read(panel, names));
                 Ok(Self {
                     number: figure.number,
                     heading: figure.heading,
@@ -209,6 +234,7 @@ impl FigureText {
                     title: figure.title,
                     panels: panels.collect::<Result<Vec<_>, String>>()?.concat(),
                     columns: figure.columns,
+                    names_on_lines: figure.names_on_lines,
                     notes: figure.notes,
                 })
             })

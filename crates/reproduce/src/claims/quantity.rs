@@ -6,6 +6,7 @@
 //! at = "hint 16"                  # the values of swept keys, or the name of a table in [points]
 //! experiment = "audio"            # where it is not the claim's own
 //! best-by = "flow.audio.hint"     # of all values of this swept key, the one with the largest measure
+//! among = [1, 16]                 # ... of these values of it
 //! over = "hint 6"                 # divided by the same measure there,
 //! minus = "hint 1"                # less the same measure there
 //! ```
@@ -13,13 +14,16 @@
 //! `over` and `minus` name a point, or are a table with the keys in which the other value differs. They are taken seed by seed, so the
 //! variation between seeds cancels. A difference of ratios is `over` with a `minus` that has an `over`.
 //!
+//! With `unpaired = true` the runs of the two sides of the last operation (`minus`, and otherwise `over`) are independent, as those of
+//! laboratory and simulator are: the difference has Welch's interval.
+//!
 //! With `level-by` the value is the level itself: the one with the largest mean, and as its interval the range of levels that cannot be
-//! told from it.
+//! told from it. With `minus`, a difference of two such levels has all differences of levels in the two ranges.
 //!
 //! With `best-by` (or `worst-by`, the smallest) the value of a seed is taken where the mean of the *other* seeds is best. So no seed
 //! judges a choice that it has made.
 
-use crate::data::{Data, Point, difference};
+use crate::data::{Data, Point, difference, unpaired_difference, unpaired_ratio};
 #[cfg(test)]
 use crate::measure::Subject;
 use crate::measure::measure;
@@ -42,9 +46,11 @@ pub(crate) struct QuantityText {
     experiment: Option<String>,
     best_by: Option<String>,
     worst_by: Option<String>,
+    among: Option<Vec<toml::Value>>,
     level_by: Option<String>,
     over: Option<Box<Operand>>,
     minus: Option<Box<Operand>>,
+    unpaired: Option<bool>,
 }
 
 /// A point: by its name, or by the values of the swept keys.
@@ -79,6 +85,8 @@ pub(crate) struct Quantity {
     level_by: Option<String>,
     over: Option<Box<Quantity>>,
     minus: Option<Box<Quantity>>,
+    /// The runs of both sides of the last operation are independent.
+    is_unpaired: bool,
 }
 
 /// A choice among the values of a swept key.
@@ -86,11 +94,13 @@ pub(crate) struct Quantity {
 struct Choice {
     key: String,
     is_largest: bool,
+    /// The values to choose from; all if empty.
+    among: Vec<String>,
 }
 
 impl QuantityText {
     /// Whether anything is given.
-    pub(super) fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.measure.is_some()
     }
 
@@ -98,6 +108,11 @@ impl QuantityText {
     pub(crate) fn at_points(self, points: &BTreeMap<String, Settings>) -> Result<Self, String> {
         let at = self.at.map(|at| Ok::<_, String>(At::Found(at.settings(points)?))).transpose()?;
         Ok(Self { at, ..self })
+    }
+
+    /// The same with another measure.
+    pub(crate) fn measuring(&self, measure: &str) -> Self {
+        Self { measure: Some(measure.to_owned()), ..self.clone() }
     }
 
     /// What is given here, and otherwise what is given there. Settings are joined.
@@ -118,9 +133,11 @@ impl QuantityText {
             experiment: first(&self.experiment, &other.experiment),
             best_by: first(&self.best_by, &other.best_by),
             worst_by: first(&self.worst_by, &other.worst_by),
+            among: first(&self.among, &other.among),
             level_by: first(&self.level_by, &other.level_by),
             over: first(&self.over, &other.over),
             minus: first(&self.minus, &other.minus),
+            unpaired: first(&self.unpaired, &other.unpaired),
         }
     }
 
@@ -152,10 +169,15 @@ impl QuantityText {
         };
         let choice = match (&self.best_by, &self.worst_by) {
             (Some(_), Some(_)) => return Err("best-by and worst-by exclude each other".to_owned()),
-            (Some(key), None) => Some(Choice { key: key.clone(), is_largest: true }),
-            (None, Some(key)) => Some(Choice { key: key.clone(), is_largest: false }),
+            (Some(key), None) => Some((key, true)),
+            (None, Some(key)) => Some((key, false)),
+            (None, None) if self.among.is_some() => {
+                return Err("among is for best-by and worst-by".to_owned());
+            }
             (None, None) => None,
         };
+        let among = || self.among.iter().flatten().map(text).collect();
+        let choice = choice.map(|(key, is_largest)| Choice { key: key.clone(), is_largest, among: among() });
         let alone = Quantity {
             measure: filled(&self.measure, |quantity| &quantity.measure, "measure")?,
             of: filled(&self.of, |quantity| &quantity.of, "of")?,
@@ -168,6 +190,7 @@ impl QuantityText {
             level_by: self.level_by.clone(),
             over: None,
             minus: None,
+            is_unpaired: self.unpaired.unwrap_or(false),
         };
         let operand =
             |operand: &Option<Box<Operand>>, of: &Quantity| -> Result<Option<Box<Quantity>>, String> {
@@ -200,9 +223,30 @@ impl At {
 impl Quantity {
     /// The estimate; `None` if there are no results.
     pub(crate) fn estimate<'d>(&self, data: &dyn Fn(Option<&str>) -> Option<&'d Data>) -> Option<Estimate> {
-        match &self.level_by {
-            Some(key) => self.best_level(data(self.experiment.as_deref())?, key),
-            None => Estimate::from_values(&self.by_seed(data)),
+        if let Some(key) = &self.level_by {
+            let level = self.best_level(data(self.experiment.as_deref())?, key)?;
+            return match &self.minus {
+                Some(minus) => Some(difference_of_levels(&level, &minus.estimate(data)?)),
+                None => Some(level),
+            };
+        }
+        if self.is_unpaired {
+            return self.unpaired(data);
+        }
+        Estimate::from_values(&self.by_seed(data))
+    }
+
+    /// The last operation, between independent runs.
+    fn unpaired<'d>(&self, data: &dyn Fn(Option<&str>) -> Option<&'d Data>) -> Option<Estimate> {
+        let one = Self { is_unpaired: false, ..self.clone() };
+        match (&self.minus, &self.over) {
+            (Some(minus), _) => {
+                unpaired_difference(&Self { minus: None, ..one }.by_seed(data), &minus.by_seed(data))
+            }
+            (None, Some(over)) => {
+                unpaired_ratio(&Self { over: None, ..one }.by_seed(data), &over.by_seed(data))
+            }
+            (None, None) => Estimate::from_values(&one.by_seed(data)),
         }
     }
 
@@ -224,6 +268,11 @@ impl Quantity {
         let (least, most) =
             alike.fold((*level, *level), |(least, most), one| (least.min(one), most.max(one)));
         Some(Estimate { mean: *level, std_error: None, interval: Some((least, most)), n: 1 })
+    }
+
+    /// The point and the group of flows that it is about.
+    pub(crate) fn place<'d>(&self, data: &'d Data) -> Option<(&'d Point, &str)> {
+        Some((data.point_at(&self.at)?, &self.of))
     }
 
     /// The value of each seed, in the order of the seeds; empty if there are no results. `data` finds the results of an experiment,
@@ -253,6 +302,7 @@ impl Quantity {
         let all: Vec<Vec<f64>> = data
             .values_of(&choice.key)
             .into_iter()
+            .filter(|value| choice.among.is_empty() || choice.among.iter().any(|one| is_same(one, value)))
             .map(|value| {
                 let mut at = self.at.clone();
                 at.insert(choice.key.clone(), value);
@@ -293,6 +343,12 @@ impl Quantity {
             self.at.iter().all(|(key, value)| point.get(key).is_some_and(|there| is_same(there, value)))
         };
         let Some(point) = sweep.iter().find(has) else { return Err(format!("no point has {:?}", self.at)) };
+        if let Some(value) = self.choice.iter().flat_map(|choice| &choice.among).find(|value| {
+            let key = &self.choice.as_ref().expect("there is one").key;
+            !sweep.iter().any(|point| point.get(key).is_some_and(|there| is_same(there, value)))
+        }) {
+            return Err(format!("`{value}` is not swept"));
+        }
         let mut keys = self.choice.iter().map(|choice| &choice.key).chain(&self.level_by);
         if let Some(key) = keys.find(|key| !point.contains_key(*key)) {
             return Err(format!("`{key}` is not swept"));
@@ -336,6 +392,17 @@ pub(super) fn text(value: &toml::Value) -> String {
 /// The values of keys as stored results have them.
 pub(super) fn texts(settings: &BTreeMap<String, toml::Value>) -> Settings {
     settings.iter().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+/// The difference of two best levels, with all differences of levels that are as good.
+fn difference_of_levels(one: &Estimate, other: &Estimate) -> Estimate {
+    let interval = one.interval.zip(other.interval);
+    Estimate {
+        mean: one.mean - other.mean,
+        std_error: None,
+        interval: interval.map(|((least, most), (from, to))| (least - to, most - from)),
+        n: 1,
+    }
 }
 
 fn paired(values: &[f64], others: &[f64], operation: fn(f64, f64) -> f64) -> Vec<f64> {

@@ -2,9 +2,9 @@
 
 use super::measure::{END_S, LOADS, NARROW, PLAIN_VIDEO, QOS_VIDEO, SIMULATED_VIDEO, call_intervals};
 use crate::data::{Data, mean};
-use crate::lab::measure::data;
 use crate::qos::measure::{CODECS, LINK_KBPS, MAX_DELAY_MS, Video, call_values};
 use crate::study::ExperimentData;
+use crate::study::results_of;
 use cutline_report::chart::{Axis, Chart, Line, Point as Dot};
 use cutline_results::SeriesRow;
 
@@ -76,7 +76,7 @@ fn empty() -> (Chart, Chart) {
 /// Rates and delays of the first seed over time, over a QoS socket and over a plain one.
 pub(super) fn video(stored: &[ExperimentData<'_>]) -> Vec<Chart> {
     let (rates, delays) = empty();
-    let of = |id| data(stored, id).map(|data| Video::new(data, NARROW));
+    let of = |id| results_of(stored, id).map(|data| Video::new(data, NARROW));
     let (Some(qos), Some(plain)) = (of(QOS_VIDEO), of(PLAIN_VIDEO)) else { return Vec::new() };
     vec![
         rates
@@ -90,7 +90,7 @@ pub(super) fn video(stored: &[ExperimentData<'_>]) -> Vec<Chart> {
 /// Rates and delays of the first seed over time, of a real socket and of an agent.
 pub(super) fn both_videos(stored: &[ExperimentData<'_>]) -> Vec<Chart> {
     let (rates, delays) = empty();
-    let of = |id| data(stored, id).map(|data| Video::new(data, NARROW));
+    let of = |id| results_of(stored, id).map(|data| Video::new(data, NARROW));
     let (Some(lab), Some(simulated)) = (of(QOS_VIDEO), of(SIMULATED_VIDEO)) else { return Vec::new() };
     vec![
         rates.plot(steps("laboratory, sent", &lab, SENT)).plot(steps("simulated, sent", &simulated, SENT)),

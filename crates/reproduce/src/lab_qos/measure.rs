@@ -1,12 +1,12 @@
 //! Measures of applications over sockets, in the laboratory and in the simulator, and whether they agree.
 
 use crate::claims::{FigureText, Own};
-use crate::data::{Data, difference, mean};
-use crate::lab::measure::{data, unpaired_difference, unpaired_ratio};
+use crate::data::{Data, difference, mean, unpaired_difference, unpaired_ratio};
 use crate::measure::{call_voice, lost};
 use crate::qos::measure::{CODECS, Video, call_values, one_way_ms};
 use crate::qos::shown;
 use crate::study::ExperimentData;
+use crate::study::results_of;
 use cutline_report::stats::Estimate;
 use cutline_results::SeriesRow;
 use cutline_scenario::BASE;
@@ -211,7 +211,7 @@ pub(super) fn calls_seen(stored: &[ExperimentData<'_>]) -> String {
 /// The hints of calls over QoS sockets, a line for each rate and load.
 pub(super) fn hints_seen(stored: &[ExperimentData<'_>]) -> String {
     let of = |id: &str, codec: &str, load: u32| {
-        let data = data(stored, id)?;
+        let data = results_of(stored, id)?;
         let hint = shown(&mean_hint(data, load, codec), 1);
         Some(format!("{hint} (first other hint after {} s)", shown(&first_move(data, load, codec), 1)))
     };

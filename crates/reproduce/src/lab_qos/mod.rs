@@ -4,7 +4,7 @@ mod charts;
 mod measure;
 
 use crate::claims::FigureText;
-use crate::experiment::{Experiment, Platform, text_of};
+use crate::experiment::{Experiment, Platform, scenario, text_of};
 use crate::lab::timing;
 use crate::qos::connections::Judgement;
 use crate::study::{ExperimentData, Study};
@@ -30,8 +30,8 @@ sockets, and both in the simulator, whose agents have the same sessions. Simulat
 of both sides are given with Welch's 95 % interval. The controller of the hint judges intervals of 3 s instead of 10 s on both sides, so \
 that runs of less than three minutes show it. What plain calls have in the laboratory was measured for 40 s instead of 80 s.";
 
-const CALL: (&str, &str) = ("lab-qos/call.toml", text_of!("lab-qos/call.toml"));
-const VIDEO: (&str, &str) = ("lab-qos/video.toml", text_of!("lab-qos/video.toml"));
+const CALL: (&str, &str) = scenario!("lab-qos/call.toml");
+const VIDEO: (&str, &str) = scenario!("lab-qos/video.toml");
 
 /// The number of seeds in the laboratory, where runs take real time.
 const SEEDS: (&str, &str) = ("seeds", "3");

@@ -1,12 +1,11 @@
 //! TSQ on current links: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round-trip times of 10 to 200 ms.
 
 mod charge;
-mod hints;
-mod mixes;
 mod scenarios;
 
 use crate::claims::FigureText;
 use crate::experiment::{Experiment, scenario, text_of};
+use crate::panels;
 use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
@@ -18,7 +17,7 @@ pub const MODERN: Study = Study {
     intro: INTRO,
     figures: text_of!("modern/figures.toml"),
     experiments: &EXPERIMENTS,
-    own: |_, id| hints::own(id).or_else(|| charge::own(id)),
+    own: |_, id| charge::own(id),
     sections_of,
 };
 
@@ -42,8 +41,7 @@ const QUICK: &[(&str, &str)] = &[("duration", "4 s"), ("warm-up", "2 s"), ("seed
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(_, data)) = stored.first() else { return Vec::new() };
     vec![match figure.number {
-        1..=3 => hints::section(figure, data),
-        4 => mixes::section(data),
-        _ => charge::section(data),
+        5 => charge::section(data),
+        _ => panels::section(figure, stored),
     }]
 }

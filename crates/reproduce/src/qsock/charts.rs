@@ -2,9 +2,9 @@
 
 use super::measure::Quantity;
 use crate::data::mean;
-use crate::lab::measure::data;
 use crate::qos::shown;
 use crate::study::ExperimentData;
+use crate::study::results_of;
 use cutline_report::chart::{Axis, Bars, Chart, Line, Point as Dot};
 
 /// A bar: its name in the paper, the experiment, the flow.
@@ -138,7 +138,7 @@ fn chart(
     let chart = Chart::new("").x(axis).y(Axis::linear(title).from(0.0));
     let chart = quantities.iter().fold(chart, |chart, (name, quantity)| {
         let bar = |(x, (_, experiment, flow)): (usize, &Column)| {
-            let values = quantity.values(data(stored, experiment)?, flow);
+            let values = quantity.values(results_of(stored, experiment)?, flow);
             Some(Dot::from_estimate(x as f64, &mean(&values)?))
         };
         chart.plot(Bars::new(*name, columns.iter().enumerate().filter_map(bar).collect::<Vec<_>>()))
@@ -173,7 +173,7 @@ pub(super) fn seen(figure: u32, stored: &[ExperimentData<'_>]) -> String {
         _ => (&NARROW, &[(Quantity::Loss, "% lost", 1), (Quantity::Delay, "ms", 0)]),
     };
     let line = |(name, experiment, flow): &Column| {
-        let data = data(stored, experiment)?;
+        let data = results_of(stored, experiment)?;
         let value = |(quantity, unit, decimals): &(Quantity, &str, usize)| {
             format!("{} {unit}", shown(&quantity.values(data, flow), *decimals))
         };

@@ -1,9 +1,9 @@
 //! What is measured of each flow, and what each claim is about.
 
 use crate::claims::{FigureText, Own};
-use crate::data::{Data, difference, mean};
-use crate::lab::measure::{data, unpaired_difference, unpaired_ratio};
+use crate::data::{Data, difference, mean, unpaired_difference, unpaired_ratio};
 use crate::study::ExperimentData;
+use crate::study::results_of;
 use cutline_lab::routed::{FRAMES_SHOWN, OFFERED, PSNR, SSIM};
 use cutline_report::stats::{Cdf, Estimate};
 use cutline_results::FlowRow;
@@ -194,7 +194,7 @@ impl Of {
 
     fn estimate(self, stored: &[ExperimentData<'_>]) -> Option<Estimate> {
         let values = |quantity: Quantity, (experiment, flow): Subject| {
-            data(stored, experiment).map(|data| quantity.values(data, flow)).unwrap_or_default()
+            results_of(stored, experiment).map(|data| quantity.values(data, flow)).unwrap_or_default()
         };
         match self {
             One(quantity, subject) => mean(&values(quantity, subject)),

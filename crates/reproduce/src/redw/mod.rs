@@ -10,6 +10,7 @@ mod mixes;
 
 use crate::claims::FigureText;
 use crate::experiment::{Experiment, scenario, text_of};
+use crate::panels;
 use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
@@ -140,7 +141,8 @@ const QUICK_CHANGE: &[(&str, &str)] = &[("seeds", "2")];
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     vec![match figure.number {
+        8 => comparison::section(stored),
         9 | 10 => adaptation::section(figure, stored),
-        _ => comparison::section(figure, stored),
+        _ => panels::section(figure, stored),
     }]
 }

@@ -5,13 +5,11 @@
 //! 20 packets, which the paper does not mention. TFRC by RFC 5348, TCP with a constant application rate, and TCP without that window
 //! are variants.
 
-mod cheat;
 mod curves;
-mod hints;
-mod mixes;
 
-use crate::claims::{FigureText, Own};
+use crate::claims::FigureText;
 use crate::experiment::{Experiment, scenario, text_of};
+use crate::panels;
 use crate::study::{ExperimentData, Study};
 use cutline_report::report::Section;
 
@@ -23,7 +21,7 @@ pub const TSQ: Study = Study {
     intro: INTRO,
     figures: text_of!("tsq/figures.toml"),
     experiments: &EXPERIMENTS,
-    own,
+    own: |_, _| None,
     sections_of,
 };
 
@@ -78,23 +76,11 @@ The reproduction has the transports of ns-2, which the authors used: its TFRC is
 window of 20 packets. The same is run with TFRC by RFC 5348 (\"today's TFRC\"), and with TCP that carries the same constant rate. A \
 run lasts 100 s, of which the last 80 s are measured; the paper does not say which part it measured.";
 
-/// The measures of claims that are code.
-fn own(figure: &FigureText, id: &str) -> Option<Own> {
-    match figure.number {
-        8..=10 => hints::AUDIO.own(id),
-        11..=13 => hints::VIDEO.own(id),
-        _ => None,
-    }
-}
-
 fn sections_of(figure: &FigureText, data: &[ExperimentData<'_>]) -> Vec<Section> {
     match figure.number {
         // The curves of further classes follow those of the paper.
         5 => vec![curves::section(figure), curves::beyond()],
         2..=4 => vec![curves::section(figure)],
-        8..=10 => vec![hints::AUDIO.section(figure, data)],
-        11..=13 => vec![hints::VIDEO.section(figure, data)],
-        15 => vec![cheat::section(data)],
-        _ => vec![mixes::section(figure, data)],
+        _ => panels::sections(figure, data),
     }
 }

@@ -2,16 +2,9 @@
 //!
 //! Every case is the scenario of `experiments/rivals/` with other flows. Each sweeps over fourteen queues.
 
-mod charts;
-mod measure;
-mod targets;
-
-use crate::claims::FigureText;
-use crate::experiment::{Experiment, text_of};
-use crate::study::{ExperimentData, Study};
-use cutline_report::chart::Figure;
-use cutline_report::report::Section;
-use measure::{Case, Measure};
+use crate::experiment::{Experiment, scenario, text_of};
+use crate::panels;
+use crate::study::Study;
 
 /// The study.
 pub const RIVALS: Study = Study {
@@ -22,7 +15,7 @@ pub const RIVALS: Study = Study {
     figures: text_of!("rivals/figures.toml"),
     experiments: &EXPERIMENTS,
     own: |_, _| None,
-    sections_of,
+    sections_of: panels::sections,
 };
 
 const INTRO: &str = "\
@@ -34,15 +27,15 @@ Numbers are means over seeds with their 95 % confidence interval.
 TSQ is not the best queue for everything, and the cases show where it loses. Sparse audio is better off with a separate queue \
 (FQ-CoDel) or with a short queue for all (PIE at 15 ms, DualPI2), as long as no application lies and all get equal shares.";
 
-const TARGETS: &str = text_of!("rivals/targets.toml");
-const SCENARIO: &str = text_of!("rivals/rivals.toml");
+const TARGETS: (&str, &str) = scenario!("rivals/targets.toml");
+const SCENARIO: (&str, &str) = scenario!("rivals/rivals.toml");
 
 const fn case(
     id: &'static str,
     label: &'static str,
     set: &'static [(&'static str, &'static str)],
 ) -> Experiment {
-    Experiment::new(id, label, ("rivals.toml", SCENARIO)).with(set)
+    Experiment::new(id, label, SCENARIO).with(set)
 }
 
 /// The cases, in the order of the figures.
@@ -78,45 +71,9 @@ const EXPERIMENTS: [Experiment; 9] = [
             ("flow.marked.app", r#"{ kind = "bulk" }"#),
         ],
     ),
-    Experiment::new("targets", "25 TFRC", ("targets.toml", TARGETS)),
-    Experiment::new("targets-half", "50 TFRC", ("targets.toml", TARGETS))
+    Experiment::new("targets", "25 TFRC", TARGETS),
+    Experiment::new("targets-half", "50 TFRC", TARGETS)
         .with(&[("flow.marked.count", "50"), ("flow.bulk.count", "50")]),
-    Experiment::new("targets-fixed", "25 of fixed rate", ("targets.toml", TARGETS))
+    Experiment::new("targets-fixed", "25 of fixed rate", TARGETS)
         .with(&[("flow.marked.transport", r#"{ protocol = "udp", header = "0 B" }"#)]),
 ];
-
-fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    let Some(&(experiment, data)) = stored.first() else { return Vec::new() };
-    if figure.number == targets::FIGURE {
-        return vec![targets::section(figure, stored)];
-    }
-    let case = Case { data, name: experiment.label };
-    let charts = charts::all(&case);
-    vec![Section {
-        we_see: we_see(&case),
-        figures: vec![(format!("figure-{}", figure.number), Figure::grid(figure.heading.clone(), 1, charts))],
-        ..Section::default()
-    }]
-}
-
-/// The numbers behind the bars, queue by queue.
-fn we_see(case: &Case<'_>) -> String {
-    let value = |measure, queue: &str, decimals: usize| {
-        case.mean(measure, queue)
-            .map_or_else(|| "-".to_owned(), |estimate| format!("{:.decimals$}", estimate.mean))
-    };
-    let line = |(queue, name): &(&str, &str)| {
-        let quality = case
-            .mean(Measure::Quality, queue)
-            .map_or(String::new(), |estimate| format!("quality {:.2}, ", estimate.mean));
-        format!(
-            "{name}: {quality}loss {} %, 99 % of delays within {} ms; others {} kbit/s; link {} % busy, Jain {}.",
-            value(Measure::Loss, queue, 1),
-            value(Measure::DelayP99, queue, 0),
-            value(Measure::OthersGoodput, queue, 0),
-            value(Measure::Utilisation, queue, 1),
-            value(Measure::Fairness, queue, 2),
-        )
-    };
-    measure::QUEUES.iter().map(line).collect::<Vec<_>>().join("\n\n")
-}

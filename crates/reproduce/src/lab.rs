@@ -1,11 +1,9 @@
 //! The laboratory compared with the simulator: the TSQ paper's experiments with real packets and Linux's TCP.
 
-mod charts;
-pub(crate) mod measure;
-
 use crate::claims::FigureText;
 use crate::data::Data;
-use crate::experiment::{Experiment, Platform, text_of};
+use crate::experiment::{Experiment, Platform, scenario, text_of};
+use crate::panels;
 use crate::study::{ExperimentData, Study};
 use cutline_lab::Stack;
 use cutline_report::report::{Claim, Section, Verdict};
@@ -18,7 +16,7 @@ pub const LAB: Study = Study {
     intro: INTRO,
     figures: text_of!("lab/figures.toml"),
     experiments: &EXPERIMENTS,
-    own: measure::own,
+    own: |_, _| None,
     sections_of,
 };
 
@@ -29,10 +27,10 @@ are measured by the same code at the same points. Simulations have 10 seeds, the
 Welch's 95 % interval. A claim that both sides agree holds if this interval lies within the stated range, and is unclear if it \
 reaches beyond the range.";
 
-const AUDIO: (&str, &str) = ("lab/audio.toml", text_of!("lab/audio.toml"));
-const MIXED: (&str, &str) = ("lab/mixed.toml", text_of!("lab/mixed.toml"));
-const CHEAT: (&str, &str) = ("lab/cheat.toml", text_of!("lab/cheat.toml"));
-const TCP: (&str, &str) = ("lab/tcp.toml", text_of!("lab/tcp.toml"));
+const AUDIO: (&str, &str) = scenario!("lab/audio.toml");
+const MIXED: (&str, &str) = scenario!("lab/mixed.toml");
+const CHEAT: (&str, &str) = scenario!("lab/cheat.toml");
+const TCP: (&str, &str) = scenario!("lab/tcp.toml");
 
 /// The number of seeds in the laboratory, where runs take real time.
 const SEEDS: (&str, &str) = ("seeds", "3");
@@ -77,14 +75,9 @@ const fn in_lab(id: &'static str, label: &'static str, file: (&'static str, &'st
 }
 
 fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    let (figures, we_see) = match figure.number {
-        1 => charts::by_hint(stored),
-        2 => charts::mixes(stored),
-        3 => charts::cheat(stored),
-        _ => charts::stacks(stored),
-    };
-    let notes = stored.iter().filter_map(|(experiment, data)| timing(experiment, data)).collect();
-    vec![Section { we_see, figures, notes, ..Section::default() }]
+    let section = panels::section(figure, stored);
+    let notes = stored.iter().filter_map(|(experiment, data)| timing(experiment, data));
+    vec![Section { notes: section.notes.into_iter().chain(notes).collect(), ..section }]
 }
 
 /// The claim if the timing of some runs is not valid. A difference is then unclear, because the machine may be its cause.
