@@ -67,19 +67,25 @@ pub(crate) fn qos_by_delay(row: &FlowRow) -> Option<f64> {
     power(Power::DELAY, row)
 }
 
+/// `QoS` of a flow between the two: `T^0.75 / D^0.25` (RED-Worcester section 3 has an exponent between 0.5 and 1).
+fn qos_medium(row: &FlowRow) -> Option<f64> {
+    power(Power::BETWEEN, row)
+}
+
 fn power(power: Power, row: &FlowRow) -> Option<f64> {
     let delay = Duration::from_secs_f64(row.queuing_mean_ms? / 1e3);
     Some(power.qos(Rate::from_bps(row.goodput_bps as u64), delay))
 }
 
 /// The measures of flows that are not columns of `flows.parquet`, by the names that claims use.
-pub(crate) const DERIVED: [(&str, Measure); 8] = [
+pub(crate) const DERIVED: [(&str, Measure); 9] = [
     ("goodput_kbps", kbps),
     ("loss_percent", lost),
     ("voice", voice),
     ("call_voice", call_voice),
     ("qos_by_throughput", qos_by_throughput),
     ("qos_by_delay", qos_by_delay),
+    ("qos_medium", qos_medium),
     ("q_mean", |row| Some(f64::midpoint(row.qd?, row.qt?))),
     ("q_product", |row| Some(row.qd? * row.qt?)),
 ];

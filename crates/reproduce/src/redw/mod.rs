@@ -73,6 +73,19 @@ const MIX_NS2: &[(&str, &str)] = &[
     SORTED_RULES[0],
     SORTED_RULES[1],
 ];
+const TEXT: &[(&str, &str)] = &[
+    BULK,
+    ("flow.web.transport", TCP),
+    MEDIA,
+    REDW_RULES[0],
+    REDW_RULES[1],
+    ARED_RULES[0],
+    ARED_RULES[1],
+    ("queue.higher.variant", "ns-2"),
+    ("queue.higher.spacing", "wait"),
+    ("queue.coarse.variant", "ns-2"),
+    ("queue.coarse.spacing", "wait"),
+];
 const MIX_ALPHA: &[(&str, &str)] = &[
     BULK,
     MEDIA,
@@ -108,11 +121,14 @@ const DOWN_ALPHA: &[(&str, &str)] =
 const DOWN_TOP: &[(&str, &str)] =
     &[MEDIA, MEDIA_LEAVING, BULK_COMING, REDW_RULES[0], REDW_RULES[1], REDW_TOP];
 
-const EXPERIMENTS: [Experiment; 12] = [
+const EXPERIMENTS: [Experiment; 13] = [
     Experiment::new("mix", "ns-2's transports and RED", MIX).with(MIX_NS2).shortened_by(QUICK_MIX),
     Experiment::new("mix-alpha", "the same, alpha 0.1", MIX).with(MIX_ALPHA).shortened_by(QUICK_MIX),
     Experiment::new("mix-top", "the same, max_p up to 0.5", MIX).with(MIX_TOP).shortened_by(QUICK_MIX),
     Experiment::new("mix-rfc", "transports by the RFCs, RED by its papers", MIX).shortened_by(QUICK_MIX),
+    Experiment::new("text", "ns-2's transports and RED", scenario!("redw/text.toml"))
+        .with(TEXT)
+        .shortened_by(QUICK_MIX),
     Experiment::new("maxp-up", "ns-2's transports and RED", MAXP_UP).with(UP).shortened_by(QUICK_CHANGE),
     Experiment::new("maxp-up-alpha", "the same, alpha 0.1", MAXP_UP)
         .with(UP_ALPHA)
