@@ -72,13 +72,19 @@ fn qos_medium(row: &FlowRow) -> Option<f64> {
     power(Power::BETWEEN, row)
 }
 
+/// The overall quality of video if throughput quality has another value below 160 kbit/s, the smallest rate of TSQ's figure 4.
+fn video_below_160(row: &FlowRow, qt_below: f64) -> Option<f64> {
+    let qt = if row.goodput_bps < 160e3 { qt_below } else { row.qt? };
+    Some(row.qd?.min(qt))
+}
+
 fn power(power: Power, row: &FlowRow) -> Option<f64> {
     let delay = Duration::from_secs_f64(row.queuing_mean_ms? / 1e3);
     Some(power.qos(Rate::from_bps(row.goodput_bps as u64), delay))
 }
 
 /// The measures of flows that are not columns of `flows.parquet`, by the names that claims use.
-pub(crate) const DERIVED: [(&str, Measure); 9] = [
+pub(crate) const DERIVED: [(&str, Measure); 11] = [
     ("goodput_kbps", kbps),
     ("loss_percent", lost),
     ("voice", voice),
@@ -87,6 +93,8 @@ pub(crate) const DERIVED: [(&str, Measure); 9] = [
     ("qos_by_delay", qos_by_delay),
     ("qos_medium", qos_medium),
     ("q_mean", |row| Some(f64::midpoint(row.qd?, row.qt?))),
+    ("q_without_160", |row| video_below_160(row, 0.0)),
+    ("q_flat_160", |row| video_below_160(row, 0.6)),
     ("q_product", |row| Some(row.qd? * row.qt?)),
 ];
 /// A difference of percentiles of the queuing delay of all packets of a flow or group: the 90th minus the 10th, ms.

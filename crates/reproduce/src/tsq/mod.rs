@@ -50,13 +50,19 @@ const UNLIMITED: (&str, &str) = (
     r#"{ protocol = "tcp", defaults = "ns-2", mss = "1000 B", header = "0 B", max-window = "off" }"#,
 );
 
+/// The video conference beside transfers with ns-2's window of 20 packets, and without a window.
+pub(crate) const VIDEO_WITH_WINDOW: Experiment =
+    Experiment::new("video", "ns-2's TFRC, window of 20", VIDEO).with(&[BULK, VIDEO_TFRC]);
+pub(crate) const VIDEO_WITHOUT_WINDOW: Experiment =
+    Experiment::new("video-unlimited", "ns-2's TFRC, no window", VIDEO).with(&[UNLIMITED, VIDEO_TFRC]);
+
 /// Every experiment, including variants. The first of a figure is the reproduction: what the authors had.
 const EXPERIMENTS: [Experiment; 12] = [
     Experiment::new("audio", "ns-2's TFRC", AUDIO).with(&[BULK, AUDIO_TFRC]),
     Experiment::new("audio-rfc", "today's TFRC", AUDIO),
     Experiment::new("audio-tcp", "TCP", AUDIO).with(&[BULK, AUDIO_TCP]),
-    Experiment::new("video", "ns-2's TFRC, window of 20", VIDEO).with(&[BULK, VIDEO_TFRC]),
-    Experiment::new("video-unlimited", "ns-2's TFRC, no window", VIDEO).with(&[UNLIMITED, VIDEO_TFRC]),
+    VIDEO_WITH_WINDOW,
+    VIDEO_WITHOUT_WINDOW,
     Experiment::new("video-rfc", "today's TFRC, window of 20", VIDEO),
     Experiment::new("video-tcp", "TCP, window of 20", VIDEO).with(&[BULK, VIDEO_TCP]),
     Experiment::new("mixed", "ns-2's TFRC", MIXED).with(&[BULK, AUDIO_TFRC]),
