@@ -4,8 +4,8 @@
 use super::colour::{Colour, Stroke};
 use std::fmt::Write as _;
 
-/// Dash patterns in px; the first is solid.
-const DASHES: [&str; 7] = ["", "9 4", "2.5 3", "10 3 2.5 3", "5 3", "14 4 5 4", "2 5"];
+/// Dash patterns in px; the first is solid. There are more than colours, so that the eighth series does not look like the first.
+const DASHES: [&str; 8] = ["", "9 4", "2.5 3", "10 3 2.5 3", "5 3", "14 4 5 4", "2 5", "12 3 2.5 3 2.5 3"];
 
 /// Font sizes, px.
 pub(crate) const FIGURE_TITLE: f64 = 18.0;
