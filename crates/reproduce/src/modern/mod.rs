@@ -27,11 +27,13 @@ times of 10, 40, 100 and 200 ms share the link. PI's gains follow the design rul
 flows have hint 16, the queue is first in, first out: PI alone. Numbers are means over the four round-trip times and over seeds, \
 with their 95 % confidence interval, paired by seed where two settings are compared.";
 
-const EXPERIMENTS: [Experiment; 4] = [
+const EXPERIMENTS: [Experiment; 6] = [
     Experiment::new("modern-hints", "100 Mbit/s", scenario!("modern/hints.toml")).shortened_by(QUICK),
     Experiment::new("modern-gigabit", "1 Gbit/s", scenario!("modern/gigabit.toml")).shortened_by(QUICK),
     Experiment::new("modern-mixes", "mixes", scenario!("modern/mixes.toml")).shortened_by(QUICK),
     Experiment::new("modern-charge", "NewReno and CUBIC", scenario!("modern/charge.toml")),
+    Experiment::new("modern-flows", "by rate and number", scenario!("modern/flows.toml")).shortened_by(QUICK),
+    Experiment::new("modern-l4s", "L4S", scenario!("modern/l4s.toml")),
 ];
 
 /// A second at 1 Gbit/s takes about a second on a slow machine, so `--quick` runs are short. Only the experiment on the
