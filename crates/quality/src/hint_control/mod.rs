@@ -22,8 +22,9 @@
 //!
 //! Stochastic approximation (Kiefer-Wolfowitz, SPSA) and extremum seeking take ever smaller steps along a gradient. Here
 //! there are a dozen levels, and a moving hill with a kink, whose sides differ ten times in steepness: a pair with one level
-//! on either side of the top points the wrong way. A law without trials, "raise the hint while Qd > Qt", would be faster,
-//! and wrong for an application that the network does not limit: a codec of 64 kbit/s always has a Qt of 0.83.
+//! on either side of the top points the wrong way. A law without trials, "raise the hint while Qd > Qt", is faster,
+//! and wrong for an application that the network does not limit: a codec of 64 kbit/s always has a Qt of 0.83. It and a
+//! climber that turns round when quality falls are there to compare the search with: [`HintLaw`].
 //!
 //! - **The limit of the loss** ([`HintControl::set_loss_limit`]) is a constraint, as in the exact penalty method (Zangwill 1967): what
 //!   is judged falls by 1 for each time that the loss exceeds the limit by as much again, which is more than delay can gain. A trial
@@ -39,6 +40,7 @@
 
 mod search;
 mod trial;
+mod walk;
 mod watch;
 
 use crate::{Class, Combination};
@@ -46,6 +48,7 @@ use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Hint, HintBits, Instant, RandomStream, Rate};
 use search::Search;
 use std::fmt;
+use walk::Walk;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -64,6 +67,18 @@ pub enum HintGoal {
     Quality,
 }
 
+/// How the best hint is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum HintLaw {
+    /// By trials in pairs with a test of significance, and rest.
+    Search,
+    /// A level up after an interval with Qd above Qt, a level down after one below. Where both are equal their minimum, TSQ's Q, is
+    /// largest.
+    Balance,
+    /// A level after each interval, in the direction of the last step if quality did not fall, else back.
+    Climb,
+}
+
 /// What can be set. [`HintParams::new`] has the defaults for any number of hint bits; those here are for four.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
@@ -78,6 +93,9 @@ pub struct HintParams {
         source = "the largest: what unmarked traffic has"
     )]
     pub start: Hint,
+    /// How the best hint is looked for. `balance` and `climb` know settle, measure and least-gain alone.
+    #[param(default = HintLaw::Search, source = "ours")]
+    pub law: HintLaw,
     /// How long after a change of the hint nothing is judged.
     #[param(default = Duration::from_secs(5), range = (Duration::ZERO, MINUTE), source = "ours")]
     pub settle: Duration,
@@ -126,6 +144,8 @@ pub struct HintParams {
 struct Judged {
     /// The quality, less the cost of loss.
     quality: f64,
+    /// Delay quality less throughput quality.
+    balance: f64,
     /// Whether more was lost than the limit allows.
     is_outside: bool,
 }
@@ -172,6 +192,7 @@ pub struct HintControl {
     /// The report at which the present interval began, and the packets sent by then.
     begin: Option<(DeliveryReport, u64)>,
     search: Search,
+    walk: Walk,
 }
 
 impl HintParams {
@@ -228,6 +249,7 @@ impl HintControl {
             hint: params.start,
             changed: now.saturating_add(lead),
             begin: None,
+            walk: Walk::new(params),
             search: Search::new(params, random),
         })
     }
@@ -245,7 +267,10 @@ impl HintControl {
 
     /// The hint that trials start from, and that is kept at rest.
     pub fn centre(&self) -> Hint {
-        Hint::from_level(self.search.centre())
+        match self.params.law {
+            HintLaw::Search => Hint::from_level(self.search.centre()),
+            HintLaw::Balance | HintLaw::Climb => self.hint,
+        }
     }
 
     /// Whether the controller rests: no trial is under way.
@@ -255,7 +280,10 @@ impl HintControl {
 
     /// The counters of a controller.
     pub fn stats(&self) -> HintControlStats {
-        self.search.stats()
+        match self.params.law {
+            HintLaw::Search => self.search.stats(),
+            HintLaw::Balance | HintLaw::Climb => self.walk.stats(),
+        }
     }
 
     /// Takes a report, by which `sent` packets had been sent in all, and returns the hint of the packets from now on. A
@@ -273,7 +301,11 @@ impl HintControl {
         let judged = self.judge(&begin, report, sent.saturating_sub(sent_before));
         // The next interval begins here, unless the hint changes.
         self.begin = Some((*report, sent));
-        let level = self.search.on_interval(now, judged);
+        let level = match self.params.law {
+            HintLaw::Search => self.search.on_interval(now, judged),
+            HintLaw::Balance => self.walk.balance(judged),
+            HintLaw::Climb => self.walk.climb(judged),
+        };
         if level != self.hint.level() {
             self.hint = Hint::from_level(level);
             self.changed = now;
@@ -288,7 +320,7 @@ impl HintControl {
         let received = to.received.saturating_sub(from.received);
         if sent == 0 && received == 0 {
             // Nothing was sent, so there is nothing to judge.
-            return Judged { quality: 1.0, is_outside: false };
+            return Judged { quality: 1.0, balance: 0.0, is_outside: false };
         }
         let (all, lost) = (sent.max(received) as f64, sent.saturating_sub(received) as f64);
         let limit = self.loss_limit.filter(|_| self.params.goal == HintGoal::WithinLimit);
@@ -297,13 +329,15 @@ impl HintControl {
         let is_outside = excess > 0.0;
         if received == 0 {
             // If all packets were lost it is the worst.
-            return Judged { quality: -excess, is_outside };
+            return Judged { quality: -excess, balance: 1.0, is_outside };
         }
         let seconds = to.at.saturating_since(from.at).as_secs_f64();
         let bits = to.delivered_bytes.saturating_sub(from.delivered_bytes) as f64 * 8.0;
         let delay = Duration::from_nanos(to.delay.saturating_sub(from.delay).as_nanos() / received);
-        let quality = self.class.quality(delay, Rate::from_bps((bits / seconds) as u64), self.combination);
-        Judged { quality: quality.get() - self.params.loss_weight * lost / all - excess, is_outside }
+        let rate = Rate::from_bps((bits / seconds) as u64);
+        let quality = self.class.quality(delay, rate, self.combination).get();
+        let balance = self.class.delay_quality(delay).get() - self.class.throughput_quality(rate).get();
+        Judged { quality: quality - self.params.loss_weight * lost / all - excess, balance, is_outside }
     }
 }
 

@@ -99,7 +99,7 @@ impl Search {
 
     /// An interval of a pair has ended.
     fn compare(&mut self, now: Instant, mut comparison: Comparison, judged: Judged) -> u16 {
-        let Judged { quality, is_outside } = judged;
+        let Judged { quality, is_outside, .. } = judged;
         comparison.was_outside |= is_outside;
         if !comparison.at_level {
             self.expected.add(quality);
@@ -200,7 +200,7 @@ impl Search {
 
     /// At rest: searches again if quality has changed, or the rest is over.
     fn watch(&mut self, now: Instant, until: Instant, mut alarm: Cusum, judged: Judged) -> u16 {
-        let Judged { quality, is_outside } = judged;
+        let Judged { quality, is_outside, .. } = judged;
         if alarm.add(self.expected.surprise(quality)) {
             self.stats.alarms += 1;
             self.span = self.params.span;

@@ -7,6 +7,7 @@ mod measure;
 use crate::claims::{FigureText, Own};
 use crate::data::{Data, difference, mean};
 use crate::experiment::{Experiment, scenario, text_of};
+use crate::panels;
 use crate::study::{ExperimentData, Study};
 use cutline_report::chart::Figure;
 use cutline_report::report::Section;
@@ -35,11 +36,12 @@ best mean over the same seeds, so its quality is slightly overestimated.";
 const QUICK: &[(&str, &str)] = &[("duration", "240 s"), ("warm-up", "120 s"), ("seeds", "2")];
 const QUICK_STEP: &[(&str, &str)] = &[("warm-up", "600 s"), ("seeds", "2"), ("flow.audio.count", "5")];
 
-const EXPERIMENTS: [Experiment; 4] = [
+const EXPERIMENTS: [Experiment; 5] = [
     Experiment::new("adaptive-one", "one", scenario!("adaptive/one.toml")).shortened_by(QUICK),
     Experiment::new("adaptive-all", "all", scenario!("adaptive/all.toml")).shortened_by(QUICK),
     Experiment::new("adaptive-mixed", "mixed", scenario!("adaptive/mixed.toml")).shortened_by(QUICK),
     Experiment::new("adaptive-step", "step", scenario!("adaptive/step.toml")).shortened_by(QUICK_STEP),
+    Experiment::new("adaptive-laws", "laws", scenario!("adaptive/laws.toml")).shortened_by(QUICK),
 ];
 
 /// How close to its final value quality counts as settled, relative to it.
@@ -51,7 +53,8 @@ fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Sectio
         1 => (charts::one(data), tried(data, ONE)),
         2 => (charts::all(data), tried(data, ALL)),
         3 => (charts::mixed(data), mixed(data)),
-        _ => (charts::step(data), step(data)),
+        4 => (charts::step(data), step(data)),
+        _ => return panels::sections(figure, stored),
     };
     vec![Section {
         we_see,
@@ -60,7 +63,7 @@ fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Sectio
     }]
 }
 
-/// The measures of claims, all of which are code.
+/// The measures of the claims of figures 1 to 4, all of which are code.
 fn own(figure: &FigureText, id: &str) -> Option<Own> {
     let measure: Measure = match figure.number {
         1 => measure_tried(id, ONE)?,
