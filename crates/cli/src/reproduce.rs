@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// Reproduce a study: simulate its experiments, draw its figures, check its claims
 ///
 /// A study is the evaluation of a paper, or one of our own. Everything is stored under DIR/STUDY: results as Parquet,
-/// report.html with every figure beside the paper's statement, figures as SVG and PNG, and claims.json. The report shows
+/// report.html with every figure beside the paper's statement, figures as SVG, PNG and PDF, and claims.json. The report shows
 /// every figure whose results are stored. Results of another version are replaced only with --force.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

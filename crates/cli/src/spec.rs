@@ -60,7 +60,7 @@ enum Command {
         /// Print it as a file that can be changed
         #[arg(long)]
         toml: bool,
-        /// Also draw the region of operation of what is sent, as a radar chart: FILE.svg or FILE.png
+        /// Also draw the region of operation of what is sent, as a radar chart: FILE.svg, FILE.png or FILE.pdf
         #[cfg(feature = "studies")]
         #[arg(long, value_name = "FILE")]
         figure: Option<PathBuf>,
@@ -232,20 +232,17 @@ fn file(spec: &ConnectionSpecification) -> String {
 
 #[cfg(feature = "studies")]
 fn draw(spec: &Specification, name: &str, file: &Path, force: bool) -> Result<(), Failure> {
-    use cutline_report::chart::Theme;
+    use cutline_report::chart::Format;
     use std::io::Write as _;
 
     let region = Region::new(spec);
     let radar = cutline_report::region::radar(&format!("Region of operation: {name}"), &region, &[]);
     let radar = radar.subtitle("From the inner ring, the worst acceptable, to the outer ring, the best.");
-    let bytes = match file.extension().and_then(|extension| extension.to_str()) {
-        Some("svg") => radar.svg(Theme::Paper).into_bytes(),
-        Some("png") => radar.png().map_err(|error| Failure::Failed(error.to_string()))?,
-        _ => {
-            let text = format!("--figure {}: expected a name that ends with .svg or .png", file.display());
-            return Err(Failure::Usage(text));
-        }
+    let Some(format) = Format::of(file) else {
+        let text = format!("--figure {}: expected a name that ends with .svg, .png or .pdf", file.display());
+        return Err(Failure::Usage(text));
     };
+    let bytes = radar.file(format).map_err(|error| Failure::Failed(error.to_string()))?;
     let cannot = |error: std::io::Error| {
         let remedy = if force { "" } else { "; --force replaces a file that exists" };
         Failure::Failed(format!("{} cannot be written: {error}{remedy}", file.display()))

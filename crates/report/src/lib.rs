@@ -3,7 +3,7 @@
 //! The crate has three parts, each usable without the others:
 //!
 //! - [`stats`]: means with confidence intervals over replications, paired ratios, distributions.
-//! - [`chart`]: charts as data, drawn as SVG and PNG.
+//! - [`chart`]: charts as data, drawn as SVG, PNG and PDF.
 //! - [`report`]: sections with figures, texts and [claims](report::Claim). They are written as one self-contained HTML
 //!   file, with `claims.json` and a file for every figure.
 //!

@@ -23,10 +23,10 @@ mod colour;
 mod draw;
 mod element;
 mod figure;
+mod formats;
 mod layout;
 mod legend;
 mod radar;
-mod raster;
 mod style;
 mod svg;
 mod text;
@@ -39,8 +39,8 @@ pub use axis::{Axis, Scale};
 pub use colour::Theme;
 pub use element::{Bars, Element, Line, Point, Reference};
 pub use figure::{Chart, Figure, Legend};
+pub use formats::{Format, FormatError};
 pub use radar::{Radar, Spoke};
-pub use raster::{RasterError, png};
 
 impl Figure {
     /// The figure as an SVG document. The ids in the document begin with `id`, so that several figures can be in one
@@ -49,12 +49,12 @@ impl Figure {
         draw::figure(self, id, theme)
     }
 
-    /// The figure as a PNG picture, twice as large as the SVG in each direction.
+    /// The figure as a file of this format.
     ///
     /// # Errors
     /// When the figure has no area.
-    pub fn png(&self) -> Result<Vec<u8>, RasterError> {
-        png(&self.svg("figure", Theme::Paper), 2.0)
+    pub fn file(&self, id: &str, format: Format) -> Result<Vec<u8>, FormatError> {
+        format.encode(self.svg(id, Theme::Paper))
     }
 }
 

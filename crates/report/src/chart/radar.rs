@@ -1,7 +1,7 @@
 //! Radar charts, also called Kiviat charts: a spoke for each measure, from its worst acceptable value to its best.
 
 use super::colour::{Colour, Stroke, Theme};
-use super::raster::{RasterError, png};
+use super::formats::{Format, FormatError};
 use super::style::{CHART_TITLE, SMALL, TEXT, dash, line_height};
 use super::svg::{Anchor, Svg, TextStyle};
 use super::text::{Weight, width};
@@ -106,12 +106,12 @@ impl Radar {
         svg.finish(span.ceil(), (centre.1 + RADIUS + above + MARGIN).ceil(), &self.title)
     }
 
-    /// The chart as a PNG picture, twice as large as the SVG in each direction.
+    /// The chart as a file of this format.
     ///
     /// # Errors
     /// When the picture is too large for the memory.
-    pub fn png(&self) -> Result<Vec<u8>, RasterError> {
-        png(&self.svg(Theme::Paper), 2.0)
+    pub fn file(&self, format: Format) -> Result<Vec<u8>, FormatError> {
+        format.encode(self.svg(Theme::Paper))
     }
 
     fn heading(&self) -> Vec<(&str, TextStyle)> {
@@ -228,14 +228,14 @@ mod tests {
         for text in ["rate", "delay", "gap", "loss", "0 ms", "9 ms", "Region of operation", "What a video"] {
             assert!(svg.contains(&format!(">{text}")), "{text}");
         }
-        assert!(radar().png().is_ok_and(|png| png.len() > 1000));
+        assert!(radar().file(Format::Png).is_ok_and(|png| png.len() > 1000));
     }
 
     #[test]
     fn a_chart_without_or_with_one_spoke_is_drawn() {
         let spoke = Spoke { name: "loss".to_owned(), best: "0 %".to_owned(), worst: "5 %".to_owned() };
         for spokes in [vec![], vec![spoke]] {
-            assert!(Radar::new("", spokes).png().is_ok());
+            assert!(Radar::new("", spokes).file(Format::Png).is_ok());
         }
     }
 }

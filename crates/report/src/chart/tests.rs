@@ -115,7 +115,7 @@ fn distributions_are_named_beside_their_lines() {
 #[test]
 fn a_figure_without_charts_is_empty_but_valid() {
     assert!(check(&Figure::grid("", 3, []).svg("t", Theme::Paper)).is_empty());
-    assert!(Figure::grid("", 3, []).png().is_ok());
+    assert!(Figure::grid("", 3, []).file("figure", Format::Png).is_ok());
 }
 
 #[test]
@@ -182,9 +182,9 @@ fn hostile_names_stay_text_and_colours_follow_the_theme() {
 
 #[test]
 fn pictures_are_png_and_the_same_twice() {
-    let picture = panels().png().unwrap();
+    let picture = panels().file("figure", Format::Png).unwrap();
     assert!(picture.starts_with(b"\x89PNG"));
-    assert_eq!(picture, panels().png().unwrap());
+    assert_eq!(picture, panels().file("figure", Format::Png).unwrap());
 }
 
 proptest! {

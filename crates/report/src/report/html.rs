@@ -3,7 +3,7 @@
 use super::claim::{Claim, Kind, PaperValue, Verdict};
 use super::document::{Report, Section};
 use super::summary::{Counts, Summary};
-use crate::chart::Theme;
+use crate::chart::{Format, Theme};
 use crate::xml::escape;
 use std::fmt::Write as _;
 
@@ -173,10 +173,10 @@ fn seen_id(section: &Section) -> String {
 
 fn files(section: &Section) -> String {
     let files_of_figure = |id: &String| {
-        [
-            (format!("{id}.svg"), format!("figures/{id}.svg")),
-            (format!("{id}.png"), format!("figures/{id}.png")),
-        ]
+        Format::ALL.map(|format| {
+            let file = format!("{id}.{}", format.extension());
+            (file.clone(), format!("figures/{file}"))
+        })
     };
     let figures = section.figures.iter().flat_map(|(id, _)| files_of_figure(id));
     let links = figures.chain(section.files.iter().cloned()).map(|(label, path)| link(&path, &label));

@@ -116,8 +116,11 @@ fn only_the_files_of_the_report_are_left() {
         names.extend(entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()));
     }
     names.sort_unstable();
-    assert_eq!(names, ["claims.json", "fig14-mixed.png", "fig14-mixed.svg", "figures", "report.html"]);
-    assert_eq!(written.figures.len(), 2);
+    assert_eq!(
+        names,
+        ["claims.json", "fig14-mixed.pdf", "fig14-mixed.png", "fig14-mixed.svg", "figures", "report.html"]
+    );
+    assert_eq!(written.figures.len(), 3);
     let claims: Vec<Claim> = serde_json::from_slice(&std::fs::read(written.claims).unwrap()).unwrap();
     assert_eq!(claims.len(), 3);
     assert!(std::fs::read(&written.figures[1]).unwrap().starts_with(b"\x89PNG"));

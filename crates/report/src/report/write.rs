@@ -3,7 +3,7 @@
 use super::claim::Claim;
 use super::document::Report;
 use super::html::html_page;
-use crate::chart::{Figure, RasterError, Theme};
+use crate::chart::{Figure, Format, FormatError};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -15,7 +15,7 @@ pub struct ReportFiles {
     pub report: PathBuf,
     /// The claims as JSON.
     pub claims: PathBuf,
-    /// The figures, SVG and PNG.
+    /// The figures, each as SVG, PNG and PDF.
     pub figures: Vec<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ pub enum WriteError {
         /// The id of the figure.
         id: String,
         /// The reason.
-        source: RasterError,
+        source: FormatError,
     },
     /// The claims cannot be written as JSON or read.
     #[error("claims.json: {0}")]
@@ -83,13 +83,13 @@ pub fn write(directory: &Path, report: &Report) -> Result<ReportFiles, WriteErro
     })
 }
 
-fn write_figure(folder: &Path, id: &str, figure: &Figure) -> Result<[PathBuf; 2], WriteError> {
-    let svg = figure.svg(id, Theme::Paper);
-    let png = figure.png().map_err(|source| WriteError::Figure { id: id.to_owned(), source })?;
-    Ok([
-        write_file(folder.join(format!("{id}.svg")), svg.as_bytes())?,
-        write_file(folder.join(format!("{id}.png")), &png)?,
-    ])
+fn write_figure(folder: &Path, id: &str, figure: &Figure) -> Result<Vec<PathBuf>, WriteError> {
+    let write = |format: Format| {
+        let file = figure.file(id, format);
+        let file = file.map_err(|source| WriteError::Figure { id: id.to_owned(), source })?;
+        write_file(folder.join(format!("{id}.{}", format.extension())), &file)
+    };
+    Format::ALL.into_iter().map(write).collect()
 }
 
 fn check_ids(report: &Report) -> Result<(), WriteError> {

@@ -117,27 +117,27 @@ impl QuantityText {
 
     /// What is given here, and otherwise what is given there. Settings are joined.
     pub(crate) fn or(&self, other: &Self) -> Self {
-        fn first<T: Clone>(one: &Option<T>, other: &Option<T>) -> Option<T> {
-            one.clone().or_else(|| other.clone())
+        fn first<T: Clone>(one: Option<&T>, other: Option<&T>) -> Option<T> {
+            one.or(other).cloned()
         }
         let at = match (&self.at, &other.at) {
             (Some(At::Found(own)), Some(At::Found(others))) => Some(At::Found(
                 others.iter().chain(own).map(|(key, value)| (key.clone(), value.clone())).collect(),
             )),
-            (own, others) => first(own, others),
+            (own, others) => first(own.as_ref(), others.as_ref()),
         };
         Self {
-            measure: first(&self.measure, &other.measure),
-            of: first(&self.of, &other.of),
+            measure: first(self.measure.as_ref(), other.measure.as_ref()),
+            of: first(self.of.as_ref(), other.of.as_ref()),
             at,
-            experiment: first(&self.experiment, &other.experiment),
-            best_by: first(&self.best_by, &other.best_by),
-            worst_by: first(&self.worst_by, &other.worst_by),
-            among: first(&self.among, &other.among),
-            level_by: first(&self.level_by, &other.level_by),
-            over: first(&self.over, &other.over),
-            minus: first(&self.minus, &other.minus),
-            unpaired: first(&self.unpaired, &other.unpaired),
+            experiment: first(self.experiment.as_ref(), other.experiment.as_ref()),
+            best_by: first(self.best_by.as_ref(), other.best_by.as_ref()),
+            worst_by: first(self.worst_by.as_ref(), other.worst_by.as_ref()),
+            among: first(self.among.as_ref(), other.among.as_ref()),
+            level_by: first(self.level_by.as_ref(), other.level_by.as_ref()),
+            over: first(self.over.as_ref(), other.over.as_ref()),
+            minus: first(self.minus.as_ref(), other.minus.as_ref()),
+            unpaired: first(self.unpaired.as_ref(), other.unpaired.as_ref()),
         }
     }
 
