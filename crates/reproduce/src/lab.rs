@@ -23,21 +23,29 @@ pub const LAB: Study = Study {
 const INTRO: &str = "\
 The same scenarios, in the simulator and in the laboratory. The laboratory has Linux's TCP and real TFRC and UDP sources in network \
 namespaces, with the delay hint in the DSCP field of each packet, and the simulator's links between them in real time. Both sides \
-are measured by the same code at the same points. Simulations have 10 seeds, the laboratory has 3. Differences are given with \
+are measured by the same code at the same points. Simulations have 10 seeds or more, the laboratory has 3 to 20. Differences are given with \
 Welch's 95 % interval. A claim that both sides agree holds if this interval lies within the stated range, and is unclear if it \
 reaches beyond the range.";
 
 const AUDIO: (&str, &str) = scenario!("lab/audio.toml");
+const ONE: (&str, &str) = scenario!("lab/one.toml");
 const MIXED: (&str, &str) = scenario!("lab/mixed.toml");
 const CHEAT: (&str, &str) = scenario!("lab/cheat.toml");
 const TCP: (&str, &str) = scenario!("lab/tcp.toml");
 
 /// The number of seeds in the laboratory, where runs take real time.
 const SEEDS: (&str, &str) = ("seeds", "3");
+/// Of experiments whose claims are about single flows.
+const SEVERAL: (&str, &str) = ("seeds", "5");
+/// Of a single flow whose quality is compared.
+const MANY: (&str, &str) = ("seeds", "20");
 /// Delayed acknowledgements. Linux delays them by at least 40 ms.
 const DELAYED: (&str, &str) = ("flow.bulk.transport.delayed-ack", "40 ms");
 /// Selective acknowledgements. Without them, Linux has no RACK either.
 const SACK: (&str, &str) = ("flow.bulk.transport.sack", "true");
+/// TCP with Linux's rules, but each segment acknowledged at once, as the laboratory's receivers do.
+const LINUX: [(&str, &str); 2] =
+    [("flow.bulk.transport.defaults", "linux"), ("flow.bulk.transport.delayed-ack", "off")];
 const CUBIC: (&str, &str) = ("flow.bulk.transport.congestion-control", "cubic");
 const BBR: (&str, &str) = ("flow.bulk.transport.congestion-control", "bbr");
 
@@ -46,22 +54,27 @@ const CLASSIC: Platform = Platform::Laboratory(Stack::Classic);
 /// Runs in real time have to be short.
 const QUICK: &[(&str, &str)] = &[("duration", "12 s"), ("warm-up", "6 s"), ("seeds", "2")];
 
-const EXPERIMENTS: [Experiment; 17] = [
+const EXPERIMENTS: [Experiment; 21] = [
     simulated("lab-audio-simulated", "simulated", AUDIO),
-    in_lab("lab-audio", "laboratory", AUDIO),
+    in_lab("lab-audio", "laboratory", AUDIO).with(&[SEVERAL]),
+    simulated("lab-one-simulated", "simulated", ONE),
+    in_lab("lab-one", "laboratory", ONE).with(&[MANY]),
     simulated("lab-mixed-simulated", "simulated", MIXED),
-    in_lab("lab-mixed", "laboratory", MIXED),
+    in_lab("lab-mixed", "laboratory", MIXED).with(&[SEVERAL]),
     simulated("lab-cheat-simulated", "simulated", CHEAT),
-    in_lab("lab-cheat", "laboratory", CHEAT),
+    in_lab("lab-cheat", "laboratory", CHEAT).with(&[SEVERAL]),
     simulated("lab-tcp-simulated", "simulated NewReno", TCP),
     simulated("lab-tcp-simulated-delack", "simulated NewReno, delayed ACKs", TCP).with(&[DELAYED]),
     in_lab("lab-tcp", "Linux Reno", TCP),
     in_lab("lab-tcp-classic", "Linux Reno, classic", TCP).on(CLASSIC),
     in_lab("lab-tcp-delack", "Linux Reno, delayed ACKs", TCP).with(&[SEEDS, DELAYED]),
     simulated("lab-tcp-simulated-sack", "simulated NewReno, SACK", TCP).with(&[SACK]),
+    simulated("lab-tcp-simulated-linux", "simulated as Linux, SACK", TCP).with(&LINUX),
     in_lab("lab-tcp-sack", "Linux Reno, SACK", TCP).with(&[SEEDS, SACK]),
     in_lab("lab-tcp-sack-classic", "Linux Reno, SACK, classic", TCP).with(&[SEEDS, SACK]).on(CLASSIC),
     simulated("lab-tcp-simulated-cubic", "simulated CUBIC", TCP).with(&[CUBIC]),
+    simulated("lab-tcp-simulated-linux-cubic", "simulated CUBIC as Linux", TCP)
+        .with(&[LINUX[0], LINUX[1], CUBIC]),
     in_lab("lab-tcp-cubic", "Linux CUBIC", TCP).with(&[SEEDS, CUBIC]),
     in_lab("lab-tcp-bbr", "Linux BBR", TCP).with(&[SEEDS, BBR]),
 ];

@@ -10,6 +10,10 @@ pub(crate) const PALETTE: [&str; 7] =
 /// The same hues for a dark background.
 const PALETTE_DARK: [&str; 7] = ["#4aa8e0", "#ff8a3d", "#2fc79b", "#e39cc4", "#f2b83b", "#8fd0f7", "#f0e442"];
 
+/// The palette for text on a light background: the same hues, dark enough to be read (WCAG 2.1, level AA). On a dark background, text has
+/// the colours of the series.
+const PALETTE_TEXT: [&str; 7] = ["#0072b2", "#b04e00", "#00775a", "#a34a7d", "#8a5f00", "#1873a8", "#6f6700"];
+
 /// Where a figure is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
@@ -28,6 +32,8 @@ pub(crate) enum Colour {
     Axis,
     Grid,
     Series(usize),
+    /// The name of a series, in its colour.
+    SeriesText(usize),
     None,
 }
 
@@ -55,8 +61,9 @@ impl Theme {
         for (_, name, on_light, on_dark) in NEUTRALS {
             let _ = write!(css, "--c-{name}:{};", if dark { on_dark } else { on_light });
         }
-        for (i, colour) in (if dark { PALETTE_DARK } else { PALETTE }).iter().enumerate() {
-            let _ = write!(css, "--c-s{i}:{colour};");
+        let (series, text) = if dark { (PALETTE_DARK, PALETTE_DARK) } else { (PALETTE, PALETTE_TEXT) };
+        for (i, (colour, text)) in series.iter().zip(text).enumerate() {
+            let _ = write!(css, "--c-s{i}:{colour};--c-t{i}:{text};");
         }
         css
     }
@@ -68,6 +75,10 @@ impl Theme {
             Colour::Series(slot) => {
                 let slot = slot % PALETTE.len();
                 (format!("s{slot}"), PALETTE[slot])
+            }
+            Colour::SeriesText(slot) => {
+                let slot = slot % PALETTE.len();
+                (format!("t{slot}"), PALETTE_TEXT[slot])
             }
             neutral => {
                 let found = NEUTRALS.iter().find(|(colour, ..)| *colour == neutral);

@@ -159,3 +159,36 @@ fn the_error_names_a_directory_that_cannot_be_written() {
     let error = write(&taken, &report()).unwrap_err().to_string();
     assert!(error.contains("taken/figures"), "{error}");
 }
+
+/// WCAG 2.1, "relative luminance" of a colour that is written as `#rrggbb`.
+fn luminance(colour: &str) -> f64 {
+    let channel = |at: usize| {
+        let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+}
+
+/// WCAG 2.1, success criterion 1.4.3, level AA: text has a contrast of at least 4.5 to 1.
+#[test]
+fn every_colour_of_text_can_be_read_on_every_background_of_it() {
+    let html = html_page(&report());
+    for (theme, block) in html.match_indices(":root {").map(|(at, _)| &html[at..]).enumerate() {
+        let block = &block[..block.find('}').unwrap()];
+        let colour = |name: &str| {
+            let at = block.find(&format!("--{name}:")).unwrap_or_else(|| panic!("theme {theme}: no {name}"));
+            let value = &block[at + name.len() + 3..];
+            value[value.find('#').unwrap()..][..7].to_owned()
+        };
+        let series = (0..7).map(|slot| format!("c-t{slot}"));
+        let texts = ["c-text", "c-muted", "good", "bad", "unsure", "link"].map(str::to_owned);
+        for text in texts.into_iter().chain(series) {
+            for background in ["c-paper", "tint"] {
+                let (one, other) = (luminance(&colour(&text)), luminance(&colour(background)));
+                let contrast = (one.max(other) + 0.05) / (one.min(other) + 0.05);
+                assert!(contrast >= 4.5, "theme {theme}: {text} on {background} has {contrast:.2}");
+            }
+        }
+    }
+    assert_eq!(html.matches(":root {").count(), 2, "a light and a dark theme");
+}

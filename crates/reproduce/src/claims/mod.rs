@@ -166,12 +166,13 @@ struct FiguresToml {
 /// The keys of a claim's rule.
 const RULE: [&str; 8] = ["above", "below", "at-least", "at-most", "equals", "from", "to", "within"];
 /// The keys of what a claim measures.
-const QUANTITY: [&str; 11] = [
+const QUANTITY: [&str; 12] = [
     "measure",
     "of",
     "at",
     "experiment",
     "best-by",
+    "mean-by",
     "worst-by",
     "among",
     "level-by",

@@ -6,6 +6,7 @@
 //! at = "hint 16"                  # the values of swept keys, or the name of a table in [points]
 //! experiment = "audio"            # where it is not the claim's own
 //! best-by = "flow.audio.hint"     # of all values of this swept key, the one with the largest measure
+//! mean-by = "flow.audio.hint"     # or the mean over all values of this swept key
 //! among = [1, 16]                 # ... of these values of it
 //! over = "hint 6"                 # divided by the same measure there,
 //! minus = "hint 1"                # less the same measure there
@@ -46,6 +47,7 @@ pub(crate) struct QuantityText {
     experiment: Option<String>,
     best_by: Option<String>,
     worst_by: Option<String>,
+    mean_by: Option<String>,
     among: Option<Vec<toml::Value>>,
     level_by: Option<String>,
     over: Option<Box<Operand>>,
@@ -89,13 +91,24 @@ pub(crate) struct Quantity {
     is_unpaired: bool,
 }
 
-/// A choice among the values of a swept key.
+/// What is taken of the values of a swept key.
 #[derive(Clone, Debug)]
 struct Choice {
     key: String,
-    is_largest: bool,
+    pick: Pick,
     /// The values to choose from; all if empty.
     among: Vec<String>,
+}
+
+/// Which of several values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pick {
+    /// The largest in the mean of the other seeds.
+    Largest,
+    /// The smallest in the mean of the other seeds.
+    Smallest,
+    /// The mean of all.
+    Mean,
 }
 
 impl QuantityText {
@@ -133,6 +146,7 @@ impl QuantityText {
             experiment: first(self.experiment.as_ref(), other.experiment.as_ref()),
             best_by: first(self.best_by.as_ref(), other.best_by.as_ref()),
             worst_by: first(self.worst_by.as_ref(), other.worst_by.as_ref()),
+            mean_by: first(self.mean_by.as_ref(), other.mean_by.as_ref()),
             among: first(self.among.as_ref(), other.among.as_ref()),
             level_by: first(self.level_by.as_ref(), other.level_by.as_ref()),
             over: first(self.over.as_ref(), other.over.as_ref()),
@@ -167,17 +181,18 @@ impl QuantityText {
             Some(at) => at.settings(points)?,
             None => inherited(),
         };
-        let choice = match (&self.best_by, &self.worst_by) {
-            (Some(_), Some(_)) => return Err("best-by and worst-by exclude each other".to_owned()),
-            (Some(key), None) => Some((key, true)),
-            (None, Some(key)) => Some((key, false)),
-            (None, None) if self.among.is_some() => {
-                return Err("among is for best-by and worst-by".to_owned());
+        let choice = match (&self.best_by, &self.worst_by, &self.mean_by) {
+            (Some(key), None, None) => Some((key, Pick::Largest)),
+            (None, Some(key), None) => Some((key, Pick::Smallest)),
+            (None, None, Some(key)) => Some((key, Pick::Mean)),
+            (None, None, None) if self.among.is_some() => {
+                return Err("among is for best-by, worst-by and mean-by".to_owned());
             }
-            (None, None) => None,
+            (None, None, None) => None,
+            _ => return Err("best-by, worst-by and mean-by exclude each other".to_owned()),
         };
         let among = || self.among.iter().flatten().map(text).collect();
-        let choice = choice.map(|(key, is_largest)| Choice { key: key.clone(), is_largest, among: among() });
+        let choice = choice.map(|(key, pick)| Choice { key: key.clone(), pick, among: among() });
         let alone = Quantity {
             measure: filled(&self.measure, |quantity| &quantity.measure, "measure")?,
             of: filled(&self.of, |quantity| &quantity.of, "of")?,
@@ -297,7 +312,7 @@ impl Quantity {
         data.point_at(at).map_or_else(Vec::new, |point: &Point| subject.by_seed(data, point))
     }
 
-    /// For each seed, the value at the key's value that is best in the mean of the other seeds.
+    /// For each seed, the value at the key's value that is best in the mean of the other seeds, or the mean over the key's values.
     fn chosen(&self, data: &Data, choice: &Choice) -> Vec<f64> {
         let all: Vec<Vec<f64>> = data
             .values_of(&choice.key)
@@ -314,8 +329,12 @@ impl Quantity {
         let score = |values: &[f64], seed: usize| {
             let sum: f64 = values.iter().sum();
             let others = if seeds > 1 { sum - values[seed] } else { sum };
-            if choice.is_largest { others } else { -others }
+            if choice.pick == Pick::Largest { others } else { -others }
         };
+        if choice.pick == Pick::Mean {
+            let mean = |seed: usize| all.iter().map(|values| values[seed]).sum::<f64>() / all.len() as f64;
+            return (0..seeds).map(mean).collect();
+        }
         let best = |seed: usize| {
             let of = |values: &&Vec<f64>| score(&values[..seeds], seed);
             all.iter()

@@ -123,7 +123,7 @@ fn beside_staircases(svg: &mut Svg, panel: &Panel, slots: &Slots) {
             hidden * 50.0 + (at.1 - middle).abs()
         };
         let Some(best) = within.min_by(|a, b| cost(a).total_cmp(&cost(b))) else { continue };
-        let style = TextStyle::regular(SMALL, Colour::Series(slots.get(&line.name))).bold().with_halo();
+        let style = TextStyle::regular(SMALL, Colour::SeriesText(slots.get(&line.name))).bold().with_halo();
         svg.text(best.0, best.1 + 8.0 + SMALL * 0.36, style, &line.name);
         covered.extend(filling(best));
     }
@@ -154,7 +154,7 @@ fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
     let heights = apart(&wanted, SMALL + 4.0, panel.origin.1, panel.bottom());
     let left = panel.right() + 12.0;
     for ((line, (x, y)), height) in ends.into_iter().zip(heights) {
-        let colour = Colour::Series(slots.get(&line.name));
+        let colour = Colour::SeriesText(slots.get(&line.name));
         if (height - y).abs() > 5.0 || left - x > 24.0 {
             svg.line((x + 3.0, y), (left - 2.0, height), Stroke::solid(colour, 0.8));
         }
