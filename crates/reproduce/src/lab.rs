@@ -23,7 +23,7 @@ pub const LAB: Study = Study {
 const INTRO: &str = "\
 The same scenarios, in the simulator and in the laboratory. The laboratory has Linux's TCP and real TFRC and UDP sources in network \
 namespaces, with the delay hint in the DSCP field of each packet, and the simulator's links between them in real time. Both sides \
-are measured by the same code at the same points. Simulations have 10 seeds or more, the laboratory has 3 to 20. Differences are given with \
+are measured by the same code at the same points. Simulations have 10 seeds or more, the laboratory has 3 to 12. Differences are given with \
 Welch's 95 % interval. A claim that both sides agree holds if this interval lies within the stated range, and is unclear if it \
 reaches beyond the range.";
 
@@ -38,7 +38,7 @@ const SEEDS: (&str, &str) = ("seeds", "3");
 /// Of experiments whose claims are about single flows.
 const SEVERAL: (&str, &str) = ("seeds", "5");
 /// Of a single flow whose quality is compared.
-const MANY: (&str, &str) = ("seeds", "20");
+const MANY: (&str, &str) = ("seeds", "12");
 /// Delayed acknowledgements. Linux delays them by at least 40 ms.
 const DELAYED: (&str, &str) = ("flow.bulk.transport.delayed-ack", "40 ms");
 /// Selective acknowledgements. Without them, Linux has no RACK either.

@@ -71,7 +71,7 @@ enum At {
 #[serde(untagged)]
 enum Operand {
     At(String),
-    Quantity(QuantityText),
+    Quantity(Box<QuantityText>),
 }
 
 /// What a claim measures.
@@ -214,7 +214,7 @@ impl QuantityText {
                     Operand::At(name) => {
                         QuantityText { at: Some(At::Named(name.clone())), ..QuantityText::default() }
                     }
-                    Operand::Quantity(text) => text.clone(),
+                    Operand::Quantity(text) => (**text).clone(),
                 };
                 Ok(Some(Box::new(text.resolve_beside(Some(of), points)?)))
             };
