@@ -2,18 +2,21 @@
 
 use crate::exit::Failure;
 use crate::output;
+use crate::stored::{self, Selection};
 use crate::table::{Table, number};
 use cutline_report::stats::{Comparison, Estimate, Pairing};
-use cutline_results::{Store, SubjectKind, Values, group_measures, queue_measures};
+use cutline_results::{SubjectKind, Values, group_measures, queue_measures};
 use cutline_text::Printable;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Compare two sets of results: A - B with 95 % confidence intervals
 ///
 /// Points are matched by their label, groups and queues by name. If both sides have the same seeds, the difference is
-/// taken seed by seed; otherwise Welch's interval is used. A star marks differences whose interval excludes zero.
+/// taken seed by seed; otherwise Welch's interval is used. The table has the measures that differ, whose interval excludes zero; --all
+/// adds the others. With --measure it has these measures, whether they differ or not, and a star marks those that do.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -21,6 +24,14 @@ pub struct Args {
     a: PathBuf,
     /// The second results
     b: PathBuf,
+    #[command(flatten)]
+    selection: Selection,
+    /// Show only this measure, a column of the tables (docs/guide/results.md); may be repeated
+    #[arg(long = "measure", value_name = "MEASURE")]
+    measures: Vec<String>,
+    /// Show also the measures that do not differ
+    #[arg(long)]
+    all: bool,
     /// Print one JSON document instead of a table
     #[arg(long)]
     json: bool,
@@ -29,14 +40,17 @@ pub struct Args {
 const EXAMPLES: &str = "Examples:
   cutline run examples/dumbbell.toml --seeds 10
   cutline run examples/dumbbell.toml --seeds 10 --set name=without --set dumbbell.queue.tsq=false
-  cutline compare results/dumbbell results/without";
+  cutline compare results/dumbbell results/without
+  cutline compare results/dumbbell results/without --group audio --measure q --measure loss_ratio
+  cutline plot results/dumbbell results/without --kind sweep --measure q --open   # the same as a picture";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let (a, b) = (read(&args.a)?, read(&args.b)?);
-    let matched = matched(&a, &b);
+    let mut matched = matched(&a, &b);
     if matched.is_empty() {
         return Err(Failure::Failed(nothing_matches(args, &a, &b)));
     }
+    args.select(&mut matched)?;
     if args.json {
         let measures = matched.iter().map(ComparedMeasure::from).collect();
         return output::print_json(&ComparisonDocument { a: args.a.clone(), b: args.b.clone(), measures });
@@ -44,18 +58,45 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     output::print(&render(&matched, args))
 }
 
+impl Args {
+    /// Leaves the groups, points and measures that are asked for.
+    fn select(&self, matched: &mut Vec<Matched<'_>>) -> Result<(), Failure> {
+        let names: Vec<_> = matched.iter().map(|one| Arc::clone(&one.values.subject.name)).collect();
+        self.selection.check_groups(&distinct(names))?;
+        let labels = distinct(matched.iter().map(|one| &*one.values.subject.point));
+        self.selection.check_points(&self.a, &labels)?;
+        matched.retain(|Matched { values, .. }| {
+            self.selection.has_group(&values.subject.name) && self.selection.has_point(&values.subject.point)
+        });
+        let known = distinct(matched.iter().map(|one| one.values.measure));
+        if let Some(unknown) = self.measures.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(Failure::Usage(format!(
+                "--measure {}: neither side has it; expected one of: {}",
+                Printable(unknown),
+                known.join(", ")
+            )));
+        }
+        matched.retain(|one| {
+            self.measures.is_empty() || self.measures.iter().any(|name| name == one.values.measure)
+        });
+        Ok(())
+    }
+}
+
+/// Each once, in the order in which they come.
+fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
 /// Reads the measures of a results folder, or of the folder of a summary.
 fn read(path: &Path) -> Result<Vec<Values>, Failure> {
-    let is_summary = path.file_name().is_some_and(|name| name == "summary.json");
-    let folder = if is_summary { path.parent().unwrap_or(Path::new("")) } else { path };
-    let store = Store::open(folder);
-    if !store.has_summary() {
-        return Err(Failure::Usage(format!(
-            "{} has no summary.json\nexpected a folder written by `cutline run`, or its summary.json",
-            Printable(folder.display())
-        )));
-    }
-    store.read_summary()?;
+    let (_, store, _) = stored::open(path)?;
     let mut values = group_measures(&store.read()?);
     values.extend(queue_measures(&store.read()?));
     Ok(values)
@@ -95,17 +136,30 @@ fn nothing_matches(args: &Args, a: &[Values], b: &[Values]) -> String {
 fn render(matched: &[Matched<'_>], args: &Args) -> String {
     let head = ["point", "of", "measure", "A", "B", "A - B", "A / B", "95 % interval of A - B", ""];
     let mut table = Table::new(3, &head);
+    // Without intervals nothing can be said to differ.
+    let shows_all =
+        args.all || !args.measures.is_empty() || matched.iter().all(|one| one.comparison.interval.is_none());
     for Matched { values, comparison } in matched {
+        if !shows_all && !comparison.is_significant() {
+            continue;
+        }
         let subject = &values.subject;
         let words = [&*subject.point, &*subject.name, values.measure].map(str::to_owned);
         table.add(words.into_iter().chain(cells(comparison)).collect());
     }
+    let equal = matched.iter().filter(|one| !one.comparison.is_significant()).count();
+    let rest = match (shows_all, equal) {
+        (true, _) | (_, 0) => String::new(),
+        (false, 1) => "\n1 measure does not differ; --all shows it\n".to_owned(),
+        (false, _) => format!("\n{equal} measures do not differ; --all shows them\n"),
+    };
     let pairing = match matched[0].comparison.pairing {
         Pairing::Paired => "both sides have the same seeds: compared seed by seed",
         Pairing::Welch => "the seeds differ: compared by Welch's interval",
     };
     let (a, b) = (Printable(args.a.display()), Printable(args.b.display()));
-    format!("A = {a}, B = {b}\n{pairing}; * if the interval excludes zero\n\n{}", table.render())
+    let table = if table.is_empty() { "nothing differs\n".to_owned() } else { table.render() };
+    format!("A = {a}, B = {b}\n{pairing}; * if the interval excludes zero\n\n{table}{rest}")
 }
 
 fn cells(comparison: &Comparison) -> [String; 6] {

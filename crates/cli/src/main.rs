@@ -30,6 +30,10 @@ mod interrupt;
 mod lab;
 mod message;
 mod output;
+#[cfg(feature = "charts")]
+mod picture_file;
+#[cfg(feature = "charts")]
+mod plot;
 mod program;
 mod progress;
 #[cfg(feature = "studies")]
@@ -45,6 +49,7 @@ mod scenario_args;
 mod schema;
 mod screen;
 mod spec;
+mod stored;
 mod table;
 #[cfg(feature = "machine")]
 mod tg;
@@ -73,6 +78,8 @@ enum Command {
     #[cfg(feature = "studies")]
     Report(report::Args),
     Run(run::Args),
+    #[cfg(feature = "charts")]
+    Plot(plot::Args),
     Compare(compare::Args),
     Check(check::Args),
     Aqm(aqm::Args),
@@ -105,6 +112,8 @@ impl Command {
             #[cfg(feature = "studies")]
             Self::Report(args) => report::execute(&args),
             Self::Run(args) => run::execute(&args),
+            #[cfg(feature = "charts")]
+            Self::Plot(args) => plot::execute(&args),
             Self::Compare(args) => compare::execute(&args),
             Self::Check(args) => check::execute(&args),
             Self::Aqm(args) => aqm::execute(&args),

@@ -14,6 +14,12 @@ pub fn print(text: &str) -> Result<(), Failure> {
     print_on(text).map(drop)
 }
 
+/// The columns of the terminal that shows stdout; `None` if it goes elsewhere.
+#[expect(clippy::disallowed_methods, reason = "nothing is written")]
+pub fn width() -> Option<usize> {
+    terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into())
+}
+
 /// Writes a part of an endless output to stdout. Returns `Break` if the reader has closed the pipe.
 ///
 /// # Errors

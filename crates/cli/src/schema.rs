@@ -101,6 +101,8 @@ const DOCUMENTS: &[Document] = &[
         "tg-receive",
         &["cutline tg receive --json (a line for each sender)"],
     ),
+    #[cfg(feature = "charts")]
+    document::<crate::plot::Picture>("plot", &["cutline plot --json"]),
     document::<Documents>("schema", &["cutline schema --json"]),
 ];
 

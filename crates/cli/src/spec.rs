@@ -61,11 +61,11 @@ enum Command {
         #[arg(long)]
         toml: bool,
         /// Also draw the region of operation of what is sent, as a radar chart: FILE.svg, FILE.png or FILE.pdf
-        #[cfg(feature = "studies")]
+        #[cfg(feature = "charts")]
         #[arg(long, value_name = "FILE")]
         figure: Option<PathBuf>,
         /// Replace the file of the figure if it exists
-        #[cfg(feature = "studies")]
+        #[cfg(feature = "charts")]
         #[arg(long, requires = "figure")]
         force: bool,
     },
@@ -91,7 +91,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         Command::Parameters { json: false } => output::print(&parameters().parameters_table()),
         Command::Show { specification, json, toml, .. } => {
             let spec = load(specification)?;
-            #[cfg(feature = "studies")]
+            #[cfg(feature = "charts")]
             if let Command::Show { figure: Some(file), force, .. } = &args.command {
                 draw(&spec.send, specification, file, *force)?;
             }
@@ -230,26 +230,17 @@ fn file(spec: &ConnectionSpecification) -> String {
     text
 }
 
-#[cfg(feature = "studies")]
+#[cfg(feature = "charts")]
 fn draw(spec: &Specification, name: &str, file: &Path, force: bool) -> Result<(), Failure> {
+    use crate::picture_file;
     use cutline_report::chart::Format;
-    use std::io::Write as _;
 
+    let format = Format::of(file).ok_or_else(|| picture_file::unknown_format("--figure", file))?;
     let region = Region::new(spec);
     let radar = cutline_report::region::radar(&format!("Region of operation: {name}"), &region, &[]);
     let radar = radar.subtitle("From the inner ring, the worst acceptable, to the outer ring, the best.");
-    let Some(format) = Format::of(file) else {
-        let text = format!("--figure {}: expected a name that ends with .svg, .png or .pdf", file.display());
-        return Err(Failure::Usage(text));
-    };
     let bytes = radar.file(format).map_err(|error| Failure::Failed(error.to_string()))?;
-    let cannot = |error: std::io::Error| {
-        let remedy = if force { "" } else { "; --force replaces a file that exists" };
-        Failure::Failed(format!("{} cannot be written: {error}{remedy}", file.display()))
-    };
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(force).truncate(force).create_new(!force);
-    options.open(file).and_then(|mut open| open.write_all(&bytes)).map_err(cannot)
+    picture_file::write(file, &bytes, force)
 }
 
 fn agree(

@@ -29,15 +29,49 @@ impl Table {
         self.rows.len() == 1
     }
 
-    /// Returns the table as text, with two spaces between columns and a rule below the header line.
+    /// Returns the table as text, with two spaces between columns and a rule below the header line. If it is wider than the terminal,
+    /// each row is a paragraph instead.
     pub fn render(&self) -> String {
+        self.render_within(crate::output::width())
+    }
+
+    fn render_within(&self, room: Option<usize>) -> String {
         let width =
             |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..self.rows[0].len()).map(width).collect();
-        let rule = "-".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1));
+        let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+        if room.is_some_and(|room| total > room) {
+            return self.paragraphs(&widths, room.unwrap_or(total));
+        }
         let mut lines: Vec<String> = self.rows.iter().map(|row| self.line(row, &widths)).collect();
-        lines.insert(1, rule);
+        lines.insert(1, "-".repeat(total));
         lines.join("\n") + "\n"
+    }
+
+    /// Returns each row as a paragraph: its words, and below them as many titles with numbers on a line as there is room for.
+    fn paragraphs(&self, widths: &[usize], room: usize) -> String {
+        let (head, rows) = self.rows.split_first().expect("there is a header line");
+        let longest = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        let (title, number) =
+            (longest(&head[self.words..]), widths[self.words..].iter().max().copied().unwrap_or(0));
+        let pair = title + 2 + number;
+        let side_by_side = ((room.saturating_sub(2) + 4) / (pair + 4)).max(1);
+        let paragraph = |row: &Vec<String>| {
+            let (words, numbers) = row.split_at(self.words);
+            let named = || head[self.words..].iter().zip(numbers);
+            // What has no title is a remark on the row.
+            let remarks = named().filter(|(name, _)| name.is_empty()).map(|(_, remark)| remark);
+            let is_said = |word: &&str| !word.is_empty() && *word != "-";
+            let words: Vec<&str> = words.iter().chain(remarks).map(String::as_str).filter(is_said).collect();
+            let pairs: Vec<String> = named()
+                .filter(|(name, _)| !name.is_empty())
+                .map(|(name, value)| format!("{name:<title$}  {value:>number$}"))
+                .collect();
+            let lines =
+                pairs.chunks(side_by_side).map(|pairs| format!("  {}", pairs.join("    ").trim_end()));
+            std::iter::once(words.join("  ")).chain(lines).collect::<Vec<_>>().join("\n") + "\n"
+        };
+        rows.iter().map(paragraph).collect::<Vec<_>>().join("\n")
     }
 
     fn line(&self, row: &[String], widths: &[usize]) -> String {
@@ -88,7 +122,12 @@ pub fn estimate(values: &[f64], scale: f64) -> String {
 
 /// Returns a number with four significant digits.
 pub fn number(value: f64) -> String {
-    format!("{value:.0$}", decimals(value, 4))
+    significant(value, 4)
+}
+
+/// Returns a number with so many significant digits.
+pub fn significant(value: f64, digits: i32) -> String {
+    format!("{value:.0$}", decimals(value, digits))
 }
 
 /// Returns the number of decimals for `digits` significant digits.
@@ -108,6 +147,28 @@ mod tests {
         let mut table = Table::new(1, &["link", "mean"]);
         table.add(vec!["r1->r2".to_owned(), "5".to_owned()]);
         assert_eq!(table.render(), "link    mean\n------------\nr1->r2     5\n");
+    }
+
+    #[test]
+    fn a_table_that_does_not_fit_becomes_paragraphs() {
+        let mut table = Table::new(2, &["point", "group", "goodput kbit/s", "loss %", "Q"]);
+        for (group, goodput) in [("bulk", "526.1 ±2.1"), ("audio", "67 ±16")] {
+            table.add(["hint=1", group, goodput, "1.14", "0.966"].map(str::to_owned).to_vec());
+        }
+        assert!(table.render_within(Some(80)).starts_with("point   group  goodput kbit/s  loss %"));
+        let narrow = table.render_within(Some(40));
+        let expected = "\
+hint=1  bulk
+  goodput kbit/s  526.1 ±2.1
+  loss %                1.14
+  Q                    0.966
+
+hint=1  audio
+  goodput kbit/s      67 ±16
+  loss %                1.14
+  Q                    0.966
+";
+        assert_eq!(narrow, expected);
     }
 
     #[test]

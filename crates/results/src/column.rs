@@ -96,6 +96,11 @@ impl<R> Column<R> {
         Self { measure: true, heading: Some(Heading { title, scale }), ..self }
     }
 
+    /// Whether the column holds numbers that something has been measured by, not the key of a run or the time of an interval.
+    pub fn is_quantity(&self) -> bool {
+        !self.of_run && self.kind != CellKind::Text && !matches!(self.name, "start_s" | "end_s")
+    }
+
     /// The cell of a row.
     pub fn value(&self, row: &R) -> CellValue {
         (self.get)(row)

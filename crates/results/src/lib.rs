@@ -37,7 +37,7 @@ pub use existing::{Existing, Planned};
 pub use groups::{GroupDocument, groups};
 pub use key::RunKey;
 pub use lock::Lock;
-pub use measure::{Subject, SubjectKind, Values, group_measures, queue_measures};
+pub use measure::{Subject, SubjectKind, Values, group_measures, group_values, queue_measures, queue_values};
 pub use origin::origin;
 pub use rows::{DistributionRow, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunRow, SeriesRow, TimingRow};
 pub use run::RunResult;

@@ -47,22 +47,39 @@ impl Values {
 
 /// Returns the measures of every group of flows, in the order of the rows.
 pub fn group_measures(flows: &[FlowRow]) -> Vec<Values> {
-    let subject = |row: &FlowRow| (Arc::clone(&row.point), Arc::clone(&row.group), row.seed);
-    measures(flows, SubjectKind::Group, subject)
+    measures(flows, SubjectKind::Group, group_of, |column| column.measure)
 }
 
 /// Returns the measures of every queue, in the order of the rows.
 pub fn queue_measures(queues: &[QueueRow]) -> Vec<Values> {
-    let subject = |row: &QueueRow| (Arc::clone(&row.point), Arc::clone(&row.link), row.seed);
-    measures(queues, SubjectKind::Queue, subject)
+    measures(queues, SubjectKind::Queue, queue_of, |column| column.measure)
+}
+
+/// Returns one column of numbers for every group of flows; nothing if there is no such column.
+pub fn group_values(flows: &[FlowRow], column: &str) -> Vec<Values> {
+    measures(flows, SubjectKind::Group, group_of, |one| one.name == column && one.is_quantity())
+}
+
+/// Returns one column of numbers for every queue; nothing if there is no such column.
+pub fn queue_values(queues: &[QueueRow], column: &str) -> Vec<Values> {
+    measures(queues, SubjectKind::Queue, queue_of, |one| one.name == column && one.is_quantity())
+}
+
+fn group_of(row: &FlowRow) -> (Arc<str>, Arc<str>, u64) {
+    (Arc::clone(&row.point), Arc::clone(&row.group), row.seed)
+}
+
+fn queue_of(row: &QueueRow) -> (Arc<str>, Arc<str>, u64) {
+    (Arc::clone(&row.point), Arc::clone(&row.link), row.seed)
 }
 
 fn measures<R: Row>(
     rows: &[R],
     kind: SubjectKind,
     key: impl Fn(&R) -> (Arc<str>, Arc<str>, u64),
+    is_asked: impl Fn(&Column<R>) -> bool,
 ) -> Vec<Values> {
-    let measures: Vec<Column<R>> = R::columns().into_iter().filter(|column| column.measure).collect();
+    let measures: Vec<Column<R>> = R::columns().into_iter().filter(is_asked).collect();
     let mut order: Vec<Subject> = Vec::new();
     let mut runs: BTreeMap<Subject, BTreeMap<u64, Vec<&R>>> = BTreeMap::new();
     for row in rows {

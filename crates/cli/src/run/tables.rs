@@ -1,5 +1,6 @@
 //! The output of `cutline run`: one line per point and group, and one per point and queue.
 
+use super::glance;
 use super::outcome::Outcome;
 use crate::table::{Table, estimate};
 use cutline_results::{FlowRow, Heading, QueueRow, Row, Subject, Values, group_measures, queue_measures};
@@ -18,11 +19,20 @@ pub fn render(points: &[SweepPoint], outcome: &Outcome) -> String {
         "one seed".to_owned()
     };
     let mut text = format!("{}\n{interval}; flows: means over each group\n", Printable(title));
-    let groups = table::<FlowRow>(["point", "group"], &group_measures(&outcome.flows));
+    let of_groups = group_measures(&outcome.flows);
+    let groups = table::<FlowRow>(["point", "group"], &of_groups);
     let queues = table::<QueueRow>(["point", "queue"], &queue_measures(&outcome.queues));
     let _ = write!(text, "\n{groups}\n{queues}");
+    let glance = glance::sentences(&of_groups);
+    if !glance.is_empty() {
+        let _ = write!(text, "\nAt a glance, by the quality Q (docs/glossary.md):\n{glance}");
+    }
     if let Some(folder) = &outcome.folder {
-        let _ = write!(text, "\nstored in {}\n", Printable(folder.display()));
+        let folder = Printable(folder.display());
+        let _ = write!(text, "\nstored in {folder}\n");
+        if cfg!(feature = "charts") {
+            let _ = writeln!(text, "`cutline plot {folder} --open` draws them");
+        }
     }
     text
 }

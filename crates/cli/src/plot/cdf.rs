@@ -1,0 +1,70 @@
+//! Distributions of the packets' delays.
+
+use super::measure::label;
+use super::picture::{Dot, Panel, Series, Shape};
+use super::source::{Groups, Source, add_name, joined};
+use crate::exit::Failure;
+use crate::stored::Selection;
+use cutline_report::stats::Cdf;
+use cutline_results::{DistributionRow, FlowRow};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The share of values that a chart shows: a few late packets would press everything else to its edge.
+const SHOWN: f64 = 0.999;
+
+/// One curve for each of the results, points and groups: the packets of all flows and seeds together.
+pub fn panel(sources: &[Source], selection: &Selection, quantity: &str) -> Result<Panel, Failure> {
+    let mut curves: Vec<(String, Cdf)> = Vec::new();
+    let mut stored: BTreeSet<Arc<str>> = BTreeSet::new();
+    for source in sources {
+        let rows = source.read::<DistributionRow>()?;
+        let Groups { mut names, of_flow } = Groups::of(&source.read::<FlowRow>()?);
+        stored.extend(rows.iter().map(|row| Arc::clone(&row.quantity)));
+        // Without a choice, flows only: a queue's delay is that of all flows together.
+        if selection.chooses_groups() {
+            for row in rows.iter().filter(|row| &*row.subject_kind == "queue") {
+                add_name(&mut names, &row.subject);
+            }
+        }
+        for point in &source.points {
+            for name in names.iter().filter(|name| selection.has_group(name)) {
+                let is_of = |row: &&DistributionRow| {
+                    let subject = of_flow.get(&row.subject).filter(|_| &*row.subject_kind == "flow");
+                    row.point == point.label
+                        && &*row.quantity == quantity
+                        && subject.unwrap_or(&row.subject) == name
+                };
+                let counts = rows.iter().filter(is_of).map(|row| (row.high, row.count));
+                if let Some(cdf) = Cdf::from_counts(counts) {
+                    let several = (sources.len() > 1).then_some(source.name.as_str());
+                    curves.push((joined(&[several.unwrap_or(""), &point.name(), name]), cdf));
+                }
+            }
+        }
+    }
+    if curves.is_empty() {
+        let there: Vec<&str> = stored.iter().map(|name| &**name).collect();
+        let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+        return Err(Failure::Usage(format!(
+            "there is no distribution of {quantity} of these groups; there are distributions of: {there}\n\
+             a scenario's flows store theirs with distributions = \"flow\" or \"group\""
+        )));
+    }
+    let label = label(quantity);
+    let end = curves.iter().map(|(_, cdf)| cdf.quantile(SHOWN) * label.scale).fold(0.0, f64::max);
+    let series = curves.into_iter().map(|(name, cdf)| Series {
+        name,
+        points: cdf.points().into_iter().map(|(x, y)| Dot::new(x * label.scale, y)).collect(),
+    });
+    Ok(Panel {
+        title: format!("Distribution: {}", label.name),
+        x: label.text(),
+        y: "Share of the packets".to_owned(),
+        names: None,
+        from: Some(0.0),
+        to: (end > 0.0).then_some(end),
+        shape: Shape::Steps,
+        series: series.collect(),
+    })
+}

@@ -1,0 +1,237 @@
+//! `cutline plot`: pictures of stored results.
+
+mod cdf;
+mod means;
+mod measure;
+mod picture;
+mod source;
+mod time;
+
+use crate::exit::Failure;
+use crate::stored::Selection;
+use crate::{message, output, picture_file};
+use clap::ValueEnum;
+use cutline_report::chart::Format;
+use means::Means;
+pub use picture::Picture;
+use picture::{Panel, Series};
+use source::Source;
+use std::path::{Path, PathBuf};
+use time::Courses;
+
+/// Draw stored results: distributions, courses over time, measures along a sweep, delay against goodput
+///
+/// Several results are drawn into one picture, so two queues can be compared. Without --kind, the picture is an overview:
+/// measures along the sweep, or without a sweep the course over time and the distribution of delays.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Results folders written by `cutline run`, or their summary.json
+    #[arg(required = true, value_name = "RESULTS")]
+    results: Vec<PathBuf>,
+    /// What to draw
+    #[arg(long, value_enum, default_value_t = Kind::Overview)]
+    kind: Kind,
+    /// The measure, a column of the tables (docs/guide/results.md); may be repeated, each has a panel. For `cdf` the
+    /// quantity of a distribution, for `plane` first the horizontal, then the vertical measure
+    #[arg(long = "measure", value_name = "MEASURE")]
+    measures: Vec<String>,
+    /// The swept key on the horizontal axis of `sweep`; for `plane`, the key along which points are joined
+    #[arg(long, value_name = "KEY")]
+    by: Option<String>,
+    #[command(flatten)]
+    selection: Selection,
+    /// The picture's file, which ends with .svg, .png or .pdf [default: NAME-KIND.svg]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    /// Open the picture with the program that the desktop has for it
+    #[arg(long)]
+    open: bool,
+    /// Print the points as one JSON document instead of drawing them
+    #[arg(long, conflicts_with_all = ["output", "open", "force"])]
+    json: bool,
+}
+
+/// What to draw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// What there is at a glance
+    Overview,
+    /// Distribution of the packets' delays
+    Cdf,
+    /// Course over time: goodput, delay, queue and drops, or --measure
+    Time,
+    /// Means over the seeds along a swept key, with 95 % intervals
+    Sweep,
+    /// Delay against goodput, with a panel for each group
+    Plane,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline run examples/dumbbell.toml && cutline plot results/dumbbell --open
+  cutline plot results/dumbbell --kind cdf --group audio -o delay.pdf
+  cutline plot results/dumbbell --kind time --point hint=6 --measure goodput_bps --measure backlog_packets
+  cutline plot results/dumbbell results/without --kind sweep --measure q
+  cutline plot results/dumbbell --kind plane --json | jq '.panels[].series[].name'";
+
+/// The most curves that can be told apart in a panel.
+const MOST: usize = 16;
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let sources = source::open_all(&args.results, &args.selection)?;
+    let picture = args.picture(&sources)?;
+    picture.check()?;
+    if args.json {
+        return output::print_json(&picture);
+    }
+    let file = args.file(&sources[0]);
+    let format = Format::of(&file).ok_or_else(|| picture_file::unknown_format("--output", &file))?;
+    let bytes = picture.figure().file("plot", format).map_err(|error| Failure::Failed(error.to_string()))?;
+    picture_file::write(&file, &bytes, args.force)?;
+    output::print(&format!("{}\n", cutline_text::Printable(file.display())))?;
+    if args.open { open(&file) } else { Ok(()) }
+}
+
+impl Args {
+    fn picture(&self, sources: &[Source]) -> Result<Picture, Failure> {
+        let (panels, notes) = match self.kind {
+            Kind::Overview => self.overview(sources)?,
+            Kind::Cdf => (self.cdf(sources)?, Vec::new()),
+            Kind::Time => self.time(sources)?,
+            Kind::Sweep => self.sweep(sources)?,
+            Kind::Plane => self.plane(sources)?,
+        };
+        let titles: Vec<&str> = sources.iter().map(|source| source.title.as_str()).collect();
+        let title = if titles.iter().all(|title| *title == titles[0]) {
+            titles[0].to_owned()
+        } else {
+            sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let panels: Vec<Panel> = panels.into_iter().filter(|panel| !panel.series.is_empty()).collect();
+        let results = sources.iter().map(|source| source.folder.clone()).collect();
+        Ok(Picture { title, results, panels, notes })
+    }
+
+    fn overview(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<String>), Failure> {
+        if !self.measures.is_empty() || self.by.is_some() {
+            return Err(Failure::Usage(
+                "--measure and --by need a --kind: cdf, time, sweep or plane".to_owned(),
+            ));
+        }
+        if sources.iter().any(|source| source.points.len() > 1) {
+            return self.sweep(sources);
+        }
+        let (mut panels, notes) = self.time(sources)?;
+        panels.extend(self.cdf(sources)?);
+        // The packets that are dropped say less than the distribution of the delays.
+        panels.retain(|panel| panel.title != measure::label("packets_dropped").name);
+        Ok((panels, notes))
+    }
+
+    fn cdf(&self, sources: &[Source]) -> Result<Vec<Panel>, Failure> {
+        let usual = ["queuing_ms".to_owned()];
+        let quantities = if self.measures.is_empty() { &usual[..] } else { &self.measures };
+        quantities.iter().map(|quantity| cdf::panel(sources, &self.selection, quantity)).collect()
+    }
+
+    fn time(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<String>), Failure> {
+        let courses = Courses::read(sources)?;
+        self.selection.check_groups(&courses.names())?;
+        let panel = |measure: &str| courses.panel(&self.selection, measure);
+        let panels = self.or_usual(&time::USUAL).into_iter().map(panel).collect::<Result<Vec<_>, _>>()?;
+        let warm_up = sources.iter().map(|source| source.warm_up_s).fold(0.0, f64::max);
+        let mut notes = vec!["Sums over the flows of a group; of delays, means over its packets. Bands are 95 % intervals of the mean over the seeds.".to_owned()];
+        if warm_up > 0.0 {
+            notes.push(format!("The first {warm_up} s are the warm-up, which the other measures leave out."));
+        }
+        Ok((panels, notes))
+    }
+
+    fn sweep(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<String>), Failure> {
+        let means = Means::read(sources)?;
+        self.selection.check_groups(&means.names())?;
+        let panel = |measure: &str| means.along(&self.selection, measure, self.by.as_deref());
+        let panels = self.or_usual(&means::USUAL).into_iter().map(panel).collect::<Result<_, _>>()?;
+        Ok((panels, vec![SEEDS.to_owned()]))
+    }
+
+    fn plane(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<String>), Failure> {
+        let (x, y) = match &*self.measures {
+            [] => ("queuing_p99_ms", "goodput_bps"),
+            [x, y] => (x.as_str(), y.as_str()),
+            _ => {
+                return Err(Failure::Usage(
+                    "--kind plane needs two measures, first the horizontal, then the vertical one".to_owned(),
+                ));
+            }
+        };
+        let means = Means::read(sources)?;
+        self.selection.check_groups(&means.names())?;
+        let panels = means.plane(&self.selection, x, y, self.by.as_deref())?;
+        Ok((panels, vec![SEEDS.to_owned()]))
+    }
+
+    fn or_usual<'m>(&'m self, usual: &[&'m str]) -> Vec<&'m str> {
+        if self.measures.is_empty() {
+            usual.to_vec()
+        } else {
+            self.measures.iter().map(String::as_str).collect()
+        }
+    }
+
+    fn file(&self, first: &Source) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| {
+            let kind = self.kind.to_possible_value().expect("no kind is hidden");
+            let name: String = first
+                .name
+                .chars()
+                .map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' })
+                .collect();
+            PathBuf::from(format!("{}-{}.svg", name.trim_start_matches(['-', '.']), kind.get_name()))
+        })
+    }
+}
+
+const SEEDS: &str = "Means over the flows of a group and over the seeds, with 95 % intervals.";
+
+impl Picture {
+    /// Whether there is something to see, and not too much of it.
+    fn check(&self) -> Result<(), Failure> {
+        if self.panels.is_empty() {
+            return Err(Failure::Failed(
+                "there is nothing to draw: these flows have no stored values of this kind; `series` and `distributions` of a \
+                 flow say what is stored (docs/guide/scenario.md)"
+                    .to_owned(),
+            ));
+        }
+        match self.panels.iter().find(|panel| panel.series.len() > MOST) {
+            Some(panel) => {
+                let names: Vec<&str> = panel.series.iter().map(|Series { name, .. }| name.as_str()).collect();
+                Err(Failure::Usage(format!(
+                    "{} curves are too many for a picture, which can show {MOST}: choose with --group and --point\nthere are: {}",
+                    names.len(),
+                    cutline_text::Printable(names.join("; "))
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Opens a file with the program that the desktop has for it.
+fn open(file: &Path) -> Result<(), Failure> {
+    let started = std::process::Command::new("xdg-open").arg(file).status();
+    match started {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => {
+            message::print(&format!("xdg-open ended with {status}; the picture is stored"));
+            Ok(())
+        }
+        Err(error) => Err(Failure::Failed(format!(
+            "--open: xdg-open cannot be started: {error}; the picture is stored, install xdg-utils or open it yourself"
+        ))),
+    }
+}
