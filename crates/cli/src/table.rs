@@ -41,7 +41,7 @@ impl Table {
         let widths: Vec<usize> = (0..self.rows[0].len()).map(width).collect();
         let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
         if room.is_some_and(|room| total > room) {
-            return self.paragraphs(&widths, room.unwrap_or(total));
+            return self.paragraphs(room.unwrap_or(total));
         }
         let mut lines: Vec<String> = self.rows.iter().map(|row| self.line(row, &widths)).collect();
         lines.insert(1, "-".repeat(total));
@@ -49,11 +49,11 @@ impl Table {
     }
 
     /// Returns each row as a paragraph: its words, and below them as many titles with numbers on a line as there is room for.
-    fn paragraphs(&self, widths: &[usize], room: usize) -> String {
+    fn paragraphs(&self, room: usize) -> String {
         let (head, rows) = self.rows.split_first().expect("there is a header line");
         let longest = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
-        let (title, number) =
-            (longest(&head[self.words..]), widths[self.words..].iter().max().copied().unwrap_or(0));
+        let title = longest(&head[self.words..]);
+        let number = rows.iter().map(|row| longest(&row[self.words..])).max().unwrap_or(0);
         let pair = title + 2 + number;
         let side_by_side = ((room.saturating_sub(2) + 4) / (pair + 4)).max(1);
         let paragraph = |row: &Vec<String>| {
