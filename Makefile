@@ -15,7 +15,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service wheel test-python clean
+.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service deb check-deb wheel test-python clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -37,6 +37,7 @@ help:
 	@echo "make install   the command, cutlined and the library of cutline exec into $(PREFIX), with manuals; the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
+	@echo "make deb       a Debian package with all that: target/deb; make check-deb installs it over a copy of this system, tries it and removes it (root)"
 	@echo "make install-service  the command and cutlined below /usr/local, the systemd units of the router and of cutlined, examples of their files (as root)"
 
 setup:
@@ -158,12 +159,13 @@ validate-rsvp: setup
 install: install-command install-library
 
 install-command: $(BIN) $(DAEMON) $(PRELOAD)
-	install -D -m 755 $(BIN) $(PREFIX)/bin/cutline
-	install -D -m 755 $(DAEMON) $(PREFIX)/sbin/cutlined
+	install -D -s -m 755 $(BIN) $(PREFIX)/bin/cutline
+	install -D -s -m 755 $(DAEMON) $(PREFIX)/sbin/cutlined
 	install -D -m 755 $(PRELOAD) $(PREFIX)/lib/cutline/libcutline_preload.so
 	install -D -m 644 docs/man/cutlined.8 $(PREFIX)/share/man/man8/cutlined.8
 	install -D -m 644 docs/man/cutlined.toml.5 $(PREFIX)/share/man/man5/cutlined.toml.5
 	install -D -m 644 packaging/cutlined.toml $(PREFIX)/share/doc/cutline/examples/cutlined.toml
+	tools/install-shared.sh $(BIN) $(PREFIX)/share
 
 # Programs look for libcutline.so.0: the number changes when the interface does.
 install-library: setup
@@ -192,8 +194,8 @@ test-python: wheel
 # DESTDIR is in front of all paths, for packages.
 install-service:
 	@test -x $(BIN) -a -x $(DAEMON) -a -f $(PRELOAD) || { echo "run \`make $(BIN) $(DAEMON) $(PRELOAD)\` first, as yourself"; exit 1; }
-	install -D -m 755 $(BIN) $(DESTDIR)/usr/local/bin/cutline
-	install -D -m 755 $(DAEMON) $(DESTDIR)/usr/local/sbin/cutlined
+	install -D -s -m 755 $(BIN) $(DESTDIR)/usr/local/bin/cutline
+	install -D -s -m 755 $(DAEMON) $(DESTDIR)/usr/local/sbin/cutlined
 	install -D -m 755 $(PRELOAD) $(DESTDIR)/usr/local/lib/cutline/libcutline_preload.so
 	install -D -m 644 packaging/cutline-router@.service $(DESTDIR)/etc/systemd/system/cutline-router@.service
 	install -D -m 644 packaging/cutlined.service $(DESTDIR)/etc/systemd/system/cutlined.service
@@ -201,7 +203,16 @@ install-service:
 	install -D -m 644 packaging/cutlined.toml $(DESTDIR)/etc/cutline/cutlined.toml.dist
 	install -D -m 644 docs/man/cutlined.8 $(DESTDIR)/usr/local/share/man/man8/cutlined.8
 	install -D -m 644 docs/man/cutlined.toml.5 $(DESTDIR)/usr/local/share/man/man5/cutlined.toml.5
+	tools/install-shared.sh $(BIN) $(DESTDIR)/usr/local/share
 	if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+
+# The Debian package: target/deb/cutline_VERSION_ARCHITECTURE.deb.
+deb: $(BIN) $(DAEMON) $(PRELOAD)
+	@tools/deb.sh $(BIN) $(DAEMON) $(PRELOAD) $(VERSION) target/deb
+
+# Installs it over a copy of this system, tries it and removes it (root).
+check-deb: deb
+	tools/check-deb.sh target/deb/cutline_$(VERSION)_$$(dpkg --print-architecture).deb
 
 clean:
 	$(CARGO) clean

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what Cutline's make targets need on Debian 12. Does nothing if it is already installed.
 #
-#   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt; iproute2 for the router's tests
+#   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt; iproute2 and nftables for the router and its tests
 #   tools/setup.sh lint     also, for make lint: cargo-deny, built in about two minutes
 #   tools/setup.sh miri     also, for make miri: a nightly Rust with Miri
 #   tools/setup.sh fuzz     also, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
@@ -36,6 +36,7 @@ need() {
 command -v cargo >/dev/null || fail "Rust is missing: install it with rustup"
 need cc gcc
 need ip iproute2
+need nft nftables
 for component in clippy rustfmt; do
     cargo "${component#rust}" --version >/dev/null 2>&1 || rustup component add "$component"
 done

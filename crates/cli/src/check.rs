@@ -3,6 +3,7 @@
 use crate::exit::Failure;
 use crate::output;
 use crate::scenario_args::ScenarioArgs;
+use cutline_config::{Errors, Problem};
 use cutline_results::PointSummary;
 use cutline_scenario::spec::{FlowSpec, Topology};
 use cutline_scenario::{Scenario, SweepPoint};
@@ -19,7 +20,7 @@ use std::fmt::{Display, Write as _};
 pub struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Print one JSON document instead of text
+    /// Print one JSON document instead of text; of a scenario with errors, these, with exit code 2
     #[arg(long)]
     json: bool,
 }
@@ -39,7 +40,15 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 impl Args {
     /// Prints what would run, if `supports` accepts every point.
     pub fn execute<E: Display>(&self, supports: impl Fn(&Scenario) -> Result<(), E>) -> Result<(), Failure> {
-        let (_, points) = self.scenario.load()?;
+        let (_, points) = match self.scenario.load() {
+            Ok(loaded) => loaded,
+            Err(errors) => {
+                if self.json {
+                    output::print_json(&ErrorsDocument::of(&errors))?;
+                }
+                return Err(errors.into());
+            }
+        };
         check_points(&points, supports)?;
         if self.json { output::print_json(&document(&points)) } else { output::print(&describe(&points)) }
     }
@@ -101,6 +110,40 @@ struct FlowGroup {
     hint: u16,
     /// Whether the hint adapts.
     adaptive: bool,
+}
+
+/// What is wrong with a scenario.
+#[derive(Serialize, JsonSchema)]
+pub struct ErrorsDocument {
+    /// All problems, in the order of the file.
+    errors: Vec<ErrorDocument>,
+}
+
+/// A problem.
+#[derive(Serialize, JsonSchema)]
+struct ErrorDocument {
+    /// The file, or the override as it was given.
+    source: String,
+    /// The line in the file, from 1; null for an override and for what the whole file lacks.
+    line: Option<usize>,
+    /// The column, characters from 1; null where line is.
+    column: Option<usize>,
+    /// The path of the key, such as dumbbell.rate; null if the file is not TOML.
+    key: Option<String>,
+    /// What is wrong and what is allowed.
+    message: String,
+}
+
+impl ErrorsDocument {
+    fn of(errors: &Errors) -> Self {
+        let error = |problem: &Problem| {
+            let place = problem.location.as_ref().and_then(|location| location.line_column);
+            let (line, column) = place.unzip();
+            let (source, key) = (problem.source().to_owned(), problem.key.clone());
+            ErrorDocument { source, line, column, key, message: problem.message() }
+        };
+        Self { errors: errors.problems().iter().map(error).collect() }
+    }
 }
 
 fn document(points: &[SweepPoint]) -> ScenarioDocument {

@@ -29,6 +29,25 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 impl Failure {
+    /// The message without a colour.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Usage(message) | Self::Failed(message) | Self::Code(_, message) => message.clone(),
+            Self::Ended(code) => format!("exit code {code}"),
+        }
+    }
+
+    /// The same failure with another line.
+    pub fn with(self, line: &str) -> Self {
+        let more = |message: String| format!("{message}\n{line}");
+        match self {
+            Self::Usage(message) => Self::Usage(more(message)),
+            Self::Failed(message) => Self::Failed(more(message)),
+            Self::Code(code, message) => Self::Code(code, more(message)),
+            ended @ Self::Ended(_) => ended,
+        }
+    }
+
     /// Prints the message on stderr and returns the exit code.
     pub fn report(self) -> ExitCode {
         let (message, code) = match self {

@@ -28,6 +28,7 @@ mod gateway;
 mod interrupt;
 #[cfg(feature = "machine")]
 mod lab;
+mod manuals;
 mod message;
 mod output;
 #[cfg(feature = "charts")]
@@ -56,16 +57,17 @@ mod tg;
 mod translate;
 mod transport;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use exit::Failure;
 use std::process::ExitCode;
 
 /// Traffic-sensitive quality of service: simulate what you ship.
 ///
 /// An experiment is a TOML file (docs/guide/scenario.md) that describes a network, its flows, the duration, the measures
-/// and the sweeps. Cutline simulates it on all cores and stores the results (docs/guide/results.md).
+/// and the sweeps. Cutline simulates it on all cores and stores the results (docs/guide/results.md). Documents named docs/... are in the
+/// source and, after an installation, in share/doc/cutline.
 #[derive(Parser)]
-#[command(version, name = "cutline", max_term_width = 100, after_help = exit::CODES)]
+#[command(version = program::BUILD, name = "cutline", max_term_width = 100, after_help = exit::CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -88,6 +90,8 @@ enum Command {
     Spec(spec::Args),
     Translate(translate::Args),
     Schema(schema::Args),
+    Completions(manuals::CompletionsArgs),
+    Manuals(manuals::ManualsArgs),
     #[cfg(feature = "machine")]
     Router(Box<router::Args>),
     #[cfg(feature = "machine")]
@@ -122,6 +126,8 @@ impl Command {
             Self::Spec(args) => spec::execute(&args),
             Self::Translate(args) => translate::execute(&args),
             Self::Schema(args) => schema::execute(&args),
+            Self::Completions(args) => manuals::completions(&args, Cli::command()),
+            Self::Manuals(args) => manuals::manuals(&args, Cli::command()),
             #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),
             #[cfg(feature = "machine")]

@@ -2,7 +2,7 @@
 
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
-use crate::program::{VERSION, now, threads};
+use crate::program::{COMMIT, VERSION, now, threads};
 use crate::progress::Bar;
 use crate::{interrupt, output};
 use cutline_report::report::{Claim, Claims, Counts, Summary, Verdict};
@@ -127,6 +127,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         existing: args.existing.or(Existing::Repeat),
         threads: threads(args.jobs),
         version: VERSION,
+        commit: COMMIT,
         clock: now,
     };
     // All are checked and locked before the first run.

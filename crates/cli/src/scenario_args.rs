@@ -1,6 +1,6 @@
 //! The arguments that choose a scenario: a file and overrides.
 
-use crate::exit::Failure;
+use cutline_config::Errors;
 use cutline_scenario::{ScenarioFile, SweepPoint};
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ impl ScenarioArgs {
     ///
     /// # Errors
     /// All errors of the scenario.
-    pub fn load(&self) -> Result<(ScenarioFile, Vec<SweepPoint>), Failure> {
+    pub fn load(&self) -> Result<(ScenarioFile, Vec<SweepPoint>), Errors> {
         let mut file = ScenarioFile::load(&self.scenario)?;
         for pair in &self.set {
             file.set_pair(pair)?;

@@ -41,6 +41,7 @@ const DOCUMENTS: &[Document] = &[
     document::<RunsDocument<'_>>("run", &["cutline run --json", "cutline lab run --json"]),
     document::<Summary>("summary", &["summary.json in a folder of results"]),
     document::<check::ScenarioDocument>("check", &["cutline check --json"]),
+    document::<check::ErrorsDocument>("check-errors", &["cutline check --json, of a scenario with errors"]),
     document::<compare::ComparisonDocument<'_>>("compare", &["cutline compare --json"]),
     document::<aqm::AqmList>("aqm-list", &["cutline aqm list --json"]),
     document::<aqm::AqmDocument>("aqm", &["cutline aqm show --json"]),

@@ -107,12 +107,33 @@ fn repository() -> PathBuf {
 #[test]
 fn every_command_has_help_with_examples() {
     let place = Place::new();
-    for command in ["run", "compare", "check", "aqm", "transport", "app", "translate"] {
+    for command in
+        ["run", "compare", "check", "aqm", "transport", "app", "translate", "completions", "manuals"]
+    {
         let help = place.prints(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains(&format!("cutline {command} ")), "{help}");
         assert!(place.prints(&["--help"]).contains(command));
     }
-    assert!(place.prints(&["--version"]).starts_with("cutline 0."));
+    let version = place.prints(&["--version"]);
+    assert!(version.starts_with("cutline 0.") && version.contains(" (commit "), "{version}");
+}
+
+#[test]
+fn every_command_has_a_manual_page_and_completions() {
+    let place = Place::new();
+    place.prints(&["manuals", "man1"]);
+    let page = fs::read_to_string(place.path("man1/cutline-run.1")).unwrap();
+    assert!(page.contains(".TH cutline-run") && page.contains("Simulate a scenario"), "{page:.300}");
+    let pages = fs::read_dir(place.path("man1")).unwrap().count();
+    let help = place.prints(&["--help"]);
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    // Commands of their own have pages, too.
+    assert!(pages > commands.count(), "{pages} pages");
+    for shell in ["bash", "zsh", "fish"] {
+        let text = place.prints(&["completions", shell]);
+        assert!(text.contains("cutline") && text.contains("compare"), "{shell}: {text:.300}");
+    }
 }
 
 #[test]

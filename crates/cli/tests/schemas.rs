@@ -93,6 +93,24 @@ fn scenarios_and_their_results() {
     schema::check("compare", &compared);
     let same = of(&["compare", "results/small", "results/small", "--json"]);
     schema::check("compare", &same);
+    if cfg!(feature = "charts") {
+        schema::check("plot", &of(&["plot", "results/small", "results/other", "--json"]));
+    }
+}
+
+#[test]
+fn errors_of_a_scenario() {
+    let folder = folder("small.toml", &SCENARIO.replace("delay = \"10 ms\"", "dealy = 7"));
+    let output = cutline(folder.path(), &["check", "small.toml", "--json", "--set", "dumbbell.rate=0 bit/s"]);
+    assert_eq!(output.status.code(), Some(2));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    schema::check("check-errors", &document);
+    let errors = document["errors"].as_array().unwrap();
+    let places: Vec<_> =
+        errors.iter().map(|error| (&error["key"], &error["line"], &error["source"])).collect();
+    let set = Value::from("--set dumbbell.rate=0 bit/s");
+    assert!(places.contains(&(&"dumbbell.dealy".into(), &10.into(), &"small.toml".into())), "{places:?}");
+    assert!(places.contains(&(&"dumbbell.rate".into(), &Value::Null, &set)), "{places:?}");
 }
 
 /// Runs that fail, and a single seed, whose interval is null.

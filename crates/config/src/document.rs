@@ -117,8 +117,8 @@ impl Document {
     }
 
     /// Sets the key at a path such as `flow.audio.hint` or `dumbbell.queue.limit`, making the tables on the way. `true`
-    /// leaves a table that is there as it is, so that a sweep can switch it off (`false`) and on (`true`). `key` is where
-    /// the path was written.
+    /// leaves a table that is there as it is, so that a sweep can switch it off (`false`) and on (`true`). Another `aqm` takes away
+    /// what the file says of the queue and the new AQM does not have. `key` is where the path was written.
     ///
     /// # Errors
     /// When the path names no place for a key: the reason.

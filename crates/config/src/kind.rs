@@ -150,10 +150,14 @@ pub fn name() -> Kind<String> {
     text().only("of letters, digits, - and _", move |name| !name.is_empty() && name.chars().all(good))
 }
 
+/// The most words that a message lists.
+const MOST_WORDS: usize = 24;
+
 /// One of a few words, each standing for a value. `what` describes them in messages.
 pub fn choice<T: Clone + 'static>(what: &str, words: Vec<(String, T)>) -> Kind<T> {
     let names: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
-    let expected = if names.len() > 12 { what.to_owned() } else { format!("{what}: {}", names.join(", ")) };
+    let expected =
+        if names.len() > MOST_WORDS { what.to_owned() } else { format!("{what}: {}", names.join(", ")) };
     Kind::new(expected, move |node| {
         let given = node.as_text().ok_or_else(String::new)?;
         let found = words.iter().find(|(word, _)| word == given);

@@ -2,13 +2,15 @@
 //!
 //! In the lists of tables that a document names, such as `[[flow]]`, a path chooses a member by its name.
 
+use crate::queue;
 use crate::span::Span;
 use crate::suggestion::suggestion;
 use crate::value::{Entry, Node, Table, Value};
 use std::iter::Peekable;
 
 /// Puts a value where a path points, making the tables on the way. `true` leaves a table that is there as it is, so that
-/// a sweep can switch it off (`false`) and on (`true`). `key` is where the path was written.
+/// a sweep can switch it off (`false`) and on (`true`). Another `aqm` takes away what it does not have. `key` is where the path was
+/// written.
 pub fn set(root: &mut Table, lists: &[&str], path: &str, key: &Span, node: Node) -> Result<(), String> {
     let names: Vec<&str> = path.split('.').collect();
     if names.iter().any(|name| name.is_empty()) {
@@ -107,6 +109,9 @@ fn put(table: &mut Table, name: &str, key: &Span, node: Node) {
     let is_table = table.get(name).is_some_and(|old| old.as_table().is_some());
     if is_table && matches!(node.value, Value::Flag(true)) {
         return;
+    }
+    if name == "aqm" {
+        queue::change_aqm(table, &node);
     }
     table.0.insert(name.to_owned(), Entry { key: key.clone(), node });
 }

@@ -32,6 +32,12 @@ pub struct Problem {
     text: String,
 }
 
+/// How the text of a problem begins whose key is missing.
+pub(crate) const MISSING: &str = " is missing";
+
+/// The most problems that are shown. Whoever has more mends these first.
+const MOST_SHOWN: usize = 20;
+
 /// All problems of a document, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors(Vec<Problem>);
@@ -71,6 +77,24 @@ impl Problem {
     pub fn with_note(mut self, note: &str) -> Self {
         self.text = format!("{} ({note})", self.text);
         self
+    }
+
+    /// What is wrong, without where: the key and what is allowed.
+    pub fn message(&self) -> String {
+        match &self.key {
+            Some(key) => format!("key \"{key}\"{}", self.text),
+            None => self.text.clone(),
+        }
+    }
+
+    /// Whether a key is missing.
+    pub fn is_of_missing_key(&self) -> bool {
+        self.key.is_some() && self.text.starts_with(MISSING)
+    }
+
+    /// The file, or the override as it was given.
+    pub fn source(&self) -> &str {
+        self.location.as_ref().map_or(&self.file, |location| &location.source)
     }
 
     /// The key that sorts problems by their position: problems of the whole file first.
@@ -134,9 +158,15 @@ impl Errors {
         &self.0
     }
 
-    /// Every problem with the line it is on, for a terminal.
+    /// The first problems with the line that each is on, for a terminal, and how many more there are.
     pub fn render(&self) -> String {
-        self.0.iter().map(Problem::render).collect::<Vec<_>>().join("\n\n")
+        let mut parts: Vec<String> = self.0.iter().take(MOST_SHOWN).map(Problem::render).collect();
+        match self.0.len().saturating_sub(MOST_SHOWN) {
+            0 => {}
+            1 => parts.push("and 1 more".to_owned()),
+            more => parts.push(format!("and {more} more")),
+        }
+        parts.join("\n\n")
     }
 }
 
@@ -183,6 +213,15 @@ mod tests {
             problem.render(),
             "a\\u{1b}.toml:1:7: key \"x\\r\": \\u{202e} is wrong\n   |\n 1 | \tx\\u{1b} = 1\\u{9b}\n   | \t          ^^^^^^^"
         );
+    }
+
+    #[test]
+    fn at_most_twenty_problems_are_shown() {
+        let problems: Vec<Problem> =
+            (0..25).map(|i| Problem::in_file("a.toml", format!("wrong {i}"))).collect();
+        let errors = Errors::new(problems);
+        assert_eq!(errors.problems().len(), 25);
+        assert!(errors.render().ends_with("wrong 19\n\nand 5 more"), "{}", errors.render());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::parameter;
 use crate::quantity::{self, QuantityError};
 use crate::reader::TableReader;
 use crate::suggestion::suggestion;
-use crate::value::{Node, Value};
+use crate::value::{Node, Table, Value};
 use cutline_aqm::drop_tail::DropTailParams;
 use cutline_aqm::{
     AqmDescription, AqmSpec, Discipline as _, Limit, QueueSpec, Sieve, StrictPriority, TsqParams, registry,
@@ -88,6 +88,24 @@ const PASS_ON: &str = "true, false or a table such as { step = \"5 ms\", largest
 
 /// The least delay of a level.
 const LEAST_STEP: Duration = Duration::from_micros(1);
+
+/// Leaves out what a file says of a queue whose AQM is changed from outside, and what the new AQM does not have: its parameters, TSQ
+/// where none can be, and another AQM below. What overrides have set stays, and is an error if the new AQM does not know it.
+pub(crate) fn change_aqm(queue: &mut Table, to: &Node) {
+    let aqm_of = |name: &str| registry::describe().into_iter().find(|aqm| aqm.name == name);
+    // A wrong name is reported when the queue is read.
+    let Some(aqm) = to.as_text().and_then(aqm_of) else { return };
+    let was = queue.get("aqm").and_then(Node::as_text);
+    if was.is_none_or(|was| was == aqm.name) {
+        return;
+    }
+    let has = |key: &str| match key {
+        "aqm" | "limit" | "ecn" | "pass-on-waiting" => true,
+        "tsq" => aqm.takes_tsq,
+        _ => aqm.parameters.iter().any(|parameter| parameter.name == key),
+    };
+    queue.0.retain(|key, entry| !entry.key.is_of_file() || has(key));
+}
 
 /// The queues in the table `[queue]` of the file.
 pub fn named(root: &TableReader<'_>) -> Named {

@@ -6,6 +6,7 @@
 
 use crate::document::Document;
 use crate::kind::Kind;
+use crate::problem::MISSING;
 use crate::problem::{Errors, Problem};
 use crate::span::Span;
 use crate::value::{Node, Table, Value};
@@ -201,7 +202,7 @@ impl<'a> TableReader<'a> {
     pub fn report_missing(&self) {
         for (key, expected) in self.missing.take() {
             let span = (!self.path.is_empty()).then_some(&self.span);
-            self.report(&self.path_of(&key), span, format!(" is missing: expected {expected}"));
+            self.report(&self.path_of(&key), span, format!("{MISSING}: expected {expected}"));
         }
     }
 

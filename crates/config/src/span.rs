@@ -11,6 +11,13 @@ pub struct Span {
     pub bytes: Range<usize>,
 }
 
+impl Span {
+    /// Whether this is of the file itself, and not of an override.
+    pub(crate) fn is_of_file(&self) -> bool {
+        self.source == 0
+    }
+}
+
 /// A text that values come from: the file, or one override (`--set` on the command line).
 #[derive(Clone, Debug)]
 pub(crate) struct Source {

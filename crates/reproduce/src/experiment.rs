@@ -177,7 +177,7 @@ impl Prepared {
         progress: &(dyn Fn(Progress<'_>) + Sync),
     ) -> Result<Summary, StoreError> {
         let jobs = self.jobs();
-        let summary = self.summary((options.clock)());
+        let summary = Summary { commit: options.commit.to_owned(), ..self.summary((options.clock)()) };
         let planned = Planned { summary: &summary, keys: &runner::keys(&jobs) };
         let existing = self.platform.existing(options.existing);
         let folder = lock.folder().to_owned();

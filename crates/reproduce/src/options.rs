@@ -20,6 +20,8 @@ pub struct Options {
     pub threads: NonZeroUsize,
     /// The version of Cutline that is running. It is part of the identity of results.
     pub version: &'static str,
+    /// The commit of it, in words, for summaries and reports; empty if it is not known.
+    pub commit: &'static str,
     /// Returns the time of day, for the summaries.
     pub clock: fn() -> String,
 }

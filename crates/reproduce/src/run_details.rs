@@ -10,6 +10,7 @@ pub(crate) fn run_details(summaries: &[&Summary], version: &str, quick: bool) ->
     let ended = summaries.iter().map(|summary| summary.finished_at.as_str()).max();
     [
         ("Version", version.to_owned()),
+        ("Built from", each(summaries, |summary| summary.commit.clone())),
         ("Seeds", each(summaries, seeds)),
         (
             "Length of a run",
@@ -24,8 +25,10 @@ pub(crate) fn run_details(summaries: &[&Summary], version: &str, quick: bool) ->
         ),
         ("Kernel", each(summaries, |summary| summary.host.kernel.clone())),
     ]
+    .into_iter()
+    .filter(|(_, value)| !value.is_empty())
     .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    .collect()
 }
 
 /// The different values of a detail in the summaries, each once.

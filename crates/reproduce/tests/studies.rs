@@ -56,15 +56,17 @@ fn every_experiment_in_the_laboratory_is_valid_and_is_simulated_too() {
         .flat_map(|study| study.experiments)
         .partition(|experiment| is_simulated(experiment.platform));
     for experiment in &in_lab {
-        for point in experiment.scenario_file(false).unwrap().expand().unwrap() {
+        let points = experiment.scenario_file(false).unwrap().expand().unwrap();
+        for point in &points {
             cutline_lab::check(&point.scenario).unwrap();
-            assert!(point.scenario.seeds < 10, "runs in real time are expensive: {}", experiment.id);
         }
+        let runs: u64 = points.iter().map(|point| point.scenario.seeds).sum();
+        assert!(runs <= 100, "runs in real time are expensive: {} has {runs}", experiment.id);
         let has_simulation = simulated.iter().any(|other| other.file == experiment.file);
         assert!(has_simulation, "{} is not simulated", experiment.id);
     }
     let seeds = |experiment: &&Experiment| experiment.scenario_file(false).unwrap().scenario().unwrap().seeds;
-    assert!(simulated.iter().all(|experiment| seeds(experiment) == 10));
+    assert!(simulated.iter().all(|experiment| seeds(experiment) >= 10));
 }
 
 #[test]

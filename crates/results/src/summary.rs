@@ -15,6 +15,9 @@ pub struct Summary {
     pub origin: String,
     /// Version of Cutline that wrote the tables.
     pub version: String,
+    /// The commit of that Cutline, in words; empty if it was not known. It is not part of the identity of results.
+    #[serde(default)]
+    pub commit: String,
     /// The name of the scenario.
     pub name: String,
     /// The title of the scenario.

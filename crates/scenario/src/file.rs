@@ -81,7 +81,8 @@ impl ScenarioFile {
     /// # Errors
     /// All problems of the sweep and of its points, each problem once.
     pub fn expand(&self) -> Result<Vec<SweepPoint>, Errors> {
-        let combinations = sweep::combinations(&self.document, |path| self.is_set(path))?;
+        let combinations = sweep::combinations(&self.document, |path| self.is_set(path))
+            .map_err(|errors| self.with_those_of_the_base(errors))?;
         let total = combinations.len();
         let mut points = Vec::with_capacity(total);
         let mut problems: Vec<Found> = Vec::new();
@@ -96,6 +97,14 @@ impl ScenarioFile {
             return Ok(points);
         }
         Err(Errors::new(problems.into_iter().map(|found| found.labelled(total)).collect()))
+    }
+
+    /// Returns the problems of the sweep together with those that the scenario has without it. What it lacks may be swept.
+    fn with_those_of_the_base(&self, of_sweep: Errors) -> Errors {
+        let Err(of_base) = self.scenario() else { return of_sweep };
+        let mut problems = of_sweep.problems().to_vec();
+        problems.extend(of_base.problems().iter().filter(|problem| !problem.is_of_missing_key()).cloned());
+        Errors::new(problems)
     }
 
     /// Returns whether an override has set this path.

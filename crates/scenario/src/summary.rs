@@ -27,6 +27,7 @@ impl ScenarioFile {
             schema: SCHEMA_VERSION,
             origin: origin(&keys(jobs), version),
             version: version.to_owned(),
+            commit: String::new(),
             name: scenario.name.clone(),
             title: scenario.title.clone(),
             description: scenario.description.clone(),

@@ -123,11 +123,14 @@ fn combination(document: &Document, bundles: &[Bundle<'_>], mut index: usize) ->
     }
     let mut point = Combination { document: document.clone(), settings: Vec::new() };
     let mut problems = Vec::new();
-    for (axis, value) in
-        bundles.iter().zip(chosen).flat_map(|(bundle, i)| bundle.iter().map(move |axis| (axis, i)))
-    {
-        let node = axis.values[value].clone();
-        point.settings.push((axis.path.clone(), shown(&node)));
+    let set = bundles.iter().zip(chosen);
+    let mut set: Vec<(&Axis<'_>, &Node)> =
+        set.flat_map(|(bundle, i)| bundle.iter().map(move |axis| (axis, &axis.values[i]))).collect();
+    point.settings.extend(set.iter().map(|(axis, node)| (axis.path.clone(), shown(node))));
+    // An AQM takes away what it does not have, so its own parameters come after it.
+    set.sort_by_key(|(axis, _)| axis.path.rsplit('.').next() != Some("aqm"));
+    for (axis, node) in set {
+        let node = node.clone();
         if let Err(why) = point.document.set(&axis.path, axis.key, node) {
             let key = format!("{SWEEP_KEYS}.{}", axis.path);
             problems.push(document.problem(Some(axis.key), Some(&key), format!(": {why}")));

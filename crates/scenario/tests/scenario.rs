@@ -269,6 +269,50 @@ fn an_override_is_checked_like_the_file_and_named_in_the_message() {
 }
 
 #[test]
+fn another_aqm_takes_away_what_it_does_not_have() {
+    let queue = |scenario: &Scenario| match &scenario.topology {
+        Topology::Dumbbell(dumbbell) => dumbbell.queue.clone(),
+        Topology::Graph(_) => unreachable!("AUDIO is a dumbbell"),
+    };
+    let with = |settings: &[(&str, &str)]| {
+        let mut file = file(AUDIO);
+        for (path, value) in settings {
+            file.set(path, value).unwrap();
+        }
+        file
+    };
+    // PI's a goes, TSQ stays where it can be, the limit stays.
+    let pie = queue(&with(&[("dumbbell.queue.aqm", "pie")]).scenario().unwrap());
+    assert_eq!((pie.aqm.name(), pie.limit), ("pie", Limit::Packets(800)));
+    assert_eq!(pie.tsq, queue(&scenario(AUDIO)).tsq);
+    let fq_codel = queue(&with(&[("dumbbell.queue.aqm", "fq-codel")]).scenario().unwrap());
+    assert_eq!((fq_codel.aqm.name(), fq_codel.tsq), ("fq-codel", None));
+    // What is said from outside must fit.
+    let wrong = with(&[("dumbbell.queue.b", "1e-5"), ("dumbbell.queue.aqm", "pie")]).scenario().unwrap_err();
+    assert!(wrong.to_string().contains("key \"dumbbell.queue.b\" is not known here"), "{wrong}");
+    // The same AQM changes nothing.
+    let same = with(&[("dumbbell.queue.aqm", "pi")]).scenario().unwrap();
+    assert_eq!(queue(&same), queue(&scenario(AUDIO)));
+    // A sweep takes AQMs first, whatever its order, so their parameters stay.
+    let text = format!(
+        "{AUDIO}[[sweep.together]]\n\"dumbbell.queue.target\" = [\"15 ms\", \"5 ms\"]\n\"dumbbell.queue.aqm\" = [\"pie\", \"codel\"]\n"
+    );
+    let points = file(&text).expand().unwrap();
+    let names: Vec<_> = points.iter().map(|point| queue(&point.scenario).aqm.name()).collect();
+    assert_eq!(names, ["pie", "codel"]);
+    assert_eq!(points[1].label(), "dumbbell.queue.target=5 ms,dumbbell.queue.aqm=codel");
+}
+
+#[test]
+fn a_bad_sweep_hides_no_other_problem() {
+    let text = AUDIO.replace("rate = \"15 Mbit/s\"", "rate = \"15 Mbit\"").replace("hint = 6", "hnt = 6");
+    let text = format!("{text}[sweep]\n\"flow.audio.hint\" = []\n");
+    let errors = file(&text).expand().unwrap_err();
+    let keys: Vec<_> = errors.problems().iter().filter_map(|problem| problem.key.as_deref()).collect();
+    assert_eq!(keys, ["dumbbell.rate", "flow.audio.hnt", "sweep.flow.audio.hint"]);
+}
+
+#[test]
 fn a_sweep_is_the_product_of_its_keys_in_file_order() {
     let sweep = "\n[sweep]\n\"flow.audio.hint\" = { from = 1, to = 16, step = 5 }\ndumbbell.queue.tsq = [true, false]\n";
     let points = file(&format!("{AUDIO}{sweep}")).expand().unwrap();

@@ -86,11 +86,22 @@ fn sessions<T>(params: ReceiverParams, senders: impl FnOnce(SocketAddr) -> T) ->
             let served = std::iter::from_fn(|| receiver.session(&stop).unwrap()).collect();
             (served, receiver.refused())
         });
+        // Also if the senders panic: then the scope waits for the receiver.
+        let stops = Stops(&stop);
         let result = senders(address);
-        stop.store(true, Ordering::Relaxed);
+        drop(stops);
         let (served, refused) = serving.join().unwrap();
         (result, served, refused)
     })
+}
+
+/// Stops a receiver when it is dropped.
+struct Stops<'s>(&'s AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// A sender that says what it is told to.

@@ -73,7 +73,7 @@ enum Kind {
 const EXAMPLES: &str = "Examples:
   cutline run examples/dumbbell.toml && cutline plot results/dumbbell --open
   cutline plot results/dumbbell --kind cdf --group audio -o delay.pdf
-  cutline plot results/dumbbell --kind time --point hint=6 --measure goodput_bps --measure backlog_packets
+  cutline plot results/dumbbell --kind time --point hint=6 --measure backlog_packets
   cutline plot results/dumbbell results/without --kind sweep --measure q
   cutline plot results/dumbbell --kind plane --json | jq '.panels[].series[].name'";
 

@@ -3,6 +3,7 @@
 mod listener;
 mod outlet;
 pub(crate) mod settings;
+mod setup;
 mod stats;
 mod text;
 
@@ -16,6 +17,7 @@ use cutline_router_service::{
     long_waits, summary,
 };
 use cutline_sys::SysError;
+use cutline_text::Printable;
 use cutline_units::{Bytes, Duration, Rate};
 use listener::Printer;
 use settings::{CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
@@ -35,8 +37,8 @@ pub struct Args {
     /// Configuration file, which is reloaded on SIGHUP
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Check the file, print its configuration, and exit
-    #[arg(long, requires = "config")]
+    /// Check the file or the options, print the configuration and what is missing on this machine, and exit
+    #[arg(long, visible_alias = "dry-run")]
     check: bool,
     #[command(flatten)]
     routing: Routing,
@@ -55,6 +57,8 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     Stats(stats::Args),
+    Setup(setup::SetupArgs),
+    Undo(setup::UndoArgs),
     /// Turn on the offloads that a killed router has turned off
     ///
     /// --fix-offloads records the offloads that it turns off in /run/cutline, or in the folder of `RUNTIME_DIRECTORY`.
@@ -130,11 +134,14 @@ const EXAMPLES: &str = "Examples:
   cutline router --in xdp:eth0 --out xdp:eth1 --rate 900Mbit --aqm fq-codel --fix-offloads
   cutline router --in a0 --out b0 --rate 15Mbit --tsq l=40ms,bits=4 --hint EF=4 --stats 1s --json
   cutline router --config /etc/cutline/router/lan.toml --check
-  cutline router stats /run/cutline/lan.sock --watch 1s";
+  cutline router stats /run/cutline/lan.sock --watch 1s
+  cutline router setup --lan eth0 --wan eth1 --dry-run       # for a host that routes";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Some(Action::Stats(args)) => return stats::execute(args),
+        Some(Action::Setup(args)) => return setup::setup(args),
+        Some(Action::Undo(args)) => return setup::undo(args),
         Some(Action::Restore) => return restore(),
         None => {}
     }
@@ -150,7 +157,7 @@ impl Args {
         if self.json {
             return output::print_json(&configuration(spec));
         }
-        let lines = [vec![format!("routing {}", summary(spec))], long_waits(spec)].concat();
+        let lines = [vec![format!("routing {}", summary(spec))], long_waits(spec), absent(spec)].concat();
         output::print(&(lines.join("\n") + "\n"))
     }
 
@@ -180,6 +187,16 @@ impl Args {
         ended?;
         printed
     }
+}
+
+/// The interfaces that are not there now. An interface may come later, so this is no error of a file.
+fn absent(spec: &RouterSpec) -> Vec<String> {
+    let bare = |name: &str| name.split_once(':').map_or(name, |(_, name)| name).to_owned();
+    let names = [&spec.input, &spec.output].map(|name| bare(name));
+    let is_absent = |name: &&String| cutline_sys::interface::index(name).is_err();
+    names.iter().filter(is_absent).map(|name| {
+        format!("there is no interface {} now: the router cannot start without it (`ip link` lists those that there are)", Printable(name))
+    }).collect()
 }
 
 /// Turns on the offloads that killed routers have turned off, and prints them.

@@ -2,7 +2,7 @@
 
 use super::outcome::Outcome;
 use crate::exit::Failure;
-use crate::program::now;
+use crate::program::{COMMIT, now};
 use cutline_results::{Existing, Planned, RunResult, RunStore};
 use cutline_scenario::runner::{self, Ending, Job, Options};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
@@ -49,7 +49,8 @@ impl Work<'_> {
 
     fn stored(&self, results: &Path, existing: Existing) -> Result<Outcome, Failure> {
         let folder = results.join(&self.points[0].scenario.name);
-        let summary = self.file.summary(self.points, self.jobs, self.version, now());
+        let mut summary = self.file.summary(self.points, self.jobs, self.version, now());
+        COMMIT.clone_into(&mut summary.commit);
         let planned = Planned { summary: &summary, keys: &runner::keys(self.jobs) };
         let store = RunStore::begin(&folder, planned, existing)?;
         let endings = runner::run_and_store(self.jobs, &store, self.options, self.run)?;

@@ -17,6 +17,7 @@ pub fn quick(results: &Path, figures: &[u32]) -> Options {
         existing: Existing::Repeat,
         threads: NonZeroUsize::new(2).unwrap(),
         version: "test",
+        commit: "",
         clock: || "now".to_owned(),
     }
 }

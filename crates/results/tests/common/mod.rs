@@ -46,6 +46,7 @@ pub fn summary(keys: &[RunKey], finished: &[RunKey]) -> Summary {
     Summary {
         schema: SCHEMA_VERSION,
         origin: origin(keys, "1"),
+        commit: String::new(),
         version: "1".to_owned(),
         name: "small".to_owned(),
         title: None,

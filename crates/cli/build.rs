@@ -1,0 +1,40 @@
+//! Tells the program which commit it is built from, for `cutline --version` and reports. Without git or its history, it has the version
+//! alone.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=CUTLINE_COMMIT={}", commit().unwrap_or_else(|| "commit unknown".to_owned()));
+}
+
+/// `commit 0123456789 of 2026-01-31`; `-changed` behind the commit if files differ from it.
+fn commit() -> Option<String> {
+    // What a commit, a checkout and `git add` change.
+    for file in ["HEAD", "index"] {
+        let path = git(&["rev-parse", "--git-path", file])?;
+        if Path::new(&path).exists() {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    let branch = git(&["rev-parse", "--symbolic-full-name", "HEAD"])?;
+    let reference = git(&["rev-parse", "--git-path", &branch])?;
+    if Path::new(&reference).exists() {
+        println!("cargo::rerun-if-changed={reference}");
+    }
+    let commit = git(&["log", "-1", "--abbrev=10", "--format=%h", "HEAD"])?;
+    let date = git(&["log", "-1", "--date=format:%Y-%m-%d", "--format=%cd", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", "../.."])?;
+    let changed = if changed.is_empty() { "" } else { "-changed" };
+    Some(format!("commit {commit}{changed} of {date}"))
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    // A repository around an unpacked package is not ours.
+    if !Path::new("../../.git").exists() {
+        return None;
+    }
+    let output = Command::new("git").args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,409 @@
+//! `cutline router setup` and `undo`: interfaces, routes and rules by which the packets that a host forwards pass a router between two
+//! TUN interfaces (docs/guide/router.md, "On a host that routes").
+//!
+//! Both are scripts that a person can read. They are written before the first command runs, so that whatever happens then can be undone.
+
+use crate::exit::Failure;
+use crate::output;
+use clap::ValueEnum;
+use cutline_sys::interface::index;
+use cutline_text::Printable;
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Lead the packets that this host forwards through two TUN interfaces, for a router between them
+///
+/// The host must be able to forward packets already, or have its addresses and routes at least. What is done is written to two scripts in
+/// FOLDER/NAME first, do.sh and undo.sh. `cutline router undo` takes everything back, also after a crash. After a reboot there is nothing to
+/// take back. While no router runs, packets take the same way as before. Requires root.
+#[derive(clap::Args)]
+#[command(after_help = SETUP_EXAMPLES)]
+pub struct SetupArgs {
+    /// Interface to the hosts behind this one; may be repeated
+    #[arg(long, value_name = "INTERFACE", required = true)]
+    lan: Vec<String>,
+    /// Interface to the link that fills up
+    #[arg(long, value_name = "INTERFACE")]
+    wan: String,
+    /// What is done about addresses
+    #[arg(long, value_enum, default_value_t = Nat::None)]
+    nat: Nat,
+    /// Numbers of two routing tables that are not in use
+    #[arg(long, value_name = "N,N", value_delimiter = ',', num_args = 2, default_values_t = TABLES)]
+    tables: Vec<u32>,
+    #[command(flatten)]
+    place: Place,
+    /// Print do.sh and undo.sh, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Take back what `cutline router setup` has done
+///
+/// What is not there any more is left alone. Requires root.
+#[derive(clap::Args)]
+#[command(after_help = UNDO_EXAMPLES)]
+pub struct UndoArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Print undo.sh, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Where the scripts of a setup are.
+#[derive(clap::Args)]
+struct Place {
+    /// Name of the setup; its interfaces are NAME0 and NAME1
+    #[arg(long, value_name = "NAME", default_value = "cut")]
+    name: String,
+    /// Folder of all setups
+    #[arg(long, value_name = "FOLDER", default_value = "/run/cutline/setup")]
+    folder: PathBuf,
+}
+
+/// What is done about addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Nat {
+    /// Nothing: this host translates no addresses
+    None,
+    /// Nothing but the exception that a host needs which translates addresses by rules of its own
+    Existing,
+    /// Translate the IPv4 addresses of what leaves by --wan to its own (masquerading)
+    Masquerade,
+}
+
+const TABLES: [u32; 2] = [7100, 7101];
+/// The priorities of our rules: what stays among the hosts behind this one, before what is forwarded.
+const PRIORITIES: [u32; 2] = [7100, 7101];
+
+/// The zone of connection tracking of the side of the hosts behind this one.
+const ZONE: u16 = 7100;
+
+const SETUP_EXAMPLES: &str = "Examples:
+  cutline router setup --lan eth0 --wan eth1 --dry-run
+  cutline router setup --lan eth0 --wan eth1
+  cutline router setup --lan lan0 --lan wifi0 --wan ppp0 --nat existing
+  cutline router --in tun:cut0 --out tun:cut1 --rate 40Mbit --reverse-rate 200Mbit";
+
+const UNDO_EXAMPLES: &str = "Examples:
+  cutline router undo --dry-run
+  cutline router undo";
+
+/// A command and what takes it back.
+struct Step {
+    forward: String,
+    back: Option<String>,
+}
+
+/// The commands of a setup, in order.
+#[derive(Default)]
+struct Plan(Vec<Step>);
+
+pub fn setup(args: &SetupArgs) -> Result<(), Failure> {
+    args.check()?;
+    let plan = args.plan()?;
+    let scripts = [plan.forward(args), plan.back(&args.place.name)];
+    if args.dry_run {
+        return output::print(&format!("# do.sh\n{}\n# undo.sh\n{}", scripts[0], scripts[1]));
+    }
+    let folder = args.place.make()?;
+    let written =
+        write(&folder.join("undo.sh"), &scripts[1]).and_then(|()| write(&folder.join("do.sh"), &scripts[0]));
+    let done = written.and_then(|()| run(&folder.join("do.sh")));
+    if let Err(failure) = done {
+        // What was done before the command that failed.
+        let undone = args.place.undo();
+        return Err(match undone {
+            Ok(()) => failure.with("everything was taken back"),
+            Err(why) => failure.with(&format!("taking it back failed, too: {}", why.message())),
+        });
+    }
+    let [first, second] = args.place.interfaces();
+    output::print(&format!(
+        "set up; {} says what was done, and `cutline router undo{}` takes it back\n\
+         now start the router: cutline router --in tun:{first} --out tun:{second} --rate RATE --reverse-rate RATE\n",
+        Printable(folder.join("do.sh").display()),
+        args.place.options()
+    ))
+}
+
+pub fn undo(args: &UndoArgs) -> Result<(), Failure> {
+    let script = args.place.path().join("undo.sh");
+    let text = std::fs::read_to_string(&script).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Failure::Failed(format!(
+            "there is no setup {:?} in {}: nothing to take back",
+            args.place.name,
+            Printable(args.place.folder.display())
+        )),
+        _ => Failure::Failed(format!("{} cannot be read: {error}", Printable(script.display()))),
+    })?;
+    if args.dry_run {
+        return output::print(&text);
+    }
+    args.place.undo()
+}
+
+impl Place {
+    fn path(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+
+    fn interfaces(&self) -> [String; 2] {
+        ["0", "1"].map(|end| format!("{}{end}", self.name))
+    }
+
+    /// The options that choose this place, where it is not the usual one.
+    fn options(&self) -> String {
+        let mut text = String::new();
+        if self.name != "cut" {
+            let _ = write!(text, " --name {}", self.name);
+        }
+        if self.folder != Path::new("/run/cutline/setup") {
+            let _ = write!(text, " --folder {}", self.folder.display());
+        }
+        text
+    }
+
+    /// Makes the folder, which must not exist.
+    fn make(&self) -> Result<PathBuf, Failure> {
+        let path = self.path();
+        std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::create_dir(&path)).map_err(|error| {
+            let shown = Printable(path.display()).to_string();
+            match error.kind() {
+                ErrorKind::AlreadyExists => Failure::Failed(format!(
+                    "{shown} exists: this is set up already; `cutline router undo{}` takes it back, --name makes another one",
+                    self.options()
+                )),
+                _ => Failure::Failed(format!("{shown} cannot be made: {error}; are you root?")),
+            }
+        })?;
+        Ok(path)
+    }
+
+    fn undo(&self) -> Result<(), Failure> {
+        let path = self.path();
+        run(&path.join("undo.sh"))?;
+        std::fs::remove_dir_all(&path).map_err(|error| {
+            Failure::Failed(format!("{} cannot be removed: {error}", Printable(path.display())))
+        })
+    }
+}
+
+impl SetupArgs {
+    /// Names go into scripts, so they have letters, digits and a few signs only.
+    fn check(&self) -> Result<(), Failure> {
+        let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let named = self
+            .lan
+            .iter()
+            .map(|name| ("--lan", name))
+            .chain([("--wan", &self.wan), ("--name", &self.place.name)]);
+        for (option, name) in named {
+            // The name of a setup gets one more character, and an interface has 15 at most.
+            let longest = if option == "--name" { 14 } else { 15 };
+            if name.is_empty()
+                || name.len() > longest
+                || !name.chars().all(good)
+                || name.starts_with(['-', '.'])
+            {
+                return Err(Failure::Usage(format!(
+                    "{option} {name:?}: expected 1 to {longest} letters, digits, - _ and ., the first neither - nor ."
+                )));
+            }
+        }
+        if self.lan.contains(&self.wan) {
+            return Err(Failure::Usage(format!(
+                "--lan and --wan are both {}: they are two interfaces",
+                self.wan
+            )));
+        }
+        if self.tables[0] == self.tables[1]
+            || self.tables.iter().any(|table| *table < 1 || (253..=255).contains(table))
+        {
+            return Err(Failure::Usage(format!(
+                "--tables {},{}: expected two different numbers from 1 that are none of the kernel's own, 253 to 255",
+                self.tables[0], self.tables[1]
+            )));
+        }
+        if self.dry_run {
+            return Ok(());
+        }
+        for name in self.lan.iter().chain([&self.wan]) {
+            index(name).map_err(|error| Failure::Usage(error.to_string()))?;
+        }
+        for name in self.place.interfaces() {
+            if index(&name).is_ok() {
+                return Err(Failure::Failed(format!(
+                    "there is an interface {name} already: choose another --name"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(&self) -> Result<Plan, Failure> {
+        let mut plan = Plan::default();
+        let [near, far] = self.place.interfaces();
+        for tun in [&near, &far] {
+            plan.add(format!("ip tuntap add {tun} mode tun"), format!("ip link delete {tun}"));
+            plan.add_kept(format!("ip link set {tun} up txqueuelen 4000"));
+            // Packets come from addresses whose routes lead elsewhere, which a strict check would refuse.
+            plan.add_kept(set(&format!("ipv4/conf/{tun}/rp_filter"), "2"));
+            for version in ["ipv4", "ipv6"].into_iter().filter(|version| has(version)) {
+                plan.add_kept(set(&format!("{version}/conf/{tun}/ignore_routes_with_linkdown"), "1"));
+            }
+        }
+        if let Some(was) = read("ipv4/ip_forward").filter(|was| was != "1") {
+            plan.add(set("ipv4/ip_forward", "1"), set("ipv4/ip_forward", &was));
+        }
+        let [to_wan, to_lan] = [self.tables[0], self.tables[1]];
+        for family in ["-4", "-6"] {
+            if family == "-6" && !has("ipv6") {
+                continue;
+            }
+            for (table, tun) in [(to_wan, &near), (to_lan, &far)] {
+                plan.add_kept(format!("ip {family} route add default dev {tun} table {table}"));
+            }
+            for lan in &self.lan {
+                for prefix in self.prefixes_beside(lan, family)? {
+                    let rule = format!("iif {lan} to {prefix} lookup main priority {}", PRIORITIES[0]);
+                    plan.add(
+                        format!("ip {family} rule add {rule}"),
+                        format!("ip {family} rule delete {rule}"),
+                    );
+                }
+                let rule = format!("iif {lan} lookup {to_wan} priority {}", PRIORITIES[1]);
+                plan.add(format!("ip {family} rule add {rule}"), format!("ip {family} rule delete {rule}"));
+            }
+            let rule = format!("iif {} lookup {to_lan} priority {}", self.wan, PRIORITIES[1]);
+            plan.add(format!("ip {family} rule add {rule}"), format!("ip {family} rule delete {rule}"));
+        }
+        if self.nat != Nat::None {
+            plan.add(self.nat_rules(), format!("nft delete table inet {}", self.nat_table()));
+        }
+        Ok(plan)
+    }
+
+    /// What is reached directly by the other interfaces to hosts behind this one: it does not pass the link that fills up.
+    fn prefixes_beside(&self, lan: &str, family: &str) -> Result<Vec<String>, Failure> {
+        let mut prefixes = Vec::new();
+        for other in self.lan.iter().filter(|other| *other != lan) {
+            let arguments =
+                [family, "-json", "route", "show", "table", "main", "dev", other, "proto", "kernel"];
+            let output = Command::new("ip").args(arguments).output();
+            let output = output.map_err(|error| {
+                Failure::Failed(format!("`ip` cannot be started: {error}; it is in iproute2"))
+            })?;
+            // Without routes there is nothing; without the interface, a dry run prints what is the same everywhere.
+            let routes: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            prefixes.extend(routes.iter().filter_map(|route| Some(route["dst"].as_str()?.to_owned())));
+        }
+        prefixes.retain(|prefix| !prefix.starts_with("fe80:"));
+        prefixes.dedup();
+        Ok(prefixes)
+    }
+
+    fn nat_table(&self) -> String {
+        format!("cutline_{}", self.place.name.replace(['-', '.'], "_"))
+    }
+
+    /// Packets pass the host twice, and connection tracking must not take the second pass for the first. A zone of its own for what has
+    /// the side of the hosts on it makes them two connections: only that beside the WAN is translated. Without a router there is one pass,
+    /// one connection, and it is translated, too.
+    fn nat_rules(&self) -> String {
+        let near = &self.place.interfaces()[0];
+        let lan: Vec<String> = self.lan.iter().map(|name| format!("\"{name}\"")).collect();
+        let mut text = format!(
+            "nft -f - <<'END'\ntable inet {} {{\n    chain twice {{\n        type filter hook prerouting priority raw; policy accept;\n        \
+             iifname {{ {} }} ct original zone set {ZONE}\n        iifname \"{near}\" ct reply zone set {ZONE}\n    }}\n",
+            self.nat_table(),
+            lan.join(", ")
+        );
+        if self.nat == Nat::Masquerade {
+            let wan = &self.wan;
+            let lan = lan.join(", ");
+            // What began on the other way than the packets take now, because a router has started or ended: it is told to begin anew.
+            let _ = write!(
+                text,
+                "    chain translate {{\n        type nat hook postrouting priority srcnat; policy accept;\n        \
+                 meta nfproto ipv4 oifname \"{wan}\" masquerade\n    }}\n    chain changed {{\n        \
+                 type filter hook forward priority filter; policy accept;\n        \
+                 meta nfproto ipv4 iifname {{ {lan} }} oifname \"{wan}\" ct status confirmed ct status ! snat goto refuse\n        \
+                 meta nfproto ipv4 iifname {{ {lan} }} oifname \"{near}\" ct status snat goto refuse\n    }}\n    chain refuse {{\n        \
+                 meta l4proto tcp reject with tcp reset\n        reject with icmp type port-unreachable\n    }}\n"
+            );
+        }
+        text + "}\nEND"
+    }
+}
+
+impl Plan {
+    fn add(&mut self, forward: String, back: String) {
+        self.0.push(Step { forward, back: Some(back) });
+    }
+
+    /// Adds a command that is taken back with another one: routes and settings go with their interface.
+    fn add_kept(&mut self, forward: String) {
+        self.0.push(Step { forward, back: None });
+    }
+
+    fn forward(&self, args: &SetupArgs) -> String {
+        let mut text = format!(
+            "#!/bin/sh\n# Leads what is forwarded between {} and {} through {}. undo.sh takes it back.\nset -eu\n",
+            args.lan.join(", "),
+            args.wan,
+            args.place.interfaces().join(" and ")
+        );
+        for step in &self.0 {
+            text += &step.forward;
+            text.push('\n');
+        }
+        text
+    }
+
+    /// In the reverse order; what is not there is left alone.
+    fn back(&self, name: &str) -> String {
+        let mut text =
+            format!("#!/bin/sh\n# Takes back the setup {name}. What is not there any more is left alone.\n");
+        for step in self.0.iter().rev() {
+            if let Some(back) = &step.back {
+                let _ = writeln!(text, "{back} 2>/dev/null || true");
+            }
+        }
+        text
+    }
+}
+
+/// The command that sets a value below /proc/sys/net.
+fn set(path: &str, value: &str) -> String {
+    format!("echo {value} > /proc/sys/net/{path}")
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/sys/net/{path}")).ok().map(|text| text.trim().to_owned())
+}
+
+/// Whether the kernel has this version of IP.
+fn has(version: &str) -> bool {
+    Path::new("/proc/sys/net").join(version).exists()
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::Failed(format!("{} cannot be written: {error}", Printable(path.display()))))
+}
+
+/// Runs a script. The error has what its command said.
+fn run(script: &Path) -> Result<(), Failure> {
+    let output = Command::new("sh").arg(script).output();
+    let output = output.map_err(|error| Failure::Failed(format!("`sh` cannot be started: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<String> = said.trim().lines().map(|line| Printable(line).to_string()).collect();
+    Err(Failure::Failed(format!("{}: {}", Printable(script.display()), said.join("\n"))))
+}
