@@ -15,7 +15,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service deb check-deb wheel test-python clean
+.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service deb check-deb package wheel test-python clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -38,6 +38,7 @@ help:
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
 	@echo "make deb       a Debian package with all that: target/deb; make check-deb installs it over a copy of this system, tries it and removes it (root)"
+	@echo "make package   a package of each crate, built as those who depend on it would"
 	@echo "make install-service  the command and cutlined below /usr/local, the systemd units of the router and of cutlined, examples of their files (as root)"
 
 setup:
@@ -213,6 +214,10 @@ deb: $(BIN) $(DAEMON) $(PRELOAD)
 # Installs it over a copy of this system, tries it and removes it (root).
 check-deb: deb
 	tools/check-deb.sh target/deb/cutline_$(VERSION)_$$(dpkg --print-architecture).deb
+
+# The packages of all crates that others can use, each built from its package alone.
+package: setup
+	$(CARGO) package --workspace --exclude cutline-fuzz --exclude cutline-testbed --locked
 
 clean:
 	$(CARGO) clean

@@ -96,3 +96,7 @@ pub use sieve::{Sieve, SieveParams, SieveReadings, SieveSpec};
 pub use stats::{Count, QueueStats};
 pub use strict_priority::{StrictPriority, StrictPriorityParams};
 pub use tsq::{ChargedLanes, InsertionPoint, Offer, Tsq, TsqParams};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,7 +11,7 @@ use cutline_sys::Offloads;
 use cutline_sys::namespace::Namespace;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,7 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
         schema::check("router-socket", &home.ask(request));
     }
     let text = String::from_utf8(cutline(&["stats", &socket]).stdout).unwrap();
-    assert!(text.contains("p0 -> p1: received") && text.contains("us (p99)"), "{text}");
+    assert!(text.contains("p0 -> p1 at 50 Mbit/s through sieve") && text.contains("us (p99)"), "{text}");
     assert_eq!(home.ask("config")["config"]["forward"]["queue"]["aqm"], "sieve");
     assert_eq!(home.ask("reload status")["reload"], Value::Null, "it has no file");
     assert!(home.ask("stat")["error"].as_str().unwrap().contains("allowed are stats"));
@@ -266,6 +266,84 @@ fn one_capability_is_enough() {
     let end: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(end["event"], "end");
     schema::check("router", &end);
+}
+
+#[test]
+fn a_router_is_found_without_a_path_and_scraped() {
+    let Some(hosts) = Hosts::new("sm") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    hosts.middle.ip(&["link", "set", "lo", "up"]).unwrap();
+    let ask = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
+        let output = command.arg("router").args(arguments).env("RUNTIME_DIRECTORY", place).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    assert!(ask(&["stats"]).2.contains("no router answers in"));
+    let options = ["--in", "p0", "--out", "p1", "--rate", "20Mbit"];
+    let scraped = [&options[..], &["--metrics", "127.0.0.1:9105"]].concat();
+    let mut router = Router::spawn(&hosts.middle, &scraped, &[("RUNTIME_DIRECTORY", place)]);
+
+    let (code, text, _) = ask(&["stats"]);
+    assert_eq!(code, Some(0));
+    for part in [
+        "p0 -> p1 at 20 Mbit/s through sieve",
+        "limit 1000 packets",
+        "rtt 100 ms",
+        "received 0",
+        "waiting: 0 packets",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    let config: Value = serde_json::from_str(&ask(&["config"]).1).unwrap();
+    schema::check("router-socket", &config);
+    assert_eq!(config["config"]["metrics"], "127.0.0.1:9105");
+    let (_, status, _) = ask(&["status"]);
+    assert!(
+        status.contains("p0 -> p1") && status.contains("20 Mbit/s") && status.contains("sieve"),
+        "{status}"
+    );
+
+    let fetch = |request: &str| {
+        let talk = || {
+            let mut stream = std::net::TcpStream::connect("127.0.0.1:9105").unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            reply
+        };
+        hosts.middle.within(talk).unwrap()
+    };
+    let reply = fetch("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK") && head.contains(&format!("Content-Length: {}", body.len())),
+        "{head}"
+    );
+    assert!(
+        body.contains(
+            "cutline_router_rate_bps{direction=\"forward\",link=\"p0 -> p1\",queue=\"sieve\"} 20000000"
+        ),
+        "{body}"
+    );
+    assert!(body.contains("cutline_router_sent_packets_total{"), "{body}");
+    assert!(fetch("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(fetch("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
+
+    // A second one, and what a killed one leaves.
+    let both = ask(&["stats"]);
+    assert_eq!(both.0, Some(0));
+    router.kill();
+    let mut other = Router::spawn(&hosts.middle, &options, &[("RUNTIME_DIRECTORY", place)]);
+    assert_eq!(ask(&["stats"]).0, Some(0), "only one answers");
+    let left = std::fs::read_dir(folder.path()).unwrap().flatten();
+    let sockets = left.filter(|entry| entry.path().extension().is_some_and(|end| end == "sock")).count();
+    assert_eq!(sockets, 1, "the killed one's is removed");
+    assert_eq!(other.end().0, Some(0));
 }
 
 fn packaging(name: &str) -> PathBuf {

@@ -17,7 +17,7 @@ const QUICK: &[(&str, &str)] = &[("duration", "30 s"), ("warm-up", "15 s"), ("se
 /// The text of a file in `experiments/`, which the program contains.
 macro_rules! text_of {
     ($($path:literal),+) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/", $($path),+))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $($path),+))
     };
 }
 pub(crate) use text_of;

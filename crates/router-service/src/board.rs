@@ -135,6 +135,11 @@ impl Board {
         if result.timed_out() { None } else { state.snapshot.clone() }
     }
 
+    /// The statistics as they are now; `None` if the router does not publish them in time.
+    pub fn statistics(&self) -> Option<Statistics> {
+        self.ask().map(|snapshot| snapshot.statistics("stats"))
+    }
+
     fn configuration(&self) -> Arc<RouterSpec> {
         Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).configuration)
     }

@@ -7,6 +7,7 @@ use cutline_units::{Bytes, Dscp, Duration, HintTable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// How a router works. Quantities are as people write them in its file, but for rates and times whose names have a unit.
@@ -30,6 +31,8 @@ pub struct Configuration {
     seed: Option<u64>,
     /// The local socket where it answers; null if there is none.
     socket: Option<PathBuf>,
+    /// The address at which Prometheus scrapes the statistics; null if there is none.
+    metrics: Option<SocketAddr>,
     /// The most memory that waiting frames take, both directions together, B.
     memory_bytes: u64,
     /// The user that it becomes once it has its interfaces; null if it remains who started it.
@@ -81,7 +84,8 @@ struct BelowConfiguration {
 
 /// Returns the complete configuration of a router for scripts.
 pub fn configuration(spec: &RouterSpec) -> Configuration {
-    let ProcessSpec { fix_offloads, spin, seed, socket, memory: _, user, reservations } = &spec.process;
+    let ProcessSpec { fix_offloads, spin, seed, socket, metrics, memory: _, user, reservations } =
+        &spec.process;
     Configuration {
         input: spec.input.clone(),
         output: spec.output.clone(),
@@ -91,6 +95,7 @@ pub fn configuration(spec: &RouterSpec) -> Configuration {
         spin_us: spin.map(|spin| spin.as_nanos() as f64 / 1e3),
         seed: *seed,
         socket: socket.clone(),
+        metrics: *metrics,
         memory_bytes: 2 * spec.process.memory_each() as u64,
         user: user.clone(),
         reservations: reservations.map(|most| most as u64),

@@ -22,6 +22,7 @@ use cutline_config::{Document, Errors, Kind, Node, Problem, TableReader, Value, 
 use cutline_router::{Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_service::regular_file;
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// The allowed values of `remark`, for messages.
@@ -107,6 +108,7 @@ fn process(root: &TableReader<'_>) -> ProcessSpec {
         spin: root.optional("spin", &spin()),
         seed: root.optional("seed", &kind::integer(0, i64::MAX)),
         socket: root.optional("socket", &socket()).map(Into::into),
+        metrics: root.optional("metrics", &metrics()),
         memory: root.optional("memory", &memory()),
         user: root.optional("user", &kind::text().only("the name of a user", |name| !name.is_empty())),
         reservations: reservations(root),
@@ -247,6 +249,12 @@ fn interface() -> Kind<String> {
 fn socket() -> Kind<String> {
     let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH;
     kind::text().only("an absolute path of at most 107 bytes", fits)
+}
+
+fn metrics() -> Kind<SocketAddr> {
+    Kind::new("an address with a port, such as \"127.0.0.1:9105\" or \"[::1]:9105\"", |node| {
+        node.as_text().and_then(|text| text.parse().ok()).ok_or_else(String::new)
+    })
 }
 
 fn rate() -> Kind<Rate> {

@@ -79,19 +79,20 @@ fn to_hints_follows_the_hints_of_its_direction() {
 
 #[test]
 fn the_process_is_described_too() {
-    let top = "socket = \"/run/r.sock\"\nmemory = \"10 MB\"\nseed = 7\nspin = \"80 us\"\nfix-offloads = true\nuser = \"nobody\"\n";
+    let top = "socket = \"/run/r.sock\"\nmetrics = \"127.0.0.1:9105\"\nmemory = \"10 MB\"\nseed = 7\nspin = \"80 us\"\nfix-offloads = true\nuser = \"nobody\"\n";
     let spec = parse(&[top, GOOD].concat());
     let expected = ProcessSpec {
         fix_offloads: true,
         spin: Some(Duration::from_micros(80)),
         seed: Some(7),
         socket: Some("/run/r.sock".into()),
+        metrics: Some("127.0.0.1:9105".parse().unwrap()),
         memory: Some(Bytes::new(10_000_000)),
         user: Some("nobody".to_owned()),
         reservations: None,
     };
     assert_eq!(spec.process, expected);
-    let all = ["in", "fix-offloads", "spin", "seed", "socket", "memory", "user"];
+    let all = ["in", "fix-offloads", "spin", "seed", "socket", "metrics", "memory", "user"];
     let plain = parse(&GOOD.replace("eth0", "eth2"));
     assert_eq!(spec.fixed_differences(&plain), all);
     assert_eq!(spec.fixed_differences(&spec), Vec::<&str>::new());

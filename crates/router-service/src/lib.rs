@@ -13,7 +13,9 @@
 //!   reservation_request  what they ask for
 //! session        one client's connection
 //! board          snapshots of statistics for the clients, so that the loop waits for nobody
+//! metrics        the statistics for Prometheus
 //! local_socket   the local socket and its clients' threads
+//! usual_socket   where that is if nobody has chosen a path, and where routers answer
 //! request        what a client can ask
 //! client         asking
 //!   reservation_client  reserving
@@ -30,6 +32,7 @@ mod configuration;
 mod error;
 mod file;
 mod local_socket;
+mod metrics;
 mod offload_notes;
 mod privileges;
 mod reload;
@@ -42,11 +45,12 @@ mod service;
 mod session;
 mod spec;
 mod statistics;
+mod usual_socket;
 
 pub use client::{Client, Reply};
 pub use configuration::{Configuration, configuration, long_waits, summary};
 pub use error::{AskError, AskProblem, ServiceError};
-pub use offload_notes::{Restored, restore};
+pub use offload_notes::{Restored, folder, restore};
 pub use request::{Request, RequestError};
 pub use reservation_client::ReservationClient;
 pub use reservation_request::{Action, ReservationRequest, ReservationRequestError, Way};
@@ -57,3 +61,4 @@ pub use statistics::{
     Counted, DepartureError, Direction, FilterDocument, HintStatistics, Interface, ReloadStatus,
     ReservationStatistics, ReservedStatistics, SocketReply, Statistics, StatisticsError,
 };
+pub use usual_socket::running;

@@ -4,6 +4,7 @@ use crate::board::Board;
 use crate::configuration::summary;
 use crate::error::ServiceError;
 use crate::local_socket::LocalSocket;
+use crate::metrics::Endpoint;
 use crate::offload_notes::{self, Note, Restored, restore};
 use crate::privileges::{Keep, User, drop_privileges};
 use crate::reload::{Reloader, params};
@@ -11,6 +12,7 @@ use crate::reservations::{Registrar, reservation_channel};
 use crate::service::{Listener, Service};
 use crate::session::reception;
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
+use crate::usual_socket;
 use cutline_ports::{AnyPort, InterfacePort as _, PortKind};
 use cutline_router::{DuplexShaper, Shaper, ShaperParams};
 use cutline_service::SdNotify;
@@ -28,7 +30,7 @@ pub struct Router {
     duplex: DuplexShaper,
     /// Kept because dropping it removes its file.
     socket: Option<LocalSocket>,
-    board: Option<Arc<Board>>,
+    board: Arc<Board>,
     registrar: Option<Registrar>,
     reloader: Option<Reloader>,
     ports: [AnyPort; 2],
@@ -81,10 +83,14 @@ impl Router {
         let ports = AnyPort::open_pair([&spec.input, &spec.output])?;
         let duplex = duplex(&spec, &ports, Streams::new(seed))?;
         let socket = socket(process, user.as_ref())?;
+        let endpoint = process.metrics.map(Endpoint::bind).transpose()?;
         drop_privileges(Keep { net_admin: process.fix_offloads }, user.as_ref())?;
         let spec = Arc::new(spec);
-        let opened = socket.as_ref().map(|socket| open_board(socket, &spec)).transpose()?;
-        let (board, registrar) = opened.map_or((None, None), |(board, registrar)| (Some(board), registrar));
+        let board = Arc::new(Board::new(Arc::clone(&spec)));
+        let registrar = socket.as_ref().map(|socket| answer(socket, &spec, &board)).transpose()?.flatten();
+        if let Some(endpoint) = endpoint {
+            endpoint.serve(Arc::clone(&board))?;
+        }
         let reloader = None;
         Ok(Self {
             spec,
@@ -192,23 +198,25 @@ fn shaper(
 }
 
 fn socket(process: &ProcessSpec, user: Option<&User>) -> Result<Option<LocalSocket>, SysError> {
-    let Some(path) = &process.socket else { return Ok(None) };
-    let socket = LocalSocket::bind(path)?;
-    if let Some(user) = user {
+    let socket = match &process.socket {
+        Some(path) => Some(LocalSocket::bind(path)?),
+        None => usual_socket::bind(),
+    };
+    if let Some((socket, user)) = socket.as_ref().zip(user) {
         socket.set_owner(user)?;
     }
-    Ok(Some(socket))
+    Ok(socket)
 }
 
-/// Returns the board for statistics, and the registrar if clients may reserve.
-fn open_board(
+/// Answers clients from the board. Returns the registrar if they may reserve.
+fn answer(
     socket: &LocalSocket,
-    spec: &Arc<RouterSpec>,
-) -> Result<(Arc<Board>, Option<Registrar>), SysError> {
-    let board = Arc::new(Board::new(Arc::clone(spec)));
+    spec: &RouterSpec,
+    board: &Arc<Board>,
+) -> Result<Option<Registrar>, SysError> {
     let (desk, registrar) = spec.process.reservations.map(|_| reservation_channel()).unzip();
-    socket.serve(reception(Arc::clone(&board), desk))?;
-    Ok((board, registrar))
+    socket.serve(reception(Arc::clone(board), desk))?;
+    Ok(registrar)
 }
 
 fn offloads(spec: &RouterSpec, notices: &mut Vec<String>) -> Result<Vec<FixedOffloads>, SysError> {

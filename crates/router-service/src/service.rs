@@ -133,10 +133,9 @@ impl<'a> Service<'a> {
     }
 
     /// Publishes statistics on this board, for clients of this socket.
-    pub fn with_board(mut self, board: Option<Arc<Board>>, socket: Option<&LocalSocket>) -> Self {
-        let desk =
-            |(board, socket): (_, &LocalSocket)| Desk { board, answered: 0, refused: socket.refused() };
-        self.desk = board.zip(socket).map(desk);
+    pub fn with_board(mut self, board: Arc<Board>, socket: Option<&LocalSocket>) -> Self {
+        let refused = socket.map_or_else(Arc::default, LocalSocket::refused);
+        self.desk = Some(Desk { board, answered: 0, refused });
         self
     }
 

@@ -3,6 +3,7 @@
 use cutline_aqm::QueueSpec;
 use cutline_router::{Overhead, ShaperParams};
 use cutline_units::{Bytes, Duration, HintTable, RemarkTable};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -45,6 +46,8 @@ pub struct ProcessSpec {
     pub seed: Option<u64>,
     /// The path of the local socket that answers requests for statistics.
     pub socket: Option<PathBuf>,
+    /// The address at which Prometheus scrapes the statistics.
+    pub metrics: Option<SocketAddr>,
     /// The most memory for the frames of both directions; `None` is the default.
     pub memory: Option<Bytes>,
     /// The user it runs as once its interfaces are open.
@@ -80,6 +83,7 @@ impl RouterSpec {
             ("spin", old.spin != new.spin),
             ("seed", old.seed != new.seed),
             ("socket", old.socket != new.socket),
+            ("metrics", old.metrics != new.metrics),
             ("memory", old.memory != new.memory),
             ("user", old.user != new.user),
             ("reservations", old.reservations != new.reservations),

@@ -61,3 +61,7 @@ pub use measure::Window;
 pub use network::{AgentEntry, Distributions, FlowSpec, LinkSpec, Network, NetworkError};
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
 pub use watch::{Event, Observation, SeenHeader, SeenPacket};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

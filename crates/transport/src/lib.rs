@@ -38,3 +38,7 @@ pub mod udp;
 pub mod wire;
 
 pub use lazy_timer::LazyTimer;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -28,3 +28,7 @@ pub use random::{RandomStream, Streams};
 pub use rate::{Bytes, Rate};
 pub use serializer::{Line, Pace, Serializer};
 pub use time::{Duration, Instant};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

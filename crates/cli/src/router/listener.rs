@@ -36,7 +36,7 @@ impl Printer {
                 last = Some(now);
                 text
             }
-            Report::End(now) => text::whole(&now),
+            Report::End(now) => text::whole(&now, None),
         };
         #[expect(clippy::disallowed_methods, reason = "an outlet escapes")]
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());

@@ -21,6 +21,7 @@ use cutline_text::Printable;
 use cutline_units::{Bytes, Duration, Rate};
 use listener::Printer;
 use settings::{CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Forward frames between two interfaces, with a separate queue for each direction
@@ -57,6 +58,8 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Action {
     Stats(stats::Args),
+    Config(stats::ConfigArgs),
+    Status(stats::StatusArgs),
     Setup(setup::SetupArgs),
     Undo(setup::UndoArgs),
     /// Turn on the offloads that a killed router has turned off
@@ -113,9 +116,12 @@ struct ProcessArgs {
     /// Seed of the queues' random numbers [default: from the clock; it is printed]
     #[arg(long, value_name = "N", conflicts_with = "config")]
     seed: Option<u64>,
-    /// Local socket for `cutline router stats`
+    /// Local socket for `cutline router stats` [default: /run/cutline/router-PID.sock]
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
+    /// Address at which Prometheus scrapes the statistics, such as 127.0.0.1:9105; its path is /metrics
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "config")]
+    metrics: Option<SocketAddr>,
     /// Largest memory for waiting frames; each direction has half of it [default: 67 MB]
     #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "config")]
     memory: Option<Bytes>,
@@ -134,12 +140,15 @@ const EXAMPLES: &str = "Examples:
   cutline router --in xdp:eth0 --out xdp:eth1 --rate 900Mbit --aqm fq-codel --fix-offloads
   cutline router --in a0 --out b0 --rate 15Mbit --tsq l=40ms,bits=4 --hint EF=4 --stats 1s --json
   cutline router --config /etc/cutline/router/lan.toml --check
-  cutline router stats /run/cutline/lan.sock --watch 1s
+  cutline router stats --watch 1s
+  cutline router status
   cutline router setup --lan eth0 --wan eth1 --dry-run       # for a host that routes";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Some(Action::Stats(args)) => return stats::execute(args),
+        Some(Action::Config(args)) => return stats::config(args),
+        Some(Action::Status(args)) => return stats::status(args),
         Some(Action::Setup(args)) => return setup::setup(args),
         Some(Action::Undo(args)) => return setup::undo(args),
         Some(Action::Restore) => return restore(),
@@ -228,7 +237,7 @@ impl Routing {
             hints: hints.clone(),
             remark: remark.clone(),
         };
-        let ProcessArgs { spin, fix_offloads, seed, socket, memory, user } = &self.process;
+        let ProcessArgs { spin, fix_offloads, seed, socket, metrics, memory, user } = &self.process;
         let (socket, user) = (socket.clone(), user.clone());
         Ok(RouterSpec {
             forward: direction(self.queue.spec(*rate)?),
@@ -240,6 +249,7 @@ impl Routing {
                 spin: *spin,
                 seed: *seed,
                 socket,
+                metrics: *metrics,
                 memory: *memory,
                 user,
                 reservations: None,

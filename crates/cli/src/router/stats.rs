@@ -4,19 +4,22 @@ use super::text;
 use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::output;
-use cutline_router_service::{AskError, Client, Reply, Request, Statistics};
-use cutline_units::Duration;
-use std::path::PathBuf;
+use crate::table::Table;
+use cutline_router_service::{AskError, Client, Reply, Request, Statistics, folder, running};
+use cutline_text::Printable;
+use cutline_units::{Duration, Rate};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 /// Print the statistics of a running router
 ///
-/// Queries the local socket of the router (--socket, or `socket` in its file).
+/// Without a path it asks the only router that runs. The statistics are of each direction: its rate, its queue with parameters, what
+/// was received, sent, dropped and marked, and each hint. `--watch` prints a line for each direction at each interval.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Socket of the router
-    #[arg(value_name = "PATH")]
-    socket: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// Repeat the query at this interval, from 100ms to 1h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     watch: Option<Duration>,
@@ -28,28 +31,129 @@ pub struct Args {
     config: bool,
 }
 
+/// Print the configuration of a running router as JSON
+///
+/// Without a path it asks the only router that runs.
+#[derive(clap::Args)]
+#[command(after_help = CONFIG_EXAMPLES)]
+pub struct ConfigArgs {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// List the routers that run on this machine
+///
+/// They are found by their sockets in /run/cutline and the folders in it. Others, whose sockets were put elsewhere, are not listed. Each is
+/// listed with its rate, its queue and what waits, both directions.
+#[derive(clap::Args)]
+#[command(after_help = STATUS_EXAMPLES)]
+pub struct StatusArgs {}
+
+/// Which router is asked.
+#[derive(clap::Args)]
+struct Place {
+    /// Socket of the router [default: that of the only router that runs]
+    #[arg(value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
 const EXAMPLES: &str = "Examples:
-  cutline router stats /run/cutline/lan.sock
+  cutline router stats
   cutline router stats /run/cutline/lan.sock --watch 1s
-  cutline router stats /run/cutline/lan.sock --json | jq .forward.departure_error_us";
+  cutline router stats --json | jq .forward.departure_error_us";
+
+const CONFIG_EXAMPLES: &str = "Examples:
+  cutline router config
+  cutline router config | jq .config.forward.queue";
+
+const STATUS_EXAMPLES: &str = "Example:
+  cutline router status";
 
 /// The time to wait for a reply. A router replies at once, unless its machine is stopped.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let mut client = Client::ask(&args.socket, args.request(), PATIENCE)?;
+    let socket = args.place.socket()?;
+    let mut client = Client::ask(&socket, args.request(), PATIENCE)?;
     let mut last: Option<Statistics> = None;
     loop {
         let Reply { line, statistics } = client.reply()?;
         let text = match &statistics {
             Some(now) if !args.json && args.watch.is_some() => text::since(last.as_ref(), now),
-            Some(now) if !args.json => text::whole(now),
+            Some(now) if !args.json => text::whole(now, Some(&configuration(&socket)?)),
             _ => cutline_text::json(&line).into_owned() + "\n",
         };
         if output::print_on(&text)?.is_break() || args.watch.is_none() {
             return Ok(());
         }
         last = statistics;
+    }
+}
+
+pub fn config(args: &ConfigArgs) -> Result<(), Failure> {
+    let reply = Client::ask(&args.place.socket()?, Request::Configuration, PATIENCE)?.reply()?;
+    output::print(&(cutline_text::json(&reply.line).into_owned() + "\n"))
+}
+
+pub fn status(_: &StatusArgs) -> Result<(), Failure> {
+    let sockets = running();
+    if sockets.is_empty() {
+        return output::print(&format!("no router answers in {}\n", Printable(folder().display())));
+    }
+    let mut table = Table::new(4, &["socket", "direction", "rate", "queue", "since s", "waiting", "dropped"]);
+    for path in sockets {
+        let reply = Client::ask(&path, Request::Statistics, PATIENCE).and_then(|mut client| client.reply());
+        let name = path.display().to_string();
+        match reply.map(|reply| reply.statistics) {
+            Ok(Some(now)) => {
+                for (name, direction) in [(name.as_str(), &now.forward), ("", &now.reverse)] {
+                    let rate = Rate::from_bps(direction.rate_bps).to_string();
+                    let words = [name.to_owned(), direction.name.clone(), rate, direction.queue.clone()];
+                    let numbers = [
+                        format!("{:.0}", now.elapsed_s),
+                        direction.queued_packets.to_string(),
+                        direction.dropped_packets().to_string(),
+                    ];
+                    table.add(words.into_iter().chain(numbers).collect());
+                }
+            }
+            Ok(None) => table.add(unknown(&name, "is no router")),
+            Err(error) => table.add(unknown(&name, &error.to_string())),
+        }
+    }
+    output::print(&table.render())
+}
+
+fn unknown(name: &str, why: &str) -> Vec<String> {
+    let dashes = std::iter::repeat_n("-", 5).map(str::to_owned);
+    [name.to_owned(), why.to_owned()].into_iter().chain(dashes).collect()
+}
+
+/// The configuration of a router, as its reply has it.
+fn configuration(socket: &Path) -> Result<Value, Failure> {
+    let reply = Client::ask(socket, Request::Configuration, PATIENCE)?.reply()?;
+    let mut reply: Value = serde_json::from_str(&reply.line).expect("a reply is JSON");
+    Ok(reply["config"].take())
+}
+
+impl Place {
+    /// The socket that was chosen, or that of the only router.
+    fn socket(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.socket {
+            return Ok(path.clone());
+        }
+        let mut found = running();
+        match found.len() {
+            0 => Err(Failure::Failed(format!(
+                "no router answers in {}: name the socket of yours (--socket, or `socket` in its file); are you allowed to connect?",
+                Printable(folder().display())
+            ))),
+            1 => Ok(found.remove(0)),
+            _ => Err(Failure::Usage(format!(
+                "several routers run: name the socket of one of them: {}; `cutline router status` says which is which",
+                Printable(found.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", "))
+            ))),
+        }
     }
 }
 

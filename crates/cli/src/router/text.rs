@@ -6,16 +6,18 @@ use cutline_router_service::{
     Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus, Statistics,
 };
 use cutline_text::Printable;
+use cutline_units::Rate;
 use serde_json::Value;
 
-/// Returns all statistics.
-pub fn whole(statistics: &Statistics) -> String {
+/// Returns all statistics, with the parameters of the queues if the configuration is known.
+pub fn whole(statistics: &Statistics, configuration: Option<&Value>) -> String {
+    let of = |way: &str| configuration.map_or_else(String::new, |all| parameters(&all[way]));
     let head = format!("\nafter {:.1} s\n", statistics.elapsed_s);
     let interfaces: String = statistics.interfaces.iter().map(warnings).collect();
     let reload = statistics.reload.as_ref().map_or_else(String::new, reload);
     let process = other_losses(statistics);
-    head + &direction(&statistics.forward)
-        + &direction(&statistics.reverse)
+    head + &direction(&statistics.forward, &of("forward"))
+        + &direction(&statistics.reverse, &of("reverse"))
         + &interfaces
         + &process
         + &reload
@@ -55,12 +57,37 @@ pub fn since(before: Option<&Statistics>, now: &Statistics) -> String {
     line(false) + &line(true)
 }
 
-fn direction(direction: &Direction) -> String {
+/// Returns the limit and the parameters of a direction's queue in a line.
+fn parameters(configuration: &Value) -> String {
+    let queue = &configuration["queue"];
+    let pairs = |values: &Value, before: &str| -> Vec<String> {
+        let values = values.as_object().into_iter().flatten();
+        values.filter_map(|(name, value)| Some(format!("{before}{name} {}", value.as_str()?))).collect()
+    };
+    let all = [
+        vec![format!("limit {}", queue["limit"].as_str().unwrap_or("-"))],
+        pairs(&queue["parameters"], ""),
+        pairs(&queue["below"]["parameters"], "below: "),
+        pairs(&queue["tsq"], "TSQ: "),
+    ];
+    format!("{}\n", Printable(all.concat().join(", ")))
+}
+
+fn direction(direction: &Direction, parameters: &str) -> String {
     let shown = Direction::fields().into_iter().filter_map(|field| {
         let title = field.heading?.title;
         Some(format!("{title} {}", counted(&field.value(direction))))
     });
-    let counted = format!("\n{}: {}\n", Printable(&direction.name), shown.collect::<Vec<_>>().join(", "));
+    let p = direction.probability.map_or_else(String::new, |p| format!(", p {:.3} %", 100.0 * p));
+    let counted = format!(
+        "\n{} at {} through {}\n{parameters}{}\nwaiting: {} packets, {} B{p}\n",
+        Printable(&direction.name),
+        Rate::from_bps(direction.rate_bps),
+        Printable(&direction.queue),
+        shown.collect::<Vec<_>>().join(", "),
+        direction.backlog.packets,
+        direction.backlog.bytes,
+    );
     let slipped = match direction.slipped_ms {
         0.0 => String::new(),
         ms => format!("the schedule has slipped by {ms:.3} ms: the machine was too busy\n"),

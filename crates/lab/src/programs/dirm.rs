@@ -12,10 +12,10 @@ use std::time;
 
 /// The programs' sources.
 const SOURCES: [(&str, &str); 4] = [
-    ("slideshow.idl", include_str!("../../../../experiments/qsock/programs/slideshow.idl")),
-    ("picture.h", include_str!("../../../../experiments/qsock/programs/picture.h")),
-    ("server.cc", include_str!("../../../../experiments/qsock/programs/server.cc")),
-    ("client.cc", include_str!("../../../../experiments/qsock/programs/client.cc")),
+    ("slideshow.idl", include_str!("../../testbed-programs/slideshow.idl")),
+    ("picture.h", include_str!("../../testbed-programs/picture.h")),
+    ("server.cc", include_str!("../../testbed-programs/server.cc")),
+    ("client.cc", include_str!("../../testbed-programs/client.cc")),
 ];
 /// How long a program may take to be built, and to start.
 const BUILD: time::Duration = time::Duration::from_secs(300);

@@ -688,7 +688,8 @@ fn datagrams_that_nobody_should_send_are_no_messages() {
     assert_eq!(&buffer[..length], b"honest");
     let mib = theirs.mib();
     assert_eq!(mib.receive.received.messages, 1);
-    assert!(mib.reports.refused > lies / 2 && mib.reports.refused <= lies, "{:?}", mib.reports);
+    // A busy machine's socket loses some of them.
+    assert!((1..=lies).contains(&mib.reports.refused) && mib.reports.used == 0, "{:?}", mib.reports);
     assert!(theirs.has_qos_peer());
 }
 

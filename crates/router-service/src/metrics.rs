@@ -1,0 +1,259 @@
+//! A router's statistics for Prometheus: the text format, and an endpoint that answers with it.
+//!
+//! The metrics are those of the documents: a counter `sent` in packets and bytes is `cutline_router_sent_packets_total` and
+//! `cutline_router_sent_bytes_total`, with a label for the direction. Their help is the meaning in the documents.
+//!
+//! The endpoint speaks as much of HTTP/1.1 as a scraper needs: one request on a connection, of which only the first line counts, and a reply
+//! with its length. One connection is served at a time, and each has two seconds.
+
+use crate::board::Board;
+use crate::statistics::{
+    Direction, HintStatistics, Interface, ReservedStatistics, SieveStatistics, Statistics,
+};
+use cutline_documents::{Kind, Record};
+use cutline_sys::{SysError, now};
+use cutline_units::Duration;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+/// A bound endpoint that does not answer yet.
+#[derive(Debug)]
+pub struct Endpoint(TcpListener);
+
+/// How long a scraper may take for its request and our reply.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest request, bytes.
+const LONGEST: usize = 8192;
+/// The stack of the thread, bytes.
+const STACK: usize = 256 * 1024;
+/// What the names of all metrics begin with.
+const PREFIX: &str = "cutline_router";
+
+impl Endpoint {
+    /// Binds an endpoint.
+    ///
+    /// # Errors
+    /// When the address is not one of this machine, or in use.
+    pub fn bind(address: SocketAddr) -> Result<Self, SysError> {
+        TcpListener::bind(address)
+            .map(Self)
+            .map_err(|error| SysError::new(format!("metrics = {address}: cannot listen there"), error))
+    }
+
+    /// Starts a thread that answers scrapers until the process ends.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn serve(self, board: Arc<Board>) -> Result<(), SysError> {
+        let serve = move || {
+            loop {
+                match self.0.accept() {
+                    // A scraper that has gone or is too slow gets nothing, and the next one is served.
+                    Ok((stream, _)) => drop(answer(stream, &board)),
+                    // There may be no file descriptors left; later there may be some.
+                    Err(_) => thread::park_timeout(std_time(PATIENCE)),
+                }
+            }
+        };
+        let failed = |error| SysError::new("the metrics' thread cannot be started", error);
+        thread::Builder::new()
+            .name("metrics".to_owned())
+            .stack_size(STACK)
+            .spawn(serve)
+            .map_err(failed)
+            .map(drop)
+    }
+}
+
+fn answer(mut stream: TcpStream, board: &Board) -> io::Result<()> {
+    stream.set_write_timeout(Some(std_time(PATIENCE)))?;
+    let line = first_line(&mut stream)?;
+    let mut words = line.split(' ');
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (status, kind, body) = match (method, path.split('?').next().unwrap_or_default()) {
+        ("GET" | "HEAD", "/metrics") => match board.statistics() {
+            Some(statistics) => {
+                ("200 OK", "text/plain; version=0.0.4; charset=utf-8", exposition(&statistics))
+            }
+            None => ("503 Service Unavailable", PLAIN, "the router does not answer\n".to_owned()),
+        },
+        ("GET" | "HEAD", _) => ("404 Not Found", PLAIN, "the metrics are at /metrics\n".to_owned()),
+        _ => ("405 Method Not Allowed", PLAIN, "only GET is answered\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    if method != "HEAD" {
+        stream.write_all(body.as_bytes())?;
+    }
+    Ok(())
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+fn std_time(duration: Duration) -> std::time::Duration {
+    std::time::Duration::from_nanos(duration.as_nanos())
+}
+
+/// Reads a request up to its empty line, and returns its first line. What is read after that is nobody's.
+fn first_line(stream: &mut TcpStream) -> io::Result<String> {
+    let end = now() + PATIENCE;
+    let mut request = Vec::new();
+    let mut buffer = [0; 1024];
+    while !request.windows(4).any(|four| four == b"\r\n\r\n") {
+        let left = end.saturating_since(now());
+        if left.is_zero() || request.len() > LONGEST {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(std_time(left)))?;
+        match stream.read(&mut buffer)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => request.extend_from_slice(&buffer[..n]),
+        }
+    }
+    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(line).into_owned())
+}
+
+/// The statistics in the text format of Prometheus, version 0.0.4.
+pub fn exposition(statistics: &Statistics) -> String {
+    let mut families = Families::default();
+    families.add("", &[], statistics);
+    for (way, direction) in [("forward", &statistics.forward), ("reverse", &statistics.reverse)] {
+        let labels =
+            [("direction", way), ("link", direction.name.as_str()), ("queue", direction.queue.as_str())];
+        families.add::<Direction>("", &labels, direction);
+        if let Some(sieve) = &direction.sieve {
+            families.add::<SieveStatistics>("sieve", &labels, sieve);
+        }
+        families.add::<ReservedStatistics>("reserved", &labels, &direction.reserved);
+        for hint in &direction.hints {
+            let level = hint.hint.to_string();
+            let labels = [&labels[..], &[("hint", level.as_str())]].concat();
+            families.add::<HintStatistics>("hint", &labels, hint);
+        }
+    }
+    for interface in &statistics.interfaces {
+        families.add::<Interface>("interface", &[("interface", &interface.name)], interface);
+    }
+    families.text()
+}
+
+/// Metrics by name.
+#[derive(Default)]
+struct Families(BTreeMap<String, Family>);
+
+/// The samples of a metric.
+struct Family {
+    help: &'static str,
+    kind: &'static str,
+    /// Labels and value.
+    samples: Vec<(String, String)>,
+}
+
+impl Families {
+    /// Adds the counters and gauges of a record.
+    fn add<R: Record>(&mut self, of: &str, labels: &[(&str, &str)], record: &R) {
+        for field in R::fields() {
+            let (kind, end) = match field.kind {
+                Kind::Counter => ("counter", Some("total")),
+                Kind::Gauge => ("gauge", None),
+                Kind::Label | Kind::Part => continue,
+            };
+            for (path, number) in field.numbers(record) {
+                // What is dropped is counted by reason.
+                let (reason, path) = match path.split_first() {
+                    Some((reason, rest)) if field.name == "dropped" && path.len() == 2 => {
+                        (Some(reason), rest)
+                    }
+                    _ => (None, &path[..]),
+                };
+                let words =
+                    [PREFIX, of, field.name].into_iter().chain(path.iter().map(String::as_str)).chain(end);
+                let name: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+                let reason = reason.map(|reason| ("reason", reason.as_str()));
+                let labels: Vec<String> = labels
+                    .iter()
+                    .copied()
+                    .chain(reason)
+                    .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+                    .collect();
+                let family = self.0.entry(name.join("_")).or_insert_with(|| Family {
+                    help: field.meaning,
+                    kind,
+                    samples: Vec::new(),
+                });
+                family.samples.push((labels.join(","), number.to_string()));
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, Family { help, kind, samples }) in &self.0 {
+            let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", escaped(help));
+            for (labels, value) in samples {
+                let _ = match &**labels {
+                    "" => writeln!(text, "{name} {value}"),
+                    labels => writeln!(text, "{name}{{{labels}}} {value}"),
+                };
+            }
+        }
+        text
+    }
+}
+
+/// A text within quotes, or a help.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Counted;
+
+    fn statistics() -> Statistics {
+        let sent = Counted { packets: 7, bytes: 900 };
+        let dropped = BTreeMap::from([("early".to_owned(), Counted { packets: 2, bytes: 300 })]);
+        let hint = HintStatistics { hint: 6, departed: sent, mean_wait_ms: 1.5, ..HintStatistics::default() };
+        let forward = Direction {
+            name: "a -> \"b\"".to_owned(),
+            queue: "sieve".to_owned(),
+            rate_bps: 15_000_000,
+            sent,
+            dropped,
+            hints: vec![hint],
+            ..Direction::default()
+        };
+        Statistics { event: "stats".to_owned(), elapsed_s: 2.5, forward, ..Statistics::default() }
+    }
+
+    #[test]
+    fn every_counter_and_gauge_is_a_metric_with_its_meaning() {
+        let text = exposition(&statistics());
+        for line in [
+            "# TYPE cutline_router_sent_packets_total counter",
+            "# HELP cutline_router_sent_packets_total Frames that the outgoing interface accepted.",
+            "cutline_router_sent_packets_total{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 7",
+            "cutline_router_sent_bytes_total{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 900",
+            "cutline_router_dropped_packets_total{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\",reason=\"early\"} 2",
+            "cutline_router_rate_bps{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 15000000",
+            "cutline_router_hint_mean_wait_ms{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\",hint=\"6\"} 1.5",
+            "cutline_router_elapsed_s_total 2.5",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
+        }
+        // Each family once, with its type before its samples.
+        let types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let mut once = types.clone();
+        once.dedup();
+        assert_eq!(types, once);
+    }
+}
