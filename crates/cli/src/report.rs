@@ -1,7 +1,7 @@
 //! `cutline report`: figures and claims from stored results.
 
 use crate::exit::Failure;
-use crate::reproduce::{Study, show};
+use crate::reproduce::{ChangeArgs, Study, show};
 use std::path::PathBuf;
 
 /// Draw a study's figures and check its claims from stored results, without a simulation
@@ -14,9 +14,8 @@ pub struct Args {
     /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
-    /// Use the results of `reproduce --quick`
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    changes: ChangeArgs,
     /// Print the claims as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -26,8 +25,9 @@ const EXAMPLES: &str = "Example:
   cutline report tsq --results results";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let studies = args.study.evaluations().iter();
+    let studies = args.study.evaluations();
+    let changes = args.changes.changes(studies)?;
     let evaluations: Result<Vec<_>, _> =
-        studies.map(|study| study.report(&args.results, args.quick)).collect();
+        studies.iter().map(|study| study.report(&args.results, &changes)).collect();
     show(&evaluations?, args.json)
 }

@@ -4,11 +4,11 @@ use crate::existing::ExistingArgs;
 use crate::exit::Failure;
 use crate::program::{COMMIT, VERSION, now, threads};
 use crate::progress::Bar;
-use crate::{interrupt, output};
+use crate::{interrupt, message, output};
 use cutline_report::report::{Claim, Claims, Counts, Summary, Verdict};
 use cutline_reproduce::{
-    ADAPTIVE, BITS, CASCADE, CHEATERS, CHOICES, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN, Options,
-    QOS, QSOCK, REDW, RIVALS, ReproduceError, SIEVE, STUDIES, TSQ,
+    ADAPTIVE, BITS, CASCADE, CHEATERS, CHOICES, Changes, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN,
+    Options, QOS, QSOCK, REDW, RIVALS, ReproduceError, SIEVE, STUDIES, TSQ,
 };
 use cutline_results::Existing;
 use cutline_text::Printable;
@@ -30,9 +30,8 @@ pub struct Args {
     /// Simulate only the experiments of this figure; allowed with one study, may be repeated
     #[arg(long = "figure", value_name = "N")]
     figures: Vec<u32>,
-    /// Shorter runs and two seeds, for the shapes of the figures and not for their numbers. Stored under DIR/STUDY-quick
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    changes: ChangeArgs,
     /// Number of runs at a time [default: one per core]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -47,6 +46,58 @@ pub struct Args {
     /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// What is changed of the experiments.
+#[derive(clap::Args)]
+pub struct ChangeArgs {
+    /// Shorter runs and two seeds, for the shapes of the figures and not for their numbers. Stored under DIR/STUDY-quick
+    #[arg(long)]
+    quick: bool,
+    /// Override a key of every experiment, such as seeds=3 or dumbbell.rate="20 Mbit/s"; may be repeated. Stored under DIR/STUDY-changed
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Folder of scenario files that are used instead of the program's own where they differ. Stored under DIR/STUDY-changed
+    #[arg(long, value_name = "DIR", default_value = "experiments")]
+    experiments: PathBuf,
+    /// Use the scenario files in the program, whatever is on disk
+    #[arg(long, conflicts_with = "experiments")]
+    built_in: bool,
+}
+
+impl ChangeArgs {
+    /// The changes for these studies. A message names the files that are taken from disk.
+    ///
+    /// # Errors
+    /// When a setting is no pair, or a file cannot be read.
+    pub fn changes(&self, studies: &[&cutline_reproduce::Study]) -> Result<Changes, Failure> {
+        let mut changes = Changes::quick(self.quick);
+        for pair in &self.set {
+            let Some((path, value)) = pair.split_once('=') else {
+                return Err(Failure::Usage(format!(
+                    "--set {}: expected KEY=VALUE such as seeds=3",
+                    Printable(pair)
+                )));
+            };
+            changes.set.push((path.trim().to_owned(), value.trim().to_owned()));
+        }
+        for study in studies.iter().filter(|_| !self.built_in) {
+            let taken =
+                changes.take_files(study.experiments, &self.experiments).map_err(|(name, error)| {
+                    Failure::Failed(format!(
+                        "{} cannot be read: {error}",
+                        Printable(self.experiments.join(name).display())
+                    ))
+                })?;
+            for name in taken {
+                message::print(&format!(
+                    "{} differs from the one in this program and is used; --built-in uses the program's",
+                    Printable(self.experiments.join(name).display())
+                ));
+            }
+        }
+        Ok(changes)
+    }
 }
 
 /// A study on the command line.
@@ -112,6 +163,7 @@ const EXAMPLES: &str = "Examples:
   cutline reproduce all                      every study
   cutline reproduce tsq --figure 10          one figure
   cutline reproduce tsq --quick --json       short runs, claims as JSON
+  cutline reproduce tsq --set seeds=3        a variant of your own, beside the results of the study
   cutline reproduce tsq --resume             after an interruption";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
@@ -123,7 +175,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let options = Options {
         results: args.results.clone(),
         figures: args.figures.clone(),
-        quick: args.quick,
+        changes: args.changes.changes(studies)?,
         existing: args.existing.or(Existing::Repeat),
         threads: threads(args.jobs),
         version: VERSION,

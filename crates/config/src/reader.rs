@@ -211,7 +211,9 @@ impl<'a> TableReader<'a> {
         let asked = self.asked.borrow();
         let mut suggested = BTreeSet::new();
         for (key, entry) in self.table.0.iter().filter(|(key, _)| !asked.contains(*key)) {
-            let free = asked.iter().map(String::as_str).filter(|name| !self.has(name));
+            // What a file has already was not meant again; an override may well mean it.
+            let may_be_meant = |name: &&str| !entry.key.is_of_file() || !self.has(name);
+            let free = asked.iter().map(String::as_str).filter(may_be_meant);
             let near = nearest(key, free);
             suggested.extend(near.map(str::to_owned));
             let text = match near {

@@ -1,5 +1,6 @@
 //! An experiment: a scenario file of a study, or a variant of one.
 
+use crate::changes::Changes;
 use crate::options::Options;
 use crate::qos::connections::{self, Judgement};
 use crate::qsock::testbed;
@@ -92,14 +93,23 @@ impl Experiment {
         Self { platform, ..self }
     }
 
-    /// The scenario file with the settings of the variant.
+    /// The scenario file with the settings of the variant, in full or at the reduced length.
     ///
     /// # Errors
     /// When a setting does not fit the file.
     pub fn scenario_file(&self, quick: bool) -> Result<ScenarioFile, Errors> {
-        let mut file = ScenarioFile::parse(self.text, self.file)?;
-        let quick = if quick { self.quick } else { &[] };
+        self.changed_file(&Changes::quick(quick))
+    }
+
+    /// The scenario file with the settings of the variant and what a user changes.
+    fn changed_file(&self, changes: &Changes) -> Result<ScenarioFile, Errors> {
+        let text = changes.files.get(self.file).map_or(self.text, String::as_str);
+        let mut file = ScenarioFile::parse(text, self.file)?;
+        let quick = if changes.quick { self.quick } else { &[] };
         for (path, value) in self.set.iter().chain(quick) {
+            file.set(path, value)?;
+        }
+        for (path, value) in &changes.set {
             file.set(path, value)?;
         }
         Ok(file)
@@ -113,12 +123,12 @@ impl Experiment {
         Ok(self.scenario_file(quick)?.expand()?.iter().map(|point| point.scenario.seeds).sum())
     }
 
-    /// Prepares the experiment for running, in full or at the reduced length.
+    /// Prepares the experiment for running.
     ///
     /// # Errors
     /// When the file is not a valid scenario.
-    pub(crate) fn prepare(&self, quick: bool, version: &str) -> Result<Prepared, Errors> {
-        let file = self.scenario_file(quick)?;
+    pub(crate) fn prepare(&self, changes: &Changes, version: &str) -> Result<Prepared, Errors> {
+        let file = self.changed_file(changes)?;
         let points = file.expand()?;
         Ok(Prepared {
             id: self.id,

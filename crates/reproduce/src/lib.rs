@@ -8,6 +8,7 @@
 mod adaptive;
 mod bits;
 mod cascade;
+mod changes;
 mod cheaters;
 mod choices;
 mod claims;
@@ -34,6 +35,7 @@ mod tsq;
 pub use adaptive::ADAPTIVE;
 pub use bits::BITS;
 pub use cascade::CASCADE;
+pub use changes::Changes;
 pub use cheaters::CHEATERS;
 pub use choices::CHOICES;
 pub use claims::FigureText;

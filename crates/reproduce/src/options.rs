@@ -1,5 +1,6 @@
 //! How an evaluation is run.
 
+use crate::changes::Changes;
 use cutline_results::Existing;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,8 +12,8 @@ pub struct Options {
     pub results: PathBuf,
     /// The figures to reproduce; all if empty.
     pub figures: Vec<u32>,
-    /// Shorter runs and fewer seeds. The figures keep their shapes; the numbers are less exact.
-    pub quick: bool,
+    /// What is changed of the experiments.
+    pub changes: Changes,
     /// What to do with existing results. Measurements of the laboratory are only repeated on request:
     /// [`Existing::Repeat`] is treated as [`Existing::Refuse`] there.
     pub existing: Existing,

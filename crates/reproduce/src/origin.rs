@@ -1,5 +1,6 @@
 //! Checks whether stored results are those of a study's experiments, all of one version.
 
+use crate::changes::Changes;
 use crate::data::Data;
 use crate::error::ReproduceError;
 use crate::experiment::Experiment;
@@ -9,11 +10,11 @@ use std::path::Path;
 /// The version of the program that made the stored results of a study; `None` if there are none.
 ///
 /// # Errors
-/// When the results are of several versions, or do not belong to their experiment at this length (`quick` or in full).
+/// When the results are of several versions, or do not belong to their experiment with these changes.
 pub(crate) fn common_version(
     stored: &[(&'static Experiment, &Summary)],
     root: &Path,
-    quick: bool,
+    changes: &Changes,
 ) -> Result<Option<String>, ReproduceError> {
     let version = |(experiment, summary): &(&'static Experiment, &Summary)| {
         experiment.platform.program_version(&summary.version).to_owned()
@@ -24,15 +25,20 @@ pub(crate) fn common_version(
         return Err(ReproduceError::Mixed { folder, version: version(other), other: common });
     }
     for (experiment, summary) in stored {
-        check(experiment, summary, root, quick)?;
+        check(experiment, summary, root, changes)?;
     }
     Ok(Some(common))
 }
 
 /// Refuses results that do not belong to the experiment. Results of another version are accepted here.
-fn check(experiment: &Experiment, stored: &Summary, root: &Path, quick: bool) -> Result<(), ReproduceError> {
+fn check(
+    experiment: &Experiment,
+    stored: &Summary,
+    root: &Path,
+    changes: &Changes,
+) -> Result<(), ReproduceError> {
     let version = experiment.platform.program_version(&stored.version);
-    let expected = experiment.prepare(quick, version)?.summary(String::new());
+    let expected = experiment.prepare(changes, version)?.summary(String::new());
     if stored.origin == expected.origin {
         return Ok(());
     }

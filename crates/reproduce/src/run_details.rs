@@ -1,10 +1,11 @@
 //! Details of the runs for the head of a report.
 
+use crate::changes::Changes;
 use cutline_results::Summary;
 use std::collections::BTreeSet;
 
 /// Version, seeds, length, times and machines of these results, as pairs of name and value.
-pub(crate) fn run_details(summaries: &[&Summary], version: &str, quick: bool) -> Vec<(String, String)> {
+pub(crate) fn run_details(summaries: &[&Summary], version: &str, changes: &Changes) -> Vec<(String, String)> {
     let runs: usize = summaries.iter().map(|summary| summary.finished.len()).sum();
     let begun = summaries.iter().map(|summary| summary.started_at.as_str()).min();
     let ended = summaries.iter().map(|summary| summary.finished_at.as_str()).max();
@@ -14,8 +15,9 @@ pub(crate) fn run_details(summaries: &[&Summary], version: &str, quick: bool) ->
         ("Seeds", each(summaries, seeds)),
         (
             "Length of a run",
-            if quick { "shortened: shapes, not numbers (--quick)" } else { "in full" }.to_owned(),
+            if changes.quick { "shortened: shapes, not numbers (--quick)" } else { "in full" }.to_owned(),
         ),
+        ("Changed", changes.in_words()),
         ("Runs", runs.to_string()),
         ("Begun", begun.unwrap_or_default().to_owned()),
         ("Ended", ended.unwrap_or_default().to_owned()),

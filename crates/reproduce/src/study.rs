@@ -1,5 +1,6 @@
 //! A study: the evaluation of a paper, or one of our own, from its experiments to the report.
 
+use crate::changes::Changes;
 use crate::claims::{FigureText, FindOwn};
 use crate::data::Data;
 use crate::error::{ReproduceError, UnknownFigure};
@@ -73,7 +74,8 @@ impl ReadyStudy<'_> {
             on_event(EvaluationEvent::ExperimentStarted { experiment, runs: prepared.runs() });
             prepared.run(lock, options, cancel, progress)?;
         }
-        study.report_on(&figures, &study.folder(&options.results, options.quick), options.quick)
+        let root = study.folder(&options.results, &options.changes);
+        study.report_on(&figures, &root, &options.changes)
     }
 }
 
@@ -83,10 +85,10 @@ impl Study {
         FigureText::read(self.figures)
     }
 
-    /// The folder of its results within the folder of all results. Quick results have a separate folder, so that they
-    /// never replace others.
-    pub fn folder(&self, results: &Path, quick: bool) -> PathBuf {
-        if quick { results.join(format!("{}-quick", self.id)) } else { results.join(self.id) }
+    /// The folder of its results within the folder of all results. Results of changed experiments have a separate folder, so that
+    /// they never replace others.
+    pub fn folder(&self, results: &Path, changes: &Changes) -> PathBuf {
+        results.join(format!("{}{}", self.id, changes.folder_end()))
     }
 
     /// Gets ready to run the experiments that the chosen figures need: checks all of them, and takes the locks on all
@@ -97,7 +99,7 @@ impl Study {
     /// stores results in one of the folders.
     pub fn ready<'o>(&'static self, options: &'o Options) -> Result<ReadyStudy<'o>, ReproduceError> {
         let figures = self.chosen(&options.figures)?;
-        let root = self.folder(&options.results, options.quick);
+        let root = self.folder(&options.results, &options.changes);
         let prepared = self.prepare(&figures, &root, options)?;
         let since = (options.clock)();
         let locked = prepared.into_iter().map(|(experiment, prepared)| {
@@ -112,15 +114,15 @@ impl Study {
     ///
     /// # Errors
     /// When no results are stored, they are of several versions, or the report cannot be written.
-    pub fn report(&self, results: &Path, quick: bool) -> Result<Evaluation, ReproduceError> {
-        let root = self.folder(results, quick);
+    pub fn report(&self, results: &Path, changes: &Changes) -> Result<Evaluation, ReproduceError> {
+        let root = self.folder(results, changes);
         let mut figures = self.figures();
         let is_stored = |id: &String| Store::open(&root.join(id)).has_tables();
         figures.retain(|figure| figure.needs().all(is_stored));
         if self.needed(&figures).is_empty() {
             return Err(ReproduceError::Nothing { study: self.id, folder: root });
         }
-        self.report_on(&figures, &root, quick)
+        self.report_on(&figures, &root, changes)
     }
 
     /// Prepares the experiments that figures need, and checks all of them.
@@ -132,7 +134,7 @@ impl Study {
     ) -> Result<Vec<(&'static Experiment, Prepared)>, ReproduceError> {
         let mut prepared = Vec::new();
         for experiment in self.needed(figures) {
-            let ready = experiment.prepare(options.quick, options.version)?;
+            let ready = experiment.prepare(&options.changes, options.version)?;
             ready.check(root, options.existing)?;
             prepared.push((experiment, ready));
         }
@@ -141,13 +143,22 @@ impl Study {
         let mut others = origin::summaries(self.experiments, root)?;
         others.retain(|(experiment, _)| !is_run(experiment.id));
         let summaries: Vec<_> = others.iter().map(|(experiment, summary)| (*experiment, summary)).collect();
-        let common = origin::common_version(&summaries, root, options.quick)?;
+        let common = origin::common_version(&summaries, root, &options.changes)?;
         match common.filter(|version| *version != options.version) {
             Some(version) => {
                 let (folder, other) = (root.join(others[0].0.id), options.version.to_owned());
                 Err(ReproduceError::Mixed { folder, version, other })
             }
             None => Ok(prepared),
+        }
+    }
+
+    fn titled(&self, changes: &Changes) -> String {
+        match (changes.quick, changes.is_other()) {
+            (false, false) => self.title.to_owned(),
+            (true, false) => format!("{} (quick)", self.title),
+            (false, true) => format!("{} (changed)", self.title),
+            (true, true) => format!("{} (quick, changed)", self.title),
         }
     }
 
@@ -173,19 +184,19 @@ impl Study {
         &self,
         figures: &[FigureText],
         root: &Path,
-        quick: bool,
+        changes: &Changes,
     ) -> Result<Evaluation, ReproduceError> {
         let earlier = report::read_claims(root)?;
         let stored = self.load(root)?;
         let origins: Vec<_> = stored.iter().map(|(one, data)| (*one, &data.summary)).collect();
-        let version = origin::common_version(&origins, root, quick)?.unwrap_or_default();
+        let version = origin::common_version(&origins, root, changes)?.unwrap_or_default();
         let shown = self.shown(figures, &stored, &earlier);
         let summaries: Vec<&Summary> = stored.iter().map(|(_, data)| &data.summary).collect();
         let page = Report {
-            title: if quick { format!("{} (quick)", self.title) } else { self.title.to_owned() },
+            title: self.titled(changes),
             statement_heading: self.statement_heading.to_owned(),
             intro: self.intro.to_owned(),
-            meta: if stored.is_empty() { Vec::new() } else { run_details(&summaries, &version, quick) },
+            meta: if stored.is_empty() { Vec::new() } else { run_details(&summaries, &version, changes) },
             sections: shown.iter().flat_map(|figure| self.sections(figure, &stored)).collect(),
         };
         self.refuse_partial(&page, &earlier, root)?;

@@ -3,7 +3,7 @@
 mod common;
 
 use common::quick;
-use cutline_reproduce::{Evaluation, Options, ReproduceError, TSQ};
+use cutline_reproduce::{Changes, Evaluation, Options, ReproduceError, TSQ};
 use cutline_results::{Existing, Lock, StoreError};
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,7 +29,7 @@ fn figures(numbers: &[&str]) -> BTreeSet<String> {
 #[test]
 fn one_figure_leaves_the_others_in_the_report() {
     let folder = tempfile::tempdir().unwrap();
-    let study = TSQ.folder(folder.path(), true);
+    let study = TSQ.folder(folder.path(), &Changes::quick(true));
     run(&quick(folder.path(), &[3, 15, 16])).unwrap();
     assert_eq!(measured(&study), figures(&["3", "15", "16"]));
 
@@ -44,14 +44,14 @@ fn one_figure_leaves_the_others_in_the_report() {
 #[test]
 fn quick_results_have_a_separate_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = run(&Options { quick: false, ..quick(folder.path(), &[3]) }).unwrap();
+    let whole = run(&Options { changes: Changes::default(), ..quick(folder.path(), &[3]) }).unwrap();
     let report = fs::read(&whole.written.report).unwrap();
     let short = run(&quick(folder.path(), &[2, 16])).unwrap();
     assert_eq!(fs::read(&whole.written.report).unwrap(), report);
-    assert_eq!(measured(&TSQ.folder(folder.path(), false)), figures(&["3"]));
+    assert_eq!(measured(&TSQ.folder(folder.path(), &Changes::quick(false))), figures(&["3"]));
     assert_ne!(short.written.report, whole.written.report);
     assert!(fs::read_to_string(short.written.report).unwrap().contains("(quick)"));
-    assert!(matches!(TSQ.report(folder.path(), false), Err(ReproduceError::Nothing { .. })));
+    assert!(matches!(TSQ.report(folder.path(), &Changes::quick(false)), Err(ReproduceError::Nothing { .. })));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_report_does_not_mix_versions() {
         assert!(matches!(&error, ReproduceError::Mixed { .. }), "{error}");
         assert!(error.to_string().contains("unresponsive holds results of version test"), "{error}");
     }
-    let study = TSQ.folder(folder.path(), true);
+    let study = TSQ.folder(folder.path(), &Changes::quick(true));
     assert!(!study.join("cheat").exists(), "nothing was simulated");
 
     run(&quick(folder.path(), &[15])).unwrap();
@@ -80,7 +80,7 @@ fn a_report_does_not_mix_versions() {
         summary.as_object_mut().unwrap().remove(property).unwrap();
     }
     fs::write(&path, summary.to_string()).unwrap();
-    let error = TSQ.report(folder.path(), true).unwrap_err();
+    let error = TSQ.report(folder.path(), &Changes::quick(true)).unwrap_err();
     assert!(matches!(&error, ReproduceError::Mixed { .. }), "{error}");
     assert_eq!(measured(&study), figures(&["15", "16"]));
 }
@@ -90,9 +90,9 @@ fn a_report_refuses_results_of_another_scenario() {
     let folder = tempfile::tempdir().unwrap();
     run(&quick(folder.path(), &[16])).unwrap();
     // The full folder has the shortened results.
-    let [short, full] = [true, false].map(|quick| TSQ.folder(folder.path(), quick));
+    let [short, full] = [true, false].map(|quick| TSQ.folder(folder.path(), &Changes::quick(quick)));
     fs::rename(&short, &full).unwrap();
-    let error = TSQ.report(folder.path(), false).unwrap_err().to_string();
+    let error = TSQ.report(folder.path(), &Changes::quick(false)).unwrap_err().to_string();
     assert!(
         error.contains("unresponsive does not hold") && error.contains("the seeds and what is set"),
         "{error}"
@@ -102,7 +102,7 @@ fn a_report_refuses_results_of_another_scenario() {
 #[test]
 fn a_report_is_not_replaced_when_results_that_it_shows_were_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let study = TSQ.folder(folder.path(), true);
+    let study = TSQ.folder(folder.path(), &Changes::quick(true));
     run(&quick(folder.path(), &[3, 16])).unwrap();
     let before = fs::read(study.join("report.html")).unwrap();
     fs::remove_dir_all(study.join("unresponsive")).unwrap();
@@ -115,7 +115,7 @@ fn a_report_is_not_replaced_when_results_that_it_shows_were_removed() {
 #[test]
 fn a_folder_in_use_is_noticed_before_the_first_run() {
     let folder = tempfile::tempdir().unwrap();
-    let study = TSQ.folder(folder.path(), true);
+    let study = TSQ.folder(folder.path(), &Changes::quick(true));
     let options = quick(folder.path(), &[15, 16]);
     let ids = ["cheat", "unresponsive"].map(|id| study.join(id));
     for id in &ids {
@@ -139,16 +139,58 @@ fn damaged_results_are_refused_and_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let whole = run(&quick(folder.path(), &[16])).unwrap();
     let report = fs::read(&whole.written.report).unwrap();
-    let path = TSQ.folder(folder.path(), true).join("unresponsive/flows.parquet");
+    let path = TSQ.folder(folder.path(), &Changes::quick(true)).join("unresponsive/flows.parquet");
     let intact = fs::read(&path).unwrap();
     let mut bytes = intact.clone();
     bytes[intact.len() / 2] ^= 4;
     fs::write(&path, bytes).unwrap();
-    let error = TSQ.report(folder.path(), true).unwrap_err();
+    let error = TSQ.report(folder.path(), &Changes::quick(true)).unwrap_err();
     assert!(matches!(&error, ReproduceError::Store(StoreError::Damaged { .. })), "{error}");
     assert!(error.to_string().contains("unresponsive/flows.parquet is damaged"), "{error}");
     assert!(fs::read(&whole.written.report).unwrap() == report, "the report has changed");
 
     run(&Options { existing: Existing::Resume, ..quick(folder.path(), &[16]) }).unwrap();
     assert!(fs::read(&path).unwrap() == intact, "the tables differ");
+}
+
+#[test]
+fn changed_experiments_have_a_folder_and_a_title_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = run(&quick(folder.path(), &[16])).unwrap();
+    let mut changes = Changes::quick(true);
+    changes.set = vec![("dumbbell.rate".to_owned(), "14 Mbit/s".to_owned())];
+    let options = Options { changes: changes.clone(), ..quick(folder.path(), &[16]) };
+    let changed = run(&options).unwrap();
+    assert_ne!(whole.written.report, changed.written.report);
+    let report = fs::read_to_string(&changed.written.report).unwrap();
+    assert!(
+        report.contains("(quick, changed)") && report.contains("dumbbell.rate = 14 Mbit/s"),
+        "{report:.2000}"
+    );
+    // A report of other changes does not take these results.
+    let error = TSQ.report(
+        folder.path(),
+        &Changes { set: vec![("seeds".to_owned(), "3".to_owned())], ..changes.clone() },
+    );
+    assert!(matches!(error, Err(ReproduceError::Foreign { .. })), "{error:?}");
+    TSQ.report(folder.path(), &changes).unwrap();
+    // A key that no scenario has.
+    changes.set = vec![("dumbbell.rat".to_owned(), "14 Mbit/s".to_owned())];
+    let error = run(&Options { changes, ..quick(folder.path(), &[16]) }).unwrap_err().to_string();
+    assert!(error.contains("dumbbell.rat") && error.contains("did you mean"), "{error}");
+}
+
+#[test]
+fn scenario_files_on_disk_are_taken_where_they_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiments = folder.path().join("experiments");
+    fs::create_dir_all(experiments.join("tsq")).unwrap();
+    let unresponsive = TSQ.experiments.iter().find(|one| one.id == "unresponsive").unwrap();
+    let others = TSQ.experiments.iter().find(|one| one.file != unresponsive.file).unwrap();
+    fs::write(experiments.join(unresponsive.file), unresponsive.text.replace("15 Mbit/s", "14 Mbit/s"))
+        .unwrap();
+    fs::write(experiments.join(others.file), others.text).unwrap();
+    let mut changes = Changes::default();
+    assert_eq!(changes.take_files(TSQ.experiments, &experiments).unwrap(), [unresponsive.file]);
+    assert!(changes.is_other() && changes.files[unresponsive.file].contains("14 Mbit/s"));
 }

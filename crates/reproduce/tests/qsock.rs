@@ -5,7 +5,7 @@
 mod common;
 
 use common::{measured, quick};
-use cutline_reproduce::{Options, QSOCK};
+use cutline_reproduce::{Changes, Options, QSOCK};
 use cutline_results::Existing;
 use cutline_sys::SysError;
 use cutline_sys::namespace::Namespace;
@@ -32,7 +32,7 @@ fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
     // The queue of the first seconds is empty, so less is lost than later.
     assert!(video > 10.0 && others > 30.0, "{video} {others}");
     assert!((8.0..30.0).contains(&measured(&evaluation, "netvideo-c2-narrow.delay")));
-    let study = QSOCK.folder(folder.path(), true);
+    let study = QSOCK.folder(folder.path(), &Changes::quick(true));
     assert!(study.join("figures/figure-14.png").exists());
     let page = std::fs::read_to_string(&evaluation.written.report).unwrap();
     assert!(

@@ -3,7 +3,7 @@
 mod common;
 
 use common::quick;
-use cutline_reproduce::{Evaluation, Options, ReproduceError, TSQ};
+use cutline_reproduce::{Changes, Evaluation, Options, ReproduceError, TSQ};
 use cutline_results::Existing;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn a_figure_is_simulated_and_reported() {
     assert_eq!(keys, BTreeSet::from(all));
 
     // A report on the stored results has the same claims.
-    let again = TSQ.report(folder.path(), true).unwrap();
+    let again = TSQ.report(folder.path(), &Changes::quick(true)).unwrap();
     let kept = |evaluation: &Evaluation| {
         let simulated = evaluation.claims.iter().filter(|claim| claim.id.starts_with("unresponsive"));
         simulated.cloned().collect::<Vec<_>>()
@@ -90,6 +90,6 @@ fn an_interrupted_evaluation_reports_what_it_has() {
 #[test]
 fn without_results_there_is_nothing_to_report() {
     let folder = tempfile::tempdir().unwrap();
-    let error = TSQ.report(folder.path(), true).unwrap_err();
+    let error = TSQ.report(folder.path(), &Changes::quick(true)).unwrap_err();
     assert!(error.to_string().contains("run `cutline reproduce tsq` first"), "{error}");
 }

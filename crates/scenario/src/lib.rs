@@ -22,3 +22,7 @@ pub use lower::LowerError;
 pub use simulate::SimulateError;
 pub use spec::Scenario;
 pub use sweep::{BASE, SweepPoint};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

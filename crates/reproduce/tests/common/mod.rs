@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use cutline_reproduce::{Evaluation, Options, Study};
+use cutline_reproduce::{Changes, Evaluation, Options, Study};
 use cutline_results::Existing;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub fn quick(results: &Path, figures: &[u32]) -> Options {
     Options {
         results: results.to_owned(),
         figures: figures.to_vec(),
-        quick: true,
+        changes: Changes::quick(true),
         existing: Existing::Repeat,
         threads: NonZeroUsize::new(2).unwrap(),
         version: "test",
@@ -30,7 +30,7 @@ pub fn measured_and_drawn(study: &'static Study, figures: &[u32]) -> Evaluation 
     assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
     let unmeasured = evaluation.claims.iter().find(|claim| claim.measured.is_none_or(f64::is_nan));
     assert!(unmeasured.is_none(), "{unmeasured:?}");
-    let drawn = study.folder(folder.path(), true).join("figures");
+    let drawn = study.folder(folder.path(), &Changes::quick(true)).join("figures");
     for number in study.figures().iter().map(|figure| figure.number) {
         let is_asked = figures.is_empty() || figures.contains(&number);
         assert!(!is_asked || drawn.join(format!("figure-{number}.png")).exists(), "{} {number}", study.id);

@@ -24,8 +24,9 @@ const MOST_IN_WINDOW: u32 = 60;
 const WINDOW: Duration = Duration::from_secs(60);
 /// The largest number of addresses whose connections are counted.
 const MOST_COUNTED: usize = 1024;
-/// The number of connections to accept before others have their turn.
-const TURN: usize = 64;
+/// The most connections that are accepted before guests are heard again. Not more than may wait from one address: whoever connects, leaves and connects
+/// again is not refused because nobody has noticed that he has left.
+const TURN: usize = MOST_OF_ONE;
 
 #[derive(Debug)]
 pub(super) struct Door {
