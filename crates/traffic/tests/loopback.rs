@@ -168,7 +168,9 @@ fn tfrc_gets_feedback() {
         in_time!(cbr.packets > 120 && bulk.packets > 1000, "{} {}", cbr.packets, bulk.packets);
         let rtt = cbr.tfrc_rtt.unwrap();
         in_time!(rtt < Duration::from_millis(200), "{rtt}");
-        assert_eq!((cbr.error.as_ref(), received.flows[0].lost), (None, 0));
+        assert_eq!(cbr.error, None);
+        // The kernel drops what a receiver that gets no turn does not read.
+        in_time!(received.flows[0].lost == 0, "{} lost", received.flows[0].lost);
         assert_eq!(received.flows[0].loss_event_rate, Some(0.0));
         assert_eq!(cbr.packets, received.flows[0].packets);
     });
