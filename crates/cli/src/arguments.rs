@@ -35,12 +35,10 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Parses the name of a kind of link.
+/// Parses a kind of link.
 #[cfg(feature = "machine")]
 pub fn overhead(text: &str) -> Result<Overhead, String> {
-    let names: Vec<_> = Overhead::ALL.iter().map(|overhead| overhead.name()).collect();
-    let found = Overhead::ALL.into_iter().find(|overhead| overhead.name() == text);
-    found.ok_or_else(|| format!("expected one of: {}", names.join(", ")))
+    text.parse().map_err(|_| format!("expected {}", Overhead::EXPECTED))
 }
 
 #[cfg(test)]
@@ -63,7 +61,9 @@ mod tests {
 
     #[cfg(feature = "machine")]
     #[test]
-    fn kinds_of_link_have_names() {
-        assert!(overhead("atm").is_err() && overhead("pppoa") == Ok(Overhead::Pppoa));
+    fn kinds_of_link_have_names_or_numbers() {
+        assert_eq!(overhead("pppoa"), Ok(Overhead::Pppoa));
+        assert_eq!(overhead("atm:10"), Ok(Overhead::Added(10, cutline_router::Units::Cells)));
+        assert!(overhead("atm").unwrap_err().contains("atm:10"));
     }
 }

@@ -1,24 +1,26 @@
 //! `cutline lab`: runs scenarios with real packets.
 
+use crate::arguments::duration;
 use crate::check::check_points;
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
 use crate::program::VERSION;
 use crate::progress::Bar;
-use crate::run::{self, Work, kept};
+use crate::run::{self, Work, kept, refuse_several_runs};
 use crate::scenario_args::ScenarioArgs;
 use crate::{check, interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
-use cutline_config::quantity;
-use cutline_lab::{Bounds, Options, Stack};
+use cutline_lab::{Bounds, LabError, Options, Place, Shell, Side, Stack};
 use cutline_results::{Existing, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::runner::{self, Job};
 use cutline_sys::namespace::sweep;
 use cutline_text::Printable;
 use cutline_units::Duration;
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::process;
 
 /// Run scenarios with real packets and the kernel's TCP
 #[derive(clap::Args)]
@@ -30,6 +32,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Command {
     Run(Box<RunArgs>),
+    Shell(Box<ShellArgs>),
     /// Check a scenario: print what `lab run` would run, or all of its errors
     ///
     /// Refuses what `cutline lab run` refuses, with the same messages. Root is not required.
@@ -66,7 +69,7 @@ struct RunArgs {
     #[arg(long, value_enum, default_value = "stock")]
     tcp: Tcp,
     /// Upper bound of the 99th percentile of the departure error; above it, the timing of a run is not valid
-    #[arg(long, value_name = "TIME", default_value = "1 ms", value_parser = bound)]
+    #[arg(long, value_name = "TIME", default_value = "1 ms", value_parser = duration)]
     departure_bound: Duration,
     /// Exit with code 1 if the timing of a run is not valid
     #[arg(long)]
@@ -84,6 +87,41 @@ const EXAMPLES: &str = "Examples:
   cutline run examples/dumbbell.toml && cutline compare results/dumbbell results/lab/dumbbell
   sudo cutline lab run experiments/tsq/audio.toml --seeds 2 --set duration=\"60 s\" --tcp classic";
 
+/// Open a shell, or run a command, in the network of a scenario
+///
+/// The program runs on the host where the scenario's first flow begins, in a network namespace. What it exchanges with programs at the
+/// other end crosses the links and queues of the scenario in real time, beside the scenario's flows (docs/guide/lab.md). CUTLINE_ADDRESS,
+/// CUTLINE_OTHER and CUTLINE_OTHER_NAMESPACE are set for it. The exit code is that of the program. Requires root.
+#[derive(clap::Args)]
+#[command(after_help = SHELL_EXAMPLES)]
+struct ShellArgs {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// End of the network where the program runs
+    #[arg(long, value_enum, default_value = "sources")]
+    at: End,
+    /// Let the scenario's flows send nothing
+    #[arg(long)]
+    alone: bool,
+    /// Longest time; then the program is killed
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
+    limit: Duration,
+    /// Variant of Linux's TCP
+    #[arg(long, value_enum, default_value = "stock")]
+    tcp: Tcp,
+    /// Do not say where the program runs
+    #[arg(long, short)]
+    quiet: bool,
+    /// Program and its arguments [default: $SHELL, or /bin/sh]
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+const SHELL_EXAMPLES: &str = "Examples:
+  sudo cutline lab shell examples/dumbbell.toml --set sweep={}
+  sudo cutline lab shell examples/dumbbell.toml --set sweep={} --alone -- sh -c 'ping -c 3 $CUTLINE_OTHER'
+  sudo cutline lab shell examples/dumbbell.toml --set sweep={} --at sinks -- iperf3 -s";
+
 const CHECK_EXAMPLES: &str = "Examples:
   cutline lab check examples/dumbbell.toml
   cutline lab check experiments/tsq/audio.toml --json | jq .points";
@@ -96,9 +134,19 @@ enum Tcp {
     Classic,
 }
 
+/// An end of the network.
+#[derive(Clone, Copy, ValueEnum)]
+enum End {
+    /// Where the data of flows comes from
+    Sources,
+    /// Where it goes to
+    Sinks,
+}
+
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Run(args) => run(args),
+        Command::Shell(args) => shell(args),
         Command::Check(args) => args.execute(cutline_lab::check),
         Command::Clean => clean(),
     }
@@ -115,6 +163,7 @@ fn clean() -> Result<(), Failure> {
 fn run(args: &RunArgs) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
     check_points(&points, cutline_lab::check)?;
+    cutline_lab::permitted().map_err(|error| Failure::Failed(error.to_string()))?;
     let how = args.options();
     let version = format!("{VERSION} {}", how.stack.label());
     let jobs = runner::plan(&points, &version);
@@ -148,12 +197,79 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+fn shell(args: &ShellArgs) -> Result<(), Failure> {
+    let (_, points) = args.scenario.load()?;
+    check_points(&points, cutline_lab::check)?;
+    refuse_several_runs("a shell", &points, 1)?;
+    let failed = |error: LabError| Failure::Failed(error.to_string());
+    cutline_lab::permitted().map_err(failed)?;
+    let side = match args.at {
+        End::Sources => Side::Sources,
+        End::Sinks => Side::Sinks,
+    };
+    let options = Shell { side, alone: args.alone, limit: args.limit, stack: args.tcp.stack() };
+    let scenario = &points[0].scenario;
+    let command = |place: &Place| {
+        if !args.quiet {
+            message::print(&welcome(scenario, args.alone, place));
+        }
+        let usual = || std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+        let (program, arguments) = match args.command.split_first() {
+            Some((program, arguments)) => (program.clone(), arguments),
+            None => (usual(), &[][..]),
+        };
+        let mut command = process::Command::new(program);
+        command.args(arguments).env("CUTLINE_ADDRESS", place.address.to_string());
+        command.env("CUTLINE_OTHER", place.other.to_string());
+        command.env("CUTLINE_OTHER_NAMESPACE", &place.other_namespace);
+        command
+    };
+    let ended = cutline_lab::shell(scenario, &options, command).map_err(failed)?;
+    if !ended.timing.timing_ok {
+        message::print(&format!("warning: the network's timing was not valid: {}", ended.timing.problem));
+    }
+    if ended.is_killed {
+        return Err(Failure::Failed(format!(
+            "the program was killed after {}; --limit is longer",
+            args.limit
+        )));
+    }
+    match ended.status.code() {
+        Some(0) => Ok(()),
+        Some(code) => Err(Failure::Ended(u8::try_from(code).unwrap_or(1))),
+        None => Err(Failure::Failed(format!("the program ended with {}", ended.status))),
+    }
+}
+
+/// Says where a program runs and what is there.
+fn welcome(scenario: &Scenario, alone: bool, place: &Place) -> String {
+    let flows = match scenario.flow_count() {
+        _ if alone => "no other flow".to_owned(),
+        1 => "the scenario's flow".to_owned(),
+        count => format!("the scenario's {count} flows"),
+    };
+    format!(
+        "in the network of {}, beside {flows}: this host is {}, the other one is {}\n\
+         run a program there: ip netns exec {} PROGRAM",
+        Printable(&scenario.name),
+        place.address,
+        place.other,
+        place.other_namespace
+    )
+}
+
+impl Tcp {
+    const fn stack(self) -> Stack {
+        match self {
+            Self::Stock => Stack::Stock,
+            Self::Classic => Stack::Classic,
+        }
+    }
+}
+
 impl RunArgs {
     fn options(&self) -> Options {
-        let stack = match self.tcp {
-            Tcp::Stock => Stack::Stock,
-            Tcp::Classic => Stack::Classic,
-        };
+        let stack = self.tcp.stack();
         Options { stack, bounds: Bounds { departure: self.departure_bound, ..Bounds::default() } }
     }
 }
@@ -178,11 +294,4 @@ fn warn(timing: &[TimingRow], are_stored: bool) -> usize {
         message::print(&format!("to repeat these {count} of {all} runs, use the same command with --resume"));
     }
     count
-}
-
-fn bound(text: &str) -> Result<Duration, String> {
-    quantity::duration(text)
-        .ok()
-        .filter(|time| !time.is_zero())
-        .ok_or_else(|| "expected a time such as 1 ms".to_owned())
 }

@@ -1,25 +1,60 @@
 //! A progress bar on stderr. It is shown only on a terminal.
 
 use crate::message;
-use cutline_scenario::runner::{Event, Progress};
+use cutline_scenario::runner::{Event, Job, Progress};
 use cutline_text::Printable;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use cutline_units::Duration;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write as _;
 
-const TEMPLATE: &str = "{prefix}{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} to go";
+const JOBS: &str = "{prefix}{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} to go";
+const SIMULATED: &str = "{bar:30} {msg}  {speed} simulated seconds a second, {elapsed} elapsed, {eta} to go";
 
-/// The number of finished jobs of a total. The bar is drawn only if stderr is a terminal.
+/// The progress of jobs. The bar is drawn only if stderr is a terminal.
 pub struct Bar {
     bar: ProgressBar,
+    counts: Counts,
+}
+
+/// What the bar's position counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// Finished jobs.
+    Jobs,
+    /// Simulated milliseconds of all jobs.
+    Simulated,
 }
 
 impl Bar {
     /// Returns a bar for `total` jobs; a hidden one if `quiet`.
     pub fn new(total: usize, quiet: bool) -> Self {
+        Self::drawn(Counts::Jobs, total as u64, quiet)
+    }
+
+    /// Returns a bar for the simulated time of jobs; a hidden one if `quiet`.
+    pub fn of_simulated_time(jobs: &[Job<'_>], quiet: bool) -> Self {
+        let total = jobs.iter().map(|job| millis(job.scenario.duration)).sum();
+        Self::drawn(Counts::Simulated, total, quiet)
+    }
+
+    fn drawn(counts: Counts, total: u64, quiet: bool) -> Self {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let style = ProgressStyle::with_template(TEMPLATE).expect("the template's keys are indicatif's");
-        let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_style(style);
+        let template = if counts == Counts::Jobs { JOBS } else { SIMULATED };
+        let speed = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            // Writing into the bar's line does not fail.
+            let _ = write!(text, "{:.0}", state.per_sec() / 1e3);
+        };
+        let style = ProgressStyle::with_template(template)
+            .expect("the template's keys are indicatif's and ours")
+            .with_key("speed", speed);
+        let bar = ProgressBar::with_draw_target(Some(total), target).with_style(style);
         bar.enable_steady_tick(std::time::Duration::from_millis(200));
-        Self { bar }
+        Self { bar, counts }
+    }
+
+    /// Counts simulated time. May be called from any thread.
+    pub fn simulated(&self, passed: Duration) {
+        self.bar.inc(millis(passed));
     }
 
     /// Restarts the bar for another set of jobs with this name.
@@ -40,13 +75,23 @@ impl Bar {
             Event::Damaged(what) => say(format!("{what}; what is damaged is made again")),
             Event::Started | Event::Skipped | Event::Finished | Event::Cancelled => {}
         }
-        self.bar.set_length(news.total as u64);
-        self.bar.set_position(news.done as u64);
-        self.bar.set_message(Printable(&news.key.point).to_string());
+        let point = Printable(&key.point);
+        match self.counts {
+            Counts::Jobs => {
+                self.bar.set_length(news.total as u64);
+                self.bar.set_position(news.done as u64);
+                self.bar.set_message(point.to_string());
+            }
+            Counts::Simulated => self.bar.set_message(format!("{}/{} {point}", news.done, news.total)),
+        }
     }
 
     /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+const fn millis(time: Duration) -> u64 {
+    time.as_nanos() / 1_000_000
 }

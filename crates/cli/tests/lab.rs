@@ -238,3 +238,46 @@ fn features_of_one_side_are_refused_by_the_other() {
     );
     is_refused(&large, lab, "too large for the laboratory");
 }
+
+/// The one-way delay is 15 ms; what is sent crosses the scenario's links, beside its flows or alone.
+#[test]
+fn a_shell_is_in_the_network() {
+    undisturbed(|| {
+        let Some((folder, file)) = laboratory(SCENARIO) else { return };
+        let file = file.to_str().unwrap();
+        let bin = env!("CARGO_BIN_EXE_cutline");
+        let script = format!(
+            "ip netns exec $CUTLINE_OTHER_NAMESPACE {bin} tg receive --listen $CUTLINE_OTHER:5203 --once >/dev/null & sleep 1
+             exec {bin} tg send $CUTLINE_OTHER:5203 --transport udp --rate 64kbit --size 160 --duration 2s --linger 2s --json"
+        );
+        for alone in [true, false] {
+            let mut arguments = vec!["lab", "shell", file, "-q"];
+            arguments.extend(alone.then_some("--alone"));
+            arguments.extend(["--", "sh", "-c", &script]);
+            let sent = succeeds(folder.path(), &arguments).stdout;
+            let total: Value = serde_json::from_slice::<Value>(&sent).unwrap()["total"].take();
+            assert!(total["received_packets"].as_u64().is_some_and(|packets| packets > 60), "{total}");
+            let delay = |of: &str| total["delay_ms"][of].as_f64().unwrap();
+            in_time!((15.0..25.0).contains(&delay("min")) || !alone, "{total}");
+            // Packets without a hint wait behind those of the transfers.
+            in_time!(alone == (delay("p50") < 30.0), "{alone}: {total}");
+        }
+        let mut failing =
+            cutline(folder.path(), &["lab", "shell", file, "-q", "--alone", "--", "sh", "-c", "exit 7"]);
+        assert_eq!(failing.status().unwrap().code(), Some(7));
+        let late = cutline(
+            folder.path(),
+            &["lab", "shell", file, "-q", "--alone", "--limit", "300ms", "--", "sleep", "60"],
+        )
+        .output()
+        .unwrap();
+        assert_eq!(late.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&late.stderr).contains("killed after 300 ms"), "{late:?}");
+        let none =
+            cutline(folder.path(), &["lab", "shell", file, "-q", "--", "/nowhere/program"]).output().unwrap();
+        assert!(
+            String::from_utf8_lossy(&none.stderr).contains("/nowhere/program: cannot be started"),
+            "{none:?}"
+        );
+    });
+}

@@ -17,13 +17,11 @@
 //!   load        how busy a router's queue was, from its statistics
 //!   source      sources of statistics: a file, a pipe, a socket
 //!   watch       observes statistics, round-trip times and an interface for some time
-//!   echo        round-trip times by ICMP echo
 //! format        numbers in texts and documents
 //! ```
 
 mod bottleneck;
 mod document;
-mod echo;
 mod finding;
 mod format;
 mod host;

@@ -1,7 +1,7 @@
 //! The load of a router's queue over an interval, as the difference between two documents of statistics.
 
 use crate::bottleneck::QueueLoad;
-use cutline_router::{Headers, Ip, Loss, Overhead, Version};
+use cutline_router::{Loss, Overhead};
 use cutline_router_service::Direction;
 use cutline_units::Duration;
 
@@ -16,7 +16,7 @@ pub fn load(before: &Direction, after: &Direction, seconds: f64, overhead: Overh
     let of_queue = |of: &Direction| lost(of, Loss::Early) + lost(of, Loss::Overflow);
     QueueLoad {
         utilisation: if capacity_bits > 0.0 {
-            on_link(packets, bytes, overhead) * 8.0 / capacity_bits
+            overhead.of_frames(packets, bytes) * 8.0 / capacity_bits
         } else {
             0.0
         },
@@ -28,24 +28,6 @@ pub fn load(before: &Direction, after: &Direction, seconds: f64, overhead: Overh
         stuck: after.queued_packets.saturating_sub(after.backlog.packets),
         slipped: Duration::from_secs_f64((after.slipped_ms - before.slipped_ms) / 1e3),
     }
-}
-
-/// The bytes on the link for these frames, with overhead. Each frame counts as one of the mean length, which is exact if
-/// the overhead is the same for all frames.
-fn on_link(packets: u64, bytes: u64, overhead: Overhead) -> f64 {
-    let Some(mean) = bytes.checked_div(packets) else { return 0.0 };
-    let mean = mean as u32;
-    let ip = Ip {
-        at: 14,
-        version: Version::V4,
-        traffic_class: 0,
-        length: mean.saturating_sub(14),
-        flow: 0,
-        hosts: [0; 2],
-    };
-    let size = overhead.size(mean, &Headers { payload: 14, ip: Some(ip) });
-    let added = f64::from(size) - f64::from(mean);
-    (bytes as f64 + packets as f64 * added).max(0.0)
 }
 
 /// The mean waiting time of the packets with a hint, or of all packets, that departed between two documents; `None` if no

@@ -1,12 +1,12 @@
 //! Observes a router's statistics, the round-trip time to a host, and the interface behind the router for some time.
 
 use crate::bottleneck::{Interval, Observations, PathDelay, Port, QueueLoad};
-use crate::echo::Echo;
 use crate::load::load;
 use crate::probe::{self, Backlog};
 use crate::source::{Source, SourceError, StatisticsReader};
 use cutline_router::Overhead;
 use cutline_router_service::Statistics;
+use cutline_sys::ping::Echo;
 use cutline_sys::thread::set_realtime;
 use cutline_sys::{SysError, now};
 use cutline_units::{Duration, Instant};

@@ -10,7 +10,6 @@ use cutline_marking::settings::{TABLE_VARIABLE, VARIABLE};
 use cutline_marking::table::{self, Snapshot};
 use cutline_sys::now;
 use cutline_sys::signal::Forwarding;
-use rustix::process::Pid;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -62,9 +61,7 @@ pub fn run(
         Some(marked) => marked.group.within(spawn)??,
         None => spawn()?,
     };
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        signals.start(pid);
-    }
+    signals.start(&child);
     let status = child.wait().map_err(system("the program cannot be waited for"))?;
     signals.stop();
     let ending = Ending::of(status);

@@ -12,8 +12,8 @@ use cutline_results::{
 };
 use cutline_router::FlowFilter;
 use cutline_router_service::{
-    Action, Counted, Direction, HintStatistics, Interface, ReloadStatus, ReservationRequest, RouterSpec,
-    Statistics, Way, configuration,
+    Action, AutorateStatistics, Counted, Direction, HintStatistics, Interface, ReloadStatus,
+    ReservationRequest, RouterSpec, Statistics, Way, configuration,
 };
 use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
 use cutline_rsvp::{message as rsvp, object};
@@ -525,6 +525,12 @@ fn replies_of_a_router() {
         reverse: direction(packets / 2),
         interfaces: vec![interface.clone()],
         reload: Some(reload.clone()),
+        autorate: Some(AutorateStatistics {
+            requests: 90,
+            replies: 88,
+            delay_ms: Some(3.5),
+            ..Default::default()
+        }),
     };
     let text = include_str!("../../../packaging/router.toml");
     let spec = RouterSpec::parse(text, "router.toml").unwrap_or_else(|errors| panic!("{errors}"));

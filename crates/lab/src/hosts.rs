@@ -75,7 +75,8 @@ impl Hosts {
         Ok(hosts)
     }
 
-    fn host(&self, side: Side) -> &Namespace {
+    /// The host of a side.
+    pub fn host(&self, side: Side) -> &Namespace {
         match side {
             Side::Sources => &self.sources,
             Side::Sinks => &self.sinks,
@@ -108,7 +109,8 @@ pub fn qos_sink(flow: usize) -> SocketAddrV4 {
     SocketAddrV4::new(address(Side::Sinks, flow), QOS_PORT)
 }
 
-fn address(side: Side, flow: usize) -> Ipv4Addr {
+/// The address of a flow's end.
+pub fn address(side: Side, flow: usize) -> Ipv4Addr {
     let net = match side {
         Side::Sources => 1,
         Side::Sinks => 2,

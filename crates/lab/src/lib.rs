@@ -13,6 +13,7 @@
 //!     frames   storage of frames that are in the network
 //!   timing     whether the timing of the run is valid
 //!   side       the two sides of the network
+//! shell        a program of the user's in the network
 //! routed       a network of nodes whose routers, queues and links are the kernel's, with reservations
 //! programs     real applications: NetVideo with ffmpeg, DIRM with a CORBA ORB
 //! ```
@@ -34,6 +35,7 @@ pub mod programs;
 mod reader;
 pub mod routed;
 mod run;
+mod shell;
 mod side;
 mod timing;
 mod traffic;
@@ -41,7 +43,8 @@ mod tuning;
 
 pub use connections::Connections;
 pub use error::LabError;
-pub use run::{Measured, MeasuredConnection, Options, check, measure, run};
-use side::Side;
+pub use run::{Measured, MeasuredConnection, Options, check, measure, permitted, run};
+pub use shell::{Ended, Place, Shell, shell};
+pub use side::Side;
 pub use timing::Bounds;
 pub use tuning::Stack;

@@ -16,6 +16,7 @@ use cutline_sys::now;
 use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
 use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
 
 /// The running links between the hosts of the sources and those of the sinks.
 pub struct Links {
@@ -81,6 +82,12 @@ impl Links {
             timing: TimingMeasures::default(),
             connections,
         })
+    }
+
+    /// Carries all packets between two hosts, too, as those of the flow with this index.
+    pub fn with_guest(mut self, flow: usize, hosts: [Ipv4Addr; 2]) -> Self {
+        self.reader = self.reader.with_guest(flow, hosts);
+        self
     }
 
     /// Runs from `zero` to the scenario's end, or until `ended` returns true. Returns what was measured.

@@ -9,8 +9,9 @@ use crate::Side;
 use cutline_router::{ETHERNET, Headers};
 use cutline_sim::{FlowSpec, InjectedPacket, PacketRole};
 use cutline_units::{Hint, HintTable};
-use etherparse::{SlicedPacket, TcpSlice, TransportSlice};
+use etherparse::{NetSlice, SlicedPacket, TcpSlice, TransportSlice};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 /// The port of the first flow's source.
 pub const FIRST_PORT: u16 = 20_000;
@@ -24,7 +25,15 @@ const UDP_HEADERS: u32 = 8 + 20;
 /// Reads frames of all flows.
 pub struct Reader {
     flows: Vec<FlowReader>,
+    guest: Option<Guest>,
     hints: HintTable,
+}
+
+/// Two hosts of which any packet is read.
+struct Guest {
+    flow: usize,
+    /// The one at the sources, and the one at the sinks.
+    hosts: [Ipv4Addr; 2],
 }
 
 /// The properties and the state of a flow.
@@ -56,13 +65,23 @@ impl Reader {
             stream: Stream::default(),
             hints: BTreeMap::new(),
         };
-        Self { flows: flows.iter().map(reader).collect(), hints: HintTable::standard() }
+        Self { flows: flows.iter().map(reader).collect(), guest: None, hints: HintTable::standard() }
+    }
+
+    /// Reads any IPv4 packet between two hosts as a packet of the flow with this index, in its size in Linux.
+    pub fn with_guest(self, flow: usize, hosts: [Ipv4Addr; 2]) -> Self {
+        Self { guest: Some(Guest { flow, hosts }), ..self }
     }
 
     /// Reads a frame that arrived from one side; `None` if it belongs to no flow.
     pub fn read(&mut self, from: Side, frame: &[u8], key: u32) -> Option<InjectedPacket> {
         let ip = Headers::parse(frame, 0).ip?;
         let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
+        if let Some(flow) = self.guest.as_ref().and_then(|guest| guest.flow_of(from, packet.net.as_ref()?)) {
+            let role = if from == Side::Sources { PacketRole::Control } else { PacketRole::Return };
+            let (size, hint) = (ip.length.max(1), self.hints.hint(ip.dscp()));
+            return Some(InjectedPacket { flow, role, size, hint, ecn: ip.ecn(), key });
+        }
         let transport = packet.transport?;
         let (number, is_connection) = number_of(from, &transport)?;
         let flow = self.flows.get_mut(usize::from(number))?;
@@ -95,6 +114,19 @@ impl Reader {
     /// How many packets of the source of a QoS connection have had which hint.
     pub fn hints_of(&self, flow: usize) -> BTreeMap<Hint, u64> {
         self.flows.get(flow).map(|flow| flow.hints.clone()).unwrap_or_default()
+    }
+}
+
+impl Guest {
+    /// Its flow, if the packet goes from one of its hosts to the other.
+    fn flow_of(&self, from: Side, packet: &NetSlice<'_>) -> Option<u32> {
+        let NetSlice::Ipv4(packet) = packet else { return None };
+        let (source, destination) = (packet.header().source_addr(), packet.header().destination_addr());
+        let [own, other] = match from {
+            Side::Sources => [source, destination],
+            Side::Sinks => [destination, source],
+        };
+        ([own, other] == self.hosts).then_some(self.flow as u32)
     }
 }
 
@@ -233,6 +265,27 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         assert_eq!(reader.hints_of(1), BTreeMap::from([(sent.hint, 1)]));
         assert!(reader.hints_of(0).is_empty());
         assert_eq!(reader.read(Side::Sources, &tcp(Side::Sinks, 5, false, 0), 0), None);
+    }
+
+    #[test]
+    fn any_packet_between_the_hosts_of_a_guest_is_the_guests() {
+        let hosts = [Ipv4Addr::new(10, 1, 0, 2), Ipv4Addr::new(10, 2, 0, 2)];
+        let mut reader = reader().with_guest(1, hosts);
+        let ping = |source: Ipv4Addr, destination: Ipv4Addr| {
+            let builder =
+                PacketBuilder::ethernet2([2; 6], [3; 6]).ipv4(source.octets(), destination.octets(), 64);
+            let mut frame = Vec::new();
+            builder.icmpv4_echo_request(1, 1).write(&mut frame, &[0; 56]).unwrap();
+            frame
+        };
+        let there = reader.read(Side::Sources, &ping(hosts[0], hosts[1]), 0).unwrap();
+        assert_eq!((there.flow, there.role, there.size), (1, PacketRole::Control, 84));
+        let back = reader.read(Side::Sinks, &ping(hosts[1], hosts[0]), 0).unwrap();
+        assert_eq!((back.flow, back.role), (1, PacketRole::Return));
+        assert_eq!(reader.read(Side::Sinks, &ping(hosts[0], hosts[1]), 0), None, "from the wrong side");
+        assert_eq!(reader.read(Side::Sources, &ping(hosts[0], Ipv4Addr::new(10, 2, 0, 1)), 0), None);
+        // Other flows are read as before.
+        assert_eq!(reader.read(Side::Sources, &tcp(Side::Sources, 9, true, 0), 0).unwrap().flow, 0);
     }
 
     #[test]

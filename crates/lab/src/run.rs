@@ -13,7 +13,7 @@ use cutline_results::{RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_sim::qos::QosRecord;
 use cutline_sim::{FlowOutcome, Network, Outcome};
-use cutline_sys::namespace::sweep;
+use cutline_sys::namespace::{self, sweep};
 use cutline_sys::{SysError, now};
 use cutline_traffic::{Generator, Meter, MeterParams, SenderReport, TrafficError, Window};
 use cutline_transport::endpoint::TransportCounts;
@@ -34,7 +34,7 @@ pub struct Options {
 }
 
 /// The time from the end of the set-up to the beginning of the scenario. The threads of the hosts start within it.
-const LEAD: Duration = Duration::from_millis(100);
+pub const LEAD: Duration = Duration::from_millis(100);
 
 /// Runs a scenario once, in real time. Setting `cancel` from another thread ends the run early.
 ///
@@ -242,6 +242,14 @@ pub fn set_sender_counts(flow: &mut FlowOutcome, report: SenderReport) {
     if flow.responses.is_some() {
         flow.responses = Some(report.responses);
     }
+}
+
+/// Checks whether this process has the privileges of a laboratory.
+///
+/// # Errors
+/// What it lacks.
+pub fn permitted() -> Result<(), LabError> {
+    Ok(namespace::permitted()?)
 }
 
 /// Checks whether the laboratory supports a scenario, without running it.

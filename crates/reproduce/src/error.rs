@@ -24,6 +24,9 @@ pub enum ReproduceError {
     /// The file of an experiment is not a valid scenario.
     #[error("{0}")]
     Scenario(Errors),
+    /// This process cannot have a laboratory.
+    #[error(transparent)]
+    Laboratory(#[from] cutline_lab::LabError),
     /// Results cannot be stored or read, or would be lost.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,6 +1,7 @@
 //! An experiment: a scenario file of a study, or a variant of one.
 
 use crate::changes::Changes;
+use crate::error::ReproduceError;
 use crate::options::Options;
 use crate::qos::connections::{self, Judgement};
 use crate::qsock::testbed;
@@ -160,14 +161,17 @@ impl Prepared {
         self.file.summary(&self.points, &self.jobs(), &self.version, started_at)
     }
 
-    /// Checks whether its results can be stored under `root/ID`.
+    /// Checks whether it can be run, and its results can be stored under `root/ID`.
     ///
     /// # Errors
-    /// When other results would be lost.
-    pub(crate) fn check(&self, root: &Path, existing: Existing) -> Result<(), StoreError> {
+    /// When this process may not send real packets and should, or other results would be lost.
+    pub(crate) fn check(&self, root: &Path, existing: Existing) -> Result<(), ReproduceError> {
+        if self.platform.is_real() {
+            cutline_lab::permitted()?;
+        }
         let (summary, keys) = (self.summary(String::new()), runner::keys(&self.jobs()));
         let planned = Planned { summary: &summary, keys: &keys };
-        RunStore::check(&root.join(self.id), planned, self.platform.existing(existing))
+        Ok(RunStore::check(&root.join(self.id), planned, self.platform.existing(existing))?)
     }
 
     /// Takes the lock on `root/ID`, the folder of its results.
@@ -234,6 +238,11 @@ impl Platform {
         }
     }
 
+    /// Whether it takes real packets, and so privileges.
+    const fn is_real(self) -> bool {
+        matches!(self, Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed)
+    }
+
     /// The version of the program, taken from the version that is stored with results.
     pub(crate) fn program_version(self, version: &str) -> &str {
         match self {
@@ -247,10 +256,8 @@ impl Platform {
 
     /// What happens to existing results. Measurements in real time are only repeated on request.
     fn existing(self, existing: Existing) -> Existing {
-        match (self, existing) {
-            (Self::Laboratory(_) | Self::LaboratorySockets(..) | Self::Testbed, Existing::Repeat) => {
-                Existing::Refuse
-            }
+        match existing {
+            Existing::Repeat if self.is_real() => Existing::Refuse,
             _ => existing,
         }
     }

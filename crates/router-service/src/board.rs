@@ -9,8 +9,8 @@ use crate::local_socket::Say;
 use crate::request::Request;
 use crate::spec::RouterSpec;
 use crate::statistics::{
-    ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ReservationsEnd, ShaperSnapshot,
-    Statistics,
+    AutorateStatistics, ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ReservationsEnd,
+    ShaperSnapshot, Statistics,
 };
 use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
 use cutline_router::DuplexShaper;
@@ -39,6 +39,8 @@ pub struct Around {
     pub dropped_output: u64,
     /// The clients that were refused.
     pub refused_clients: u64,
+    /// What rates that follow the link have seen and done.
+    pub autorate: Option<AutorateStatistics>,
 }
 
 /// The place where the loop publishes snapshots and the clients' threads read them.
@@ -91,6 +93,7 @@ impl Snapshot {
             reverse: reverse.direction(format!("{output} -> {input}")),
             interfaces: interfaces.map(|(name, stats)| Interface::new(name, stats)).collect(),
             reload: self.reload.clone(),
+            autorate: self.around.autorate,
             dropped_output: self.around.dropped_output,
             refused_clients: self.around.refused_clients,
         }

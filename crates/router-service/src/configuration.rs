@@ -7,7 +7,7 @@ use cutline_units::{Bytes, Dscp, Duration, HintTable};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// How a router works. Quantities are as people write them in its file, but for rates and times whose names have a unit.
@@ -23,6 +23,8 @@ pub struct Configuration {
     forward: DirectionConfiguration,
     /// From `out` to `in`.
     reverse: DirectionConfiguration,
+    /// How rates follow the link; null if both are constant.
+    autorate: Option<AutorateConfiguration>,
     /// Whether it turns offloads off while it runs.
     fix_offloads: bool,
     /// How long before each departure it looks at the clock instead of sleeping, microseconds; null if it sleeps.
@@ -41,15 +43,35 @@ pub struct Configuration {
     reservations: Option<u64>,
 }
 
+/// How rates follow the link.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+struct AutorateConfiguration {
+    /// The hosts that are asked for echo replies.
+    reflectors: Vec<IpAddr>,
+    /// A reply that takes longer than usual by more than this is delayed, ms.
+    delay_ms: f64,
+}
+
+/// The rates between which a direction follows the link.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+struct RateRange {
+    /// The lowest rate, bit/s.
+    least_bps: u64,
+    /// The highest rate, bit/s.
+    most_bps: u64,
+}
+
 /// How one direction works.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct DirectionConfiguration {
-    /// The rate of the link, bit/s.
+    /// The rate of the link, bit/s; with `autorate` that at the start.
     rate_bps: u64,
+    /// The rates between which it follows the link; null if the rate is constant.
+    autorate: Option<RateRange>,
     /// The queue before the link.
     queue: QueueConfiguration,
-    /// What the link adds to a frame, by its name in the guide.
-    overhead: &'static str,
+    /// What the link adds to a frame, as it is written in the file.
+    overhead: String,
     /// The hints of code points that differ from the standard ones, by code point.
     hints: BTreeMap<String, u16>,
     /// What code points become on the way out, by code point; those that stay are not listed.
@@ -91,6 +113,10 @@ pub fn configuration(spec: &RouterSpec) -> Configuration {
         output: spec.output.clone(),
         forward: direction(&spec.forward),
         reverse: direction(&spec.reverse),
+        autorate: spec.autorate.as_ref().map(|autorate| AutorateConfiguration {
+            reflectors: autorate.reflectors.clone(),
+            delay_ms: autorate.delay.as_millis_f64(),
+        }),
         fix_offloads: *fix_offloads,
         spin_us: spin.map(|spin| spin.as_nanos() as f64 / 1e3),
         seed: *seed,
@@ -114,8 +140,12 @@ fn direction(spec: &DirectionSpec) -> DirectionConfiguration {
     };
     DirectionConfiguration {
         rate_bps: spec.queue.rate.as_bps(),
+        autorate: spec
+            .autorate
+            .as_ref()
+            .map(|range| RateRange { least_bps: range.start().as_bps(), most_bps: range.end().as_bps() }),
         queue: queue(&spec.queue),
-        overhead: spec.overhead.name(),
+        overhead: spec.overhead.to_string(),
         hints: Dscp::all().filter_map(hint).collect(),
         remark: Dscp::all().filter_map(remarked).collect(),
     }
@@ -151,11 +181,15 @@ fn limit(limit: Limit) -> String {
 /// Returns a summary of both directions in one line.
 pub fn summary(spec: &RouterSpec) -> String {
     let RouterSpec { input, output, forward, reverse, .. } = spec;
-    format!("{input} -> {output} {}, reverse {}", through(&forward.queue), through(&reverse.queue))
+    format!("{input} -> {output} {}, reverse {}", through(forward), through(reverse))
 }
 
-fn through(queue: &QueueSpec) -> String {
-    format!("at {} through {}", queue.rate, in_words(queue))
+fn through(direction: &DirectionSpec) -> String {
+    let (rate, queue) = (direction.queue.rate, in_words(&direction.queue));
+    match &direction.autorate {
+        Some(range) => format!("at {rate} ({} to {}) through {queue}", range.start(), range.end()),
+        None => format!("at {rate} through {queue}"),
+    }
 }
 
 /// Waits of sparse traffic that are longer than this are worth a warning.

@@ -12,17 +12,19 @@
 //! ```
 //!
 //! Queues are written as in a scenario, `[queue.NAME]` included. `overhead`, `hints` and `remark` at the top apply to both
-//! directions; in `[forward]` or `[reverse]` they replace those at the top for one direction. The former names of these
+//! directions; a direction with `autorate = { least = "2 Mbit/s", most = "50 Mbit/s" }` follows the link, with the reflectors of
+//! `[autorate]`. In `[forward]` or `[reverse]` they replace those at the top for one direction. The former names of these
 //! tables, `[forth]` and `[back]`, are refused with a message that gives the present ones.
 
-use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
+use crate::spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{Document, Errors, Kind, Node, Problem, TableReader, Value, kind};
 use cutline_router::{Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_service::regular_file;
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The allowed values of `remark`, for messages.
@@ -96,10 +98,45 @@ fn read(root: &TableReader<'_>) -> Option<RouterSpec> {
         remark: remark(root).unwrap_or_default(),
     };
     let process = process(root);
+    let autorate = autorate(root);
     let [forward, reverse] = [("forward", "forth"), ("reverse", "back")]
         .map(|(key, former)| direction(root, key, former, &common));
     root.finish();
-    Some(RouterSpec { input: input?, output: output?, forward: forward?, reverse: reverse?, process })
+    let (forward, reverse) = (forward?, reverse?);
+    let follows = forward.autorate.is_some() || reverse.autorate.is_some();
+    if follows && !root.has("autorate") {
+        root.lacks(
+            "autorate",
+            "a table: write [autorate] with reflectors = [\"192.0.2.1\"], hosts behind the link",
+        );
+    } else if !follows && root.has("autorate") {
+        root.refuse(
+            "autorate",
+            "no direction follows the link: set autorate = { least = \"...\", most = \"...\" } in one",
+        );
+    }
+    Some(RouterSpec { input: input?, output: output?, forward, reverse, autorate, process })
+}
+
+/// Reads `[autorate]`: who is asked, and what is late.
+fn autorate(root: &TableReader<'_>) -> Option<AutorateSpec> {
+    let table = root.table("autorate", "a table: write [autorate]")?;
+    let reflectors = table.required("reflectors", &reflectors());
+    let delay = table.or("delay", &kind::positive_duration(), AutorateSpec::DELAY);
+    table.finish();
+    Some(AutorateSpec { reflectors: reflectors?, delay })
+}
+
+/// Reads the range of a direction's rate.
+fn range(table: &TableReader<'_>, at: Rate) -> Option<RangeInclusive<Rate>> {
+    let inner = table.table("autorate", "a table such as { least = \"2 Mbit/s\", most = \"50 Mbit/s\" }")?;
+    let (least, most) = (inner.required("least", &rate()), inner.required("most", &rate()));
+    inner.finish();
+    let range = least?..=most?;
+    if let Err(why) = AutorateSpec::check_range(at, &range) {
+        table.refuse("autorate", &why);
+    }
+    Some(range)
 }
 
 fn process(root: &TableReader<'_>) -> ProcessSpec {
@@ -146,12 +183,13 @@ fn direction(root: &TableReader<'_>, key: &str, former: &str, common: &Common) -
     };
     let rate = table.required("rate", &rate());
     let queue = queue::required(&table, "queue", &common.queues);
+    let autorate = rate.and_then(|rate| range(&table, rate));
     let overhead = table.or("overhead", &overhead(), common.overhead);
     let hints = hints(&table).unwrap_or_else(|| common.hints.clone());
     let remark = remark(&table).unwrap_or_else(|| common.remark.clone()).table(&hints);
     table.finish();
     let queue = queue_of(&table, queue?.as_ref(), rate?)?;
-    Some(DirectionSpec { queue, overhead, hints, remark })
+    Some(DirectionSpec { queue, autorate, overhead, hints, remark })
 }
 
 /// Returns the queue in front of a link of this rate. It is built once to check it, because the rate limits some parameters.
@@ -237,8 +275,20 @@ fn all() -> Kind<All> {
 }
 
 fn overhead() -> Kind<Overhead> {
-    let words: Vec<_> = Overhead::ALL.iter().map(|overhead| (overhead.name(), *overhead)).collect();
-    kind::one_of("one of", &words)
+    Kind::new(Overhead::EXPECTED, |node| match &node.value {
+        Value::Integer(bytes) => bytes.to_string().parse().map_err(|_| String::new()),
+        Value::Text(text) => text.parse().map_err(|_| String::new()),
+        _ => Err(String::new()),
+    })
+}
+
+fn reflectors() -> Kind<Vec<IpAddr>> {
+    Kind::new("a list of addresses such as [\"192.0.2.1\", \"2001:db8::1\"]", |node| {
+        let Value::List(nodes) = &node.value else { return Err(String::new()) };
+        let address = |node: &Node| node.as_text().and_then(|text| text.parse().ok());
+        let addresses = nodes.iter().map(address).collect::<Option<Vec<IpAddr>>>().ok_or_else(String::new)?;
+        AutorateSpec::check(&addresses).map(|()| addresses)
+    })
 }
 
 fn interface() -> Kind<String> {

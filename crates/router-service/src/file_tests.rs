@@ -43,7 +43,7 @@ fn dscp(name: &str) -> Dscp {
 
 #[test]
 fn each_direction_has_its_own_queue() {
-    let RouterSpec { input, output, forward, reverse, process } = parse(GOOD);
+    let RouterSpec { input, output, forward, reverse, autorate, process } = parse(GOOD);
     assert_eq!((input.as_str(), output.as_str()), ("eth0", "eth1"));
     assert_eq!((forward.queue.rate, reverse.queue.rate), (Rate::from_mbps(15), Rate::from_mbps(2)));
     assert_eq!((forward.queue.aqm.name(), reverse.queue.aqm.name()), ("pi", "fq-codel"));
@@ -53,10 +53,43 @@ fn each_direction_has_its_own_queue() {
     assert_eq!(forward.overhead, Overhead::Ethernet);
     assert_eq!((forward.hints, forward.remark), (HintTable::standard(), RemarkTable::unchanged()));
     assert_eq!(process, ProcessSpec::default());
+    assert_eq!((autorate, forward.autorate), (None, None));
+}
+
+#[test]
+fn a_direction_may_follow_the_link() {
+    let autorate = "[autorate]\nreflectors = [\"192.0.2.1\", \"2001:db8::1\"]\ndelay = \"30 ms\"\n";
+    let own = "[reverse]\nautorate = { least = \"500 kbit/s\", most = \"8 Mbit/s\" }";
+    let text = [&GOOD.replace("[reverse]", own), autorate].concat();
+    let spec = parse(&text);
+    assert_eq!(spec.reverse.autorate, Some(Rate::from_kbps(500)..=Rate::from_mbps(8)));
+    let read = spec.autorate.unwrap();
+    assert_eq!((read.reflectors.len(), read.delay), (2, Duration::from_millis(30)));
+    for (from, to, what) in [
+        (
+            "least = \"500 kbit/s\"",
+            "least = \"3 Mbit/s\"",
+            "the rate is 2 Mbit/s, and autorate from 3 Mbit/s to 8 Mbit/s must contain it",
+        ),
+        ("most = \"8 Mbit/s\"", "most = \"1 Mbit/s\"", "must contain it"),
+        ("\"2001:db8::1\"", "\"192.0.2.1\"", "a reflector is named twice"),
+        ("[\"192.0.2.1\", \"2001:db8::1\"]", "[]", "0 reflectors; allowed is 1 to 16"),
+        ("\"192.0.2.1\", ", "\"example\", ", "a list of addresses"),
+        (autorate, "", "key \"autorate\" is missing"),
+        ("autorate = { least = \"500 kbit/s\", most = \"8 Mbit/s\" }", "", "no direction follows the link"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let errors = refusals(&text.replacen(from, to, 1));
+        assert!(errors.contains(what), "{what}: {errors}");
+    }
 }
 
 #[test]
 fn what_stands_at_the_top_is_for_both_directions() {
+    for (written, read) in [("18", "18"), ("'atm:10'", "atm:10"), ("'docsis'", "docsis")] {
+        let spec = parse(&format!("overhead = {written}\n{GOOD}"));
+        assert_eq!(spec.forward.overhead.to_string(), read);
+    }
     let top = "overhead = \"pppoe\"\nhints = { EF = 4, 12 = 9 }\nremark = \"to-hints\"\n";
     let own =
         "[reverse.remark]\nall = \"without-hints\"\nCS1 = \"LE\"\nhint-1 = 46\n[reverse.hints]\nEF = 2\n";

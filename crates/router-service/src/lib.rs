@@ -12,6 +12,7 @@
 //! reservations   what clients reserve, on its way to the loop; it ends with their connection
 //!   reservation_request  what they ask for
 //! session        one client's connection
+//! autorate       rates that follow the link
 //! board          snapshots of statistics for the clients, so that the loop waits for nobody
 //! metrics        the statistics for Prometheus
 //! local_socket   the local socket and its clients' threads
@@ -26,6 +27,7 @@
 //! error          why a router cannot be opened, has ended, or does not answer
 //! ```
 
+mod autorate;
 mod board;
 mod client;
 mod configuration;
@@ -56,9 +58,9 @@ pub use reservation_client::ReservationClient;
 pub use reservation_request::{Action, ReservationRequest, ReservationRequestError, Way};
 pub use router::{Router, Schedule};
 pub use service::Listener;
-pub use spec::{DirectionSpec, ProcessSpec, RouterSpec};
+pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 pub use statistics::{
-    Counted, DepartureError, Direction, FilterDocument, HintStatistics, Interface, ReloadStatus,
-    ReservationStatistics, ReservedStatistics, SocketReply, Statistics, StatisticsError,
+    AutorateStatistics, Counted, DepartureError, Direction, FilterDocument, HintStatistics, Interface,
+    ReloadStatus, ReservationStatistics, ReservedStatistics, SocketReply, Statistics, StatisticsError,
 };
 pub use usual_socket::running;

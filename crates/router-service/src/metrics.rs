@@ -8,7 +8,7 @@
 
 use crate::board::Board;
 use crate::statistics::{
-    Direction, HintStatistics, Interface, ReservedStatistics, SieveStatistics, Statistics,
+    AutorateStatistics, Direction, HintStatistics, Interface, ReservedStatistics, SieveStatistics, Statistics,
 };
 use cutline_documents::{Kind, Record};
 use cutline_sys::{SysError, now};
@@ -125,6 +125,9 @@ fn first_line(stream: &mut TcpStream) -> io::Result<String> {
 pub fn exposition(statistics: &Statistics) -> String {
     let mut families = Families::default();
     families.add("", &[], statistics);
+    if let Some(autorate) = &statistics.autorate {
+        families.add::<AutorateStatistics>("autorate", &[], autorate);
+    }
     for (way, direction) in [("forward", &statistics.forward), ("reverse", &statistics.reverse)] {
         let labels =
             [("direction", way), ("link", direction.name.as_str()), ("queue", direction.queue.as_str())];

@@ -1,5 +1,6 @@
 //! A router between two interfaces of this machine.
 
+use crate::autorate::OpenAutorate;
 use crate::board::Board;
 use crate::configuration::summary;
 use crate::error::ServiceError;
@@ -32,6 +33,7 @@ pub struct Router {
     socket: Option<LocalSocket>,
     board: Arc<Board>,
     registrar: Option<Registrar>,
+    autorate: Option<OpenAutorate>,
     reloader: Option<Reloader>,
     ports: [AnyPort; 2],
     notices: Vec<String>,
@@ -83,6 +85,7 @@ impl Router {
         let ports = AnyPort::open_pair([&spec.input, &spec.output])?;
         let duplex = duplex(&spec, &ports, Streams::new(seed))?;
         let socket = socket(process, user.as_ref())?;
+        let autorate = spec.autorate.as_ref().map(OpenAutorate::open).transpose()?;
         let endpoint = process.metrics.map(Endpoint::bind).transpose()?;
         drop_privileges(Keep { net_admin: process.fix_offloads }, user.as_ref())?;
         let spec = Arc::new(spec);
@@ -99,6 +102,7 @@ impl Router {
             socket,
             board,
             registrar,
+            autorate,
             reloader,
             ports,
             notices,
@@ -155,10 +159,12 @@ impl Router {
         // Output to a file that outgrows its limit (setrlimit(2), RLIMIT_FSIZE) fails, and does not end the process.
         signal::flag(Signal::XFSZ).map_err(|error| SysError::new("SIGXFSZ cannot be caught", error))?;
         let manager = SdNotify::from_environment();
+        let autorate = self.autorate.map(|autorate| autorate.start(&self.spec, now())).transpose()?;
         let mut service = Service::new(&self.spec, duration, interval, &manager, stop, listener)
             .with_reloader(self.reloader)
             .with_board(self.board, self.socket.as_ref())
-            .with_registrar(self.registrar);
+            .with_registrar(self.registrar)
+            .with_autorate(autorate);
         manager.ready(&summary(&self.spec));
         let spin = self.spec.process.spin.unwrap_or_default();
         let ended = cutline_ports::run(&mut self.duplex, &mut self.ports, spin, stop, &mut service);

@@ -1,6 +1,7 @@
 //! The service tasks of a running router: reports its statistics by interval, reloads its file on SIGHUP, sends messages to
 //! the service manager's watchdog, and publishes statistics for clients.
 
+use crate::autorate::Autorate;
 use crate::board::{Around, Board, Snapshot};
 use crate::configuration::summary;
 use crate::local_socket::LocalSocket;
@@ -47,6 +48,7 @@ pub struct Service<'a> {
     reloader: Option<Reloader>,
     desk: Option<Desk>,
     registrar: Option<Registrar>,
+    autorate: Option<Autorate>,
 }
 
 /// The schedule of reports.
@@ -123,6 +125,7 @@ impl<'a> Service<'a> {
             reloader: None,
             desk: None,
             registrar: None,
+            autorate: None,
         }
     }
 
@@ -145,6 +148,12 @@ impl<'a> Service<'a> {
         self
     }
 
+    /// Lets rates follow the link.
+    pub fn with_autorate(mut self, autorate: Option<Autorate>) -> Self {
+        self.autorate = autorate;
+        self
+    }
+
     /// Reports the statistics at the end of the run.
     pub fn finish(self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
         let statistics = self.snapshot(duplex, ports).statistics("end");
@@ -154,8 +163,12 @@ impl<'a> Service<'a> {
     fn snapshot(&self, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) -> Snapshot {
         let reload = self.reloader.as_ref().map(Reloader::status);
         let refused_clients = self.desk.as_ref().map_or(0, |desk| desk.refused.load(Ordering::Relaxed));
-        let around =
-            Around { elapsed: self.elapsed(), dropped_output: self.listener.dropped(), refused_clients };
+        let around = Around {
+            elapsed: self.elapsed(),
+            dropped_output: self.listener.dropped(),
+            refused_clients,
+            autorate: self.autorate.as_ref().map(Autorate::statistics),
+        };
         Snapshot::take(&self.names, around, duplex, ports, reload)
     }
 
@@ -180,6 +193,9 @@ impl<'a> Service<'a> {
         let result = reloader.take_over(read, now, elapsed, duplex);
         if let Some(desk) = &self.desk {
             desk.board.configure(reloader.spec());
+        }
+        if let Some(autorate) = self.autorate.as_mut().filter(|_| result.is_ok()) {
+            autorate.reload(reloader.spec(), now);
         }
         let summary = summary(reloader.spec());
         let refused = if result.is_err() { "; its file was refused as it is now" } else { "" };
@@ -209,6 +225,10 @@ impl Observer<AnyPort> for Service<'_> {
         let look = if is_asked { now + LOOK } else { Instant::FAR_FUTURE };
         let look = match &mut self.registrar {
             Some(registrar) => registrar.look(now, duplex, look),
+            None => look,
+        };
+        let look = match &mut self.autorate {
+            Some(autorate) => look.min(autorate.look(now, duplex)),
             None => look,
         };
         look.min(self.watchdog.look(now)).min(self.intervals.next).min(self.ends)

@@ -2,8 +2,8 @@
 
 use cutline_aqm::QueueSpec;
 use cutline_router::{Overhead, ShaperParams};
-use cutline_units::{Bytes, Duration, HintTable, RemarkTable};
-use std::net::SocketAddr;
+use cutline_units::{Bytes, Duration, HintTable, Rate, RemarkTable};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -18,6 +18,8 @@ pub struct RouterSpec {
     pub forward: DirectionSpec,
     /// From `output` to `input`.
     pub reverse: DirectionSpec,
+    /// How rates follow the link, for directions that have a range of rates.
+    pub autorate: Option<AutorateSpec>,
     /// The settings of the process.
     pub process: ProcessSpec,
 }
@@ -27,12 +29,56 @@ pub struct RouterSpec {
 pub struct DirectionSpec {
     /// The queue, with the rate of the link.
     pub queue: QueueSpec,
+    /// The rates between which it follows the link; `None` for a constant rate.
+    pub autorate: Option<RangeInclusive<Rate>>,
     /// What the link adds to a frame.
     pub overhead: Overhead,
     /// The hint of each code point.
     pub hints: HintTable,
     /// The new code point of each code point in outgoing frames.
     pub remark: RemarkTable,
+}
+
+/// How rates follow the link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutorateSpec {
+    /// The hosts that are asked for echo replies, from 1 to [`AutorateSpec::MOST`]. Their replies must come through the link.
+    pub reflectors: Vec<IpAddr>,
+    /// A reply that takes longer than usual by more than this is delayed.
+    pub delay: Duration,
+}
+
+impl AutorateSpec {
+    /// The most reflectors.
+    pub const MOST: usize = 16;
+
+    /// The usual limit of the delay.
+    pub const DELAY: Duration = Duration::from_millis(15);
+
+    /// Returns whether these can be the reflectors: some, not too many, and none twice.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(reflectors: &[IpAddr]) -> Result<(), String> {
+        let twice = |(at, address): (usize, &IpAddr)| reflectors[..at].contains(address);
+        match reflectors.len() {
+            1..=Self::MOST if !reflectors.iter().enumerate().any(twice) => Ok(()),
+            1..=Self::MOST => Err("a reflector is named twice".to_owned()),
+            number => Err(format!("{number} reflectors; allowed is 1 to {}", Self::MOST)),
+        }
+    }
+
+    /// Returns whether a rate can follow the link within a range that begins with it.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_range(rate: Rate, range: &RangeInclusive<Rate>) -> Result<(), String> {
+        let (least, most) = (range.start(), range.end());
+        if least < most && range.contains(&rate) {
+            return Ok(());
+        }
+        Err(format!("the rate is {rate}, and autorate from {least} to {most} must contain it"))
+    }
 }
 
 /// The settings that cannot change while a router runs.
@@ -79,6 +125,7 @@ impl RouterSpec {
         let differ = [
             ("in", self.input != other.input),
             ("out", self.output != other.output),
+            ("autorate", self.autorate != other.autorate),
             ("fix-offloads", old.fix_offloads != new.fix_offloads),
             ("spin", old.spin != new.spin),
             ("seed", old.seed != new.seed),

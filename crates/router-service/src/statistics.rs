@@ -29,6 +29,8 @@ record! {
         interfaces as "ports": Vec<Interface>, part, "The interfaces; not reported by interval.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reload: Option<ReloadStatus>, part, "The status of reloads, for a router with a file.";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        autorate: Option<AutorateStatistics>, part, "What rates that follow the link have seen and done; only where one does.";
         #[serde(default)]
         dropped_output: u64, counter("documents"), "Documents and messages of its output that were dropped, because they could not be written at once.";
         #[serde(default)]
@@ -74,6 +76,17 @@ record! {
         paid: Counted, counter("packets, B"), "Frames that did not; they stood in the lanes, or were dropped before.";
         fair_share_bps: u64, gauge("bit/s"), "The fair share of a flow.";
         load: f64, gauge("0..1"), "The part of the memory for flows that is in use.";
+    }
+
+    /// What rates that follow the link have seen and done, since the start.
+    #[derive(Copy, Deserialize)]
+    pub struct AutorateStatistics {
+        requests: u64, counter("requests"), "Echo requests to the reflectors.", shown("requests");
+        replies: u64, counter("replies"), "Their replies.", shown("replies");
+        delayed_replies: u64, counter("replies"), "Replies that took longer than usual by more than the limit.", shown("delayed");
+        delay_ms: Option<f64>, gauge("ms"), "By how much the last reply took longer than usual; null before the first.", shown("now ms");
+        decreases: u64, counter("changes"), "Changes to a lower rate, both directions.", shown("rate lowered");
+        increases: u64, counter("changes"), "Changes to a higher rate, both directions.", shown("rate raised");
     }
 
     /// The reserved flows of a direction. At any time conforming = departed + dropped + waiting.

@@ -33,7 +33,7 @@ mod traffic_class;
 pub use duplex_shaper::{DuplexShaper, Round};
 pub use flow_filter::FlowFilter;
 pub use headers::{ETHERNET, Headers, Ip, Version};
-pub use overhead::Overhead;
+pub use overhead::{Overhead, OverheadError, Units};
 pub use port::Port;
 pub use reserved::{RESERVATION_LIMITS, Reservation, ReservationCounters, ReservationError, ReservationId};
 pub use shaper::{Shaper, ShaperParams};

@@ -14,11 +14,14 @@
 //! | `pppoe` | the frame, at least 60 B | 32 | | PPPoE added later, on Ethernet |
 //! | `pppoa` | the IP packet | 10 | cells | PPP 2 and AAL5's trailer 8 (RFC 2364, VC multiplexed) |
 //! | `pppoe-atm` | the IP packet | 40 | cells | PPP 2, PPPoE 6, Ethernet 14, LLC/SNAP 10, trailer 8 (RFC 2684, no check sequence) |
+//! | `18`, `atm:10`, `ptm:22` | the IP packet | that number, 0 to 256 | nothing, cells, 65/64 | what no name is for |
 //!
 //! Cells: AAL5 pads to whole cells of 48 B, each of which takes 53 B on the line (ITU-T I.363.5). 65/64: PTM sends 65
 //! bytes for 64. For a frame that is not IP, what follows the Ethernet header and tags counts as the packet.
 
-use crate::headers::Headers;
+use crate::headers::{ETHERNET, Headers, Ip, Version};
+use std::fmt;
+use std::str::FromStr;
 
 /// A kind of link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +45,34 @@ pub enum Overhead {
     Pppoa,
     /// ADSL with PPPoE.
     PppoeAtm,
+    /// Any other link: this many bytes for each IP packet, at most [`Overhead::MOST`], in these units.
+    Added(u16, Units),
 }
+
+/// What a link sends a packet in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// As it is.
+    Bytes,
+    /// ATM's cells.
+    Cells,
+    /// PTM's code blocks.
+    Blocks,
+}
+
+/// A text that is no kind of link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverheadError {
+    text: String,
+}
+
+impl fmt::Display for OverheadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no kind of link: expected {}", self.text, Overhead::EXPECTED)
+    }
+}
+
+impl std::error::Error for OverheadError {}
 
 /// The shortest frame without its check sequence, bytes (IEEE 802.3).
 const SHORTEST_FRAME: u32 = 60;
@@ -50,8 +80,15 @@ const SHORTEST_FRAME: u32 = 60;
 const AROUND_A_FRAME: u32 = 8 + 4 + 12;
 
 impl Overhead {
-    /// All kinds of links.
-    pub const ALL: [Self; 9] = [
+    /// The most that can be added to a packet, bytes.
+    pub const MOST: u16 = 256;
+
+    /// What can be written for a kind of link, for messages.
+    pub const EXPECTED: &'static str = "one of none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm, or the bytes \
+         added to each IP packet, from 0 to 256, such as 18, atm:10 or ptm:22";
+
+    /// All kinds of links that have a name.
+    pub const NAMED: [Self; 9] = [
         Self::None,
         Self::Ip,
         Self::Ethernet,
@@ -62,21 +99,6 @@ impl Overhead {
         Self::Pppoa,
         Self::PppoeAtm,
     ];
-
-    /// Returns the name in the table above.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Ip => "ip",
-            Self::Ethernet => "ethernet",
-            Self::Docsis => "docsis",
-            Self::Ptm => "ptm",
-            Self::PppoePtm => "pppoe-ptm",
-            Self::Pppoe => "pppoe",
-            Self::Pppoa => "pppoa",
-            Self::PppoeAtm => "pppoe-atm",
-        }
-    }
 
     /// Returns the size on the link of a frame of `length` bytes with these headers, bytes.
     #[inline]
@@ -94,7 +116,77 @@ impl Overhead {
             Self::PppoePtm => blocks((packet() + 8).max(SHORTEST_FRAME - 14) + 22),
             Self::Pppoa => cells(packet() + 10),
             Self::PppoeAtm => cells(packet() + 40),
+            Self::Added(bytes, units) => units.size((packet() + u32::from(bytes)).max(1)),
         }
+    }
+}
+
+impl Overhead {
+    /// Returns the bytes on the link for this many frames of these bytes together. Each counts as one of the mean length with an IPv4
+    /// packet, which is exact if the same is added to each.
+    pub fn of_frames(self, packets: u64, bytes: u64) -> f64 {
+        let Some(mean) = bytes.checked_div(packets) else { return 0.0 };
+        let mean = mean as u32;
+        let length = mean.saturating_sub(ETHERNET as u32);
+        let ip = Ip {
+            at: ETHERNET as u16,
+            version: Version::V4,
+            traffic_class: 0,
+            length,
+            flow: 0,
+            hosts: [0; 2],
+        };
+        let size = self.size(mean, &Headers { payload: ETHERNET as u16, ip: Some(ip) });
+        let added = f64::from(size) - f64::from(mean);
+        (bytes as f64 + packets as f64 * added).max(0.0)
+    }
+}
+
+impl Units {
+    /// Returns the size on the link of this many bytes.
+    const fn size(self, bytes: u32) -> u32 {
+        match self {
+            Self::Bytes => bytes,
+            Self::Cells => cells(bytes),
+            Self::Blocks => blocks(bytes),
+        }
+    }
+}
+
+/// As it is written in the table above.
+impl fmt::Display for Overhead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            Self::None => "none",
+            Self::Ip => "ip",
+            Self::Ethernet => "ethernet",
+            Self::Docsis => "docsis",
+            Self::Ptm => "ptm",
+            Self::PppoePtm => "pppoe-ptm",
+            Self::Pppoe => "pppoe",
+            Self::Pppoa => "pppoa",
+            Self::PppoeAtm => "pppoe-atm",
+            Self::Added(bytes, Units::Bytes) => return write!(f, "{bytes}"),
+            Self::Added(bytes, Units::Cells) => return write!(f, "atm:{bytes}"),
+            Self::Added(bytes, Units::Blocks) => return write!(f, "ptm:{bytes}"),
+        })
+    }
+}
+
+impl FromStr for Overhead {
+    type Err = OverheadError;
+
+    fn from_str(text: &str) -> Result<Self, OverheadError> {
+        let named = || Self::NAMED.into_iter().find(|overhead| overhead.to_string() == text);
+        let (units, number) = match text.split_once(':') {
+            Some(("atm", number)) => (Units::Cells, number),
+            Some(("ptm", number)) => (Units::Blocks, number),
+            _ => (Units::Bytes, text),
+        };
+        let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+        let added = number.parse().ok().filter(|bytes| is_number && *bytes <= Self::MOST);
+        let error = || OverheadError { text: text.to_owned() };
+        added.map(|bytes| Self::Added(bytes, units)).or_else(named).ok_or_else(error)
     }
 }
 
@@ -111,7 +203,6 @@ const fn blocks(bytes: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::{Ip, Version};
 
     fn size(overhead: Overhead, packet: u32) -> u32 {
         let ip =
@@ -133,9 +224,28 @@ mod tests {
             (Overhead::Pppoa, 32 * 53, 2 * 53),
             (Overhead::PppoeAtm, 33 * 53, 2 * 53),
         ];
-        assert_eq!(expected.map(|(overhead, ..)| overhead), Overhead::ALL);
+        assert_eq!(expected.map(|(overhead, ..)| overhead), Overhead::NAMED);
         for (overhead, full, small) in expected {
-            assert_eq!((size(overhead, 1500), size(overhead, 40)), (full, small), "{}", overhead.name());
+            assert_eq!((size(overhead, 1500), size(overhead, 40)), (full, small), "{overhead}");
+        }
+    }
+
+    /// A number says what a name says, but for the shortest frame.
+    #[test]
+    fn a_number_is_added_to_each_packet() {
+        for (text, full, small) in
+            [("18", 1518, 58), ("atm:10", 32 * 53, 2 * 53), ("ptm:22", 1546, 63), ("0", 1500, 40)]
+        {
+            let overhead: Overhead = text.parse().unwrap();
+            assert_eq!((size(overhead, 1500), size(overhead, 40)), (full, small), "{text}");
+            assert_eq!(overhead.to_string(), text);
+        }
+        for overhead in Overhead::NAMED {
+            assert_eq!(overhead.to_string().parse(), Ok(overhead));
+        }
+        for wrong in ["", "atm", "atm:", "atm:257", "257", "-1", "+1", "cells:3", "1.5", "ethernet:4"] {
+            let error = wrong.parse::<Overhead>().unwrap_err().to_string();
+            assert!(error.contains("from 0 to 256"), "{error}");
         }
     }
 

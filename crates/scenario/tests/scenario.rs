@@ -464,3 +464,35 @@ fn a_time_that_is_no_length_at_the_rate_is_refused() {
         "{refused}"
     );
 }
+
+/// The record is beside the scenario file, and another record is another run.
+#[test]
+fn a_links_rate_may_follow_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, record) = (folder.path().join("mobile.toml"), folder.path().join("drive.down"));
+    let keyed = AUDIO
+        .replace("rate-changes = [{ at = \"30 s\", rate = \"10 Mbit/s\" }]", "rate-trace = \"drive.down\"");
+    std::fs::write(&file, &keyed).unwrap();
+    let load = || ScenarioFile::load(&file).unwrap().scenario();
+    assert!(load().unwrap_err().to_string().contains("drive.down: No such file"));
+    let write = |every: u64| {
+        let lines: String = (1..=1000).map(|number| format!("{}\n", number * every)).collect();
+        std::fs::write(&record, lines).unwrap();
+        load().unwrap_or_else(|errors| panic!("{errors}"))
+    };
+    let (fast, slow) = (write(1), write(2));
+    let Topology::Dumbbell(dumbbell) = &slow.topology else { panic!("it is a dumbbell") };
+    assert_eq!(dumbbell.rate_changes.len(), 1000, "a change each 100 ms of 100 s");
+    assert!(dumbbell.rate_changes.iter().all(|change| change.rate == Rate::from_mbps(6)));
+    assert_ne!(fast.run_id(1, "v"), slow.run_id(1, "v"));
+    assert_eq!(slow.run_id(1, "v"), write(2).run_id(1, "v"));
+    let graph = GRAPH.replacen("rate = ", "rate-trace = \"drive.down\"\nrate = ", 1);
+    std::fs::write(&file, graph).unwrap();
+    assert!(load().is_ok(), "a link of a graph may, too");
+    let both = keyed.replace(
+        "[dumbbell.queue]",
+        "rate-changes = [{ at = \"30 s\", rate = \"10 Mbit/s\" }]\n[dumbbell.queue]",
+    );
+    std::fs::write(&file, both).unwrap();
+    assert!(load().unwrap_err().to_string().contains("use one of them"));
+}

@@ -189,6 +189,11 @@ impl QueuedLink {
         self.open.marked
     }
 
+    /// Returns the interval of the series with this number, if it has ended.
+    pub(crate) fn interval(&self, number: usize) -> Option<QueueInterval> {
+        self.series.as_ref()?.get(number).copied()
+    }
+
     /// Returns whether the link keeps an interval series.
     pub(crate) fn has_series(&self) -> bool {
         self.series.is_some()

@@ -12,6 +12,7 @@
 //! traffic_class   the code point of a socket's packets
 //! datagrams   many datagrams with one system call, with time stamps and traffic classes
 //! ip_socket   raw and UDP sockets for messages whose IP headers matter
+//! ping        round-trip times by ICMP echo
 //! error_queue the errors that a datagram socket has queued
 //! mapping     memory that is shared with the kernel: one type that owns it
 //! packet      packet sockets (AF_PACKET)
@@ -45,6 +46,7 @@ mod mapping;
 pub mod namespace;
 mod offload;
 pub mod packet;
+pub mod ping;
 mod plain;
 pub mod reactor;
 pub mod signal;

@@ -3,11 +3,12 @@
 //! A namespace is named `cutline-PID-LABEL` after the process that made it. It is removed when its [`Namespace`] is
 //! dropped; what a killed process has left is removed by a later process with [`sweep`], which leaves the namespaces of
 //! running processes alone.
+#![expect(unsafe_code, reason = "unshare, which rustix offers as unsafe because of some of its flags")]
 
 use crate::SysError;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -111,11 +112,26 @@ impl Drop for Namespace {
     }
 }
 
+/// Checks whether this process may make namespaces, by a thread that moves into a nameless one and ends.
+///
+/// # Errors
+/// When it may not, or the kernel has no network namespaces.
+pub fn permitted() -> Result<(), SysError> {
+    // SAFETY: the thread leaves only its network namespace; it shares its files with the others as before.
+    let leave = || unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+    let made = std::thread::scope(|scope| scope.spawn(leave).join().expect("the call does not panic"));
+    made.map_err(|errno| match errno {
+        rustix::io::Errno::PERM => not_permitted(),
+        errno => SysError::new("network namespaces cannot be made", errno),
+    })
+}
+
 /// Names the missing capabilities, where they are the likely cause.
 fn explained(error: SysError) -> SysError {
-    if rustix::process::geteuid().is_root() {
-        return error;
-    }
+    if rustix::process::geteuid().is_root() { error } else { not_permitted() }
+}
+
+fn not_permitted() -> SysError {
     SysError::NotPermitted {
         failure: "network namespaces cannot be made".to_owned(),
         capability: "CAP_SYS_ADMIN, and CAP_NET_ADMIN and CAP_NET_RAW inside",

@@ -5,6 +5,7 @@ use crate::sockopt::check;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
 use std::mem::zeroed;
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// Which signals have arrived, by number. They belong to the process, so there is one table.
@@ -71,7 +72,8 @@ impl Forwarding {
     }
 
     /// Passes signals on to this child from now on, and those that have come before.
-    pub fn start(&self, child: Pid) {
+    pub fn start(&self, child: &Child) {
+        let Some(child) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
         CHILD.store(child.as_raw_nonzero().get(), Ordering::SeqCst);
         for signal in FORWARDED {
             if ARRIVED.get(signal.as_raw() as usize).is_some_and(|flag| flag.swap(false, Ordering::SeqCst)) {

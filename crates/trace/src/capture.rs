@@ -5,7 +5,7 @@ use crate::pcapng::Writer;
 use cutline_aqm::AqmSpec;
 use cutline_results::RunResult;
 use cutline_scenario::Scenario;
-use cutline_sim::{LinkId, Network};
+use cutline_sim::{LinkId, Network, Simulation};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
@@ -42,7 +42,8 @@ pub fn with_return(network: &Network, link: LinkId) -> Vec<LinkId> {
 }
 
 /// Simulates a scenario with a seed and writes the packets at a link to `out` as pcapng, in memory that does not
-/// grow with the run. What was observed until an error or an interruption is written, too.
+/// grow with the run. What was observed until an error or an interruption is written, too. `after_step` is called every 100 ms of
+/// simulated time.
 ///
 /// # Errors
 /// When the scenario cannot be simulated, was interrupted, or the file cannot be written.
@@ -52,6 +53,7 @@ pub fn simulate_captured(
     cancel: &AtomicBool,
     capture: Capture<'_>,
     out: impl Write,
+    mut after_step: impl FnMut(&Simulation),
 ) -> Result<RunResult, CaptureError> {
     let mut network = scenario.network().map_err(cutline_scenario::SimulateError::from)?;
     let links = with_return(&network, capture.link);
@@ -61,6 +63,7 @@ pub fn simulate_captured(
     let about = format!("{}, seed {seed}; time 0 is the simulation's beginning", scenario.name);
     let mut writer = Writer::new(out, &network, &links, &about, capture.application)?;
     let result = scenario.simulate_network(&network, seed, cancel, |simulation| {
+        after_step(simulation);
         simulation.take_observations().try_for_each(|seen| writer.record(&seen))
     });
     let finished = writer.finish();

@@ -195,7 +195,7 @@ fn an_interrupted_file_is_valid_at_every_moment() {
     let link = link_named(&scenario.network().unwrap(), None).unwrap();
     let capture = Capture { link, application: "cutline test" };
     let out = Interrupting { bytes: &mut bytes, at: 300_000, cancel: &cancel };
-    let error = simulate_captured(&scenario, SEED, &cancel, capture, out).unwrap_err();
+    let error = simulate_captured(&scenario, SEED, &cancel, capture, out, |_| ()).unwrap_err();
     assert!(matches!(error, CaptureError::Simulate(SimulateError::Interrupted)), "{error}");
     assert!(bytes.len() > 300_000 && bytes.len() < whole.len() && whole.starts_with(&bytes));
 }
@@ -217,7 +217,8 @@ fn a_full_disk_ends_the_run() {
     let scenario = scenario("pie");
     let link = link_named(&scenario.network().unwrap(), None).unwrap();
     let capture = Capture { link, application: "cutline test" };
-    let error = simulate_captured(&scenario, SEED, &AtomicBool::new(false), capture, Full).unwrap_err();
+    let error =
+        simulate_captured(&scenario, SEED, &AtomicBool::new(false), capture, Full, |_| ()).unwrap_err();
     assert!(matches!(error, CaptureError::Io(_)), "{error}");
 }
 

@@ -20,7 +20,7 @@ use cutline_sys::SysError;
 use cutline_text::Printable;
 use cutline_units::{Bytes, Duration, Rate};
 use listener::Printer;
-use settings::{CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
+use settings::{AutorateArgs, CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -95,7 +95,10 @@ struct Routing {
     queue: QueueArgs,
     #[command(flatten)]
     reverse: ReverseArgs,
-    /// Overhead of the slowest link per frame: none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm
+    #[command(flatten)]
+    autorate: AutorateArgs,
+    /// Overhead of the slowest link per frame: none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm, or the bytes
+    /// added to each IP packet, such as 18; atm:10 and ptm:22 count in cells and in code blocks
     #[arg(long, default_value = "ethernet", value_parser = overhead, conflicts_with = "config")]
     overhead: Overhead,
     #[command(flatten)]
@@ -138,6 +141,7 @@ const EXAMPLES: &str = "Examples:
   cutline router --in lan --out wan --rate 50Mbit --tsq --reverse-rate 8Mbit --reverse-aqm codel --socket /run/wan.sock
   cutline router --in tun:cut0 --out tun:cut1 --rate 20Mbit --tsq
   cutline router --in xdp:eth0 --out xdp:eth1 --rate 900Mbit --aqm fq-codel --fix-offloads
+  cutline router --in lan --out lte0 --rate 30Mbit --autorate 5Mbit..80Mbit --reflector 192.0.2.1 --reflector 192.0.2.2
   cutline router --in a0 --out b0 --rate 15Mbit --tsq l=40ms,bits=4 --hint EF=4 --stats 1s --json
   cutline router --config /etc/cutline/router/lan.toml --check
   cutline router stats --watch 1s
@@ -231,8 +235,11 @@ impl Routing {
             return Err(Failure::Usage(format!("--in and --out are both `{input}`")));
         }
         let (hints, remark) = self.code_points.tables()?;
-        let direction = |queue| DirectionSpec {
+        let (forward, reverse) = (self.queue.spec(*rate)?, self.reverse.spec(&self.queue, *rate)?);
+        let ([forward_range, reverse_range], autorate) = self.autorate.spec([forward.rate, reverse.rate])?;
+        let direction = |queue, autorate| DirectionSpec {
             queue,
+            autorate,
             overhead: self.overhead,
             hints: hints.clone(),
             remark: remark.clone(),
@@ -240,8 +247,9 @@ impl Routing {
         let ProcessArgs { spin, fix_offloads, seed, socket, metrics, memory, user } = &self.process;
         let (socket, user) = (socket.clone(), user.clone());
         Ok(RouterSpec {
-            forward: direction(self.queue.spec(*rate)?),
-            reverse: direction(self.reverse.spec(&self.queue, *rate)?),
+            forward: direction(forward, forward_range),
+            reverse: direction(reverse, reverse_range),
+            autorate,
             input: input.clone(),
             output: output.clone(),
             process: ProcessSpec {

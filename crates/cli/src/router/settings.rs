@@ -7,8 +7,10 @@ use cutline_aqm::{AqmSpec, Discipline as _, Limit, QueueSpec, Sieve, TsqParams};
 use cutline_config::{parameter, quantity};
 use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
 use cutline_router::ShaperParams;
-use cutline_router_service::ProcessSpec;
+use cutline_router_service::{AutorateSpec, ProcessSpec};
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 /// The queue of both directions, unless the reverse direction has a separate one.
 #[derive(clap::Args)]
@@ -63,6 +65,51 @@ pub struct ReverseArgs {
     /// Largest backlog in the reverse direction [default: the same]
     #[arg(id = "reverse_limit", long = "reverse-limit", alias = "limit-back", value_name = "LIMIT", value_parser = limit, conflicts_with = "config")]
     limit: Option<Limit>,
+}
+
+/// Rates that follow the link.
+#[derive(clap::Args)]
+pub struct AutorateArgs {
+    /// Let the rate follow the link within these rates, such as 5Mbit..60Mbit; it begins with --rate
+    #[arg(long, value_name = "LEAST..MOST", value_parser = rate_range, requires = "reflector", conflicts_with = "config")]
+    autorate: Option<RangeInclusive<Rate>>,
+    /// Let the rate of the reverse direction follow the link, too; it begins with --reverse-rate
+    #[arg(long, value_name = "LEAST..MOST", value_parser = rate_range, requires = "reflector", conflicts_with = "config")]
+    reverse_autorate: Option<RangeInclusive<Rate>>,
+    /// Address of a host behind the link that is asked for echo replies; may be repeated, which makes its own delays matter less
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    reflector: Vec<IpAddr>,
+    /// A reply that takes longer than usual by more than this is delayed
+    #[arg(long, value_name = "TIME", default_value = "15ms", value_parser = duration, conflicts_with = "config")]
+    autorate_delay: Duration,
+}
+
+impl AutorateArgs {
+    /// Returns the ranges of both directions, which have these rates, and how they follow the link.
+    pub fn spec(
+        &self,
+        rates: [Rate; 2],
+    ) -> Result<([Option<RangeInclusive<Rate>>; 2], Option<AutorateSpec>), Failure> {
+        let ranges = [self.autorate.clone(), self.reverse_autorate.clone()];
+        for (option, (range, rate)) in
+            ["--autorate", "--reverse-autorate"].into_iter().zip(ranges.iter().zip(rates))
+        {
+            if let Some(range) = range {
+                AutorateSpec::check_range(rate, range)
+                    .map_err(|why| Failure::Usage(format!("{option}: {why}")))?;
+            }
+        }
+        if ranges.iter().all(Option::is_none) {
+            let why = "--reflector is for --autorate or --reverse-autorate, and neither is given";
+            return if self.reflector.is_empty() {
+                Ok((ranges, None))
+            } else {
+                Err(Failure::Usage(why.to_owned()))
+            };
+        }
+        AutorateSpec::check(&self.reflector).map_err(|why| Failure::Usage(format!("--reflector: {why}")))?;
+        Ok((ranges, Some(AutorateSpec { reflectors: self.reflector.clone(), delay: self.autorate_delay })))
+    }
 }
 
 /// The hints of code points, and their changes.
@@ -178,6 +225,14 @@ pub fn link_rate(text: &str) -> Result<Rate, String> {
         let is_allowed = allowed.contains(&rate);
         is_allowed.then_some(rate).ok_or_else(|| format!("from {} to {}", allowed.start(), allowed.end()))
     })
+}
+
+/// Parses a range of rates, such as 5Mbit..60Mbit.
+fn rate_range(text: &str) -> Result<RangeInclusive<Rate>, String> {
+    let (least, most) = text
+        .split_once("..")
+        .ok_or_else(|| "write the lowest and the highest rate, such as 5Mbit..60Mbit".to_owned())?;
+    Ok(link_rate(least)?..=link_rate(most)?)
 }
 
 /// Parses the memory for the frames of both directions.
@@ -348,6 +403,31 @@ mod tests {
         );
         assert!(refusal(args("pi", &["a=x"], None).spec(rate)).starts_with("a = x: allowed is "));
         assert!(refusal(args("codel", &[], Some("")).spec(rate)).contains("a queue of its own"));
+    }
+
+    #[test]
+    fn a_range_of_rates_must_contain_the_rate() {
+        let range = rate_range("5Mbit..60Mbit").unwrap();
+        assert_eq!(range, Rate::from_mbps(5)..=Rate::from_mbps(60));
+        assert!(rate_range("5Mbit").is_err() && rate_range("5Mbit..x").is_err());
+        let args = |reverse, reflectors: &[&str]| AutorateArgs {
+            autorate: None,
+            reverse_autorate: reverse,
+            reflector: reflectors.iter().map(|address| address.parse().unwrap()).collect(),
+            autorate_delay: Duration::from_millis(15),
+        };
+        let rates = [Rate::from_mbps(20), Rate::from_mbps(2)];
+        let why = |args: &AutorateArgs| match args.spec(rates) {
+            Err(Failure::Usage(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(
+            why(&args(Some(range), &["192.0.2.1"])).starts_with("--reverse-autorate: the rate is 2 Mbit/s")
+        );
+        assert!(why(&args(None, &["192.0.2.1"])).contains("neither is given"));
+        let range = Rate::from_mbps(1)..=Rate::from_mbps(4);
+        let (ranges, spec) = args(Some(range.clone()), &["192.0.2.1"]).spec(rates).unwrap();
+        assert_eq!((ranges, spec.map(|spec| spec.reflectors.len())), ([None, Some(range)], Some(1)));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use crate::table::{Table, cells, titles};
 use cutline_documents::Record as _;
 use cutline_router_service::{
-    Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus, Statistics,
+    AutorateStatistics, Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus,
+    Statistics,
 };
 use cutline_text::Printable;
 use cutline_units::Rate;
@@ -18,9 +19,17 @@ pub fn whole(statistics: &Statistics, configuration: Option<&Value>) -> String {
     let process = other_losses(statistics);
     head + &direction(&statistics.forward, &of("forward"))
         + &direction(&statistics.reverse, &of("reverse"))
+        + &statistics.autorate.as_ref().map_or_else(String::new, autorate)
         + &interfaces
         + &process
         + &reload
+}
+
+/// Returns what rates that follow the link have seen and done, in a line.
+fn autorate(found: &AutorateStatistics) -> String {
+    let shown = titles::<AutorateStatistics>().into_iter().zip(cells(found));
+    let shown: Vec<_> = shown.map(|(title, cell)| format!("{title} {cell}")).collect();
+    format!("\nautorate: {}\n", shown.join(", "))
 }
 
 /// Returns the losses of documents, messages and clients.

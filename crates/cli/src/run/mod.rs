@@ -5,6 +5,7 @@ mod json;
 mod outcome;
 mod tables;
 mod traces;
+mod watch;
 mod work;
 
 use crate::check::check_points;
@@ -21,6 +22,7 @@ use outcome::Outcome;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use traces::TraceArgs;
+pub use traces::refuse_several_runs;
 pub use work::Work;
 
 /// Simulate a scenario: every point of its sweep with every seed, on all cores
@@ -56,6 +58,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "Examples:
   cutline run examples/dumbbell.toml
+  cutline run examples/two-bottlenecks.toml --seeds 1 --watch
   cutline run examples/dumbbell.toml --seeds 10 --set dumbbell.queue.tsq=false
   cutline run examples/two-bottlenecks.toml --no-store --json | jq '.runs[0].queues'
   cutline run experiments/tsq/audio.toml --resume
@@ -67,10 +70,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let jobs = runner::plan(&points, VERSION);
     let traces = args.traces.open(&points)?;
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;
-    let bar = Bar::new(jobs.len(), args.quiet);
+    let bar = Bar::of_simulated_time(&jobs, args.quiet || args.traces.watches());
     let options =
         Options { threads: threads(args.jobs), cancel: &cancel, progress: &|news| bar.update(&news) };
-    let simulate = |scenario: &Scenario, seed| traces.simulate(scenario, seed, &cancel);
+    let simulate =
+        |scenario: &Scenario, seed| traces.simulate(scenario, seed, &cancel, &|passed| bar.simulated(passed));
     let work = Work {
         file: &file,
         points: &points,

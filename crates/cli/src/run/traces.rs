@@ -1,11 +1,14 @@
-//! The options `--pcap` and `--flent`: one run as files for other tools.
+//! The options `--pcap`, `--flent` and `--watch`: one run as files for other tools, and in the terminal.
 
+use super::watch::{self, Screen, Speed};
 use crate::exit::Failure;
 use crate::program::VERSION;
 use cutline_results::RunResult;
-use cutline_scenario::{Scenario, SweepPoint};
+use cutline_scenario::{Scenario, SimulateError, SweepPoint};
+use cutline_sim::Simulation;
 use cutline_text::Printable;
 use cutline_trace::{Capture, flent};
+use cutline_units::{Duration, Instant};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -23,12 +26,17 @@ pub struct TraceArgs {
     /// Write the interval series to FILE for flent's plotter; the name must end in .gz; for a single run only
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     flent: Option<PathBuf>,
+    /// Show queues and flows in the terminal while the run goes on, SPEED simulated seconds a second or as fast as they come; for a
+    /// single run only
+    #[arg(long, value_name = "SPEED|max", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = watch::speed, conflicts_with_all = ["resume", "quiet"])]
+    watch: Option<Speed>,
 }
 
 /// The open files of the traces.
 pub struct Traces {
     pcap: Option<(Target, cutline_sim::LinkId)>,
     flent: Option<Target>,
+    watch: Option<Speed>,
 }
 
 /// An open file and its path.
@@ -43,13 +51,25 @@ impl TraceArgs {
     /// # Errors
     /// When there is more than one run, the link does not exist, or a file cannot be created.
     pub fn open(&self, points: &[SweepPoint]) -> Result<Traces, Failure> {
-        let options = [("--pcap", &self.pcap), ("--flent", &self.flent)];
-        if let Some((option, _)) = options.into_iter().find(|(_, path)| path.is_some()) {
-            refuse_several_runs(option, points)?;
+        let options = [
+            ("--pcap", self.pcap.is_some()),
+            ("--flent", self.flent.is_some()),
+            ("--watch", self.watch.is_some()),
+        ];
+        if let Some((option, _)) = options.into_iter().find(|(_, is_set)| *is_set) {
+            refuse_several_runs(option, points, points[0].scenario.seeds)?;
+        }
+        if self.watch.is_some() {
+            watch::terminal()?;
         }
         let pcap = self.pcap.as_deref().map(|path| self.open_pcap(path, &points[0].scenario)).transpose()?;
         let flent = self.flent.as_deref().map(open_flent).transpose()?;
-        Ok(Traces { pcap, flent })
+        Ok(Traces { pcap, flent, watch: self.watch })
+    }
+
+    /// Returns whether the run is shown while it goes on.
+    pub const fn watches(&self) -> bool {
+        self.watch.is_some()
     }
 
     fn open_pcap(&self, path: &Path, scenario: &Scenario) -> Result<(Target, cutline_sim::LinkId), Failure> {
@@ -61,17 +81,38 @@ impl TraceArgs {
 }
 
 impl Traces {
-    /// Simulates a scenario and writes its traces.
+    /// Simulates a scenario and writes its traces. `progress` is called with the simulated time since its last call.
     ///
     /// # Errors
     /// When the scenario cannot be simulated, the run was interrupted, or a file cannot be written.
-    pub fn simulate(&self, scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunResult, String> {
+    pub fn simulate(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        cancel: &AtomicBool,
+        progress: &(dyn Fn(Duration) + Sync),
+    ) -> Result<RunResult, String> {
+        let network = scenario.network().map_err(|error| error.to_string())?;
+        let mut screen = self.watch.map(|speed| Screen::new(scenario, &network, speed));
+        let mut before = Instant::ZERO;
+        let mut after_step = |simulation: &Simulation| {
+            progress(simulation.time().saturating_since(before));
+            before = simulation.time();
+            if let Some(screen) = &mut screen {
+                screen.show(simulation, cancel);
+            }
+        };
         let result = match &self.pcap {
-            None => scenario.simulate(seed, cancel).map_err(|error| error.to_string())?,
+            None => scenario
+                .simulate_network(&network, seed, cancel, |simulation| {
+                    after_step(simulation);
+                    Ok::<_, SimulateError>(())
+                })
+                .map_err(|error| error.to_string())?,
             Some((target, link)) => {
                 let application = format!("cutline {VERSION}");
                 let capture = Capture { link: *link, application: &application };
-                cutline_trace::simulate_captured(scenario, seed, cancel, capture, &target.file)
+                cutline_trace::simulate_captured(scenario, seed, cancel, capture, &target.file, after_step)
                     .map_err(|error| target.failure(&error))?
             }
         };
@@ -106,9 +147,8 @@ fn open_flent(path: &Path) -> Result<Target, Failure> {
     Target::create(path)
 }
 
-/// Returns an error if there is more than one run. A trace holds a single point of a sweep with a single seed.
-fn refuse_several_runs(option: &str, points: &[SweepPoint]) -> Result<(), Failure> {
-    let seeds = points[0].scenario.seeds;
+/// Returns an error if there is more than one run: a single point of a sweep with a single seed is needed.
+pub fn refuse_several_runs(what: &str, points: &[SweepPoint], seeds: u64) -> Result<(), Failure> {
     let mut remedy: Vec<String> = Vec::new();
     if points.len() > 1 {
         let settings = points[0].settings.iter().map(|(key, value)| quoted(&format!("{key}={value}")));
@@ -125,7 +165,7 @@ fn refuse_several_runs(option: &str, points: &[SweepPoint]) -> Result<(), Failur
     let points = if points == 1 { String::new() } else { format!("{points} points of a sweep x ") };
     let seeds = if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") };
     Err(Failure::Usage(format!(
-        "{option} is for a single run, but there are {runs}: {points}{seeds}; choose one, for example: {}",
+        "{what} is for a single run, but there are {runs}: {points}{seeds}; choose one, for example: {}",
         remedy.join(" ")
     )))
 }

@@ -6,9 +6,14 @@ use crate::spec::DumbbellSpec;
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{TableReader, kind};
 use cutline_sim::Impairments;
+use cutline_units::Duration;
 use std::sync::Arc;
 
-pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSpec> {
+pub(super) fn read(
+    reader: &TableReader<'_>,
+    named: &Named,
+    duration: Option<Duration>,
+) -> Option<DumbbellSpec> {
     let rate = reader.required("rate", &kind::rate());
     let delay = reader.required("delay", &kind::duration());
     let access_rate = reader.required("access-rate", &kind::rate());
@@ -16,7 +21,7 @@ pub(super) fn read(reader: &TableReader<'_>, named: &Named) -> Option<DumbbellSp
     let queue = queue::required(reader, "queue", named);
     let reverse_queue = queue::optional(reader, "reverse-queue", named);
     let access_queue = queue::optional(reader, "access-queue", named);
-    let rate_changes = rate_changes(reader);
+    let rate_changes = rate_changes(reader, duration);
     let impairments = Impairments {
         forward: impairment::read(reader, "impairment", delay),
         reverse: impairment::read(reader, "reverse-impairment", delay),

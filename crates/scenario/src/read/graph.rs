@@ -1,6 +1,6 @@
 //! Reads a graph of `[[node]]` and `[[link]]` tables, and computes which nodes can reach each other.
 
-use super::impairment;
+use super::{impairment, rate_trace};
 use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{Kind, TableReader, kind};
@@ -8,11 +8,11 @@ use cutline_units::Duration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(super) fn read(root: &TableReader<'_>, named: &Named) -> Option<GraphSpec> {
+pub(super) fn read(root: &TableReader<'_>, named: &Named, duration: Option<Duration>) -> Option<GraphSpec> {
     let nodes = nodes(root);
     let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
     let mut joined = BTreeSet::new();
-    let read = |table| link(&table, &names, named, &mut joined);
+    let read = |table| link(&table, &names, named, duration, &mut joined);
     // All links are read before the first failure returns, so that every problem is reported.
     let links: Vec<Option<Vec<LinkSpec>>> = root.tables("link").into_iter().map(read).collect();
     if !root.has("node") {
@@ -49,6 +49,7 @@ fn link(
     reader: &TableReader<'_>,
     nodes: &[String],
     named: &Named,
+    duration: Option<Duration>,
     joined: &mut Joined,
 ) -> Option<Vec<LinkSpec>> {
     // Paths such as `link.backbone.rate` select the link by this name.
@@ -60,7 +61,7 @@ fn link(
     let both_ways = reader.or("both-ways", &kind::flag(), true);
     let queue = queue::optional(reader, "queue", named).unwrap_or_else(queue::default_queue);
     let reverse_queue = queue::optional(reader, "reverse-queue", named);
-    let rate_changes = rate_changes(reader);
+    let rate_changes = rate_changes(reader, duration);
     let impairment = impairment::read(reader, "impairment", delay);
     let reverse_impairment = impairment::read(reader, "reverse-impairment", delay);
     for key in ["reverse-queue", "reverse-impairment"] {
@@ -109,7 +110,8 @@ pub(super) fn node_name(nodes: &[String]) -> Kind<String> {
     kind::choice("the name of a [[node]]", nodes.iter().map(|name| (name.clone(), name.clone())).collect())
 }
 
-pub(super) fn rate_changes(reader: &TableReader<'_>) -> Vec<RateChange> {
+/// Reads the changes of a link's rate in a simulation of this length, one by one or from a record.
+pub(super) fn rate_changes(reader: &TableReader<'_>, duration: Option<Duration>) -> Vec<RateChange> {
     let mut changes: Vec<RateChange> = Vec::new();
     for table in reader.tables("rate-changes") {
         let at = table.required("at", &kind::positive_duration());
@@ -124,7 +126,14 @@ pub(super) fn rate_changes(reader: &TableReader<'_>) -> Vec<RateChange> {
         table.finish();
         changes.extend(at.zip(rate).map(|(at, rate)| RateChange { at, rate }));
     }
-    changes
+    let traced = rate_trace::read(reader, duration);
+    if reader.has(rate_trace::KEY) && reader.has("rate-changes") {
+        reader.refuse(
+            rate_trace::KEY,
+            "it sets the link's rate all the time, and rate-changes do so, too: use one of them",
+        );
+    }
+    traced.unwrap_or(changes)
 }
 
 impl GraphSpec {

@@ -7,9 +7,10 @@ pub(crate) mod flow;
 mod graph;
 mod impairment;
 mod qos;
+mod rate_trace;
 mod transport;
 
-use crate::spec::{QualityDelay, Scenario, Topology};
+use crate::spec::{QualityDelay, RateChange, Scenario, Topology};
 use crate::sweep::SWEEP_KEYS;
 use cutline_config::queue::{self, QueueConfig};
 use cutline_config::{Document, Errors, Kind, TableReader, kind};
@@ -44,9 +45,9 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     let seeds = root.or("seeds", &kind::integer(1, 1_000_000), 1);
     let times = times(root);
     let quality_delay = root.or("quality-delay", &quality_delay(), QualityDelay::OneWay);
-    let topology = topology(root);
-    let hint_bits = topology.as_ref().and_then(|topology| hint_bits(root, topology));
     let duration = times.as_ref().map(|times| times.duration);
+    let topology = topology(root, duration);
+    let hint_bits = topology.as_ref().and_then(|topology| hint_bits(root, topology));
     let flows = flow::read_all(root, &flow::Surroundings::new(topology.as_ref(), hint_bits, duration));
     root.node(SWEEP_KEYS);
     root.finish();
@@ -54,6 +55,11 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
         root.report("flow", None, format!(": there are more than {MOST_FLOWS} flows in all"));
     }
     let Times { duration, warm_up, measure_until, interval } = times?;
+    let (topology, mut canonical) = (topology?, root.document().canonical(&NOT_SIMULATED));
+    if canonical.contains(rate_trace::KEY) {
+        // The file may change while its name stays.
+        canonical += &format!("\n{} {}", rate_trace::KEY, rate_trace::digest(rate_changes(&topology)));
+    }
     Some(Scenario {
         name: name?,
         title,
@@ -66,9 +72,9 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
         interval,
         quality_delay,
         hint_bits: hint_bits.unwrap_or(HintBits::PAPER),
-        topology: topology?,
+        topology,
         flows,
-        canonical: root.document().canonical(&NOT_SIMULATED),
+        canonical,
     })
 }
 
@@ -103,7 +109,7 @@ fn times(root: &TableReader<'_>) -> Option<Times> {
     Some(Times { duration, warm_up, measure_until, interval })
 }
 
-fn topology(root: &TableReader<'_>) -> Option<Topology> {
+fn topology(root: &TableReader<'_>, duration: Option<Duration>) -> Option<Topology> {
     let named = queue::named(root);
     let dumbbell = root.table("dumbbell", "a table: write [dumbbell]");
     let is_graph = root.has("node") || root.has("link");
@@ -115,14 +121,24 @@ fn topology(root: &TableReader<'_>) -> Option<Topology> {
         );
     }
     if is_graph && dumbbell.is_none() {
-        return graph::read(root, &named).map(Topology::Graph);
+        return graph::read(root, &named, duration).map(Topology::Graph);
     }
     root.node("node");
     root.node("link");
     if !root.has("dumbbell") {
         root.lacks("dumbbell", "[dumbbell], or [[node]] and [[link]]");
     }
-    dumbbell.and_then(|table| dumbbell::read(&table, &named)).map(Topology::Dumbbell)
+    dumbbell.and_then(|table| dumbbell::read(&table, &named, duration)).map(Topology::Dumbbell)
+}
+
+/// Returns the changes of all links' rates.
+fn rate_changes(topology: &Topology) -> impl Iterator<Item = &RateChange> {
+    let (dumbbell, graph) = match topology {
+        Topology::Dumbbell(dumbbell) => (Some(dumbbell), None),
+        Topology::Graph(graph) => (None, Some(graph)),
+    };
+    let of_links = graph.into_iter().flat_map(|graph| &graph.links).flat_map(|link| &link.rate_changes);
+    dumbbell.into_iter().flat_map(|dumbbell| &dumbbell.rate_changes).chain(of_links)
 }
 
 /// Returns the number of hint bits, which must be the same in all TSQ queues; `None` if no queue has TSQ.

@@ -29,7 +29,8 @@ use crate::calendar::Calendar;
 use crate::external::External;
 use crate::fifo_link::{FifoClass, FifoLink};
 use crate::flow::{Background, Receiving, Sending};
-use crate::measure::{DelayRecord, Window};
+use crate::id::LinkId;
+use crate::measure::{DelayRecord, FlowInterval, QueueInterval, Window};
 use crate::network::{Network, NetworkError};
 use crate::outcome::Outcome;
 use crate::packet::{Packet, WideHeaders};
@@ -129,6 +130,25 @@ impl Simulation {
     /// Takes what happened at the watched links since the last call, in the order of time.
     pub fn take_observations(&mut self) -> impl Iterator<Item = Observation> + '_ {
         self.watch.observations.drain(..)
+    }
+
+    /// Returns the time that it has been advanced to.
+    pub const fn time(&self) -> Instant {
+        self.external.clock
+    }
+
+    /// Returns what a flow, by its place in the network, has measured so far in the interval with this number, from zero; `None` if
+    /// it keeps no series.
+    pub fn flow_interval(&self, flow: usize, number: usize) -> Option<FlowInterval> {
+        self.background.get(flow)?.series.as_ref().map(|series| series.get(number))
+    }
+
+    /// Returns what a link's queue has measured in the interval with this number, from zero; `None` before its end, and for a link
+    /// without a series.
+    pub fn queue_interval(&self, link: LinkId, number: usize) -> Option<QueueInterval> {
+        let hop = self.links.get(link.0 as usize)?;
+        let is_queued = hop.kind() == EventKind::QueuedLink || hop.kind() == EventKind::Watched;
+        self.queued_links.get(hop.index()).filter(|_| is_queued)?.interval(number)
     }
 
     /// Ends the run and returns what was measured.

@@ -120,6 +120,17 @@ impl FlowSeries {
         &mut self.open
     }
 
+    /// Returns the interval with this number, from zero, as far as it is recorded.
+    pub(crate) fn get(&self, number: usize) -> FlowInterval {
+        let open = FlowInterval { hint: Some(self.hint), centre: self.centre, ..self.open };
+        match number.checked_sub(self.closed.len()) {
+            None => self.closed[number],
+            Some(0) => open,
+            // Nothing has happened since.
+            Some(_) => FlowInterval { hint: open.hint, centre: open.centre, ..FlowInterval::default() },
+        }
+    }
+
     /// Returns every interval that ended by `end`.
     pub fn finish(mut self, end: Instant) -> Vec<FlowInterval> {
         while end >= self.ends {
@@ -150,6 +161,7 @@ mod tests {
         series.at(ms(299)).packets += 1;
         series.at(ms(300)).packets += 2;
         series.at(ms(1000)).packets += 3;
+        assert_eq!([0, 2, 3, 4].map(|number| series.get(number).packets), [1, 0, 3, 0]);
         let packets: Vec<u32> = series.finish(ms(1200)).iter().map(|interval| interval.packets).collect();
         assert_eq!(packets, [1, 2, 0, 3]);
     }

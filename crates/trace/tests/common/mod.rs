@@ -61,6 +61,6 @@ pub fn captured(scenario: &Scenario) -> (Vec<u8>, RunResult) {
     let mut file = Vec::new();
     let link = link_named(&scenario.network().unwrap(), None).unwrap();
     let capture = Capture { link, application: "cutline test" };
-    let run = simulate_captured(scenario, SEED, &AtomicBool::new(false), capture, &mut file).unwrap();
+    let run = simulate_captured(scenario, SEED, &AtomicBool::new(false), capture, &mut file, |_| ()).unwrap();
     (file, run)
 }

@@ -4,10 +4,10 @@
 //! group; otherwise a raw socket is tried, which needs `CAP_NET_RAW`. A reply is recognised by the process's number and a
 //! sequence number. The time when a request was sent is kept here, so a host that changes the payload does no harm.
 
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_sys::{SysError, now};
+use crate::reactor::{PollFd, PollFlags, wait};
+use crate::{SysError, now};
 use cutline_units::{Duration, Instant};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, ipproto, recv, send, socket_with,
@@ -22,9 +22,14 @@ pub struct Echo {
     /// Whether the kernel passes IP headers, and replies to other processes.
     raw: bool,
     identifier: u16,
-    /// When each sequence number was sent; `None` once its reply has arrived.
-    sent: Vec<Option<Instant>>,
+    /// How many requests were sent.
+    sent: usize,
+    /// The last of them that have no reply yet, at the places of their sequence numbers.
+    waiting: [Option<(u16, Instant)>; WAITING],
 }
+
+/// How many requests may wait for their replies. An older one's reply is not recognised any more.
+const WAITING: usize = 256;
 
 /// The length of a request, bytes: 8 of header, 56 of payload.
 const LENGTH: usize = 64;
@@ -45,19 +50,27 @@ impl Echo {
             Err(_) => (open(target, SocketType::RAW).map_err(failed)?, true),
         };
         connect(&socket, &SocketAddr::new(target, 0)).map_err(failed)?;
-        Ok(Self { socket, target, raw, identifier: std::process::id() as u16, sent: Vec::new() })
+        Ok(Self {
+            socket,
+            target,
+            raw,
+            identifier: std::process::id() as u16,
+            sent: 0,
+            waiting: [None; WAITING],
+        })
     }
 
     /// Returns how many requests were sent.
-    pub fn sent(&self) -> usize {
-        self.sent.len()
+    pub const fn sent(&self) -> usize {
+        self.sent
     }
 
     /// Sends a request. One that the network does not accept counts as lost.
     pub fn request(&mut self) {
-        let sequence = self.sent.len() as u16;
+        let sequence = self.sent as u16;
         let request = encode(self.target, self.identifier, sequence);
-        self.sent.push(Some(now()));
+        self.sent += 1;
+        self.waiting[usize::from(sequence) % WAITING] = Some((sequence, now()));
         let _lost = send(&self.socket, &request, SendFlags::DONTWAIT);
     }
 
@@ -78,18 +91,28 @@ impl Echo {
         }
     }
 
-    /// Takes the replies that have arrived. An error of the network, such as an unreachable host, ends it until the next call.
-    fn take(&mut self, replied: &mut dyn FnMut(Duration)) {
+    /// Takes the replies that have arrived; calls `replied` with the round-trip time of each. An error of the network, such as an
+    /// unreachable host, ends it until the next call.
+    pub fn take(&mut self, replied: &mut dyn FnMut(Duration)) {
         let mut buffer = [0; 2048];
         while let Ok((length, _)) = recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
             let at = now();
             let identifier = self.raw.then_some(self.identifier);
             let sequence = sequence(self.target, &buffer[..length], self.raw, identifier);
-            let sent = sequence.and_then(|sequence| self.sent.get_mut(usize::from(sequence))?.take());
-            if let Some(sent) = sent {
+            let sent = sequence.and_then(|sequence| {
+                self.waiting[usize::from(sequence) % WAITING].take_if(|(waiting, _)| *waiting == sequence)
+            });
+            if let Some((_, sent)) = sent {
                 replied(at - sent);
             }
         }
+    }
+}
+
+/// Ready when a reply has arrived.
+impl AsFd for Echo {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -1,0 +1,169 @@
+//! A program of the user's in the emulated network: a shell, or any command, on the host where the scenario's first flow begins or
+//! ends. Whatever IPv4 packets it and programs at the other end exchange cross the links and queues of the scenario, beside the scenario's
+//! flows, in their real sizes.
+
+use crate::hosts::{self, Hosts, INTERFACES};
+use crate::links::Links;
+use crate::reader::SINK_PORT;
+use crate::run::{LEAD, check, joined, or_stop};
+use crate::timing::{Bounds, Busy};
+use crate::traffic::plans;
+use crate::tuning::Stack;
+use crate::{Connections, LabError, Side};
+use cutline_results::TimingRow;
+use cutline_scenario::Scenario;
+use cutline_sim::{FlowSpec, Network};
+use cutline_sys::namespace::sweep;
+use cutline_sys::signal::Forwarding;
+use cutline_sys::{SysError, now};
+use cutline_traffic::{Generator, Meter, MeterParams};
+use cutline_transport::app::{CbrParams, Params};
+use cutline_transport::endpoint::TransportParams;
+use cutline_units::{Bytes, Duration, Rate, Streams};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How a program is run in the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Shell {
+    /// Where it runs.
+    pub side: Side,
+    /// Whether the scenario's flows send nothing.
+    pub alone: bool,
+    /// After this time it is killed.
+    pub limit: Duration,
+    /// The variant of Linux's TCP.
+    pub stack: Stack,
+}
+
+/// Where a program runs.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The address of its host.
+    pub address: Ipv4Addr,
+    /// The address of the host at the other end.
+    pub other: Ipv4Addr,
+    /// The namespace of that host, for `ip netns exec`.
+    pub other_namespace: String,
+}
+
+/// How a program has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// Whether it was killed, because its time was over.
+    pub is_killed: bool,
+    /// The timing of the network.
+    pub timing: TimingRow,
+}
+
+/// How often the program is looked after.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Runs the program that `command` returns in the network of a scenario, until it ends. Signals to this process are passed on to it.
+///
+/// # Errors
+/// When the laboratory does not support the scenario, the process lacks a privilege, or the program cannot be started.
+pub fn shell(
+    scenario: &Scenario,
+    options: &Shell,
+    command: impl FnOnce(&Place) -> Command,
+) -> Result<Ended, LabError> {
+    check(scenario)?;
+    sweep()?;
+    // Flows go on until the program ends.
+    let scenario = Scenario { duration: options.limit, measure_until: options.limit, ..scenario.clone() };
+    let mut network = scenario.network()?;
+    let connections = Connections::new();
+    let plans = (!options.alone).then(|| plans(&scenario, &network, &connections, scenario.seed));
+    let guest = add_guest(&mut network)?;
+    network.use_external_endpoints();
+    let hosts = Hosts::create(network.flows(), &connections, options.stack)?;
+    let addresses = [Side::Sources, Side::Sinks].map(|side| hosts::address(side, guest));
+    let settings = scenario.settings(scenario.seed);
+    let generator = plans.map(|plans| Generator::new(plans, Streams::new(scenario.seed))).transpose()?;
+    let params = MeterParams { flows: guest as u32, ..MeterParams::default() };
+    let bind = || Meter::bind(SocketAddr::from(([0, 0, 0, 0], SINK_PORT)), params);
+    let meter = generator.is_some().then(|| hosts.sinks.within(bind)).transpose()?.transpose()?;
+    let links = hosts.network.within(|| Links::new(&network, &settings, INTERFACES, Vec::new()))??;
+    let links = links.with_guest(guest, addresses);
+    let place = Place {
+        address: addresses[options.side as usize],
+        other: addresses[options.side.other() as usize],
+        other_namespace: hosts.host(options.side.other()).name().to_owned(),
+    };
+    let mut command = command(&place);
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |what: &str| format!("{program}: {what}");
+    let before = Busy::now();
+    let signals = Forwarding::prepare().map_err(|error| SysError::new("signals cannot be caught", error))?;
+    let mut child = hosts
+        .host(options.side)
+        .within(|| command.spawn())?
+        .map_err(|error| SysError::new(failed("cannot be started"), error))?;
+    signals.start(&child);
+    let (start, zero) = (now(), now() + LEAD);
+    let (stop, end) = (AtomicBool::new(false), settings.duration);
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    let (waited, crossed) = std::thread::scope(|scope| {
+        let sinks = meter
+            .map(|meter| scope.spawn(|| or_stop(&stop, hosts.sinks.within(|| meter.run(zero, end, &stop)))));
+        let sources = generator.map(|generator| {
+            scope.spawn(|| or_stop(&stop, hosts.sources.within(|| generator.run(zero, end, &stop))))
+        });
+        let crossing = scope.spawn(|| {
+            let crossed = links.run(zero, &is_stopped);
+            // Without a network there is nothing to wait for.
+            stop.store(true, Ordering::Relaxed);
+            crossed
+        });
+        let waited = loop {
+            match child.try_wait() {
+                Ok(None) if is_stopped() => {
+                    break child.kill().and_then(|()| child.wait()).map(|status| (status, true));
+                }
+                Ok(None) => std::thread::park_timeout(LOOK),
+                Ok(Some(status)) => break Ok((status, false)),
+                Err(error) => break Err(error),
+            }
+        };
+        signals.stop();
+        stop.store(true, Ordering::Relaxed);
+        let ended =
+            [sources.map(|thread| joined(thread).map(drop)), sinks.map(|thread| joined(thread).map(drop))];
+        let failed = ended.into_iter().flatten().find_map(Result::err);
+        (waited, failed.map_or_else(|| joined(crossing), Err))
+    });
+    let (status, is_killed) = waited.map_err(|error| SysError::new(failed("cannot be waited for"), error))?;
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let machine = before.and_then(|before| Busy::now()?.since(before, cores));
+    let timing = crossed?.timing.row(&Bounds::default(), now().saturating_since(start), machine, 0);
+    Ok(Ended { status, is_killed, timing })
+}
+
+/// Adds the flow that stands for the program, beside the scenario's first one. Returns its index.
+fn add_guest(network: &mut Network) -> Result<usize, LabError> {
+    const NAME: &str = "shell";
+    let index = network.flows().len();
+    let Some(first) = network.flows().first() else {
+        return Err(LabError::OnlySimulated {
+            flow: NAME.to_owned(),
+            what: "a network without a flow",
+            instead: "give it one: the program runs at its ends",
+        });
+    };
+    // Its transport sets no attributes of routes: the program's sockets are as it makes them. Its application never runs.
+    let guest = FlowSpec {
+        name: NAME.to_owned(),
+        transport: TransportParams::Udp(Arc::default()),
+        app: Params::Cbr(CbrParams::new(Rate::from_kbps(128), Bytes::new(160))),
+        adaptive: None,
+        ..first.clone()
+    };
+    network.add_flow(guest)?;
+    Ok(index)
+}

@@ -1,0 +1,126 @@
+//! A rate that follows the link: hosts behind the link are asked for echo replies, and a direction's rate falls while replies are
+//! delayed and its traffic is near its rate, and rises while it has more to send and nothing is delayed. The idea is that of
+//! cake-autorate, for links whose rate changes, such as those of mobile networks.
+//!
+//! ```text
+//! probes      a thread that asks, so that the loop that forwards waits for nobody
+//! delays      whether the last replies were later than usual
+//! controller  the rate of a direction
+//! ```
+
+mod controller;
+mod delays;
+mod probes;
+
+use crate::spec::{AutorateSpec, RouterSpec};
+use crate::statistics::AutorateStatistics;
+use controller::{Controller, TICK};
+use cutline_router::{DuplexShaper, Shaper};
+use cutline_sys::SysError;
+use cutline_units::{Duration, Instant, Rate};
+use delays::Delays;
+use probes::Probes;
+
+/// The rates of both directions.
+#[derive(Debug)]
+pub struct Autorate {
+    probes: Probes,
+    delays: Delays,
+    directions: [Option<Controller>; 2],
+    next: Instant,
+    decreases: u64,
+    increases: u64,
+}
+
+/// What its sockets need to be opened before privileges are dropped.
+#[derive(Debug)]
+pub struct OpenAutorate {
+    sockets: probes::Sockets,
+    delay: Duration,
+}
+
+impl OpenAutorate {
+    /// Opens sockets to the reflectors.
+    ///
+    /// # Errors
+    /// When there is no route to one, or the process lacks `CAP_NET_RAW`.
+    pub fn open(spec: &AutorateSpec) -> Result<Self, SysError> {
+        Ok(Self { sockets: probes::Sockets::open(&spec.reflectors)?, delay: spec.delay })
+    }
+
+    /// Starts to ask, for a router with this specification.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(self, spec: &RouterSpec, now: Instant) -> Result<Autorate, SysError> {
+        let reflectors = self.sockets.count();
+        Ok(Autorate {
+            probes: self.sockets.start()?,
+            delays: Delays::new(reflectors, self.delay),
+            directions: controllers(spec, now),
+            next: now,
+            decreases: 0,
+            increases: 0,
+        })
+    }
+}
+
+impl Autorate {
+    /// Takes the ranges and rates of a specification that was read anew.
+    pub fn reload(&mut self, spec: &RouterSpec, now: Instant) {
+        self.directions = controllers(spec, now);
+    }
+
+    /// Takes the replies that have arrived, and changes the rates when it is time. Returns when it wants to look again.
+    pub fn look(&mut self, now: Instant, duplex: &mut DuplexShaper) -> Instant {
+        for (reflector, time) in self.probes.replies() {
+            self.delays.add(now, reflector, time);
+        }
+        if now < self.next {
+            return self.next;
+        }
+        self.next = now + TICK;
+        let delay = self.delays.standing(now);
+        for (controller, shaper) in self.directions.iter_mut().zip([&mut duplex.forward, &mut duplex.reverse])
+        {
+            let Some(controller) = controller else { continue };
+            let (before, sent) = (rate(shaper), on_link(shaper));
+            let Some(after) = controller.step(now, before, sent, delay) else { continue };
+            shaper.set_rate(now, after);
+            if after < before {
+                self.decreases += 1;
+            } else {
+                self.increases += 1;
+            }
+        }
+        self.next
+    }
+
+    /// What it has seen and done.
+    pub fn statistics(&self) -> AutorateStatistics {
+        AutorateStatistics {
+            requests: self.probes.requests(),
+            replies: self.delays.replies(),
+            delayed_replies: self.delays.delayed(),
+            delay_ms: self.delays.last().map(Duration::as_millis_f64),
+            decreases: self.decreases,
+            increases: self.increases,
+        }
+    }
+}
+
+fn controllers(spec: &RouterSpec, now: Instant) -> [Option<Controller>; 2] {
+    [&spec.forward, &spec.reverse].map(|direction| {
+        direction.autorate.clone().map(|range| Controller::new(direction.queue.rate, range, now))
+    })
+}
+
+const fn rate(shaper: &Shaper) -> Rate {
+    shaper.params().queue.rate
+}
+
+/// The bytes that a shaper has sent, as they are on the link.
+fn on_link(shaper: &Shaper) -> f64 {
+    let sent = shaper.stats().sent;
+    shaper.params().overhead.of_frames(sent.packets, sent.bytes)
+}

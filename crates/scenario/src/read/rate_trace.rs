@@ -1,0 +1,155 @@
+//! A link's rate from a record of deliveries, in Mahimahi's format: each line is a time in milliseconds at which a packet of 1500 B can be
+//! delivered; the last line is the record's length, after which it begins anew.
+//!
+//! The rate is constant between two deliveries that are at least 100 ms apart: that of the deliveries after the first of them up to the second. So the bytes that
+//! can be delivered by then are those of the record, and a time without a delivery is a low rate, not none.
+
+use crate::spec::RateChange;
+use cutline_config::{TableReader, kind};
+use cutline_units::{Duration, Rate};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// The key of a link's record.
+pub const KEY: &str = "rate-trace";
+/// The shortest time of a constant rate, ms.
+const STEP: u64 = 100;
+/// The size of a delivery, bits.
+const PACKET: u64 = 1500 * 8;
+/// The largest file, bytes.
+const LARGEST: u64 = 64 << 20;
+/// The most changes of rate: a record of a year.
+const MOST: usize = 400_000_000 / 100;
+
+/// Reads the key of a link in a simulation of this length, if there is one. The file is sought beside the scenario file.
+pub fn read(reader: &TableReader<'_>, duration: Option<Duration>) -> Option<Vec<RateChange>> {
+    let name = reader.optional(KEY, &kind::text())?;
+    let folder = Path::new(reader.document().name()).parent().unwrap_or(Path::new(""));
+    let path = folder.join(name);
+    let read = load(&path)
+        .and_then(|text| deliveries(&text))
+        .and_then(|times| changes(&times, duration.unwrap_or(Duration::from_secs(1))));
+    read.map_err(|why| reader.refuse(KEY, &format!("{}: {why}", path.display()))).ok()
+}
+
+/// A digest of rates, which stands for the content of the records among what identifies a run.
+pub fn digest<'r>(rates: impl Iterator<Item = &'r RateChange>) -> String {
+    let mut hash = Sha256::new();
+    for change in rates {
+        hash.update(change.at.as_nanos().to_le_bytes());
+        hash.update(change.rate.as_bps().to_le_bytes());
+    }
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn load(path: &Path) -> Result<String, String> {
+    // A pipe or a device may never end.
+    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !about.is_file() || about.len() > LARGEST {
+        return Err(format!("it must be a regular file of at most {} MiB", LARGEST >> 20));
+    }
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
+/// Returns the times of the deliveries, ms.
+fn deliveries(text: &str) -> Result<Vec<u64>, String> {
+    let mut times: Vec<u64> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        let wrong = |why: String| format!("line {number}: {why}");
+        // Later than this no simulation lasts.
+        let time = line.parse().ok().filter(|time| *time < 1 << 40);
+        let time = time.ok_or_else(|| wrong(format!("{line:?} is no time in milliseconds")))?;
+        if times.last().is_some_and(|last| time < *last) {
+            return Err(wrong(format!("{time} ms is before the delivery of the line before")));
+        }
+        times.push(time);
+    }
+    match times.last() {
+        None => Err("it has no deliveries".to_owned()),
+        Some(0) => Err("it has no length: the last delivery is at 0 ms".to_owned()),
+        Some(_) => Ok(times),
+    }
+}
+
+/// Returns the rates for a time.
+fn changes(times: &[u64], duration: Duration) -> Result<Vec<RateChange>, String> {
+    let length = times[times.len() - 1];
+    let end = duration.as_nanos().div_ceil(1_000_000);
+    if (end / STEP) as usize > MOST {
+        return Err(format!("a simulation of {duration} is too long for it"));
+    }
+    let mut found = Vec::new();
+    let (mut start, mut count) = (0, 0);
+    let rounds = (0..).map(|round| round * length);
+    for time in rounds.flat_map(|base| times.iter().map(move |time| base + time)) {
+        count += 1;
+        if time - start < STEP {
+            continue;
+        }
+        let rate = Rate::from_bps((count * PACKET * 1000 / (time - start)).max(1));
+        found.push(RateChange { at: Duration::from_millis(start), rate });
+        if time >= end {
+            return Ok(found);
+        }
+        (start, count) = (time, 0);
+    }
+    unreachable!("a record with a length is repeated until the end")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(text: &str, seconds: u64) -> Vec<(u64, u64)> {
+        let times = deliveries(text).unwrap();
+        let found = changes(&times, Duration::from_secs(seconds)).unwrap();
+        found.iter().map(|change| (change.at.as_nanos() / 1_000_000, change.rate.as_bps())).collect()
+    }
+
+    /// A packet each millisecond is 12 Mbit/s.
+    #[test]
+    fn a_steady_record_is_a_steady_rate() {
+        let text: String = (1..=1000).map(|time| format!("{time}\n")).collect();
+        let found = rates(&text, 3);
+        assert_eq!((found.len(), found[0], found[29]), (30, (0, 12_000_000), (2900, 12_000_000)));
+    }
+
+    #[test]
+    fn a_time_without_deliveries_is_a_low_rate_until_the_next_one() {
+        // 100 ms of 10 packets, then 2 s of nothing, one packet, and anew.
+        let text: String =
+            (1..=10).map(|time| format!("{}\n", time * 10)).chain(["2100\n".to_owned()]).collect();
+        assert_eq!(rates(&text, 4), [(0, 1_200_000), (100, 6000), (2100, 1_200_000), (2200, 6000)]);
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_record() {
+        let text = "3\n3\n3\n150\n151\n151\n400\n";
+        let found = rates(text, 40);
+        let ends = found.iter().skip(1).map(|(at, _)| *at);
+        let bits: f64 =
+            found.iter().zip(ends).map(|((at, rate), end)| *rate as f64 * (end - at) as f64 / 1e3).sum();
+        let until = found.last().unwrap().0;
+        let expected = (until / 400 * 7) as f64 * PACKET as f64;
+        assert!((bits - expected).abs() < 4.5 * PACKET as f64, "{bits} {expected}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, why) in [
+            ("", "no deliveries"),
+            ("0\n0\n", "no length"),
+            ("1\n2 ms\n", "line 2: \"2 ms\" is no time"),
+            ("5\n\n4\n", "line 3: 4 ms is before"),
+            ("99999999999999999999\n", "line 1"),
+        ] {
+            let error = deliveries(text).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(load(Path::new("/dev/zero")).unwrap_err().contains("regular file"));
+    }
+}
