@@ -5,7 +5,6 @@ use cutline_scenario::runner::{Event, Job, Progress};
 use cutline_text::Printable;
 use cutline_units::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use std::fmt::Write as _;
 
 const JOBS: &str = "{prefix}{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} to go";
 const SIMULATED: &str = "{bar:30} {msg}  {speed} simulated seconds a second, {elapsed} elapsed, {eta} to go";

@@ -12,9 +12,10 @@
 //! first:   x <= 1, nothing of the flow in the lanes, less than `first-delay` waiting there; no charge
 //!          x <= 1/4 goes before the others
 //! lanes:   TSQ's order, with td = lanes' backlog / (C - rate of what goes first)
-//!          p' = p g(x) ((l + q) / (l + q'))^2,  g = x^2 for x <= 1, x above
+//!          p' = p g(x) m ((l + q) / (l + q'))^2,  g = x^2 for x <= 1, x above
+//!          m = M / mean M,  ln M = `surcharge` times what the flow was let through above 0.9 f, in seconds of its share; M >= 1
 //!          q' is at least what packets of the same hint have really waited lately
-//!          for x > 1 at most 1 - 1 / x, which leaves the flow its share, but never below p, or p' for x = 1 if that is less
+//!          for x > 1 at most 1 - 1 / max(x, 1 + ln M), which leaves the flow its share, but never below p, or p' for x = 1 if that is less
 //!          x <= 1/4 and behind its own packets there: right behind them, whatever its hint
 //! next:    what goes first, but one byte in `lanes-share` is sure to be the lanes'
 //! ```
@@ -32,10 +33,20 @@
 //! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, nobody above it, all
 //! of the lanes free of charge for those who fill them, and what responds to loss starved.
 //!
+//! **Why the price rises with time.** g alone is gentle: a flow whose round trip is short, all flows of a host that has many, and a sender
+//! that does not respond would stay above the share. M, the surcharge, is a bucket: each packet that stands fills it by its part of a
+//! second's share, and it empties at nine tenths of the share. So those who fill the link come to rest at the same rate,
+//! whatever their paths are, however insistent they are and whether they pulse, while a flow that is above its share for a second pays hardly
+//! more. For a TCP, whose rate is as 1 / sqrt(p'), a difference shrinks with a time constant of 3 / `surcharge` = 3 s. Only
+//! differences between flows matter: the price has M over its geometric mean among what stands in the lanes, so p keeps its gain, and
+//! where all who fill the link are above nine tenths of f, all surcharges grow and nobody pays more. What all of them lose, 0.01 of the square
+//! of that mean, keeps them in their range. (Nine tenths, because x fluctuates: f, which counts min(r, f), is above the rate that
+//! each gets if all get the same.) What goes first fills no bucket, but keeps one from emptying.
+//!
 //! **New flows.** A flow that has just come has not sent much yet, so its x is small. A sender that takes a new flow for every
 //! packet would always go first. All flows that were first seen less than `newcomer-age` ago share one allowance,
 //! `newcomers` of the link (or f, if that is more): x is at least what they send together over it. So they all together are
-//! at most one flow that sends too much.
+//! at most one flow that sends too much. They have one surcharge, too.
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped, while p' is at most `mark-until`. Beyond it they
 //! are dropped, because a flow that ignores marks would pay nothing; scalable ones are dropped while x is above 2 (RFC 9332 section 4.2.1; 25 % is `p_Cmax` of appendix A.1).
@@ -61,6 +72,7 @@
 //! - New flows: `new_flows_share_an_allowance`.
 //! - The table: `a_table_that_is_full_never_counts_too_little`, `salts_change_without_forgetting`,
 //!   `who_was_here_lately_is_no_newcomer`.
+//! - The surcharge: `surcharges_grow_and_fall`, `who_stays_above_the_share_is_led_back`.
 //! - The loop of f: `it_is_what_max_min_fairness_gives`.
 //! - No other engine has Sieve. `cutline reproduce sieve` compares it with the other queues, mix by mix.
 
@@ -77,7 +89,7 @@ use crate::{
 };
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, HintBits, Instant, Probability, RandomStream, Rate};
-use rates::{Decaying, Rates, Seen};
+use rates::{Decaying, LARGEST_SURCHARGE, Rates, Seen};
 use share::{FairShare, Gains};
 use std::collections::VecDeque;
 
@@ -146,6 +158,9 @@ pub struct SieveParams {
         source = OURS
     )]
     pub newcomer_age: Duration,
+    /// What a second of the share that a flow is let through too much adds to the logarithm of its surcharge; 0: no surcharges.
+    #[param(default = 1.0, range = (0.0, 10.0), source = OURS)]
+    pub surcharge: f64,
     /// The largest p' at which packets that can be marked are marked.
     #[param(default = 0.25, range = (0.0, 1.0), source = "RFC 9332 appendix A.1: p_Cmax")]
     pub mark_until: f64,
@@ -177,6 +192,8 @@ pub enum Without {
     First,
     /// p' does not depend on x.
     RatePrice,
+    /// The surcharge of every flow is 1.
+    Surcharge,
     /// p' may leave a flow less than its share.
     Cap,
     /// The lanes are one: every packet has the largest hint.
@@ -219,6 +236,53 @@ struct First<P> {
     packet: P,
     size: u32,
     arrived: Instant,
+}
+
+/// The mean logarithm of the surcharges of what stands in the lanes, by bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct MeanSurcharge {
+    mean: f64,
+    bytes: f64,
+    sum: f64,
+}
+
+impl MeanSurcharge {
+    #[inline]
+    fn count(&mut self, size: u32, surcharge: f64) {
+        self.bytes += f64::from(size);
+        self.sum += f64::from(size) * surcharge;
+    }
+
+    /// The update after `period`.
+    fn update(&mut self, period: Duration) {
+        /// The time constant of the mean, s.
+        const SMOOTHED: f64 = 0.2;
+        let (bytes, sum) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.sum));
+        if bytes > 0.0 {
+            self.mean += (sum / bytes - self.mean) * (period.as_secs_f64() / SMOOTHED).min(1.0);
+        }
+    }
+}
+
+/// All flows that have just come, which are one flow to the price.
+#[derive(Clone, Copy, Debug, Default)]
+struct Newcomers {
+    /// What they have sent lately.
+    sent: Decaying,
+    /// The logarithm of their surcharge as of `at`.
+    surcharge: f64,
+    at: Instant,
+}
+
+impl Newcomers {
+    /// The logarithm of their surcharge, which falls by `falling` a second.
+    #[inline]
+    fn surcharge(&mut self, now: Instant, falling: f64) -> f64 {
+        let silent = now.saturating_since(self.at).as_secs_f64();
+        self.surcharge = (self.surcharge - falling * silent).clamp(0.0, LARGEST_SURCHARGE);
+        self.at = now;
+        self.surcharge
+    }
 }
 
 /// What Sieve knows, and what it has counted since it was made.
@@ -282,7 +346,8 @@ pub struct Sieve<P, A = Pi2> {
     law: A,
     rates: Rates,
     share: FairShare,
-    newcomers: Decaying,
+    surcharges: MeanSurcharge,
+    newcomers: Newcomers,
     clock: SampleClock,
     /// What goes first: of flows up to a quarter of their share, and then of the others.
     first: [FirstQueue<P>; 2],
@@ -326,6 +391,12 @@ impl SieveParams {
         }
     }
 }
+
+/// What all surcharges lose, as a part of the square of their mean logarithm.
+const LEAK: f64 = 0.01;
+
+/// The x above which a surcharge grows.
+const AT_REST: f64 = 0.9;
 
 /// A flow that responds to marks in proportion does not send more than so many times its share for long.
 const MOST_SCALABLE: f64 = 2.0;
@@ -383,7 +454,8 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             law,
             rates: Rates::new(params.memory, params.tau, params.newcomer_age),
             share: FairShare::new(gains, rate),
-            newcomers: Decaying::default(),
+            surcharges: MeanSurcharge::default(),
+            newcomers: Newcomers::default(),
             clock: SampleClock::new(Instant::ZERO, params.update),
             first: [FirstQueue::new(), FirstQueue::new()],
             first_limit: 0,
@@ -412,13 +484,14 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         self.now = now;
         self.law.advance(now, self.lanes.backlog());
         let mut updated = false;
-        let Self { clock, share, first_sent, first_rate, params, .. } = self;
+        let Self { clock, share, surcharges, first_sent, first_rate, params, .. } = self;
         clock.catch_up(now, || {
             updated = true;
             let sent = std::mem::take(first_sent) as f64 / params.update.as_secs_f64();
             let before = *first_rate;
             // It falls at once: who goes first may stand in the lanes a moment later, which then have the whole link.
             *first_rate = sent.min(*first_rate + (sent - *first_rate) / 8.0);
+            surcharges.update(params.update);
             share.update(params.update) || (before - *first_rate).abs() > 1.0
         });
         if updated {
@@ -437,6 +510,13 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         self.first_limit = (link / 8.0 * self.params.first_delay.as_secs_f64()) as u64;
     }
 
+    /// What all flows together may have that have just come, B/s.
+    #[inline]
+    fn allowance(&self) -> f64 {
+        let link = self.rate.as_bps() as f64 / 8.0;
+        (self.params.newcomers * link).max(self.share.get())
+    }
+
     /// x: how many times its share the flow of a packet sends.
     #[inline]
     fn times_its_share(&mut self, now: Instant, size: u32, seen: &Seen) -> f64 {
@@ -446,14 +526,37 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         if !seen.is_new {
             return x;
         }
-        let link = self.rate.as_bps() as f64 / 8.0;
-        let allowance = (self.params.newcomers * link).max(self.share.get());
-        let together = self.newcomers.add(now, size, self.params.tau) - half;
+        let allowance = self.allowance();
+        let together = self.newcomers.sent.add(now, size, self.params.tau) - half;
         x.max(together / (tau * allowance))
     }
 
-    /// p' of a packet at `point` whose flow sends x times its share, where the law says p.
-    fn price(&mut self, p: Probability, x: f64, point: &InsertionPoint) -> Probability {
+    /// By how much the logarithms of all surcharges fall in a second.
+    #[inline]
+    fn falling(&self) -> f64 {
+        self.params.surcharge * (AT_REST + LEAK * self.surcharges.mean.powi(2))
+    }
+
+    /// Charges a flow for a packet that was not dropped. What goes first only keeps a surcharge from falling.
+    #[inline]
+    fn charge(&mut self, now: Instant, size: u32, seen: &Seen, goes_first: bool) {
+        if matches!(self.params.without, Without::RatePrice | Without::Surcharge) {
+            return;
+        }
+        let charge = self.params.surcharge * f64::from(size);
+        if seen.is_new {
+            self.newcomers.surcharge += if goes_first { 0.0 } else { charge / self.allowance() };
+            return;
+        }
+        let charge = charge / self.share.get();
+        let charge = if goes_first { charge.min(seen.fallen) } else { charge };
+        if charge > 0.0 {
+            self.rates.charge(now, seen, charge);
+        }
+    }
+
+    /// p' of a packet at `point` whose flow sends x times its share and has this logarithm of its surcharge, where the law says p.
+    fn price(&mut self, p: Probability, (x, surcharge): (f64, f64), point: &InsertionPoint) -> Probability {
         if p == Probability::ZERO {
             return p;
         }
@@ -468,9 +571,9 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             let wait = self.lanes.ahead(point).max(self.waits[point.lane()]);
             self.lanes.charge_ratio(point, wait)
         };
-        let full = p.get() * g * place;
+        let full = p.get() * g * (surcharge - self.surcharges.mean).exp() * place;
         Probability::clamped(if x > 1.0 && self.params.without != Without::Cap {
-            full.min(1.0 - 1.0 / x).max(p.get() * place.min(1.0))
+            full.min((1.0 - 1.0 / x.max(1.0 + surcharge)).max(p.get() * place.min(1.0)))
         } else {
             full
         })
@@ -515,7 +618,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         };
         let p = self.law.arrive(now, arrival, self.lanes.backlog());
         let verdict = if self.lanes_admit(arrival.size) {
-            let price = self.price(p, x, &point);
+            let price = self.price(p, (x, seen.surcharge), &point);
             let may_mark = self.ecn
                 && arrival.ecn_capable
                 && self.law.may_mark()
@@ -532,6 +635,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             return Verdict::Drop(DropReason::Overflow);
         }
         self.rates.stands(seen, point.weight());
+        self.charge(now, arrival.size, seen, false);
         verdict
     }
 
@@ -597,17 +701,22 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
 impl<P: Copy, A: DropProbability> Queue<P> for Sieve<P, A> {
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
         self.catch_up(now);
-        let size = arrival.size;
-        let seen =
-            self.rates.count(now, self.params.key.of(&arrival), size, self.lanes.least_weight(), random);
+        let (size, falling) = (arrival.size, self.falling());
+        let (flow, least) = (self.params.key.of(&arrival), self.lanes.least_weight());
+        let mut seen = self.rates.count(now, flow, size, least, falling, random);
+        if seen.is_new {
+            seen.surcharge = self.newcomers.surcharge(now, falling);
+        }
         let x = self.times_its_share(now, size, &seen);
         self.share.count(size, x);
         let verdict = if let Some(place) = self.place_first(arrival, x, &seen) {
             self.first[place].push(First { packet, size, arrived: now });
             self.went_first.add(size);
+            self.charge(now, size, &seen, true);
             Verdict::Pass
         } else {
             self.paid.add(size);
+            self.surcharges.count(size, seen.surcharge);
             self.stand(now, arrival, packet, (x, &seen), random)
         };
         self.stats.count_arrival(verdict, size);
@@ -667,10 +776,11 @@ impl<P: Copy, A: DropProbability> Queue<P> for Sieve<P, A> {
             discard(entry.packet);
         });
         (self.first_sent, self.first_rate, self.credit) = (0, 0.0, 0);
-        self.newcomers = Decaying::default();
+        self.newcomers = Newcomers::default();
         self.waits.fill(Duration::ZERO);
         self.rates.reset();
         self.share.reset();
+        self.surcharges = MeanSurcharge::default();
         self.law.reset(now);
         self.clock.restart(now);
         self.follow_rate(now);

@@ -32,8 +32,16 @@ const MEMORIES: usize = 8;
 const GENERATION: Duration = Duration::from_secs(2);
 /// 2^20 ns are a tick.
 const TICK_BITS: u32 = 20;
+/// A tick, s.
+const TICK: f64 = (1_u64 << TICK_BITS) as f64 * 1e-9;
 /// 2^4 ticks are the unit of a flow's age.
 const AGE_BITS: u32 = 4;
+/// The bit of a newcomer.
+const NEW: u16 = 1 << 15;
+/// The units of a surcharge's logarithm.
+const SURCHARGE_UNITS: f64 = 4096.0;
+/// The largest logarithm of a surcharge.
+pub(super) const LARGEST_SURCHARGE: f64 = 8.0;
 /// How long a salt is used.
 const SALT_AGE: Duration = Duration::from_secs(60);
 /// After so many times tau nothing is left of what a flow has sent.
@@ -45,8 +53,9 @@ const FORGOTTEN: f32 = 16.0;
 struct Cell {
     /// Never 0, unless nobody has used the cell.
     fingerprint: u16,
-    /// When the flow was seen first, in units of its age. 0 once it is no newcomer any more.
-    born: u16,
+    /// Of a newcomer [`NEW`] and when it was seen first, in units of its age; of others the logarithm of the surcharge, in units
+    /// of 1 / [`SURCHARGE_UNITS`].
+    standing: u16,
     /// As of `at`.
     bytes: f32,
     /// When it sent last, ticks.
@@ -69,6 +78,9 @@ pub(super) struct Seen {
     pub(super) bytes: f64,
     /// Whether the flow was seen first less than the age of newcomers ago.
     pub(super) is_new: bool,
+    /// The logarithm of its surcharge, and by how much that has fallen since its packet before this one.
+    pub(super) surcharge: f64,
+    pub(super) fallen: f64,
     /// The largest weight of its packets in the lanes, ticks.
     last_weight: u32,
     /// When its packet before this one came, ticks.
@@ -109,7 +121,7 @@ impl Rates {
             visitors: Visitors::new(memory / MEMORIES),
             salt: Salt::default(),
             tau: (tau.as_nanos() as f64 / f64::from(1_u32 << TICK_BITS)) as f32,
-            grown_up: age.min(u64::from(u16::MAX / 2)) as u16,
+            grown_up: age.min(u64::from(NEW / 2)) as u16,
         }
     }
 
@@ -128,7 +140,7 @@ impl Rates {
         cells.filter(live).count() as f64 / (self.sets.len() * WAYS) as f64
     }
 
-    /// Counts a packet of `flow`, and answers what is known of the flow.
+    /// Counts a packet of `flow`, and answers what is known of the flow. The logarithm of its surcharge falls by `falling` a second.
     #[inline]
     pub(super) fn count(
         &mut self,
@@ -136,6 +148,7 @@ impl Rates {
         flow: u32,
         size: u32,
         least_weight: Option<Instant>,
+        falling: f64,
         random: &mut RandomStream,
     ) -> Seen {
         if now >= self.salt.next {
@@ -154,16 +167,36 @@ impl Rates {
         let cell = &mut self.sets[set].0[way];
         cell.bytes = cell.decayed(tick, tau) + size as f32;
         cell.at = tick;
-        let is_new = cell.born != 0 && age_units(tick).wrapping_sub(cell.born) < self.grown_up;
-        if !is_new {
-            cell.born = 0;
+        let is_new =
+            cell.standing & NEW != 0 && age_units(tick).wrapping_sub(cell.standing) & !NEW < self.grown_up;
+        if cell.standing & NEW != 0 && !is_new {
+            cell.standing = 0;
+        }
+        let before = if is_new { 0 } else { cell.standing };
+        let mut surcharge = before;
+        if before > 0 {
+            let silent = f64::from(tick.wrapping_sub(came)) * TICK;
+            surcharge = changed(now, before, -falling * silent);
+            cell.standing = surcharge;
         }
         Seen {
             at: (set as u32, way as u8),
             bytes: cell.bytes.into(),
             is_new,
+            surcharge: f64::from(surcharge) / SURCHARGE_UNITS,
+            fallen: f64::from(before.saturating_sub(surcharge)) / SURCHARGE_UNITS,
             last_weight: cell.last_weight,
             came,
+        }
+    }
+
+    /// Adds to the surcharge of a flow, as a logarithm. Newcomers have none.
+    #[inline]
+    pub(super) fn charge(&mut self, now: Instant, seen: &Seen, logarithm: f64) {
+        let (set, way) = seen.at;
+        if !seen.is_new {
+            let cell = &mut self.sets[set as usize].0[usize::from(way)];
+            cell.standing = changed(now, cell.standing, logarithm);
         }
     }
 
@@ -218,8 +251,8 @@ impl Rates {
             (Cell { fingerprint, bytes, last_weight, at: tick, ..known }, later(known.at, cell.at))
         } else {
             let hash = mix(u64::from(flow) ^ self.salt.now.unwrap_or_default());
-            let born = if self.visitors.note(now, hash) { 0 } else { age_units(tick) };
-            (Cell { fingerprint, born, ..inherited }, cell.at)
+            let standing = if self.visitors.note(now, hash) { 0 } else { age_units(tick) };
+            (Cell { fingerprint, standing, ..inherited }, cell.at)
         };
         *cell = taken;
         (way, came)
@@ -340,15 +373,24 @@ fn ticks(at: Instant) -> u32 {
     ((at.as_nanos() >> TICK_BITS) as u32).wrapping_add(2)
 }
 
-/// The unit of a flow's age; never 0.
+/// A time in units of a flow's age, as newcomers have it.
 #[inline]
-fn age_units(tick: u32) -> u16 {
-    ((tick >> AGE_BITS) as u16).max(1)
+const fn age_units(tick: u32) -> u16 {
+    (tick >> AGE_BITS) as u16 | NEW
 }
 
 #[inline]
 fn is_waiting(last_weight: u32, least: Option<Instant>) -> bool {
     least.is_some_and(|least| last_weight.wrapping_sub(ticks(least)).cast_signed() >= 0)
+}
+
+/// A surcharge after a change of its logarithm.
+#[inline]
+fn changed(now: Instant, surcharge: u16, change: f64) -> u16 {
+    // Most changes are less than a unit, so what is rounded up or down must be so at random.
+    let dither = (mix(now.as_nanos()) >> 40) as f64 / f64::from(1 << 24);
+    let changed = (f64::from(surcharge) + change * SURCHARGE_UNITS + dither).floor();
+    changed.clamp(0.0, (LARGEST_SURCHARGE * SURCHARGE_UNITS).min(f64::from(NEW - 1))) as u16
 }
 
 /// The later of two times in ticks.
@@ -378,17 +420,41 @@ mod tests {
     }
 
     #[test]
+    fn surcharges_grow_and_fall() {
+        let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
+        // Ten packets a millisecond, and one each 20 ms: for four seconds 0.02 more a second than it falls, and then nothing more.
+        for (flow, every_us) in [(1, 100), (2, 20_000)] {
+            let mut last = 0.0;
+            for number in 0..8_000_000 / every_us {
+                let now = Instant::ZERO + Duration::from_micros(number * every_us);
+                let seen = rates.count(now, flow, 100, None, 0.01, &mut random);
+                last = seen.surcharge;
+                if number * every_us < 4_000_000 {
+                    rates.charge(now, &seen, 0.03 * every_us as f64 * 1e-6);
+                } else if number * every_us == 4_000_000 {
+                    assert!((last - 0.08).abs() < 0.025, "{last}");
+                }
+            }
+            assert!((last - 0.04).abs() < 0.025, "{last}");
+        }
+        let seen = rates.count(at_ms(8000), 3, 100, None, 0.0, &mut random);
+        rates.charge(at_ms(8000), &seen, 1.0);
+        let seen = rates.count(at_ms(8010), 3, 100, None, 0.0, &mut random);
+        assert_eq!(seen.surcharge, 0.0, "a newcomer has none");
+    }
+
+    #[test]
     fn bytes_decay() {
         let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
-        rates.count(at_ms(0), 7, 1000, None, &mut random);
-        let seen = rates.count(at_ms(250), 7, 0, None, &mut random);
+        rates.count(at_ms(0), 7, 1000, None, 0.0, &mut random);
+        let seen = rates.count(at_ms(250), 7, 0, None, 0.0, &mut random);
         // 1000 / e, with times in ticks of 1.05 ms
         assert!((seen.bytes - 367.9).abs() < 3.0, "{}", seen.bytes);
         // A steady 1 MB/s is tau MB.
         for ms in 250..3000 {
-            rates.count(at_ms(ms), 8, 1000, None, &mut random);
+            rates.count(at_ms(ms), 8, 1000, None, 0.0, &mut random);
         }
-        let steady = rates.count(at_ms(3000), 8, 0, None, &mut random).bytes;
+        let steady = rates.count(at_ms(3000), 8, 0, None, 0.0, &mut random).bytes;
         assert!((steady / 250_000.0 - 1.0).abs() < 0.01, "{steady}");
     }
 
@@ -401,7 +467,7 @@ mod tests {
             let now = Instant::ZERO + Duration::from_micros(20) * u64::from(i);
             let flow = if i % 3 == 0 { 0 } else { i * 7 % 199 + 1 };
             let least = sums[flow as usize].add(now, 100, TAU);
-            let counted = rates.count(now, flow, 100, None, &mut random).bytes;
+            let counted = rates.count(now, flow, 100, None, 0.0, &mut random).bytes;
             assert!(counted > 0.98 * least - 100.0, "flow {flow}: {counted} of {least}");
             if flow == 0 && i > 100_000 {
                 assert!(counted < 1.1 * least, "the large one has a cell of its own: {counted}, {least}");
@@ -415,10 +481,11 @@ mod tests {
         let mut places = Vec::new();
         // 130 s: two changes of the salt.
         for i in 0..13_000 {
-            let seen = rates.count(at_ms(10 * i), 5, 1000, None, &mut random);
+            let seen = rates.count(at_ms(10 * i), 5, 1000, None, 0.0, &mut random);
             let steady = 1000.0 / (1.0 - (-10.0_f64 / 250.0).exp());
             assert!(i < 200 || (seen.bytes / steady - 1.0).abs() < 0.05, "{i}: {} {steady}", seen.bytes);
-            assert_eq!(seen.is_new, i < 20, "{i}");
+            // 200 ms are eleven units of age, a little less.
+            assert_eq!(seen.is_new, i < 19, "{i}");
             places.push(seen.at);
         }
         places.dedup();
@@ -430,7 +497,7 @@ mod tests {
         // 448 cells for 1000 flows, which take each other's.
         let (mut rates, mut random) = (Rates::new(8192, TAU, AGE), stream());
         let new = |rates: &mut Rates, random: &mut RandomStream, ms: u64| {
-            (0..1000).filter(|&flow| rates.count(at_ms(ms), flow, 100, None, random).is_new).count()
+            (0..1000).filter(|&flow| rates.count(at_ms(ms), flow, 100, None, 0.0, random).is_new).count()
         };
         assert!(new(&mut rates, &mut random, 0) > 750, "but for those that look like others");
         assert!(new(&mut rates, &mut random, 1000) < 10);
@@ -441,12 +508,12 @@ mod tests {
     #[test]
     fn what_stands_in_the_lanes_is_known_until_it_has_left() {
         let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
-        let seen = rates.count(at_ms(0), 1, 1000, None, &mut random);
+        let seen = rates.count(at_ms(0), 1, 1000, None, 0.0, &mut random);
         rates.stands(&seen, at_ms(80));
         rates.stands(&seen, at_ms(60));
-        let seen = rates.count(at_ms(10), 1, 1000, None, &mut random);
+        let seen = rates.count(at_ms(10), 1, 1000, None, 0.0, &mut random);
         assert!(seen.stands(Some(at_ms(80))) && seen.stands(Some(at_ms(20))));
         assert!(!seen.stands(Some(at_ms(83))) && !seen.stands(None));
-        assert!(!rates.count(at_ms(10), 2, 1000, None, &mut random).stands(Some(at_ms(0))));
+        assert!(!rates.count(at_ms(10), 2, 1000, None, 0.0, &mut random).stands(Some(at_ms(0))));
     }
 }
