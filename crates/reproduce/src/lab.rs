@@ -46,6 +46,8 @@ const SACK: (&str, &str) = ("flow.bulk.transport.sack", "true");
 /// TCP with Linux's rules, but each segment acknowledged at once, as the laboratory's receivers do.
 const LINUX: [(&str, &str); 2] =
     [("flow.bulk.transport.defaults", "linux"), ("flow.bulk.transport.delayed-ack", "off")];
+/// What is called Reno in Linux; its default is CUBIC.
+const NEWRENO: (&str, &str) = ("flow.bulk.transport.congestion-control", "newreno");
 const CUBIC: (&str, &str) = ("flow.bulk.transport.congestion-control", "cubic");
 const BBR: (&str, &str) = ("flow.bulk.transport.congestion-control", "bbr");
 
@@ -69,7 +71,8 @@ const EXPERIMENTS: [Experiment; 21] = [
     in_lab("lab-tcp-classic", "Linux Reno, classic", TCP).on(CLASSIC),
     in_lab("lab-tcp-delack", "Linux Reno, delayed ACKs", TCP).with(&[SEEDS, DELAYED]),
     simulated("lab-tcp-simulated-sack", "simulated NewReno, SACK", TCP).with(&[SACK]),
-    simulated("lab-tcp-simulated-linux", "simulated as Linux, SACK", TCP).with(&LINUX),
+    simulated("lab-tcp-simulated-linux", "simulated as Linux, SACK", TCP)
+        .with(&[LINUX[0], LINUX[1], NEWRENO]),
     in_lab("lab-tcp-sack", "Linux Reno, SACK", TCP).with(&[SEEDS, SACK]),
     in_lab("lab-tcp-sack-classic", "Linux Reno, SACK, classic", TCP).with(&[SEEDS, SACK]).on(CLASSIC),
     simulated("lab-tcp-simulated-cubic", "simulated CUBIC", TCP).with(&[CUBIC]),

@@ -353,6 +353,8 @@ pub struct Sieve<P, A = Pi2> {
     first: [FirstQueue<P>; 2],
     /// How many bytes may wait in each.
     first_limit: u64,
+    /// Whether there was no room for a packet that should go first, since the last update.
+    is_crowded: bool,
     /// Bytes that went first since the last update, and their mean rate, B/s.
     first_sent: u64,
     first_rate: f64,
@@ -459,6 +461,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             clock: SampleClock::new(Instant::ZERO, params.update),
             first: [FirstQueue::new(), FirstQueue::new()],
             first_limit: 0,
+            is_crowded: false,
             first_sent: 0,
             first_rate: 0.0,
             lanes: ChargedLanes::new(&params.tsq, rate)?,
@@ -484,7 +487,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         self.now = now;
         self.law.advance(now, self.lanes.backlog());
         let mut updated = false;
-        let Self { clock, share, surcharges, first_sent, first_rate, params, .. } = self;
+        let Self { clock, share, surcharges, is_crowded, first_sent, first_rate, params, .. } = self;
         clock.catch_up(now, || {
             updated = true;
             let sent = std::mem::take(first_sent) as f64 / params.update.as_secs_f64();
@@ -492,7 +495,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             // It falls at once: who goes first may stand in the lanes a moment later, which then have the whole link.
             *first_rate = sent.min(*first_rate + (sent - *first_rate) / 8.0);
             surcharges.update(params.update);
-            share.update(params.update) || (before - *first_rate).abs() > 1.0
+            share.update(params.update, std::mem::take(is_crowded)) || (before - *first_rate).abs() > 1.0
         });
         if updated {
             self.follow_rate(now);
@@ -581,7 +584,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
 
     /// Among which packets that go first one of a flow goes that sends x times its share; `None` for the lanes.
     #[inline]
-    fn place_first(&self, arrival: Arrival, x: f64, seen: &Seen) -> Option<usize> {
+    fn place_first(&mut self, arrival: Arrival, x: f64, seen: &Seen) -> Option<usize> {
         let has_sent_less = x <= 1.0 && self.params.without != Without::First;
         if !has_sent_less
             || seen.stands(self.lanes.least_weight())
@@ -591,7 +594,9 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         }
         let is_behind = x > SPARSE || seen.came_since(self.first[1].next_arrived());
         let place = usize::from(is_behind);
-        self.first[place].admits(arrival.size, self.first_limit).then_some(place)
+        let has_room = self.first[place].admits(arrival.size, self.first_limit);
+        self.is_crowded |= !has_room;
+        has_room.then_some(place)
     }
 
     /// A packet that stands in the lanes, if it is not dropped.
@@ -776,6 +781,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Sieve<P, A> {
             discard(entry.packet);
         });
         (self.first_sent, self.first_rate, self.credit) = (0, 0.0, 0);
+        self.is_crowded = false;
         self.newcomers = Newcomers::default();
         self.waits.fill(Duration::ZERO);
         self.rates.reset();

@@ -9,6 +9,10 @@
 //!
 //! Eta must be below 1. Flows that respond to loss send what the link carries and little more. If the sum should be larger
 //! than that, f grows without end, nobody is above it, and the queue has nobody to charge.
+//!
+//! On an idle link f is C. When ten thousand flows begin, it must fall by as much, and all of them are below it until then: what counts is what
+//! arrives, a few per cent more than the link carries, so that gamma = 0.2 would take 40 s. When those who should go first have had no
+//! room for 200 ms, gamma is 1.
 
 use cutline_units::{Duration, Rate};
 
@@ -23,10 +27,15 @@ pub(super) struct Gains {
     pub(super) rising: f64,
 }
 
+/// After so many updates without room for all that should go first, the share falls at once.
+const CROWDED: u8 = 4;
+
 /// The estimate of the fair share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FairShare {
     gains: Gains,
+    /// How many updates one after the other there was no room for all that should go first.
+    crowded: u8,
     /// C, B/s.
     link: f64,
     /// f, B/s.
@@ -42,11 +51,11 @@ impl FairShare {
     /// A share as large as the link.
     pub(super) fn new(gains: Gains, rate: Rate) -> Self {
         let link = rate.as_bps() as f64 / 8.0;
-        Self { gains, link, share: link, counted: 0.0 }
+        Self { gains, crowded: 0, link, share: link, counted: 0.0 }
     }
 
     pub(super) fn reset(&mut self) {
-        (self.share, self.counted) = (self.link, 0.0);
+        (self.share, self.counted, self.crowded) = (self.link, 0.0, 0);
     }
 
     /// f, B/s.
@@ -68,14 +77,22 @@ impl FairShare {
         self.counted += f64::from(size) / x.max(1.0);
     }
 
-    /// The update after `period`; answers whether anything has changed.
-    pub(super) fn update(&mut self, period: Duration) -> bool {
+    /// The update after `period`, in which there was no room for all that should go first if `is_crowded`; answers whether anything has
+    /// changed.
+    pub(super) fn update(&mut self, period: Duration, is_crowded: bool) -> bool {
         let before = self.share;
         let Gains { eta, falling, rising } = self.gains;
         let wanted = eta * self.link * period.as_secs_f64();
         // One packet of a byte where none counted, so that the ratio is a number.
         let ratio = wanted / self.counted.max(1.0);
-        let factor = ratio.powf(if ratio < 1.0 { falling } else { rising });
+        self.crowded = if is_crowded { self.crowded.saturating_add(1) } else { 0 };
+        let exponent = match ratio < 1.0 {
+            // The share is far too large, as when many flows begin on an idle link.
+            true if self.crowded >= CROWDED => 1.0,
+            true => falling,
+            false => rising,
+        };
+        let factor = ratio.powf(exponent);
         self.share = (self.share * factor).clamp(LEAST * self.link, self.link);
         let was_idle = std::mem::take(&mut self.counted) == 0.0;
         !was_idle || self.share != before
@@ -97,7 +114,7 @@ mod tests {
                 let x = rate * 1e6 / share.get();
                 (0..10).for_each(|_| share.count((rate * 5000.0) as u32, x));
             }
-            share.update(PERIOD);
+            share.update(PERIOD, false);
         }
         share.get() / 1e6
     }
