@@ -90,8 +90,8 @@ const EXAMPLES: &str = "Examples:
 /// Open a shell, or run a command, in the network of a scenario
 ///
 /// The program runs on the host where the scenario's first flow begins, in a network namespace. What it exchanges with programs at the
-/// other end crosses the links and queues of the scenario in real time, beside the scenario's flows (docs/guide/lab.md). CUTLINE_ADDRESS,
-/// CUTLINE_OTHER and CUTLINE_OTHER_NAMESPACE are set for it. The exit code is that of the program. Requires root.
+/// other end crosses the links and queues of the scenario in real time, beside the scenario's flows (docs/guide/lab.md). `CUTLINE_ADDRESS`,
+/// `CUTLINE_OTHER` and `CUTLINE_OTHER_NAMESPACE` are set for it. The exit code is that of the program. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = SHELL_EXAMPLES)]
 struct ShellArgs {

@@ -26,7 +26,7 @@ pub enum ReproduceError {
     Scenario(Errors),
     /// This process cannot have a laboratory.
     #[error(transparent)]
-    Laboratory(#[from] cutline_lab::LabError),
+    Laboratory(Box<cutline_lab::LabError>),
     /// Results cannot be stored or read, or would be lost.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -78,6 +78,12 @@ pub enum ReproduceError {
         /// The figures that the new report would lack.
         figures: String,
     },
+}
+
+impl From<cutline_lab::LabError> for ReproduceError {
+    fn from(error: cutline_lab::LabError) -> Self {
+        Self::Laboratory(Box::new(error))
+    }
 }
 
 impl From<Errors> for ReproduceError {

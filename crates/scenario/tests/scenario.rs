@@ -476,7 +476,7 @@ fn a_links_rate_may_follow_a_record() {
     let load = || ScenarioFile::load(&file).unwrap().scenario();
     assert!(load().unwrap_err().to_string().contains("drive.down: No such file"));
     let write = |every: u64| {
-        let lines: String = (1..=1000).map(|number| format!("{}\n", number * every)).collect();
+        let lines: String = (1..=1000).map(|number| (number * every).to_string() + "\n").collect();
         std::fs::write(&record, lines).unwrap();
         load().unwrap_or_else(|errors| panic!("{errors}"))
     };

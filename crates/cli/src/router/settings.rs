@@ -84,12 +84,12 @@ pub struct AutorateArgs {
     autorate_delay: Duration,
 }
 
+/// The rates between which each direction follows the link, if it does.
+type Ranges = [Option<RangeInclusive<Rate>>; 2];
+
 impl AutorateArgs {
     /// Returns the ranges of both directions, which have these rates, and how they follow the link.
-    pub fn spec(
-        &self,
-        rates: [Rate; 2],
-    ) -> Result<([Option<RangeInclusive<Rate>>; 2], Option<AutorateSpec>), Failure> {
+    pub fn spec(&self, rates: [Rate; 2]) -> Result<(Ranges, Option<AutorateSpec>), Failure> {
         let ranges = [self.autorate.clone(), self.reverse_autorate.clone()];
         for (option, (range, rate)) in
             ["--autorate", "--reverse-autorate"].into_iter().zip(ranges.iter().zip(rates))

@@ -6,10 +6,9 @@ use cutline_scenario::Scenario;
 use cutline_sim::measure::FlowInterval;
 use cutline_sim::{LinkId, Network, Simulation};
 use cutline_text::Printable;
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Hint, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The longest bar of a queue, characters.
@@ -35,7 +34,7 @@ pub fn speed(text: &str) -> Result<Speed, String> {
 /// Checks that there is a terminal to draw on.
 pub fn terminal() -> Result<(), Failure> {
     let why = "--watch draws on a terminal, and the standard error output is none; cutline plot draws stored results";
-    if std::io::stderr().is_terminal() { Ok(()) } else { Err(Failure::Usage(why.to_owned())) }
+    if ProgressDrawTarget::stderr().is_hidden() { Err(Failure::Usage(why.to_owned())) } else { Ok(()) }
 }
 
 /// The picture of a run.
@@ -195,7 +194,7 @@ fn bar(part: u32, most: u32) -> String {
 
 /// The hints of the flows: one, or the lowest and the highest.
 fn hints(found: &[FlowInterval]) -> String {
-    let levels = || found.iter().filter_map(|flow| flow.hint).map(|hint| hint.level());
+    let levels = || found.iter().filter_map(|flow| flow.hint).map(Hint::level);
     match (levels().min(), levels().max()) {
         (Some(least), Some(most)) if least == most => least.to_string(),
         (Some(least), Some(most)) => format!("{least} to {most}"),

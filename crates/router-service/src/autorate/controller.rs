@@ -107,7 +107,7 @@ mod tests {
         let (mut sent, mut queued, mut seen) = (0.0, 0.0_f64, Vec::new());
         let mut delays = [0.0; 2];
         for tick in 0..ticks {
-            now = now + TICK;
+            now += TICK;
             let seconds = TICK.as_secs_f64();
             let sends = rate.as_bps().min((offered * 1e6) as u64) as f64 * seconds / 8.0;
             let drained = capacity(tick as f64 * seconds) * 1e6 * seconds / 8.0;
@@ -115,7 +115,8 @@ mod tests {
             queued = (queued + sends - drained).max(0.0);
             let delay_ms = queued / drained * seconds * 1e3;
             // Replies show the queue of some time before.
-            let shown = std::mem::replace(&mut delays, [delays[1], delay_ms])[0];
+            let [shown, next] = delays;
+            delays = [next, delay_ms];
             let standing = (shown > LIMIT_MS).then_some(shown / LIMIT_MS);
             rate = controller.step(now, rate, sent, standing).unwrap_or(rate);
             seen.push((rate.as_bps() as f64 / 1e6, delay_ms));

@@ -97,7 +97,9 @@ mod tests {
 
     fn fed(times: &[u64]) -> Delays {
         let mut delays = Delays::new(1, ms(15));
-        times.iter().for_each(|time| delays.add(Instant::ZERO, 0, ms(*time)));
+        for time in times {
+            delays.add(Instant::ZERO, 0, ms(*time));
+        }
         delays
     }
 

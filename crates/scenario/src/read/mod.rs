@@ -58,7 +58,8 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     let (topology, mut canonical) = (topology?, root.document().canonical(&NOT_SIMULATED));
     if canonical.contains(rate_trace::KEY) {
         // The file may change while its name stays.
-        canonical += &format!("\n{} {}", rate_trace::KEY, rate_trace::digest(rate_changes(&topology)));
+        let rates = rate_trace::digest(rate_changes(&topology));
+        canonical = format!("{canonical}\n{} {rates}", rate_trace::KEY);
     }
     Some(Scenario {
         name: name?,

@@ -39,7 +39,8 @@ pub fn digest<'r>(rates: impl Iterator<Item = &'r RateChange>) -> String {
         hash.update(change.at.as_nanos().to_le_bytes());
         hash.update(change.rate.as_bps().to_le_bytes());
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let first = hash.finalize().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
+    format!("{first:016x}")
 }
 
 fn load(path: &Path) -> Result<String, String> {
@@ -104,6 +105,10 @@ fn changes(times: &[u64], duration: Duration) -> Result<Vec<RateChange>, String>
 mod tests {
     use super::*;
 
+    fn lines(times: impl Iterator<Item = u64>) -> String {
+        times.map(|time| time.to_string() + "\n").collect()
+    }
+
     fn rates(text: &str, seconds: u64) -> Vec<(u64, u64)> {
         let times = deliveries(text).unwrap();
         let found = changes(&times, Duration::from_secs(seconds)).unwrap();
@@ -113,7 +118,7 @@ mod tests {
     /// A packet each millisecond is 12 Mbit/s.
     #[test]
     fn a_steady_record_is_a_steady_rate() {
-        let text: String = (1..=1000).map(|time| format!("{time}\n")).collect();
+        let text = lines(1..=1000);
         let found = rates(&text, 3);
         assert_eq!((found.len(), found[0], found[29]), (30, (0, 12_000_000), (2900, 12_000_000)));
     }
@@ -121,8 +126,7 @@ mod tests {
     #[test]
     fn a_time_without_deliveries_is_a_low_rate_until_the_next_one() {
         // 100 ms of 10 packets, then 2 s of nothing, one packet, and anew.
-        let text: String =
-            (1..=10).map(|time| format!("{}\n", time * 10)).chain(["2100\n".to_owned()]).collect();
+        let text = lines((1..=10).map(|time| time * 10).chain([2100]));
         assert_eq!(rates(&text, 4), [(0, 1_200_000), (100, 6000), (2100, 1_200_000), (2200, 6000)]);
     }
 
