@@ -101,21 +101,29 @@ fn read(root: &TableReader<'_>) -> Option<RouterSpec> {
     let autorate = autorate(root);
     let [forward, reverse] = [("forward", "forth"), ("reverse", "back")]
         .map(|(key, former)| direction(root, key, former, &common));
-    root.finish();
-    let (forward, reverse) = (forward?, reverse?);
-    let follows = forward.autorate.is_some() || reverse.autorate.is_some();
+    let directions = [&forward, &reverse];
+    let follows =
+        directions.iter().any(|direction| direction.as_ref().is_some_and(|of| of.autorate.is_some()));
     if follows && !root.has("autorate") {
         root.lacks(
             "autorate",
             "a table: write [autorate] with reflectors = [\"192.0.2.1\"], hosts behind the link",
         );
-    } else if !follows && root.has("autorate") {
+    } else if !follows && root.has("autorate") && directions.iter().all(|direction| direction.is_some()) {
         root.refuse(
             "autorate",
             "no direction follows the link: set autorate = { least = \"...\", most = \"...\" } in one",
         );
     }
-    Some(RouterSpec { input: input?, output: output?, forward, reverse, autorate, process })
+    root.finish();
+    Some(RouterSpec {
+        input: input?,
+        output: output?,
+        forward: forward?,
+        reverse: reverse?,
+        autorate,
+        process,
+    })
 }
 
 /// Reads `[autorate]`: who is asked, and what is late.

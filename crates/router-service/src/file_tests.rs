@@ -161,7 +161,7 @@ fn slips_are_met_with_the_nearest_right_name() {
         ("\"fq-codel\"", "\"fq-codl\"", "did you mean \"fq-codel\"?"),
         ("in = \"eth0\"", "input = \"eth0\"", "key \"in\" is missing: expected a text in quotes"),
         ("rate = \"2 Mbit/s\"\n", "", "key \"reverse.rate\" is missing: expected a rate"),
-        ("\n[queue.reverse]", "\noverhead = \"atm\"\n[queue.reverse]", "\"pppoe-atm\""),
+        ("\n[queue.reverse]", "\noverhead = \"atm\"\n[queue.reverse]", "such as 18, atm:10 or ptm:22"),
         (
             "tsq = { l",
             "tsq = { bits = 4, L",

@@ -20,7 +20,7 @@ const RISE: f64 = 1.04;
 const FALL: f64 = 0.1;
 const LARGEST_FALL: f64 = 0.5;
 /// The time until a fall shows in the replies.
-const SETTLE: Duration = Duration::from_millis(400);
+const SETTLE: Duration = Duration::from_millis(800);
 /// A delay below this part of that at the last fall is falling.
 const FALLING: f64 = 0.95;
 const RETURN: f64 = 0.01;
@@ -59,6 +59,9 @@ impl Controller {
         let achieved = (sent - before).max(0.0) * 8.0 / seconds;
         let bps = rate.as_bps() as f64;
         let load = achieved / bps;
+        if delay.is_none() {
+            self.delay = 0.0;
+        }
         let new = match delay {
             Some(delay) if load >= BUSY => self.falls(now, delay)?.min(1.0) * achieved.min(bps),
             Some(_) => return None,
@@ -81,7 +84,6 @@ impl Controller {
     }
 
     fn returns(&mut self, now: Instant, bps: f64) -> Option<f64> {
-        self.delay = 0.0;
         if now < self.returns {
             return None;
         }
