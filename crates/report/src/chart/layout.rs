@@ -162,11 +162,10 @@ fn panel(chart: &Chart, heading: Vec<PlacedText>, origin: (f64, f64), size: (f64
     let (across, up) = (ticks_across(size.0), ticks_up(size.1));
     let (x, y) = (chart.x.fit(chart.xs(), across), chart.y.fit(chart.ys(), up));
     let y_ticks = chart.y.ticks_of(&y, up);
-    let x_ticks = chart.x.ticks_of(&x, across).into_iter().map(|tick| {
-        let lines = tick_lines(&chart.x.scale, &tick.label, size.0);
-        (tick, lines)
-    });
-    Panel { chart, heading, x_ticks: x_ticks.collect(), x, y, y_ticks, origin, size }
+    let x_ticks = chart.x.ticks_of(&x, across);
+    let lines = tick_lines(&chart.x.scale, &x_ticks, size.0);
+    let x_ticks = x_ticks.into_iter().zip(lines).collect();
+    Panel { chart, heading, x, y, x_ticks, y_ticks, origin, size }
 }
 
 /// Title and subtitle of a panel. They are left out if the figure has no title, because it then shows the chart's.
@@ -201,7 +200,7 @@ fn margins_of(chart: &Chart, legend: Legend, titled: bool, cell: f64, plot_heigh
     let plot_width = cell - left - right;
     let x = chart.x.fit(chart.xs(), ticks_across(plot_width));
     let x_ticks = chart.x.ticks_of(&x, ticks_across(plot_width));
-    let rows = x_ticks.iter().map(|tick| tick_lines(&chart.x.scale, &tick.label, plot_width).len()).max();
+    let rows = tick_lines(&chart.x.scale, &x_ticks, plot_width).iter().map(Vec::len).max();
     let label = if chart.x.label.is_empty() { 0.0 } else { line_height(SMALL) + 2.0 };
     let foot = TICK_GAP + rows.unwrap_or(0) as f64 * line_height(SMALL) + label;
     Margins { top: head, bottom: foot, left, right }
@@ -221,14 +220,26 @@ fn right_margin(chart: &Chart, legend: Legend) -> f64 {
     chart.elements.iter().filter_map(at_ends).fold(20.0, f64::max)
 }
 
-/// The lines of a tick's label. The names of categories may take several.
-fn tick_lines(scale: &Scale, label: &str, plot_width: f64) -> Vec<String> {
-    match scale {
-        Scale::Categories(names) => {
-            wrap(label, SMALL, Weight::Regular, plot_width / names.len().max(1) as f64 - 8.0)
-        }
-        Scale::Linear | Scale::Log(_) => vec![label.to_owned()],
+/// The lines of the ticks' labels. The names of categories may take several; where there is no room for all of them side by side, every second one
+/// stands below the others, which its first lines, that are empty, leave room for.
+fn tick_lines(scale: &Scale, ticks: &[Tick], plot_width: f64) -> Vec<Vec<String>> {
+    let Scale::Categories(names) = scale else {
+        return ticks.iter().map(|tick| vec![tick.label.clone()]).collect();
+    };
+    let room = plot_width / names.len().max(1) as f64;
+    let wrapped = |room: f64| -> Vec<Vec<String>> {
+        ticks.iter().map(|tick| wrap(&tick.label, SMALL, Weight::Regular, room - 8.0)).collect()
+    };
+    let side_by_side = wrapped(room);
+    if side_by_side.iter().flatten().all(|line| width(line, SMALL, Weight::Regular) <= room - 6.0) {
+        return side_by_side;
     }
+    let mut staggered = wrapped(2.0 * room);
+    let above = staggered.iter().step_by(2).map(Vec::len).max().unwrap_or(0);
+    for lines in staggered.iter_mut().skip(1).step_by(2) {
+        lines.splice(..0, std::iter::repeat_n(String::new(), above));
+    }
+    staggered
 }
 
 fn ticks_across(plot_width: f64) -> usize {

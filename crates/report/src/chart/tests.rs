@@ -203,3 +203,16 @@ proptest! {
         prop_assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
 }
+
+#[test]
+fn every_category_is_named_also_where_there_are_many() {
+    let names: Vec<String> = (0..13).map(|number| format!("simulated number{number}")).collect();
+    let chart = Chart::new("t")
+        .x(Axis::categories("", names.iter().map(String::as_str)))
+        .plot(Bars::new("b", (0..13).map(|i| (f64::from(i), 1.0))));
+    let texts = check(&Figure::new(chart).svg("t", Theme::Paper));
+    for number in 0..13 {
+        let wanted = format!("number{number}");
+        assert!(texts.iter().any(|placed| placed.text.ends_with(&wanted)), "{wanted} is missing");
+    }
+}

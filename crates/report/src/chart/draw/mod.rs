@@ -88,16 +88,18 @@ fn tick_labels(svg: &mut Svg, panel: &Panel) {
         svg.text(panel.origin.0 - TICK_GAP, y + SMALL * 0.36, style.anchored(Anchor::End), &tick.label);
     }
     let style = style.anchored(Anchor::Middle);
-    let (mut free_from, mut rows) = (f64::NEG_INFINITY, 0);
+    // Those that stand below others have a row of their own.
+    let (mut free_from, mut rows) = ([f64::NEG_INFINITY; 2], 0);
     for (tick, lines) in &panel.x_ticks {
         let (x, _) = panel.position(tick.value, panel.y.low);
         let half = lines.iter().map(|line| width(line, SMALL, Weight::Regular)).fold(0.0, f64::max) / 2.0;
-        if x - half < free_from {
+        let free_from = &mut free_from[usize::from(lines.first().is_some_and(String::is_empty))];
+        if x - half < *free_from {
             continue;
         }
-        free_from = x + half + 6.0;
+        *free_from = x + half + 6.0;
         rows = rows.max(lines.len());
-        for (row, line) in lines.iter().enumerate() {
+        for (row, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
             let down = TICK_GAP + SMALL + row as f64 * line_height(SMALL);
             svg.text(x, panel.bottom() + down, style, line);
         }
