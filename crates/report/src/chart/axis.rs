@@ -3,7 +3,7 @@
 use super::ticks::{Tick, linear_ticks, log_ticks};
 
 /// A horizontal or vertical axis.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     pub(crate) label: String,
     pub(crate) scale: Scale,

@@ -71,6 +71,12 @@ impl Figure {
         self
     }
 
+    /// Every x value that the horizontal axis of a panel must include. Panels with the same axis share its range, so that they can be
+    /// compared.
+    pub(crate) fn xs_of<'f>(&'f self, chart: &'f Chart) -> impl Iterator<Item = f64> + 'f {
+        self.panels.iter().filter(|other| other.x == chart.x).flat_map(Chart::xs)
+    }
+
     /// The name of the figure: its own title, or that of its first chart.
     pub fn name(&self) -> &str {
         let first = self.panels.first().map(|panel| panel.title.as_str());

@@ -135,7 +135,7 @@ fn panels<'a>(figure: &'a Figure, cell: f64, plot_height: f64, cursor: &mut f64)
     let margins: Vec<Margins> = figure
         .panels
         .iter()
-        .map(|chart| margins_of(chart, figure.legend, titled, cell, plot_height))
+        .map(|chart| margins_of(figure, chart, cell, plot_height))
         .collect();
     let mut placed = Vec::with_capacity(margins.len());
     for (row, charts) in figure.panels.chunks(columns).enumerate() {
@@ -150,7 +150,7 @@ fn panels<'a>(figure: &'a Figure, cell: f64, plot_height: f64, cursor: &mut f64)
             let origin = (left + sides.0, *cursor + head);
             let size = (cell - sides.0 - sides.1, plot_height);
             let heading = panel_heading(chart, titled, cell, left, *cursor);
-            placed.push(panel(chart, heading, origin, size));
+            placed.push(panel(figure, chart, heading, origin, size));
         }
         *cursor +=
             head + plot_height + foot + if row + 1 < margins.len().div_ceil(columns) { 22.0 } else { 0.0 };
@@ -158,9 +158,15 @@ fn panels<'a>(figure: &'a Figure, cell: f64, plot_height: f64, cursor: &mut f64)
     placed
 }
 
-fn panel(chart: &Chart, heading: Vec<PlacedText>, origin: (f64, f64), size: (f64, f64)) -> Panel<'_> {
+fn panel<'f>(
+    figure: &'f Figure,
+    chart: &'f Chart,
+    heading: Vec<PlacedText>,
+    origin: (f64, f64),
+    size: (f64, f64),
+) -> Panel<'f> {
     let (across, up) = (ticks_across(size.0), ticks_up(size.1));
-    let (x, y) = (chart.x.fit(chart.xs(), across), chart.y.fit(chart.ys(), up));
+    let (x, y) = (chart.x.fit(figure.xs_of(chart), across), chart.y.fit(chart.ys(), up));
     let y_ticks = chart.y.ticks_of(&y, up);
     let x_ticks = chart.x.ticks_of(&x, across);
     let lines = tick_lines(&chart.x.scale, &x_ticks, size.0);
@@ -189,16 +195,16 @@ fn panel_heading(chart: &Chart, titled: bool, limit: f64, left: f64, cursor: f64
 }
 
 /// The margins of a panel, computed for a plot as wide as its cell allows.
-fn margins_of(chart: &Chart, legend: Legend, titled: bool, cell: f64, plot_height: f64) -> Margins {
-    let heading = panel_heading(chart, titled, cell, 0.0, 0.0);
+fn margins_of(figure: &Figure, chart: &Chart, cell: f64, plot_height: f64) -> Margins {
+    let heading = panel_heading(chart, figure.title.is_some(), cell, 0.0, 0.0);
     let head = heading.last().map_or(0.0, |text| text.at.1 + 14.0).max(8.0);
     let y = chart.y.fit(chart.ys(), ticks_up(plot_height));
     let y_ticks = chart.y.ticks_of(&y, ticks_up(plot_height));
     let left = y_ticks.iter().map(|tick| width(&tick.label, SMALL, Weight::Regular)).fold(16.0, f64::max);
     let left = left + TICK_GAP;
-    let right = right_margin(chart, legend);
+    let right = right_margin(chart, figure.legend);
     let plot_width = cell - left - right;
-    let x = chart.x.fit(chart.xs(), ticks_across(plot_width));
+    let x = chart.x.fit(figure.xs_of(chart), ticks_across(plot_width));
     let x_ticks = chart.x.ticks_of(&x, ticks_across(plot_width));
     let rows = tick_lines(&chart.x.scale, &x_ticks, plot_width).iter().map(Vec::len).max();
     let label = if chart.x.label.is_empty() { 0.0 } else { line_height(SMALL) + 2.0 };

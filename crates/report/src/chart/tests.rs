@@ -216,3 +216,19 @@ fn every_category_is_named_also_where_there_are_many() {
         assert!(texts.iter().any(|placed| placed.text.ends_with(&wanted)), "{wanted} is missing");
     }
 }
+
+/// The values of the ticks below a panel are where the panel is.
+#[test]
+fn panels_with_the_same_axis_share_its_range() {
+    let chart = |end: f64, label: &str| {
+        Chart::new(format!("up to {end}"))
+            .x(Axis::linear(label))
+            .plot(Line::new("one", [(0.0, 0.0), (end, 1.0)]))
+    };
+    let ticks = |other: &str| {
+        let figure = Figure::grid("two", 2, [chart(600.0, "Rate"), chart(300.0, other)]);
+        let texts = check(&figure.svg("t", Theme::Paper));
+        texts.iter().filter(|placed| placed.text == "600").count()
+    };
+    assert_eq!((ticks("Rate"), ticks("Delay")), (2, 1));
+}

@@ -28,18 +28,16 @@ pub(super) fn draw(svg: &mut Svg, panel: &Panel, slots: &Slots, id: &str) {
         draw_bars(svg, panel, bars, (nth, groups.len()), slots.get(&bars.name), id);
         svg.close();
     }
-    let lines = || {
-        panel
-            .chart
-            .elements
-            .iter()
-            .filter_map(|m| if let Element::Line(line) = m { Some(line) } else { None })
-    };
-    for line in lines().filter(|line| line.spread == Spread::Band) {
+    let all = panel.chart.elements.iter();
+    let mut lines: Vec<&Line> =
+        all.filter_map(|element| if let Element::Line(line) = element { Some(line) } else { None }).collect();
+    // Where lines coincide, the ones with markers and bands are what the chart is about.
+    lines.sort_by_key(|line| (line.spread == Spread::Band, line.markers));
+    for line in lines.iter().filter(|line| line.spread == Spread::Band) {
         svg.path(&band(panel, line), Colour::Series(slots.get(&line.name)), 0.18, Stroke::NONE);
     }
     draw_references(svg, panel);
-    for line in lines() {
+    for line in &lines {
         svg.open_series(&line.name);
         draw_line(svg, panel, line, slots.get(&line.name));
         svg.close();
