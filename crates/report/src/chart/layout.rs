@@ -132,11 +132,8 @@ fn lines(text: &str, size: f64, muted: bool, limit: f64, left: f64, cursor: &mut
 fn panels<'a>(figure: &'a Figure, cell: f64, plot_height: f64, cursor: &mut f64) -> Vec<Panel<'a>> {
     let titled = figure.title.is_some();
     let columns = figure.columns;
-    let margins: Vec<Margins> = figure
-        .panels
-        .iter()
-        .map(|chart| margins_of(figure, chart, cell, plot_height))
-        .collect();
+    let margins: Vec<Margins> =
+        figure.panels.iter().map(|chart| margins_of(figure, chart, cell, plot_height)).collect();
     let mut placed = Vec::with_capacity(margins.len());
     for (row, charts) in figure.panels.chunks(columns).enumerate() {
         let in_row = &margins[row * columns..][..charts.len()];
