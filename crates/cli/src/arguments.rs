@@ -2,7 +2,7 @@
 
 use cutline_config::quantity;
 #[cfg(feature = "machine")]
-use cutline_router::Overhead;
+use cutline_router::{Overhead, OverheadError};
 use cutline_units::{Duration, Rate};
 
 /// Parses `15Mbit`, as `tc` writes rates, or any rate that a scenario may have.
@@ -38,7 +38,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// Parses a kind of link.
 #[cfg(feature = "machine")]
 pub fn overhead(text: &str) -> Result<Overhead, String> {
-    text.parse().map_err(|_| format!("expected {}", Overhead::EXPECTED))
+    text.parse().map_err(|error: OverheadError| error.to_string())
 }
 
 #[cfg(test)]

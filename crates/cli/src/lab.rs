@@ -163,7 +163,7 @@ fn clean() -> Result<(), Failure> {
 fn run(args: &RunArgs) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
     check_points(&points, cutline_lab::check)?;
-    cutline_lab::permitted().map_err(|error| Failure::Failed(error.to_string()))?;
+    cutline_lab::permitted()?;
     let how = args.options();
     let version = format!("{VERSION} {}", how.stack.label());
     let jobs = runner::plan(&points, &version);
@@ -201,8 +201,7 @@ fn shell(args: &ShellArgs) -> Result<(), Failure> {
     let (_, points) = args.scenario.load()?;
     check_points(&points, cutline_lab::check)?;
     refuse_several_runs("a shell", &points, 1)?;
-    let failed = |error: LabError| Failure::Failed(error.to_string());
-    cutline_lab::permitted().map_err(failed)?;
+    cutline_lab::permitted()?;
     let side = match args.at {
         End::Sources => Side::Sources,
         End::Sinks => Side::Sinks,
@@ -224,13 +223,13 @@ fn shell(args: &ShellArgs) -> Result<(), Failure> {
         command.env("CUTLINE_OTHER_NAMESPACE", &place.other_namespace);
         command
     };
-    let ended = cutline_lab::shell(scenario, &options, command).map_err(failed)?;
+    let ended = cutline_lab::shell(scenario, &options, command)?;
     if !ended.timing.timing_ok {
         message::print(&format!("warning: the network's timing was not valid: {}", ended.timing.problem));
     }
     if ended.is_killed {
         return Err(Failure::Failed(format!(
-            "the program was killed after {}; --limit is longer",
+            "the program was killed after {}; --limit gives it more time",
             args.limit
         )));
     }
@@ -238,6 +237,12 @@ fn shell(args: &ShellArgs) -> Result<(), Failure> {
         Some(0) => Ok(()),
         Some(code) => Err(Failure::Ended(u8::try_from(code).unwrap_or(1))),
         None => Err(Failure::Failed(format!("the program ended with {}", ended.status))),
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        Self::Failed(error.to_string())
     }
 }
 
