@@ -27,7 +27,8 @@ in_copy /usr/bin/cutline --version
 in_copy /usr/bin/cutline check /usr/share/doc/cutline/examples/dumbbell.toml >/dev/null
 in_copy /usr/sbin/cutlined --version
 in_copy /usr/bin/cutline exec --class video -- /bin/true
-for file in /lib/systemd/system/cutline-router@.service /usr/share/man/man1/cutline-run.1.gz \
+for file in /lib/systemd/system/cutline-router@.service /lib/systemd/system/cutline-setup@.service \
+    /usr/share/man/man1/cutline-run.1.gz \
     /usr/share/bash-completion/completions/cutline /usr/share/doc/cutline/docs/guide/scenario.md; do
     [ -s "$work/root$file" ] || { echo "$file is missing" >&2; exit 1; }
 done

@@ -20,15 +20,15 @@ install -D -s -m 644 "$library" "$stage/usr/lib/cutline/libcutline_preload.so"
 install -D -m 644 "$here/docs/man/cutlined.8" "$stage/usr/share/man/man8/cutlined.8"
 install -D -m 644 "$here/docs/man/cutlined.toml.5" "$stage/usr/share/man/man5/cutlined.toml.5"
 find "$stage/usr/share/man" -type f -exec gzip -9n {} +
-for example in router.toml cutlined.toml; do
+for example in router.toml cutlined.toml networkd/50-cutline.conf networkd/10-cutline.network; do
     install -D -m 644 "$here/packaging/$example" "$stage/usr/share/doc/cutline/examples/$example"
 done
 # A package's programs are below /usr, and what make installs below /usr/local.
-for unit in cutline-router@.service cutlined.service; do
+for unit in cutline-router@.service cutline-setup@.service cutlined.service; do
     mkdir -p "$stage/lib/systemd/system"
     sed 's|/usr/local/|/usr/|g' "$here/packaging/$unit" > "$stage/lib/systemd/system/$unit"
 done
-mkdir -p "$stage/etc/cutline/router"
+mkdir -p "$stage/etc/cutline/router" "$stage/etc/cutline/setup"
 { echo "Files: *"; echo "License: Apache-2.0 or MIT"; } > "$stage/usr/share/doc/cutline/copyright"
 cat "$here/LICENSE-APACHE" "$here/LICENSE-MIT" >> "$stage/usr/share/doc/cutline/copyright"
 
@@ -61,13 +61,13 @@ cat > "$stage/DEBIAN/prerm" <<'END'
 #!/bin/sh
 set -e
 # What runs is stopped, so that it takes its queues and rules out of the network while it can.
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl stop 'cutline-router@*.service' cutlined.service || true; fi
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl stop 'cutline-router@*.service' 'cutline-setup@*.service' cutlined.service || true; fi
 END
 cat > "$stage/DEBIAN/postrm" <<'END'
 #!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
-if [ "$1" = purge ]; then rmdir --ignore-fail-on-non-empty /etc/cutline/router /etc/cutline 2>/dev/null || true; fi
+if [ "$1" = purge ]; then rmdir --ignore-fail-on-non-empty /etc/cutline/router /etc/cutline/setup /etc/cutline 2>/dev/null || true; fi
 END
 chmod 755 "$stage/DEBIAN/postinst" "$stage/DEBIAN/prerm" "$stage/DEBIAN/postrm"
 dpkg-deb --root-owner-group --build "$stage" "$package" >/dev/null

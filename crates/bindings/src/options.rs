@@ -34,7 +34,7 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `hint-goal` | what an adaptive marking looks for | `within-limit`, `quality` |
 /// | `weakest.*` | a weaker specification that the socket may ask for | as the specification, whose values absent keys have |
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
-/// | `detection` | how long a stream asks whether the other end is a QoS socket | a time |
+/// | `detection` | how long an end that connects asks whether the other end is a QoS socket | a time |
 /// | `reconnect` | whether a connection that breaks is made again within `recovery` | `true`, `false` |
 /// | `service` | which service of the network is asked for a reservation | `mark`, `local`, `rsvp`, and registered ones |
 /// | `service-socket` | where `cutlined` of this host listens | an absolute path |

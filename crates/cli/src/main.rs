@@ -51,6 +51,8 @@ mod schema;
 mod screen;
 mod spec;
 mod stored;
+#[cfg(feature = "studies")]
+mod study_arg;
 mod table;
 #[cfg(feature = "machine")]
 mod tg;

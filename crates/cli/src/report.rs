@@ -1,16 +1,17 @@
 //! `cutline report`: figures and claims from stored results.
 
 use crate::exit::Failure;
-use crate::reproduce::{ChangeArgs, Study, show};
+use crate::reproduce::{ChangeArgs, show};
+use crate::study_arg::{StudyArg, StudyParser};
 use std::path::PathBuf;
 
 /// Draw a study's figures and check its claims from stored results, without a simulation
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Study, or `all`
-    #[arg(value_enum)]
-    study: Study,
+    /// Study, `all`, or a folder with a study of your own
+    #[arg(value_parser = StudyParser)]
+    study: StudyArg,
     /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
@@ -25,8 +26,9 @@ const EXAMPLES: &str = "Example:
   cutline report tsq --results results";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let studies = args.study.evaluations();
-    let changes = args.changes.changes(studies)?;
+    let mut opened = None;
+    let studies = args.study.studies(&mut opened)?;
+    let changes = args.changes.changes(&studies)?;
     let evaluations: Result<Vec<_>, _> =
         studies.iter().map(|study| study.report(&args.results, &changes)).collect();
     show(&evaluations?, args.json)

@@ -4,13 +4,11 @@ use crate::existing::ExistingArgs;
 use crate::exit::Failure;
 use crate::program::{COMMIT, VERSION, now, threads};
 use crate::progress::Bar;
+use crate::study_arg::{StudyArg, StudyParser};
 use crate::{interrupt, message, output};
 use cutline_report::report::{Claim, Claims, Counts, Summary, Verdict};
-use cutline_reproduce::{
-    ADAPTIVE, BITS, CASCADE, CHEATERS, CHOICES, Changes, Evaluation, EvaluationEvent, LAB, LAB_QOS, MODERN,
-    Options, QOS, QSOCK, REDW, RIVALS, ReproduceError, SIEVE, STUDIES, TSQ,
-};
 use cutline_results::Existing;
+use cutline_study::{Changes, Evaluation, EvaluationEvent, Options, Study, StudyError};
 use cutline_text::Printable;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -18,15 +16,15 @@ use std::path::PathBuf;
 
 /// Reproduce a study: simulate its experiments, draw its figures, check its claims
 ///
-/// A study is the evaluation of a paper, or one of our own. Everything is stored under DIR/STUDY: results as Parquet,
+/// A study is the evaluation of a paper, one of our own, or a folder of yours (docs/guide/study.md). Everything is stored under DIR/STUDY: results as Parquet,
 /// report.html with every figure beside the paper's statement, figures as SVG, PNG and PDF, and claims.json. The report shows
 /// every figure whose results are stored. Results of another version are replaced only with --force.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Study, or `all`
-    #[arg(value_enum)]
-    study: Study,
+    /// Study, `all`, or a folder with a study of your own
+    #[arg(value_parser = StudyParser)]
+    study: StudyArg,
     /// Simulate only the experiments of this figure; allowed with one study, may be repeated
     #[arg(long = "figure", value_name = "N")]
     figures: Vec<u32>,
@@ -70,7 +68,7 @@ impl ChangeArgs {
     ///
     /// # Errors
     /// When a setting is no pair, or a file cannot be read.
-    pub fn changes(&self, studies: &[&cutline_reproduce::Study]) -> Result<Changes, Failure> {
+    pub fn changes(&self, studies: &[&Study]) -> Result<Changes, Failure> {
         let mut changes = Changes::quick(self.quick);
         for pair in &self.set {
             let Some((path, value)) = pair.split_once('=') else {
@@ -83,7 +81,7 @@ impl ChangeArgs {
         }
         for study in studies.iter().filter(|_| !self.built_in) {
             let taken =
-                changes.take_files(study.experiments, &self.experiments).map_err(|(name, error)| {
+                changes.take_files(&study.experiments, &self.experiments).map_err(|(name, error)| {
                     Failure::Failed(format!(
                         "{} cannot be read: {error}",
                         Printable(self.experiments.join(name).display())
@@ -100,74 +98,18 @@ impl ChangeArgs {
     }
 }
 
-/// A study on the command line.
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub enum Study {
-    /// TSQ, the traffic-sensitive quality-of-service controller (figures 2 to 5 and 8 to 16)
-    Tsq,
-    /// RED-Worcester, Adaptive RED with a target that follows the hints (figures 8 to 14)
-    Redw,
-    /// The number of bits of the delay hint
-    Bits,
-    /// TSQ and its rivals: fourteen queues under six kinds of traffic
-    Rivals,
-    /// What the TSQ paper leaves to the reader: l, ways to combine qualities, other AQMs below
-    Choices,
-    /// Many cheaters: their gain, the loss of the others, and the bound of the gain
-    Cheaters,
-    /// TSQ on modern links: CUBIC, ECN, 100 Mbit/s and 1 Gbit/s, round trips of 10 to 200 ms
-    Modern,
-    /// Hints that adapt to the quality: one flow, many flows, changing load
-    Adaptive,
-    /// Routers in a row, with and without passing on the waiting times of packets
-    Cascade,
-    /// Applications over QoS sockets: a video whose rate adapts, a call whose hint adapts
-    Qos,
-    /// Sieve, the queue without trust: mixes, liars, floods, pings, its parts and settings, beside thirteen other queues
-    Sieve,
-    /// TSQ with real packets and Linux's TCP, compared with the simulation; in real time, as root
-    Lab,
-    /// Real QoS sockets in the laboratory, compared with the simulation; in real time, as root
-    LabQos,
-    /// QoSockets: the paper's testbed with real packets, with and without reservations (figures 6 to 12); in real time, as root
-    Qsock,
-    /// All studies that are simulated
-    All,
-}
-
-impl Study {
-    /// Returns the evaluations of the study.
-    pub fn evaluations(self) -> &'static [&'static cutline_reproduce::Study] {
-        match self {
-            Self::Tsq => &[&TSQ],
-            Self::Redw => &[&REDW],
-            Self::Bits => &[&BITS],
-            Self::Rivals => &[&RIVALS],
-            Self::Choices => &[&CHOICES],
-            Self::Cheaters => &[&CHEATERS],
-            Self::Modern => &[&MODERN],
-            Self::Adaptive => &[&ADAPTIVE],
-            Self::Cascade => &[&CASCADE],
-            Self::Qos => &[&QOS],
-            Self::Sieve => &[&SIEVE],
-            Self::Lab => &[&LAB],
-            Self::LabQos => &[&LAB_QOS],
-            Self::Qsock => &[&QSOCK],
-            Self::All => &STUDIES,
-        }
-    }
-}
-
 const EXAMPLES: &str = "Examples:
   cutline reproduce tsq                      the whole evaluation, 10 seeds
   cutline reproduce all                      every study
   cutline reproduce tsq --figure 10          one figure
   cutline reproduce tsq --quick --json       short runs, claims as JSON
   cutline reproduce tsq --set seeds=3        a variant of your own, beside the results of the study
-  cutline reproduce tsq --resume             after an interruption";
+  cutline reproduce tsq --resume             after an interruption
+  cutline reproduce examples/study           a study of your own: study.toml, figures.toml, scenarios";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let studies = args.study.evaluations();
+    let mut opened = None;
+    let studies = args.study.studies(&mut opened)?;
     if studies.len() > 1 && !args.figures.is_empty() {
         return Err(Failure::Usage("--figure is not allowed with `all`: choose one study".to_owned()));
     }
@@ -175,7 +117,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let options = Options {
         results: args.results.clone(),
         figures: args.figures.clone(),
-        changes: args.changes.changes(studies)?,
+        changes: args.changes.changes(&studies)?,
         existing: args.existing.or(Existing::Repeat),
         threads: threads(args.jobs),
         version: VERSION,
@@ -187,7 +129,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let bar = Bar::new(0, args.quiet);
     let on_event = |event: EvaluationEvent<'_>| {
         let EvaluationEvent::ExperimentStarted { experiment, runs } = event;
-        bar.stage(experiment.id, runs);
+        bar.stage(&experiment.id, runs);
     };
     let evaluations: Result<Vec<_>, _> =
         studies.into_iter().map(|study| study.run(&cancel, &on_event, &|news| bar.update(&news))).collect();
@@ -257,12 +199,12 @@ fn line(claim: &Claim) -> String {
     format!("{verdict}  figure {:>2}  {:<32} {measured}{interval} {}", claim.figure, claim.id, claim.unit)
 }
 
-impl From<ReproduceError> for Failure {
-    fn from(error: ReproduceError) -> Self {
+impl From<StudyError> for Failure {
+    fn from(error: StudyError) -> Self {
         match error {
-            ReproduceError::Figure(_) => Self::Usage(error.to_string()),
-            ReproduceError::Scenario(errors) => errors.into(),
-            ReproduceError::Store(error) => error.into(),
+            StudyError::Figure(_) | StudyError::File { .. } => Self::Usage(error.to_string()),
+            StudyError::Scenario(errors) => errors.into(),
+            StudyError::Store(error) => error.into(),
             error => Self::Failed(error.to_string()),
         }
     }

@@ -450,7 +450,8 @@ fn sink_options(connection: &QosConnection) -> QosOptions {
 fn common(options: QosOptions, connection: &QosConnection) -> QosOptions {
     let SessionParams { negotiation, monitor, .. } = connection.params.clone();
     let peer = match connection.service {
-        Service::Qos => Peer::Detect,
+        // As in the simulator, whose agents know it: finding out takes less time than a round trip of some scenarios.
+        Service::Qos => Peer::Speaks,
         Service::Plain => Peer::Plain,
     };
     options.peer(peer).negotiation(negotiation).monitor(monitor)

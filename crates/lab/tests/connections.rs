@@ -236,6 +236,28 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
     });
 }
 
+/// The round trip is longer than sockets that have to find out what the other end is would wait for an answer.
+#[test]
+fn ends_over_a_long_path_take_part() {
+    if !may_make_namespaces(COMMAND) {
+        return;
+    }
+    let mut file = ScenarioFile::parse(SCENARIO, "connections.toml").unwrap();
+    for (path, value) in
+        [("duration", "4 s"), ("warm-up", "1 s"), ("dumbbell.delay", "150 ms"), ("flow.bulk.start", "3 s")]
+    {
+        file.set(path, value).unwrap();
+    }
+    let scenario = file.scenario().unwrap();
+    let mut connections = connections(&scenario);
+    connections.retain(|flow, _| *flow == CALL);
+    let measured = measure(&scenario, &connections, 1, &Options::default(), &AtomicBool::new(false)).unwrap();
+    let record = &measured.connections[&CALL].record;
+    for end in [&record.source, &record.sink] {
+        assert!(matches!(end.events[0].1, Event::Agreed(_)), "{:?}", end.events);
+    }
+}
+
 #[test]
 fn what_only_the_simulator_has_is_refused() {
     let scenario = scenario();

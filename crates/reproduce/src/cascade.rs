@@ -1,32 +1,7 @@
 //! Several congested routers in a row, with and without passing on how long a packet has waited. RED-Worcester leaves this
 //! question open.
 
-use crate::claims::Own;
-use crate::data::{Data, difference};
-use crate::experiment::{Experiment, scenario, text_of};
-use crate::panels;
-use crate::study::Study;
-
-/// The study.
-pub const CASCADE: Study = Study {
-    id: "cascade",
-    title: "Routers in a row",
-    statement_heading: "The question",
-    intro: INTRO,
-    figures: text_of!("cascade/figures.toml"),
-    experiments: &EXPERIMENTS,
-    own: |_, id| own(id),
-    sections_of: panels::sections,
-};
-
-const INTRO: &str = "\
-25 audio conferences with hint 6 and 25 bulk transfers cross one, two or three congested routers of 15 Mbit/s. Each router is also \
-crossed by 50 other bulk transfers. Every path has a delay of 150 ms without queues. A router that passes on the waiting time \
-subtracts the time that a packet has waited from its hint when the packet leaves; a level stands for 5 ms. Numbers are means over \
-seeds with their 95 % confidence interval.";
-
-const EXPERIMENTS: [Experiment; 1] = [Experiment::new("cascade", "TFRC", scenario!("cascade/cascade.toml"))
-    .shortened_by(&[("duration", "25 s"), ("warm-up", "10 s"), ("seeds", "2")])];
+use cutline_study::{Data, Own, difference};
 
 /// The hints with which TSQ over PI is run through three routers.
 const HINTS: [u16; 6] = [3, 6, 9, 12, 14, 15];
@@ -51,7 +26,7 @@ fn best_hints(data: &Data, queue: &str) -> Vec<f64> {
 }
 
 /// The measures of claims that are code.
-fn own(id: &str) -> Option<Own> {
+pub(crate) fn own(id: &str) -> Option<Own> {
     (id == "best-hint").then(|| -> Own {
         Box::new(|evidence| {
             difference(&best_hints(evidence.data, "tsq-pi-pass"), &best_hints(evidence.data, "tsq-pi")).into()

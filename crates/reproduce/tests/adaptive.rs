@@ -2,13 +2,12 @@
 
 mod common;
 
-use common::{measured, measured_and_drawn};
-use cutline_reproduce::ADAPTIVE;
+use common::{measured, measured_and_drawn, study};
 
 /// After four minutes, hints that began at 16 are falling, and those that began at 1 are rising.
 #[test]
 fn hints_have_moved_after_four_minutes() {
-    let evaluation = measured_and_drawn(&ADAPTIVE, &[2]);
+    let evaluation = measured_and_drawn(study("adaptive"), &[2]);
     let apart = measured(&evaluation, "adaptive-all.same-place");
     assert!((0.0..13.0).contains(&apart), "{apart} levels of 15 are left between them");
     assert!(measured(&evaluation, "adaptive-all.spread") > 0.0, "flows adapt independently");
@@ -16,7 +15,7 @@ fn hints_have_moved_after_four_minutes() {
 
 #[test]
 fn flows_that_adapt_are_measured_by_class() {
-    let evaluation = measured_and_drawn(&ADAPTIVE, &[3]);
+    let evaluation = measured_and_drawn(study("adaptive"), &[3]);
     assert!(
         measured(&evaluation, "adaptive-mixed.parts-16") > 3.0,
         "the hints of audio fall, those of files stay"
@@ -28,7 +27,7 @@ fn flows_that_adapt_are_measured_by_class() {
 #[test]
 fn fixed_and_adaptive_hints_are_points_of_one_sweep() {
     let points = |id: &str| {
-        let experiment = ADAPTIVE.experiments.iter().find(|experiment| experiment.id == id).unwrap();
+        let experiment = study("adaptive").experiments.iter().find(|experiment| experiment.id == id).unwrap();
         experiment.scenario_file(false).unwrap().expand().unwrap()
     };
     let one = points("adaptive-one");

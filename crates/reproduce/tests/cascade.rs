@@ -2,12 +2,11 @@
 
 mod common;
 
-use common::{measured, measured_and_drawn};
-use cutline_reproduce::CASCADE;
+use common::{measured, measured_and_drawn, study};
 
 #[test]
 fn every_figure_is_measured_and_drawn() {
-    let evaluation = measured_and_drawn(&CASCADE, &[]);
+    let evaluation = measured_and_drawn(study("cascade"), &[]);
     let of = |id: &str| measured(&evaluation, &format!("cascade.{id}"));
     assert!((1.4..2.6).contains(&of("adds-up-2")), "{}", of("adds-up-2"));
     assert!((2.0..3.6).contains(&of("adds-up-3")), "{}", of("adds-up-3"));
@@ -17,7 +16,7 @@ fn every_figure_is_measured_and_drawn() {
 
 #[test]
 fn paths_through_one_and_three_routers_have_the_same_delay() {
-    let points = CASCADE.experiments[0].scenario_file(false).unwrap().expand().unwrap();
+    let points = study("cascade").experiments[0].scenario_file(false).unwrap().expand().unwrap();
     assert_eq!(points.len(), 8 * 3 + 3 * 5 + 6);
     for point in points {
         let network = point.scenario.network().unwrap();

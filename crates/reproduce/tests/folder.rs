@@ -2,16 +2,20 @@
 
 mod common;
 
-use common::quick;
-use cutline_reproduce::{Changes, Evaluation, Options, ReproduceError, TSQ};
+use common::{quick, study};
 use cutline_results::{Existing, Lock, StoreError};
+use cutline_study::{Changes, Evaluation, Options, Study, StudyError};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-fn run(options: &Options) -> Result<Evaluation, ReproduceError> {
-    TSQ.ready(options)?.run(&AtomicBool::new(false), &|_| {}, &|_| {})
+fn tsq() -> &'static Study {
+    study("tsq")
+}
+
+fn run(options: &Options) -> Result<Evaluation, StudyError> {
+    tsq().ready(options)?.run(&AtomicBool::new(false), &|_| {}, &|_| {})
 }
 
 /// The figures for which the report in a folder has measured values.
@@ -29,7 +33,7 @@ fn figures(numbers: &[&str]) -> BTreeSet<String> {
 #[test]
 fn one_figure_leaves_the_others_in_the_report() {
     let folder = tempfile::tempdir().unwrap();
-    let study = TSQ.folder(folder.path(), &Changes::quick(true));
+    let study = tsq().folder(folder.path(), &Changes::quick(true));
     run(&quick(folder.path(), &[3, 15, 16])).unwrap();
     assert_eq!(measured(&study), figures(&["3", "15", "16"]));
 
@@ -48,10 +52,10 @@ fn quick_results_have_a_separate_folder() {
     let report = fs::read(&whole.written.report).unwrap();
     let short = run(&quick(folder.path(), &[2, 16])).unwrap();
     assert_eq!(fs::read(&whole.written.report).unwrap(), report);
-    assert_eq!(measured(&TSQ.folder(folder.path(), &Changes::quick(false))), figures(&["3"]));
+    assert_eq!(measured(&tsq().folder(folder.path(), &Changes::quick(false))), figures(&["3"]));
     assert_ne!(short.written.report, whole.written.report);
     assert!(fs::read_to_string(short.written.report).unwrap().contains("(quick)"));
-    assert!(matches!(TSQ.report(folder.path(), &Changes::quick(false)), Err(ReproduceError::Nothing { .. })));
+    assert!(matches!(tsq().report(folder.path(), &Changes::quick(false)), Err(StudyError::Nothing { .. })));
 }
 
 #[test]
@@ -61,14 +65,14 @@ fn a_report_does_not_mix_versions() {
     let later = |figure, existing| Options { version: "later", existing, ..quick(folder.path(), &[figure]) };
     // The same experiment: its results would be lost.
     let error = run(&later(16, Existing::Repeat)).unwrap_err();
-    assert!(matches!(&error, ReproduceError::Store(StoreError::Taken { .. })), "{error}");
+    assert!(matches!(&error, StudyError::Store(StoreError::Taken { .. })), "{error}");
     // Another one: the report would show both.
     for existing in [Existing::Repeat, Existing::Replace] {
         let error = run(&later(15, existing)).unwrap_err();
-        assert!(matches!(&error, ReproduceError::Mixed { .. }), "{error}");
+        assert!(matches!(&error, StudyError::Mixed { .. }), "{error}");
         assert!(error.to_string().contains("unresponsive holds results of version test"), "{error}");
     }
-    let study = TSQ.folder(folder.path(), &Changes::quick(true));
+    let study = tsq().folder(folder.path(), &Changes::quick(true));
     assert!(!study.join("cheat").exists(), "nothing was simulated");
 
     run(&quick(folder.path(), &[15])).unwrap();
@@ -80,8 +84,8 @@ fn a_report_does_not_mix_versions() {
         summary.as_object_mut().unwrap().remove(property).unwrap();
     }
     fs::write(&path, summary.to_string()).unwrap();
-    let error = TSQ.report(folder.path(), &Changes::quick(true)).unwrap_err();
-    assert!(matches!(&error, ReproduceError::Mixed { .. }), "{error}");
+    let error = tsq().report(folder.path(), &Changes::quick(true)).unwrap_err();
+    assert!(matches!(&error, StudyError::Mixed { .. }), "{error}");
     assert_eq!(measured(&study), figures(&["15", "16"]));
 }
 
@@ -90,9 +94,9 @@ fn a_report_refuses_results_of_another_scenario() {
     let folder = tempfile::tempdir().unwrap();
     run(&quick(folder.path(), &[16])).unwrap();
     // The full folder has the shortened results.
-    let [short, full] = [true, false].map(|quick| TSQ.folder(folder.path(), &Changes::quick(quick)));
+    let [short, full] = [true, false].map(|quick| tsq().folder(folder.path(), &Changes::quick(quick)));
     fs::rename(&short, &full).unwrap();
-    let error = TSQ.report(folder.path(), &Changes::quick(false)).unwrap_err().to_string();
+    let error = tsq().report(folder.path(), &Changes::quick(false)).unwrap_err().to_string();
     assert!(
         error.contains("unresponsive does not hold") && error.contains("the seeds and what is set"),
         "{error}"
@@ -102,12 +106,12 @@ fn a_report_refuses_results_of_another_scenario() {
 #[test]
 fn a_report_is_not_replaced_when_results_that_it_shows_were_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let study = TSQ.folder(folder.path(), &Changes::quick(true));
+    let study = tsq().folder(folder.path(), &Changes::quick(true));
     run(&quick(folder.path(), &[3, 16])).unwrap();
     let before = fs::read(study.join("report.html")).unwrap();
     fs::remove_dir_all(study.join("unresponsive")).unwrap();
     let error = run(&quick(folder.path(), &[2])).unwrap_err();
-    assert!(matches!(&error, ReproduceError::Partial { figures, .. } if figures == "16"), "{error}");
+    assert!(matches!(&error, StudyError::Partial { figures, .. } if figures == "16"), "{error}");
     assert_eq!(fs::read(study.join("report.html")).unwrap(), before);
 }
 
@@ -115,21 +119,21 @@ fn a_report_is_not_replaced_when_results_that_it_shows_were_removed() {
 #[test]
 fn a_folder_in_use_is_noticed_before_the_first_run() {
     let folder = tempfile::tempdir().unwrap();
-    let study = TSQ.folder(folder.path(), &Changes::quick(true));
+    let study = tsq().folder(folder.path(), &Changes::quick(true));
     let options = quick(folder.path(), &[15, 16]);
     let ids = ["cheat", "unresponsive"].map(|id| study.join(id));
     for id in &ids {
         let held = Lock::take(id, "noon").unwrap();
-        let error = TSQ.ready(&options).err().expect("it is refused").to_string();
+        let error = tsq().ready(&options).err().expect("it is refused").to_string();
         let other = format!("{} (process {}, since noon)", id.display(), std::process::id());
         assert!(error.contains(&other), "{error}");
         drop(held);
         assert!(!study.join("report.html").exists() && ids.iter().all(|id| !id.exists()), "nothing is left");
     }
     // Folders that wait for their turn are locked as well.
-    let ready = TSQ.ready(&options).unwrap();
+    let ready = tsq().ready(&options).unwrap();
     assert!(ids.iter().all(|id| matches!(Lock::take(id, ""), Err(StoreError::Locked { .. }))));
-    assert!(matches!(TSQ.ready(&options), Err(ReproduceError::Store(StoreError::Locked { .. }))));
+    assert!(matches!(tsq().ready(&options), Err(StudyError::Store(StoreError::Locked { .. }))));
     drop(ready);
     assert!(ids.iter().all(|id| !id.exists()));
 }
@@ -139,13 +143,13 @@ fn damaged_results_are_refused_and_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let whole = run(&quick(folder.path(), &[16])).unwrap();
     let report = fs::read(&whole.written.report).unwrap();
-    let path = TSQ.folder(folder.path(), &Changes::quick(true)).join("unresponsive/flows.parquet");
+    let path = tsq().folder(folder.path(), &Changes::quick(true)).join("unresponsive/flows.parquet");
     let intact = fs::read(&path).unwrap();
     let mut bytes = intact.clone();
     bytes[intact.len() / 2] ^= 4;
     fs::write(&path, bytes).unwrap();
-    let error = TSQ.report(folder.path(), &Changes::quick(true)).unwrap_err();
-    assert!(matches!(&error, ReproduceError::Store(StoreError::Damaged { .. })), "{error}");
+    let error = tsq().report(folder.path(), &Changes::quick(true)).unwrap_err();
+    assert!(matches!(&error, StudyError::Store(StoreError::Damaged { .. })), "{error}");
     assert!(error.to_string().contains("unresponsive/flows.parquet is damaged"), "{error}");
     assert!(fs::read(&whole.written.report).unwrap() == report, "the report has changed");
 
@@ -168,12 +172,12 @@ fn changed_experiments_have_a_folder_and_a_title_of_their_own() {
         "{report:.2000}"
     );
     // A report of other changes does not take these results.
-    let error = TSQ.report(
+    let error = tsq().report(
         folder.path(),
         &Changes { set: vec![("seeds".to_owned(), "3".to_owned())], ..changes.clone() },
     );
-    assert!(matches!(error, Err(ReproduceError::Foreign { .. })), "{error:?}");
-    TSQ.report(folder.path(), &changes).unwrap();
+    assert!(matches!(error, Err(StudyError::Foreign { .. })), "{error:?}");
+    tsq().report(folder.path(), &changes).unwrap();
     // A key that no scenario has.
     changes.set = vec![("dumbbell.rat".to_owned(), "14 Mbit/s".to_owned())];
     let error = run(&Options { changes, ..quick(folder.path(), &[16]) }).unwrap_err().to_string();
@@ -185,12 +189,12 @@ fn scenario_files_on_disk_are_taken_where_they_differ() {
     let folder = tempfile::tempdir().unwrap();
     let experiments = folder.path().join("experiments");
     fs::create_dir_all(experiments.join("tsq")).unwrap();
-    let unresponsive = TSQ.experiments.iter().find(|one| one.id == "unresponsive").unwrap();
-    let others = TSQ.experiments.iter().find(|one| one.file != unresponsive.file).unwrap();
-    fs::write(experiments.join(unresponsive.file), unresponsive.text.replace("15 Mbit/s", "14 Mbit/s"))
+    let unresponsive = tsq().experiments.iter().find(|one| one.id == "unresponsive").unwrap();
+    let others = tsq().experiments.iter().find(|one| one.file != unresponsive.file).unwrap();
+    fs::write(experiments.join(&unresponsive.file), unresponsive.text.replace("15 Mbit/s", "14 Mbit/s"))
         .unwrap();
-    fs::write(experiments.join(others.file), others.text).unwrap();
+    fs::write(experiments.join(&others.file), &others.text).unwrap();
     let mut changes = Changes::default();
-    assert_eq!(changes.take_files(TSQ.experiments, &experiments).unwrap(), [unresponsive.file]);
-    assert!(changes.is_other() && changes.files[unresponsive.file].contains("14 Mbit/s"));
+    assert_eq!(changes.take_files(&tsq().experiments, &experiments).unwrap(), [unresponsive.file.clone()]);
+    assert!(changes.is_other() && changes.files[&unresponsive.file].contains("14 Mbit/s"));
 }

@@ -2,12 +2,11 @@
 
 mod common;
 
-use common::{measured, measured_and_drawn};
-use cutline_reproduce::QOS;
+use common::{measured, measured_and_drawn, study};
 
 #[test]
 fn a_video_keeps_within_its_limits_and_a_plain_one_does_not() {
-    let evaluation = measured_and_drawn(&QOS, &[1]);
+    let evaluation = measured_and_drawn(study("qos"), &[1]);
     assert!(measured(&evaluation, "qos-video.within") > 90.0);
     assert!(measured(&evaluation, "qos-video.within-plain") < 10.0);
     assert!(measured(&evaluation, "qos-video.lost") < 1.0);
@@ -18,7 +17,7 @@ fn a_video_keeps_within_its_limits_and_a_plain_one_does_not() {
 /// In half a minute no hint has moved for good, so the calls differ by little.
 #[test]
 fn calls_are_measured_at_every_load() {
-    let evaluation = measured_and_drawn(&QOS, &[2, 3]);
+    let evaluation = measured_and_drawn(study("qos"), &[2, 3]);
     assert_eq!(evaluation.claims.len(), 20);
     for claim in &evaluation.claims {
         assert!(claim.measured.unwrap().abs() < 0.1, "{claim:?}");

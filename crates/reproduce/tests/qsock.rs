@@ -4,9 +4,9 @@
 
 mod common;
 
-use common::{measured, quick};
-use cutline_reproduce::{Changes, Options, QSOCK};
+use common::{measured, quick, study};
 use cutline_results::Existing;
+use cutline_study::{Changes, Options};
 use cutline_sys::SysError;
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::skip;
@@ -24,7 +24,8 @@ fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
     }
     let folder = tempfile::tempdir().unwrap();
     let options = Options { existing: Existing::Refuse, ..quick(folder.path(), &[14]) };
-    let evaluation = QSOCK.ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
+    let evaluation =
+        study("qsock").ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
     assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
     assert_eq!(measured(&evaluation, "netvideo-c2-narrow.loss"), 0.0);
     let [video, others] =
@@ -32,13 +33,13 @@ fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
     // The queue of the first seconds is empty, so less is lost than later.
     assert!(video > 10.0 && others > 30.0, "{video} {others}");
     assert!((8.0..30.0).contains(&measured(&evaluation, "netvideo-c2-narrow.delay")));
-    let study = QSOCK.folder(folder.path(), &Changes::quick(true));
-    assert!(study.join("figures/figure-14.png").exists());
+    let results = study("qsock").folder(folder.path(), &Changes::quick(true));
+    assert!(results.join("figures/figure-14.png").exists());
     let page = std::fs::read_to_string(&evaluation.written.report).unwrap();
     assert!(
         page.contains("A line that carries what the paper")
             && page.contains("netvideo-c2-narrow: the timing")
     );
     // Measurements are only repeated on request.
-    assert!(QSOCK.ready(&Options { existing: Existing::Repeat, ..options }).is_err());
+    assert!(study("qsock").ready(&Options { existing: Existing::Repeat, ..options }).is_err());
 }

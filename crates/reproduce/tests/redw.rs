@@ -2,15 +2,14 @@
 
 mod common;
 
-use common::{measured, measured_and_drawn};
-use cutline_reproduce::REDW;
+use common::{measured, measured_and_drawn, study};
 
 #[test]
 fn the_papers_figures_are_all_there() {
-    let numbers: Vec<u32> = REDW.figures().iter().map(|figure| figure.number).collect();
+    let numbers: Vec<u32> = study("redw").figures().iter().map(|figure| figure.number).collect();
     // The last has what the text says beyond the figures.
     assert_eq!(numbers, [8, 9, 10, 11, 12, 13, 14, 15]);
-    for experiment in REDW.experiments {
+    for experiment in &study("redw").experiments {
         let points = experiment.scenario_file(false).unwrap().expand().unwrap();
         assert!(points.iter().all(|point| point.scenario.seeds == 10), "{}", experiment.id);
     }
@@ -18,7 +17,7 @@ fn the_papers_figures_are_all_there() {
 
 #[test]
 fn every_figure_is_measured_and_drawn() {
-    let evaluation = measured_and_drawn(&REDW, &[]);
+    let evaluation = measured_and_drawn(study("redw"), &[]);
     let of = |id: &str| measured(&evaluation, id);
     assert!((of("mix.target-first") - 48.0).abs() < 1.5, "{}", of("mix.target-first"));
     assert!(of("mix.queue-falls") > 15.0, "{}", of("mix.queue-falls"));

@@ -2,44 +2,50 @@
 
 mod common;
 
-use common::{measured, measured_and_drawn, quick};
-use cutline_reproduce::{
-    BITS, CHEATERS, Experiment, LAB, LAB_QOS, MODERN, Platform, QSOCK, RIVALS, STUDIES, Study,
-};
+use common::{measured, measured_and_drawn, quick, study};
+use cutline_reproduce::{is_real_time, studies};
+use cutline_study::{Experiment, Study};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-/// The studies in the laboratory.
-const IN_LAB: [&Study; 2] = [&LAB, &LAB_QOS];
-
-/// The simulated studies and those in the laboratories.
-fn all() -> impl Iterator<Item = &'static Study> {
-    STUDIES.into_iter().chain(IN_LAB).chain([&QSOCK])
+/// The studies whose experiments are all simulated.
+fn simulated() -> impl Iterator<Item = &'static Study> {
+    studies().iter().filter(|study| !is_real_time(study))
 }
 
 #[test]
 fn the_names_of_studies_and_experiments_are_unique() {
-    let names: BTreeSet<&str> = all().map(|study| study.id).collect();
-    assert_eq!(names.len(), STUDIES.len() + IN_LAB.len() + 1);
-    let experiments: Vec<&str> =
-        all().flat_map(|study| study.experiments).map(|experiment| experiment.id).collect();
+    let names: BTreeSet<&str> = studies().iter().map(|study| study.id.as_str()).collect();
+    assert_eq!(names.len(), studies().len());
+    let experiments: Vec<&str> = studies()
+        .iter()
+        .flat_map(|study| &study.experiments)
+        .map(|experiment| experiment.id.as_str())
+        .collect();
     assert_eq!(experiments.iter().collect::<BTreeSet<_>>().len(), experiments.len(), "{experiments:?}");
 }
 
 #[test]
 fn figures_show_every_experiment_and_no_others() {
-    for study in all() {
-        let figures = study.figures();
+    for study in studies() {
         let shown: BTreeSet<&str> =
-            figures.iter().flat_map(|figure| &figure.experiments).map(String::as_str).collect();
-        let there: BTreeSet<&str> = study.experiments.iter().map(|experiment| experiment.id).collect();
+            study.figures().iter().flat_map(|figure| &figure.experiments).map(String::as_str).collect();
+        let there: BTreeSet<&str> =
+            study.experiments.iter().map(|experiment| experiment.id.as_str()).collect();
         assert_eq!(shown, there, "{}", study.id);
     }
 }
 
 #[test]
+fn every_study_says_what_it_is_about() {
+    for study in studies() {
+        assert!(!study.about.is_empty() && study.about.len() < 140, "{}: {:?}", study.id, study.about);
+    }
+}
+
+#[test]
 fn every_experiment_is_a_scenario_of_ten_seeds() {
-    for experiment in STUDIES.iter().flat_map(|study| study.experiments) {
+    for experiment in simulated().flat_map(|study| &study.experiments) {
         for quick in [false, true] {
             let points = experiment.scenario_file(quick).unwrap().expand().unwrap();
             let seeds = if quick { 2 } else { 10 };
@@ -50,11 +56,10 @@ fn every_experiment_is_a_scenario_of_ten_seeds() {
 
 #[test]
 fn every_experiment_in_the_laboratory_is_valid_and_is_simulated_too() {
-    let is_simulated = |platform: Platform| matches!(platform, Platform::Simulator | Platform::QosSockets(_));
-    let (simulated, in_lab): (Vec<&Experiment>, Vec<&Experiment>) = IN_LAB
-        .iter()
-        .flat_map(|study| study.experiments)
-        .partition(|experiment| is_simulated(experiment.platform));
+    let (in_lab, simulated): (Vec<&Experiment>, Vec<&Experiment>) = ["lab", "lab-qos"]
+        .into_iter()
+        .flat_map(|id| &study(id).experiments)
+        .partition(|experiment| experiment.platform.is_real_time());
     for experiment in &in_lab {
         let points = experiment.scenario_file(false).unwrap().expand().unwrap();
         for point in &points {
@@ -71,14 +76,14 @@ fn every_experiment_in_the_laboratory_is_valid_and_is_simulated_too() {
 
 #[test]
 fn a_case_of_the_rivals_is_measured_and_drawn() {
-    let evaluation = measured_and_drawn(&RIVALS, &[4]);
+    let evaluation = measured_and_drawn(study("rivals"), &[4]);
     assert_eq!(evaluation.claims.len(), 3);
 }
 
 #[test]
 fn a_study_of_our_own_asks_a_question() {
     let folder = tempfile::tempdir().unwrap();
-    let evaluation = MODERN
+    let evaluation = study("modern")
         .ready(&quick(folder.path(), &[4]))
         .unwrap()
         .run(&AtomicBool::new(false), &|_| {}, &|_| {})
@@ -89,7 +94,7 @@ fn a_study_of_our_own_asks_a_question() {
 
 #[test]
 fn lying_pays_with_strict_priority_and_not_with_tsq() {
-    let evaluation = measured_and_drawn(&CHEATERS, &[1, 2, 3, 4]);
+    let evaluation = measured_and_drawn(study("cheaters"), &[1, 2, 3, 4]);
     assert!(measured(&evaluation, "liars-by-share.few") < 0.8);
     assert!(measured(&evaluation, "liars-by-share.priority-few") > 10.0);
     assert!(measured(&evaluation, "liars-by-rtt.law-320") < 0.7);
@@ -98,18 +103,18 @@ fn lying_pays_with_strict_priority_and_not_with_tsq() {
 
 #[test]
 fn with_ecn_the_charge_is_paid_without_loss() {
-    let evaluation = measured_and_drawn(&MODERN, &[2, 5]);
+    let evaluation = measured_and_drawn(study("modern"), &[2, 5]);
     assert_eq!(measured(&evaluation, "modern-hints.short-mark-loss"), 0.0);
     assert!(measured(&evaluation, "modern-charge.near") > measured(&evaluation, "modern-charge.far"));
 }
 
 #[test]
 fn a_gigabit_is_measured_and_drawn() {
-    measured_and_drawn(&MODERN, &[3]);
+    measured_and_drawn(study("modern"), &[3]);
 }
 
 #[test]
 fn the_bits_study_tries_every_level() {
-    let points = BITS.experiments[0].scenario_file(false).unwrap().expand().unwrap();
+    let points = study("bits").experiments[0].scenario_file(false).unwrap().expand().unwrap();
     assert_eq!(points.len(), 2 + 4 + 8 + 16 + 32 + 64);
 }

@@ -2,27 +2,31 @@
 
 mod common;
 
-use common::quick;
-use cutline_reproduce::{Changes, Evaluation, Options, ReproduceError, TSQ};
+use common::{quick, study};
 use cutline_results::Existing;
+use cutline_study::{Changes, Evaluation, Options, Study, StudyError};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-fn run(results: &Path, figures: &[u32], cancel: bool) -> Result<Evaluation, ReproduceError> {
+fn tsq() -> &'static Study {
+    study("tsq")
+}
+
+fn run(results: &Path, figures: &[u32], cancel: bool) -> Result<Evaluation, StudyError> {
     let options = Options { existing: Existing::Resume, ..quick(results, figures) };
-    TSQ.ready(&options)?.run(&AtomicBool::new(cancel), &|_| {}, &|_| {})
+    tsq().ready(&options)?.run(&AtomicBool::new(cancel), &|_| {}, &|_| {})
 }
 
 #[test]
 fn the_papers_figures_are_all_there() {
-    let numbers: Vec<u32> = TSQ.figures().iter().map(|figure| figure.number).collect();
+    let numbers: Vec<u32> = tsq().figures().iter().map(|figure| figure.number).collect();
     assert_eq!(numbers, [2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
 }
 
 #[test]
 fn every_experiment_is_a_scenario_of_ten_seeds() {
-    for experiment in TSQ.experiments {
+    for experiment in &tsq().experiments {
         let points = experiment.scenario_file(false).unwrap().expand().unwrap();
         assert!(points.iter().all(|point| point.scenario.seeds == 10), "{}", experiment.id);
         assert_eq!(experiment.runs(false).unwrap(), points.len() as u64 * 10);
@@ -60,7 +64,7 @@ fn a_figure_is_simulated_and_reported() {
     assert_eq!(keys, BTreeSet::from(all));
 
     // A report on the stored results has the same claims.
-    let again = TSQ.report(folder.path(), &Changes::quick(true)).unwrap();
+    let again = tsq().report(folder.path(), &Changes::quick(true)).unwrap();
     let kept = |evaluation: &Evaluation| {
         let simulated = evaluation.claims.iter().filter(|claim| claim.id.starts_with("unresponsive"));
         simulated.cloned().collect::<Vec<_>>()
@@ -90,6 +94,6 @@ fn an_interrupted_evaluation_reports_what_it_has() {
 #[test]
 fn without_results_there_is_nothing_to_report() {
     let folder = tempfile::tempdir().unwrap();
-    let error = TSQ.report(folder.path(), &Changes::quick(true)).unwrap_err();
+    let error = tsq().report(folder.path(), &Changes::quick(true)).unwrap_err();
     assert!(error.to_string().contains("run `cutline reproduce tsq` first"), "{error}");
 }

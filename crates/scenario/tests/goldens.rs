@@ -62,7 +62,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = entries.filter(|path| !path.ends_with("programs"));
     let (folders, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    files.retain(|path| path.file_name().is_some_and(|name| name != "figures.toml"));
+    files.retain(|path| !["figures.toml", "study.toml"].iter().any(|name| path.ends_with(name)));
     files.extend(folders.iter().flat_map(|folder| self::files(folder)));
     files.sort();
     files

@@ -77,8 +77,8 @@ pub struct QosOptions {
     pub(crate) key: Option<Key>,
     pub(crate) operation: Option<OperationParams>,
     pub(crate) alternatives: Option<Alternatives>,
-    /// How long to ask whether the other end is a QoS socket.
-    pub(crate) detection: Duration,
+    /// How long to ask whether the other end is a QoS socket; `None` if it follows from the path.
+    detection: Option<Duration>,
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
     pub(crate) trace: Option<Trace>,
@@ -89,9 +89,11 @@ pub struct QosOptions {
 /// What keys of QoS sockets are for.
 const PURPOSE: &[u8] = b"cutline QoS socket";
 
-/// How long an end that connects waits at most to learn that the other end is a plain socket, if that says nothing. Most
+/// How long an end that connects waits at least to learn that the other end is a plain socket, if that says nothing. Most
 /// round-trip times are below a third of it.
 const DETECTION: Duration = Duration::from_millis(300);
+/// The same in round-trip times of a path whose round-trip time is known: an answer may have to wait in queues, and an offer may get lost.
+const DETECTION_ROUND_TRIPS: u64 = 3;
 
 /// The parts of the time of detection between offers.
 const SHARES: u64 = 4;
@@ -110,7 +112,7 @@ impl Default for QosOptions {
             key: None,
             operation: None,
             alternatives: None,
-            detection: DETECTION,
+            detection: None,
             negotiation: NegotiationParams::default(),
             monitor: MonitorParams::default(),
             trace: None,
@@ -202,12 +204,19 @@ impl QosOptions {
         Self { alternatives: Some(alternatives), ..self }
     }
 
-    /// Sets how long an end that connects asks whether the other end is a QoS socket, with [`Peer::Detect`]: 300 ms unless set. It
-    /// asks three times. Where the system of the other end says that nobody answers, it takes one round trip. An answer that comes later
-    /// changes nothing. With a key the time is that of the negotiation.
+    /// Sets how long an end that connects asks whether the other end is a QoS socket, with [`Peer::Detect`]. Unless set, it asks for 300 ms,
+    /// or for three round trips of the [`path`](Self::path) if that is longer. It asks three times. Where the system of the other end says
+    /// that nobody answers, it takes one round trip. An answer that comes later changes nothing: over a path whose round trip, queues
+    /// included, may take longer, set this, the path, or [`Peer::Speaks`]. With a key the time is that of the negotiation.
     #[must_use]
     pub fn detection(self, time: std::time::Duration) -> Self {
-        Self { detection: crate::time::duration(time), ..self }
+        Self { detection: Some(crate::time::duration(time)), ..self }
+    }
+
+    /// How long an end that connects asks whether the other end is a QoS socket.
+    pub(crate) fn detection_time(&self) -> Duration {
+        let of_path = self.path.rtt.map_or(Duration::ZERO, |rtt| rtt * DETECTION_ROUND_TRIPS);
+        self.detection.unwrap_or_else(|| of_path.max(DETECTION))
     }
 
     /// Whether an end that takes no part is an error: it was said to take part, has to show that it has the key, or has to send
@@ -223,7 +232,7 @@ impl QosOptions {
             return NegotiationParams { first_timeout, give_up };
         }
         // Offers come after 1 and 3 shares, as the interval doubles.
-        let share = Duration::from_nanos(self.detection.as_nanos() / SHARES);
+        let share = Duration::from_nanos(self.detection_time().as_nanos() / SHARES);
         NegotiationParams { first_timeout: first_timeout.min(share.max(SHORTEST)), give_up }
     }
 

@@ -1,9 +1,8 @@
 //! Figure 3: audio and video conferences with hints of their own, and file transfers.
 
-use crate::claims::Own;
-use crate::data::{Data, difference, mean};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::Section;
+use cutline_study::{Data, Own, difference, mean};
 
 const KINDS: [&str; 3] = ["audio", "video", "file"];
 /// The levels of 4 bits that are run.

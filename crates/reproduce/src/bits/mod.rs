@@ -2,37 +2,15 @@
 
 mod classes;
 
-use crate::claims::FigureText;
-use crate::data::{Data, mean};
-use crate::experiment::{Experiment, scenario, text_of};
-use crate::study::{ExperimentData, Study};
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::Section;
+use cutline_study::{Code, Data, ExperimentData, FigureText, mean};
 
-/// The study.
-pub const BITS: Study = Study {
-    id: "bits",
-    title: "How many hint bits are worth having",
-    statement_heading: "The question",
-    intro: INTRO,
-    figures: text_of!("bits/figures.toml"),
-    experiments: &EXPERIMENTS,
-    own: |_, id| classes::own(id),
-    sections_of,
-};
-
-const INTRO: &str = "\
-25 audio conferences and 75 bulk transfers share the TSQ paper's dumbbell with TSQ over PI. Audio is run with every level of hints \
-of 1 to 6 bits; file transfers have the largest level. Numbers are means over seeds with their 95 % confidence interval.";
-
-const EXPERIMENTS: [Experiment; 2] = [
-    Experiment::new("bits", "TFRC", scenario!("bits/bits.toml")),
-    Experiment::new("bits-classes", "three kinds", scenario!("bits/classes.toml")),
-];
+pub(crate) const CODE: Code = Code { own: |_, id| classes::own(id), sections };
 
 const BIT_COUNTS: std::ops::RangeInclusive<u16> = 1..=6;
 
-fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
+fn sections(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     let Some(&(_, data)) = stored.first() else { return Vec::new() };
     if figure.number == 3 {
         return vec![classes::section(data)];

@@ -17,12 +17,11 @@
 //! Worked numbers: r = 10 ms, q = 106.7 ms, hint 1, q' = q / 16 give 2.23; the bound is 3.18
 //! (`the_law_has_its_worked_numbers`).
 
-use crate::claims::Own;
-use crate::data::{Data, mean, ratio};
-use crate::measure::{BOTTLENECK, kbps};
+use crate::BOTTLENECK;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
+use cutline_study::{Data, Own, kbps, mean, ratio};
 use cutline_transport::tfrc::throughput_with_timeout;
 use cutline_units::Duration;
 

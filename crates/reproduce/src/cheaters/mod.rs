@@ -2,41 +2,12 @@
 
 mod law;
 
-use crate::claims::FigureText;
-use crate::experiment::{Experiment, scenario, text_of};
-use crate::panels;
-use crate::study::{ExperimentData, Study};
-use cutline_report::report::Section;
+use cutline_study::Code;
 
-/// The study.
-pub const CHEATERS: Study = Study {
-    id: "cheaters",
-    title: "Many cheaters: who gains, who pays",
-    statement_heading: "The question",
-    intro: INTRO,
-    figures: text_of!("cheaters/figures.toml"),
-    experiments: &EXPERIMENTS,
+pub(crate) const CODE: Code = Code {
     own: |_, id| law::own(id),
-    sections_of,
+    sections: |figure, stored| match (figure.number, stored.first()) {
+        (3, Some((_, data))) => vec![law::section(data)],
+        _ => cutline_study::sections(figure, stored),
+    },
 };
-
-const INTRO: &str = "\
-File transfers that claim to be delay-sensitive, by their share and by their round-trip time, and UDP senders that do not respond \
-to loss, simulated at 15 Mbit/s. Each figure states what the law p' = ((l + q) / (l + q'))^2 p predicts, written down before \
-measuring. Numbers are means over seeds with their 95 % confidence interval, paired by seed where two settings are compared.";
-
-const EXPERIMENTS: [Experiment; 5] = [
-    Experiment::new("liars-by-share", "liars by share", scenario!("cheaters/share.toml")),
-    Experiment::new("liars-by-rtt", "liars by round-trip time", scenario!("cheaters/rtt.toml")),
-    Experiment::new("unresponsive-by-rate", "UDP by rate", scenario!("cheaters/rate.toml")),
-    Experiment::new("liars-by-kind", "liars by TCP", scenario!("cheaters/kinds.toml")),
-    Experiment::new("liars-on-a-large-link", "100 Mbit/s", scenario!("cheaters/large.toml")),
-];
-
-fn sections_of(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    let Some(&(_, data)) = stored.first() else { return Vec::new() };
-    vec![match figure.number {
-        3 => law::section(data),
-        _ => panels::section(figure, stored),
-    }]
-}

@@ -11,13 +11,21 @@
 //! Worked numbers: r = 200 ms, q = 107 ms, q' = q / 16 give 0.472 for `NewReno` and 0.198 for CUBIC
 //! (`the_laws_have_their_worked_numbers`).
 
-use super::scenarios::{QUEUES, ROUND_TRIPS};
-use crate::claims::Own;
-use crate::data::{Data, mean, ratio};
-use crate::measure::kbps;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
 use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
+use cutline_study::{Data, Own, kbps, mean, ratio};
+
+/// The queues: their names in the scenario and in charts.
+const QUEUES: [(&str, &str); 4] = [
+    ("long-drop", "107 ms, drops"),
+    ("long-mark", "107 ms, ECN"),
+    ("short-drop", "20 ms, drops"),
+    ("short-mark", "20 ms, ECN"),
+];
+
+/// The round-trip times without queues, ms. The name of a group of flows is KIND-MILLISECONDS.
+const ROUND_TRIPS: [u16; 4] = [10, 40, 100, 200];
 
 /// l of the experiment, ms.
 const L: f64 = 40.0;

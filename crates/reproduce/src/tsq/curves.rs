@@ -1,9 +1,9 @@
 //! Figures 2 to 5: the quality curves. Nothing is simulated; the formulas are checked against the paper's numbers.
 
-use crate::claims::FigureText;
 use cutline_quality::Class;
 use cutline_report::curves;
 use cutline_report::report::Section;
+use cutline_study::FigureText;
 use cutline_units::{Duration, Rate};
 
 pub(super) fn section(figure: &FigureText) -> Section {

@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use cutline_reproduce::{Changes, Evaluation, Options, Study};
 use cutline_results::Existing;
+use cutline_study::{Changes, Evaluation, Options, Study};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -23,7 +23,7 @@ pub fn quick(results: &Path, figures: &[u32]) -> Options {
 }
 
 /// Runs figures of a study and checks that every claim is measured and every figure is drawn.
-pub fn measured_and_drawn(study: &'static Study, figures: &[u32]) -> Evaluation {
+pub fn measured_and_drawn(study: &Study, figures: &[u32]) -> Evaluation {
     let folder = tempfile::tempdir().unwrap();
     let options = quick(folder.path(), figures);
     let evaluation = study.ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
@@ -41,4 +41,9 @@ pub fn measured_and_drawn(study: &'static Study, figures: &[u32]) -> Evaluation 
 /// The measured value of the claim with this full id.
 pub fn measured(evaluation: &Evaluation, id: &str) -> f64 {
     evaluation.claims.iter().find(|claim| claim.id == id).unwrap_or_else(|| panic!("{id}")).measured.unwrap()
+}
+
+/// The study with this name.
+pub fn study(id: &str) -> &'static Study {
+    cutline_reproduce::study(id).unwrap_or_else(|| panic!("there is no study {id}"))
 }

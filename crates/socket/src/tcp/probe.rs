@@ -58,7 +58,7 @@ impl Question {
         let _earlier = socket.take_error();
         let nonce = random()?;
         let (bytes, key) = (question(nonce, options.key.as_ref()), options.key);
-        let share = Duration::from_nanos(options.detection.as_nanos() / TRIES);
+        let share = Duration::from_nanos(options.detection_time().as_nanos() / TRIES);
         Ok(Self { socket, nonce, key, bytes, share, asked: 0, until: Instant::ZERO })
     }
 

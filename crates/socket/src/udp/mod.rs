@@ -394,7 +394,8 @@ impl Inner {
     fn join(&self, options: &QosOptions) -> Result<(), QosError> {
         let failed = || QosError::system("cannot reach the other end");
         let detects = options.peer == Peer::Detect && !options.demands_peer();
-        let until = if detects { now().saturating_add(options.detection) } else { Instant::FAR_FUTURE };
+        let until =
+            if detects { now().saturating_add(options.detection_time()) } else { Instant::FAR_FUTURE };
         loop {
             let due = self.act(|session, out, inbound| {
                 session.advance(now(), out, inbound);

@@ -6,6 +6,7 @@ use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
 use cutline_sys::datagrams::Inbox;
+use cutline_translate::Path;
 use cutline_units::Bytes;
 use std::collections::VecDeque;
 use std::thread;
@@ -354,6 +355,20 @@ fn slow_path(listener: SocketAddr, delay: Duration, lost: Option<u64>) -> Socket
         }
     });
     here
+}
+
+/// A round trip of 400 ms is longer than the 300 ms of a path of which nothing is known.
+#[test]
+fn a_long_path_whose_round_trip_is_known_leaves_time_for_the_answer() {
+    let listener = QosUdpListener::bind(LOOPBACK[0], &QosOptions::default()).unwrap();
+    let to = slow_path(listener.local_addr().unwrap(), Duration::from_millis(200), None);
+    thread::scope(|scope| {
+        let accepts = scope.spawn(|| listener.accept().unwrap().0);
+        let path = Path { rtt: Some(Duration::from_millis(400)), ..Path::default() };
+        let ours = QosUdpSocket::connect(to, &QosOptions::default().path(path)).unwrap();
+        assert!(ours.has_qos_peer());
+        assert!(accepts.join().unwrap().has_qos_peer());
+    });
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! The platforms beside the simulator: QoS sockets in the simulator, and the laboratories.
+
+use crate::connections::{self, Judgement};
+use crate::testbed::Testbed;
+use cutline_lab::Stack;
+use cutline_results::RunResult;
+use cutline_study::{Platform, Run, Simulator};
+
+/// Where experiments are run, by the names that `study.toml` has for them.
+pub const PLATFORMS: &[&dyn Platform] = &[
+    &Simulator,
+    &QosSockets { name: "qos-sockets", label: "QoS sockets", judgement: Judgement::Quality },
+    &QosSockets {
+        name: "qos-sockets-counting-loss",
+        label: "QoS sockets that count loss",
+        judgement: Judgement::QualityAndLoss,
+    },
+    &QosSockets {
+        name: "qos-sockets-within-limit",
+        label: "QoS sockets within the limit of loss",
+        judgement: Judgement::WithinLimit,
+    },
+    &QosSockets {
+        name: "qos-sockets-soon",
+        label: "QoS sockets that adapt soon",
+        judgement: Judgement::QualitySoon,
+    },
+    &Laboratory { name: "laboratory", stack: Stack::Stock, sockets: None },
+    &Laboratory { name: "laboratory-classic", stack: Stack::Classic, sockets: None },
+    &Laboratory {
+        name: "laboratory-qos-sockets-soon",
+        stack: Stack::Stock,
+        sockets: Some(Judgement::QualitySoon),
+    },
+    &Testbed,
+];
+
+/// The simulator, with an application over a QoS socket in the place of each flow over UDP.
+#[derive(Debug)]
+struct QosSockets {
+    name: &'static str,
+    label: &'static str,
+    judgement: Judgement,
+}
+
+impl Platform for QosSockets {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn label(&self) -> &str {
+        self.label
+    }
+
+    fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
+        connections::simulate(run.scenario, self.judgement, run.seed, run.cancel)
+    }
+}
+
+/// The laboratory: real packets and this variant of Linux's TCP, in real time. `sockets` puts an application over a real QoS socket in
+/// the place of each flow over UDP.
+#[derive(Debug)]
+struct Laboratory {
+    name: &'static str,
+    stack: Stack,
+    sockets: Option<Judgement>,
+}
+
+impl Platform for Laboratory {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn label(&self) -> &str {
+        self.stack.label()
+    }
+
+    fn is_real_time(&self) -> bool {
+        true
+    }
+
+    fn permitted(&self) -> Result<(), String> {
+        cutline_lab::permitted().map_err(|error| error.to_string())
+    }
+
+    fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
+        if let Some(judgement) = self.sockets {
+            return connections::measure(run.scenario, judgement, self.stack, run.seed, run.cancel);
+        }
+        let options = cutline_lab::Options { stack: self.stack, ..cutline_lab::Options::default() };
+        cutline_lab::run(run.scenario, run.seed, &options, run.cancel).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,90 @@
+//! What a user changes of the experiments: their length, keys, whole scenario files.
+
+use crate::experiment::Experiment;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// What is changed of the experiments. Results of changed experiments have folders of their own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Shorter runs and fewer seeds. The figures keep their shapes; the numbers are less exact.
+    pub quick: bool,
+    /// Paths of keys and their values, for every experiment, after the settings of its variant.
+    pub set: Vec<(String, String)>,
+    /// Texts of scenario files that are used instead of those in the program, by their names in `experiments/`.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Changes {
+    /// Nothing but the length is changed.
+    pub fn quick(quick: bool) -> Self {
+        Self { quick, ..Self::default() }
+    }
+
+    /// Takes the scenario files of these experiments from a folder where they are there and differ from those in the program. Returns the
+    /// names of these.
+    ///
+    /// # Errors
+    /// When a file is there and cannot be read.
+    pub fn take_files(
+        &mut self,
+        experiments: &[Experiment],
+        folder: &Path,
+    ) -> Result<Vec<String>, (String, std::io::Error)> {
+        let mut taken = Vec::new();
+        for experiment in experiments {
+            if self.files.contains_key(&experiment.file) {
+                continue;
+            }
+            match std::fs::read_to_string(folder.join(&experiment.file)) {
+                Ok(text) if text != experiment.text => {
+                    self.files.insert(experiment.file.clone(), text);
+                    taken.push(experiment.file.clone());
+                }
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err((experiment.file.clone(), error));
+                }
+                _ => {}
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Whether the experiments are others than the program's.
+    pub fn is_other(&self) -> bool {
+        !self.set.is_empty() || !self.files.is_empty()
+    }
+
+    /// What is added to the name of the folder of results.
+    pub(crate) fn folder_end(&self) -> String {
+        let ends = [(self.quick, "-quick"), (self.is_other(), "-changed")];
+        ends.into_iter().filter(|(is_so, _)| *is_so).map(|(_, end)| end).collect()
+    }
+
+    /// What is changed, for the head of a report; empty if nothing but the length is.
+    pub(crate) fn in_words(&self) -> String {
+        let set = self.set.iter().map(|(path, value)| format!("{path} = {value}"));
+        set.chain(self.files.keys().map(|name| format!("experiments/{name} as it was on disk")))
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_experiments_have_folders_of_their_own() {
+        let set = vec![("seeds".to_owned(), "3".to_owned())];
+        let ends = [
+            Changes::default(),
+            Changes::quick(true),
+            Changes { set: set.clone(), ..Changes::default() },
+            Changes { set, ..Changes::quick(true) },
+        ]
+        .map(|changes| changes.folder_end());
+        assert_eq!(ends, ["", "-quick", "-changed", "-quick-changed"]);
+    }
+}

@@ -1,0 +1,155 @@
+//! What is measured of the intervals of a run, as data: a mean over some of them, or when something is so for the first time.
+
+use serde::Deserialize;
+
+/// What is taken of the intervals of a flow or queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum OverTime {
+    /// The mean over the intervals within a time, s.
+    Mean { from: f64, until: f64 },
+    /// The standard deviation over the intervals within a time, s.
+    Deviation { from: f64, until: f64 },
+    /// The time from `after` to the end of the first interval of which the condition is true, s; infinite if there is none.
+    First { after: f64, condition: Condition },
+}
+
+/// A condition on the value of an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Condition {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// `first = { at-most = 800, after = 20 }`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct FirstText {
+    at_most: Option<f64>,
+    at_least: Option<f64>,
+    #[serde(default)]
+    after: f64,
+}
+
+/// `over-time`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Statistic {
+    Mean,
+    Deviation,
+}
+
+/// An interval of a run, and its value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Interval {
+    /// Its start, s.
+    pub(crate) start: f64,
+    /// Its end, s.
+    pub(crate) end: f64,
+    /// `None` if nothing was measured.
+    pub(crate) value: Option<f64>,
+}
+
+/// Intervals begin and end at multiples of their width, up to the rounding of their bounds.
+const ROUNDING_S: f64 = 1e-9;
+
+impl OverTime {
+    /// Reads the keys.
+    ///
+    /// # Errors
+    /// When they exclude each other or are incomplete.
+    pub(super) fn read(
+        during: Option<[f64; 2]>,
+        statistic: Option<Statistic>,
+        first: Option<FirstText>,
+    ) -> Result<Option<Self>, String> {
+        match (during, statistic, first) {
+            (None, None, None) => Ok(None),
+            (Some([from, until]), statistic, None) if from < until => Ok(Some(match statistic {
+                Some(Statistic::Deviation) => Self::Deviation { from, until },
+                Some(Statistic::Mean) | None => Self::Mean { from, until },
+            })),
+            (None, None, Some(FirstText { at_most, at_least, after })) => {
+                let condition = match (at_most, at_least) {
+                    (Some(bound), None) => Condition::AtMost(bound),
+                    (None, Some(bound)) => Condition::AtLeast(bound),
+                    _ => return Err("`first` has one of `at-most` and `at-least`".to_owned()),
+                };
+                Ok(Some(Self::First { after, condition }))
+            }
+            (Some(_), _, None) => Err("`during` is a beginning and a later end, s".to_owned()),
+            (None, Some(_), _) => Err("`over-time` needs `during`".to_owned()),
+            (Some(_), _, Some(_)) => Err("`first` and `during` exclude each other".to_owned()),
+        }
+    }
+
+    /// The value of the intervals of one flow or queue; NaN if none has one.
+    pub(crate) fn of(self, intervals: &[Interval]) -> f64 {
+        match self {
+            Self::Mean { from, until } => mean(&within(intervals, from, until)),
+            Self::Deviation { from, until } => {
+                let values = within(intervals, from, until);
+                let centre = mean(&values);
+                mean(&values.iter().map(|value| (value - centre).powi(2)).collect::<Vec<_>>()).sqrt()
+            }
+            Self::First { after, condition } => {
+                let is_so = |interval: &&Interval| {
+                    interval.start >= after - ROUNDING_S
+                        && interval.value.is_some_and(|value| condition.holds(value))
+                };
+                intervals.iter().find(is_so).map_or(f64::INFINITY, |interval| interval.end - after)
+            }
+        }
+    }
+}
+
+impl Condition {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(bound) => value <= bound,
+            Self::AtLeast(bound) => value >= bound,
+        }
+    }
+}
+
+/// The values of the intervals that lie within a time.
+fn within(intervals: &[Interval], from: f64, until: f64) -> Vec<f64> {
+    let lies =
+        |interval: &&Interval| from - ROUNDING_S <= interval.start && interval.end <= until + ROUNDING_S;
+    intervals.iter().filter(lies).filter_map(|interval| interval.value).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intervals(values: &[f64]) -> Vec<Interval> {
+        let at = |(index, value): (usize, &f64)| Interval {
+            start: index as f64 * 0.5,
+            end: (index + 1) as f64 * 0.5,
+            value: Some(*value),
+        };
+        values.iter().enumerate().map(at).collect()
+    }
+
+    #[test]
+    fn only_intervals_that_lie_within_the_time_count() {
+        let run = intervals(&[1.0, 2.0, 4.0, 8.0]);
+        assert_eq!(OverTime::Mean { from: 0.5, until: 1.5 }.of(&run), 3.0);
+        assert_eq!(OverTime::Mean { from: 0.4, until: 1.6 }.of(&run), 3.0);
+        assert_eq!(OverTime::Deviation { from: 0.5, until: 1.5 }.of(&run), 1.0);
+        assert!(OverTime::Mean { from: 5.0, until: 6.0 }.of(&run).is_nan());
+    }
+
+    #[test]
+    fn the_first_interval_is_looked_for_after_the_time() {
+        let run = intervals(&[1.0, 9.0, 4.0, 8.0]);
+        let first = |after, condition| OverTime::First { after, condition }.of(&run);
+        assert_eq!(first(0.5, Condition::AtMost(4.0)), 1.0);
+        assert_eq!(first(0.0, Condition::AtLeast(8.0)), 1.0);
+        assert_eq!(first(1.0, Condition::AtLeast(9.0)), f64::INFINITY);
+    }
+}

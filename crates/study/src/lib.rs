@@ -1,0 +1,30 @@
+#![doc = include_str!("../README.md")]
+
+mod changes;
+mod check;
+mod claims;
+mod data;
+mod error;
+mod evaluation;
+mod experiment;
+mod file;
+mod measure;
+mod options;
+mod origin;
+mod panels;
+mod platform;
+mod run_details;
+mod study;
+mod timing;
+
+pub use changes::Changes;
+pub use claims::{Evidence, FigureText, FindOwn, Measured, Own};
+pub use data::{Data, Point, difference, mean, ratio, unpaired_difference, unpaired_ratio};
+pub use error::{StudyError, UnknownFigure};
+pub use evaluation::{Evaluation, EvaluationEvent};
+pub use experiment::{Experiment, Overrides};
+pub use measure::{Measure, call_voice, kbps, lost};
+pub use options::Options;
+pub use panels::{section, sections};
+pub use platform::{Platform, Run, Simulator};
+pub use study::{Code, ExperimentData, ReadyStudy, Study, Texts, results_of};

@@ -1,0 +1,602 @@
+//! Charts as data: the panels of a figure, in `figures.toml`.
+//!
+//! ```toml
+//! [[figure.panel]]
+//! title = "Queuing delay of audio, 99th percentile"
+//! y = { label = "Queuing delay, ms", log = true }
+//! measure = "queuing_p99_ms"      # what is measured, as in a claim; a series or a place may say otherwise
+//! along = [{ each = ["queue"], name = "{queue.name}", at = { "dumbbell.queue" = "{queue.id}" } }]
+//! series = [{ each = ["mix"], name = "{mix.name}", of = "audio", at = { "flow.bulk.count" = "{mix.bulk}" } }]
+//! references = [{ y = 5, label = "5 ms" }]
+//! ```
+//!
+//! Places `along` the horizontal axis are categories. If each has an `x`, they are numbers. The values of a series are drawn as `bars`, as
+//! `dots`, or as a `line`; by default as bars along categories and as a line along numbers, and as dots on a logarithmic axis. The settings
+//! of panel, series and place are joined; a series may have places of its own.
+//!
+//! With `cdf` in the place of `along`, each series is a distribution: of a delay of packets (`queuing_ms`), or of the goodput in the
+//! intervals of a flow (`goodput_kbps`).
+//!
+//! With `course` in the place of `along`, each series is a course over time of a measure of intervals: the mean over flows and seeds, or with
+//! `seed` that of one seed, counted from 1. `course = 3` joins so many intervals to one.
+//!
+//! What else is not a measure at a point of a sweep is drawn by code.
+
+use crate::claims::{FigureText, Quantity, QuantityText, Rows, Settings, read_quantity, repeat};
+use crate::data::Data;
+use crate::study::ExperimentData;
+use cutline_report::chart::{Axis, Bars, Chart, Figure, Legend, Line, Point as Dot};
+use cutline_report::report::Section;
+use cutline_report::stats::{Cdf, Estimate};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+
+/// A chart of measures.
+#[derive(Clone, Debug)]
+pub(crate) struct Panel {
+    title: String,
+    x: AxisText,
+    y: AxisText,
+    /// The names of the places along the horizontal axis; `None` if they are numbers.
+    categories: Option<Vec<String>>,
+    series: Vec<Series>,
+    draw: Draw,
+    paper: Option<PaperText>,
+    given: Option<PaperText>,
+    references: Vec<Reference>,
+    across: Across,
+    /// Whether its numbers are in the text, too.
+    in_words: bool,
+}
+
+/// A position on the horizontal axis.
+#[derive(Clone, Debug)]
+struct Place {
+    name: String,
+    x: f64,
+}
+
+/// A series, with what it measures at each place.
+#[derive(Clone, Debug)]
+struct Series {
+    name: String,
+    values: Vec<(Place, Quantity)>,
+    emphasis: Emphasis,
+    /// The seed of a course, counted from 1; `None` for the mean over all.
+    seed: Option<usize>,
+}
+
+/// How much a line stands out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Emphasis {
+    /// Markers, and whiskers for intervals.
+    #[default]
+    Markers,
+    /// Markers, and a band for intervals.
+    Band,
+    /// Neither.
+    Thin,
+}
+
+/// An axis, as `figures.toml` describes it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AxisText {
+    #[serde(default)]
+    label: String,
+    #[serde(default)]
+    log: bool,
+    range: Option<[f64; 2]>,
+    ticks: Option<Vec<f64>>,
+}
+
+/// Values of the paper, or values that are given, such as the rate of a link.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PaperText {
+    name: String,
+    points: Vec<[f64; 2]>,
+}
+
+/// A labelled straight line.
+#[derive(Clone, Debug)]
+struct Reference {
+    label: String,
+    at: ReferenceAt,
+}
+
+#[derive(Clone, Debug)]
+enum ReferenceAt {
+    X(f64),
+    Y(f64),
+    Measured(Quantity),
+}
+
+/// How values are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Draw {
+    Bars,
+    Dots,
+    Line,
+    /// The distribution of this quantity.
+    #[serde(skip)]
+    Cdf(Distribution),
+    /// The course over time, of so many intervals each.
+    #[serde(skip)]
+    Course(usize),
+}
+
+/// What distributions are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+enum Distribution {
+    #[serde(rename = "queuing_ms")]
+    Queuing,
+    #[serde(rename = "goodput_kbps")]
+    Goodput,
+}
+
+/// What a panel does with several experiments of a figure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Across {
+    /// It shows the first one, or those that its quantities name.
+    #[default]
+    First,
+    /// It is repeated for each.
+    Panels,
+    /// Each series is repeated for each.
+    Series,
+}
+
+/// The keys of a panel that are not about what is measured.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct PanelToml {
+    title: String,
+    #[serde(default)]
+    x: AxisText,
+    y: AxisText,
+    #[serde(default)]
+    along: Vec<toml::Table>,
+    cdf: Option<Distribution>,
+    course: Option<usize>,
+    series: Vec<toml::Table>,
+    draw: Option<Draw>,
+    paper: Option<PaperText>,
+    given: Option<PaperText>,
+    #[serde(default)]
+    references: Vec<toml::Table>,
+    #[serde(default)]
+    experiments: Across,
+    #[serde(default = "yes")]
+    words: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// The keys of a place that are not about what is measured.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlaceToml {
+    name: Option<String>,
+    x: Option<f64>,
+}
+
+/// The keys of a series that are not about what is measured.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeriesToml {
+    name: String,
+    along: Option<Vec<toml::Table>>,
+    #[serde(default)]
+    line: Emphasis,
+    seed: Option<usize>,
+}
+
+/// The keys of a reference that are not about what is measured.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReferenceToml {
+    label: String,
+    x: Option<f64>,
+    y: Option<f64>,
+}
+
+/// What a table of figures is read with: its named points, and its rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'n> {
+    pub(crate) points: &'n BTreeMap<String, Settings>,
+    pub(crate) rows: &'n Rows,
+}
+
+impl Names<'_> {
+    /// Reads tables that may be repeated for rows: the keys of `T`, and what is measured.
+    fn read<T: DeserializeOwned>(&self, tables: &[toml::Table]) -> Result<Vec<(T, QuantityText)>, String> {
+        let repeated = tables.iter().map(|table| repeat(table, self.rows));
+        let repeated = repeated.collect::<Result<Vec<_>, _>>()?.concat();
+        let one = |mut table: toml::Table| {
+            let quantity = read_quantity(&mut table, self.points)?;
+            Ok((table.try_into().map_err(|error: toml::de::Error| error.to_string())?, quantity))
+        };
+        repeated.into_iter().map(one).collect()
+    }
+
+    /// Places, and whether they are numbers.
+    fn places(&self, tables: &[toml::Table]) -> Result<(Vec<(Place, QuantityText)>, bool), String> {
+        let read: Vec<(PlaceToml, QuantityText)> = self.read(tables)?;
+        let numbers = read.iter().filter(|(place, _)| place.x.is_some()).count();
+        if numbers > 0 && numbers < read.len() {
+            return Err("either every place has an `x`, or none".to_owned());
+        }
+        let place = |(index, (place, quantity)): (usize, (PlaceToml, QuantityText))| {
+            let x = place.x.unwrap_or(index as f64);
+            let name = match (place.name, place.x) {
+                (Some(name), _) => name,
+                (None, Some(x)) => x.to_string(),
+                (None, None) => return Err("a place has a `name` or an `x`".to_owned()),
+            };
+            Ok((Place { name, x }, quantity))
+        };
+        let places = read.into_iter().enumerate().map(place).collect::<Result<_, String>>()?;
+        Ok((places, numbers > 0))
+    }
+}
+
+impl Panel {
+    /// The panels of a table, which may be repeated for rows.
+    ///
+    /// # Errors
+    /// What is wrong, with the panel's title.
+    pub(crate) fn read(table: &toml::Table, names: Names<'_>) -> Result<Vec<Self>, String> {
+        let one = |table: toml::Table| {
+            let title = table.get("title").and_then(toml::Value::as_str).unwrap_or("without a title");
+            let about = format!("panel `{title}`");
+            Self::read_one(table, names).map_err(|what| format!("{about}: {what}"))
+        };
+        repeat(table, names.rows)?.into_iter().map(one).collect()
+    }
+
+    fn read_one(mut table: toml::Table, names: Names<'_>) -> Result<Self, String> {
+        let common = read_quantity(&mut table, names.points)?;
+        let panel: PanelToml = table.try_into().map_err(|error| error.to_string())?;
+        let (places, along_numbers) = names.places(&panel.along)?;
+        let draw = match (panel.cdf, panel.course, panel.draw) {
+            (Some(of), None, None) => Draw::Cdf(of),
+            (None, Some(0), None) => return Err("`course` is at least 1 interval".to_owned()),
+            (None, Some(intervals), None) => Draw::Course(intervals),
+            (None, None, Some(draw)) => draw,
+            (None, None, None) if along_numbers => Draw::Line,
+            (Some(_), ..) | (_, Some(_), _) => {
+                return Err("`cdf`, `course` and `draw` exclude each other".to_owned());
+            }
+            (None, None, None) => {
+                if panel.y.log {
+                    Draw::Dots
+                } else {
+                    Draw::Bars
+                }
+            }
+        };
+        if draw == Draw::Bars && panel.y.log {
+            return Err("bars begin at 0, which a logarithmic axis does not have".to_owned());
+        }
+        let of_series = |(one, quantity): (SeriesToml, QuantityText)| {
+            let here = quantity.or(&common);
+            let own = one.along.map(|tables| names.places(&tables)).transpose()?.map(|(places, _)| places);
+            let values = if let Draw::Cdf(_) = draw {
+                let place = Place { name: String::new(), x: 0.0 };
+                vec![(place, here.measuring("queuing_p50_ms").resolve(names.points)?)]
+            } else if let Draw::Course(_) = draw {
+                let place = Place { name: String::new(), x: 0.0 };
+                vec![(place, here.throughout().resolve(names.points)?)]
+            } else {
+                let of_place = |(place, quantity): &(Place, QuantityText)| {
+                    Ok((place.clone(), quantity.or(&here).resolve(names.points)?))
+                };
+                own.as_ref().unwrap_or(&places).iter().map(of_place).collect::<Result<_, String>>()?
+            };
+            if one.seed == Some(0) {
+                return Err(format!("series `{}`: seeds are counted from 1", one.name));
+            }
+            Ok(Series { name: one.name, values, emphasis: one.line, seed: one.seed })
+        };
+        let of_reference = |(one, quantity): (ReferenceToml, QuantityText)| {
+            let at = match (one.x, one.y, quantity.is_given()) {
+                (Some(x), None, false) => ReferenceAt::X(x),
+                (None, Some(y), false) => ReferenceAt::Y(y),
+                (None, None, true) => ReferenceAt::Measured(quantity.or(&common).resolve(names.points)?),
+                _ => return Err(format!("reference `{}` has one of `x`, `y` and `measure`", one.label)),
+            };
+            Ok(Reference { label: one.label, at })
+        };
+        let categories =
+            (!along_numbers).then(|| places.iter().map(|(place, _)| place.name.clone()).collect());
+        let series = names.read(&panel.series)?.into_iter().map(of_series).collect::<Result<_, String>>()?;
+        let references = names.read(&panel.references)?.into_iter().map(of_reference);
+        Ok(Self {
+            title: panel.title,
+            x: panel.x,
+            y: panel.y,
+            categories: categories.filter(|_| !draw.is_curve()),
+            series,
+            draw,
+            paper: panel.paper,
+            given: panel.given,
+            references: references.collect::<Result<_, String>>()?,
+            across: panel.experiments,
+            in_words: panel.words && panel.cdf.is_none(),
+        })
+    }
+
+    fn chart(&self, shown: &Shown<'_>) -> Chart {
+        let title = match (shown.suffix, self.title.is_empty()) {
+            (None, _) => self.title.clone(),
+            (Some(label), true) => label.to_owned(),
+            (Some(label), false) => format!("{}, {label}", self.title),
+        };
+        let x = match &self.categories {
+            Some(names) => Axis::categories(&self.x.label, names),
+            None => self.x.axis(self.draw.is_curve().then_some(0.0)),
+        };
+        let least = (self.draw == Draw::Bars && self.y.range.is_none()).then_some(0.0);
+        let mut chart = Chart::new(title).x(x).y(self.y.axis(least));
+        if let Some(paper) = &self.paper {
+            chart =
+                chart.plot(Line::expected(&paper.name, paper.points.iter().map(|[x, y]| Dot::new(*x, *y))));
+        }
+        if let Some(given) = &self.given {
+            chart = chart.plot(Line::steps(&given.name, given.points.iter().map(|[x, y]| (*x, *y))));
+        }
+        let chart = shown.series(self).fold(chart, |chart, (name, series, data)| {
+            let dots = self.dots(series, shown, data);
+            match self.draw {
+                Draw::Bars => chart.plot(Bars::new(name, dots)),
+                Draw::Dots => chart.plot(Line::scatter(name, dots)),
+                Draw::Line => chart.plot(match series.emphasis {
+                    Emphasis::Markers => Line::new(name, dots).markers(),
+                    Emphasis::Band => Line::new(name, dots).markers().band(),
+                    Emphasis::Thin => Line::new(name, dots.iter().map(|dot| Dot::new(dot.x, dot.y))),
+                }),
+                Draw::Course(intervals) => {
+                    chart.plot(Line::new(name, joined(&series.course(shown, data), intervals)))
+                }
+                Draw::Cdf(of) => {
+                    match series.values.first().and_then(|(_, quantity)| cdf(of, quantity, shown, data)) {
+                        Some(cdf) => chart.plot(Line::steps(name, cdf.points())),
+                        None => chart,
+                    }
+                }
+            }
+        });
+        self.references.iter().fold(chart, |chart, Reference { label, at }| match at {
+            ReferenceAt::X(x) => chart.vline(*x, label),
+            ReferenceAt::Y(y) => chart.hline(*y, label),
+            ReferenceAt::Measured(quantity) => match shown.estimate(quantity, shown.own.first()) {
+                Some(value) => chart.hline(value.mean, label),
+                None => chart,
+            },
+        })
+    }
+
+    fn dots(&self, series: &Series, shown: &Shown<'_>, data: &Data) -> Vec<Dot> {
+        let dot = |(place, quantity): &(Place, Quantity)| {
+            let value = quantity.estimate(&|id| shown.data(id, data))?;
+            // A logarithmic axis has no zero.
+            let can_be_drawn = value.mean.is_finite() && (!self.y.log || value.mean > 0.0);
+            can_be_drawn.then(|| Dot::from_estimate(place.x, &value))
+        };
+        series.values.iter().filter_map(dot).collect()
+    }
+
+    /// The numbers in words.
+    fn words(&self, shown: &Shown<'_>) -> Option<String> {
+        if !self.in_words {
+            return None;
+        }
+        let line = |(name, series, data): (String, &Series, &Data)| {
+            if let Draw::Course(_) = self.draw {
+                return format!("{name}: {}.", course_in_words(&series.course(shown, data)));
+            }
+            let values = series.values.iter().map(|(place, quantity)| {
+                let value =
+                    quantity.estimate(&|id| shown.data(id, data)).filter(|value| value.mean.is_finite());
+                format!("{} {}", place.name, value.map_or_else(|| "-".to_owned(), |value| digits(&value)))
+            });
+            format!("{name}: {}.", values.collect::<Vec<_>>().join(", "))
+        };
+        let lines: Vec<String> = shown.series(self).map(line).collect();
+        let title: Vec<&str> = [self.title.as_str(), shown.suffix.unwrap_or_default()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
+        Some(format!("{} ({}). {}", title.join(", "), self.y.label, lines.join(" ")))
+    }
+}
+
+impl Draw {
+    /// Whether a series is a curve of its own, without places along the horizontal axis.
+    const fn is_curve(self) -> bool {
+        matches!(self, Self::Cdf(_) | Self::Course(_))
+    }
+}
+
+impl Series {
+    /// The course over time of its measure.
+    fn course(&self, shown: &Shown<'_>, data: &Data) -> Vec<(f64, f64)> {
+        let course = |(_, quantity): &(Place, Quantity)| {
+            Some(quantity.course(shown.data(quantity.experiment(), data)?, self.seed))
+        };
+        self.values.first().and_then(course).unwrap_or_default()
+    }
+}
+
+/// A course with so many intervals joined to one: the end of the last, and the mean.
+fn joined(course: &[(f64, f64)], intervals: usize) -> Vec<(f64, f64)> {
+    let one = |some: &[(f64, f64)]| {
+        let mean = some.iter().map(|(_, value)| value).sum::<f64>() / some.len() as f64;
+        (some[some.len() - 1].0, mean)
+    };
+    course.chunks(intervals).map(one).collect()
+}
+
+/// Where a course begins and ends, and its range.
+fn course_in_words(course: &[(f64, f64)]) -> String {
+    let (Some((_, first)), Some((end, last))) = (course.first(), course.last()) else {
+        return "-".to_owned();
+    };
+    let (least, most) = course
+        .iter()
+        .fold((*first, *first), |(least, most), (_, value)| (least.min(*value), most.max(*value)));
+    let [first, last, least, most] = [*first, *last, least, most].map(digits_of);
+    format!("begins at {first}, ends at {last} after {end:.0} s, and is between {least} and {most}")
+}
+
+/// The distribution of a group at the point of a quantity, over all seeds.
+fn cdf(of: Distribution, quantity: &Quantity, shown: &Shown<'_>, data: &Data) -> Option<Cdf> {
+    let data = shown.data(quantity.experiment(), data)?;
+    let (point, group) = quantity.place(data)?;
+    match of {
+        Distribution::Queuing => data.delay_cdf(point, group, "queuing_ms"),
+        Distribution::Goodput => data.goodput_cdf(point, group),
+    }
+}
+
+impl Panel {
+    /// All that it measures.
+    pub(crate) fn quantities(&self) -> impl Iterator<Item = &Quantity> {
+        let measured = self.references.iter().filter_map(|reference| match &reference.at {
+            ReferenceAt::Measured(quantity) => Some(quantity),
+            ReferenceAt::X(_) | ReferenceAt::Y(_) => None,
+        });
+        self.series
+            .iter()
+            .flat_map(|series| series.values.iter().map(|(_, quantity)| quantity))
+            .chain(measured)
+    }
+
+    /// Whether it is shown for every experiment of its figure.
+    pub(crate) fn is_across(&self) -> bool {
+        self.across != Across::First
+    }
+}
+
+impl AxisText {
+    /// The axis of numbers, from `least` if it has no range.
+    fn axis(&self, least: Option<f64>) -> Axis {
+        let axis = if self.log { Axis::log(&self.label, 10) } else { Axis::linear(&self.label) };
+        let axis = match (self.range, least) {
+            (Some([low, high]), _) => axis.range(low, high),
+            (None, Some(least)) => axis.from(least),
+            (None, None) => axis,
+        };
+        match &self.ticks {
+            Some(ticks) => axis.ticks(ticks.iter().copied()),
+            None => axis,
+        }
+    }
+}
+
+/// The experiments that a panel shows.
+struct Shown<'d> {
+    all: &'d [ExperimentData<'d>],
+    /// Those whose values are drawn.
+    own: &'d [ExperimentData<'d>],
+    /// What is added to the title.
+    suffix: Option<&'d str>,
+    /// Whether the names of series say which experiment it is.
+    is_named: bool,
+}
+
+impl<'d> Shown<'d> {
+    /// The series to draw, each with the results that it is about.
+    fn series<'p>(
+        &self,
+        panel: &'p Panel,
+    ) -> impl Iterator<Item = (String, &'p Series, &'d Data)> + use<'p, 'd> {
+        let (own, is_named, only) = (self.own, self.is_named, panel.series.len() == 1);
+        panel.series.iter().flat_map(move |series| {
+            own.iter().map(move |(experiment, data)| {
+                let name = match (is_named, only) {
+                    (false, _) => series.name.clone(),
+                    (true, true) => experiment.label.clone(),
+                    (true, false) => format!("{}, {}", series.name, experiment.label),
+                };
+                (name, series, *data)
+            })
+        })
+    }
+
+    fn data<'o>(&self, id: Option<&str>, own: &'o Data) -> Option<&'o Data>
+    where
+        'd: 'o,
+    {
+        match id {
+            None => Some(own),
+            Some(id) => self.all.iter().find(|(one, _)| one.id == id).map(|(_, data)| *data),
+        }
+    }
+
+    /// A value that is the same for all series.
+    fn estimate(&self, quantity: &Quantity, own: Option<&ExperimentData<'d>>) -> Option<Estimate> {
+        let (_, data) = own?;
+        quantity.estimate(&|id| self.data(id, data))
+    }
+}
+
+/// The section of a figure whose panels are data.
+pub fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Section {
+    let (mut charts, mut words) = (Vec::new(), Vec::new());
+    for panel in &figure.panels {
+        let mut show = |own, suffix, is_named| {
+            let shown = Shown { all: stored, own, suffix, is_named };
+            charts.push(panel.chart(&shown));
+            words.extend(panel.words(&shown));
+        };
+        match panel.across {
+            Across::First => show(&stored[..stored.len().min(1)], None, false),
+            Across::Series => show(stored, None, true),
+            Across::Panels => {
+                for one in stored {
+                    show(std::slice::from_ref(one), Some(&one.0.label), false);
+                }
+            }
+        }
+    }
+    let legend = if figure.names_on_lines { Legend::Direct } else { Legend::Top };
+    let drawn = Figure::grid(figure.title().to_owned(), figure.columns, charts).legend(legend);
+    Section {
+        we_see: words.join("\n\n"),
+        figures: vec![(format!("figure-{}", figure.number), drawn)],
+        notes: figure.notes.clone(),
+        ..Section::default()
+    }
+}
+
+/// [`section`], as a study wants it.
+pub fn sections(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
+    vec![section(figure, stored)]
+}
+
+/// A mean with the digits that are worth reading: three, or all before the point.
+fn digits(value: &Estimate) -> String {
+    digits_of(value.mean)
+}
+
+fn digits_of(value: f64) -> String {
+    let size = value.abs();
+    let decimals = if size >= 100.0 {
+        0
+    } else if size >= 10.0 {
+        1
+    } else if size >= 1.0 {
+        2
+    } else {
+        3
+    };
+    format!("{value:.decimals$}")
+}

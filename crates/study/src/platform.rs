@@ -1,0 +1,85 @@
+//! Where an experiment is run: in the simulator, or wherever another crate runs scenarios.
+
+use cutline_results::{Existing, RunResult};
+use cutline_scenario::Scenario;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// One run of an experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'r> {
+    /// The point of the sweep.
+    pub scenario: &'r Scenario,
+    /// The seed.
+    pub seed: u64,
+    /// The folder of the experiment's results.
+    pub folder: &'r Path,
+    /// Becomes true when the run shall stop early.
+    pub cancel: &'r AtomicBool,
+}
+
+/// Runs scenarios. `study.toml` names the platform of an experiment.
+pub trait Platform: fmt::Debug + Sync {
+    /// Its name in `study.toml`.
+    fn name(&self) -> &str;
+
+    /// What is added to the version that is stored with results, so that results of several platforms are never mistaken for
+    /// each other. Empty for the simulator.
+    fn label(&self) -> &str;
+
+    /// The version of the program, taken from the version that is stored with results.
+    fn program_version<'v>(&self, version: &'v str) -> &'v str {
+        version.strip_suffix(self.label()).unwrap_or(version).trim_end()
+    }
+
+    /// Whether runs take real time. Their results are repeated only on request.
+    fn is_real_time(&self) -> bool {
+        false
+    }
+
+    /// Checks whether this process can run anything there.
+    ///
+    /// # Errors
+    /// What is missing, and what to do about it.
+    fn permitted(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Runs a scenario once.
+    ///
+    /// # Errors
+    /// Why the run failed.
+    fn run(&self, run: Run<'_>) -> Result<RunResult, String>;
+}
+
+/// The simulator.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulator;
+
+impl Platform for Simulator {
+    fn name(&self) -> &'static str {
+        "simulator"
+    }
+
+    fn label(&self) -> &'static str {
+        ""
+    }
+
+    fn run(&self, run: Run<'_>) -> Result<RunResult, String> {
+        run.scenario.simulate(run.seed, run.cancel).map_err(|error| error.to_string())
+    }
+}
+
+/// The version that is stored with results of a platform.
+pub(crate) fn version_on(platform: &dyn Platform, version: &str) -> String {
+    format!("{version} {}", platform.label()).trim_end().to_owned()
+}
+
+/// What happens to existing results of a platform. Measurements in real time are only repeated on request.
+pub(crate) fn existing_on(platform: &dyn Platform, existing: Existing) -> Existing {
+    match existing {
+        Existing::Repeat if platform.is_real_time() => Existing::Refuse,
+        _ => existing,
+    }
+}

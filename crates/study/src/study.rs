@@ -1,0 +1,439 @@
+//! A study: the evaluation of a paper, or any other one, from its experiments to the report.
+
+use crate::changes::Changes;
+use crate::check;
+use crate::claims::{FigureText, Figures, FindOwn};
+use crate::data::Data;
+use crate::error::{StudyError, UnknownFigure};
+use crate::evaluation::{Evaluation, EvaluationEvent};
+use crate::experiment::{Experiment, Prepared};
+use crate::file::StudyText;
+use crate::options::Options;
+use crate::origin;
+use crate::panels;
+use crate::platform::Platform;
+use crate::run_details::run_details;
+use crate::timing;
+use cutline_report::report::{self, Claim, Report, Section};
+use cutline_results::{Lock, Store, Summary};
+use cutline_scenario::runner::Progress;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// An experiment with its results.
+pub type ExperimentData<'a> = (&'a Experiment, &'a Data);
+
+/// The results of an experiment; `None` if there are none.
+pub fn results_of<'s>(stored: &[ExperimentData<'s>], id: &str) -> Option<&'s Data> {
+    stored.iter().find(|(experiment, _)| experiment.id == id).map(|(_, data)| *data)
+}
+
+/// A study.
+#[derive(Debug)]
+pub struct Study {
+    /// Its name, which is also that of the folder of its results.
+    pub id: String,
+    /// One line about it, for lists.
+    pub about: String,
+    /// The title of the report.
+    pub title: String,
+    /// Every experiment, including variants.
+    pub experiments: Vec<Experiment>,
+    /// The heading above the statement on each figure, such as "The paper says".
+    statement_heading: String,
+    /// The introduction of the report.
+    intro: String,
+    figures: Vec<FigureText>,
+    code: Code,
+}
+
+/// The code of a study, for what is irregular. A study needs none: what is regular is data.
+#[derive(Clone, Copy, Debug)]
+pub struct Code {
+    /// The measures of claims that are code.
+    pub own: FindOwn,
+    /// Computes the sections about a figure. The first one gets heading, statement, claims and files of the figure.
+    pub sections: fn(&FigureText, &[ExperimentData<'_>]) -> Vec<Section>,
+}
+
+impl Code {
+    /// No code: all measures and charts are data.
+    pub const NONE: Self = Self { own: |_, _| None, sections: panels::sections };
+}
+
+/// The texts of a study's files.
+pub struct Texts<'t> {
+    /// `study.toml`.
+    pub study: &'t str,
+    /// `figures.toml`.
+    pub figures: &'t str,
+    /// Finds a scenario by the name that `study.toml` gives it. Returns the full name, for messages and results, and the text.
+    pub scenario: &'t dyn Fn(&str) -> Result<(String, String), String>,
+}
+
+/// The files of a study in its folder.
+const STUDY_FILE: &str = "study.toml";
+const FIGURES_FILE: &str = "figures.toml";
+
+/// A study that is ready to run: everything is checked, and no other process stores results in its folders.
+pub struct ReadyStudy<'o> {
+    study: &'o Study,
+    options: &'o Options,
+    figures: Vec<FigureText>,
+    experiments: Vec<(&'o Experiment, Prepared, Lock)>,
+}
+
+impl ReadyStudy<'_> {
+    /// Runs the experiments that the chosen figures need, and writes the report on all figures whose results are stored.
+    /// Setting `cancel` from another thread stops the evaluation early. Finished runs are kept, and the report shows them.
+    ///
+    /// # Errors
+    /// When results or report cannot be written.
+    pub fn run(
+        self,
+        cancel: &AtomicBool,
+        on_event: &dyn Fn(EvaluationEvent<'_>),
+        progress: &(dyn Fn(Progress<'_>) + Sync),
+    ) -> Result<Evaluation, StudyError> {
+        let Self { study, options, figures, experiments } = self;
+        for (experiment, prepared, lock) in experiments {
+            if cancel.load(Ordering::Relaxed) {
+                break;
+            }
+            on_event(EvaluationEvent::ExperimentStarted { experiment, runs: prepared.runs() });
+            prepared.run(lock, options, cancel, progress)?;
+        }
+        let root = study.folder(&options.results, &options.changes);
+        study.report_on(&figures, &root, &options.changes)
+    }
+}
+
+impl Study {
+    /// Reads a study.
+    ///
+    /// # Errors
+    /// What is wrong with which file.
+    pub fn parse(
+        id: &str,
+        texts: &Texts<'_>,
+        platforms: &[&'static dyn Platform],
+        code: Code,
+    ) -> Result<Self, StudyError> {
+        let in_file = |file: &str| {
+            let file = format!("{id}/{file}");
+            |problem| StudyError::File { file, problem }
+        };
+        let StudyText { title, about, intro, heading, experiments } =
+            StudyText::parse(texts.study, platforms, texts.scenario).map_err(in_file(STUDY_FILE))?;
+        let Figures(figures) = Figures::parse(texts.figures).map_err(in_file(FIGURES_FILE))?;
+        Ok(Self {
+            id: id.to_owned(),
+            about,
+            title,
+            experiments,
+            statement_heading: heading,
+            intro,
+            figures,
+            code,
+        })
+    }
+
+    /// Reads a study of data alone from its folder, which has `study.toml`, `figures.toml` and the scenarios. Its name is the folder's.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is not valid, an experiment is no scenario, or a claim or panel names what no experiment has.
+    pub fn open(folder: &Path, platforms: &[&'static dyn Platform]) -> Result<Self, StudyError> {
+        let read = |path: &Path| {
+            fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+        };
+        let needed = |file: &str| {
+            read(&folder.join(file))
+                .map_err(|problem| StudyError::File { file: folder.display().to_string(), problem })
+        };
+        let id = folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
+        let study = Self::parse(
+            &id.unwrap_or_default(),
+            &Texts {
+                study: &needed(STUDY_FILE)?,
+                figures: &needed(FIGURES_FILE)?,
+                scenario: &|file| {
+                    let path = folder.join(file);
+                    Ok((path.display().to_string(), read(&path)?))
+                },
+            },
+            platforms,
+            Code::NONE,
+        )?;
+        match study.problems()?.as_slice() {
+            [] => Ok(study),
+            problems => {
+                let file = folder.join(FIGURES_FILE).display().to_string();
+                Err(StudyError::File { file, problem: problems.join("; ") })
+            }
+        }
+    }
+
+    /// Whether a folder has a study.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(STUDY_FILE).is_file()
+    }
+
+    /// The statements and claims about its figures.
+    pub fn figures(&self) -> &[FigureText] {
+        &self.figures
+    }
+
+    /// What its claims and panels name and no experiment has, each as a sentence; empty if all of them can be measured.
+    ///
+    /// # Errors
+    /// When an experiment is no valid scenario.
+    pub fn problems(&self) -> Result<Vec<String>, StudyError> {
+        check::problems(self, self.code.own)
+    }
+
+    /// The folder of its results within the folder of all results. Results of changed experiments have a separate folder, so that
+    /// they never replace others.
+    pub fn folder(&self, results: &Path, changes: &Changes) -> PathBuf {
+        results.join(format!("{}{}", self.id, changes.folder_end()))
+    }
+
+    /// Gets ready to run the experiments that the chosen figures need: checks all of them, and takes the locks on all
+    /// folders of results.
+    ///
+    /// # Errors
+    /// When a figure does not exist, results would be lost or mixed with those of another version, or another process
+    /// stores results in one of the folders.
+    pub fn ready<'o>(&'o self, options: &'o Options) -> Result<ReadyStudy<'o>, StudyError> {
+        let figures = self.chosen(&options.figures)?;
+        let root = self.folder(&options.results, &options.changes);
+        let prepared = self.prepare(&figures, &root, options)?;
+        let since = (options.clock)();
+        let locked = prepared.into_iter().map(|(experiment, prepared)| {
+            let lock = prepared.lock(&root, &since)?;
+            Ok((experiment, prepared, lock))
+        });
+        let experiments = locked.collect::<Result<_, StudyError>>()?;
+        Ok(ReadyStudy { study: self, options, figures, experiments })
+    }
+
+    /// Draws figures and judges claims from the results that are stored in `results`, and writes the report.
+    ///
+    /// # Errors
+    /// When no results are stored, they are of several versions, or the report cannot be written.
+    pub fn report(&self, results: &Path, changes: &Changes) -> Result<Evaluation, StudyError> {
+        let root = self.folder(results, changes);
+        let mut figures = self.figures.clone();
+        let is_stored = |id: &String| Store::open(&root.join(id)).has_tables();
+        figures.retain(|figure| figure.needs().all(is_stored));
+        if self.needed(&figures).is_empty() {
+            return Err(StudyError::Nothing { study: self.id.clone(), folder: root });
+        }
+        self.report_on(&figures, &root, changes)
+    }
+
+    /// Prepares the experiments that figures need, and checks all of them.
+    fn prepare(
+        &self,
+        figures: &[FigureText],
+        root: &Path,
+        options: &Options,
+    ) -> Result<Vec<(&Experiment, Prepared)>, StudyError> {
+        let mut prepared = Vec::new();
+        for experiment in self.needed(figures) {
+            let ready = experiment.prepare(&options.changes, options.version)?;
+            ready.check(root, options.existing)?;
+            prepared.push((experiment, ready));
+        }
+        // Stored results that are not replaced now must be of the same version.
+        let is_run = |id: &str| prepared.iter().any(|(experiment, _)| experiment.id == id);
+        let mut others = origin::summaries(&self.experiments, root)?;
+        others.retain(|(experiment, _)| !is_run(&experiment.id));
+        let summaries: Vec<_> = others.iter().map(|(experiment, summary)| (*experiment, summary)).collect();
+        let common = origin::common_version(&summaries, root, &options.changes)?;
+        match common.filter(|version| *version != options.version) {
+            Some(version) => {
+                let (folder, other) = (root.join(&others[0].0.id), options.version.to_owned());
+                Err(StudyError::Mixed { folder, version, other })
+            }
+            None => Ok(prepared),
+        }
+    }
+
+    fn titled(&self, changes: &Changes) -> String {
+        match (changes.quick, changes.is_other()) {
+            (false, false) => self.title.clone(),
+            (true, false) => format!("{} (quick)", self.title),
+            (false, true) => format!("{} (changed)", self.title),
+            (true, true) => format!("{} (quick, changed)", self.title),
+        }
+    }
+
+    fn chosen(&self, numbers: &[u32]) -> Result<Vec<FigureText>, StudyError> {
+        let mut figures = self.figures.clone();
+        let is_there = |number: &u32| figures.iter().any(|figure| figure.number == *number);
+        if let Some(&number) = numbers.iter().find(|number| !is_there(number)) {
+            let known: Vec<String> = figures.iter().map(|figure| figure.number.to_string()).collect();
+            return Err(UnknownFigure { number, known: known.join(", ") }.into());
+        }
+        figures.retain(|figure| numbers.is_empty() || numbers.contains(&figure.number));
+        Ok(figures)
+    }
+
+    fn needed(&self, figures: &[FigureText]) -> Vec<&Experiment> {
+        let shown: BTreeSet<&str> = figures.iter().flat_map(FigureText::needs).map(String::as_str).collect();
+        let is_needed = |experiment: &&Experiment| shown.contains(experiment.id.as_str());
+        self.experiments.iter().filter(is_needed).collect()
+    }
+
+    /// Writes the report on these figures and on all other figures whose results are stored.
+    fn report_on(
+        &self,
+        figures: &[FigureText],
+        root: &Path,
+        changes: &Changes,
+    ) -> Result<Evaluation, StudyError> {
+        let earlier = report::read_claims(root)?;
+        let stored = self.load(root)?;
+        let origins: Vec<_> = stored.iter().map(|(one, data)| (*one, &data.summary)).collect();
+        let version = origin::common_version(&origins, root, changes)?.unwrap_or_default();
+        let shown = self.shown(figures, &stored, &earlier);
+        let summaries: Vec<&Summary> = stored.iter().map(|(_, data)| &data.summary).collect();
+        let page = Report {
+            title: self.titled(changes),
+            statement_heading: self.statement_heading.clone(),
+            intro: self.intro.clone(),
+            meta: if stored.is_empty() { Vec::new() } else { run_details(&summaries, &version, changes) },
+            sections: shown.iter().flat_map(|figure| self.sections(figure, &stored)).collect(),
+        };
+        self.refuse_partial(&page, &earlier, root)?;
+        let written = report::write(root, &page)?;
+        let is_chosen = |number: &str| figures.iter().any(|figure| figure.number.to_string() == number);
+        let needed = self.needed(figures);
+        let find = |experiment: &&Experiment| stored.iter().find(|(one, _)| one.id == experiment.id);
+        let complete =
+            |experiment: &&Experiment| find(experiment).is_some_and(|(_, data)| data.is_complete());
+        Ok(Evaluation {
+            written,
+            claims: page.claims().filter(|claim| is_chosen(&claim.figure)).cloned().collect(),
+            failed: needed
+                .iter()
+                .filter_map(find)
+                .flat_map(|(experiment, data)| failures(experiment, data))
+                .collect(),
+            complete: needed.iter().all(complete),
+        })
+    }
+
+    /// Loads the experiments that have stored runs. After an interrupted evaluation, some have none.
+    fn load(&self, root: &Path) -> Result<Vec<(&Experiment, Data)>, StudyError> {
+        let mut stored = Vec::new();
+        for experiment in &self.experiments {
+            if let Some(data) = Data::load(&experiment.id, root)? {
+                stored.push((experiment, data));
+            }
+        }
+        Ok(stored)
+    }
+
+    /// The figures of a report: the chosen ones, those whose results are all stored, and those that need no results and
+    /// were in the earlier report.
+    fn shown(
+        &self,
+        chosen: &[FigureText],
+        stored: &[(&Experiment, Data)],
+        earlier: &[Claim],
+    ) -> Vec<FigureText> {
+        let is_stored = |id: &String| stored.iter().any(|(experiment, _)| experiment.id == *id);
+        let was_shown =
+            |figure: &FigureText| earlier.iter().any(|claim| claim.figure == figure.number.to_string());
+        let mut figures = self.figures.clone();
+        figures.retain(|figure| {
+            let is_chosen = chosen.iter().any(|one| one.number == figure.number);
+            let needs_nothing = figure.experiments.is_empty();
+            is_chosen
+                || (needs_nothing && was_shown(figure))
+                || (!needs_nothing && figure.needs().all(is_stored))
+        });
+        figures
+    }
+
+    /// Refuses to replace an earlier report that has measured more, because results have been removed since then.
+    fn refuse_partial(&self, page: &Report, earlier: &[Claim], root: &Path) -> Result<(), StudyError> {
+        let is_known = |claim: &&Claim| self.figures.iter().any(|figure| is_listed(figure, claim));
+        let is_measured = |id: &str| page.claims().any(|claim| claim.id == id && claim.measured.is_some());
+        let lost = earlier.iter().filter(|claim| claim.measured.is_some()).filter(is_known);
+        let mut lost: Vec<&str> =
+            lost.filter(|claim| !is_measured(&claim.id)).map(|claim| claim.figure.as_str()).collect();
+        lost.dedup();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(StudyError::Partial { report: root.join("report.html"), figures: lost.join(", ") })
+    }
+
+    /// The sections about a figure; none if its experiments have no results.
+    fn sections(&self, figure: &FigureText, stored: &[(&Experiment, Data)]) -> Vec<Section> {
+        let ids = &figure.experiments;
+        let find = |id: &String| stored.iter().find(|(experiment, _)| experiment.id == *id);
+        let data: Vec<ExperimentData<'_>> =
+            ids.iter().filter_map(find).map(|(experiment, data)| (*experiment, data)).collect();
+        let needed: Vec<ExperimentData<'_>> =
+            figure.needs().filter_map(find).map(|(experiment, data)| (*experiment, data)).collect();
+        if data.is_empty() && !ids.is_empty() {
+            return Vec::new();
+        }
+        let mut sections = (self.code.sections)(figure, &data);
+        if let Some(own) = sections.first_mut() {
+            // Values of formulas are judged where they are drawn.
+            if own.claims.is_empty() {
+                own.claims = figure.judge(&needed, self.code.own);
+            }
+            if needed.iter().any(|(_, data)| data.timing.iter().any(|row| !row.timing_ok)) {
+                own.claims = own.claims.drain(..).map(timing::doubted).collect();
+            }
+            debug_assert!(
+                own.claims.iter().all(|claim| is_listed(figure, claim)),
+                "figures.toml does not list this claim"
+            );
+            own.id = format!("figure-{}", figure.number);
+            own.heading.clone_from(&figure.heading);
+            figure.says.trim().clone_into(&mut own.paper_says);
+            own.caption = caption(&data);
+            own.notes.extend(data.iter().filter_map(|(experiment, data)| timing::note(&experiment.id, data)));
+            own.files = data.iter().flat_map(|(experiment, _)| files(&experiment.id)).collect();
+        }
+        sections
+    }
+}
+
+/// The number of seeds behind each point, and what bars and bands are; empty without results.
+fn caption(data: &[ExperimentData<'_>]) -> String {
+    let seeds: BTreeSet<usize> = data.iter().map(|(_, data)| data.summary.seeds.len()).collect();
+    let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+    if seeds.is_empty() {
+        return String::new();
+    }
+    format!(
+        "n = {} seeds. Bars and bands are 95 % confidence intervals of the mean, unless the legend says otherwise; distributions and \
+         courses over time are of all seeds together.",
+        seeds.join(" or ")
+    )
+}
+
+/// Whether `figures.toml` lists the claim for this figure.
+fn is_listed(figure: &FigureText, claim: &Claim) -> bool {
+    figure.claim_ids().any(|id| claim.id.ends_with(id))
+}
+
+fn files(id: &str) -> [(String, String); 2] {
+    [(format!("{id}: results"), format!("{id}/")), (format!("{id}: summary"), format!("{id}/summary.json"))]
+}
+
+fn failures(experiment: &Experiment, data: &Data) -> Vec<String> {
+    let line = |failed: &cutline_results::FailedRun| {
+        format!("{} at {}, seed {}: {}", experiment.id, failed.run.point, failed.run.seed, failed.reason)
+    };
+    data.summary.failed.iter().map(line).collect()
+}
