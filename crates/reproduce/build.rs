@@ -12,6 +12,7 @@ fn main() {
         println!("cargo::rerun-if-changed={}", path.display());
         let name =
             path.strip_prefix(&root).expect("it is there").to_str().expect("names of experiments are ASCII");
+        let path = path.to_str().expect("the folder of this crate has a name in UTF-8");
         writeln!(table, "    ({name:?}, include_str!({path:?})),").expect("a string takes everything");
     }
     table += "];\n";

@@ -195,6 +195,9 @@ fn scenario_files_on_disk_are_taken_where_they_differ() {
         .unwrap();
     fs::write(experiments.join(&others.file), &others.text).unwrap();
     let mut changes = Changes::default();
-    assert_eq!(changes.take_files(&tsq().experiments, &experiments).unwrap(), [unresponsive.file.clone()]);
+    assert_eq!(
+        changes.take_files(&tsq().experiments, &experiments).unwrap(),
+        std::slice::from_ref(&unresponsive.file)
+    );
     assert!(changes.is_other() && changes.files[&unresponsive.file].contains("14 Mbit/s"));
 }

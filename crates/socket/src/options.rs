@@ -66,7 +66,7 @@ pub enum Marking {
 /// let options = QosOptions::sending(video).marking(Marking::Fixed(Hint::from_level(6)));
 /// # let _ = options;
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct QosOptions {
     pub(crate) specification: ConnectionSpecification,
     pub(crate) peer: Peer,
@@ -99,28 +99,6 @@ const DETECTION_ROUND_TRIPS: u64 = 3;
 const SHARES: u64 = 4;
 /// The shortest time between offers.
 const SHORTEST: Duration = Duration::from_millis(10);
-
-impl Default for QosOptions {
-    fn default() -> Self {
-        Self {
-            specification: ConnectionSpecification::default(),
-            peer: Peer::default(),
-            pacing: Pacing::default(),
-            rate_control: RateControl::default(),
-            marking: Marking::default(),
-            path: Path::default(),
-            key: None,
-            operation: None,
-            alternatives: None,
-            detection: None,
-            negotiation: NegotiationParams::default(),
-            monitor: MonitorParams::default(),
-            trace: None,
-            reconnect: false,
-            reservation: None,
-        }
-    }
-}
 
 impl QosOptions {
     /// Returns the options of an end with this specification.

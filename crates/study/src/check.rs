@@ -41,7 +41,7 @@ pub(crate) fn problems(study: &Study, own: FindOwn) -> Result<Vec<String>, Study
             }
             match &claim.quantity {
                 Some(quantity) => {
-                    problems.extend(missing(quantity, &judged(claim, figure), figure, &contents, &about))
+                    problems.extend(missing(quantity, &judged(claim, figure), figure, &contents, &about));
                 }
                 None if own(figure, claim.name()).is_none() => {
                     problems.push(format!("{about} has no `measure`"));

@@ -44,6 +44,9 @@ pub(crate) struct StudyText {
     pub(crate) experiments: Vec<Experiment>,
 }
 
+/// Finds a scenario by the name that `study.toml` gives it. Returns the full name, for messages and results, and the text.
+pub type FindScenario<'t> = &'t dyn Fn(&str) -> Result<(String, String), String>;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StudyToml {
@@ -91,7 +94,7 @@ impl StudyText {
     pub(crate) fn parse(
         text: &str,
         platforms: &[&'static dyn Platform],
-        scenario: &dyn Fn(&str) -> Result<(String, String), String>,
+        scenario: FindScenario<'_>,
     ) -> Result<Self, String> {
         let file: StudyToml = toml::from_str(text).map_err(|error| error.to_string())?;
         let quick = file.quick.as_ref().map_or_else(default_quick, overrides);

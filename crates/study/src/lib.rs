@@ -23,6 +23,7 @@ pub use data::{Data, Point, difference, mean, ratio, unpaired_difference, unpair
 pub use error::{StudyError, UnknownFigure};
 pub use evaluation::{Evaluation, EvaluationEvent};
 pub use experiment::{Experiment, Overrides};
+pub use file::FindScenario;
 pub use measure::{Measure, call_voice, kbps, lost};
 pub use options::Options;
 pub use panels::{section, sections};

@@ -13,7 +13,6 @@ pub type Measure = fn(&FlowRow) -> Option<f64>;
 type MeasureOfQueue = fn(&QueueRow) -> Option<f64>;
 
 /// The goodput, kbit/s.
-#[expect(clippy::unnecessary_wraps, reason = "a measure returns an option; this one always has a value")]
 pub fn kbps(row: &FlowRow) -> Option<f64> {
     Some(row.goodput_bps / 1e3)
 }

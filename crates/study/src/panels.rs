@@ -111,7 +111,7 @@ struct Reference {
 enum ReferenceAt {
     X(f64),
     Y(f64),
-    Measured(Quantity),
+    Measured(Box<Quantity>),
 }
 
 /// How values are drawn.
@@ -309,7 +309,9 @@ impl Panel {
             let at = match (one.x, one.y, quantity.is_given()) {
                 (Some(x), None, false) => ReferenceAt::X(x),
                 (None, Some(y), false) => ReferenceAt::Y(y),
-                (None, None, true) => ReferenceAt::Measured(quantity.or(&common).resolve(names.points)?),
+                (None, None, true) => {
+                    ReferenceAt::Measured(Box::new(quantity.or(&common).resolve(names.points)?))
+                }
                 _ => return Err(format!("reference `{}` has one of `x`, `y` and `measure`", one.label)),
             };
             Ok(Reference { label: one.label, at })
@@ -470,7 +472,7 @@ impl Panel {
     /// All that it measures.
     pub(crate) fn quantities(&self) -> impl Iterator<Item = &Quantity> {
         let measured = self.references.iter().filter_map(|reference| match &reference.at {
-            ReferenceAt::Measured(quantity) => Some(quantity),
+            ReferenceAt::Measured(quantity) => Some(&**quantity),
             ReferenceAt::X(_) | ReferenceAt::Y(_) => None,
         });
         self.series

@@ -7,7 +7,7 @@ use crate::data::Data;
 use crate::error::{StudyError, UnknownFigure};
 use crate::evaluation::{Evaluation, EvaluationEvent};
 use crate::experiment::{Experiment, Prepared};
-use crate::file::StudyText;
+use crate::file::{FindScenario, StudyText};
 use crate::options::Options;
 use crate::origin;
 use crate::panels;
@@ -69,8 +69,8 @@ pub struct Texts<'t> {
     pub study: &'t str,
     /// `figures.toml`.
     pub figures: &'t str,
-    /// Finds a scenario by the name that `study.toml` gives it. Returns the full name, for messages and results, and the text.
-    pub scenario: &'t dyn Fn(&str) -> Result<(String, String), String>,
+    /// Finds a scenario.
+    pub scenario: FindScenario<'t>,
 }
 
 /// The files of a study in its folder.

@@ -264,8 +264,7 @@ impl FigureText {
 
     /// The claims with their verdicts. `stored` has the experiments that have results.
     pub(crate) fn judge(&self, stored: &[ExperimentData<'_>], own: FindOwn) -> Vec<Claim> {
-        let is_shown =
-            |(experiment, _): &&ExperimentData<'_>| self.experiments.iter().any(|id| *id == experiment.id);
+        let is_shown = |(experiment, _): &&ExperimentData<'_>| self.experiments.contains(&experiment.id);
         let subjects = stored.iter().filter(|_| self.has_variants).filter(is_shown);
         let mut judged = Vec::new();
         for (experiment, data) in subjects {
