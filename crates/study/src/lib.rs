@@ -11,6 +11,7 @@ mod file;
 mod measure;
 mod options;
 mod origin;
+mod over_time;
 mod panels;
 mod platform;
 mod run_details;

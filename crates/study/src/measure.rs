@@ -1,7 +1,7 @@
 //! Measures of flows and queues that several studies use, by name and as functions.
 
-use crate::claims::Interval;
 use crate::data::{Data, Point};
+use crate::over_time::Interval;
 use cutline_quality::{Class, Codec, Combination, EModel, Power};
 use cutline_results::{FlowRow, QueueRow, QueueSeriesRow, Row, SeriesRow};
 use cutline_units::{Duration, Probability, Rate};

@@ -7,11 +7,9 @@
 //! replaced by the `id` of the row of `queue`, and the claim is repeated for every combination of the rows.
 
 mod expectation;
-mod over_time;
 mod quantity;
 mod rows;
 
-pub(crate) use over_time::Interval;
 pub(crate) use quantity::{Quantity, QuantityText, Settings, is_same};
 pub(crate) use rows::{Rows, repeat};
 

@@ -28,9 +28,9 @@
 //! With `best-by` (or `worst-by`, the smallest) the value of a seed is taken where the mean of the *other* seeds is best. So no seed
 //! judges a choice that it has made.
 
-use super::over_time::{FirstText, Interval, OverTime, Statistic};
 use crate::data::{Data, Point, difference, unpaired_difference, unpaired_ratio};
 use crate::measure::{is_group, measure, series};
+use crate::over_time::{FirstText, Interval, OverTime, Statistic};
 use cutline_report::stats::Estimate;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -23,7 +23,7 @@ pub(crate) enum Condition {
 /// `first = { at-most = 800, after = 20 }`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct FirstText {
+pub(crate) struct FirstText {
     at_most: Option<f64>,
     at_least: Option<f64>,
     #[serde(default)]
@@ -33,7 +33,7 @@ pub(super) struct FirstText {
 /// `over-time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Statistic {
+pub(crate) enum Statistic {
     Mean,
     Deviation,
 }
@@ -57,7 +57,7 @@ impl OverTime {
     ///
     /// # Errors
     /// When they exclude each other or are incomplete.
-    pub(super) fn read(
+    pub(crate) fn read(
         during: Option<[f64; 2]>,
         statistic: Option<Statistic>,
         first: Option<FirstText>,
