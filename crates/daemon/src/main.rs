@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 /// It reads its file again on SIGHUP, and then changes keys and shares. It removes all that it has installed when it ends, and at its start
 /// what a killed one has left. `cutline reservations` shows what it holds.
 #[derive(Parser)]
-#[command(version, after_help = EXAMPLES)]
+#[command(name = "cutlined", version, after_help = EXAMPLES)]
 struct Args {
     /// The file that says what to do
     #[arg(long, value_name = "FILE", default_value = "/etc/cutline/cutlined.toml")]
