@@ -163,6 +163,65 @@ app = { kind = "poisson", rate = "800 kbit/s", size = "500 B" }
 }
 
 #[test]
+fn a_receiver_sends() {
+    let (receiver, address, _rest) = receiver(&["--once", "--json"]);
+    let options = ["--reverse", "--transport", "udp", "--rate", "400kbit", "--size", "500", "--flows", "3"];
+    let more = ["--hint", "6", "--duration", "500ms", "--interval", "100ms", "--json"];
+    let output = send(&address, &[&options[..], &more].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let document = json(&output.stdout);
+    let total = at(&document, "/total");
+    assert!(total["received_packets"].as_u64().unwrap() > 20, "{total}");
+    assert_eq!((&total["sent_packets"], &total["lost"]), (&total["received_packets"], &Value::from(0)));
+    assert_eq!(at(&document, "/groups/0/direction"), "reverse");
+    assert_eq!(at(&document, "/flows/2/direction"), "reverse");
+    assert_eq!(at(&document, "/flows/2/received/traffic_class"), &Value::from(0b0101_1100));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("receiving 3 flows from"));
+    let (code, text) = receiver.end();
+    let sent = at(&json(text.as_bytes()), "/sent").clone();
+    let bytes: u64 = sent.as_array().unwrap().iter().map(|flow| flow["bytes"].as_u64().unwrap()).sum();
+    assert_eq!((code, Value::from(bytes)), (Some(0), total["received_bytes"].clone()));
+}
+
+#[test]
+fn both_ends_send() {
+    let (_receiver, address, _rest) = receiver(&[]);
+    let text = send(&address, &["--bidirectional", "--rate", "800kbit", "--duration", "300ms"]);
+    assert_eq!(text.status.code(), Some(0), "{}", String::from_utf8_lossy(&text.stderr));
+    let text = String::from_utf8(text.stdout).unwrap();
+    for expected in ["direction", "tcp-cbr.reverse", "forward", "reverse"] {
+        assert!(text.contains(expected), "{expected} is in {text}");
+    }
+    let mut plan = tempfile::NamedTempFile::new().unwrap();
+    let flow = |name: &str, direction: &str| {
+        format!(
+            "[[flow]]\nname = '{name}'\ncount = 2\ndirection = '{direction}'\n\
+             transport = {{ protocol = 'udp' }}\napp = {{ kind = 'cbr', rate = '400 kbit/s', size = '500 B' }}\n"
+        )
+    };
+    plan.write_all(
+        (flow("up", "forward") + &flow("down", "reverse") + &flow("call", "bidirectional")).as_bytes(),
+    )
+    .unwrap();
+    let path = plan.path().to_str().unwrap();
+    let output = send(&address, &["--plan", path, "--duration", "300ms", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let document = json(&output.stdout);
+    let groups: Vec<_> = at(&document, "/groups")
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| (group["name"].as_str().unwrap(), group["direction"].as_str().unwrap()))
+        .collect();
+    let expected = [("up", "forward"), ("down", "reverse"), ("call", "forward"), ("call.reverse", "reverse")];
+    assert_eq!(groups, expected);
+    assert_eq!(at(&document, "/flows/7/name"), "call.reverse.2");
+    for flow in at(&document, "/flows").as_array().unwrap() {
+        assert_eq!(flow["sent"]["bytes"], flow["received"]["bytes"], "{flow}");
+    }
+}
+
+#[test]
 fn invalid_options_are_refused_before_anything_is_sent() {
     let refused = |options: &[&str], what: &str| {
         let output = send("127.0.0.1:9", options);
@@ -171,6 +230,7 @@ fn invalid_options_are_refused_before_anything_is_sent() {
         assert!(message.contains(what), "{what} is in {message}");
     };
     refused(&["--transport", "udp"], "--rate is missing");
+    refused(&["--reverse", "--bidirectional"], "cannot be used with");
     refused(&["--transport", "udp", "--rate", "8kbit", "--size", "20"], "size = 20 B: at least 32 B");
     refused(&["--transport", "udp", "--app", "bulk"], "UDP does not adapt its rate");
     refused(&["--transport", "udp", "--app", "files"], "waits for delivery, which needs TCP");
@@ -300,6 +360,30 @@ fn an_interrupted_sender_prints_its_measurements() {
     let document = json(text.as_bytes());
     assert!(at(&document, "/total/received_packets").as_u64().unwrap() > 0);
     assert!(at(&document, "/elapsed_s").as_f64().unwrap() < 3000.0);
+}
+
+/// The sender's firewall drops everything that it has not asked for.
+#[test]
+fn a_receiver_sends_through_a_firewall() {
+    let Some(network) = Lab::new("tgfw", &["--rate", "20Mbit"]) else { return };
+    let rules = "table inet filter { chain input { type filter hook input priority 0; policy drop; \
+                 ct state established accept; iif lo accept; icmpv6 type != 0 accept; } }";
+    let nft = network.a.within(|| Command::new("nft").arg(rules).status()).unwrap();
+    assert!(nft.unwrap().success());
+    let options = ["tg", "receive", "--listen", "10.9.0.2:5203"];
+    let mut receiver = Running(network.b.within(|| cutline(&options).spawn().unwrap()).unwrap());
+    let (line, _rest) = first_line(&mut receiver);
+    assert!(line.starts_with("listening"), "{line}");
+    for transport in [&["--transport", "udp", "--rate", "400kbit"][..], &["--transport", "tfrc"], &[]] {
+        let options = ["tg", "send", "10.9.0.2", "--bidirectional", "--duration", "1s", "--json"];
+        let output =
+            network.a.within(|| cutline(&[&options[..], transport].concat()).output()).unwrap().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let document = json(&output.stdout);
+        for group in at(&document, "/groups").as_array().unwrap() {
+            assert!(group["received_packets"].as_u64().unwrap() > 5, "{group}");
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! Packets are datagrams; for TCP, data segments where a sender counts them, and messages where a receiver does.
 
-use crate::control::ClockReport;
+use crate::control::{ClockReport, Session};
+use crate::plan::Direction;
 use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
 use crate::summary::Summary;
 use cutline_documents::record;
@@ -45,6 +46,8 @@ pub struct GroupTotals {
     pub name: String,
     /// The name of its transport.
     pub transport: String,
+    /// `forward` if this end sends, `reverse` if the receiver does.
+    pub direction: String,
     /// Its sums and distributions.
     #[serde(flatten)]
     pub totals: Totals,
@@ -57,9 +60,11 @@ pub struct FlowDocument {
     pub name: String,
     /// The flow's number.
     pub flow: u32,
-    /// The measurements of its sender.
+    /// `forward` if this end sends, `reverse` if the receiver does.
+    pub direction: String,
+    /// The measurements of the end that sends it.
     pub sent: SenderDocument,
-    /// The measurements of its receiver; null if nothing arrived, or without a report of the receiver.
+    /// The measurements of the end that receives it; null if nothing arrived, or without a report of the receiver.
     pub received: Option<ReceiverDocument>,
 }
 
@@ -76,8 +81,20 @@ pub struct ReceiveDocument {
     pub strangers: u64,
     /// The flows whose data arrived.
     pub flows: Vec<ReceiverDocument>,
+    /// The flows that the receiver sent, by their numbers.
+    pub sent: Vec<SentDocument>,
     /// The error that ended the run early; null if there was none.
     pub error: Option<String>,
+}
+
+/// A flow that a receiver sent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SentDocument {
+    /// The flow's number.
+    pub flow: u32,
+    /// The measurements of its sender.
+    #[serde(flatten)]
+    pub sent: SenderDocument,
 }
 
 record! {
@@ -236,25 +253,33 @@ impl Totals {
 }
 
 impl ReceiveDocument {
-    /// Returns the document of a receiver's report on `sender`. `until` is the planned duration of sending.
-    pub fn new(report: &MeterReport, sender: String, until: Duration, interval: Option<Duration>) -> Self {
+    /// Returns the document of a session whose report is `report`.
+    pub fn new(session: &Session, report: &MeterReport) -> Self {
+        let Session { peer, until, interval, ref sent, ref error, .. } = *session;
         Self {
-            sender,
+            sender: peer.to_string(),
             duration_s: until.as_secs_f64(),
             overflowed: report.overflowed,
             strangers: report.strangers,
             flows: report.flows.iter().map(|flow| ReceiverDocument::new(flow, interval)).collect(),
-            error: None,
+            sent: sent.iter().map(|sent| SentDocument { flow: sent.flow, sent: sent.into() }).collect(),
+            error: error.as_ref().map(ToString::to_string),
         }
     }
 }
 
 impl FlowDocument {
     /// Returns the document of a flow from the reports of its two ends.
-    pub fn new(sent: &SenderReport, received: Option<&ReceiverReport>, interval: Option<Duration>) -> Self {
+    pub fn new(
+        sent: &SenderReport,
+        received: Option<&ReceiverReport>,
+        direction: Direction,
+        interval: Option<Duration>,
+    ) -> Self {
         Self {
             name: sent.name.clone(),
             flow: sent.flow,
+            direction: direction.name().to_owned(),
             sent: sent.into(),
             received: received.map(|received| ReceiverDocument::new(received, interval)),
         }
@@ -413,8 +438,12 @@ mod tests {
         assert_eq!((of_delay.buckets.len(), &totals.ipdv_ms), (1, &None));
         let second = &totals.intervals.as_ref().unwrap()[1];
         assert_eq!((second.from_s, second.goodput_bps, second.mean_delay_ms), (1.0, 2e6, Some(20.0)));
-        let group =
-            GroupTotals { name: "a".into(), transport: "tcp".into(), totals: totals.without_loss_ratio() };
+        let group = GroupTotals {
+            name: "a".into(),
+            transport: "tcp".into(),
+            direction: "forward".into(),
+            totals: totals.without_loss_ratio(),
+        };
         let document = json!(group);
         assert_eq!((&document["sent_bytes"], &document["loss_ratio"]), (&json!(500_000), &json!(null)));
     }

@@ -213,7 +213,7 @@ mod tests {
     use proptest::prelude::*;
 
     const PREAMBLE_OF_3: Preamble =
-        Preamble { flow: 3, notify: false, dscp: Dscp::DEFAULT, receive_buffer: 0, token: 7 };
+        Preamble { flow: 3, notify: false, reverse: false, dscp: Dscp::DEFAULT, receive_buffer: 0, token: 7 };
 
     fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)

@@ -61,7 +61,7 @@ impl Summary {
         match received {
             Some(received) => self.add_received(received),
             // No datagram arrived, so all are lost.
-            None if sent.tcp.is_none() => self.lost += sent.packets,
+            None if sent.tcp.is_none() => add(&mut self.lost, sent.packets),
             None => {}
         }
         if let Some(received) = received.filter(|_| sent.tcp.is_none()) {

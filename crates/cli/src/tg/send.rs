@@ -15,7 +15,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// Send flows to a receiver and print the measurements of both ends
+/// Send flows to a receiver, or receive flows from it, and print the measurements of both ends
 ///
 /// Options describe one group of flows, a file with --plan several. Ctrl-C ends the run early and prints the measurements
 /// so far.
@@ -56,6 +56,8 @@ pub struct Args {
 const EXAMPLES: &str = "Examples:
   cutline tg send 192.0.2.7 --flows 8 --congestion-control cubic --duration 30s --interval 1s
   cutline tg send host --transport udp --rate 128kbit --size 160 --flows 25 --hint 6
+  cutline tg send host --reverse --flows 4 --interval 1s
+  cutline tg send host --bidirectional --transport udp --rate 2Mbit --hint 6
   cutline tg send host --app files --size pareto:4KB:1.2:1MB --think 2s --flows 50 --json
   cutline tg send host:6000 --transport udp --trace game.txt --repeat 20ms --dscp EF
   cutline tg send host --plan mixed.toml
@@ -83,7 +85,12 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::cancel_flag("The measurements so far are printed.".to_owned())?;
     let params = SendParams { duration, linger: args.linger, interval, streams, key };
     let count = flows.plans.len();
-    message::print(&format!("sending {count} flows to {receiver} for {duration}, seed {seed}"));
+    let (verb, preposition) = match (flows.has_reverse(), flows.has_forward()) {
+        (false, _) => ("sending", "to"),
+        (true, false) => ("receiving", "from"),
+        (true, true) => ("exchanging", "with"),
+    };
+    message::print(&format!("{verb} {count} flows {preposition} {receiver} for {duration}, seed {seed}"));
     let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
     let found = Found::new(receiver, (seed, duration, interval), &flows, &outcome);
     if args.json {

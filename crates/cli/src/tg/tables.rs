@@ -4,7 +4,9 @@ use super::found::Found;
 use crate::table::{Table, cells, number, titles};
 use cutline_text::Printable;
 use cutline_traffic::control::ClockReport;
-use cutline_traffic::{Distribution, GroupTotals, IntervalDocument, MeterReport, Summary, Totals};
+use cutline_traffic::{
+    Direction, Distribution, GroupTotals, IntervalDocument, MeterReport, SenderReport, Summary, Totals,
+};
 use cutline_units::Duration;
 
 /// The largest number of failures that are listed.
@@ -37,16 +39,39 @@ pub fn received(report: &MeterReport, elapsed: Duration, interval: Option<Durati
     intervals(&rows[0].totals) + &throughput(&rows) + &delays(&rows) + &strangers(report)
 }
 
-/// Returns the row of all flows.
-fn all(totals: Totals) -> GroupTotals {
-    GroupTotals { name: "all".to_owned(), transport: String::new(), totals }
+/// Returns the measurements of the flows that a receiver has sent; empty without any.
+pub fn sent_here(flows: &[SenderReport]) -> String {
+    if flows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(0, &["flows sent", "MB", "packets", "resent", "refused KB", "failed"]);
+    let sum = |of: fn(&SenderReport) -> u64| flows.iter().map(of).fold(0, u64::saturating_add);
+    table.add(vec![
+        flows.len().to_string(),
+        number(sum(|flow| flow.bytes) as f64 * 1e-6),
+        sum(|flow| flow.packets).to_string(),
+        sum(|flow| flow.retransmissions).to_string(),
+        number(sum(|flow| flow.refused_bytes) as f64 * 1e-3),
+        sum(|flow| u64::from(flow.error.is_some())).to_string(),
+    ]);
+    format!("\n{}", table.render())
 }
 
+/// Returns the row of all flows.
+fn all(totals: Totals) -> GroupTotals {
+    let (name, transport, direction) = ("all".to_owned(), String::new(), String::new());
+    GroupTotals { name, transport, direction, totals }
+}
+
+/// Returns the table of rates and losses, with the direction if there are two.
 fn throughput(rows: &[GroupTotals]) -> String {
-    let titles: Vec<_> = ["flows", "over"].into_iter().chain(titles::<Totals>()).collect();
-    let mut table = Table::new(2, &titles);
-    for GroupTotals { name, transport, totals } in rows {
-        table.add([name.clone(), transport.clone()].into_iter().chain(cells(totals)).collect());
+    let has_direction = rows.iter().any(|row| row.direction == Direction::Reverse.name());
+    let words: &[&str] = if has_direction { &["flows", "over", "direction"] } else { &["flows", "over"] };
+    let titles: Vec<_> = words.iter().copied().chain(titles::<Totals>()).collect();
+    let mut table = Table::new(words.len(), &titles);
+    for GroupTotals { name, transport, direction, totals } in rows {
+        let row = [name, transport, direction].into_iter().take(words.len()).cloned();
+        table.add(row.chain(cells(totals)).collect());
     }
     format!("\n{}", table.render())
 }

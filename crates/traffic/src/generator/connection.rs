@@ -4,7 +4,7 @@ use super::Run;
 use crate::header::{NOTE, Note, Preamble};
 use crate::plan::{FlowPlan, TcpOptions};
 use crate::report::SenderReport;
-use crate::socket::{connect, refused};
+use crate::socket::{adopt_connection, connect, refused};
 use crate::stream::Outbox;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{now, tcp};
@@ -41,17 +41,25 @@ enum State {
 }
 
 impl Connection {
+    /// Connects the flow, or configures the connection that the other end has opened.
     pub(super) fn open(
         plan: &FlowPlan,
         options: &TcpOptions,
+        accepted: Option<OwnedFd>,
         token: u64,
-        reactor: &Reactor,
-        number: u32,
+        (reactor, number): (&Reactor, u32),
     ) -> Result<Self, String> {
-        let socket = connect(plan, options)?;
+        let (socket, state) = match accepted {
+            Some(socket) => {
+                adopt_connection(&socket, plan, options)?;
+                (socket, State::Open)
+            }
+            None => (connect(plan, options)?, State::Connecting),
+        };
         let preamble = Preamble {
             flow: plan.id,
             notify: plan.app.needs_reliability(),
+            reverse: false,
             dscp: plan.dscp,
             receive_buffer: options.receive_buffer.unwrap_or(0),
             token,
@@ -61,7 +69,7 @@ impl Connection {
         reactor.add(&socket, number, flags).map_err(refused("cannot poll the socket"))?;
         Ok(Self {
             socket,
-            state: State::Connecting,
+            state,
             outbox: Outbox::new(&preamble, options.write_queue),
             note: [0; NOTE],
             held: 0,
