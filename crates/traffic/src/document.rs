@@ -120,6 +120,8 @@ record! {
         ipdv_ms: Option<Distribution>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
         response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
         lateness_ms: Option<Distribution>, gauge("ms"), "Lateness of the generator: from the time at which an application was due to its call; null if empty.";
+        buffer_wait_ms: Option<Distribution>, gauge("ms"), "For TCP, waits of messages in the sender's own buffers, of the process and of the kernel, until their last byte was sent; null if empty.";
+        network_mean_ms: Option<f64>, gauge("ms"), "Mean one-way delay without the waits in the sender's own buffers, at least 0; null without delays.";
         intervals: Option<Vec<IntervalDocument>>, part, "The measurements of each interval; null if none were requested.";
     }
 
@@ -135,6 +137,7 @@ record! {
         timeouts: Option<u64>, counter("timeouts"), "Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's nofeedback timer; null otherwise.";
         response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
         lateness_ms: Option<Distribution>, gauge("ms"), "Lateness of the generator: from the time at which the application was due to its call; null if empty.";
+        buffer_wait_ms: Option<Distribution>, gauge("ms"), "For TCP, waits of messages in the buffers of the process and of the kernel until their last byte was sent; null if empty.";
         tcp: Option<TcpDocument>, part, "The kernel's data about the connection at the end (`TCP_INFO`); null without TCP.";
         tfrc_rtt_ms: Option<f64>, gauge("ms"), "TFRC's average round-trip time at the end; null without TFRC.";
         error: Option<String>, label, "The error that ended the flow early; null if there was none.";
@@ -242,6 +245,8 @@ impl Totals {
             ipdv_ms: Distribution::new(&of.ipdv),
             response_ms: Distribution::new(&of.responses),
             lateness_ms: Distribution::new(&of.lateness),
+            buffer_wait_ms: Distribution::new(&of.buffer_wait),
+            network_mean_ms: of.network_delay().map(Duration::as_millis_f64),
             intervals: series(&of.intervals, interval),
         }
     }
@@ -299,6 +304,7 @@ impl From<&SenderReport> for SenderDocument {
             timeouts: report.timeouts,
             response_ms: Distribution::new(&report.responses),
             lateness_ms: Distribution::new(&report.lateness),
+            buffer_wait_ms: Distribution::new(&report.buffer_wait),
             tcp: report.tcp.as_ref().map(TcpDocument::from),
             tfrc_rtt_ms: report.tfrc_rtt.map(Duration::as_millis_f64),
             error: report.error.clone(),
@@ -330,7 +336,7 @@ impl ReceiverDocument {
 
 impl Distribution {
     /// Returns the document of a distribution; `None` if it is empty.
-    fn new(of: &Histogram) -> Option<Self> {
+    pub(crate) fn new(of: &Histogram) -> Option<Self> {
         let ms = |time: Option<Duration>| time.map(Duration::as_millis_f64);
         let buckets = of
             .buckets()
@@ -407,7 +413,7 @@ fn series(intervals: &[ReceivedInterval], width: Option<Duration>) -> Option<Vec
 }
 
 /// Returns the mean rate in bit/s; zero if `time` is zero.
-fn rate_bps(bytes: u64, time: Duration) -> f64 {
+pub(crate) fn rate_bps(bytes: u64, time: Duration) -> f64 {
     if time.is_zero() { 0.0 } else { bytes as f64 * 8.0 / time.as_secs_f64() }
 }
 

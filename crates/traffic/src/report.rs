@@ -69,6 +69,10 @@ pub struct SenderReport {
     /// Lateness of the generator: from the time at which the application was due to its call.
     #[serde(with = "histogram")]
     pub lateness: Histogram,
+    /// For TCP, how long messages waited in the buffers of the process and of the kernel before their last byte was sent for the
+    /// first time, in the measuring window. Empty if it was not measured ([`crate::Generator::with_buffer_waits`]).
+    #[serde(with = "histogram")]
+    pub buffer_wait: Histogram,
     /// The kernel's data about the connection at the end (`TCP_INFO`).
     #[serde(with = "crate::sent::tcp_info")]
     pub tcp: Option<TcpInfo>,

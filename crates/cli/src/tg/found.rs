@@ -1,6 +1,6 @@
 //! The measurements of a sender and its receiver, by flow and by group.
 
-use super::flows::Flows;
+use super::flows::{Flows, Group};
 use crate::exit::Failure;
 use cutline_traffic::control::Outcome;
 use cutline_traffic::{
@@ -82,6 +82,21 @@ impl<'a> Found<'a> {
             GroupTotals { name, transport: transport.to_owned(), direction, totals }
         });
         totals.collect()
+    }
+
+    /// Returns the sums and distributions of each flow.
+    pub fn flow_totals(&self) -> Vec<GroupTotals> {
+        let one = |group: &Group, sent: &SenderReport| {
+            let mut summary = Summary::default();
+            summary.add(sent, self.received.get(&sent.flow).copied());
+            let totals = self.totals(&summary);
+            let totals = if group.transport == "tcp" { totals.without_loss_ratio() } else { totals };
+            let (transport, direction) = (group.transport.to_owned(), group.direction.name().to_owned());
+            GroupTotals { name: sent.name.clone(), transport, direction, totals }
+        };
+        let of =
+            |group: &'a Group| self.outcome.sent[group.members.clone()].iter().map(move |sent| (group, sent));
+        self.flows.groups.iter().flat_map(of).map(|(group, sent)| one(group, sent)).collect()
     }
 
     /// Returns the sums and distributions of a summary.

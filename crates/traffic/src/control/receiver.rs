@@ -194,6 +194,7 @@ fn measure(
     let generator = Generator::new(plans, Streams::new(start.seed))?
         .with_clock(ClockOffset::from_nanos(offset_ns.saturating_neg()))
         .with_token(params.token)
+        .with_buffer_waits(PATIENCE)
         .with_sockets(sockets)
         .with_ceiling(allowed.most_rate);
     let generator = match params.interval {

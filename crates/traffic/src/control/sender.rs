@@ -177,7 +177,10 @@ impl Run<'_> {
         let Self { forward, reverse, called, address, zero, token, clock, params } = self;
         let SendParams { duration, linger, interval, streams, .. } = params;
         let (sends, receives) = (!forward.is_empty(), !reverse.is_empty());
-        let generator = Generator::new(forward, streams)?.with_clock(clock.offset()).with_token(token);
+        let generator = Generator::new(forward, streams)?
+            .with_clock(clock.offset())
+            .with_token(token)
+            .with_buffer_waits(linger);
         let generator = match interval {
             Some(width) => generator.with_intervals(width),
             None => generator,
@@ -198,9 +201,12 @@ impl Run<'_> {
             let meter = receives.then(|| scope.spawn(|| meter.run(zero, Duration::MAX, &close)));
             let end = zero.saturating_add(duration);
             let watched = watch(line, end.saturating_since(now()), stop, &done);
-            halt.store(true, Ordering::Relaxed);
-            let sent = join(generator);
+            // At the end of the run the generator ends by itself, and measures what its kernel still sends.
+            let is_early = stop.load(Ordering::Relaxed) || !matches!(watched, Ok(Watched::Over));
+            halt.store(is_early, Ordering::Relaxed);
             let elapsed = now().saturating_since(zero).min(duration);
+            let sent = join(generator);
+            let linger = end.saturating_add(linger).saturating_since(now());
             let mut ending = Ending { report: None, after: None, error: None };
             let ended = watched.and_then(|watched| {
                 let lingered = if watched == Watched::Over { pause(line, linger, stop)? } else { watched };

@@ -108,24 +108,36 @@ impl Flow {
         self.pump(now);
     }
 
-    /// Ends the flow and returns its report. The kernel closes a connection after it has sent the buffered data.
-    pub(super) fn finish(mut self) -> SenderReport {
+    /// Ends the flow. The kernel closes a connection after it has sent the buffered data.
+    pub(super) fn end(&mut self) {
         match &mut self.carrier {
             Carrier::Connection(connection) => connection.finish(&mut self.report),
             Carrier::Datagrams(datagrams) => datagrams.finish(&mut self.report),
             Carrier::Waiting | Carrier::Failed => {}
         }
+    }
+
+    /// Looks after the end what has left the kernel's buffer. Returns whether something is still there.
+    pub(super) fn drain(&mut self) -> bool {
+        match &mut self.carrier {
+            Carrier::Connection(connection) => connection.drain(&self.run, &mut self.report),
+            Carrier::Datagrams(_) | Carrier::Waiting | Carrier::Failed => false,
+        }
+    }
+
+    /// Returns the report.
+    pub(super) fn into_report(self) -> SenderReport {
         self.report
     }
 
     fn begin(&mut self, reactor: &Reactor, number: u32) {
-        let (socket, token) = (self.adopted.take(), self.run.settings.token);
+        let socket = self.adopted.take();
         if socket.is_none() && self.plan.direction == Direction::Reverse {
             return self.fail("the other end has opened no path for it".to_owned());
         }
         let carrier = match &self.plan.transport {
             Transport::Tcp(options) => {
-                Connection::open(&self.plan, options, socket, token, (reactor, number))
+                Connection::open(&self.plan, options, socket, &self.run.settings, (reactor, number))
                     .map(|connection| Carrier::Connection(Box::new(connection)))
             }
             Transport::Datagrams(params) => {

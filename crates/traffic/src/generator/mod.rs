@@ -45,6 +45,8 @@ pub struct Generator {
     adopted: BTreeMap<u32, OwnedFd>,
     /// The largest rate of all datagrams together.
     most: Option<Rate>,
+    /// How long waits in buffers are measured after the end of sending.
+    drain: Duration,
 }
 
 /// The settings of all flows.
@@ -54,6 +56,8 @@ struct Settings {
     window: Window,
     interval: Option<Duration>,
     token: u64,
+    /// The interval at which the kernel is asked what has left a TCP connection's buffer; `None` for never.
+    ask: Option<Duration>,
 }
 
 /// The data of the run that each flow needs.
@@ -96,7 +100,14 @@ impl Generator {
                 return Err(plan.refuse("id", plan.id, "must be unique".to_owned()).into());
             }
         }
-        Ok(Self { plans, streams, settings: Settings::default(), adopted: BTreeMap::new(), most: None })
+        Ok(Self {
+            plans,
+            streams,
+            settings: Settings::default(),
+            adopted: BTreeMap::new(),
+            most: None,
+            drain: Duration::ZERO,
+        })
     }
 
     /// Sets the offset of the meter's clock. Time stamps are in the meter's clock.
@@ -120,6 +131,16 @@ impl Generator {
     /// Keeps counters for each interval of this width.
     pub fn with_intervals(mut self, width: Duration) -> Self {
         self.settings.interval = Some(width);
+        self
+    }
+
+    /// Measures how long the messages of TCP flows wait in this end's buffers ([`SenderReport::buffer_wait`]). The kernel is asked
+    /// every 5 ms for each flow with such messages, more rarely if there are more than 20 flows. After the end of sending
+    /// [`Generator::run`] takes up to `drain` longer to measure what the kernel still has.
+    pub fn with_buffer_waits(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        let shares = (self.plans.len() as u64).div_ceil(20).max(1);
+        self.settings.ask = Some(Duration::from_millis(5 * shares));
         self
     }
 
@@ -164,7 +185,11 @@ impl Generator {
         while !stop.load(Ordering::Relaxed) && now() < end && !work.is_over() {
             work.round(end)?;
         }
-        Ok(work.flows.into_iter().map(Flow::finish).collect())
+        work.flows.iter_mut().for_each(Flow::end);
+        if let Some(time) = self.settings.ask {
+            work.drain(time, now().saturating_add(self.drain), stop)?;
+        }
+        Ok(work.flows.into_iter().map(Flow::into_report).collect())
     }
 }
 
@@ -196,6 +221,23 @@ impl Work {
         for (flow, flags) in ready {
             self.flows[flow as usize].ready(now(), flags);
             self.arm(flow);
+        }
+        Ok(())
+    }
+
+    /// Asks the kernel every `time` what has left its buffers, until nothing is there, `end` or `stop`.
+    fn drain(&mut self, time: Duration, end: Instant, stop: &AtomicBool) -> Result<(), TrafficError> {
+        while !stop.load(Ordering::Relaxed) && now() < end {
+            let waiting = self.flows.iter_mut().map(Flow::drain).filter(|waits| *waits).count();
+            if waiting == 0 {
+                break;
+            }
+            let next = now().saturating_add(time);
+            while now() < next {
+                // What the other end says after the end is of no interest.
+                let ready = self.reactor.wait(next);
+                ready.map_err(|error| TrafficError::system("cannot poll the sockets")(error))?.for_each(drop);
+            }
         }
         Ok(())
     }
