@@ -106,9 +106,9 @@ pub struct ClassDocument {
     /// The code point, 0..63.
     pub dscp: u8,
     /// From this end to the receiver.
-    pub forward: DirectionDocument,
+    pub forward: LoadedDirection,
     /// From the receiver to this end.
-    pub reverse: DirectionDocument,
+    pub reverse: LoadedDirection,
     /// The mean round-trip time when idle, ms; null if no probe came back.
     pub idle_round_trip_ms: Option<f64>,
     /// The mean round-trip time under load, ms; null if no probe came back.
@@ -123,7 +123,7 @@ pub struct ClassDocument {
 
 /// A direction of a class.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct DirectionDocument {
+pub struct LoadedDirection {
     /// One-way delays of the probes when idle, ms; null if none arrived.
     pub idle_ms: Option<Distribution>,
     /// One-way delays of the probes under load, ms; null if none arrived.
@@ -251,7 +251,7 @@ impl Flows<'_> {
 
     fn class(&self, class: usize, width: Duration) -> ClassDocument {
         let [forward, reverse] = DIRECTIONS.map(|direction| self.direction(class, direction));
-        let both = |of: fn(&DirectionDocument) -> Option<f64>| Some(of(&forward)? + of(&reverse)?);
+        let both = |of: fn(&LoadedDirection) -> Option<f64>| Some(of(&forward)? + of(&reverse)?);
         let mean = |distribution: &Option<Distribution>| distribution.as_ref().and_then(|it| it.mean);
         let idle_round_trip_ms = mean(&forward.idle_ms).zip(mean(&reverse.idle_ms)).map(|(a, b)| a + b);
         let loaded_round_trip_ms = mean(&forward.loaded_ms).zip(mean(&reverse.loaded_ms)).map(|(a, b)| a + b);
@@ -269,7 +269,7 @@ impl Flows<'_> {
         }
     }
 
-    fn direction(&self, class: usize, direction: Direction) -> DirectionDocument {
+    fn direction(&self, class: usize, direction: Direction) -> LoadedDirection {
         let (idle, loaded, bulk) = self.of.members(class, direction);
         let delay = |flow| self.received(flow).map(|report| &report.delay);
         let quantile =
@@ -278,7 +278,7 @@ impl Flows<'_> {
         let bytes = bulk.filter_map(|flow| self.received(flow)).map(|report| report.bytes);
         let sent = self.sent.get(loaded).map_or(0, |report| report.packets);
         let arrived = self.received(loaded).map_or(0, |report| report.packets);
-        DirectionDocument {
+        LoadedDirection {
             idle_ms: delay(idle).and_then(Distribution::new),
             loaded_ms: delay(loaded).and_then(Distribution::new),
             added_ms: added.map(|(loaded, idle)| (loaded - idle).max(0.0)),

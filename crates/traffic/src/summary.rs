@@ -43,9 +43,9 @@ pub struct Summary {
     /// For TCP, waits of messages in the buffers of the sender, until their last byte was sent.
     pub buffer_wait: Histogram,
     /// The sum over packets of the mean delay of their flow without its mean wait in the sender's buffers, seconds.
-    network_s: f64,
+    pub(crate) network_s: f64,
     /// The number of these packets.
-    network_packets: u64,
+    pub(crate) network_packets: u64,
     /// The counters of each interval; empty if no intervals were requested.
     pub intervals: Vec<ReceivedInterval>,
 }

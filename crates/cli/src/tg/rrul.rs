@@ -10,7 +10,7 @@ use crate::table::{Table, number};
 use crate::{interrupt, message, output};
 use cutline_traffic::control::{self, SendParams};
 use cutline_traffic::responsiveness::{
-    Class, ClassDocument, DirectionDocument, Responsiveness, ResponsivenessDocument, SETTLING,
+    Class, ClassDocument, LoadedDirection, Responsiveness, ResponsivenessDocument, SETTLING,
 };
 use cutline_traffic::{Distribution, FlowPlan, TcpOptions};
 use cutline_units::{Duration, Streams};
@@ -179,7 +179,7 @@ fn table(document: &ResponsivenessDocument) -> String {
     format!("\n{}", table.render())
 }
 
-fn row(of: &DirectionDocument) -> [Option<f64>; 8] {
+fn row(of: &LoadedDirection) -> [Option<f64>; 8] {
     let of_idle = |value: fn(&Distribution) -> Option<f64>| of.idle_ms.as_ref().and_then(value);
     let of_loaded = |value: fn(&Distribution) -> Option<f64>| of.loaded_ms.as_ref().and_then(value);
     [
