@@ -26,8 +26,8 @@ use cutline_signal::negotiation::{self, Role};
 use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
 use cutline_traffic::control::message::{
-    Begin, Carrier, Hello, Law, Member, Open, PROTOCOL, Parameters, Reply, Report, Request, ReverseFlows,
-    Setting, Start, write_message,
+    Begin, Carrier, Hello, Law, Member, Open, PROTOCOL, Parameters, Reply, Report as TrafficReport, Request,
+    ReverseFlows, Setting, Start, write_message,
 };
 use cutline_traffic::header::{Message, Note, Preamble, Proof, Step};
 use cutline_traffic::{
@@ -419,7 +419,7 @@ fn streams_of_the_generator() {
     );
 }
 
-fn report() -> Report {
+fn report() -> TrafficReport {
     let sent = SenderReport {
         flow: 5,
         name: "reverse".to_owned(),
@@ -431,7 +431,7 @@ fn report() -> Report {
         intervals: vec![SentInterval { bytes: 1600, packets: 10 }; 2],
         ..SenderReport::default()
     };
-    Report { received: received(), sent: vec![sent] }
+    TrafficReport { received: received(), sent: vec![sent] }
 }
 
 /// A group over TCP, and one over UDP.
