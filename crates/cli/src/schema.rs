@@ -102,6 +102,11 @@ const DOCUMENTS: &[Document] = &[
         "tg-receive",
         &["cutline tg receive --json (a line for each sender)"],
     ),
+    #[cfg(feature = "machine")]
+    document::<cutline_traffic::responsiveness::ResponsivenessDocument>(
+        "tg-rrul",
+        &["cutline tg rrul --json"],
+    ),
     #[cfg(feature = "charts")]
     document::<crate::plot::Picture>("plot", &["cutline plot --json"]),
     document::<Documents>("schema", &["cutline schema --json"]),

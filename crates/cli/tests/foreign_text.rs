@@ -6,7 +6,7 @@
 use assert_cmd::cargo::cargo_bin;
 use cutline_results::{FlowRow, Row as _, read_table, write_table};
 use cutline_traffic::control::message::{
-    Hello, LONGEST_REQUEST, PROTOCOL, Reply, Request, read_message, write_message,
+    Hello, LONGEST_START, PROTOCOL, Reply, Report, Request, read_message, write_message,
 };
 use cutline_traffic::{MeterReport, ReceiverReport};
 use std::ffi::OsStr;
@@ -236,7 +236,7 @@ fn receiver(hello: Vec<u8>, replies: Replies) -> String {
 fn serve(mut stream: TcpStream, hello: &[u8], replies: Replies) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let _gone = stream.write_all(hello);
-    while let Ok(Some(request)) = read_message::<Request>(&mut reader, LONGEST_REQUEST) {
+    while let Ok(Some(request)) = read_message::<Request>(&mut reader, LONGEST_START) {
         if stream.write_all(&replies(&request)).is_err() {
             break;
         }
@@ -266,10 +266,13 @@ fn measure(request: &Request) -> Vec<u8> {
             Reply::Clock { came_ns: now, left_ns: now }
         }
         Request::Start(_) => Reply::Ready { port, token: 1 },
+        Request::Gather => Reply::Gathered,
+        Request::Begin(_) => Reply::Begun,
         Request::Finish => {
             let error = Some(NASTY.to_owned());
             let flows = vec![ReceiverReport { flow: 0, error, ..ReceiverReport::default() }];
-            Reply::Report(Box::new(MeterReport { flows, strangers: 1, overflowed: 0 }))
+            let received = MeterReport { flows, strangers: 1, overflowed: 0 };
+            Reply::Report(Box::new(Report { received, sent: Vec::new() }))
         }
     })
 }

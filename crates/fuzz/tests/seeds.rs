@@ -25,9 +25,14 @@ use cutline_signal::negotiation::message::Content;
 use cutline_signal::negotiation::{self, Role};
 use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
-use cutline_traffic::control::message::{Hello, Open, PROTOCOL, Reply, Request, Start, write_message};
-use cutline_traffic::header::{Message, Note, Preamble};
-use cutline_traffic::{MeterReport, ReceivedInterval, ReceiverReport};
+use cutline_traffic::control::message::{
+    Begin, Carrier, Hello, Law, Member, Open, PROTOCOL, Parameters, Reply, Report as TrafficReport, Request,
+    ReverseFlows, Setting, Start, write_message,
+};
+use cutline_traffic::header::{Message, Note, Preamble, Proof, Step};
+use cutline_traffic::{
+    MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, TcpOptions,
+};
 use cutline_transport::wire::{self, Data, Extension};
 use cutline_transport::{tfrc, udp};
 use cutline_units::{Bytes, Dscp, Duration, Histogram, Instant, Rate};
@@ -345,7 +350,8 @@ fn data(extension: Extension) -> Data {
 }
 
 fn preamble() -> Preamble {
-    Preamble { flow: 3, notify: true, dscp: Dscp::new(10).unwrap(), receive_buffer: 65_536, token: 1 << 50 }
+    let dscp = Dscp::new(10).unwrap();
+    Preamble { flow: 3, notify: true, reverse: false, dscp, receive_buffer: 65_536, token: 1 << 50 }
 }
 
 #[test]
@@ -382,8 +388,14 @@ fn headers_of_the_generator() {
                 "feedback",
                 kind(4, &wire::Reply { flow: 3, token: 1 << 50, report: wire::Report::Tfrc(report) }.write()),
             ),
+            seed("proof-call", kind(5, &proof(Step::Call))),
+            seed("proof-accepted", kind(5, &proof(Step::Accepted))),
         ],
     );
+}
+
+fn proof(step: Step) -> [u8; 24] {
+    Proof { step, flow: 3, token: 1 << 50, nonce: 1 << 40 }.write()
 }
 
 #[test]
@@ -407,7 +419,57 @@ fn streams_of_the_generator() {
     );
 }
 
-fn report() -> MeterReport {
+fn report() -> TrafficReport {
+    let sent = SenderReport {
+        flow: 5,
+        name: "reverse".to_owned(),
+        bytes: 160_000,
+        packets: 200,
+        timeouts: Some(1),
+        tcp: Some(Default::default()),
+        tfrc_rtt: Some(Duration::from_millis(20)),
+        intervals: vec![SentInterval { bytes: 1600, packets: 10 }; 2],
+        ..SenderReport::default()
+    };
+    TrafficReport { received: received(), sent: vec![sent] }
+}
+
+/// A group over TCP, and one over UDP.
+fn reverse() -> Vec<ReverseFlows> {
+    let tcp = Parameters {
+        transport: Carrier::Tcp(TcpOptions { send_buffer: Some(100_000), ..TcpOptions::default() }),
+        app: "files".to_owned(),
+        app_settings: vec![
+            ("size".to_owned(), Setting::Distribution(Law::Exponential, vec![20e3_f64.to_bits()])),
+            ("think_time".to_owned(), Setting::Distribution(Law::Fixed, vec![0.1_f64.to_bits()])),
+        ],
+        messages: Vec::new(),
+        repeat_ns: None,
+        dscp: 46,
+        ecn: false,
+        stop_ns: Some(5_000_000_000),
+    };
+    let udp = Parameters {
+        transport: Carrier::Datagrams {
+            name: "udp".to_owned(),
+            settings: vec![("max_datagram".to_owned(), Setting::Count(500))],
+            ecn: 2,
+        },
+        app: "trace".to_owned(),
+        app_settings: Vec::new(),
+        messages: vec![(0, 100), (20_000_000, 200)],
+        repeat_ns: Some(20_000_000),
+        ecn: true,
+        ..tcp.clone()
+    };
+    let member = |flow, start_ns| Member { flow, name: format!("f.{flow}"), start_ns };
+    vec![
+        ReverseFlows { members: vec![member(0, 0), member(1, 1000)], parameters: tcp },
+        ReverseFlows { members: vec![member(2, 0)], parameters: udp },
+    ]
+}
+
+fn received() -> MeterReport {
     let mut delay = Histogram::default();
     (1..40).for_each(|ms| delay.record(Duration::from_millis(ms * ms)));
     let interval = ReceivedInterval {
@@ -451,12 +513,15 @@ fn messages_of_the_control_protocol() {
         (
             "start",
             Request::Start(Start {
-                flows: 2,
-                zero_ns: 1 << 60,
+                flows: 3,
                 until_ns: 10_000_000_000,
                 interval_ns: Some(1_000_000_000),
+                seed: 7,
+                reverse: reverse(),
             }),
         ),
+        ("gather", Request::Gather),
+        ("begin", Request::Begin(Begin { zero_ns: 1 << 60, offset_ns: -5 })),
         ("finish", Request::Finish),
     ];
     let mut seeds: Vec<_> =
@@ -476,6 +541,8 @@ fn messages_of_the_control_protocol() {
         ("opened", Reply::Opened { boot_id: "3f0c2a52-0000-4000-8000-000000000000".to_owned() }),
         ("clock", Reply::Clock { came_ns: 1, left_ns: 1 << 60 }),
         ("ready", Reply::Ready { port: 5204, token: 1 << 60 }),
+        ("gathered", Reply::Gathered),
+        ("begun", Reply::Begun),
         ("report", Reply::Report(Box::new(report()))),
         ("refused", Reply::Refused("interval = 1 ns: at least 1 ms".to_owned())),
     ];

@@ -1,6 +1,6 @@
 //! A file of flows without a network, for the traffic generator.
 //!
-//! Its `[[flow]]` tables have the keys of a scenario's flows, except `from` and `to`. The file may also have `name`,
+//! Its `[[flow]]` tables have the keys of a scenario's flows, except `from` and `to`, and `direction` in addition. The file may also have `name`,
 //! `title`, `description`, `seed`, `duration` and `interval`. Scenarios use the same reader for flows.
 
 use crate::read::flow;
@@ -61,6 +61,7 @@ fn read(root: &TableReader<'_>) -> FlowsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::FlowDirection;
     use cutline_transport::app::Params;
     use cutline_units::Distribution;
 
@@ -82,6 +83,18 @@ mod tests {
         );
         let Params::Poisson(poisson) = &flow.app else { panic!("a Poisson source") };
         assert_eq!(poisson.size, Distribution::Exponential { mean: 500.0 });
+    }
+
+    #[test]
+    fn flows_have_a_direction() {
+        let direction = |key: &str| {
+            let text = FLOW.replace("count = 2", key);
+            FlowsFile::parse(&text, "f.toml").unwrap().flows[0].direction
+        };
+        assert_eq!(direction(""), FlowDirection::Forward);
+        assert_eq!(direction("direction = 'reverse'"), FlowDirection::Reverse);
+        assert_eq!(direction("direction = 'bidirectional'"), FlowDirection::Bidirectional);
+        assert!(why(&FLOW.replace("count = 2", "direction = 'back'")).contains("\"bidirectional\""));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Interval series as a flent data file (`.flent.gz`): gzipped JSON, version 4 of flent's format.
+//! Interval series of simulated runs and of measurements as a flent data file (`.flent.gz`): gzipped JSON, version 4 of flent's format.
 //!
 //! flent draws what its own tests define, so the file says that it is of flent's test `rtt_fair_var_up`: any number of
 //! hosts, a throughput and a delay for each, sums, averages and Jain's fairness. A host is a flow here:
@@ -19,7 +19,6 @@ use cutline_scenario::Scenario;
 use flate2::{Compression, GzBuilder};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
-use std::sync::Arc;
 
 /// The version of flent's format; flent 2 reads up to this.
 const FORMAT: u32 = 4;
@@ -37,9 +36,40 @@ pub enum FlentError {
     /// Nothing to draw.
     #[error("no flow keeps its interval series: set flow.NAME.series=true for those that are to be drawn")]
     NoSeries,
+    /// Nothing was received.
+    #[error("no flow has received anything, so there is nothing to draw")]
+    NoIntervals,
     /// The file cannot be written.
     #[error("{0}")]
     Io(#[from] io::Error),
+}
+
+/// A measurement over a real network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// A name for the file.
+    pub name: String,
+    /// The title of plots.
+    pub title: String,
+    /// What a reader has to know.
+    pub note: String,
+    /// The duration, seconds.
+    pub length_s: f64,
+    /// The width of the intervals, seconds.
+    pub step_s: f64,
+    /// The flows, with different names.
+    pub flows: Vec<MeasuredFlow>,
+}
+
+/// The intervals of a flow. Those that are missing at the end had no packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredFlow {
+    /// The flow's name.
+    pub name: String,
+    /// Goodput in each interval, bit/s.
+    pub goodput_bps: Vec<f64>,
+    /// Mean one-way delay in each interval, ms; `None` without packets.
+    pub delay_ms: Vec<Option<f64>>,
 }
 
 /// One flow's or one total's values, one an interval.
@@ -63,31 +93,87 @@ pub fn write(
     let flows: Vec<&[SeriesRow]> = run.series.chunk_by(|one, next| one.flow == next.flow).collect();
     let Some(first) = flows.first() else { return Err(FlentError::NoSeries) };
     let ends: Vec<f64> = first.iter().map(|row| row.end_s).collect();
+    let measured: Vec<_> = flows.iter().map(|rows| simulated(rows)).collect();
+    let series = all_series(&measured);
+    let links: Vec<&str> = queues(&run.queue_series).map(|rows| &*rows[0].link).collect();
+    let about = About {
+        name: &scenario.name,
+        title: scenario.title.as_ref().unwrap_or(&scenario.name),
+        note: format!(
+            "{} with seed {seed}, simulated by cutline {version}; delays are one-way",
+            scenario.name
+        ),
+        hosts: measured.iter().map(|flow| &*flow.name).collect(),
+        length_s: scenario.duration.as_secs_f64(),
+        step_s: scenario.interval.as_secs_f64(),
+        links: &links.join(SEPARATOR),
+    };
+    write_document(out, &about.metadata(&series), &ends, &series, &run.queue_series)
+}
+
+/// Writes a measurement as a flent data file.
+///
+/// # Errors
+/// When no flow has an interval, or the file cannot be written.
+pub fn write_measured(out: impl Write, measured: &Measured) -> Result<(), FlentError> {
+    let Measured { name, title, note, length_s, step_s, ref flows } = measured.clone();
+    let intervals = flows.iter().map(|flow| flow.goodput_bps.len()).max().unwrap_or(0);
+    if intervals == 0 {
+        return Err(FlentError::NoIntervals);
+    }
+    let filled = |flow: &MeasuredFlow| {
+        let mut flow = flow.clone();
+        flow.goodput_bps.resize(intervals, 0.0);
+        flow.delay_ms.resize(intervals, None);
+        flow
+    };
+    let flows: Vec<_> = flows.iter().map(filled).collect();
+    let ends: Vec<f64> = (1..=intervals).map(|interval| interval as f64 * step_s).collect();
     let series = all_series(&flows);
+    let hosts: Vec<&str> = flows.iter().map(|flow| &*flow.name).collect();
+    let about = About { name: &name, title: &title, note, hosts, length_s, step_s, links: "" };
+    write_document(out, &about.metadata(&series), &ends, &series, &[])
+}
+
+fn write_document(
+    out: impl Write,
+    metadata: &Value,
+    ends: &[f64],
+    series: &[Series],
+    queue_series: &[QueueSeriesRow],
+) -> Result<(), FlentError> {
     let document = json!({
         "version": FORMAT,
-        "metadata": metadata(scenario, seed, version, &flows, run, &series),
+        "metadata": metadata,
         "x_values": ends,
-        "results": results(&series),
-        "raw_values": raw_values(&ends, &series, &run.queue_series),
+        "results": results(series),
+        "raw_values": raw_values(ends, series, queue_series),
     });
     let mut zipped = GzBuilder::new().mtime(0).write(out, Compression::default());
     serde_json::to_writer(&mut zipped, &document).map_err(io::Error::from)?;
     Ok(zipped.finish()?.flush()?)
 }
 
-fn all_series(flows: &[&[SeriesRow]]) -> Vec<Series> {
-    let name = |rows: &[SeriesRow]| Arc::clone(&rows[0].flow);
-    let goodput = flows.iter().map(|rows| Series {
-        name: format!("TCP upload BE {}", name(rows)),
+/// Returns the intervals of a simulated flow.
+fn simulated(rows: &[SeriesRow]) -> MeasuredFlow {
+    MeasuredFlow {
+        name: rows[0].flow.to_string(),
+        goodput_bps: rows.iter().map(|row| row.goodput_bps).collect(),
+        delay_ms: rows.iter().map(|row| row.one_way_mean_ms).collect(),
+    }
+}
+
+fn all_series(flows: &[MeasuredFlow]) -> Vec<Series> {
+    let goodput = flows.iter().map(|flow| Series {
+        name: format!("TCP upload BE {}", flow.name),
         unit: "Mbits/s",
-        values: rows.iter().map(|row| Some(row.goodput_bps * 1e-6)).collect(),
+        values: flow.goodput_bps.iter().map(|bps| Some(bps * 1e-6)).collect(),
     });
     let goodput: Vec<Series> = goodput.collect();
-    let delay = flows.iter().map(|rows| Series {
-        name: format!("Ping (ms) ICMP {}", name(rows)),
+    let delay = flows.iter().map(|flow| Series {
+        name: format!("Ping (ms) ICMP {}", flow.name),
         unit: "ms",
-        values: rows.iter().map(|row| row.one_way_mean_ms).collect(),
+        values: flow.delay_ms.clone(),
     });
     let delay: Vec<Series> = delay.collect();
     let totals = [
@@ -116,37 +202,41 @@ fn fairness(values: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
-fn metadata(
-    scenario: &Scenario,
-    seed: u64,
-    version: &str,
-    flows: &[&[SeriesRow]],
-    run: &RunResult,
-    series: &[Series],
-) -> Value {
-    let hosts: Vec<&str> = flows.iter().map(|rows| &*rows[0].flow).collect();
-    let seconds = scenario.duration.as_secs_f64();
-    let links: Vec<&str> = queues(&run.queue_series).map(|rows| &*rows[0].link).collect();
-    let links = links.join(SEPARATOR);
-    let units = series.iter().map(|series| (series.name.clone(), json!({ "UNITS": series.unit })));
-    json!({
-        "NAME": TEST,
-        "TITLE": scenario.title.as_ref().unwrap_or(&scenario.name),
-        "NOTE": format!("{} with seed {seed}, simulated by cutline {version}; delays are one-way", scenario.name),
-        "TIME": BEGINNING,
-        "T0": BEGINNING,
-        "LOCAL_HOST": "cutline",
-        "HOST": hosts[0],
-        "HOSTS": hosts,
-        "LENGTH": seconds,
-        "TOTAL_LENGTH": seconds,
-        "STEP_SIZE": scenario.interval.as_secs_f64(),
-        "IP_VERSION": 4,
-        "FLENT_VERSION": FLENT,
-        "DATA_FILENAME": format!("{}.flent.gz", scenario.name),
-        "TEST_PARAMETERS": { "qdisc_stats_hosts": links, "qdisc_stats_interfaces": links },
-        "SERIES_META": units.collect::<Map<String, Value>>(),
-    })
+/// What the metadata of a file say.
+struct About<'a> {
+    name: &'a str,
+    title: &'a str,
+    note: String,
+    /// What flent takes for hosts: the flows.
+    hosts: Vec<&'a str>,
+    length_s: f64,
+    step_s: f64,
+    /// The links whose queues have a series, with [`SEPARATOR`] between.
+    links: &'a str,
+}
+
+impl About<'_> {
+    fn metadata(&self, series: &[Series]) -> Value {
+        let units = series.iter().map(|series| (series.name.clone(), json!({ "UNITS": series.unit })));
+        json!({
+            "NAME": TEST,
+            "TITLE": self.title,
+            "NOTE": self.note,
+            "TIME": BEGINNING,
+            "T0": BEGINNING,
+            "LOCAL_HOST": "cutline",
+            "HOST": self.hosts[0],
+            "HOSTS": self.hosts,
+            "LENGTH": self.length_s,
+            "TOTAL_LENGTH": self.length_s,
+            "STEP_SIZE": self.step_s,
+            "IP_VERSION": 4,
+            "FLENT_VERSION": FLENT,
+            "DATA_FILENAME": format!("{}.flent.gz", self.name),
+            "TEST_PARAMETERS": { "qdisc_stats_hosts": self.links, "qdisc_stats_interfaces": self.links },
+            "SERIES_META": units.collect::<Map<String, Value>>(),
+        })
+    }
 }
 
 fn results(series: &[Series]) -> Map<String, Value> {

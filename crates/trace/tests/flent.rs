@@ -4,6 +4,7 @@ mod common;
 
 use common::{SEED, captured, scenario};
 use cutline_results::RunResult;
+use cutline_trace::flent::{Measured, MeasuredFlow};
 use cutline_trace::{FlentError, flent};
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -72,4 +73,44 @@ fn the_values_are_those_of_the_run() {
 fn a_run_without_a_series_is_refused() {
     let error = flent::write(Vec::new(), &scenario("pie"), SEED, "0.0.0", &RunResult::default()).unwrap_err();
     assert!(matches!(error, FlentError::NoSeries) && error.to_string().contains("flow.NAME.series=true"));
+}
+
+/// Two flows, of which one ends earlier.
+fn measured() -> Measured {
+    let flow = |name: &str, goodput_bps: &[f64], delay_ms: &[Option<f64>]| MeasuredFlow {
+        name: name.to_owned(),
+        goodput_bps: goodput_bps.to_vec(),
+        delay_ms: delay_ms.to_vec(),
+    };
+    Measured {
+        name: "up".to_owned(),
+        title: "Both ways".to_owned(),
+        note: "measured".to_owned(),
+        length_s: 0.6,
+        step_s: 0.2,
+        flows: vec![
+            flow("bulk", &[1e6, 2e6, 3e6], &[Some(5.0), None, Some(7.0)]),
+            flow("bulk.reverse", &[2e6], &[Some(15.0)]),
+        ],
+    }
+}
+
+#[test]
+fn a_measurement_has_the_same_structure() {
+    let mut file = Vec::new();
+    flent::write_measured(&mut file, &measured()).unwrap();
+    let document: Value = serde_json::from_reader(GzDecoder::new(file.as_slice())).unwrap();
+    let metadata = &document["metadata"];
+    assert_eq!((&metadata["NAME"], &metadata["STEP_SIZE"]), (&"rtt_fair_var_up".into(), &0.2.into()));
+    assert_eq!(metadata["HOSTS"], serde_json::json!(["bulk", "bulk.reverse"]));
+    let results = &document["results"];
+    // What is missing at the end was not received.
+    assert_eq!(results["TCP upload BE bulk.reverse"], serde_json::json!([2.0, 0.0, 0.0]));
+    assert_eq!(results["Ping (ms) ICMP bulk"], serde_json::json!([5.0, null, 7.0]));
+    assert_eq!(results["TCP upload sum"], serde_json::json!([3.0, 2.0, 3.0]));
+    assert_eq!(results["Ping (ms) avg"], serde_json::json!([10.0, null, 7.0]));
+    assert_eq!(document["raw_values"]["Ping (ms) ICMP bulk"].as_array().unwrap().len(), 2);
+    let nothing = Measured { flows: Vec::new(), ..measured() };
+    let error = flent::write_measured(&mut Vec::new(), &nothing).unwrap_err();
+    assert!(matches!(error, FlentError::NoIntervals), "{error}");
 }

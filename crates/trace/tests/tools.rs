@@ -128,3 +128,30 @@ fn flent_summarises_and_draws() {
         assert!(fs::metadata(folder.path().join(&image)).unwrap().len() > 10_000, "{plot} is empty");
     }
 }
+
+#[test]
+fn flent_summarises_and_draws_a_measurement() {
+    let flow = |name: &str, step: f64| flent::MeasuredFlow {
+        name: name.to_owned(),
+        goodput_bps: (0..50).map(|i| 2e6 + f64::from(i) * step).collect(),
+        delay_ms: (0..50).map(|i| (i % 7 > 0).then(|| 20.0 + f64::from(i % 5))).collect(),
+    };
+    let measured = flent::Measured {
+        name: "tg".to_owned(),
+        title: "Both ways".to_owned(),
+        note: "measured".to_owned(),
+        length_s: 10.0,
+        step_s: 0.2,
+        flows: vec![flow("tcp-bulk", 1e4), flow("tcp-bulk.reverse", 0.0)],
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = File::create(folder.path().join("tg.flent.gz")).unwrap();
+    flent::write_measured(file, &measured).unwrap();
+    let options = ["-i", "tg.flent.gz", "-p", "totals", "-f", "summary"];
+    let Some(summary) = tool_output("flent", &options, folder.path()) else { return };
+    for series in ["Ping (ms) ICMP tcp-bulk.reverse", "TCP upload BE tcp-bulk", "TCP upload sum"] {
+        assert!(summary.contains(series), "{summary}");
+    }
+    tool_output("flent", &["-i", "tg.flent.gz", "-p", "totals", "-o", "totals.png"], folder.path());
+    assert!(fs::metadata(folder.path().join("totals.png")).unwrap().len() > 10_000);
+}

@@ -2,7 +2,8 @@
 //!
 //! Packets are datagrams; for TCP, data segments where a sender counts them, and messages where a receiver does.
 
-use crate::control::ClockReport;
+use crate::control::{ClockReport, Session};
+use crate::plan::Direction;
 use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
 use crate::summary::Summary;
 use cutline_documents::record;
@@ -45,6 +46,8 @@ pub struct GroupTotals {
     pub name: String,
     /// The name of its transport.
     pub transport: String,
+    /// `forward` if this end sends, `reverse` if the receiver does.
+    pub direction: String,
     /// Its sums and distributions.
     #[serde(flatten)]
     pub totals: Totals,
@@ -57,9 +60,11 @@ pub struct FlowDocument {
     pub name: String,
     /// The flow's number.
     pub flow: u32,
-    /// The measurements of its sender.
+    /// `forward` if this end sends, `reverse` if the receiver does.
+    pub direction: String,
+    /// The measurements of the end that sends it.
     pub sent: SenderDocument,
-    /// The measurements of its receiver; null if nothing arrived, or without a report of the receiver.
+    /// The measurements of the end that receives it; null if nothing arrived, or without a report of the receiver.
     pub received: Option<ReceiverDocument>,
 }
 
@@ -76,8 +81,20 @@ pub struct ReceiveDocument {
     pub strangers: u64,
     /// The flows whose data arrived.
     pub flows: Vec<ReceiverDocument>,
+    /// The flows that the receiver sent, by their numbers.
+    pub sent: Vec<SentDocument>,
     /// The error that ended the run early; null if there was none.
     pub error: Option<String>,
+}
+
+/// A flow that a receiver sent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SentDocument {
+    /// The flow's number.
+    pub flow: u32,
+    /// The measurements of its sender.
+    #[serde(flatten)]
+    pub sent: SenderDocument,
 }
 
 record! {
@@ -103,6 +120,8 @@ record! {
         ipdv_ms: Option<Distribution>, gauge("ms"), "Changes of the one-way delay between packets received one after the other (RFC 3393), absolute; null if empty.";
         response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
         lateness_ms: Option<Distribution>, gauge("ms"), "Lateness of the generator: from the time at which an application was due to its call; null if empty.";
+        buffer_wait_ms: Option<Distribution>, gauge("ms"), "For TCP, waits of messages in the sender's own buffers, of the process and of the kernel, until their last byte was sent; null if empty.";
+        network_mean_ms: Option<f64>, gauge("ms"), "Mean one-way delay without the waits in the sender's own buffers, at least 0; null without delays.";
         intervals: Option<Vec<IntervalDocument>>, part, "The measurements of each interval; null if none were requested.";
     }
 
@@ -118,6 +137,7 @@ record! {
         timeouts: Option<u64>, counter("timeouts"), "Timeouts of TCP's retransmission timer, where the kernel counts them, or of TFRC's nofeedback timer; null otherwise.";
         response_ms: Option<Distribution>, gauge("ms"), "Response times of files and pages; null if empty.";
         lateness_ms: Option<Distribution>, gauge("ms"), "Lateness of the generator: from the time at which the application was due to its call; null if empty.";
+        buffer_wait_ms: Option<Distribution>, gauge("ms"), "For TCP, waits of messages in the buffers of the process and of the kernel until their last byte was sent; null if empty.";
         tcp: Option<TcpDocument>, part, "The kernel's data about the connection at the end (`TCP_INFO`); null without TCP.";
         tfrc_rtt_ms: Option<f64>, gauge("ms"), "TFRC's average round-trip time at the end; null without TFRC.";
         error: Option<String>, label, "The error that ended the flow early; null if there was none.";
@@ -225,6 +245,8 @@ impl Totals {
             ipdv_ms: Distribution::new(&of.ipdv),
             response_ms: Distribution::new(&of.responses),
             lateness_ms: Distribution::new(&of.lateness),
+            buffer_wait_ms: Distribution::new(&of.buffer_wait),
+            network_mean_ms: of.network_delay().map(Duration::as_millis_f64),
             intervals: series(&of.intervals, interval),
         }
     }
@@ -236,25 +258,33 @@ impl Totals {
 }
 
 impl ReceiveDocument {
-    /// Returns the document of a receiver's report on `sender`. `until` is the planned duration of sending.
-    pub fn new(report: &MeterReport, sender: String, until: Duration, interval: Option<Duration>) -> Self {
+    /// Returns the document of a session whose report is `report`.
+    pub fn new(session: &Session, report: &MeterReport) -> Self {
+        let Session { peer, until, interval, ref sent, ref error, .. } = *session;
         Self {
-            sender,
+            sender: peer.to_string(),
             duration_s: until.as_secs_f64(),
             overflowed: report.overflowed,
             strangers: report.strangers,
             flows: report.flows.iter().map(|flow| ReceiverDocument::new(flow, interval)).collect(),
-            error: None,
+            sent: sent.iter().map(|sent| SentDocument { flow: sent.flow, sent: sent.into() }).collect(),
+            error: error.as_ref().map(ToString::to_string),
         }
     }
 }
 
 impl FlowDocument {
     /// Returns the document of a flow from the reports of its two ends.
-    pub fn new(sent: &SenderReport, received: Option<&ReceiverReport>, interval: Option<Duration>) -> Self {
+    pub fn new(
+        sent: &SenderReport,
+        received: Option<&ReceiverReport>,
+        direction: Direction,
+        interval: Option<Duration>,
+    ) -> Self {
         Self {
             name: sent.name.clone(),
             flow: sent.flow,
+            direction: direction.name().to_owned(),
             sent: sent.into(),
             received: received.map(|received| ReceiverDocument::new(received, interval)),
         }
@@ -274,6 +304,7 @@ impl From<&SenderReport> for SenderDocument {
             timeouts: report.timeouts,
             response_ms: Distribution::new(&report.responses),
             lateness_ms: Distribution::new(&report.lateness),
+            buffer_wait_ms: Distribution::new(&report.buffer_wait),
             tcp: report.tcp.as_ref().map(TcpDocument::from),
             tfrc_rtt_ms: report.tfrc_rtt.map(Duration::as_millis_f64),
             error: report.error.clone(),
@@ -305,7 +336,7 @@ impl ReceiverDocument {
 
 impl Distribution {
     /// Returns the document of a distribution; `None` if it is empty.
-    fn new(of: &Histogram) -> Option<Self> {
+    pub(crate) fn new(of: &Histogram) -> Option<Self> {
         let ms = |time: Option<Duration>| time.map(Duration::as_millis_f64);
         let buckets = of
             .buckets()
@@ -382,7 +413,7 @@ fn series(intervals: &[ReceivedInterval], width: Option<Duration>) -> Option<Vec
 }
 
 /// Returns the mean rate in bit/s; zero if `time` is zero.
-fn rate_bps(bytes: u64, time: Duration) -> f64 {
+pub(crate) fn rate_bps(bytes: u64, time: Duration) -> f64 {
     if time.is_zero() { 0.0 } else { bytes as f64 * 8.0 / time.as_secs_f64() }
 }
 
@@ -413,8 +444,12 @@ mod tests {
         assert_eq!((of_delay.buckets.len(), &totals.ipdv_ms), (1, &None));
         let second = &totals.intervals.as_ref().unwrap()[1];
         assert_eq!((second.from_s, second.goodput_bps, second.mean_delay_ms), (1.0, 2e6, Some(20.0)));
-        let group =
-            GroupTotals { name: "a".into(), transport: "tcp".into(), totals: totals.without_loss_ratio() };
+        let group = GroupTotals {
+            name: "a".into(),
+            transport: "tcp".into(),
+            direction: "forward".into(),
+            totals: totals.without_loss_ratio(),
+        };
         let document = json!(group);
         assert_eq!((&document["sent_bytes"], &document["loss_ratio"]), (&json!(500_000), &json!(null)));
     }

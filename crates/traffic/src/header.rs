@@ -7,9 +7,11 @@
 //! | message of 16 B or more | 16 | length with the highest bit set 8, time of writing 8 |
 //! | message below 16 B | 1 | length |
 //! | note to a sender | 16 | bytes delivered 8, arrival time of the last byte 8 |
+//! | proof of a path, a datagram | 24 | magic 2, step 1, 0, flow 4, token 8, nonce 8 |
 //!
 //! A message's header counts as payload of the application, so rates and sizes are exact. A preamble does not; it
-//! belongs to the handshake. Times are nanoseconds of the receiver's clock. A reader returns `None` if the magic
+//! belongs to the handshake. The end that opens a connection writes the preamble. If the receiver of the session sends the
+//! flow's data, the preamble is marked as reverse, and the receiver writes one, too, before the messages. Times are nanoseconds of the receiver's clock. A reader returns `None` if the magic
 //! number, the version or a length is unknown, or if a value is out of range. It ignores undefined flags and the last
 //! byte of the preamble's first eight.
 
@@ -25,8 +27,14 @@ pub const PREAMBLE: usize = 24;
 pub const NOTE: usize = 16;
 
 const STREAM_MAGIC: [u8; 4] = *b"CtlT";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+const NOTIFY: u8 = 1;
+const REVERSE: u8 = 2;
+const PROOF_MAGIC: [u8; 2] = [0xc7, 0x72];
 const LONG: u64 = 1 << 63;
+
+/// The length of a datagram that proves a path, bytes.
+pub const PROOF: usize = 24;
 
 /// The first bytes of a TCP connection. They name the flow that it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +43,8 @@ pub struct Preamble {
     pub flow: u32,
     /// Whether the receiver sends a note when a message is complete.
     pub notify: bool,
+    /// Whether the end that accepts the connection sends the flow's data.
+    pub reverse: bool,
     /// The code point of the acknowledgements.
     pub dscp: Dscp,
     /// The size of the receiver's buffer, bytes; zero for the kernel's default.
@@ -61,6 +71,57 @@ pub struct Note {
     pub at: Instant,
 }
 
+/// A step of the proof that the end that asks for a run receives what is sent to the address of its datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// To the receiver of the session: "send this flow to the address that this comes from".
+    Call,
+    /// From the receiver to that address: a nonce.
+    Challenge,
+    /// To the receiver: the nonce.
+    Answer,
+    /// From the receiver: the address is proven.
+    Accepted,
+}
+
+/// A datagram that proves a path. All steps have the same length, so a receiver sends no more than it gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// The step.
+    pub step: Step,
+    /// The flow's number.
+    pub flow: u32,
+    /// The session's token.
+    pub token: u64,
+    /// The nonce; zero in [`Step::Call`].
+    pub nonce: u64,
+}
+
+impl Step {
+    const ALL: [Self; 4] = [Self::Call, Self::Challenge, Self::Answer, Self::Accepted];
+}
+
+impl Proof {
+    /// Returns the encoded bytes.
+    pub fn write(&self) -> [u8; PROOF] {
+        header(|to| {
+            to.put(&PROOF_MAGIC).u8(self.step as u8 + 1).u8(0).u32(self.flow).u64(self.token).u64(self.nonce);
+        })
+    }
+
+    /// Reads a datagram; returns `None` if it is not a proof of a path.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        if reader.take()? != PROOF_MAGIC {
+            return None;
+        }
+        let (step, zero) = (reader.u8()?, reader.u8()?);
+        let step = *Step::ALL.get(usize::from(step).checked_sub(1)?)?;
+        let (flow, token, nonce) = (reader.u32()?, reader.u64()?, reader.u64()?);
+        (zero == 0 && reader.is_at_end()).then_some(Self { step, flow, token, nonce })
+    }
+}
+
 /// Returns the bytes of a header of known length.
 fn header<const N: usize>(write: impl FnOnce(&mut Writer<'_>)) -> [u8; N] {
     let mut bytes = [0; N];
@@ -73,7 +134,8 @@ fn header<const N: usize>(write: impl FnOnce(&mut Writer<'_>)) -> [u8; N] {
 impl Preamble {
     /// Returns the encoded bytes.
     pub fn write(&self) -> [u8; PREAMBLE] {
-        let word = [VERSION, u8::from(self.notify), self.dscp.get(), 0];
+        let flags = (u8::from(self.notify) * NOTIFY) | (u8::from(self.reverse) * REVERSE);
+        let word = [VERSION, flags, self.dscp.get(), 0];
         header(|to| {
             to.put(&STREAM_MAGIC).put(&word).u32(self.flow).u32(self.receive_buffer).u64(self.token);
         })
@@ -92,7 +154,8 @@ impl Preamble {
             return None;
         }
         let (flow, receive_buffer, token) = (reader.u32()?, reader.u32()?, reader.u64()?);
-        Some(Self { flow, notify: flags & 1 != 0, dscp: Dscp::new(dscp)?, receive_buffer, token })
+        let (notify, reverse) = (flags & NOTIFY != 0, flags & REVERSE != 0);
+        Some(Self { flow, notify, reverse, dscp: Dscp::new(dscp)?, receive_buffer, token })
     }
 }
 

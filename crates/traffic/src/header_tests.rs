@@ -4,8 +4,15 @@ use proptest::prelude::*;
 #[test]
 fn written_headers_are_read_back() {
     let dscp = Dscp::new(3).unwrap();
-    let preamble = Preamble { flow: 9, notify: true, dscp, receive_buffer: 65_536, token: 1 << 60 };
-    assert_eq!(Preamble::read(&preamble.write()), Some(preamble));
+    for (notify, reverse) in [(true, false), (false, true), (true, true)] {
+        let preamble = Preamble { flow: 9, notify, reverse, dscp, receive_buffer: 65_536, token: 1 << 60 };
+        assert_eq!(Preamble::read(&preamble.write()), Some(preamble));
+    }
+    for step in [Step::Call, Step::Challenge, Step::Answer, Step::Accepted] {
+        let proof = Proof { step, flow: 7, token: 1 << 60, nonce: 1 << 50 };
+        assert_eq!(Proof::read(&proof.write()), Some(proof));
+        assert_eq!(Proof::read(&[&proof.write()[..], &[0]].concat()), None);
+    }
     let note = Note { delivered: 1 << 50, at: Instant::from_nanos(99) };
     assert_eq!(Note::read(note.write()), note);
 }
@@ -25,7 +32,7 @@ fn messages_of_every_length_are_read_back() {
 proptest! {
     #[test]
     fn random_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-        let _ = Message::read(&bytes);
+        let _ = (Message::read(&bytes), Proof::read(&bytes));
         if let Some(preamble) = bytes.first_chunk() {
             let _ = Preamble::read(preamble);
         }

@@ -10,7 +10,10 @@
 //!   record   the measurements of a flow
 //! header     the headers of TCP connections and the messages in them
 //! stream     writes and reads messages in a byte stream
+//! rendezvous opens the connections and proves the paths of flows that the receiver sends
 //! report     the measurements of both ends
+//! responsiveness  delay under load in several classes: its flows, and what follows from their delays
+//! sent       serialization of other crates' types
 //! summary    the sums over a group of flows
 //! document   the measurements as documents: every counter with its name, unit and meaning
 //! trace      a recorded trace as text
@@ -32,7 +35,10 @@ pub mod header;
 mod histogram;
 mod meter;
 mod plan;
+mod rendezvous;
 mod report;
+pub mod responsiveness;
+mod sent;
 mod socket;
 pub mod stream;
 mod summary;
@@ -41,12 +47,12 @@ mod trace;
 pub use cutline_signal::clock::ClockOffset;
 pub use document::{
     Clock, Distribution, FlowDocument, GroupTotals, IntervalDocument, ReceiveDocument, ReceiverDocument,
-    SendDocument, SenderDocument, TcpDocument, Totals,
+    SendDocument, SenderDocument, SentDocument, TcpDocument, Totals,
 };
 pub use generator::Generator;
 pub use header::MESSAGE_HEADER;
 pub use meter::{Meter, MeterParams};
-pub use plan::{FlowPlan, PlanError, TcpOptions, Transport};
+pub use plan::{Direction, FlowPlan, PlanError, TcpOptions, Transport};
 pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};
 pub use socket::select_congestion_control;
 pub use summary::Summary;

@@ -7,6 +7,7 @@ use cutline_transport::endpoint::{Transport as _, TransportParams};
 use cutline_transport::tcp;
 use cutline_transport::wire::DatagramFormat;
 use cutline_units::{Bytes, Dscp, Duration, Rate};
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
 /// The plan of a generator's flow.
@@ -16,6 +17,8 @@ pub struct FlowPlan {
     pub id: u32,
     /// The flow's name. Its random numbers depend on it.
     pub name: String,
+    /// The end that sends. A [`Generator`](crate::Generator) sends reverse flows only over paths that the other end has opened.
+    pub direction: Direction,
     /// The transport.
     pub transport: Transport,
     /// The application.
@@ -33,6 +36,26 @@ pub struct FlowPlan {
     pub start: Duration,
     /// The time at which the application stops writing, since the run's zero; `None` for the end of the run.
     pub stop: Option<Duration>,
+}
+
+/// The direction of a flow between the two ends of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// From the end that asks for the run to the receiver.
+    #[default]
+    Forward,
+    /// From the receiver to the end that asks for the run. That end opens the connection.
+    Reverse,
+}
+
+impl Direction {
+    /// Returns the name in files and documents.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Reverse => "reverse",
+        }
+    }
 }
 
 /// The transport of a flow.
@@ -56,7 +79,7 @@ impl Transport {
 }
 
 /// The options of a TCP socket. `None` keeps the kernel's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpOptions {
     /// The congestion control, by its name in `net.ipv4.tcp_available_congestion_control`.
     pub congestion_control: Option<String>,
@@ -75,6 +98,7 @@ pub struct TcpOptions {
     /// The limit of unsent data in the kernel's buffer, bytes (`TCP_NOTSENT_LOWAT`).
     pub not_sent_lowat: Option<u32>,
     /// The largest rate at which the kernel sends (`SO_MAX_PACING_RATE`).
+    #[serde(with = "crate::sent::optional_rate")]
     pub max_pacing_rate: Option<Rate>,
 }
 
@@ -193,6 +217,7 @@ mod tests {
         FlowPlan {
             id: 0,
             name: "f".to_owned(),
+            direction: Direction::Forward,
             transport,
             app,
             from: None,

@@ -33,7 +33,7 @@ impl Default for Window {
 }
 
 /// The measurements of a flow's sender.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SenderReport {
     /// The flow's number.
     pub flow: u32,
@@ -50,7 +50,8 @@ pub struct SenderReport {
     pub window_packets: u64,
     /// Messages that the application wrote.
     pub messages: u64,
-    /// Bytes of the application dropped because the queue of TFRC or TCP was full.
+    /// Bytes of the application dropped because the queue of TFRC or TCP was full, or datagrams above the generator's largest
+    /// rate.
     pub refused_bytes: u64,
     /// Datagrams that the kernel refused because its buffer was full or the other end does not exist.
     pub unsent: u64,
@@ -63,12 +64,20 @@ pub struct SenderReport {
     pub timeouts: Option<u64>,
     /// Response times of files and pages that were complete in the measuring window: from the time of writing or of the
     /// request to the arrival of the last byte.
+    #[serde(with = "histogram")]
     pub responses: Histogram,
     /// Lateness of the generator: from the time at which the application was due to its call.
+    #[serde(with = "histogram")]
     pub lateness: Histogram,
+    /// For TCP, how long messages waited in the buffers of the process and of the kernel before their last byte was sent for the
+    /// first time, in the measuring window. Empty if it was not measured ([`crate::Generator::with_buffer_waits`]).
+    #[serde(with = "histogram")]
+    pub buffer_wait: Histogram,
     /// The kernel's data about the connection at the end (`TCP_INFO`).
+    #[serde(with = "crate::sent::tcp_info")]
     pub tcp: Option<TcpInfo>,
     /// TFRC's average round-trip time at the end.
+    #[serde(with = "histogram::option")]
     pub tfrc_rtt: Option<Duration>,
     /// The counters of each interval since the run's zero; empty if no intervals were requested. Intervals that are
     /// missing at the end had no packets.
@@ -78,7 +87,7 @@ pub struct SenderReport {
 }
 
 /// The counters of a flow's sender in an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentInterval {
     /// Payload bytes passed to the kernel.
     pub bytes: u64,

@@ -1,6 +1,7 @@
 //! Opens and configures sockets: addresses, code points, buffers.
 
 use crate::plan::{FlowPlan, TcpOptions};
+use cutline_sys::datagrams::Inbox;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
 use cutline_sys::traffic_class::set_traffic_class;
@@ -52,6 +53,85 @@ pub(crate) fn connect(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, 
     }
 }
 
+/// Opens the socket of a TCP flow that the other end sends, and starts to connect it. What the sender's kernel must agree on is
+/// set before: the largest segment, and the window.
+pub(crate) fn connect_to_receive(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, String> {
+    let socket = open(plan.to, SocketType::STREAM).map_err(refused("cannot open a socket"))?;
+    if let Some(bytes) = options.max_segment {
+        TCP_MAXSEG.set(&socket, bytes).map_err(refused("cannot set TCP_MAXSEG"))?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        sockopt::set_socket_recv_buffer_size(&socket, bytes as usize)
+            .map_err(refused("cannot set SO_RCVBUF"))?;
+    }
+    mark_answers(&socket, plan.to, plan.dscp);
+    bind_from(&socket, plan)?;
+    match net::connect(&socket, &plan.to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(errno) => Err(format!("cannot connect to {}: {}", plan.to, io::Error::from(errno))),
+    }
+}
+
+/// Configures an accepted connection to send a flow.
+pub(crate) fn adopt_connection(
+    socket: &OwnedFd,
+    plan: &FlowPlan,
+    options: &TcpOptions,
+) -> Result<(), String> {
+    // The other end has set the largest segment, which both ends agree on when they connect.
+    set_tcp(socket, &TcpOptions { max_segment: None, ..options.clone() })?;
+    set_traffic_class(socket, plan.to, plan.dscp.in_traffic_class(0))
+        .map_err(refused("cannot set the code point"))
+}
+
+/// Configures a connected socket to send the datagrams of a flow.
+pub(crate) fn adopt_datagrams(socket: &OwnedFd, plan: &FlowPlan) -> Result<(), String> {
+    let ecn = if plan.ecn { ECT0 } else { 0 };
+    set_traffic_class(socket, plan.to, plan.dscp.in_traffic_class(ecn))
+        .map_err(refused("cannot set the code point"))
+}
+
+/// Opens the UDP socket of a flow that the other end sends, and connects it.
+pub(crate) fn receive_datagrams(plan: &FlowPlan) -> Result<OwnedFd, String> {
+    let socket = open(plan.to, SocketType::DGRAM).map_err(refused("cannot open a socket"))?;
+    mark_answers(&socket, plan.to, plan.dscp);
+    make_room(&socket);
+    Inbox::prepare(&socket).map_err(refused("cannot request time stamps"))?;
+    bind_from(&socket, plan)?;
+    net::connect(&socket, &plan.to)
+        .map_err(|errno| format!("cannot connect to {}: {}", plan.to, io::Error::from(errno)))?;
+    Ok(socket)
+}
+
+/// Opens a UDP socket from `local`, a port that another socket has, to `peer`.
+pub(crate) fn path(local: SocketAddr, peer: SocketAddr) -> io::Result<OwnedFd> {
+    let socket = open(local, SocketType::DGRAM)?;
+    sockopt::set_socket_reuseport(&socket, true)?;
+    net::bind(&socket, &local)?;
+    net::connect(&socket, &peer)?;
+    Ok(socket)
+}
+
+/// Waits until a socket is connected.
+pub(crate) fn finish_connecting(socket: &OwnedFd, time: Duration) -> io::Result<()> {
+    let end = now().saturating_add(time);
+    while now() < end {
+        if wait(&mut [PollFd::new(socket, PollFlags::OUT)], end.saturating_since(now()))? {
+            return Ok(sockopt::socket_error(socket)??);
+        }
+    }
+    Err(io::ErrorKind::TimedOut.into())
+}
+
+/// Ends a connection whose other end has vanished without a word, after some 15 s.
+pub(crate) fn detect_absence(socket: impl AsFd) -> io::Result<()> {
+    let socket = socket.as_fd();
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, std::time::Duration::from_secs(5))?;
+    sockopt::set_tcp_keepintvl(socket, std::time::Duration::from_secs(2))?;
+    Ok(sockopt::set_tcp_keepcnt(socket, 5)?)
+}
+
 /// Connects to a receiver's control port within `time`.
 pub(crate) fn connect_control(from: Option<IpAddr>, to: SocketAddr, time: Duration) -> io::Result<TcpStream> {
     let socket = open(to, SocketType::STREAM)?;
@@ -63,14 +143,8 @@ pub(crate) fn connect_control(from: Option<IpAddr>, to: SocketAddr, time: Durati
         Err(Errno::INPROGRESS) => {}
         Err(errno) => return Err(errno.into()),
     }
-    let end = now().saturating_add(time);
-    while now() < end {
-        if wait(&mut [PollFd::new(&socket, PollFlags::OUT)], end.saturating_since(now()))? {
-            sockopt::socket_error(&socket)??;
-            return Ok(socket.into());
-        }
-    }
-    Err(io::ErrorKind::TimedOut.into())
+    finish_connecting(&socket, time)?;
+    Ok(socket.into())
 }
 
 /// Opens the UDP socket of a flow and connects it.

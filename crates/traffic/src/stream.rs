@@ -2,7 +2,7 @@
 //! work on bytes in memory, without input or output.
 
 use crate::header::{Message, PREAMBLE, Preamble};
-use cutline_units::Instant;
+use cutline_units::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// The length of a message of an unlimited supply, bytes.
@@ -24,6 +24,11 @@ pub(crate) struct Outbox {
     /// The prepared bytes. Those before `taken` have been sent.
     ready: Vec<u8>,
     taken: usize,
+    /// The end of each message that was begun and has not left, as an offset in the stream, and its time of writing; `None` if
+    /// nobody asks.
+    ends: Option<VecDeque<(u64, Instant)>>,
+    /// The offset of the end of the last message that was begun.
+    end: u64,
     /// Prepared bytes that belong to the preamble and are not payload.
     preamble: usize,
     /// The number of bytes to prepare next. It grows while the kernel takes all of them. So messages of an unlimited
@@ -42,6 +47,8 @@ impl Outbox {
             rest: 0,
             ready: preamble.write().to_vec(),
             taken: 0,
+            ends: None,
+            end: PREAMBLE as u64,
             preamble: PREAMBLE,
             chunk: BULK_MESSAGE as usize,
         }
@@ -93,11 +100,44 @@ impl Outbox {
         (bytes - preamble) as u64
     }
 
+    /// Remembers the messages that are begun until [`Outbox::left`] says that they have left.
+    pub(crate) fn remember(&mut self) {
+        self.ends.get_or_insert_default();
+    }
+
+    /// Returns whether messages are remembered.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.ends.as_ref().is_some_and(|ends| !ends.is_empty())
+    }
+
+    /// Forgets the messages whose last byte has left: those that end at or before the offset `until.1` at the time `until.0`. Calls
+    /// `each` with the wait of each message, from its writing. Between the offset `from.1` at `from.0` and `until` the stream is
+    /// taken to have left at a constant rate.
+    pub(crate) fn left(
+        &mut self,
+        from: (Instant, u64),
+        until: (Instant, u64),
+        mut each: impl FnMut(Duration),
+    ) {
+        let (time, bytes) = (until.0.saturating_since(from.0), until.1.saturating_sub(from.1));
+        let Some(ends) = &mut self.ends else { return };
+        while let Some(&(end, written)) = ends.front().filter(|(end, _)| *end <= until.1) {
+            ends.pop_front();
+            let share = end.saturating_sub(from.1) as f64 / bytes.max(1) as f64;
+            let left = from.0.saturating_add(time.mul_f64(share.min(1.0)));
+            each(left.saturating_since(written));
+        }
+    }
+
     /// Prepares more of the current message, or of the next one. Returns false if the chunk is full or no message is
     /// left.
     fn prepare(&mut self, now: Instant) -> bool {
         if self.rest == 0 {
             let Some((length, written)) = self.begin(now) else { return false };
+            self.end += length;
+            if let Some(ends) = &mut self.ends {
+                ends.push_back((self.end, written));
+            }
             let (header, used) = Message::write(length, written);
             self.ready.extend_from_slice(&header[..used]);
             self.rest = length - used as u64;
@@ -213,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     const PREAMBLE_OF_3: Preamble =
-        Preamble { flow: 3, notify: false, dscp: Dscp::DEFAULT, receive_buffer: 0, token: 7 };
+        Preamble { flow: 3, notify: false, reverse: false, dscp: Dscp::DEFAULT, receive_buffer: 0, token: 7 };
 
     fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)
@@ -286,6 +326,25 @@ mod tests {
             rest += outbox.taken(bytes);
         }
         assert!(outbox.is_empty() && (payload(&found) + rest).is_multiple_of(BULK_MESSAGE));
+    }
+
+    #[test]
+    fn the_wait_of_a_message_ends_when_its_last_byte_leaves() {
+        let mut outbox = Outbox::new(&PREAMBLE_OF_3, None);
+        outbox.remember();
+        for written in [0, 50] {
+            assert!(outbox.write(100, at(written), false));
+        }
+        assert!(!outbox.has_waiting());
+        let (_, payload) = carry(&mut outbox, 1000, usize::MAX);
+        assert!(outbox.has_waiting() && payload == 200);
+        let mut waits = Vec::new();
+        let preamble = PREAMBLE as u64;
+        // 50 bytes have left at 100 ns, 150 at 200 ns: the first message ends between them, at 150 ns.
+        outbox.left((at(0), 0), (at(100), preamble + 50), |wait| waits.push(wait.as_nanos()));
+        outbox.left((at(100), preamble + 50), (at(200), preamble + 150), |wait| waits.push(wait.as_nanos()));
+        outbox.left((at(200), preamble + 150), (at(300), preamble + 200), |wait| waits.push(wait.as_nanos()));
+        assert_eq!((waits, outbox.has_waiting()), (vec![150, 250], false));
     }
 
     #[test]

@@ -40,6 +40,12 @@ pub struct Summary {
     pub responses: Histogram,
     /// Lateness of the generator: from the time at which an application was due to its call.
     pub lateness: Histogram,
+    /// For TCP, waits of messages in the buffers of the sender, until their last byte was sent.
+    pub buffer_wait: Histogram,
+    /// The sum over packets of the mean delay of their flow without its mean wait in the sender's buffers, seconds.
+    pub(crate) network_s: f64,
+    /// The number of these packets.
+    pub(crate) network_packets: u64,
     /// The counters of each interval; empty if no intervals were requested.
     pub intervals: Vec<ReceivedInterval>,
 }
@@ -58,10 +64,17 @@ impl Summary {
         add(&mut self.marked, sent.tcp.map_or(0, |tcp| u64::from(tcp.delivered_ce)));
         self.responses.merge(&sent.responses);
         self.lateness.merge(&sent.lateness);
+        self.buffer_wait.merge(&sent.buffer_wait);
+        if let Some(delay) = received.map(|received| &received.delay) {
+            let mean = |of: &Histogram| of.mean().unwrap_or_default();
+            let network = mean(delay).saturating_sub(mean(&sent.buffer_wait));
+            self.network_s += network.as_secs_f64() * delay.count() as f64;
+            add(&mut self.network_packets, delay.count());
+        }
         match received {
             Some(received) => self.add_received(received),
             // No datagram arrived, so all are lost.
-            None if sent.tcp.is_none() => self.lost += sent.packets,
+            None if sent.tcp.is_none() => add(&mut self.lost, sent.packets),
             None => {}
         }
         if let Some(received) = received.filter(|_| sent.tcp.is_none()) {
@@ -118,12 +131,22 @@ impl Summary {
         add(&mut self.unsent, other.unsent);
         self.responses.merge(&other.responses);
         self.lateness.merge(&other.lateness);
+        self.buffer_wait.merge(&other.buffer_wait);
+        self.network_s += other.network_s;
+        add(&mut self.network_packets, other.network_packets);
     }
 
     /// Returns the loss ratio of the datagrams, 0..=1; `None` if there were none.
     pub fn loss(&self) -> Option<f64> {
         let all = self.received_packets.saturating_add(self.lost);
         (all > 0).then(|| self.lost as f64 / all as f64)
+    }
+
+    /// Returns the mean one-way delay without the mean wait of a flow in its sender's buffers, which is at least zero for each
+    /// flow; `None` without delays, or without the senders' reports.
+    pub fn network_delay(&self) -> Option<Duration> {
+        let packets = self.network_packets;
+        (packets > 0).then(|| Duration::from_secs_f64(self.network_s / packets as f64))
     }
 
     /// Returns the mean rate of the received payload over `elapsed`, bit/s; zero if `elapsed` is zero.
@@ -169,6 +192,28 @@ mod tests {
         let mut both = group.clone();
         both.merge(&group);
         assert_eq!((both.flows, both.lost, both.sent_bytes), (4, 28, 4000));
+    }
+
+    #[test]
+    fn the_wait_in_buffers_is_no_delay_of_the_network() {
+        let of = |ms: &[u64]| {
+            let mut histogram = Histogram::default();
+            ms.iter().for_each(|ms| histogram.record(Duration::from_millis(*ms)));
+            histogram
+        };
+        let received = |ms: &[u64]| ReceiverReport { delay: of(ms), ..ReceiverReport::default() };
+        let sent = |ms: &[u64]| SenderReport { buffer_wait: of(ms), ..SenderReport::default() };
+        // Two messages over TCP with 20 ms in the network, and two datagrams, which do not wait, with 30 ms.
+        let mut group = Summary::default();
+        group.add(&sent(&[30, 50]), Some(&received(&[50, 70])));
+        group.add(&sent(&[]), Some(&received(&[30, 30])));
+        assert_eq!(group.network_delay(), Some(Duration::from_millis(25)));
+        let mut both = Summary::default();
+        both.add(&sent(&[900]), Some(&received(&[25])));
+        assert_eq!(both.network_delay(), Some(Duration::ZERO));
+        both.merge(&group);
+        assert_eq!(both.network_delay(), Some(Duration::from_millis(20)));
+        assert_eq!(Summary::default().network_delay(), None);
     }
 
     #[test]

@@ -2,14 +2,16 @@
 #![expect(clippy::disallowed_methods, reason = "a test waits for another thread")]
 
 use cutline_sys::now;
+use cutline_traffic::control::message::{Request, ReverseFlows, Start};
 use cutline_traffic::control::{
     ControlError, Key, Outcome, Receiver, ReceiverParams, SendParams, Session, send,
 };
-use cutline_traffic::{FlowPlan, MeterReport, TcpOptions, Transport};
-use cutline_transport::app::{CbrParams, Params};
+use cutline_traffic::header::{PROOF, Proof, Step};
+use cutline_traffic::{Direction, FlowPlan, MeterReport, TcpOptions, Transport};
+use cutline_transport::app::{CbrParams, FilesParams, Params, PoissonParams};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::wire::Data;
-use cutline_units::{Bytes, Dscp, Duration, Rate, Streams};
+use cutline_units::{Bytes, Distribution, Dscp, Duration, Rate, Streams};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
@@ -20,6 +22,7 @@ fn plans() -> Vec<FlowPlan> {
     let plan = |id, transport| FlowPlan {
         id,
         name: format!("flow.{id}"),
+        direction: Direction::Forward,
         transport,
         app: Params::Cbr(CbrParams::new(Rate::from_kbps(800), Bytes::new(500))),
         from: None,
@@ -124,6 +127,13 @@ impl Client {
         client
     }
 
+    /// Hears that the run is allowed. Returns the address of the traffic and the token.
+    fn ready(&mut self, address: SocketAddr) -> (SocketAddr, u64) {
+        let ready: serde_json::Value = serde_json::from_str(&self.hears()).unwrap();
+        let (port, token) = (ready["ready"]["port"].as_u64(), ready["ready"]["token"].as_u64());
+        (SocketAddr::new(address.ip(), u16::try_from(port.unwrap()).unwrap()), token.unwrap())
+    }
+
     fn says(&mut self, line: &str) {
         // The receiver may have closed the connection.
         let _gone = self.0.get_mut().write_all(format!("{line}\n").as_bytes());
@@ -139,10 +149,13 @@ impl Client {
 }
 
 fn start(flows: u64, until: u64) -> String {
-    let zero = now().as_nanos();
-    format!(
-        "{{\"start\":{{\"flows\":{flows},\"zero_ns\":{zero},\"until_ns\":{until},\"interval_ns\":null}}}}"
-    )
+    format!("{{\"start\":{{\"flows\":{flows},\"until_ns\":{until},\"interval_ns\":null}}}}")
+}
+
+/// Returns a request to begin `later` from now.
+fn begin(later: Duration) -> String {
+    let zero = (now() + later).as_nanos();
+    format!("{{\"begin\":{{\"zero_ns\":{zero},\"offset_ns\":0}}}}")
 }
 
 fn key(first: u8) -> Key {
@@ -217,9 +230,14 @@ fn invalid_runs_are_refused() {
     assert!(ask(&start(1, 1).replace("null", "1")).contains("interval"));
     let too_many = ask(&start(1000, 3_600_000_000_000).replace("null", "1000000"));
     assert!(too_many.contains("4000000 intervals"), "{too_many}");
-    let far =
-        "{\"start\":{\"flows\":1,\"zero_ns\":18446744073709551615,\"until_ns\":1,\"interval_ns\":null}}";
-    assert!(ask(far).contains("zero"));
+    let (reply, _) = session(|address, _| {
+        let mut client = Client::opened(address);
+        client.says(&start(1, 1));
+        assert!(client.hears().contains("ready"));
+        client.says(&begin(Duration::from_secs(100)));
+        client.hears()
+    });
+    assert!(reply.contains("the run's zero is"), "{reply}");
     for nonsense in ["", "\"finish\"", OPEN, "GET / HTTP/1.1\r\n\r\n", "{\"start\":7}", &"x".repeat(5000)] {
         assert_eq!(ask(nonsense), "", "{nonsense:?}");
     }
@@ -372,7 +390,7 @@ fn in_the_middle(to: SocketAddr, change: Change) -> SocketAddr {
 
 #[test]
 fn nobody_in_the_middle_can_change_a_session() {
-    // The lines of a sender: open, 16 times clock, start, 16 times clock, finish.
+    // The lines of a sender: open, 16 times clock, start, begin, 16 times clock, finish.
     let changes: [(&str, Change); 3] = [
         ("a changed plan", |i, line| {
             vec![if i == 17 { line.replace("\"flows\":2", "\"flows\":3") } else { line }]
@@ -400,14 +418,14 @@ fn no_packet_goes_to_another_address_than_the_peers() {
         session(move |address, _| {
             let mut client = Client::opened(address);
             client.says(&start(1, 1_000_000_000));
-            let ready: serde_json::Value = serde_json::from_str(&client.hears()).unwrap();
-            let (port, token) = (ready["ready"]["port"].as_u64(), ready["ready"]["token"].as_u64());
-            let to = SocketAddr::new(address.ip(), u16::try_from(port.unwrap()).unwrap());
+            let (to, token) = client.ready(address);
+            client.says(&begin(Duration::ZERO));
+            assert!(client.hears().contains("begun"));
             let socket = UdpSocket::bind((from, 0)).unwrap();
             socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
             for seq in 0..5 {
                 let extension = tfrc();
-                let token = of_token(token.unwrap());
+                let token = of_token(token);
                 let data = Data { flow: 0, dscp: Dscp::DEFAULT, token, seq, sent_at: now(), extension };
                 socket.send_to(&data.write(), to).unwrap();
             }
@@ -465,8 +483,8 @@ fn errors_distinguish_other_servers() {
     assert!(why("SSH-2.0-OpenSSH_9.2\r\n").contains("does not answer as a receiver of cutline tg"));
     assert!(why("").contains("does not answer as a receiver of cutline tg"));
     let other = why("{\"hello\":{\"cutline_tg\":99,\"boot_id\":\"\"}}\n");
-    assert!(other.contains("version 99") && other.contains("version 2"), "{other}");
-    let broken = why("{\"hello\":{\"cutline_tg\":2}}\n");
+    assert!(other.contains("version 99") && other.contains("version 3"), "{other}");
+    let broken = why("{\"hello\":{\"cutline_tg\":3}}\n");
     assert!(broken.contains("broke"), "{broken}");
     let older = why("{\"hello\":{\"cutline_tg\":1,\"boot_id\":\"x\"}}\n");
     assert!(older.contains("version 1 of the protocol"), "{older}");
@@ -475,4 +493,220 @@ fn errors_distinguish_other_servers() {
     let (_, closed) = { receiver() };
     let unreachable = call(closed, 100).unwrap_err().to_string();
     assert!(unreachable.contains("is `cutline tg receive` running there?"), "{unreachable}");
+}
+
+fn reversed(plans: Vec<FlowPlan>) -> Vec<FlowPlan> {
+    plans.into_iter().map(|plan| FlowPlan { direction: Direction::Reverse, ..plan }).collect()
+}
+
+/// TCP, UDP and TFRC, a constant rate each, and files over TCP, which need notes of the receiving end.
+fn one_of_each() -> Vec<FlowPlan> {
+    let [udp, tcp] = <[FlowPlan; 2]>::try_from(plans()).unwrap();
+    let transport = Transport::Datagrams(TransportParams::Tfrc(Arc::default()));
+    let tfrc = FlowPlan { id: 2, name: "flow.2".to_owned(), transport, ..udp.clone() };
+    let (size, think_time) = (Distribution::Fixed(20_000.0), Distribution::Fixed(0.01));
+    let app = Params::Files(FilesParams { size, think_time });
+    let files = FlowPlan { id: 3, name: "flow.3".to_owned(), app, ..tcp.clone() };
+    vec![udp, tcp, tfrc, files]
+}
+
+#[test]
+fn a_receiver_sends_and_its_sender_measures() {
+    let (outcome, session) = session(|address, _| {
+        send(address, reversed(one_of_each()), params(500), &AtomicBool::new(false)).unwrap()
+    });
+    assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?} {session:?}");
+    assert!(session.report.as_ref().unwrap().flows.is_empty() && session.sent.len() == 4, "{session:?}");
+    let received = outcome.received.unwrap();
+    assert_eq!((received.flows.len(), received.strangers), (4, 0));
+    for ((sent, received), theirs) in outcome.sent.iter().zip(&received.flows).zip(&session.sent) {
+        assert_eq!((sent.error.as_ref(), received.error.as_ref()), (None, None));
+        assert_eq!((sent.bytes, sent.flow, &*sent.name), (received.bytes, received.flow, &*theirs.name));
+        assert!(sent.bytes > 0 && sent.bytes == theirs.bytes, "{sent:?}");
+        assert!(received.packets > 5 && !received.intervals.is_empty() && !sent.intervals.is_empty());
+    }
+    // 100 messages a second, and one more for the random phase.
+    assert!((1..=101).contains(&received.flows[0].packets), "{:?}", received.flows[0]);
+    assert!(outcome.sent[1].tcp.is_some() && outcome.sent[2].tfrc_rtt.is_some(), "{:?}", outcome.sent);
+    let files = &outcome.sent[3];
+    assert!(files.responses.count() > 2 && files.responses.max() < Some(Duration::from_secs(1)), "{files:?}");
+}
+
+#[test]
+fn both_ends_send_at_once() {
+    let (outcome, session) = session(|address, _| {
+        let reverse = reversed(one_of_each()).into_iter().map(|plan| FlowPlan { id: plan.id + 4, ..plan });
+        let plans = one_of_each().into_iter().chain(reverse).collect();
+        send(address, plans, params(400), &AtomicBool::new(false)).unwrap()
+    });
+    assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?} {session:?}");
+    let received = outcome.received.unwrap();
+    let numbers = |flows: &mut dyn Iterator<Item = u32>| flows.collect::<Vec<_>>();
+    assert_eq!(numbers(&mut received.flows.iter().map(|flow| flow.flow)), (0..8).collect::<Vec<_>>());
+    assert_eq!(numbers(&mut outcome.sent.iter().map(|flow| flow.flow)), (0..8).collect::<Vec<_>>());
+    assert_eq!(numbers(&mut session.sent.iter().map(|flow| flow.flow)), (4..8).collect::<Vec<_>>());
+    for (sent, received) in outcome.sent.iter().zip(&received.flows) {
+        assert_eq!((sent.error.as_ref(), sent.bytes), (None, received.bytes), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_receiver_that_vanishes_leaves_what_was_received() {
+    let (mut outcome, session) = session(|address, stop| {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(std::time::Duration::from_millis(600));
+                stop.store(true, Ordering::Relaxed);
+            });
+            send(address, reversed(plans()), params(3_600_000), &AtomicBool::new(false)).unwrap()
+        })
+    });
+    assert!(matches!(outcome.error.take(), Some(ControlError::Stopped)) && session.sent.len() == 2);
+    assert!(outcome.received.unwrap().flows.iter().all(|flow| flow.packets > 0));
+}
+
+/// Returns a request to send one flow over UDP to the client.
+fn start_reverse(plan: FlowPlan) -> String {
+    let reverse = ReverseFlows::of(&reversed(vec![plan]));
+    let start = Start { flows: 1, until_ns: 60_000_000_000, interval_ns: None, seed: 1, reverse };
+    serde_json::to_string(&Request::Start(start)).unwrap()
+}
+
+fn proof(step: Step, token: u64, nonce: u64) -> [u8; PROOF] {
+    Proof { step, flow: 0, token, nonce }.write()
+}
+
+/// Returns a socket of this address whose reading ends after half a second.
+fn socket(address: &str) -> UdpSocket {
+    let socket = UdpSocket::bind((address, 0)).unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    socket
+}
+
+/// Returns the challenge's nonce; `None` if nothing comes.
+fn challenged(socket: &UdpSocket) -> Option<u64> {
+    let mut bytes = [0; 1500];
+    let count = socket.recv(&mut bytes).ok()?;
+    let challenge = Proof::read(&bytes[..count]).expect("nothing but proofs comes before the run");
+    assert!(challenge.step == Step::Challenge && count == PROOF, "{challenge:?}");
+    Some(challenge.nonce)
+}
+
+#[test]
+fn an_address_that_does_not_return_the_nonce_gets_no_traffic() {
+    // Who calls with which token, whether it is challenged, and the error of the nonce in its answer.
+    let cases: [(&str, u64, bool, u64); 4] = [
+        ("127.0.0.2", 0, false, 0),
+        ("127.0.0.1", 1, false, 0),
+        ("127.0.0.1", 0, true, 1),
+        // It does not answer.
+        ("127.0.0.1", 0, true, 0),
+    ];
+    for (i, (from, of_token, is_challenged, of_nonce)) in cases.into_iter().enumerate() {
+        let ((), session) = session(|address, _| {
+            let mut client = Client::opened(address);
+            client.says(&start_reverse(plans().remove(0)));
+            let (to, token) = client.ready(address);
+            let socket = socket(from);
+            socket.send_to(&proof(Step::Call, token ^ of_token, 0), to).unwrap();
+            let nonce = challenged(&socket);
+            assert_eq!(nonce.is_some(), is_challenged, "case {i}");
+            if of_nonce > 0 {
+                socket.send_to(&proof(Step::Answer, token, nonce.unwrap() ^ of_nonce), to).unwrap();
+                assert_eq!(challenged(&socket), None);
+            }
+            client.says("\"gather\"");
+            let refused = client.hears();
+            assert!(refused.contains("1 of the 1 flows that it sends have no path"), "{refused}");
+            // The session is over, and no data has come.
+            assert_eq!((client.hears().as_str(), challenged(&socket)), ("", None));
+        });
+        assert!(session.sent.is_empty() && session.error.is_some());
+    }
+}
+
+/// A client that has proven the path of a flow and begun the run. Returns its connection and its socket.
+fn begun(address: SocketAddr, plan: FlowPlan) -> (Client, UdpSocket) {
+    let mut client = Client::opened(address);
+    client.says(&start_reverse(plan));
+    let (to, token) = client.ready(address);
+    let socket = socket("127.0.0.1");
+    socket.send_to(&proof(Step::Call, token, 0), to).unwrap();
+    let nonce = challenged(&socket).unwrap();
+    socket.send_to(&proof(Step::Answer, token, nonce), to).unwrap();
+    let mut bytes = [0; 1500];
+    assert_eq!(socket.recv(&mut bytes).unwrap(), PROOF);
+    // A second address cannot take the flow over.
+    let thief = self::socket("127.0.0.1");
+    thief.send_to(&proof(Step::Call, token, 0), to).unwrap();
+    assert_eq!(challenged(&thief), None);
+    client.says("\"gather\"");
+    assert!(client.hears().contains("gathered"));
+    client.says(&begin(Duration::ZERO));
+    assert!(client.hears().contains("begun"));
+    assert_eq!(socket.recv(&mut bytes).unwrap(), 500);
+    (client, socket)
+}
+
+#[test]
+fn a_lost_control_connection_ends_what_the_receiver_sends() {
+    let ((), session) = session(|address, _| {
+        let (client, socket) = begun(address, plans().remove(0));
+        drop(client);
+        let mut bytes = [0; 1500];
+        // The run has a minute. Reading ends when nothing has come for half a second.
+        assert!((0..5000).any(|_| socket.recv(&mut bytes).is_err()));
+    });
+    assert!(session.error.is_some() && !session.sent.is_empty());
+}
+
+#[test]
+fn a_closed_port_ends_its_flow() {
+    let ((), session) = session(|address, _| {
+        let (mut client, socket) = begun(address, plans().remove(0));
+        drop(socket);
+        thread::sleep(std::time::Duration::from_millis(300));
+        client.says("\"finish\"");
+        assert!(client.hears().contains("report"));
+    });
+    let error = session.sent[0].error.as_ref().unwrap();
+    assert!(error.contains("refused"), "{error}");
+}
+
+#[test]
+fn a_receiver_bounds_what_it_sends() {
+    let ask = |plans: Vec<FlowPlan>| {
+        let most_rate = Rate::from_kbps(1000);
+        let receiver = ReceiverParams { most_rate, most_flows: 3, ..ReceiverParams::default() };
+        let (result, session) = session_with(receiver, |address, _| {
+            send(address, reversed(plans), params(100), &AtomicBool::new(false))
+        });
+        assert!(session.sent.is_empty(), "{session:?}");
+        result.unwrap_err().to_string()
+    };
+    let (udp, tcp) = (plans().remove(0), plans().remove(1));
+    let two = vec![udp.clone(), FlowPlan { id: 2, ..udp.clone() }];
+    let why = ask(two);
+    assert!(why.contains("rate = 1.6 Mbit/s of UDP: must be at most 1 Mbit/s (its --max-rate)"), "{why}");
+    let why = ask((0..4).map(|id| FlowPlan { id, ..tcp.clone() }).collect());
+    assert!(why.contains("flows = 4: must be 1..3 (its --max-flows)"), "{why}");
+    let options = TcpOptions { congestion_control: Some("nosuch".to_owned()), ..TcpOptions::default() };
+    let why = ask(vec![FlowPlan { transport: Transport::Tcp(options), ..tcp }]);
+    assert!(why.contains("congestion control \"nosuch\""), "{why}");
+}
+
+#[test]
+fn bursts_above_the_largest_rate_are_not_sent() {
+    let receiver = ReceiverParams { most_rate: Rate::from_kbps(400), ..ReceiverParams::default() };
+    let (outcome, _) = session_with(receiver, |address, _| {
+        // The mean is 300 kbit/s, but messages of up to 60 kB come at random.
+        let size = Distribution::Pareto { minimum: 100.0, shape: 1.1, maximum: Some(60_000.0) };
+        let app = Params::Poisson(PoissonParams { rate: Rate::from_kbps(390), size });
+        let plan = FlowPlan { app, ..plans().remove(0) };
+        send(address, reversed(vec![plan]), params(2000), &AtomicBool::new(false)).unwrap()
+    });
+    let sent = &outcome.sent[0];
+    // 100 kB in two seconds, and a burst of a tenth of a second.
+    assert!(sent.bytes <= 100_000 + 5_000 + 1472, "{sent:?}");
+    assert!(sent.bytes > 0 && outcome.received.unwrap().flows[0].bytes == sent.bytes);
 }

@@ -4,14 +4,14 @@
 use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
 use cutline_traffic::{
-    FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TcpOptions, TrafficError, Transport,
-    Window,
+    Direction, FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TcpOptions, TrafficError,
+    Transport, Window,
 };
 use cutline_transport::app::{CbrParams, FilesParams, Params, PoissonParams};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tfrc;
 use cutline_units::{
-    Bytes, Distribution, Dscp, DscpPool2, Duration, Hint, HintCodec, Instant, Rate, Streams,
+    Bytes, Distribution, Dscp, DscpPool2, Duration, Hint, HintCodec, Histogram, Instant, Rate, Streams,
 };
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -23,6 +23,7 @@ const LOOPBACK: &str = "127.0.0.1:0";
 
 fn plan(id: u32, transport: Transport, app: Params) -> FlowPlan {
     FlowPlan {
+        direction: Direction::Forward,
         id,
         name: format!("flow.{id}"),
         transport,
@@ -383,5 +384,39 @@ fn a_run_may_start_in_the_future() {
         let sent = generator.run(zero, Duration::from_millis(100), &AtomicBool::new(false)).unwrap();
         assert!(now() >= zero + Duration::from_millis(100));
         in_time!((20..=26).contains(&sent[0].packets), "{}", sent[0].packets);
+    });
+}
+
+#[test]
+fn the_wait_in_the_senders_buffer_is_part_of_the_delay() {
+    undisturbed(|| {
+        let paced = TcpOptions {
+            max_pacing_rate: Some(Rate::from_mbps(8)),
+            send_buffer: Some(200_000),
+            ..TcpOptions::default()
+        };
+        let meter = Meter::bind(LOOPBACK.parse().unwrap(), MeterParams::default()).unwrap();
+        let bulk = plan(0, Transport::Tcp(paced), Params::BULK);
+        let sparse = plan(1, tcp(), cbr(Rate::from_kbps(80), 200));
+        let plans = [bulk, sparse].into_iter().map(|plan| FlowPlan { to: meter.address(), ..plan }).collect();
+        let (zero, stop) = (now(), AtomicBool::new(false));
+        let (sent, received) = thread::scope(|scope| {
+            let meter = scope.spawn(|| meter.run(zero, Duration::from_secs(60), &stop).unwrap());
+            let generator =
+                Generator::new(plans, Streams::new(1)).unwrap().with_buffer_waits(Duration::from_secs(5));
+            let sent = generator.run(zero, Duration::from_millis(1500), &AtomicBool::new(false)).unwrap();
+            thread::sleep(std::time::Duration::from_millis(500));
+            stop.store(true, Ordering::Relaxed);
+            (sent, meter.join().unwrap())
+        });
+        let mean = |histogram: &Histogram| histogram.mean().unwrap();
+        // A full buffer at 1 MB/s takes hundreds of milliseconds; the network of the loopback takes next to nothing.
+        let (wait, delay) = (mean(&sent[0].buffer_wait), mean(&received.flows[0].delay));
+        in_time!(wait > Duration::from_millis(50), "{wait}");
+        in_time!(wait > delay * 9 / 10 && wait < delay * 11 / 10, "{wait} of {delay}");
+        // What finds an empty buffer does not wait.
+        let sparse = &sent[1].buffer_wait;
+        assert!(sparse.count() > 10, "{sparse:?}");
+        in_time!(mean(sparse) < Duration::from_millis(10), "{sparse:?}");
     });
 }

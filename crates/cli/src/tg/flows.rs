@@ -3,8 +3,8 @@
 use super::options::FlowArgs;
 use crate::exit::Failure;
 use cutline_scenario::FlowsFile;
-use cutline_scenario::spec::{FlowSpec, StartSpec};
-use cutline_traffic::{FlowPlan, TcpOptions, Transport};
+use cutline_scenario::spec::{FlowDirection, FlowSpec, StartSpec};
+use cutline_traffic::{Direction, FlowPlan, TcpOptions, Transport};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Duration, HintCodec as _, Streams};
@@ -24,6 +24,7 @@ pub struct Group {
     pub name: String,
     /// The name of the transport.
     pub transport: &'static str,
+    pub direction: Direction,
     pub members: Range<usize>,
 }
 
@@ -33,23 +34,26 @@ const TIME_STAMP: u32 = 12;
 impl Flows {
     /// Returns one group from the options.
     pub fn from_options(args: &FlowArgs, from: Option<SocketAddr>, to: SocketAddr) -> Result<Self, Failure> {
-        let group = args.name();
         let (transport, app, dscp) = (args.transport()?, args.application()?, args.code_point()?);
-        let name = |i: u32| if args.flows == 1 { group.clone() } else { format!("{group}.{}", i + 1) };
-        let plan = |id: u32| FlowPlan {
-            id,
-            name: name(id),
-            transport: transport.clone(),
-            app: app.clone(),
-            from,
-            to,
-            dscp,
-            ecn: args.ecn,
-            start: Duration::ZERO,
-            stop: None,
-        };
         let mut flows = Self::default();
-        flows.add(group.clone(), (0..args.flows).map(plan));
+        for (direction, group) in directions(args.direction(), &args.name()) {
+            let first = flows.plans.len() as u32;
+            let name = |i: u32| if args.flows == 1 { group.clone() } else { format!("{group}.{}", i + 1) };
+            let plan = |i: u32| FlowPlan {
+                id: first + i,
+                name: name(i),
+                direction,
+                transport: transport.clone(),
+                app: app.clone(),
+                from,
+                to,
+                dscp,
+                ecn: args.ecn,
+                start: Duration::ZERO,
+                stop: None,
+            };
+            flows.add(group.clone(), (0..args.flows).map(plan));
+        }
         Ok(flows)
     }
 
@@ -63,21 +67,25 @@ impl Flows {
         let mut flows = Self::default();
         for spec in &file.flows {
             let transport = transport(spec)?;
-            let first = flows.plans.len() as u32;
             let dscp = DscpPool2.encode(spec.hint).unwrap_or_default();
-            let plan = |(id, name): (u32, String)| FlowPlan {
-                id,
-                transport: transport.clone(),
-                app: spec.app.clone(),
-                from,
-                to,
-                dscp,
-                ecn: spec.ecn.is_capable(),
-                start: start(spec.start, streams, &name),
-                stop: spec.stop,
-                name,
-            };
-            flows.add(spec.name.clone(), (first..).zip(spec.member_names()).map(plan));
+            for (direction, group) in directions(spec.direction, &spec.name) {
+                let first = flows.plans.len() as u32;
+                let names = FlowSpec { name: group.clone(), ..spec.clone() };
+                let plan = |(id, name): (u32, String)| FlowPlan {
+                    id,
+                    direction,
+                    transport: transport.clone(),
+                    app: spec.app.clone(),
+                    from,
+                    to,
+                    dscp,
+                    ecn: spec.ecn.is_capable(),
+                    start: start(spec.start, streams, &name),
+                    stop: spec.stop,
+                    name,
+                };
+                flows.add(group, (first..).zip(names.member_names()).map(plan));
+            }
         }
         Ok(flows)
     }
@@ -87,8 +95,29 @@ impl Flows {
         let first = self.plans.len();
         self.plans.extend(plans);
         let Some(plan) = self.plans.get(first) else { return };
-        let transport = plan.transport.name();
-        self.groups.push(Group { name, transport, members: first..self.plans.len() });
+        let (transport, direction) = (plan.transport.name(), plan.direction);
+        self.groups.push(Group { name, transport, direction, members: first..self.plans.len() });
+    }
+
+    /// Returns whether the receiver sends a flow.
+    pub fn has_reverse(&self) -> bool {
+        self.groups.iter().any(|group| group.direction == Direction::Reverse)
+    }
+
+    /// Returns whether this end sends a flow.
+    pub fn has_forward(&self) -> bool {
+        self.groups.iter().any(|group| group.direction == Direction::Forward)
+    }
+}
+
+/// Returns the directions of a group and the group's name in each.
+fn directions(direction: FlowDirection, name: &str) -> Vec<(Direction, String)> {
+    match direction {
+        FlowDirection::Forward => vec![(Direction::Forward, name.to_owned())],
+        FlowDirection::Reverse => vec![(Direction::Reverse, name.to_owned())],
+        FlowDirection::Bidirectional => {
+            vec![(Direction::Forward, name.to_owned()), (Direction::Reverse, format!("{name}.reverse"))]
+        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! The measurements of a sender and its receiver, by flow and by group.
 
-use super::flows::Flows;
+use super::flows::{Flows, Group};
 use crate::exit::Failure;
 use cutline_traffic::control::Outcome;
-use cutline_traffic::{FlowDocument, GroupTotals, ReceiverReport, SendDocument, Summary, Totals};
+use cutline_traffic::{
+    FlowDocument, FlowPlan, GroupTotals, ReceiverReport, SendDocument, SenderReport, Summary, Totals,
+};
 use cutline_units::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -52,7 +54,10 @@ impl<'a> Found<'a> {
     /// Returns the JSON document.
     pub fn document(&self) -> SendDocument {
         let report = self.outcome.received.as_ref();
-        let flow = |sent| FlowDocument::new(sent, self.received.get(&sent.flow).copied(), self.interval);
+        let flow = |(sent, plan): (&SenderReport, &FlowPlan)| {
+            let received = self.received.get(&sent.flow).copied();
+            FlowDocument::new(sent, received, plan.direction, self.interval)
+        };
         SendDocument {
             receiver: self.receiver.to_string(),
             seed: self.seed,
@@ -61,7 +66,7 @@ impl<'a> Found<'a> {
             clock: (&self.outcome.clock).into(),
             groups: self.group_totals(),
             total: self.totals(&self.total),
-            flows: self.outcome.sent.iter().map(flow).collect(),
+            flows: self.outcome.sent.iter().zip(&self.flows.plans).map(flow).collect(),
             overflowed: report.map(|report| report.overflowed),
             strangers: report.map(|report| report.strangers),
             error: self.outcome.error.as_ref().map(ToString::to_string),
@@ -73,9 +78,25 @@ impl<'a> Found<'a> {
         let totals = self.flows.groups.iter().zip(&self.groups).map(|(group, summary)| {
             let (transport, totals) = (group.transport, self.totals(summary));
             let totals = if transport == "tcp" { totals.without_loss_ratio() } else { totals };
-            GroupTotals { name: group.name.clone(), transport: transport.to_owned(), totals }
+            let (name, direction) = (group.name.clone(), group.direction.name().to_owned());
+            GroupTotals { name, transport: transport.to_owned(), direction, totals }
         });
         totals.collect()
+    }
+
+    /// Returns the sums and distributions of each flow.
+    pub fn flow_totals(&self) -> Vec<GroupTotals> {
+        let one = |group: &Group, sent: &SenderReport| {
+            let mut summary = Summary::default();
+            summary.add(sent, self.received.get(&sent.flow).copied());
+            let totals = self.totals(&summary);
+            let totals = if group.transport == "tcp" { totals.without_loss_ratio() } else { totals };
+            let (transport, direction) = (group.transport.to_owned(), group.direction.name().to_owned());
+            GroupTotals { name: sent.name.clone(), transport, direction, totals }
+        };
+        let of =
+            |group: &'a Group| self.outcome.sent[group.members.clone()].iter().map(move |sent| (group, sent));
+        self.flows.groups.iter().flat_map(of).map(|(group, sent)| one(group, sent)).collect()
     }
 
     /// Returns the sums and distributions of a summary.

@@ -1,9 +1,13 @@
 //! `cutline tg`: the traffic generator and meter.
 
+mod flent;
 mod flows;
 mod found;
 mod options;
+#[cfg(feature = "charts")]
+mod picture;
 mod receive;
+mod rrul;
 mod send;
 mod tables;
 
@@ -14,7 +18,7 @@ use std::path::Path;
 
 /// Generate traffic over real networks, and measure its delay, loss and throughput
 ///
-/// `receive` runs at one end, `send` at the other. One process sends hundreds of flows over TCP, UDP or TFRC, from bulk
+/// `receive` runs at one end, `send` or `rrul` at the other. One process sends hundreds of flows over TCP, UDP or TFRC, from bulk
 /// data to talk spurts, each with a delay hint or code point (docs/guide/tg.md). The sender prints one-way delay, delay
 /// variation, loss and throughput of both ends, and the error of the clocks.
 #[derive(clap::Args)]
@@ -27,12 +31,14 @@ pub struct Args {
 enum Command {
     Send(Box<send::Args>),
     Receive(receive::Args),
+    Rrul(Box<rrul::Args>),
 }
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Send(args) => send::execute(args),
         Command::Receive(args) => receive::execute(args),
+        Command::Rrul(args) => rrul::execute(args),
     }
 }
 

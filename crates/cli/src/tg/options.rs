@@ -4,6 +4,7 @@ use crate::arguments::{duration, rate};
 use crate::exit::Failure;
 use clap::builder::PossibleValuesParser;
 use cutline_config::quantity;
+use cutline_scenario::spec::FlowDirection;
 use cutline_text::Printable;
 use cutline_traffic::{TcpOptions, Transport, parse_trace};
 use cutline_transport::app::{
@@ -17,6 +18,12 @@ use std::path::PathBuf;
 /// A group of flows with the same parameters, given by options.
 #[derive(clap::Args)]
 pub struct FlowArgs {
+    /// The receiver sends, and this end measures
+    #[arg(long, conflicts_with = "plan")]
+    reverse: bool,
+    /// Both ends send at once: each flow in both directions
+    #[arg(long, conflicts_with_all = ["reverse", "plan"])]
+    bidirectional: bool,
     /// Transport of the flows
     #[arg(long, default_value = Tcp::NAME, value_name = "NAME", conflicts_with = "plan",
           value_parser = PossibleValuesParser::new(TransportParams::NAMES))]
@@ -92,6 +99,15 @@ enum App {
 const MESSAGE: Bytes = Bytes::new(1000);
 
 impl FlowArgs {
+    /// Returns the directions of the flows.
+    pub const fn direction(&self) -> FlowDirection {
+        match (self.reverse, self.bidirectional) {
+            (true, _) => FlowDirection::Reverse,
+            (false, true) => FlowDirection::Bidirectional,
+            (false, false) => FlowDirection::Forward,
+        }
+    }
+
     /// Returns the code point of the packets.
     pub fn code_point(&self) -> Result<Dscp, Failure> {
         let Some(level) = self.hint else { return Ok(self.dscp.unwrap_or_default()) };

@@ -1,12 +1,12 @@
 //! `cutline tg receive`: waits for senders and measures their flows.
 
 use super::tables;
-use crate::arguments::duration;
+use crate::arguments::{duration, rate};
 use crate::exit::Failure;
 use crate::{interrupt, message, output};
 use cutline_traffic::ReceiveDocument;
 use cutline_traffic::control::{PORT, Prefix, Receiver, ReceiverParams, Session};
-use cutline_units::Duration;
+use cutline_units::{Duration, Rate};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Wait for senders and measure their flows
 ///
-/// Serves one sender after the other. The measurements are sent to the sender at the end, and printed here, too. Ctrl-C
+/// Serves one sender after the other. It also sends what a sender asks for (`send --reverse`), to that sender alone. The measurements are sent to the sender at the end, and printed here, too. Ctrl-C
 /// ends the command; an active sender still receives the measurements.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -35,6 +35,9 @@ pub struct Args {
     /// Longest duration of a sender's run, at most 7 days
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = run_time)]
     max_duration: Duration,
+    /// Largest rate of all UDP and TFRC that this end sends (a sender's --reverse); TCP has no limit
+    #[arg(long, value_name = "RATE", default_value = "100Mbit", value_parser = rate)]
+    max_rate: Rate,
     /// Port for the traffic, TCP and UDP [default: a free port, which is sent to the sender]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     data_port: u16,
@@ -94,6 +97,7 @@ fn bind(args: &Args) -> Result<Receiver, Failure> {
         allow: args.allow.clone(),
         most_flows: args.max_flows,
         longest_run: args.max_duration,
+        most_rate: args.max_rate,
     };
     let at = |addresses: &[IpAddr]| {
         let addresses: Vec<_> = addresses.iter().map(|&address| SocketAddr::new(address, port)).collect();
@@ -136,15 +140,18 @@ fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     }
     let Some(report) = &session.report else { return Ok(()) };
     if args.json {
-        let document =
-            ReceiveDocument::new(report, session.peer.to_string(), session.until, session.interval);
-        let error = session.error.as_ref().map(ToString::to_string);
-        return output::print_json_line(&ReceiveDocument { error, ..document });
+        return output::print_json_line(&ReceiveDocument::new(session, report));
     }
     let last = report.flows.iter().filter_map(|flow| flow.last).max().unwrap_or_default();
     let interval = session.interval.filter(|_| args.interval);
-    let text = tables::received(report, last.min(session.until), interval);
-    output::print(&format!("\n{}: {} flows\n{text}", session.peer, report.flows.len()))
+    let received = if report.flows.is_empty() && !session.sent.is_empty() {
+        String::new()
+    } else {
+        tables::received(report, last.min(session.until), interval)
+    };
+    let count = report.flows.len() + session.sent.len();
+    let sent = tables::sent_here(&session.sent);
+    output::print(&format!("\n{}: {count} flows\n{received}{sent}", session.peer))
 }
 
 /// Parses `5203`, `:5203`, `192.0.2.7`, `[2001:db8::7]`, `2001:db8::7`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.

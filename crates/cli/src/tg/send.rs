@@ -15,7 +15,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-/// Send flows to a receiver and print the measurements of both ends
+/// Send flows to a receiver, or receive flows from it, and print the measurements of both ends
 ///
 /// Options describe one group of flows, a file with --plan several. Ctrl-C ends the run early and prints the measurements
 /// so far.
@@ -48,6 +48,13 @@ pub struct Args {
     /// File with the key that the receiver has, too; nobody else may read it
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// Also print a row for each flow
+    #[arg(long)]
+    per_flow: bool,
+    /// Write the intervals to FILE for flent's plotter; the name must end in .gz [intervals: 200ms unless --interval is
+    /// given]
+    #[arg(long, value_name = "FILE")]
+    flent: Option<PathBuf>,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -56,9 +63,12 @@ pub struct Args {
 const EXAMPLES: &str = "Examples:
   cutline tg send 192.0.2.7 --flows 8 --congestion-control cubic --duration 30s --interval 1s
   cutline tg send host --transport udp --rate 128kbit --size 160 --flows 25 --hint 6
+  cutline tg send host --reverse --flows 4 --interval 1s
+  cutline tg send host --bidirectional --transport udp --rate 2Mbit --hint 6
   cutline tg send host --app files --size pareto:4KB:1.2:1MB --think 2s --flows 50 --json
   cutline tg send host:6000 --transport udp --trace game.txt --repeat 20ms --dscp EF
   cutline tg send host --plan mixed.toml
+  cutline tg send host --flows 8 --per-flow --flent up.flent.gz
   cutline tg send host --key-file key --flows 8";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
@@ -66,10 +76,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let file = args.plan.as_deref().map(FlowsFile::load).transpose()?;
     let from_file = |value: fn(&FlowsFile) -> Option<Duration>| file.as_ref().and_then(value);
     let seed = args.seed.or_else(|| file.as_ref().and_then(|file| file.seed)).unwrap_or(1);
-    let (duration, interval) = (
-        args.duration.or_else(|| from_file(|file| file.duration)).unwrap_or(Duration::from_secs(10)),
-        args.interval.or_else(|| from_file(|file| file.interval)),
-    );
+    let duration =
+        args.duration.or_else(|| from_file(|file| file.duration)).unwrap_or(Duration::from_secs(10));
+    let asked = args.interval.or_else(|| from_file(|file| file.interval));
+    let flent = args.flent.as_deref().map(super::flent::Target::create).transpose()?;
+    let interval = asked.or_else(|| flent.is_some().then_some(super::flent::INTERVAL));
     let from = args.from.map(|address| SocketAddr::new(address, 0));
     let streams = Streams::new(seed);
     let flows = match &file {
@@ -83,19 +94,27 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::cancel_flag("The measurements so far are printed.".to_owned())?;
     let params = SendParams { duration, linger: args.linger, interval, streams, key };
     let count = flows.plans.len();
-    message::print(&format!("sending {count} flows to {receiver} for {duration}, seed {seed}"));
+    let (verb, preposition) = match (flows.has_reverse(), flows.has_forward()) {
+        (false, _) => ("sending", "to"),
+        (true, false) => ("receiving", "from"),
+        (true, true) => ("exchanging", "with"),
+    };
+    message::print(&format!("{verb} {count} flows {preposition} {receiver} for {duration}, seed {seed}"));
     let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
     let found = Found::new(receiver, (seed, duration, interval), &flows, &outcome);
     if args.json {
         output::print_json(&found.document())?;
     } else {
-        output::print(&tables::sent(&found))?;
+        output::print(&tables::sent(&found, args.per_flow, asked.is_some()))?;
+    }
+    if let Some(target) = flent {
+        target.write(&found, &found.flow_totals())?;
     }
     found.judge(stop.load(Ordering::Relaxed))
 }
 
 /// Resolves the receiver's address. The default port is [`control::PORT`].
-fn resolve(text: &str) -> Result<SocketAddr, Failure> {
+pub fn resolve(text: &str) -> Result<SocketAddr, Failure> {
     if let Ok(address) = text.parse::<std::net::IpAddr>() {
         return Ok(SocketAddr::new(address, control::PORT));
     }

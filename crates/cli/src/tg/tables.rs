@@ -4,7 +4,9 @@ use super::found::Found;
 use crate::table::{Table, cells, number, titles};
 use cutline_text::Printable;
 use cutline_traffic::control::ClockReport;
-use cutline_traffic::{Distribution, GroupTotals, IntervalDocument, MeterReport, Summary, Totals};
+use cutline_traffic::{
+    Direction, Distribution, GroupTotals, IntervalDocument, MeterReport, SenderReport, Summary, Totals,
+};
 use cutline_units::Duration;
 
 /// The largest number of failures that are listed.
@@ -13,16 +15,23 @@ const MOST_FAILURES: usize = 10;
 const LATE: Duration = Duration::from_millis(5);
 
 /// Returns all measurements of both ends as text.
-pub fn sent(found: &Found<'_>) -> String {
+pub fn sent(found: &Found<'_>, per_flow: bool, with_intervals: bool) -> String {
     let mut rows = found.group_totals();
     let total = found.totals(&found.total);
-    let mut text = format!("after {:.1} s\n", found.outcome.elapsed.as_secs_f64()) + &intervals(&total);
+    let mut text = format!("after {:.1} s\n", found.outcome.elapsed.as_secs_f64());
+    if with_intervals {
+        text += &intervals(&total);
+    }
+    if per_flow {
+        let flows = found.flow_totals();
+        text += &(throughput(&flows) + &delays(&flows));
+    }
     if rows.len() > 1 {
         rows.push(all(total));
     }
     text += &throughput(&rows);
     text += &delays(&rows);
-    text += &times("response time, ms", &rows, |totals| (totals.response_ms.as_ref(), None));
+    text += &response_times(&rows);
     text += &clock(&found.outcome.clock);
     text += &lateness(&found.total);
     text + &trouble(found)
@@ -37,36 +46,79 @@ pub fn received(report: &MeterReport, elapsed: Duration, interval: Option<Durati
     intervals(&rows[0].totals) + &throughput(&rows) + &delays(&rows) + &strangers(report)
 }
 
-/// Returns the row of all flows.
-fn all(totals: Totals) -> GroupTotals {
-    GroupTotals { name: "all".to_owned(), transport: String::new(), totals }
+/// Returns the measurements of the flows that a receiver has sent; empty without any.
+pub fn sent_here(flows: &[SenderReport]) -> String {
+    if flows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(0, &["flows sent", "MB", "packets", "resent", "refused KB", "failed"]);
+    let sum = |of: fn(&SenderReport) -> u64| flows.iter().map(of).fold(0, u64::saturating_add);
+    table.add(vec![
+        flows.len().to_string(),
+        number(sum(|flow| flow.bytes) as f64 * 1e-6),
+        sum(|flow| flow.packets).to_string(),
+        sum(|flow| flow.retransmissions).to_string(),
+        number(sum(|flow| flow.refused_bytes) as f64 * 1e-3),
+        sum(|flow| u64::from(flow.error.is_some())).to_string(),
+    ]);
+    format!("\n{}", table.render())
 }
 
+/// Returns the row of all flows.
+fn all(totals: Totals) -> GroupTotals {
+    let (name, transport, direction) = ("all".to_owned(), String::new(), String::new());
+    GroupTotals { name, transport, direction, totals }
+}
+
+/// Returns the table of rates and losses, with the direction if there are two.
 fn throughput(rows: &[GroupTotals]) -> String {
-    let titles: Vec<_> = ["flows", "over"].into_iter().chain(titles::<Totals>()).collect();
-    let mut table = Table::new(2, &titles);
-    for GroupTotals { name, transport, totals } in rows {
-        table.add([name.clone(), transport.clone()].into_iter().chain(cells(totals)).collect());
+    let has_direction = rows.iter().any(|row| row.direction == Direction::Reverse.name());
+    let words: &[&str] = if has_direction { &["flows", "over", "direction"] } else { &["flows", "over"] };
+    let titles: Vec<_> = words.iter().copied().chain(titles::<Totals>()).collect();
+    let mut table = Table::new(words.len(), &titles);
+    for GroupTotals { name, transport, direction, totals } in rows {
+        let row = [name, transport, direction].into_iter().take(words.len()).cloned();
+        table.add(row.chain(cells(totals)).collect());
     }
     format!("\n{}", table.render())
 }
 
 fn delays(rows: &[GroupTotals]) -> String {
-    times("delay, ms", rows, |totals| (totals.delay_ms.as_ref(), totals.ipdv_ms.as_ref()))
+    let has_buffers = rows.iter().any(|row| row.totals.buffer_wait_ms.is_some());
+    let more: &[&str] = if has_buffers { &["variation", "own buffer", "network"] } else { &["variation"] };
+    times(
+        "delay, ms",
+        rows,
+        |totals| totals.delay_ms.as_ref(),
+        more,
+        |totals| {
+            let mean = |distribution: &Option<Distribution>| distribution.as_ref().and_then(|it| it.mean);
+            vec![mean(&totals.ipdv_ms), mean(&totals.buffer_wait_ms), totals.network_mean_ms]
+        },
+    )
 }
 
-/// Returns a table of the groups' distributions, with the mean of a second distribution; empty if there are no values.
+fn response_times(rows: &[GroupTotals]) -> String {
+    times("response time, ms", rows, |totals| totals.response_ms.as_ref(), &[], |_| Vec::new())
+}
+
+/// Returns a table of the groups' distributions, with means of other quantities in the columns `more`; empty if there are no
+/// values.
 fn times(
     head: &str,
     rows: &[GroupTotals],
-    choose: impl Fn(&Totals) -> (Option<&Distribution>, Option<&Distribution>),
+    choose: impl Fn(&Totals) -> Option<&Distribution>,
+    more: &[&str],
+    means: impl Fn(&Totals) -> Vec<Option<f64>>,
 ) -> String {
-    let titles: Vec<_> = [head].into_iter().chain(titles::<Distribution>()).chain(["variation"]).collect();
+    let titles: Vec<_> =
+        [head].into_iter().chain(titles::<Distribution>()).chain(more.iter().copied()).collect();
     let mut table = Table::new(1, &titles);
     for GroupTotals { name, totals, .. } in rows {
-        let (Some(distribution), other) = choose(totals) else { continue };
-        let variation = other.and_then(|other| other.mean).map_or_else(|| "-".to_owned(), number);
-        table.add([name.clone()].into_iter().chain(cells(distribution)).chain([variation]).collect());
+        let Some(distribution) = choose(totals) else { continue };
+        let means = means(totals).into_iter().take(more.len());
+        let means = means.map(|mean| mean.map_or_else(|| "-".to_owned(), number));
+        table.add([name.clone()].into_iter().chain(cells(distribution)).chain(means).collect());
     }
     if table.is_empty() { String::new() } else { format!("\n{}", table.render()) }
 }
@@ -81,7 +133,8 @@ fn intervals(totals: &Totals) -> String {
     format!("\n{}", table.render())
 }
 
-fn clock(clock: &ClockReport) -> String {
+/// Returns a sentence about the clocks.
+pub fn clock(clock: &ClockReport) -> String {
     if clock.same {
         return "\nBoth ends use the same clock.\n".to_owned();
     }
@@ -103,7 +156,8 @@ fn lateness(total: &Summary) -> String {
     }
 }
 
-fn trouble(found: &Found<'_>) -> String {
+/// Returns the flows that failed, and what was counted as unusual.
+pub fn trouble(found: &Found<'_>) -> String {
     let listed = found
         .failures()
         .take(MOST_FAILURES)

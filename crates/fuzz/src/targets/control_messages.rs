@@ -4,17 +4,21 @@
 //! - A message that is too long is refused, and no more of it is read than allowed.
 //! - The tag of a line is the digits at its beginning, and its message is the rest.
 //! - A receiver's report can be summed up and shown, whatever numbers are in it.
+//! - The flows that a receiver is asked to send are refused or have valid plans.
 
 use cutline_traffic::control::message::{
-    LONGEST_REPLY, LONGEST_REQUEST, Reply, Request, TAG, read_message, split_tag, write_message,
+    LONGEST_REPLY, LONGEST_START, Reply, Report, Request, TAG, read_message, split_tag, write_message,
 };
-use cutline_traffic::{MeterReport, SenderReport, Summary};
-use cutline_units::Duration;
+use cutline_traffic::{Generator, SenderReport, Summary};
+use cutline_units::{Duration, Streams};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub fn request(bytes: &[u8]) -> bool {
-    let message_of = |bytes| message::<Request>(bytes, LONGEST_REQUEST).is_some();
+    let message_of = |bytes| {
+        let request = message::<Request>(bytes, LONGEST_START);
+        request.as_ref().inspect(|request| plan(request)).is_some()
+    };
     let Some((tag, rest)) = split_tag(bytes) else { return message_of(bytes) };
     for (byte, digits) in tag.iter().zip(bytes[..2 * TAG].chunks(2)) {
         assert!(digits.eq_ignore_ascii_case(format!("{byte:02x}").as_bytes()), "{byte} is {digits:?}");
@@ -29,6 +33,18 @@ pub fn reply(bytes: &[u8]) -> bool {
         sum_up(report);
     }
     true
+}
+
+/// What a receiver makes of the flows that it is asked to send.
+fn plan(request: &Request) {
+    let Request::Start(start) = request else { return };
+    for group in &start.reverse {
+        let Ok(plans) = group.plans("192.0.2.1:9".parse().expect("it is an address")) else { continue };
+        for plan in plans {
+            assert!(plan.validate().is_ok(), "{plan:?}");
+            let _starts = Generator::new(vec![plan], Streams::new(start.seed)).expect("a valid plan");
+        }
+    }
 }
 
 fn message<T: Serialize + DeserializeOwned>(bytes: &[u8], longest: u64) -> Option<T> {
@@ -46,9 +62,13 @@ fn message<T: Serialize + DeserializeOwned>(bytes: &[u8], longest: u64) -> Optio
 }
 
 /// What `cutline tg send` makes of a report.
-fn sum_up(report: &MeterReport) {
+fn sum_up(report: &Report) {
     let (mut summary, mut all) = (Summary::default(), Summary::default());
-    for flow in &report.flows {
+    for sent in &report.sent {
+        summary.add(sent, None);
+        let _shown = (sent.responses.mean(), sent.lateness.quantile(0.99));
+    }
+    for flow in &report.received.flows {
         summary.add(&SenderReport::default(), Some(flow));
         for delays in [&flow.delay, &flow.ipdv] {
             let _shown = (delays.mean(), delays.quantile(0.5), delays.quantile(0.99), delays.max());

@@ -4,9 +4,9 @@
 //!
 //! - What was read and is written again reads the same.
 //! - Values are within the ranges that the header's documentation gives.
-//! - What follows a data header is not looked at; feedback has one length and no other.
+//! - What follows a data header is not looked at; feedback and the proof of a path have one length and no other.
 
-use cutline_traffic::header::{MESSAGE_HEADER, Message, Note, Preamble};
+use cutline_traffic::header::{MESSAGE_HEADER, Message, Note, PROOF, Preamble, Proof};
 use cutline_transport::wire::{Data, Extension, Reply, Report};
 use cutline_units::Duration;
 
@@ -15,12 +15,13 @@ const LONGEST_RTT: Duration = Duration::from_secs(3600);
 
 pub fn parse(input: &[u8]) -> bool {
     let Some((kind, bytes)) = input.split_first() else { return false };
-    match kind % 5 {
+    match kind % 6 {
         0 => preamble(bytes),
         1 => message(bytes),
         2 => note(bytes),
         3 => data(bytes),
-        _ => feedback(bytes),
+        4 => feedback(bytes),
+        _ => proof(bytes),
     }
     .is_some()
 }
@@ -52,6 +53,12 @@ fn message(bytes: &[u8]) -> Option<()> {
 fn note(bytes: &[u8]) -> Option<()> {
     let bytes = bytes.first_chunk()?;
     assert_eq!(Note::read(*bytes).write(), *bytes);
+    Some(())
+}
+
+fn proof(bytes: &[u8]) -> Option<()> {
+    let proof = Proof::read(bytes)?;
+    assert_eq!((proof.write().as_slice(), bytes.len()), (bytes, PROOF));
     Some(())
 }
 

@@ -2,8 +2,8 @@
 
 use super::{adaptive, app, graph, qos, transport};
 use crate::spec::{
-    AdaptiveSpec, ClassSpec, DistributionsOf, FlowSpec, GraphSpec, Perspective, StartSpec, Topology,
-    TransportSpec,
+    AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowSpec, GraphSpec, Perspective, StartSpec,
+    Topology, TransportSpec,
 };
 use cutline_config::{TableReader, Value, kind};
 use cutline_transport::app::Params;
@@ -26,7 +26,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 const IN_A_DUMBBELL: &str = "in a dumbbell every flow has its own source and sink: remove the key";
-const WITHOUT_A_NETWORK: &str = "the flows of this file go from the sender to the receiver: remove the key";
+const WITHOUT_A_NETWORK: &str = "the flows of this file go from the sender to the receiver, or the other way with direction = \"reverse\": remove the key";
 
 impl<'a> Surroundings<'a> {
     /// Returns the surroundings of flows without a network.
@@ -87,6 +87,7 @@ fn read(
     let count = reader.or("count", &kind::integer(0, 10_000_000), 1);
     let transport = transport::read(reader);
     let ends = ends(reader, around, transport.as_ref());
+    let direction = direction(reader, around);
     let host = reader.optional("host", &kind::name());
     let class = class(reader);
     let (hint, adaptive) = adaptive::hint(reader, around.levels, around.bits);
@@ -115,6 +116,7 @@ fn read(
     Some(FlowSpec {
         name,
         count,
+        direction,
         ends,
         host,
         class,
@@ -174,6 +176,23 @@ fn ends(
     let (from, to) = (from?, to?);
     refuse_unreachable(reader, graph, (&from, &to), transport);
     Some(Some((from, to)))
+}
+
+/// Reads which end of a measurement sends.
+fn direction(reader: &TableReader<'_>, around: &Surroundings<'_>) -> FlowDirection {
+    if around.no_ends == Some(WITHOUT_A_NETWORK) {
+        let words = [
+            ("forward", FlowDirection::Forward),
+            ("reverse", FlowDirection::Reverse),
+            ("bidirectional", FlowDirection::Bidirectional),
+        ];
+        return reader.or("direction", &kind::one_of("a direction", &words), FlowDirection::Forward);
+    }
+    if reader.has("direction") {
+        reader.node("direction");
+        reader.refuse("direction", "only the plans of `cutline tg send` have it");
+    }
+    FlowDirection::Forward
 }
 
 fn refuse_unreachable(

@@ -13,6 +13,8 @@ pub struct FlowSpec {
     pub name: String,
     /// Number of flows in the group; a group with none has no rows in the results.
     pub count: u64,
+    /// The end that sends. Only files of flows without a network set it; a scenario has source and sink.
+    pub direction: FlowDirection,
     /// Source and sink; `None` in a dumbbell, where each flow has its own pair of hosts.
     pub ends: Option<(String, String)>,
     /// The host that the flows come from, if they share one; queues that separate hosts see it.
@@ -44,6 +46,18 @@ pub struct FlowSpec {
     pub series: bool,
     /// Whether distributions are stored per flow or per group.
     pub distributions: DistributionsOf,
+}
+
+/// The direction of flows between the end that asks for a run of the traffic generator and its receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlowDirection {
+    /// To the receiver.
+    #[default]
+    Forward,
+    /// From the receiver.
+    Reverse,
+    /// Each flow in both directions at once.
+    Bidirectional,
 }
 
 /// What is reserved for a flow.

@@ -3,8 +3,8 @@
 mod flow;
 
 pub use flow::{
-    AckPath, AdaptiveSpec, ClassSpec, DistributionsOf, FlowSpec, Perspective, ProgramSpec, QosSpec,
-    StartSpec, TransportSpec,
+    AckPath, AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowSpec, Perspective, ProgramSpec,
+    QosSpec, StartSpec, TransportSpec,
 };
 
 use cutline_config::queue::QueueConfig;

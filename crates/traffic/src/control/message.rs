@@ -1,15 +1,18 @@
 //! Reads and writes the messages of a session: JSON, one message per line.
 
-use crate::report::MeterReport;
+pub use super::reverse::{Carrier, Law, Member, Parameters, ReverseFlows, Setting};
+use crate::report::{MeterReport, SenderReport};
 pub use cutline_signal::authentication::TAG;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead};
 
 /// The version of the protocol. Both ends must have the same version.
-pub const PROTOCOL: u32 = 2;
-/// The longest request, bytes.
+pub const PROTOCOL: u32 = 3;
+/// The longest request but `start`, bytes.
 pub const LONGEST_REQUEST: u64 = 4096;
+/// The longest `start`, bytes. It names the flows that the receiver sends.
+pub const LONGEST_START: u64 = 1 << 20;
 /// The longest reply, bytes. A report of many flows with many intervals is long.
 pub const LONGEST_REPLY: u64 = 1 << 30;
 
@@ -26,6 +29,10 @@ pub enum Request {
     Clock,
     /// Asks for a run.
     Start(Start),
+    /// Asks whether the receiver has the connections and the proven paths of all flows that it sends.
+    Gather,
+    /// Begins the run.
+    Begin(Begin),
     /// Asks for the report.
     Finish,
 }
@@ -38,16 +45,29 @@ pub struct Open {
 }
 
 /// The run that a sender asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
-    /// The number of flows.
+    /// The number of flows of both directions. Their numbers are below it.
     pub flows: u32,
-    /// The run's zero on the receiver's clock, ns.
-    pub zero_ns: u64,
     /// The end of sending, from the run's zero, ns.
     pub until_ns: u64,
-    /// The width of the intervals that the receiver keeps, ns; `None` for no intervals.
+    /// The width of the intervals that both ends keep, ns; `None` for no intervals.
     pub interval_ns: Option<u64>,
+    /// The seed of the random numbers of the flows that the receiver sends.
+    #[serde(default)]
+    pub seed: u64,
+    /// The flows that the receiver sends.
+    #[serde(default)]
+    pub reverse: Vec<ReverseFlows>,
+}
+
+/// The beginning of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begin {
+    /// The run's zero on the receiver's clock, ns.
+    pub zero_ns: u64,
+    /// The receiver's clock minus the sender's, ns. What the receiver sends has the time of the sender's clock.
+    pub offset_ns: i64,
 }
 
 /// A reply of the receiver.
@@ -68,17 +88,30 @@ pub enum Reply {
         /// The departure time of this reply, ns of the receiver's clock.
         left_ns: u64,
     },
-    /// The run can start.
+    /// The run is allowed.
     Ready {
-        /// The port that receives the traffic.
+        /// The port of the traffic.
         port: u16,
         /// The token that packets and connections must have.
         token: u64,
     },
+    /// The receiver has the connections and the proven paths of all flows that it sends.
+    Gathered,
+    /// The receiver is ready to receive and to send.
+    Begun,
     /// The receiver's measurements.
-    Report(Box<MeterReport>),
+    Report(Box<Report>),
     /// The receiver refuses the request, for this reason.
     Refused(String),
+}
+
+/// The measurements of a receiver.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Those of the flows that it received.
+    pub received: MeterReport,
+    /// Those of the flows that it sent.
+    pub sent: Vec<SenderReport>,
 }
 
 /// The first message of a receiver.

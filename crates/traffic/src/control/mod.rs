@@ -7,9 +7,11 @@
 //! | | `hello` | protocol version, whether a key is required, a nonce |
 //! | `open` | `opened` | a nonce; the boot id |
 //! | `clock` | `clock` | several times: NTP's exchange (RFC 5905 section 8) |
-//! | `start` | `ready` | the number of flows, the run's zero on the receiver's clock; the port for the traffic, and its token |
+//! | `start` | `ready` | the number of flows, the flows that the receiver sends; the port for the traffic, and its token |
+//! | `gather` | `gathered` | only if the receiver sends flows: it has their connections and proven paths ([`crate::header::Proof`]) |
+//! | `begin` | `begun` | the run's zero on the receiver's clock, and the offset of the clocks |
 //! | `clock` | `clock` | after the run, to measure the drift |
-//! | `finish` | `report` | the meter's measurements |
+//! | `finish` | `report` | the receiver's measurements of what it received and sent |
 //!
 //! The receiver may answer any request with `refused` and a reason. A line that is too long or invalid ends the
 //! session. A lost connection also ends it. Both ends keep their measurements up to then. Every message has a deadline.
@@ -19,7 +21,9 @@
 //! are not encrypted. Packets of the flows have no tag but the session's token.
 //!
 //! The receiver sends to the address of this connection and to no other one: packets from elsewhere are counted and ignored
-//! ([`crate::MeterParams::peer`]), and no message names an address.
+//! ([`crate::MeterParams::peer`]), and no message names an address. The flows that it sends go over connections that the sender
+//! has opened from this address, or to sockets of this address that have returned a nonce. A lost connection ends them, also one
+//! whose other end has vanished.
 
 mod door;
 mod exchange;
@@ -28,6 +32,7 @@ mod line;
 pub mod message;
 mod prefix;
 mod receiver;
+mod reverse;
 mod sender;
 
 pub use cutline_signal::authentication::{LONGEST_KEY, SHORTEST_KEY};
@@ -87,6 +92,9 @@ pub enum ControlError {
     /// The other end did not send the expected message.
     #[error("the other end violated the protocol: {}", Printable(.0))]
     Unexpected(String),
+    /// The path of a flow that the receiver sends does not work.
+    #[error("{}", Printable(.0))]
+    Path(String),
     /// The receiver was stopped. It sent its measurements up to then.
     #[error("the receiver was stopped before the end")]
     Stopped,

@@ -3,15 +3,21 @@
 use super::door::{Door, Entered};
 use super::key::{Key, token};
 use super::line::{Line, Waited};
-use super::message::{LONGEST_REQUEST, Reply, Request, Start};
+use super::message::{Begin, LONGEST_REQUEST, LONGEST_START, Reply, Report, Request, Start};
 use super::prefix::Prefix;
+use super::reverse::{ReverseFlows, fixed_rate};
 use super::{ControlError, boot_id};
 use crate::TrafficError;
+use crate::generator::Generator;
 use crate::meter::{Meter, MeterParams};
-use crate::report::{MeterReport, Window};
+use crate::plan::{FlowPlan, Transport};
+use crate::rendezvous::{Gathered, Gathering};
+use crate::report::{MeterReport, SenderReport, Window};
+use crate::socket::detect_absence;
+use cutline_signal::clock::ClockOffset;
 use cutline_sys::now;
 use cutline_sys::reactor::LONGEST_WAIT;
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Instant, Rate, Streams};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +37,9 @@ const FARTHEST_ZERO: Duration = Duration::from_secs(60);
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 /// The largest number of intervals of all flows together. Each takes some 60 bytes of memory.
 const MOST_INTERVALS: u64 = 4_000_000;
+/// The largest number of bytes that wait in this process for all TCP connections that it sends to. Each message takes some 16
+/// bytes of memory, however short it is.
+const MOST_WAITING: u64 = 16 << 20;
 
 /// The parameters of a receiver: who may measure, and how much.
 #[derive(Clone, Debug)]
@@ -45,6 +54,9 @@ pub struct ReceiverParams {
     pub most_flows: u32,
     /// The longest duration of sending.
     pub longest_run: Duration,
+    /// The largest payload rate of all datagrams that the receiver sends to a sender. Flows of a fixed rate above it are refused
+    /// before the run; what is above it during the run is not sent.
+    pub most_rate: Rate,
 }
 
 impl Default for ReceiverParams {
@@ -55,6 +67,7 @@ impl Default for ReceiverParams {
             allow: Vec::new(),
             most_flows: 10_000,
             longest_run: Duration::from_secs(3600),
+            most_rate: Rate::from_mbps(100),
         }
     }
 }
@@ -75,8 +88,10 @@ pub struct Session {
     pub until: Duration,
     /// The width of the intervals.
     pub interval: Option<Duration>,
-    /// The measurements; `None` if the session ended before the run.
+    /// The measurements of the flows that it received; `None` if the session ended before the run.
     pub report: Option<MeterReport>,
+    /// The measurements of the flows that it sent.
+    pub sent: Vec<SenderReport>,
     /// The error that ended the session early.
     pub error: Option<ControlError>,
 }
@@ -130,105 +145,187 @@ impl Receiver {
 
     fn serve(&mut self, entered: Entered, stop: &AtomicBool) -> Session {
         let Entered { mut line, peer } = entered;
-        let mut session = Session { peer, until: Duration::ZERO, interval: None, report: None, error: None };
+        let (until, interval) = (Duration::ZERO, None);
+        let mut session = Session { peer, until, interval, report: None, sent: Vec::new(), error: None };
         let done = line.send(&Reply::Opened { boot_id: boot_id() }, MESSAGE).and_then(|()| {
-            let Some(Request::Start(start)) = answer(&mut line, &mut self.door, PREPARATION, stop)? else {
+            // A peer that vanishes must not be sent to for the rest of the run.
+            detect_absence(line.stream()).map_err(ControlError::Broken)?;
+            let mut phase = Phase { line: &mut line, door: &mut self.door, stop };
+            let Some(Request::Start(start)) = phase.answer(PREPARATION, LONGEST_START)? else {
                 return Err(ControlError::Unexpected("a message other than `clock` and `start`".to_owned()));
             };
-            self.measure(&mut line, start, stop, &mut session)
+            measure(&mut phase, &self.params, &start, &mut session)
         });
         session.error = done.err();
         session
     }
-
-    fn measure(
-        &mut self,
-        line: &mut Line,
-        start: Start,
-        stop: &AtomicBool,
-        session: &mut Session,
-    ) -> Result<(), ControlError> {
-        let refuse = |line: &mut Line, why: String| {
-            // The sender may be gone already.
-            let _gone = line.send(&Reply::Refused(why.clone()), MESSAGE);
-            ControlError::Unexpected(why)
-        };
-        let checked = check(start, &self.params, session.peer.ip());
-        let (zero, params) = checked.map_err(|why| refuse(line, why))?;
-        let local = line.stream().local_addr().map_err(ControlError::Broken)?;
-        let data = SocketAddr::new(local.ip(), self.params.data_port);
-        let meter = Meter::bind(data, params).map_err(|error| refuse(line, error.to_string()))?;
-        let until = Duration::from_nanos(start.until_ns);
-        (session.until, session.interval) = (until, params.interval);
-        line.send(&Reply::Ready { port: meter.address().port(), token: params.token }, MESSAGE)?;
-        let ended = AtomicBool::new(false);
-        let last = until + PATIENCE;
-        let (answered, report) = thread::scope(|scope| {
-            let meter = scope.spawn(|| meter.run(zero, last, &ended));
-            let patience = zero.saturating_add(last).saturating_since(now());
-            let answered = answer(line, &mut self.door, patience, stop);
-            ended.store(true, Ordering::Relaxed);
-            (answered, meter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
-        let report = session.report.insert(report?);
-        match answered? {
-            // Without a request the receiver was stopped; the sender still gets the report.
-            Some(Request::Finish) | None => line.send(&Reply::Report(Box::new(report.clone())), PATIENCE),
-            Some(_) => Err(ControlError::Unexpected("a second `start`".to_owned())),
-        }
-    }
 }
 
-/// Answers `clock` requests until another request arrives, and returns that one. Returns `None` if `stop` is set. Other senders
-/// are refused meanwhile. However many requests arrive, it lasts no longer than `patience`.
-fn answer(
-    line: &mut Line,
-    door: &mut Door,
-    patience: Duration,
-    stop: &AtomicBool,
-) -> Result<Option<Request>, ControlError> {
-    let gone = || ControlError::Broken(io::ErrorKind::UnexpectedEof.into());
-    let tired = now().saturating_add(patience);
-    loop {
-        let waited = line.wait(LOOK)?;
-        let came_ns = now().as_nanos();
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        if now() >= tired {
-            return Err(ControlError::Unexpected(format!("no further request within {patience}")));
-        }
-        match waited {
-            Waited::Nothing => {
-                // An error of the listening socket must not end a session. The next one reports it.
-                let _later = door.look(true);
-                continue;
-            }
-            Waited::End => return Err(gone()),
-            Waited::Message => {}
-        }
-        match line.receive(LONGEST_REQUEST, MESSAGE)?.ok_or_else(gone)? {
-            Request::Clock => {
-                let left_ns = now().as_nanos();
-                line.send(&Reply::Clock { came_ns, left_ns }, MESSAGE)?;
-            }
-            other => return Ok(Some(other)),
-        }
-    }
-}
-
-/// Checks the run that a sender asks for, and returns its zero and the meter's parameters.
-fn check(start: Start, allowed: &ReceiverParams, peer: IpAddr) -> Result<(Instant, MeterParams), String> {
-    let Start { flows, zero_ns, until_ns, interval_ns } = start;
-    let (most_flows, longest_run) = (allowed.most_flows, allowed.longest_run);
+/// Serves a run: checks it, collects the paths of the flows to send, receives and sends, and reports.
+fn measure(
+    phase: &mut Phase<'_>,
+    allowed: &ReceiverParams,
+    start: &Start,
+    session: &mut Session,
+) -> Result<(), ControlError> {
+    let checked = check(start, allowed, session.peer);
+    let Run { plans, params } = checked.map_err(|why| phase.refuse(why))?;
+    let local = phase.line.stream().local_addr().map_err(ControlError::Broken)?;
+    let data = SocketAddr::new(local.ip(), allowed.data_port);
+    let meter = Meter::bind(data, params).map_err(|error| phase.refuse(error.to_string()))?;
+    let until = Duration::from_nanos(start.until_ns);
+    (session.until, session.interval) = (until, params.interval);
+    let address = meter.address();
+    phase.line.send(&Reply::Ready { port: address.port(), token: params.token }, MESSAGE)?;
+    let gathered = gather(phase, meter, &plans, params, session.peer.ip())?;
+    let Some(Request::Begin(Begin { zero_ns, offset_ns })) = phase.answer(PREPARATION, LONGEST_REQUEST)?
+    else {
+        return Err(ControlError::Unexpected("a message other than `clock` and `begin`".to_owned()));
+    };
     let zero = Instant::from_nanos(zero_ns);
     let away = Duration::from_nanos(zero_ns.abs_diff(now().as_nanos()));
+    if away > FARTHEST_ZERO {
+        return Err(
+            phase.refuse(format!("the run's zero is {away} from now: must be at most {FARTHEST_ZERO}"))
+        );
+    }
+    let Gathered { listener, datagrams, sockets, strangers } = gathered;
+    let meter = Meter::new(listener, datagrams, address, params);
+    let generator = Generator::new(plans, Streams::new(start.seed))?
+        .with_clock(ClockOffset::from_nanos(offset_ns.saturating_neg()))
+        .with_token(params.token)
+        .with_buffer_waits(PATIENCE)
+        .with_sockets(sockets)
+        .with_ceiling(allowed.most_rate);
+    let generator = match params.interval {
+        Some(width) => generator.with_intervals(width),
+        None => generator,
+    };
+    phase.line.send(&Reply::Begun, MESSAGE)?;
+    let ended = AtomicBool::new(false);
+    let last = until + PATIENCE;
+    let (answered, sent, received) = thread::scope(|scope| {
+        let meter = scope.spawn(|| meter.run(zero, last, &ended));
+        let generator = scope.spawn(|| generator.run(zero, until, &ended));
+        let patience = zero.saturating_add(last).saturating_since(now());
+        let answered = phase.answer(patience, LONGEST_REQUEST);
+        ended.store(true, Ordering::Relaxed);
+        (answered, join(generator), join(meter))
+    });
+    session.sent = sent?;
+    let received = session.report.insert(received?);
+    received.strangers = received.strangers.saturating_add(strangers);
+    match answered? {
+        // Without a request the receiver was stopped; the sender still gets the report.
+        Some(Request::Finish) | None => {
+            let report = Report { received: received.clone(), sent: session.sent.clone() };
+            phase.line.send(&Reply::Report(Box::new(report)), PATIENCE)
+        }
+        Some(_) => Err(ControlError::Unexpected("a second `start`".to_owned())),
+    }
+}
+
+/// Collects the connections and proven paths of the flows to send, until the sender asks whether all are there.
+fn gather(
+    phase: &mut Phase<'_>,
+    meter: Meter,
+    plans: &[FlowPlan],
+    params: MeterParams,
+    peer: IpAddr,
+) -> Result<Gathered, ControlError> {
+    let broken =
+        |error: io::Error| ControlError::Traffic(TrafficError::system("cannot open the paths")(error));
+    let sockets = meter.into_sockets().expect("a meter that was bound listens");
+    let mut gathering = Gathering::new(sockets, plans, params.token, peer);
+    if !plans.is_empty() {
+        let (asked, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (answered, missing) = thread::scope(|scope| {
+            let missing = scope.spawn(|| gathering.run(&asked, &ended));
+            let answered = phase.answer(PREPARATION, LONGEST_REQUEST);
+            let flag = if matches!(answered, Ok(Some(Request::Gather))) { &asked } else { &ended };
+            flag.store(true, Ordering::Relaxed);
+            (answered, join(missing))
+        });
+        let Some(Request::Gather) = answered? else {
+            return Err(ControlError::Unexpected("a message other than `clock` and `gather`".to_owned()));
+        };
+        if missing > 0 {
+            return Err(
+                phase.refuse(format!("{missing} of the {} flows that it sends have no path", plans.len()))
+            );
+        }
+        phase.line.send(&Reply::Gathered, MESSAGE)?;
+    }
+    gathering.finish().map_err(broken)
+}
+
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The line of a session, and what must not wait meanwhile.
+struct Phase<'s> {
+    line: &'s mut Line,
+    door: &'s mut Door,
+    stop: &'s AtomicBool,
+}
+
+impl Phase<'_> {
+    /// Answers `clock` requests until another request arrives, of at most `longest` bytes, and returns that one. Returns `None`
+    /// if `stop` is set. Other senders are refused meanwhile. However many requests arrive, it lasts no longer than `patience`.
+    fn answer(&mut self, patience: Duration, longest: u64) -> Result<Option<Request>, ControlError> {
+        let gone = || ControlError::Broken(io::ErrorKind::UnexpectedEof.into());
+        let tired = now().saturating_add(patience);
+        loop {
+            let waited = self.line.wait(LOOK)?;
+            let came_ns = now().as_nanos();
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            if now() >= tired {
+                return Err(ControlError::Unexpected(format!("no further request within {patience}")));
+            }
+            match waited {
+                Waited::Nothing => {
+                    // An error of the listening socket must not end a session. The next one reports it.
+                    let _later = self.door.look(true);
+                    continue;
+                }
+                Waited::End => return Err(gone()),
+                Waited::Message => {}
+            }
+            match self.line.receive(longest, MESSAGE)?.ok_or_else(gone)? {
+                Request::Clock => {
+                    let left_ns = now().as_nanos();
+                    self.line.send(&Reply::Clock { came_ns, left_ns }, MESSAGE)?;
+                }
+                other => return Ok(Some(other)),
+            }
+        }
+    }
+
+    /// Refuses a request, and returns the error of the session.
+    fn refuse(&mut self, why: String) -> ControlError {
+        // The sender may be gone already.
+        let _gone = self.line.send(&Reply::Refused(why.clone()), MESSAGE);
+        ControlError::Unexpected(why)
+    }
+}
+
+/// A run that is allowed.
+struct Run {
+    /// The flows to send.
+    plans: Vec<FlowPlan>,
+    params: MeterParams,
+}
+
+/// Checks the run that a sender asks for.
+fn check(start: &Start, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Run, String> {
+    let Start { flows, until_ns, interval_ns, seed: _, ref reverse } = *start;
+    let (most_flows, longest_run) = (allowed.most_flows, allowed.longest_run);
     let (until, interval) = (Duration::from_nanos(until_ns), interval_ns.map(Duration::from_nanos));
     if !(1..=most_flows).contains(&flows) {
         return Err(format!("flows = {flows}: must be 1..{most_flows} (its --max-flows)"));
-    }
-    if away > FARTHEST_ZERO {
-        return Err(format!("the run's zero is {away} from now: must be at most {FARTHEST_ZERO}"));
     }
     if until > longest_run {
         return Err(format!("duration = {until}: must be at most {longest_run} (its --max-duration)"));
@@ -243,8 +340,57 @@ fn check(start: Start, allowed: &ReceiverParams, peer: IpAddr) -> Result<(Instan
             ));
         }
     }
+    let plans = check_reverse(reverse, flows, allowed.most_rate, peer)?;
     let token = token().map_err(|error| format!("it has no random numbers: {error}"))?;
-    Ok((zero, MeterParams { flows, window: Window::ALL, interval, token, peer: Some(peer) }))
+    let params = MeterParams { flows, window: Window::ALL, interval, token, peer: Some(peer.ip()) };
+    Ok(Run { plans, params })
+}
+
+/// Checks the flows that a sender asks the receiver to send, and returns their plans. They go to sockets that the sender opens;
+/// `peer` stands for these until then.
+fn check_reverse(
+    groups: &[ReverseFlows],
+    flows: u32,
+    most_rate: Rate,
+    peer: SocketAddr,
+) -> Result<Vec<FlowPlan>, String> {
+    let count: usize = groups.iter().map(|group| group.members.len()).sum();
+    if count > flows as usize {
+        return Err(format!("flows = {flows}: must be at least the {count} that it sends"));
+    }
+    let mut plans = Vec::with_capacity(count);
+    for group in groups {
+        plans.extend(group.plans(peer)?);
+    }
+    let mut rate = Rate::ZERO;
+    for plan in &mut plans {
+        if plan.id >= flows {
+            return Err(format!("flow = {}: must be below {flows}, the number of flows", plan.id));
+        }
+        rate = Rate::from_bps(rate.as_bps().saturating_add(fixed_rate(plan).as_bps()));
+        if let Transport::Tcp(options) = &mut plan.transport {
+            check_congestion_control(options.congestion_control.as_deref())?;
+            let most = MOST_WAITING / count as u64;
+            options.write_queue = Some(options.write_queue.map_or(most, |bytes| bytes.min(most)));
+        }
+    }
+    if rate > most_rate {
+        return Err(format!("rate = {rate} of UDP: must be at most {most_rate} (its --max-rate)"));
+    }
+    // The numbers must be unique.
+    Generator::new(plans.clone(), Streams::new(0)).map_err(|error| error.to_string())?;
+    Ok(plans)
+}
+
+/// Refuses a congestion control that the kernel has not loaded: a sender must not load modules here.
+fn check_congestion_control(name: Option<&str>) -> Result<(), String> {
+    let Some(name) = name else { return Ok(()) };
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    let available = available.unwrap_or_default();
+    if available.split_whitespace().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(format!("congestion control {name:?}: it has {}", available.trim()))
 }
 
 #[cfg(test)]
@@ -271,7 +417,9 @@ mod tests {
                 assert!(count > 10, "{count} requests were answered");
             });
             let patience = Duration::from_millis(300);
-            let ended = answer(&mut line, &mut door, patience, &AtomicBool::new(false));
+            let stop = AtomicBool::new(false);
+            let mut phase = Phase { line: &mut line, door: &mut door, stop: &stop };
+            let ended = phase.answer(patience, LONGEST_REQUEST);
             assert!(matches!(ended, Err(ControlError::Unexpected(_))), "{ended:?}");
             drop(line);
         });

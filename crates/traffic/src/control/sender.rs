@@ -4,16 +4,22 @@ use super::exchange::ClockReport;
 use super::key::{Key, Role, nonce};
 use super::line::{Line, Waited};
 use super::message::{
-    Hello, LONGEST_REPLY, LONGEST_REQUEST, Open, PROTOCOL, Reply, Request, Start, write_message,
+    Begin, Hello, LONGEST_REPLY, LONGEST_REQUEST, LONGEST_START, Open, PROTOCOL, Reply, Report, Request,
+    Start, write_message,
 };
+use super::reverse::ReverseFlows;
 use super::{ControlError, boot_id};
-use crate::generator::Generator;
-use crate::plan::FlowPlan;
-use crate::report::{MeterReport, SenderReport};
+use crate::TrafficError;
+use crate::generator::{Generator, check_ecn};
+use crate::meter::{Meter, MeterParams};
+use crate::plan::{Direction, FlowPlan};
+use crate::rendezvous::{Called, call};
+use crate::report::{MeterReport, SenderReport, Window};
 use crate::socket::connect_control;
 use cutline_signal::clock::{self, Estimate, Exchange};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant, Streams};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -47,9 +53,11 @@ pub struct SendParams {
 /// The reports of both ends.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The senders' reports, in the order of the plans.
+    /// The senders' reports, in the order of the plans. Those of reverse flows have an error if the connection to the receiver
+    /// was lost.
     pub sent: Vec<SenderReport>,
-    /// The receiver's report; `None` if the connection to it was lost.
+    /// The report of the flows' receivers: of the other end for forward flows, of this one for reverse flows. `None` if the
+    /// connection to the receiver was lost and there are no reverse flows.
     pub received: Option<MeterReport>,
     /// The relation of the two clocks.
     pub clock: ClockReport,
@@ -59,13 +67,13 @@ pub struct Outcome {
     pub error: Option<ControlError>,
 }
 
-/// Sends flows to a receiver. The function sets their `to` to the port that the receiver reports. The connection to the receiver
-/// has the source address of the first flow, because a receiver accepts traffic from no other one. The function returns when the
-/// duration is over, when `stop` is set or when the connection to the receiver is lost. In each case the outcome has
-/// the measurements up to then.
+/// Sends flows to a receiver, and receives those that it sends. The function sets their `to` to the port that the receiver
+/// reports. The connection to the receiver has the source address of the first flow, because a receiver accepts traffic from no
+/// other one. The function returns when the duration is over, when `stop` is set or when the connection to the receiver is lost.
+/// In each case the outcome has the measurements up to then.
 ///
 /// # Errors
-/// Returns an error if the session fails before sending starts, or if the generator fails.
+/// Returns an error if the session fails before sending starts, or if the generator or the meter fails.
 pub fn send(
     receiver: SocketAddr,
     plans: Vec<FlowPlan>,
@@ -73,42 +81,162 @@ pub fn send(
     stop: &AtomicBool,
 ) -> Result<Outcome, ControlError> {
     let from = plans.first().and_then(|plan| plan.from).map(|from| from.ip());
+    // The generator checks the plans of forward flows, and that all numbers are unique.
+    Generator::new(plans.clone(), params.streams)?;
+    check_ecn(plans.iter()).map_err(TrafficError::from)?;
     let mut line = connect(receiver, from)?;
     let their_boot_id = open(&mut line, receiver, params.key.as_ref())?;
     let before = compare(&mut line)?;
     let is_within_error = before.offset.as_nanos().unsigned_abs() <= before.error.as_nanos();
     let same = !their_boot_id.is_empty() && their_boot_id == boot_id() && is_within_error;
     let clock = ClockReport { same, before, after: None };
-    let zero = now() + LEAD + before.round_trip * 2;
-    let (port, token) = ask_to_start(&mut line, plans.len(), zero, &clock, params)?;
+    let (port, token) = ask_to_start(&mut line, &plans, params)?;
     let data = SocketAddr::new(receiver.ip(), port);
-    let plans = plans.into_iter().map(|plan| FlowPlan { to: data, ..plan }).collect();
-    let generator = Generator::new(plans, params.streams)?.with_clock(clock.offset()).with_token(token);
-    let generator = params.interval.map_or(generator.clone(), |width| generator.with_intervals(width));
-    let (sent, watched) = run(&line, generator, zero, params.duration, stop);
-    let (sent, elapsed) = (sent?, now().saturating_since(zero).min(params.duration));
-    let mut outcome = Outcome { sent, received: None, clock, elapsed, error: None };
-    let ended = watched.and_then(|watched| {
-        let lingered = if watched == Watched::Over { linger(&line, params.linger, stop)? } else { watched };
-        bring_together(&mut line, lingered, &mut outcome)
-    });
-    outcome.error = ended.err();
-    Ok(outcome)
+    let plans: Vec<_> = plans.into_iter().map(|plan| FlowPlan { to: data, ..plan }).collect();
+    let names: Vec<_> = plans.iter().map(|plan| (plan.id, plan.name.clone())).collect();
+    let (forward, reverse): (Vec<_>, Vec<_>) =
+        plans.into_iter().partition(|plan| plan.direction == Direction::Forward);
+    let called = open_paths(&mut line, &reverse, token, stop)?;
+    let zero = begin(&mut line, &clock)?;
+    let run = Run { forward, reverse, called, address: data, zero, token, clock: &clock, params };
+    let (mut reports, elapsed, outcome) = run.execute(&mut line, stop)?;
+    let Ending { report, after, error } = outcome;
+    let received = match (report, reports.received) {
+        (Some(theirs), ours) => Some(join_reports(theirs, ours, &mut reports.sent)),
+        (None, ours) => ours,
+    };
+    let sent = in_order(&names, reports.sent);
+    Ok(Outcome { sent, received, clock: ClockReport { after, ..clock }, elapsed, error })
+}
+
+/// What this end has measured.
+struct Reports {
+    sent: Vec<SenderReport>,
+    /// `None` without reverse flows.
+    received: Option<MeterReport>,
+}
+
+/// How a session ended.
+struct Ending {
+    report: Option<Report>,
+    after: Option<Estimate>,
+    error: Option<ControlError>,
+}
+
+/// Adds the receiver's measurements to ours. Its reports of flows that it did not receive, or did not send, are ignored.
+fn join_reports(theirs: Report, ours: Option<MeterReport>, sent: &mut Vec<SenderReport>) -> MeterReport {
+    let is_forward = |flow: u32| sent.iter().any(|report| report.flow == flow);
+    let mut received = theirs.received;
+    received.flows.retain(|report| is_forward(report.flow));
+    let reverse = theirs.sent.into_iter().filter(|report| !is_forward(report.flow)).collect::<Vec<_>>();
+    if let Some(ours) = ours {
+        received.flows.extend(ours.flows);
+        received.strangers = received.strangers.saturating_add(ours.strangers);
+        received.overflowed = received.overflowed.saturating_add(ours.overflowed);
+    }
+    received.flows.sort_by_key(|report| report.flow);
+    sent.extend(reverse);
+    received
+}
+
+/// Returns a report for each flow, in the order of `names`, with the names that this end knows.
+fn in_order(names: &[(u32, String)], sent: Vec<SenderReport>) -> Vec<SenderReport> {
+    let mut by_flow: BTreeMap<u32, SenderReport> =
+        sent.into_iter().map(|report| (report.flow, report)).collect();
+    let report = |(flow, name): &(u32, String)| {
+        let lost = || SenderReport {
+            flow: *flow,
+            error: Some("the receiver, which sent it, has not reported".to_owned()),
+            ..SenderReport::default()
+        };
+        SenderReport { name: name.clone(), ..by_flow.remove(flow).unwrap_or_else(lost) }
+    };
+    names.iter().map(report).collect()
+}
+
+/// A run that the receiver has allowed.
+struct Run<'r> {
+    forward: Vec<FlowPlan>,
+    reverse: Vec<FlowPlan>,
+    called: Called,
+    /// The port of the receiver's traffic.
+    address: SocketAddr,
+    zero: Instant,
+    token: u64,
+    clock: &'r ClockReport,
+    params: SendParams,
+}
+
+impl Run<'_> {
+    /// Sends and receives in threads, and watches the connection to the receiver meanwhile. Returns the duration of sending, too.
+    fn execute(
+        self,
+        line: &mut Line,
+        stop: &AtomicBool,
+    ) -> Result<(Reports, Duration, Ending), ControlError> {
+        let Self { forward, reverse, called, address, zero, token, clock, params } = self;
+        let SendParams { duration, linger, interval, streams, .. } = params;
+        let (sends, receives) = (!forward.is_empty(), !reverse.is_empty());
+        let generator = Generator::new(forward, streams)?
+            .with_clock(clock.offset())
+            .with_token(token)
+            .with_buffer_waits(linger);
+        let generator = match interval {
+            Some(width) => generator.with_intervals(width),
+            None => generator,
+        };
+        let flows = reverse.iter().map(|plan| plan.id + 1).max().unwrap_or(0);
+        let peer = Some(address.ip());
+        let meter_params = MeterParams { flows, window: Window::ALL, interval, token, peer };
+        let meter = Meter::of_called(called, address, meter_params);
+        let (halt, done, close) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+        let (sent, received, elapsed, ending) = thread::scope(|scope| {
+            let generator = scope.spawn(|| {
+                let sent = generator.run(zero, duration, &halt);
+                // The flows of a direction may all have failed.
+                done.store(sends && !receives, Ordering::Relaxed);
+                sent
+            });
+            // It receives what is in flight until the receiver has reported.
+            let meter = receives.then(|| scope.spawn(|| meter.run(zero, Duration::MAX, &close)));
+            let end = zero.saturating_add(duration);
+            let watched = watch(line, end.saturating_since(now()), stop, &done);
+            // At the end of the run the generator ends by itself, and measures what its kernel still sends.
+            let is_early = stop.load(Ordering::Relaxed) || !matches!(watched, Ok(Watched::Over));
+            halt.store(is_early, Ordering::Relaxed);
+            let elapsed = now().saturating_since(zero).min(duration);
+            let sent = join(generator);
+            let linger = end.saturating_add(linger).saturating_since(now());
+            let mut ending = Ending { report: None, after: None, error: None };
+            let ended = watched.and_then(|watched| {
+                let lingered = if watched == Watched::Over { pause(line, linger, stop)? } else { watched };
+                bring_together(line, lingered, &mut ending)
+            });
+            ending.error = ended.err();
+            close.store(true, Ordering::Relaxed);
+            (sent, meter.map(join).transpose(), elapsed, ending)
+        });
+        Ok((Reports { sent: sent?, received: received? }, elapsed, ending))
+    }
+}
+
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Requests the receiver's report. A receiver that was stopped has sent it without a request.
-fn bring_together(line: &mut Line, watched: Watched, outcome: &mut Outcome) -> Result<(), ControlError> {
+fn bring_together(line: &mut Line, watched: Watched, ending: &mut Ending) -> Result<(), ControlError> {
     if watched == Watched::Message {
         let reply = line.receive(LONGEST_REPLY, LONGEST_REPORT)?;
         let Some(Reply::Report(report)) = reply else {
             return Err(ControlError::Unexpected("a reply without a request".to_owned()));
         };
-        outcome.received = Some(*report);
+        ending.report = Some(*report);
         return Err(ControlError::Stopped);
     }
-    outcome.clock.after = Some(compare(line)?);
+    ending.after = Some(compare(line)?);
     match ask_within(line, &Request::Finish, LONGEST_REPORT)? {
-        Reply::Report(report) => outcome.received = Some(*report),
+        Reply::Report(report) => ending.report = Some(*report),
         other => return unexpected(&other),
     }
     Ok(())
@@ -189,44 +317,53 @@ fn compare(line: &mut Line) -> Result<Estimate, ControlError> {
         .ok_or_else(|| ControlError::Unexpected("invalid times in the clock exchange".to_owned()))
 }
 
-fn ask_to_start(
-    line: &mut Line,
-    flows: usize,
-    zero: Instant,
-    clock: &ClockReport,
-    params: SendParams,
-) -> Result<(u16, u64), ControlError> {
+fn ask_to_start(line: &mut Line, plans: &[FlowPlan], params: SendParams) -> Result<(u16, u64), ControlError> {
+    let flows = plans.iter().map(|plan| plan.id).max().map_or(0, |last| last.saturating_add(1));
     let start = Start {
-        flows: flows.try_into().unwrap_or(u32::MAX),
-        zero_ns: clock.offset().theirs(zero).as_nanos(),
+        flows,
         until_ns: params.duration.as_nanos(),
         interval_ns: params.interval.map(Duration::as_nanos),
+        seed: params.streams.seed(),
+        reverse: ReverseFlows::of(plans),
     };
-    match ask(line, &Request::Start(start))? {
+    let message = write_message(&Request::Start(start)).map_err(ControlError::Broken)?;
+    if message.len() as u64 > LONGEST_START - 100 {
+        let why = "the plan of the receiver's flows is too long: use fewer flows, or a shorter trace";
+        return Err(ControlError::Path(why.to_owned()));
+    }
+    line.send_bytes(&message, PATIENCE)?;
+    match reply(line, PATIENCE)? {
         Reply::Ready { port, token } => Ok((port, token)),
         other => unexpected(&other),
     }
 }
 
-/// Runs the generator in a thread, and watches the connection to the receiver meanwhile.
-fn run(
-    line: &Line,
-    generator: Generator,
-    zero: Instant,
-    duration: Duration,
+/// Opens the connections of the flows that the receiver sends, and proves their paths.
+fn open_paths(
+    line: &mut Line,
+    plans: &[FlowPlan],
+    token: u64,
     stop: &AtomicBool,
-) -> (Result<Vec<SenderReport>, crate::TrafficError>, Result<Watched, ControlError>) {
-    let (halt, done) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let generator = scope.spawn(|| {
-            let sent = generator.run(zero, duration, &halt);
-            done.store(true, Ordering::Relaxed);
-            sent
-        });
-        let watched = watch(line, Duration::MAX, stop, &done);
-        halt.store(true, Ordering::Relaxed);
-        (generator.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), watched)
-    })
+) -> Result<Called, ControlError> {
+    if plans.is_empty() {
+        return Ok(Called::default());
+    }
+    let called = call(plans, token, PATIENCE, stop).map_err(ControlError::Path)?;
+    match ask(line, &Request::Gather)? {
+        Reply::Gathered => Ok(called),
+        other => unexpected(&other),
+    }
+}
+
+/// Begins the run, and returns its zero.
+fn begin(line: &mut Line, clock: &ClockReport) -> Result<Instant, ControlError> {
+    let zero = now() + LEAD + clock.before.round_trip * 2;
+    let offset = clock.offset();
+    let begin = Begin { zero_ns: offset.theirs(zero).as_nanos(), offset_ns: offset.as_nanos() };
+    match ask(line, &Request::Begin(begin))? {
+        Reply::Begun => Ok(zero),
+        other => unexpected(&other),
+    }
 }
 
 /// How watching the connection ended.
@@ -239,7 +376,7 @@ enum Watched {
 }
 
 /// Waits for what is still in flight.
-fn linger(line: &Line, time: Duration, stop: &AtomicBool) -> Result<Watched, ControlError> {
+fn pause(line: &Line, time: Duration, stop: &AtomicBool) -> Result<Watched, ControlError> {
     watch(line, time, stop, &AtomicBool::new(false))
 }
 

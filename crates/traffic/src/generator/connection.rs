@@ -1,15 +1,15 @@
 //! The sender of a flow over TCP. It writes the application's data as fast as the kernel's buffer takes them.
 
-use super::Run;
+use super::{Run, Settings};
 use crate::header::{NOTE, Note, Preamble};
 use crate::plan::{FlowPlan, TcpOptions};
 use crate::report::SenderReport;
-use crate::socket::{connect, refused};
+use crate::socket::{adopt_connection, connect, refused};
 use crate::stream::Outbox;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{now, tcp};
 use cutline_transport::app::Write;
-use cutline_units::Instant;
+use cutline_units::{Duration, Instant};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, Shutdown, sockopt};
@@ -23,6 +23,12 @@ pub(super) struct Connection {
     socket: OwnedFd,
     state: State,
     outbox: Outbox,
+    /// Bytes that the kernel has accepted.
+    accepted: u64,
+    /// The last time at which the kernel was asked what has left, and the number of those bytes.
+    left: (Instant, u64),
+    /// The interval at which it is asked; `None` for never.
+    ask: Option<Duration>,
     /// The first bytes of an incomplete note.
     note: [u8; NOTE],
     held: usize,
@@ -41,28 +47,43 @@ enum State {
 }
 
 impl Connection {
+    /// Connects the flow, or configures the connection that the other end has opened.
     pub(super) fn open(
         plan: &FlowPlan,
         options: &TcpOptions,
-        token: u64,
-        reactor: &Reactor,
-        number: u32,
+        accepted: Option<OwnedFd>,
+        settings: &Settings,
+        (reactor, number): (&Reactor, u32),
     ) -> Result<Self, String> {
-        let socket = connect(plan, options)?;
+        let (socket, state) = match accepted {
+            Some(socket) => {
+                adopt_connection(&socket, plan, options)?;
+                (socket, State::Open)
+            }
+            None => (connect(plan, options)?, State::Connecting),
+        };
         let preamble = Preamble {
             flow: plan.id,
             notify: plan.app.needs_reliability(),
+            reverse: false,
             dscp: plan.dscp,
             receive_buffer: options.receive_buffer.unwrap_or(0),
-            token,
+            token: settings.token,
         };
         // Edge-triggered: the reactor reports once that the socket is writable again after a partial write.
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         reactor.add(&socket, number, flags).map_err(refused("cannot poll the socket"))?;
+        let mut outbox = Outbox::new(&preamble, options.write_queue);
+        if settings.ask.is_some() {
+            outbox.remember();
+        }
         Ok(Self {
             socket,
-            state: State::Connecting,
-            outbox: Outbox::new(&preamble, options.write_queue),
+            state,
+            outbox,
+            accepted: 0,
+            left: (now(), 0),
+            ask: settings.ask,
             note: [0; NOTE],
             held: 0,
             has_more: false,
@@ -71,7 +92,13 @@ impl Connection {
     }
 
     pub(super) fn deadline(&self) -> Instant {
-        if self.has_more { Instant::ZERO } else { Instant::FAR_FUTURE }
+        match self.ask {
+            _ if self.has_more => Instant::ZERO,
+            Some(time) if self.state != State::Connecting && self.outbox.has_waiting() => {
+                self.left.0.saturating_add(time)
+            }
+            _ => Instant::FAR_FUTURE,
+        }
     }
 
     /// Queues what the application writes. Returns false if it does not fit and `always` is false.
@@ -104,9 +131,27 @@ impl Connection {
     /// Writes as much as the socket takes.
     pub(super) fn pump(&mut self, run: &Run, report: &mut SenderReport) -> Result<(), String> {
         self.has_more = false;
-        if self.state != State::Open {
+        if self.state == State::Connecting {
             return Ok(());
         }
+        let was_empty = !self.outbox.has_waiting();
+        if was_empty {
+            self.left = (now(), self.accepted);
+        } else if self.ask.is_some_and(|time| now().saturating_since(self.left.0) >= time) {
+            self.ask(run, report);
+        }
+        if self.state == State::Ended {
+            return Ok(());
+        }
+        let written = self.write_out(run, report);
+        if was_empty && self.outbox.has_waiting() {
+            // What finds an empty buffer mostly leaves at once.
+            self.ask(run, report);
+        }
+        written
+    }
+
+    fn write_out(&mut self, run: &Run, report: &mut SenderReport) -> Result<(), String> {
         for _ in 0..TURN {
             let now = now();
             let bytes = self.outbox.next(now);
@@ -117,7 +162,10 @@ impl Connection {
                 return Ok(());
             }
             match net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
-                Ok(count) => run.sent(report, now, self.outbox.taken(count), 0),
+                Ok(count) => {
+                    self.accepted += count as u64;
+                    run.sent(report, now, self.outbox.taken(count), 0);
+                }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(broken(errno)),
@@ -125,6 +173,30 @@ impl Connection {
         }
         self.has_more = true;
         Ok(())
+    }
+
+    /// Asks the kernel how much has left its buffer, and records the waits of the messages in it.
+    fn ask(&mut self, run: &Run, report: &mut SenderReport) {
+        // Without an answer the waits are not measured.
+        let not_sent = tcp::tcp_info(&self.socket).map_or(self.accepted, |info| info.not_sent.into());
+        let now = now();
+        let left = (now, self.accepted.saturating_sub(not_sent));
+        let in_window = run.settings.window.contains(now.saturating_since(run.zero));
+        self.outbox.left(self.left, left, |wait| {
+            if in_window {
+                report.buffer_wait.record(wait);
+            }
+        });
+        self.left = left;
+    }
+
+    /// Asks the kernel again after the end. Returns whether some of what it has accepted has not left.
+    pub(super) fn drain(&mut self, run: &Run, report: &mut SenderReport) -> bool {
+        if !self.outbox.has_waiting() || self.left.1 >= self.accepted {
+            return false;
+        }
+        self.ask(run, report);
+        self.left.1 < self.accepted
     }
 
     /// Adds the kernel's counters to the report and closes the sending direction. The kernel still sends what is in its

@@ -4,7 +4,7 @@
 use super::{Run, TURN};
 use crate::plan::FlowPlan;
 use crate::report::SenderReport;
-use crate::socket::{datagrams, refused};
+use crate::socket::{adopt_datagrams, datagrams, refused};
 use cutline_sys::now;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::Write;
@@ -26,23 +26,32 @@ pub(super) struct Datagrams {
     turn: usize,
     /// Whether the transport counts timeouts, as those that adapt their rate do.
     counts_timeouts: bool,
+    /// Whether the other end has opened the path. Then a closed port ends the flow: nobody wants its data any more.
+    is_adopted: bool,
     /// A buffer of the largest datagram. The payload after the header never changes.
     buffer: Vec<u8>,
 }
 
 impl Datagrams {
-    /// Opens the socket of a flow whose plan is valid.
+    /// Opens the socket of a flow whose plan is valid, or configures the one of the path that the other end has opened.
     pub(super) fn open(
         plan: &FlowPlan,
         params: &TransportParams,
+        path: Option<OwnedFd>,
         start: Instant,
-        reactor: &Reactor,
-        number: u32,
+        (reactor, number): (&Reactor, u32),
     ) -> Result<Self, String> {
         let format = params.datagram_format();
         let DatagramFormat { largest, replies, .. } =
             format.expect("a valid plan has a transport with a datagram format");
-        let socket = datagrams(plan)?;
+        let is_adopted = path.is_some();
+        let socket = match path {
+            Some(socket) => {
+                adopt_datagrams(&socket, plan)?;
+                socket
+            }
+            None => datagrams(plan)?,
+        };
         if replies {
             reactor
                 .add(&socket, number, EventFlags::IN | EventFlags::ET)
@@ -57,6 +66,7 @@ impl Datagrams {
             // path one that does may allow more than the machine can send; the rest is due at once.
             turn: if params.adapts() { TURN } else { usize::MAX },
             counts_timeouts: params.adapts(),
+            is_adopted,
             buffer: vec![b'.'; largest as usize],
         })
     }
@@ -129,11 +139,15 @@ impl Datagrams {
         let header = data.header_length();
         let length = (len as usize).max(header);
         report.added_bytes += (length - len as usize) as u64;
+        if !run.ceiling.allows(now, length as u64) {
+            report.refused_bytes += length as u64;
+            return Ok(());
+        }
         self.buffer[..header].copy_from_slice(&data.write()[..header]);
         match net::send(&self.socket, &self.buffer[..length], SendFlags::NOSIGNAL) {
             Ok(_) => run.sent(report, now, length as u64, 1),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => report.unsent += 1,
-            Err(errno @ Errno::CONNREFUSED) => {
+            Err(errno @ Errno::CONNREFUSED) if !self.is_adopted => {
                 report.unsent += 1;
                 report
                     .error

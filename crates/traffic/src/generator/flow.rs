@@ -3,16 +3,19 @@
 use super::connection::Connection;
 use super::datagrams::Datagrams;
 use super::{Run, TURN};
-use crate::plan::{FlowPlan, Transport};
+use crate::plan::{Direction, FlowPlan, Transport};
 use crate::report::SenderReport;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::{App, TrafficSource as _, Write};
 use cutline_units::{Instant, RandomStream, Streams};
+use rustix::fd::OwnedFd;
 
 #[derive(Debug)]
 pub(super) struct Flow {
     plan: FlowPlan,
     run: Run,
+    /// The connected socket that the other end has opened, until the flow starts.
+    adopted: Option<OwnedFd>,
     app: App,
     random: RandomStream,
     start: Instant,
@@ -36,7 +39,7 @@ enum Carrier {
 }
 
 impl Flow {
-    pub(super) fn new(plan: FlowPlan, streams: Streams, run: Run) -> Self {
+    pub(super) fn new(plan: FlowPlan, streams: Streams, run: Run, adopted: Option<OwnedFd>) -> Self {
         let start = run.zero.saturating_add(plan.start);
         let mut random = streams.stream(&plan.name, "app");
         Self {
@@ -50,6 +53,7 @@ impl Flow {
             report: SenderReport { flow: plan.id, name: plan.name.clone(), ..SenderReport::default() },
             plan,
             run,
+            adopted,
         }
     }
 
@@ -104,24 +108,42 @@ impl Flow {
         self.pump(now);
     }
 
-    /// Ends the flow and returns its report. The kernel closes a connection after it has sent the buffered data.
-    pub(super) fn finish(mut self) -> SenderReport {
+    /// Ends the flow. The kernel closes a connection after it has sent the buffered data.
+    pub(super) fn end(&mut self) {
         match &mut self.carrier {
             Carrier::Connection(connection) => connection.finish(&mut self.report),
             Carrier::Datagrams(datagrams) => datagrams.finish(&mut self.report),
             Carrier::Waiting | Carrier::Failed => {}
         }
+    }
+
+    /// Looks after the end what has left the kernel's buffer. Returns whether something is still there.
+    pub(super) fn drain(&mut self) -> bool {
+        match &mut self.carrier {
+            Carrier::Connection(connection) => connection.drain(&self.run, &mut self.report),
+            Carrier::Datagrams(_) | Carrier::Waiting | Carrier::Failed => false,
+        }
+    }
+
+    /// Returns the report.
+    pub(super) fn into_report(self) -> SenderReport {
         self.report
     }
 
     fn begin(&mut self, reactor: &Reactor, number: u32) {
+        let socket = self.adopted.take();
+        if socket.is_none() && self.plan.direction == Direction::Reverse {
+            return self.fail("the other end has opened no path for it".to_owned());
+        }
         let carrier = match &self.plan.transport {
             Transport::Tcp(options) => {
-                Connection::open(&self.plan, options, self.run.settings.token, reactor, number)
+                Connection::open(&self.plan, options, socket, &self.run.settings, (reactor, number))
                     .map(|connection| Carrier::Connection(Box::new(connection)))
             }
-            Transport::Datagrams(params) => Datagrams::open(&self.plan, params, self.start, reactor, number)
-                .map(|datagrams| Carrier::Datagrams(Box::new(datagrams))),
+            Transport::Datagrams(params) => {
+                Datagrams::open(&self.plan, params, socket, self.start, (reactor, number))
+                    .map(|datagrams| Carrier::Datagrams(Box::new(datagrams)))
+            }
         };
         match carrier {
             Ok(carrier) => self.carrier = carrier,

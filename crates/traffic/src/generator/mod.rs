@@ -1,6 +1,7 @@
 //! The sending end: all flows of one thread.
 //!
 //! ```text
+//! ceiling     the largest rate of all datagrams together
 //! flow        an application and its carrier
 //! connection  the carrier over TCP
 //! datagrams   the carrier over a datagram transport
@@ -9,6 +10,7 @@
 //! The loop wakes the flows that are due, writes to the sockets that are ready, and sleeps until the next deadline or
 //! event. The error of a flow is in its report; the other flows continue.
 
+mod ceiling;
 mod connection;
 mod datagrams;
 mod flow;
@@ -17,12 +19,15 @@ use crate::agenda::Deadlines;
 use crate::plan::{FlowPlan, PlanError, Transport};
 use crate::report::{SenderReport, Window, interval_at};
 use crate::{TrafficError, report};
+use ceiling::Ceiling;
 use cutline_signal::clock::ClockOffset;
 use cutline_sys::now;
 use cutline_sys::reactor::Reactor;
-use cutline_units::{Duration, Instant, Streams};
+use cutline_units::{Duration, Instant, Rate, Streams};
 use flow::Flow;
-use std::collections::BTreeSet;
+use rustix::fd::OwnedFd;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The number of messages that an application writes, or packets that a transport with an adaptive rate sends, before
@@ -31,11 +36,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const TURN: usize = 64;
 
 /// The sender of many flows.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Generator {
     plans: Vec<FlowPlan>,
     streams: Streams,
     settings: Settings,
+    /// The connected sockets of flows whose paths the other end has opened.
+    adopted: BTreeMap<u32, OwnedFd>,
+    /// The largest rate of all datagrams together.
+    most: Option<Rate>,
+    /// How long waits in buffers are measured after the end of sending.
+    drain: Duration,
 }
 
 /// The settings of all flows.
@@ -45,13 +56,16 @@ struct Settings {
     window: Window,
     interval: Option<Duration>,
     token: u64,
+    /// The interval at which the kernel is asked what has left a TCP connection's buffer; `None` for never.
+    ask: Option<Duration>,
 }
 
 /// The data of the run that each flow needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Run {
     zero: Instant,
     settings: Settings,
+    ceiling: Rc<Ceiling>,
 }
 
 impl Run {
@@ -86,7 +100,14 @@ impl Generator {
                 return Err(plan.refuse("id", plan.id, "must be unique".to_owned()).into());
             }
         }
-        Ok(Self { plans, streams, settings: Settings::default() })
+        Ok(Self {
+            plans,
+            streams,
+            settings: Settings::default(),
+            adopted: BTreeMap::new(),
+            most: None,
+            drain: Duration::ZERO,
+        })
     }
 
     /// Sets the offset of the meter's clock. Time stamps are in the meter's clock.
@@ -113,20 +134,47 @@ impl Generator {
         self
     }
 
+    /// Measures how long the messages of TCP flows wait in this end's buffers ([`SenderReport::buffer_wait`]). The kernel is asked
+    /// every 5 ms for each flow with such messages, more rarely if there are more than 20 flows. After the end of sending
+    /// [`Generator::run`] takes up to `drain` longer to measure what the kernel still has.
+    pub fn with_buffer_waits(mut self, drain: Duration) -> Self {
+        self.drain = drain;
+        let shares = (self.plans.len() as u64).div_ceil(20).max(1);
+        self.settings.ask = Some(Duration::from_millis(5 * shares));
+        self
+    }
+
+    /// Sends flows over connected sockets that the other end has opened, by the flows' numbers. The sockets do not block.
+    pub(crate) fn with_sockets(mut self, sockets: BTreeMap<u32, OwnedFd>) -> Self {
+        self.adopted = sockets;
+        self
+    }
+
+    /// Sends no more than this payload rate in the datagrams of all flows together. What is above it is refused and counted.
+    /// TCP has no such limit.
+    pub(crate) fn with_ceiling(mut self, most: Rate) -> Self {
+        self.most = Some(most);
+        self
+    }
+
     /// Sends until `until` has elapsed since `zero`, until `stop` is set, or until all flows have failed. `zero` may be
     /// in the future. Returns a report for each flow in the order of the plans.
     ///
     /// # Errors
     /// Returns an error if sockets cannot be polled, or if a TCP flow needs ECN and the kernel does not request it.
     pub fn run(
-        self,
+        mut self,
         zero: Instant,
         until: Duration,
         stop: &AtomicBool,
     ) -> Result<Vec<SenderReport>, TrafficError> {
-        check_ecn(&self.plans)?;
-        let run = Run { zero, settings: self.settings };
-        let flow = |plan| Flow::new(plan, self.streams, run);
+        // The end that opens a connection decides on ECN.
+        check_ecn(self.plans.iter().filter(|plan| !self.adopted.contains_key(&plan.id)))?;
+        let run = Run { zero, settings: self.settings, ceiling: Rc::new(Ceiling::new(self.most)) };
+        let flow = |plan: FlowPlan| {
+            let socket = self.adopted.remove(&plan.id);
+            Flow::new(plan, self.streams, run.clone(), socket)
+        };
         let mut work = Work {
             flows: self.plans.into_iter().map(flow).collect(),
             deadlines: Deadlines::default(),
@@ -137,7 +185,11 @@ impl Generator {
         while !stop.load(Ordering::Relaxed) && now() < end && !work.is_over() {
             work.round(end)?;
         }
-        Ok(work.flows.into_iter().map(Flow::finish).collect())
+        work.flows.iter_mut().for_each(Flow::end);
+        if let Some(time) = self.settings.ask {
+            work.drain(time, now().saturating_add(self.drain), stop)?;
+        }
+        Ok(work.flows.into_iter().map(Flow::into_report).collect())
     }
 }
 
@@ -173,6 +225,23 @@ impl Work {
         Ok(())
     }
 
+    /// Asks the kernel every `time` what has left its buffers, until nothing is there, `end` or `stop`.
+    fn drain(&mut self, time: Duration, end: Instant, stop: &AtomicBool) -> Result<(), TrafficError> {
+        while !stop.load(Ordering::Relaxed) && now() < end {
+            let waiting = self.flows.iter_mut().map(Flow::drain).filter(|waits| *waits).count();
+            if waiting == 0 {
+                break;
+            }
+            let next = now().saturating_add(time);
+            while now() < next {
+                // What the other end says after the end is of no interest.
+                let ready = self.reactor.wait(next);
+                ready.map_err(|error| TrafficError::system("cannot poll the sockets")(error))?.for_each(drop);
+            }
+        }
+        Ok(())
+    }
+
     fn arm(&mut self, flow: u32) {
         self.deadlines.arm(flow, self.flows[flow as usize].deadline());
     }
@@ -184,9 +253,9 @@ impl Work {
 }
 
 /// Checks that the network namespace requests ECN if a TCP flow needs it. A socket has no such option.
-fn check_ecn(plans: &[FlowPlan]) -> Result<(), PlanError> {
+pub(crate) fn check_ecn<'p>(mut plans: impl Iterator<Item = &'p FlowPlan>) -> Result<(), PlanError> {
     const SETTING: &str = "/proc/sys/net/ipv4/tcp_ecn";
-    let Some(plan) = plans.iter().find(|plan| plan.ecn && matches!(plan.transport, Transport::Tcp(_))) else {
+    let Some(plan) = plans.find(|plan| plan.ecn && matches!(plan.transport, Transport::Tcp(_))) else {
         return Ok(());
     };
     let is = std::fs::read_to_string(SETTING).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The receiving end of flows over TCP.
 
 use super::record::{Packet, Record};
-use super::{FIRST_CONNECTION, LONGEST_DELAY, Run};
+use super::{LONGEST_DELAY, Run};
 use crate::header::{Note, Preamble};
 use crate::report::MeterReport;
 use crate::socket::mark_answers;
@@ -27,6 +27,8 @@ pub(super) struct Connections {
     /// The free places in `open`.
     free: Vec<u32>,
     unknown: usize,
+    /// The reactor's number of the first connection.
+    first: u32,
     /// The numbers of the flows that have connected.
     taken: BTreeSet<u32>,
     closed: Vec<Record>,
@@ -51,9 +53,11 @@ enum Outcome {
 }
 
 impl Connections {
-    pub(super) fn new(run: Run) -> Self {
+    /// The reactor's numbers of connections begin with `first`.
+    pub(super) fn new(run: Run, first: u32) -> Self {
         Self {
             run,
+            first,
             open: Vec::new(),
             free: Vec::new(),
             unknown: 0,
@@ -69,21 +73,26 @@ impl Connections {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while let Ok((socket, address)) = net::acceptfrom_with(listener, flags) {
             let peer = address.and_then(|address| SocketAddr::try_from(address).ok());
-            let number = self.free.last().copied().unwrap_or(self.open.len() as u32);
-            let has_room = self.unknown < MOST_UNKNOWN;
-            let waits = reactor.add(&socket, FIRST_CONNECTION + number, EventFlags::IN | EventFlags::RDHUP);
-            let peer = peer.filter(|peer| self.run.is_peer(*peer));
-            let (Some(peer), true, Ok(())) = (peer, has_room, waits) else {
+            let peer = peer.filter(|peer| self.run.is_peer(*peer) && self.unknown < MOST_UNKNOWN);
+            if peer.is_none_or(|peer| !self.add(socket, peer, reactor)) {
                 self.strangers += 1;
-                continue;
-            };
-            let connection = Connection { socket, peer, inlet: Inlet::default(), flow: None };
-            self.unknown += 1;
-            match self.free.pop() {
-                Some(free) => self.open[free as usize] = Some(connection),
-                None => self.open.push(Some(connection)),
             }
         }
+    }
+
+    /// Adds a connection to a peer of the session. Returns false if it cannot be polled.
+    pub(super) fn add(&mut self, socket: OwnedFd, peer: SocketAddr, reactor: &Reactor) -> bool {
+        let number = self.free.last().copied().unwrap_or(self.open.len() as u32);
+        if reactor.add(&socket, self.first + number, EventFlags::IN | EventFlags::RDHUP).is_err() {
+            return false;
+        }
+        let connection = Connection { socket, peer, inlet: Inlet::default(), flow: None };
+        self.unknown += 1;
+        match self.free.pop() {
+            Some(free) => self.open[free as usize] = Some(connection),
+            None => self.open.push(Some(connection)),
+        }
+        true
     }
 
     /// Reads from a connection.
@@ -175,7 +184,8 @@ impl Reading<'_> {
     }
 
     fn introduce(&mut self, flow: &mut Option<(Preamble, Record)>, preamble: Preamble) {
-        let is_ours = preamble.flow < self.run.params.flows && self.run.is_ours(preamble.token, self.peer);
+        let is_known = preamble.flow < self.run.params.flows && !preamble.reverse;
+        let is_ours = is_known && self.run.is_ours(preamble.token, self.peer);
         if !is_ours || !self.taken.insert(preamble.flow) {
             self.outcome = Outcome::Stranger;
             return;

@@ -4,6 +4,7 @@
 use super::record::{Packet, Record};
 use super::{LONGEST_DELAY, Run};
 use crate::agenda::Deadlines;
+use crate::header::Proof;
 use crate::report::MeterReport;
 use crate::socket::mark_answers;
 use cutline_sys::datagrams::{Datagram, HEAD, Inbox};
@@ -12,6 +13,7 @@ use cutline_transport::wire::{Data, LONGEST_DATA_HEADER, Reply, Report};
 use cutline_units::{Dscp, Instant};
 use rustix::fd::OwnedFd;
 use rustix::net::{self, SendFlags};
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -24,20 +26,28 @@ const _: () = assert!(LONGEST_DATA_HEADER <= HEAD, "the inbox reads the whole he
 
 pub(super) struct DatagramFlows {
     run: Run,
-    socket: Rc<OwnedFd>,
+    sockets: Rc<[Socket]>,
     /// `None` while the inbox is being read.
     inbox: Option<Inbox>,
     flows: Vec<Option<Box<Receiving>>>,
     strangers: u64,
-    overflowed: u64,
-    /// The code point that the socket currently sends with.
-    marked: Dscp,
+}
+
+/// A socket for the datagrams of many flows, or of one that the other end sends over a path that this end has opened.
+struct Socket {
+    fd: OwnedFd,
+    /// Datagrams that overflowed its buffer.
+    overflowed: Cell<u64>,
+    /// The code point that it currently sends with.
+    marked: Cell<Dscp>,
 }
 
 /// The receiving end of a flow.
 struct Receiving {
     record: Record,
     peer: SocketAddr,
+    /// The index of the socket at which the flow arrives.
+    socket: usize,
     dscp: Dscp,
     transport: endpoint::Receiver,
     /// The latest time that the transport has seen. The time stamps of a wall clock may decrease.
@@ -45,29 +55,28 @@ struct Receiving {
 }
 
 impl DatagramFlows {
-    pub(super) fn new(run: Run, socket: OwnedFd) -> Self {
-        let (inbox, flows) = (Some(Inbox::default()), Vec::new());
-        Self {
-            run,
-            socket: Rc::new(socket),
-            inbox,
-            flows,
-            strangers: 0,
-            overflowed: 0,
-            marked: Dscp::DEFAULT,
-        }
+    pub(super) fn new(run: Run, sockets: Vec<OwnedFd>) -> Self {
+        let socket = |fd| Socket { fd, overflowed: Cell::new(0), marked: Cell::new(Dscp::DEFAULT) };
+        let sockets = sockets.into_iter().map(socket).collect();
+        Self { run, sockets, inbox: Some(Inbox::default()), flows: Vec::new(), strangers: 0 }
     }
 
-    /// Reads the datagrams that have arrived, at most those of one turn.
-    pub(super) fn read(&mut self, deadlines: &mut Deadlines) {
+    /// Reads the datagrams that have arrived at a socket, at most those of one turn.
+    pub(super) fn read(&mut self, socket: usize, deadlines: &mut Deadlines) {
         let Some(mut inbox) = self.inbox.take() else { return };
-        let socket = Rc::clone(&self.socket);
+        let sockets = Rc::clone(&self.sockets);
         for _ in 0..TURN {
-            if inbox.receive(&*socket, |datagram| self.datagram(&datagram, deadlines)).is_err() {
+            let each = |datagram: Datagram<'_>| self.datagram(socket, &datagram, deadlines);
+            if inbox.receive(&sockets[socket].fd, each).is_err() {
                 break;
             }
         }
         self.inbox = Some(inbox);
+    }
+
+    /// Reads the datagrams that have arrived at all sockets.
+    pub(super) fn read_all(&mut self, deadlines: &mut Deadlines) {
+        (0..self.sockets.len()).for_each(|socket| self.read(socket, deadlines));
     }
 
     pub(super) fn deadline(&self, flow: u32) -> Instant {
@@ -86,15 +95,18 @@ impl DatagramFlows {
 
     pub(super) fn finish(self) -> MeterReport {
         let flows = self.flows.into_iter().flatten().map(Receiving::finish).collect();
-        MeterReport { flows, strangers: self.strangers, overflowed: self.overflowed }
+        let overflowed = self.sockets.iter().map(|socket| socket.overflowed.get()).sum();
+        MeterReport { flows, strangers: self.strangers, overflowed }
     }
 
-    fn datagram(&mut self, heard: &Datagram<'_>, deadlines: &mut Deadlines) {
-        self.overflowed = u64::from(heard.overflowed);
+    fn datagram(&mut self, socket: usize, heard: &Datagram<'_>, deadlines: &mut Deadlines) {
+        self.sockets[socket].overflowed.set(u64::from(heard.overflowed));
         let is_ours =
             |data: &Data| data.flow < self.run.params.flows && self.run.is_ours(data.token, heard.from);
         let Some(data) = Data::read(heard.head).filter(is_ours) else {
-            self.strangers += 1;
+            // The proof of a path may be repeated on the way, or come late.
+            let is_proof = Proof::read(heard.head).is_some_and(|proof| proof.token == self.run.params.token);
+            self.strangers += u64::from(!is_proof);
             return;
         };
         let index = data.flow as usize;
@@ -102,8 +114,9 @@ impl DatagramFlows {
             self.flows.resize_with(index + 1, || None);
         }
         let run = self.run;
-        let flow = self.flows[index].get_or_insert_with(|| Box::new(Receiving::new(run, &data, heard.from)));
-        if flow.peer != heard.from || !flow.transport.expects(&data.extension) {
+        let flow =
+            self.flows[index].get_or_insert_with(|| Box::new(Receiving::new(run, &data, heard.from, socket)));
+        if (flow.peer, flow.socket) != (heard.from, socket) || !flow.transport.expects(&data.extension) {
             self.strangers += 1;
             return;
         }
@@ -115,21 +128,21 @@ impl DatagramFlows {
 
     fn answer(&mut self, flow: u32, report: Report) {
         let Some(receiving) = &self.flows[flow as usize] else { return };
-        if receiving.dscp != self.marked {
-            mark_answers(&*self.socket, receiving.peer, receiving.dscp);
-            self.marked = receiving.dscp;
+        let socket = &self.sockets[receiving.socket];
+        if receiving.dscp != socket.marked.replace(receiving.dscp) {
+            mark_answers(&socket.fd, receiving.peer, receiving.dscp);
         }
         let reply = Reply { flow, token: self.run.params.token, report };
         let bytes = &reply.write()[..reply.length()];
         // A report that the kernel refuses is lost. The transport tolerates lost reports.
-        let _lost = net::sendto(&*self.socket, bytes, SendFlags::NOSIGNAL, &receiving.peer);
+        let _lost = net::sendto(&socket.fd, bytes, SendFlags::NOSIGNAL, &receiving.peer);
     }
 }
 
 impl Receiving {
-    fn new(run: Run, data: &Data, peer: SocketAddr) -> Self {
+    fn new(run: Run, data: &Data, peer: SocketAddr, socket: usize) -> Self {
         let (record, transport) = (run.record(data.flow), data.extension.receiver());
-        Self { record, peer, dscp: data.dscp, transport, latest: Instant::ZERO }
+        Self { record, peer, socket, dscp: data.dscp, transport, latest: Instant::ZERO }
     }
 
     /// Counts a datagram. Returns the transport's report if one is due at once.

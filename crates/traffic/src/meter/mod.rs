@@ -1,4 +1,5 @@
-//! The receiving end: a TCP listener and a UDP socket on the same port, and their flows.
+//! The receiving end: a TCP listener and a UDP socket on the same port, and their flows; or the sockets of flows that the other
+//! end sends over paths that this end has opened.
 //!
 //! ```text
 //! connections  flows over TCP
@@ -16,6 +17,7 @@ mod record;
 
 use crate::TrafficError;
 use crate::agenda::Deadlines;
+use crate::rendezvous::Called;
 use crate::report::{MeterReport, Window};
 use crate::socket::{bind_both, local_address};
 use connections::Connections;
@@ -53,8 +55,11 @@ impl Default for MeterParams {
 /// The receiver of many flows.
 #[derive(Debug)]
 pub struct Meter {
-    listener: OwnedFd,
-    datagrams: OwnedFd,
+    /// `None` if this end has opened all connections.
+    listener: Option<OwnedFd>,
+    datagrams: Vec<OwnedFd>,
+    /// The connections that this end has opened, and their other end.
+    connections: Vec<(OwnedFd, SocketAddr)>,
     address: SocketAddr,
     params: MeterParams,
 }
@@ -86,10 +91,9 @@ impl Run {
     }
 }
 
-/// The reactor's numbers of the sockets. The numbers of connections follow.
+/// The reactor's numbers of the sockets. The numbers of connections follow those of the sockets for datagrams.
 const LISTENER: u32 = 0;
-const DATAGRAMS: u32 = 1;
-const FIRST_CONNECTION: u32 = 2;
+const FIRST_DATAGRAMS: u32 = 1;
 /// The longest delay that is recorded. A longer one comes from invalid time stamps.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
@@ -104,7 +108,34 @@ impl Meter {
         let (listener, datagrams) = bind_both(address).map_err(failed)?;
         Inbox::prepare(&datagrams).map_err(failed)?;
         let address = local_address(&listener).map_err(failed)?;
-        Ok(Self { listener, datagrams, address, params })
+        Ok(Self::new(listener, datagrams, address, params))
+    }
+
+    /// Returns a meter with sockets of [`Meter::bind`] or `rendezvous`, which have `address`.
+    pub(crate) fn new(
+        listener: OwnedFd,
+        datagrams: OwnedFd,
+        address: SocketAddr,
+        params: MeterParams,
+    ) -> Self {
+        Self {
+            listener: Some(listener),
+            datagrams: vec![datagrams],
+            connections: Vec::new(),
+            address,
+            params,
+        }
+    }
+
+    /// Returns a meter of flows that the other end sends over paths that this end has opened.
+    pub(crate) fn of_called(called: Called, address: SocketAddr, params: MeterParams) -> Self {
+        let Called { connections, datagrams } = called;
+        Self { listener: None, datagrams, connections, address, params }
+    }
+
+    /// Returns the sockets of a meter that listens.
+    pub(crate) fn into_sockets(mut self) -> Option<(OwnedFd, OwnedFd)> {
+        self.listener.zip(self.datagrams.pop())
     }
 
     /// Returns the address and port on which the meter listens.
@@ -121,10 +152,20 @@ impl Meter {
         let run = Run { zero, params: self.params };
         let reactor = Reactor::new().map_err(TrafficError::system("cannot create an epoll instance"))?;
         let waits = |error| TrafficError::system("cannot poll the meter's sockets")(error);
-        reactor.add(&self.listener, LISTENER, EventFlags::IN).map_err(waits)?;
-        reactor.add(&self.datagrams, DATAGRAMS, EventFlags::IN).map_err(waits)?;
+        if let Some(listener) = &self.listener {
+            reactor.add(listener, LISTENER, EventFlags::IN).map_err(waits)?;
+        }
+        for (number, socket) in (FIRST_DATAGRAMS..).zip(&self.datagrams) {
+            reactor.add(socket, number, EventFlags::IN).map_err(waits)?;
+        }
+        let first_connection = FIRST_DATAGRAMS + self.datagrams.len() as u32;
+        let mut connections = Connections::new(run, first_connection);
+        for (socket, peer) in self.connections {
+            connections.add(socket, peer, &reactor);
+        }
         let mut work = Work {
-            connections: Connections::new(run),
+            connections,
+            first_connection,
             datagrams: DatagramFlows::new(run, self.datagrams),
             listener: self.listener,
             deadlines: Deadlines::default(),
@@ -140,8 +181,9 @@ impl Meter {
 
 struct Work {
     connections: Connections,
+    first_connection: u32,
     datagrams: DatagramFlows,
-    listener: OwnedFd,
+    listener: Option<OwnedFd>,
     deadlines: Deadlines,
     reactor: Reactor,
 }
@@ -157,10 +199,12 @@ impl Work {
         let ready = ready.map_err(|error| TrafficError::system("cannot poll the sockets")(error))?;
         let ready: Vec<_> = ready.collect();
         for (number, _) in ready {
-            match number {
-                LISTENER => self.connections.accept(&self.listener, &self.reactor),
-                DATAGRAMS => self.datagrams.read(&mut self.deadlines),
-                connection => self.connections.read(connection - FIRST_CONNECTION),
+            match (number.checked_sub(self.first_connection), &self.listener) {
+                (Some(connection), _) => self.connections.read(connection),
+                (None, Some(listener)) if number == LISTENER => {
+                    self.connections.accept(listener, &self.reactor);
+                }
+                _ => self.datagrams.read((number - FIRST_DATAGRAMS) as usize, &mut self.deadlines),
             }
         }
         Ok(())
@@ -168,7 +212,7 @@ impl Work {
 
     /// Reads the datagrams that have arrived already, and returns the report of all flows.
     fn finish(mut self) -> MeterReport {
-        self.datagrams.read(&mut self.deadlines);
+        self.datagrams.read_all(&mut self.deadlines);
         let mut report = self.datagrams.finish();
         self.connections.finish(&mut report);
         report.flows.sort_by_key(|flow| flow.flow);

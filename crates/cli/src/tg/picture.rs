@@ -1,0 +1,75 @@
+//! The picture of `cutline tg rrul`: delay and rates over time.
+
+use crate::exit::Failure;
+use crate::picture_file;
+use crate::table::number;
+use cutline_report::chart::{Axis, Chart, Figure, Format, Line};
+use cutline_traffic::responsiveness::{CourseDocument, PROBE, ResponsivenessDocument};
+use std::path::{Path, PathBuf};
+
+/// Whether and where the picture is drawn.
+#[derive(clap::Args)]
+pub struct PictureArgs {
+    /// Draw delays and rates over time to FILE, which ends in .svg, .png or .pdf
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// Replace the file of --plot if it exists
+    #[arg(long, requires = "plot")]
+    force: bool,
+}
+
+/// The file of the picture.
+pub struct Target<'a> {
+    file: &'a Path,
+    format: Format,
+    force: bool,
+}
+
+impl PictureArgs {
+    /// Returns the file, if one is wanted.
+    pub fn target(&self) -> Result<Option<Target<'_>>, Failure> {
+        let Some(file) = self.plot.as_deref() else { return Ok(None) };
+        let format = Format::of(file).ok_or_else(|| picture_file::unknown_format("--plot", file))?;
+        Ok(Some(Target { file, format, force: self.force }))
+    }
+}
+
+impl Target<'_> {
+    /// Draws the picture.
+    pub fn draw(&self, document: &ResponsivenessDocument) -> Result<(), Failure> {
+        let drawn = figure(document).file("rrul", self.format);
+        let drawn =
+            drawn.map_err(|error| Failure::Failed(format!("the picture cannot be drawn: {error}")))?;
+        picture_file::write(self.file, &drawn, self.force)
+    }
+}
+
+/// Returns delay and rates over time, with a line where the load begins.
+fn figure(document: &ResponsivenessDocument) -> Figure {
+    let panel = |title: &str, unit: &str, of: fn(&CourseDocument) -> Option<f64>| {
+        let chart = Chart::new(title)
+            .x(Axis::linear("Time, s").from(0.0))
+            .y(Axis::linear(unit).from(0.0))
+            .vline(document.idle_s, "load begins");
+        document.classes.iter().fold(chart, |chart, class| {
+            let points = class.intervals.iter().filter_map(|at| Some((at.from_s, of(at)?)));
+            chart.plot(Line::new(&class.name, points))
+        })
+    };
+    let charts = [
+        panel("Mean round-trip time of probes", "ms", |at| at.round_trip_ms),
+        panel("TCP to the receiver", "Mbit/s", |at| Some(at.forward_bps * 1e-6)),
+        panel("TCP from the receiver", "Mbit/s", |at| Some(at.reverse_bps * 1e-6)),
+    ];
+    let figure = Figure::grid(format!("Delay under load, {}", document.receiver), 1, charts);
+    let probes = format!(
+        "Probes are datagrams of {PROBE} payload. A round-trip time is the sum of the mean delays of both directions in an interval."
+    );
+    let figure = figure.note(probes);
+    match (&document.grade, document.added_ms) {
+        (Some(grade), Some(added)) => {
+            figure.subtitle(format!("Grade {grade}: load adds up to {} ms to a round trip", number(added)))
+        }
+        _ => figure,
+    }
+}
