@@ -7,8 +7,8 @@ writes `linux.md` for people and `linux.json` for programs. The kernel runs in a
 TCP. A measure agrees when the whole 95 % interval of the difference lies within what matters (`TOLERANCE`). A difference without a note
 (`linux_page.py`) makes this program fail.
 
-With `--mix` or `--queue` the other rows of `linux.json` stay as they are. That needs the same kernel, number of runs and tolerances; otherwise
-the program ends before it measures anything.
+With `--mix` or `--queue` the other rows of `linux.json` stay as they are. That needs the same kernel, number of runs and
+tolerances; otherwise the program ends before it measures anything.
 """
 
 import argparse
@@ -67,8 +67,9 @@ def kept(file: Path, about: dict, cases: list[tuple[Mix, Queue]]) -> list[dict]:
         return []
     before = json.loads(file.read_text())
     now = json.loads(json.dumps(about))
-    if differing := [name for name in now if before[name] != now[name]]:
-        raise Other(f"{file} was measured with another {' and another '.join(differing)}; measure all mixes and queues, or use another --out")
+    if differing := [name for name in now if before.get(name) != now[name]]:
+        other = " and another ".join(differing)
+        raise Other(f"{file} was measured with another {other}; measure all mixes and queues, or use another --out")
     measured = {(mix.name, queue.name) for mix, queue in cases}
     return [case for case in before["cases"] if (case["mix"], case["queue"]) not in measured]
 

@@ -55,10 +55,10 @@ class Mix:
         """The arguments of `load`."""
         control = {"newreno": "reno"}.get(self.control, self.control)
         flows = []
-        for udp, host in zip(self.udp, HOSTS):
-            marked = f":{udp.mark.code_point}" if queue.marks and udp.mark else ""
-            from_host = f":{host if queue.hosts is Hosts.CLASS else 0}" if queue.hosts is Hosts.CLASS or marked else ""
-            flows.append(f"udp:{udp.name}:{udp.count}:{udp.kbps * 1000}:{udp.kind}{from_host}{marked}")
+        for number, udp in enumerate(self.udp):
+            host = HOSTS[number] if queue.hosts is Hosts.CLASS else 0
+            mark = f":{udp.mark.code_point}" if queue.marks and udp.mark else ""
+            flows.append(f"udp:{udp.name}:{udp.count}:{udp.kbps * 1000}:{udp.kind}" + (f":{host}{mark}" if host or mark else ""))
         if self.bulk:
             flows.append(f"tcp:{self.bulk}:{control}" + (f":{HOSTS[-1]}" if queue.hosts is Hosts.CLASS else ""))
         return f"{seed} {self.seconds} {self.warm_up} {' '.join(flows)}"

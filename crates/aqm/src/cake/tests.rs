@@ -151,11 +151,13 @@ fn memory_is_counted_as_linux_does() {
 
 #[test]
 fn classes_are_those_of_the_code_points() {
-    let class = |tins: Tins, code_point: u8| {
-        tins.of(HintTable::standard().hint(Dscp::new(code_point).unwrap()))
-    };
+    let class =
+        |tins: Tins, code_point: u8| tins.of(HintTable::standard().hint(Dscp::new(code_point).unwrap()));
     let (default, af21, af31, cs4, ef, cs6) = (0, 18, 26, 32, 46, 48);
-    assert_eq!([default, af21, af31, cs4, ef, cs6].map(|dscp| class(Tins::Diffserv4, dscp)), [0, 1, 1, 2, 2, 2]);
+    assert_eq!(
+        [default, af21, af31, cs4, ef, cs6].map(|dscp| class(Tins::Diffserv4, dscp)),
+        [0, 1, 1, 2, 2, 2]
+    );
     assert_eq!([default, cs4, ef, cs6].map(|dscp| class(Tins::Diffserv3, dscp)), [0, 1, 1, 1]);
 }
 
