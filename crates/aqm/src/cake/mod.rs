@@ -17,7 +17,7 @@
 //! have a backlog. In a scenario every flow has hosts of its own unless `host` names one; the router takes them from addresses.
 //!
 //! `tins` says how many classes there are. The queue does not see code points, so the class comes from the hint, which the
-//! router takes from the code point: hints 1 to 8 are voice (EF, VA, CS4 to CS7), 9 to 15 video (AF2x, AF3x, CS2, CS3), 16 is best effort.
+//! router takes from the code point: hints 1 to 8 are voice (EF, VA, CS4 to CS7), 9 to 15 video (AF21 to AF33, CS2, CS3), 16 is best effort.
 //! Voice may take a quarter of the link before others, video half; above that they are served as best effort is. A class is due when its
 //! own rate would let it send; of those that are due the highest goes first.
 //!
@@ -28,7 +28,7 @@
 //! 1000 B that has just been copied (`memory_is_counted_as_linux_does`). It is more with drivers that receive into whole pages.
 //!
 //! Differences from Linux: AF41 to AF43 have the hint of EF and are voice here, where Linux has them with video (and in its `diffserv3` with
-//! best effort); LE, CS1 and AF1x have the hint of unmarked packets, so nothing comes to Linux's bulk class; a flow's part of its host's
+//! best effort); LE, CS1 and AF11 to AF13 have the hint of unmarked packets, so nothing comes to Linux's bulk class; a flow's part of its host's
 //! turn is rounded down to whole bytes, which Linux rounds up or down at random; a packet that finds its set full shares a place
 //! without a change of that place's hosts. COBALT is computed with real square roots.
 //!
