@@ -6,6 +6,9 @@
 writes `linux.md` for people and `linux.json` for programs. The kernel runs in a virtual machine (`linux_vm.py`), with its own
 TCP. A measure agrees when the whole 95 % interval of the difference lies within what matters (`TOLERANCE`). A difference without a note
 (`linux_page.py`) makes this program fail.
+
+With `--mix` or `--queue` the other rows of `linux.json` stay as they are. That needs the same kernel, number of runs and
+tolerances; otherwise the program ends before it measures anything.
 """
 
 import argparse
@@ -39,19 +42,42 @@ def kernel_run(found: dict) -> Run:
     return run
 
 
-def kernel_runs(folder: Path, mix: Mix, queue: Queue, seeds: range) -> tuple[str, list[Run]]:
-    """All runs of the kernel, and its version. What was measured by the same plan is taken again."""
+def kernel_runs(folder: Path, version: str, mix: Mix, queue: Queue, seeds: range) -> list[Run]:
+    """All runs of the kernel of this version. What it has measured by the same plan is taken again."""
     name = f"{mix.name}-{queue.name}"
     names = [f"{name}-{seed}" for seed in seeds]
-    plan = [f"{line}|{DELAY_MS}ms|{queue.tc}|{mix.load(seed)}" for line, seed in zip(names, seeds, strict=True)]
+    plan = [f"{line}|{DELAY_MS}ms|{queue.tc}|{mix.load(queue, seed)}" for line, seed in zip(names, seeds, strict=True)]
     file = folder / f"{name}.json"
     kept = json.loads(file.read_text()) if file.exists() else {}
-    if kept.get("plan") != plan:
+    if (kept.get("plan"), kept.get("kernel")) != (plan, version):
         timeout = 120 + SECONDS_OF_HOST * mix.seconds * len(seeds)
-        version, runs = linux_vm.measure(folder, name, plan, timeout)
-        kept = {"plan": plan, "kernel": version, "runs": [runs[line] for line in names]}
+        booted, runs = linux_vm.measure(folder, name, plan, timeout)
+        kept = {"plan": plan, "kernel": booted, "runs": [runs[line] for line in names]}
         file.write_text(json.dumps(kept) + "\n")
-    return kept["kernel"], [kernel_run(run) for run in kept["runs"]]
+    return [kernel_run(run) for run in kept["runs"]]
+
+
+class Other(Exception):
+    """The rows of `linux.json` come from other conditions than those of this run."""
+
+
+def kept(file: Path, about: dict, cases: list[tuple[Mix, Queue]]) -> list[dict]:
+    """The rows of an earlier run that this one does not measure; `about` has the conditions, which must be the same."""
+    if not file.exists():
+        return []
+    before = json.loads(file.read_text())
+    now = json.loads(json.dumps(about))
+    if differing := [name for name in now if before.get(name) != now[name]]:
+        other = " and another ".join(differing)
+        raise Other(f"{file} was measured with another {other}; measure all mixes and queues, or use another --out")
+    measured = {(mix.name, queue.name) for mix, queue in cases}
+    return [case for case in before["cases"] if (case["mix"], case["queue"]) not in measured]
+
+
+def in_order(cases: list[dict]) -> list[dict]:
+    """The cases in the order of the mixes, and of the queues in each."""
+    mixes, queues = [mix.name for mix in MIXES], [queue.name for queue in QUEUES]
+    return sorted(cases, key=lambda case: (mixes.index(case["mix"]), queues.index(case["queue"])))
 
 
 def main() -> int:
@@ -69,24 +95,29 @@ def main() -> int:
     queues = chosen(parser, "queue", QUEUES, arguments.queue)
     seeds = range(1, arguments.seeds + 1)
     arguments.work.mkdir(parents=True, exist_ok=True)
-    linux_vm.kernel(arguments.work)
+    version = linux_vm.kernel(arguments.work).parent.name
 
-    def work(case: tuple[Mix, Queue]) -> tuple[str, dict]:
-        version, theirs = kernel_runs(arguments.work, *case, seeds)
+    def work(case: tuple[Mix, Queue]) -> dict:
+        theirs = kernel_runs(arguments.work, version, *case, seeds)
         found = compare(*case, "linux", cutline_runs(arguments.cutline, *case, seeds), theirs)
         print(f"{case[0].name} {case[1].name}", file=sys.stderr)
-        return version, found
+        return found
 
-    cases = [(mix, queue) for mix in mixes for queue in queues if mix.bulk == 0 or not queue.udp_only]
+    cases = [(mix, queue) for mix in mixes for queue in queues if queue.has(mix)]
+    if not cases:
+        parser.error("none of these queues is measured with any of these mixes")
+    file = arguments.out / "linux.json"
+    about = {"kernel": [version], "seeds": arguments.seeds, "frame": FRAME, "tolerance": TOLERANCE}
+    try:
+        others = kept(file, about, cases) if arguments.mix or arguments.queue else []
+    except Other as error:
+        parser.error(str(error))
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        measured = list(pool.map(work, cases))
-    versions = sorted({version for version, _ in measured})
-    found = [rows for _, rows in measured]
+        found = in_order([*pool.map(work, cases), *others])
     arguments.out.mkdir(parents=True, exist_ok=True)
-    text, unexplained = page(found, mixes, versions, arguments.seeds)
+    text, unexplained = page(found, version, arguments.seeds)
     (arguments.out / "linux.md").write_text(text)
-    about = {"kernel": versions, "seeds": arguments.seeds, "frame": FRAME, "tolerance": TOLERANCE, "cases": found}
-    (arguments.out / "linux.json").write_text(json.dumps(about, indent=1) + "\n")
+    file.write_text(json.dumps(about | {"cases": found}, indent=1) + "\n")
     for row in unexplained:
         print(f"not explained: {row}", file=sys.stderr)
     return 1 if unexplained else 0

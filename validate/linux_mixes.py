@@ -1,5 +1,7 @@
 """The mixes of flows and the queues of the comparison with Linux: as a Cutline scenario, and for `linux/load.c`."""
 
+import enum
+import fnmatch
 from dataclasses import dataclass
 
 RATE_MBPS = 15
@@ -12,13 +14,29 @@ TCP_HEADER = 66
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A code point, and the hint that it stands for in Cutline's standard table."""
+
+    code_point: int
+    hint: int
+
+
+EF = Mark(46, 6)
+AF31 = Mark(26, 12)
+
+HOSTS = (11, 12)
+"""The hosts of UDP and of the transfers, or of two classes of UDP, where classes have hosts: 10.0.1.11 and 10.0.1.12."""
+
+
+@dataclass(frozen=True)
 class Udp:
-    """A class of UDP flows."""
+    """A class of UDP flows, with the mark that it has where queues look at marks."""
 
     name: str
     count: int
     kbps: int
     kind: str = "cbr"
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True)
@@ -33,11 +51,16 @@ class Mix:
     seconds: int = 45
     warm_up: int = 15
 
-    def load(self, seed: int) -> str:
+    def load(self, queue: "Queue", seed: int) -> str:
         """The arguments of `load`."""
         control = {"newreno": "reno"}.get(self.control, self.control)
-        flows = [f"udp:{udp.name}:{udp.count}:{udp.kbps * 1000}:{udp.kind}" for udp in self.udp]
-        flows += [f"tcp:{self.bulk}:{control}"] if self.bulk else []
+        flows = []
+        for number, udp in enumerate(self.udp):
+            host = HOSTS[number] if queue.hosts is Hosts.CLASS else 0
+            mark = f":{udp.mark.code_point}" if queue.marks and udp.mark else ""
+            flows.append(f"udp:{udp.name}:{udp.count}:{udp.kbps * 1000}:{udp.kind}" + (f":{host}{mark}" if host or mark else ""))
+        if self.bulk:
+            flows.append(f"tcp:{self.bulk}:{control}" + (f":{HOSTS[-1]}" if queue.hosts is Hosts.CLASS else ""))
         return f"{seed} {self.seconds} {self.warm_up} {' '.join(flows)}"
 
     def scenario(self, queue: "Queue", seeds: range) -> str:
@@ -58,9 +81,10 @@ queue = {{ {queue.cutline} }}
 """
         for udp in self.udp:
             app = f'kind = "{udp.kind}", rate = "{udp.kbps} kbit/s", size = "{FRAME} B"'
-            text += self._group(udp.name, udp.count, 'protocol = "udp", header = "0 B"', app)
+            keys = queue.host(udp.name) + (f"hint = {udp.mark.hint}\n" if queue.marks and udp.mark else "")
+            text += self._group(udp.name, udp.count, 'protocol = "udp", header = "0 B"', app, keys)
         if self.bulk:
-            text += self._group("bulk", self.bulk, self.tcp(), 'kind = "bulk"')
+            text += self._group("bulk", self.bulk, self.tcp(), 'kind = "bulk"', queue.host("bulk"))
         return text
 
     def tcp(self) -> str:
@@ -71,17 +95,25 @@ queue = {{ {queue.cutline} }}
         )
 
     @staticmethod
-    def _group(name: str, count: int, transport: str, app: str) -> str:
+    def _group(name: str, count: int, transport: str, app: str, keys: str) -> str:
         return f"""
 [[flow]]
 name = "{name}"
 count = {count}
-start = {{ from = "0 s", to = "1 s" }}
+{keys}start = {{ from = "0 s", to = "1 s" }}
 transport = {{ {transport} }}
 app = {{ {app} }}
 series = false
 distributions = "flow"
 """
+
+
+class Hosts(enum.Enum):
+    """Which hosts the flows come from."""
+
+    EACH = "a host of its own for each flow; queues do not look at hosts"
+    ONE = "one host for all"
+    CLASS = "one host for each class"
 
 
 @dataclass(frozen=True)
@@ -91,8 +123,22 @@ class Queue:
     name: str
     tc: str
     cutline: str
-    udp_only: bool = False
+    mixes: tuple[str, ...] = ("*",)
+    """Patterns of the mixes that it is measured with."""
+    marks: bool = False
+    """Whether the flows have the marks of their class."""
+    hosts: Hosts = Hosts.EACH
 
+    def has(self, mix: Mix) -> bool:
+        """Whether it is measured with this mix."""
+        return any(fnmatch.fnmatch(mix.name, pattern) for pattern in self.mixes)
+
+    def host(self, group: str) -> str:
+        """The line of a scenario that names the host of a group, if it is named."""
+        return {Hosts.EACH: "", Hosts.ONE: 'host = "all"\n', Hosts.CLASS: f'host = "{group}"\n'}[self.hosts]
+
+
+CAKE = 'aqm = "cake", limit = "10240 packets", mtu = "1000 B"'
 
 QUEUES = [
     Queue("pfifo", "pfifo limit 1000", 'aqm = "drop-tail", limit = "1000 packets"'),
@@ -103,9 +149,26 @@ QUEUES = [
     ),
     Queue(
         "fq_codel-full", "fq_codel noecn limit 100",
-        'aqm = "fq-codel", limit = "100 packets", mtu = "1000 B", quantum = "1000 B"', udp_only=True,
+        'aqm = "fq-codel", limit = "100 packets", mtu = "1000 B", quantum = "1000 B"', mixes=("udp-*",),
     ),
     Queue("pie", "pie", 'aqm = "pie", limit = "1000 packets", mean-packet = "1000 B"'),
+    Queue(
+        "fq_pie", "fq_pie noecn",
+        'aqm = "fq-pie", limit = "10240 packets", mean-packet = "1000 B", quantum = "1000 B"',
+    ),
+    Queue("cake", "cake bandwidth 15mbit besteffort rtt 300ms", f'{CAKE}, rtt = "300 ms"', hosts=Hosts.ONE),
+    Queue(
+        "cake-100ms", "cake bandwidth 15mbit besteffort", CAKE, hosts=Hosts.ONE,
+        mixes=("udp-110", "udp-slow", "udp-fat", "bulk-75", "cubic-75"),
+    ),
+    Queue(
+        "cake-diffserv4", "cake bandwidth 15mbit diffserv4 rtt 300ms", f'{CAKE}, rtt = "300 ms", tins = "diffserv4"',
+        mixes=("udp-slow", "udp-fat", "bulk-75", "bulk-50", "above-share"), marks=True, hosts=Hosts.ONE,
+    ),
+    Queue(
+        "cake-hosts", "cake bandwidth 15mbit besteffort dual-srchost rtt 300ms",
+        f'{CAKE}, rtt = "300 ms", isolation = "dual-srchost"', mixes=("udp-fat", "bulk-75", "above-share"), hosts=Hosts.CLASS,
+    ),
 ]  # fmt: skip
 
 AUDIO = 128
@@ -113,14 +176,14 @@ SHORT = {"seconds": 20, "warm_up": 5}
 
 MIXES = [
     Mix("udp-110", "30 Poisson flows of 550 kbit/s: 110 % of the link", (Udp("udp", 30, 550, "poisson"),), **SHORT),
-    Mix("udp-slow", "128 flows of 128 kbit/s: 109 % of the link", (Udp("audio", 128, AUDIO),), **SHORT),
+    Mix("udp-slow", "128 flows of 128 kbit/s: 109 % of the link", (Udp("audio", 128, AUDIO, mark=EF),), **SHORT),
     Mix(
         "udp-fat", "a Poisson flow of 9 Mbit/s and 20 of 400 kbit/s: 113 % of the link",
-        (Udp("slow", 20, 400, "poisson"), Udp("fat", 1, 9000, "poisson")), **SHORT,
+        (Udp("slow", 20, 400, "poisson", EF), Udp("fat", 1, 9000, "poisson")), **SHORT,
     ),
-    Mix("bulk-99", "99 bulk transfers, 1 audio conference", (Udp("audio", 1, AUDIO),), bulk=99),
-    Mix("bulk-75", "75 bulk transfers, 25 audio conferences", (Udp("audio", 25, AUDIO),), bulk=75),
-    Mix("bulk-50", "50 bulk transfers, 50 audio conferences", (Udp("audio", 50, AUDIO),), bulk=50),
-    Mix("above-share", "19 bulk transfers, video of 1.5 Mbit/s, twice its share", (Udp("video", 1, 1500),), bulk=19),
-    Mix("cubic-75", "75 bulk transfers by CUBIC, 25 audio conferences", (Udp("audio", 25, AUDIO),), bulk=75, control="cubic"),
+    Mix("bulk-99", "99 bulk transfers, 1 audio conference", (Udp("audio", 1, AUDIO, mark=EF),), bulk=99),
+    Mix("bulk-75", "75 bulk transfers, 25 audio conferences", (Udp("audio", 25, AUDIO, mark=EF),), bulk=75),
+    Mix("bulk-50", "50 bulk transfers, 50 audio conferences", (Udp("audio", 50, AUDIO, mark=EF),), bulk=50),
+    Mix("above-share", "19 bulk transfers, video of 1.5 Mbit/s, twice its share", (Udp("video", 1, 1500, mark=AF31),), bulk=19),
+    Mix("cubic-75", "75 bulk transfers by CUBIC, 25 audio conferences", (Udp("audio", 25, AUDIO, mark=EF),), bulk=75, control="cubic"),
 ]  # fmt: skip

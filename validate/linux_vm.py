@@ -14,8 +14,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SUITES = ("trixie", "trixie-backports")
-MODULES = ("sch_htb", "sch_codel", "sch_pie", "sch_netem", "sch_fq_codel", "sch_dualpi2", "veth")
-"""Those that the kernel has built in are not in the package."""
+MODULES = ("sch_htb", "sch_codel", "sch_pie", "sch_netem", "sch_fq_codel", "sch_dualpi2", "veth", "sch_fq_pie", "sch_cake")
+"""In the order of loading. Those that the kernel has built in are not in the package."""
 LINES_OF_APT = """Dir::State "{0}/apt";
 Dir::State::status "{0}/apt/status";
 Dir::Cache "{0}/apt/cache";
@@ -69,9 +69,9 @@ def image(folder: Path, plan: str, name: str) -> Path:
         needed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
         files |= {word.lstrip("/"): Path(word).resolve() for word in needed.split() if word.startswith("/")}
     contents = {name: (0o100755, file.read_bytes()) for name, file in files.items()}
-    for module in MODULES:
+    for number, module in enumerate(MODULES):
         for file in folder.glob(f"root/usr/lib/modules/*/kernel/**/{module}.ko.xz"):
-            contents[f"modules/{module}.ko"] = (0o100644, lzma.decompress(file.read_bytes()))
+            contents[f"modules/{number:02}-{module}.ko"] = (0o100644, lzma.decompress(file.read_bytes()))
     contents["plan"] = (0o100644, plan.encode())
     written = folder / f"{name}.cpio"
     written.write_bytes(archive(contents))

@@ -21,7 +21,7 @@ build() { # DELAY QUEUE...: src - r - dst with the queue at r
     for namespace in src r dst; do $ip netns add $namespace && $ip -n $namespace link set lo up; done
     $ip link add out mtu 986 netns src type veth peer name in mtu 986 netns r
     $ip link add sink mtu 986 netns dst type veth peer name bottleneck mtu 986 netns r
-    $ip -n src addr add 10.0.1.1/24 dev out; $ip -n r addr add 10.0.1.2/24 dev in
+    for host in 1 11 12; do $ip -n src addr add 10.0.1.$host/24 dev out; done; $ip -n r addr add 10.0.1.2/24 dev in
     $ip -n dst addr add 10.0.2.1/24 dev sink; $ip -n r addr add 10.0.2.2/24 dev bottleneck
     up src out; up r in; up r bottleneck; up dst sink
     $ip -n src route add default via 10.0.1.2; $ip -n dst route add default via 10.0.2.2
@@ -30,10 +30,14 @@ build() { # DELAY QUEUE...: src - r - dst with the queue at r
         $ip netns exec $namespace sysctl -qw net.ipv4.tcp_no_metrics_save=1 net.ipv4.tcp_ecn=0 \
             net.ipv4.tcp_rmem="4096 131072 6291456" net.ipv4.tcp_wmem="4096 131072 6291456"
     done
-    # A burst of one byte: each packet waits until the last one is gone, as at a link.
-    $ip netns exec r $tc qdisc add dev bottleneck root handle 1: htb default 1
-    $ip netns exec r $tc class add dev bottleneck parent 1: classid 1:1 htb rate 15mbit burst 1 cburst 1
-    $ip netns exec r $tc qdisc add dev bottleneck parent 1:1 handle 10: "$@"
+    if [ "$1" = cake ]; then # It is its own shaper.
+        $ip netns exec r $tc qdisc add dev bottleneck root handle 10: "$@" || echo "FAILED tc $*"
+    else
+        # A burst of one byte: each packet waits until the last one is gone, as at a link.
+        $ip netns exec r $tc qdisc add dev bottleneck root handle 1: htb default 1
+        $ip netns exec r $tc class add dev bottleneck parent 1: classid 1:1 htb rate 15mbit burst 1 cburst 1
+        $ip netns exec r $tc qdisc add dev bottleneck parent 1:1 handle 10: "$@" || echo "FAILED tc $*"
+    fi
     $ip netns exec dst $tc qdisc add dev sink root netem delay "$delay" limit 100000
 }
 

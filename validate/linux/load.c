@@ -2,13 +2,14 @@
  *
  *   load SEED SECONDS WARM_UP FLOWS...
  *
- * FLOWS are "tcp:COUNT:CONGESTION_CONTROL" and "udp:NAME:COUNT:BITS_PER_SECOND:cbr|poisson". Senders are in the namespace
- * `src`, receivers in `dst`; the queue is at the device `bottleneck` of the namespace `r`. One process does everything, so there is
- * one clock. Prints a line "RESULT {...}" of JSON. */
+ * FLOWS are "tcp:COUNT:CONGESTION_CONTROL[:HOST]" and "udp:NAME:COUNT:BITS_PER_SECOND:cbr|poisson[:HOST[:CODE_POINT]]". Senders are in the
+ * namespace `src`, with the address 10.0.1.HOST if there is one; receivers are in `dst`; the queue is at the device `bottleneck` of the
+ * namespace `r`. One process does everything, so there is one clock. Prints a line "RESULT {...}" of JSON. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/random.h>
 #include <math.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -16,15 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { FRAME = 1000, OVERHEAD = 14 + 20 + 8, PAYLOAD = FRAME - OVERHEAD, MOST = 512, PORT = 6000, CHUNK = 65536 };
 
-struct class { const char *name; int first, count, poisson; double gap; };
+struct class { const char *name; int first, count, poisson, host, code_point; double gap; };
 struct udp { int class, socket; double next; unsigned sent; double *delays; size_t received, room; };
-struct tcp { int socket; const char *control; double start; unsigned retransmissions; };
+struct tcp { int socket, host; const char *control; double start; unsigned retransmissions; };
 struct stamp { double sent; int flow, measured; };
 
 static struct class classes[8];
@@ -51,6 +53,20 @@ static double uniform(void) { /* SplitMix64 (Steele, Lea and Flood 2014) */
     return ((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
 }
 
+/* The machine has no source of entropy. Until the kernel has some, a random number costs it ten thousand instructions, and CAKE
+ * needs hundreds of them a packet. So it gets the seed. */
+static void give_entropy(unsigned long long seed) {
+    enum { WORDS = 8 };
+    struct rand_pool_info *entropy = calloc(1, sizeof *entropy + WORDS * sizeof entropy->buf[0]);
+    entropy->entropy_count = 32 * WORDS;
+    entropy->buf_size = WORDS * sizeof entropy->buf[0];
+    for (int i = 0; i < WORDS; i++) entropy->buf[i] = (unsigned)seed + i;
+    int fd = open("/dev/urandom", O_RDWR);
+    if (fd < 0 || ioctl(fd, RNDADDENTROPY, entropy) < 0) fail("/dev/urandom");
+    close(fd);
+    free(entropy);
+}
+
 static void enter(const char *namespace) {
     char path[64];
     snprintf(path, sizeof path, "/run/netns/%s", namespace);
@@ -65,6 +81,17 @@ static struct sockaddr_in address(const char *ip, int port) {
     return to;
 }
 
+static int number_or(const char *text, int otherwise) { return text ? atoi(text) : otherwise; }
+
+/* The flow comes from this host, if it is one. */
+static void from_host(int socket, int host) {
+    char ip[24];
+    if (!host) return;
+    snprintf(ip, sizeof ip, "10.0.1.%d", host);
+    struct sockaddr_in from = address(ip, 0);
+    if (bind(socket, (void *)&from, sizeof from) < 0) fail(ip);
+}
+
 static void watch(int fd, unsigned events, unsigned long long data) {
     struct epoll_event event = { .events = events, .data.u64 = data };
     if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event) < 0) fail("epoll_ctl");
@@ -75,7 +102,8 @@ static void parse(char *flows) {
     if (!strcmp(kind, "tcp")) {
         int count = atoi(strtok(NULL, ":"));
         char *control = strtok(NULL, ":");
-        while (count--) tcps[tcp_count++] = (struct tcp){ .socket = -1, .control = control };
+        int host = number_or(strtok(NULL, ":"), 0);
+        while (count--) tcps[tcp_count++] = (struct tcp){ .socket = -1, .host = host, .control = control };
         return;
     }
     struct class *class = &classes[class_count];
@@ -84,6 +112,8 @@ static void parse(char *flows) {
     class->count = atoi(strtok(NULL, ":"));
     class->gap = FRAME * 8 / atof(strtok(NULL, ":"));
     class->poisson = !strcmp(strtok(NULL, ":"), "poisson");
+    class->host = number_or(strtok(NULL, ":"), 0);
+    class->code_point = number_or(strtok(NULL, ":"), 0);
     for (int i = 0; i < class->count; i++) udps[udp_count++] = (struct udp){ .class = class_count };
     class_count++;
 }
@@ -116,6 +146,7 @@ static double start_tcp(double at, double end) {
         if (flow->start > at) { if (flow->start < next) next = flow->start; continue; }
         flow->socket = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
         if (setsockopt(flow->socket, IPPROTO_TCP, TCP_CONGESTION, flow->control, strlen(flow->control)) < 0) fail(flow->control);
+        from_host(flow->socket, flow->host);
         if (connect(flow->socket, (void *)&to, sizeof to) < 0 && errno != EINPROGRESS) fail("connect");
         watch(flow->socket, EPOLLOUT, 1ULL << 32 | (unsigned)i);
     }
@@ -208,6 +239,7 @@ static void tell(double measured) {
 int main(int count, char **arguments) {
     if (count < 5) { errno = EINVAL; fail("load SEED SECONDS WARM_UP FLOWS..."); }
     state = strtoull(arguments[1], NULL, 10);
+    give_entropy(state);
     double seconds = atof(arguments[2]), warm_up = atof(arguments[3]);
     for (int i = 4; i < count; i++) parse(arguments[i]);
     poll_fd = epoll_create1(0);
@@ -225,7 +257,11 @@ int main(int count, char **arguments) {
     enter("src");
     double begin = now() + .01, from = begin + warm_up, end = begin + seconds;
     for (int i = 0; i < udp_count; i++) {
+        struct class *class = &classes[udps[i].class];
+        int octet = class->code_point << 2;
         udps[i].socket = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+        if (setsockopt(udps[i].socket, IPPROTO_IP, IP_TOS, &octet, sizeof octet) < 0) fail("IP_TOS");
+        from_host(udps[i].socket, class->host);
         if (connect(udps[i].socket, (void *)&here, sizeof here) < 0) fail("connect");
         udps[i].next = begin + uniform();
     }

@@ -19,7 +19,7 @@
 //!
 //! - Each flow has a PIE: `a_flow_that_keeps_short_is_not_hit`.
 //! - Turns: `flows_get_the_same_bytes`, and the tests of FQ-CoDel, which has the same ones (`turns.rs`).
-//! - Not compared with Linux's own: the kernel of our virtual machine has it, but our mixes do not.
+//! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.
 
 use crate::buckets::FlowHash;
 use crate::pie::PieParams;

@@ -9,6 +9,9 @@
 //!           not late: count falls by one at every time a drop would be due
 //! BLUE:     the queue was full: p + 1/256; a flow was empty: p - 1/4096; each at most once per target
 //! ```
+//!
+//! In Linux the inverse root is 0 until count has changed by a step, so the first drop of a place does not wait for an interval: it hits the
+//! second packet that is late. A flow that comes back after an interval or more, and is late at once, is treated in the same way.
 
 use cutline_units::{Duration, Instant, Probability, RandomStream};
 
@@ -25,6 +28,8 @@ pub(super) struct Times {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cobalt {
     count: u32,
+    /// `1 / sqrt(count)` after the last step of count; 0 before the first.
+    inverse_root: f64,
     dropping: bool,
     drop_next: Instant,
     /// BLUE's probability.
@@ -46,14 +51,22 @@ const BLUE_DOWN: f64 = 1.0 / 4096.0;
 impl Cobalt {
     pub(super) const NEW: Self = Self {
         count: 0,
+        inverse_root: 0.0,
         dropping: false,
         drop_next: Instant::ZERO,
         p_drop: 0.0,
         blue_changed: Instant::ZERO,
     };
 
-    fn step(&self, from: Instant, times: &Times) -> Instant {
-        from.saturating_add(times.interval.mul_f64(1.0 / f64::from(self.count.max(1)).sqrt()))
+    fn after(&self, from: Instant, times: &Times) -> Instant {
+        from.saturating_add(times.interval.mul_f64(self.inverse_root))
+    }
+
+    /// Count becomes another one, and the next drop is due later by the interval that belongs to it.
+    fn step_to(&mut self, count: u32, times: &Times) {
+        self.count = count;
+        self.inverse_root = 1.0 / f64::from(count.max(1)).sqrt();
+        self.drop_next = self.after(self.drop_next, times);
     }
 
     /// A packet of the flow had to make room.
@@ -75,8 +88,7 @@ impl Cobalt {
         }
         self.dropping = false;
         if self.count > 0 && now >= self.drop_next {
-            self.count -= 1;
-            self.drop_next = self.step(self.drop_next, times);
+            self.step_to(self.count - 1, times);
         }
     }
 
@@ -96,9 +108,10 @@ impl Cobalt {
     ) -> Outcome {
         let late = sojourn > times.target && sojourn > times.mtu_time * 4;
         let mut due = self.count > 0 && now >= self.drop_next;
+        let mut overdue = now > self.drop_next;
         if late && !self.dropping {
             self.dropping = true;
-            self.drop_next = self.step(now, times);
+            self.drop_next = self.after(now, times);
         } else if !late {
             self.dropping = false;
         }
@@ -108,12 +121,12 @@ impl Cobalt {
         let mut outcome = Outcome::Sent;
         if due && self.dropping {
             outcome = if may_mark { Outcome::Marked } else { Outcome::Dropped };
-            self.count = self.count.saturating_add(1);
-            self.drop_next = self.step(self.drop_next, times);
+            self.step_to(self.count.saturating_add(1), times);
+            overdue = now > self.drop_next;
         } else {
             while due {
-                self.count -= 1;
-                self.drop_next = self.step(self.drop_next, times);
+                self.step_to(self.count - 1, times);
+                overdue = now > self.drop_next;
                 due = self.count > 0 && now >= self.drop_next;
             }
         }
@@ -123,7 +136,8 @@ impl Cobalt {
         }
         if self.count == 0 {
             self.drop_next = now.saturating_add(times.interval);
-        } else if now > self.drop_next && outcome == Outcome::Sent {
+        } else if overdue && outcome != Outcome::Dropped {
+            // By what was due before this packet, as in Linux, even if `drop_next` has just been set.
             self.drop_next = now;
         }
         outcome
@@ -149,10 +163,32 @@ mod tests {
     fn drops_come_as_codel_s() {
         let mut random = Streams::new(1).stream("queue", "drop");
         let mut cobalt = Cobalt::NEW;
-        let mut judge = |ms: u64| cobalt.judge(at(ms), Duration::from_millis(20), false, &TIMES, &mut random);
-        let drops: Vec<u64> = (0..400).filter(|&ms| judge(ms) == Outcome::Dropped).collect();
-        // 100 ms, then 100 / sqrt(2) = 71 ms, 58 ms, 50 ms, 45 ms, 41 ms.
-        assert_eq!(drops, [100, 171, 229, 279, 324, 364]);
+        let mut drops = |from: u64, until: u64, sojourn: u64| -> Vec<u64> {
+            let sojourn = Duration::from_millis(sojourn);
+            (from..until)
+                .filter(|&ms| cobalt.judge(at(ms), sojourn, false, &TIMES, &mut random) == Outcome::Dropped)
+                .map(|ms| ms - from)
+                .collect()
+        };
+        // At first at once; then after 100 / sqrt(2) = 71 ms, 58 ms, 50 ms, 45 ms, 41 ms.
+        assert_eq!(drops(0, 300, 20), [1, 71, 129, 179, 224, 264]);
+        assert_eq!(drops(300, 2000, 3), []);
+        // From now on after 100 ms, as in CoDel.
+        assert_eq!(drops(2000, 2400, 20), [100, 171, 229, 279, 324, 364]);
+    }
+
+    #[test]
+    fn who_comes_back_late_is_hit_at_once() {
+        let mut random = Streams::new(1).stream("queue", "drop");
+        let mut cobalt = Cobalt::NEW;
+        let mut judge = |ms: u64, sojourn: u64| {
+            cobalt.judge(at(ms), Duration::from_millis(sojourn), false, &TIMES, &mut random)
+        };
+        (0..300).for_each(|ms| {
+            judge(ms, 20);
+        });
+        (300..2000).for_each(|ms| assert_eq!(judge(ms, 3), Outcome::Sent));
+        assert_eq!([judge(2101, 20), judge(2102, 20)], [Outcome::Sent, Outcome::Dropped]);
     }
 
     #[test]

@@ -16,13 +16,21 @@
 //! `isolation` says whose share a flow's is divided among: `triple-isolate`, the default, takes the host at that end where more flows
 //! have a backlog. In a scenario every flow has hosts of its own unless `host` names one; the router takes them from addresses.
 //!
-//! `tins` says how many classes there are. The queue does not see code points, so the class comes from the hint, which
-//! comes from the code point: 1 to 3 are voice, 4 to 8 video, all others best effort; nothing comes to CAKE's bulk class. Voice may
-//! take a quarter of the link before others, video half; above that they are served as best effort is. A class is due when its own rate
-//! would let it send; of those that are due the highest goes first.
+//! `tins` says how many classes there are. The queue does not see code points, so the class comes from the hint, which the
+//! router takes from the code point: hints 1 to 8 are voice (EF, VA, CS4 to CS7), 9 to 15 video (AF21 to AF33, CS2, CS3), 16 is best effort.
+//! Voice may take a quarter of the link before others, video half; above that they are served as best effort is. A class is due when its
+//! own rate would let it send; of those that are due the highest goes first.
 //!
 //! Worked number: `rtt` = 100 ms gives an interval of 100 ms and a target of 5 ms; at 1 Mbit/s a packet of 1514 B takes 12.1 ms, and
 //! the target is one and a half times that.
+//!
+//! Linux counts the memory of a packet, not its length, against its limit of usually 4 MiB, and so does this queue: 2304 B for a packet of
+//! 1000 B that has just been copied (`memory_is_counted_as_linux_does`). It is more with drivers that receive into whole pages.
+//!
+//! Differences from Linux: AF41 to AF43 have the hint of EF and are voice here, where Linux has them with video (and in its `diffserv3` with
+//! best effort); LE, CS1 and AF11 to AF13 have the hint of unmarked packets, so nothing comes to Linux's bulk class; a flow's part of its host's
+//! turn is rounded down to whole bytes, which Linux rounds up or down at random; a packet that finds its set full shares a place
+//! without a change of that place's hosts. COBALT is computed with real square roots.
 //!
 //! Not here: the shaper, which is the link itself; the filter of acknowledgements; `ingress` mode; compensation of overheads, which
 //! the router has; washing of code points, which is `--remark`.
@@ -30,10 +38,12 @@
 //! # Validation
 //!
 //! - Places: `far_fewer_flows_share_a_place_than_in_fq_codel`. Hosts: `hosts_share_before_flows_do`.
-//! - Sparse flows first: `a_sparse_flow_goes_first`. Classes: `voice_keeps_its_priority_up_to_a_quarter`.
-//! - COBALT: `drops_come_as_codel_s`, `blue_grows_while_the_queue_is_full`, `what_is_short_is_spared_and_count_decays`.
-//! - Room: `the_fattest_flow_makes_room`.
-//! - Not compared with Linux's own yet.
+//! - Sparse flows first: `a_sparse_flow_goes_first`. Classes: `voice_keeps_its_priority_up_to_a_quarter`,
+//!   `classes_are_those_of_the_code_points`, `a_class_of_empty_flows_does_not_hold_up_the_others`.
+//! - COBALT: `drops_come_as_codel_s`, `who_comes_back_late_is_hit_at_once`, `blue_grows_while_the_queue_is_full`,
+//!   `what_is_short_is_spared_and_count_decays`.
+//! - Room: `the_fattest_flow_makes_room`, `memory_is_counted_as_linux_does`.
+//! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.
 
 mod cobalt;
 mod places;
@@ -53,8 +63,8 @@ use places::{Hosts, PLACES};
 use std::collections::VecDeque;
 
 const CAKE: &str = "Linux's cake";
-/// A full-sized packet, B.
-const MTU: u64 = 1514;
+/// The most that a flow may send in a turn, B.
+const LARGEST_QUANTUM: u64 = 1514;
 
 /// What can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
@@ -72,6 +82,12 @@ pub struct CakeParams {
     /// The classes.
     #[param(default = Tins::Besteffort, source = "ours: Linux has diffserv3")]
     pub tins: Tins,
+    /// A full-sized packet: the target is at least one and a half times what it takes on the link.
+    #[param(default = 1514, range = (1, 1_000_000), unit = "B", source = "Linux: the MTU and the Ethernet header")]
+    pub mtu: u64,
+    /// The memory that waiting packets may take: off for four times what the link sends in `rtt`, and at least 4 MiB.
+    #[param(default = None, range = (1_000, 1 << 40), unit = "B", source = "Linux's memlimit")]
+    pub memory_limit: Option<u64>,
 }
 
 /// Among whom the link is shared.
@@ -165,8 +181,9 @@ pub struct Cake<P> {
     drain: DrainRate,
     /// When the link's rate lets it send again.
     next: Instant,
-    /// How many bytes may wait.
-    most: u64,
+    /// The memory that waiting packets may take, and what they take, B.
+    memory_limit: u64,
+    memory: u64,
     salt: u64,
     random: Option<RandomStream>,
     pool: Pool<P>,
@@ -197,8 +214,8 @@ impl Tins {
 
     const fn of(self, hint: Hint) -> usize {
         match (self, hint.level()) {
-            (Self::Diffserv3, 1..=3) | (Self::Diffserv4, 4..=8) => 1,
-            (Self::Diffserv4, 1..=3) => 2,
+            (Self::Diffserv3, 1..=8) | (Self::Diffserv4, 9..=15) => 1,
+            (Self::Diffserv4, 1..=8) => 2,
             _ => 0,
         }
     }
@@ -227,13 +244,13 @@ impl Tin {
     fn set_rate(&mut self, params: &CakeParams, link: Rate) {
         let rate = Rate::from_bps((link.as_bps() / self.share).max(1));
         self.drain = DrainRate::new(rate);
-        let mtu_time = self.drain.time(MTU);
+        let mtu_time = self.drain.time(params.mtu);
         let usual = Duration::from_nanos(params.rtt.as_nanos() / 20);
         let target = usual.max(mtu_time.mul_f64(1.5));
         let interval = (params.rtt + target.saturating_sub(usual)).max(target * 2);
         self.times = Times { target, interval, mtu_time };
         // 1/4096 s of the link, within these bounds.
-        self.quantum = (rate.as_bps() / 8 / 4096).clamp(300, MTU) as i64;
+        self.quantum = (rate.as_bps() / 8 / 4096).clamp(300, LARGEST_QUANTUM) as i64;
     }
 
     /// The place of a flow between these hosts.
@@ -352,7 +369,8 @@ impl<P: Copy> Discipline for Cake<P> {
             tins,
             drain: DrainRate::new(rate),
             next: Instant::ZERO,
-            most: most_bytes(params, rate),
+            memory_limit: params.memory_limit(rate),
+            memory: 0,
             salt: 0,
             random: None,
             pool: Pool::new(),
@@ -361,9 +379,18 @@ impl<P: Copy> Discipline for Cake<P> {
     }
 }
 
-/// Four times what the link sends in an interval, at least 4 MiB.
-fn most_bytes(params: &CakeParams, rate: Rate) -> u64 {
-    ((rate.as_bps() as f64 / 8.0 * params.rtt.as_secs_f64() * 4.0) as u64).max(4 << 20)
+impl CakeParams {
+    /// Four times what the link sends in an interval, at least 4 MiB, unless it is set.
+    fn memory_limit(&self, rate: Rate) -> u64 {
+        let usual = (rate.as_bps() as f64 / 8.0 * self.rtt.as_secs_f64() * 4.0) as u64;
+        self.memory_limit.unwrap_or(usual.max(4 << 20))
+    }
+}
+
+/// The memory that a packet takes in Linux: its buffer and the 256 B of `sk_buff`. The buffer has the packet, some room before it
+/// and the 320 B of `skb_shared_info` behind it, and its size is a power of two.
+const fn memory_of(size: u32) -> u64 {
+    (size as u64 + 64 + 320).next_power_of_two() + 256
 }
 
 impl<P: Copy> Cake<P> {
@@ -383,10 +410,14 @@ impl<P: Copy> Cake<P> {
         (key, hosts)
     }
 
+    fn is_too_full(&self) -> bool {
+        !self.core.limit.holds(self.core.backlog) || self.memory > self.memory_limit
+    }
+
     /// The heads of the fattest flows leave until all is within the limits.
     #[cold]
     fn make_room(&mut self, now: Instant) {
-        while !self.core.limit.holds(self.core.backlog) || self.core.backlog.bytes > self.most {
+        while self.is_too_full() {
             let fattest = (0..self.tins.len())
                 .flat_map(|tin| (0..PLACES).map(move |flow| (tin, flow)))
                 .max_by_key(|&(tin, flow)| self.tins[tin].flows[flow].list.backlog.bytes);
@@ -397,6 +428,7 @@ impl<P: Copy> Cake<P> {
             cobalt.was_full(now, &times);
             let Some(held) = self.pool.pop(list) else { return };
             tin.backlog.remove(held.size);
+            self.memory -= memory_of(held.size);
             self.core.count_shed(held, DropReason::Overflow);
         }
     }
@@ -412,13 +444,11 @@ impl<P: Copy> Cake<P> {
         best.map(|(_, index)| index)
     }
 
-    /// The next packet of a class; `None` if it has none.
-    fn take(&mut self, now: Instant, index: usize) -> Option<Departure<P>> {
+    /// The next packet of a class; `None` if it has none. `is_first` says whether no flow has been looked at for this departure.
+    fn take(&mut self, now: Instant, index: usize, is_first: &mut bool) -> Option<Departure<P>> {
         let tin = &mut self.tins[index];
-        let mut is_first = true;
         loop {
-            let flow = tin.next_flow(is_first)?;
-            is_first = false;
+            let flow = tin.next_flow(std::mem::take(is_first))?;
             if tin.flows[flow].credit <= 0 {
                 tin.next_turn(flow, self.params.isolation);
                 continue;
@@ -427,6 +457,7 @@ impl<P: Copy> Cake<P> {
             let mut sent = None;
             while let Some(held) = self.pool.pop(list) {
                 tin.backlog.remove(held.size);
+                self.memory -= memory_of(held.size);
                 let random = self.random.as_mut().expect("the first packet has drawn it");
                 let sojourn = now.saturating_since(held.arrived);
                 let outcome = cobalt.judge(now, sojourn, held.may_mark, &tin.times, random);
@@ -475,16 +506,20 @@ impl<P: Copy> Queue<P> for Cake<P> {
         tin.backlog.add(size);
         tin.arrived(flow, self.params.isolation);
         let verdict = self.core.count_arrival(Verdict::Pass, size);
-        if !self.core.limit.holds(self.core.backlog) || self.core.backlog.bytes > self.most {
+        self.memory += memory_of(size);
+        if self.is_too_full() {
             self.make_room(now);
         }
         verdict
     }
 
     fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
+        // A class that is due may have nothing but flows that have become empty. Its decaying ones are looked at once: they would stay
+        // decaying, and the others would never be found empty.
+        let mut is_first = true;
         while self.core.backlog.packets > 0 {
             let index = self.due_tin(now)?;
-            if let Some(departure) = self.take(now, index) {
+            if let Some(departure) = self.take(now, index, &mut is_first) {
                 return Some(departure);
             }
         }
@@ -503,7 +538,7 @@ impl<P: Copy> Queue<P> for Cake<P> {
 
     fn set_rate(&mut self, _now: Instant, rate: Rate) {
         self.drain = DrainRate::new(rate);
-        self.most = most_bytes(&self.params, rate);
+        self.memory_limit = self.params.memory_limit(rate);
         self.tins.iter_mut().for_each(|tin| tin.set_rate(&self.params, rate));
     }
 
@@ -518,7 +553,7 @@ impl<P: Copy> Queue<P> for Cake<P> {
             *hosts = [Hosts::new(), Hosts::new()];
             (*active, *next, *backlog) = (0, now, Backlog::default());
         }
-        (self.next, self.random) = (now, None);
+        (self.next, self.random, self.memory) = (now, None, 0);
     }
 
     fn stats(&self) -> &QueueStats {

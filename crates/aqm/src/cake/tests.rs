@@ -1,7 +1,7 @@
 //! CAKE's promises, with packets of 1000 B that take a millisecond each.
 
 use super::*;
-use cutline_units::HintBits;
+use cutline_units::{Dscp, HintBits, HintTable};
 
 const RATE: Rate = Rate::from_mbps(8);
 
@@ -108,6 +108,57 @@ fn voice_keeps_its_priority_up_to_a_quarter() {
     };
     assert!(voice(5) <= Duration::from_millis(2), "a fifth of the link: {:?}", voice(5));
     assert!(voice(1) > Duration::from_millis(50), "all of it: {:?}", voice(1));
+}
+
+#[test]
+fn a_class_of_empty_flows_does_not_hold_up_the_others() {
+    let params = CakeParams { tins: Tins::Diffserv4, ..CakeParams::default() };
+    let (mut cake, mut random) = (cake(params, 10_000), stream());
+    let mut sent = [0; 3];
+    for ms in 0..3000 {
+        cake.enqueue(at(ms), arrival(0), 0, &mut random);
+        // Voice: one flow until it loses packets, so that it decays when it stops; then another with a packet now and then.
+        let flow = if ms < 1000 { 1 } else { 2 };
+        if ms < 1000 || ms % 50 == 0 {
+            let arrival = Arrival { hint: Hint::LEAST_DELAY, ..arrival(flow) };
+            cake.enqueue(at(ms), arrival, flow, &mut random);
+        }
+        let departure = cake.dequeue(at(ms)).expect("flow 0 waits");
+        sent[departure.packet as usize] += 1;
+        sheds(&mut cake);
+    }
+    assert_eq!(sent.iter().sum::<u32>(), 3000);
+    assert_eq!(sent[2], 40);
+}
+
+#[test]
+fn memory_is_counted_as_linux_does() {
+    assert_eq!([100, 1000, 1514].map(memory_of), [768, 2304, 2304]);
+    let params = CakeParams { memory_limit: Some(10 * 2304), ..CakeParams::default() };
+    let (mut cake, mut random) = (cake(params, 10_000), stream());
+    (0..12).for_each(|_| {
+        cake.enqueue(at(0), arrival(1), 1, &mut random);
+    });
+    assert_eq!(sheds(&mut cake).len(), 2);
+    let mut left = 0;
+    while cake.dequeue(at(0)).is_some() {
+        left += 1;
+    }
+    assert_eq!((left, cake.memory), (10, 0));
+    assert_eq!(CakeParams::default().memory_limit(RATE), 4 << 20);
+    assert_eq!(CakeParams::default().memory_limit(Rate::from_mbps(1000)), 50_000_000);
+}
+
+#[test]
+fn classes_are_those_of_the_code_points() {
+    let class =
+        |tins: Tins, code_point: u8| tins.of(HintTable::standard().hint(Dscp::new(code_point).unwrap()));
+    let (default, af21, af31, cs4, ef, cs6) = (0, 18, 26, 32, 46, 48);
+    assert_eq!(
+        [default, af21, af31, cs4, ef, cs6].map(|dscp| class(Tins::Diffserv4, dscp)),
+        [0, 1, 1, 2, 2, 2]
+    );
+    assert_eq!([default, cs4, ef, cs6].map(|dscp| class(Tins::Diffserv3, dscp)), [0, 1, 1, 1]);
 }
 
 #[test]
