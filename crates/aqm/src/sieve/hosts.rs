@@ -10,7 +10,10 @@
 //! So a host that sends less than f has phi = f, and all its flows are below it. Of a host that sends more, those flows are above phi
 //! whose part makes it too much. A host with ten transfers has phi = f / 10, and its call is below even that.
 //!
-//! What is known of a host is a cell of the same table as that of flows (rates.rs), and 16 B for phi. The hosts have a quarter of the memory.
+//! A host may take a new flow for every packet, each of which is below any phi. So its flows that have just come share an allowance, as those of
+//! unknown hosts do: an eighth of f (`newcomers`), or phi if that is more.
+//!
+//! What is known of a host is a cell of the same table as that of flows (rates.rs), and 20 B for phi. The hosts have a quarter of the memory.
 
 use super::rates::{Origin, Rates, Seen, TICK, ticks};
 use super::share::Gains;
@@ -34,11 +37,13 @@ struct Part {
     largest: f32,
     /// When phi was updated, ticks.
     since: u32,
+    /// What its flows that have just come have sent lately, as of its packet before, B.
+    fresh: f32,
 }
 
 impl Part {
     /// That of a host whose flows may each send as much as the host.
-    const WHOLE: Self = Self { part: 1.0, counted: 0.0, largest: 0.0, since: 0 };
+    const WHOLE: Self = Self { part: 1.0, counted: 0.0, largest: 0.0, since: 0, fresh: 0.0 };
 }
 
 /// What is known of the host of a packet.
@@ -58,6 +63,8 @@ pub(super) struct Hosts {
     rising: f32,
     /// The time between updates, ticks.
     update: f32,
+    /// tau, ticks.
+    tau: f32,
 }
 
 impl Hosts {
@@ -77,7 +84,14 @@ impl Hosts {
         let rates = Rates::of_cells(memory, size_of::<Part>(), tau, newcomer_age);
         let parts = vec![Part::WHOLE; rates.cells()].into();
         let update = (update.as_secs_f64() / TICK) as f32;
-        Self { rates, parts, falling: gains.falling as f32, rising: gains.rising as f32, update }
+        Self {
+            rates,
+            parts,
+            falling: gains.falling as f32,
+            rising: gains.rising as f32,
+            update,
+            tau: (tau.as_secs_f64() / TICK) as f32,
+        }
     }
 
     /// Forgets every host.
@@ -104,6 +118,10 @@ impl Hosts {
             Origin::Moved(before) => self.parts[place] = self.parts[before],
         }
         let part = &mut self.parts[place];
+        if part.fresh > 0.0 {
+            let silent = ticks(now).wrapping_sub(seen.came()) as f32;
+            part.fresh *= (-silent / self.tau).exp();
+        }
         let elapsed = ticks(now).wrapping_sub(part.since) as f32;
         if elapsed >= self.update {
             let ratio = share as f32 * elapsed * TICK as f32 / part.counted.max(1.0);
@@ -127,6 +145,14 @@ impl Hosts {
         let part = &mut self.parts[host.seen.place()];
         part.counted += size as f32 / x.max(1.0) as f32;
         part.largest = part.largest.max(x as f32 * part.part);
+    }
+
+    /// Counts the packet of a flow that has just come, and answers what all such flows of the host have sent lately, B.
+    #[inline]
+    pub(super) fn count_fresh(&mut self, host: &Host, size: u32) -> f64 {
+        let part = &mut self.parts[host.seen.place()];
+        part.fresh += size as f32;
+        part.fresh.into()
     }
 
     /// Adds to the surcharge of a host, as a logarithm.

@@ -71,7 +71,9 @@
 //! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`.
 //! - Weights: `packets_behind_each_other_do_not_run_ahead_of_the_clock`.
-//! - Hosts first: `the_flows_of_a_host_share_what_it_may_send`, `what_a_host_may_send_moves_with_it`.
+//! - Hosts first: `a_host_has_one_share_and_its_flows_a_fair_part_of_it`, `new_flows_of_a_host_have_its_share`,
+//!   `the_flows_of_a_host_share_what_it_may_send`, `what_a_host_may_send_moves_with_it`.
+//! - A salt that has become known: `who_shares_a_cell_by_a_known_salt_does_not_by_the_next`, `an_attack_by_a_known_salt_ends_with_it`.
 //! - The table: `a_table_that_is_full_never_counts_too_little`, `salts_change_without_forgetting`,
 //!   `who_was_here_lately_is_no_newcomer`.
 //! - The surcharge: `surcharges_grow_and_fall`, `who_stays_above_the_share_is_led_back`.
@@ -590,10 +592,13 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         let mut x = self.times_its_share(size, &seen, part);
         let mut x_first = host.map_or(x, |host| self.times_its_share(size, &host.seen, 1.0));
         match host {
-            // A flow that has just come is its host's affair if that is known.
+            // The allowance of a flow that has just come is its host's if that is known. No flow pays less than its host.
             Some(host) if !host.seen.is_new => {
-                if seen.is_new {
-                    (seen.surcharge, seen.fallen) = (host.seen.surcharge, host.seen.fallen);
+                seen.surcharge = seen.surcharge.max(host.seen.surcharge);
+                if let Some(hosts) = self.hosts.as_mut().filter(|_| seen.is_new) {
+                    let together = hosts.count_fresh(&host, size) - f64::from(size) / 2.0;
+                    let allowance = share * part.max(self.params.newcomers);
+                    x = x.max(together / (self.params.tau.as_secs_f64() * allowance));
                 }
             }
             _ if seen.is_new => {
@@ -629,15 +634,15 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             self.newcomers.surcharge += if goes_first { 0.0 } else { charge / self.allowance() };
             return;
         }
-        let part = host.as_ref().filter(|_| !seen.is_new).map_or(1.0, |host| host.part);
-        let charge = charge / (self.share.get() * part);
-        let charge = if goes_first { charge.min(seen.fallen) } else { charge };
-        if charge <= 0.0 {
-            return;
+        let charge = charge / self.share.get();
+        let of = |charge: f64, seen: &Seen| if goes_first { charge.min(seen.fallen) } else { charge };
+        if let (Some(host), Some(hosts)) = (known_host, &mut self.hosts) {
+            hosts.charge(now, host, of(charge, &host.seen));
         }
-        match (known_host, &mut self.hosts) {
-            (Some(host), Some(hosts)) if seen.is_new => hosts.charge(now, host, charge),
-            _ => self.rates.charge(now, seen, charge),
+        let part = host.as_ref().map_or(1.0, |host| host.part);
+        let charge = of(charge / part, seen);
+        if charge > 0.0 {
+            self.rates.charge(now, seen, charge);
         }
     }
 

@@ -14,9 +14,11 @@
 //! remembers who has taken a cell (two Bloom filters, of which the older one is cleared every [`GENERATION`]). Otherwise small
 //! flows that take each other's cells would be newcomers for ever.
 //!
-//! An attacker who knows the salt can find flows that share a set. The salt is drawn from the queue's random numbers, and drawn
-//! again every [`SALT_AGE`]. A flow that is not found by the new salt is looked for by the old one for a while, and moves
-//! with what is known of it.
+//! An attacker who knows the salt can find flows that share a set, or even a fingerprint in it. With the fingerprint of a victim they count as one
+//! flow with it; with eight flows in its set they take its cell, and it inherits the bytes of the least of them. The salt is drawn from the queue's random
+//! numbers, and drawn again every [`SALT_AGE`]. A flow that is not found by the new salt is looked for by the old one for a while, and moves
+//! with what is known of it. So an attack by a salt that has become known ends with it, and what the victim has inherited is forgotten
+//! after 16 tau more (`who_shares_a_cell_by_a_known_salt_does_not_by_the_next`).
 //!
 //! Times are counted in ticks of about a millisecond, in 32 bits, and compared by their difference. They wrap after 52 days: a
 //! flow that has been silent for exactly that long may be taken for one that has just sent.
@@ -295,6 +297,17 @@ impl Rates {
         Some((std::mem::take(&mut ways[way]), set * WAYS + way))
     }
 
+    /// Flows that an attacker who knows the salt would take: those in the set of `victim`, or even in its cell.
+    #[cfg(test)]
+    pub(super) fn collisions(&self, victim: u32, in_cell: bool) -> impl Iterator<Item = u32> {
+        let place = |flow| self.place(flow, self.salt.now.expect("the first packet draws it"));
+        let (set, fingerprint) = place(victim);
+        (victim + 1..).filter(move |&flow| {
+            let other = place(flow);
+            other.0 == set && (other.1 == fingerprint) == in_cell
+        })
+    }
+
     /// The set of a flow, and its fingerprint there.
     #[inline]
     fn place(&self, flow: u32, salt: u64) -> (usize, u16) {
@@ -354,6 +367,12 @@ impl Seen {
     #[inline]
     pub(super) const fn place(&self) -> usize {
         self.at.0 as usize * WAYS + self.at.1 as usize
+    }
+
+    /// When the packet before this one came, ticks.
+    #[inline]
+    pub(super) const fn came(&self) -> u32 {
+        self.came
     }
 
     /// Where the flow was before.
@@ -532,6 +551,38 @@ mod tests {
         }
         places.dedup();
         assert_eq!(places.len(), 3, "it moved twice");
+    }
+
+    /// A victim's bytes, over what it has sent itself lately, in each second of an attack from flows that were chosen by the first salt.
+    fn victim_of(attackers: impl Fn(&Rates) -> Vec<u32>) -> Vec<f64> {
+        let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
+        let (mut own, mut ratios) = (Decaying::default(), Vec::new());
+        rates.count(at_ms(0), 1, 0, None, 0.0, &mut random);
+        let attackers = attackers(&rates);
+        for ms in 1..90_000 {
+            for &flow in &attackers {
+                rates.count(at_ms(ms), flow, 1000, None, 0.0, &mut random);
+            }
+            if ms % 20 == 0 {
+                let sent = own.add(at_ms(ms), 200, TAU);
+                let counted = rates.count(at_ms(ms), 1, 200, None, 0.0, &mut random).bytes;
+                if ms % 1000 == 0 {
+                    ratios.push(counted / sent);
+                }
+            }
+        }
+        ratios
+    }
+
+    #[test]
+    fn who_shares_a_cell_by_a_known_salt_does_not_by_the_next() {
+        let in_cell = |rates: &Rates| rates.collisions(1, true).take(1).collect();
+        let in_set = |rates: &Rates| rates.collisions(1, false).take(8).collect();
+        for ratios in [victim_of(in_cell), victim_of(in_set)] {
+            // 1 MB/s of each attacker, 10 kB/s of the victim; the salt is drawn again after 60 s, and 16 tau are 4 s.
+            assert!(ratios[10..59].iter().all(|&ratio| ratio > 50.0), "{ratios:?}");
+            assert!(ratios[65..].iter().all(|&ratio| ratio < 1.05), "{ratios:?}");
+        }
     }
 
     #[test]
