@@ -21,7 +21,7 @@ Sieve serves flows below the fair share first and free of charge, whatever their
 pay by their rate and by their place. It was tuned on other seeds than those that judge it here. Numbers are means over seeds with \
 their 95 % confidence interval, paired by seed where two settings are compared.";
 
-const EXPERIMENTS: [Experiment; 14] = [
+const EXPERIMENTS: [Experiment; 17] = [
     Experiment::new("sieve-mixes", "mixes", scenario!("sieve/mixes.toml")),
     Experiment::new("sieve-liars", "liars", scenario!("sieve/liars.toml")),
     Experiment::new("sieve-liars-short", "liars over 10 ms", scenario!("sieve/liars-short.toml")),
@@ -36,6 +36,9 @@ const EXPERIMENTS: [Experiment; 14] = [
     Experiment::new("sieve-parts", "parts", scenario!("sieve/parts.toml")),
     Experiment::new("sieve-settings", "settings", scenario!("sieve/settings.toml")),
     Experiment::new("sieve-classes", "five kinds", scenario!("sieve/classes.toml")),
+    Experiment::new("sieve-marks", "marks", scenario!("sieve/marks.toml")),
+    Experiment::new("sieve-marks-floods", "marks ignored", scenario!("sieve/marks-floods.toml")),
+    Experiment::new("sieve-hosts", "hosts", scenario!("sieve/hosts.toml")),
     Experiment::new("sieve-rates", "by rate", scenario!("sieve/rates.toml")).shortened_by(QUICK),
 ];
 
