@@ -20,6 +20,7 @@ use cutline_service::SdNotify;
 use cutline_sys::{Offloads, SysError, now, signal};
 use cutline_units::{Duration, Streams};
 use rustix::process::Signal;
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -69,6 +70,16 @@ pub struct Schedule {
     pub interval: Option<Duration>,
 }
 
+/// A seed that nobody can guess: queues draw from it the salts that keep senders from choosing whom their flows collide with. It
+/// fits the file's `seed`.
+fn random_seed() -> Result<u64, SysError> {
+    let mut bytes = [0; 8];
+    let failed = |error| SysError::new("random numbers cannot be got", std::io::Error::from(error));
+    // Up to 256 bytes come at once (getrandom(2)).
+    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(failed)?;
+    Ok(u64::from_ne_bytes(bytes) >> 1)
+}
+
 impl Router {
     /// Opens the interfaces and the socket, and drops privileges: those of this thread and of all threads that it starts
     /// later. Requests at the socket are answered once the router runs.
@@ -77,7 +88,7 @@ impl Router {
     /// When something is not available. Then everything is as before, except for the privileges.
     pub fn open(spec: RouterSpec) -> Result<Self, ServiceError> {
         let process = &spec.process;
-        let seed = process.seed.unwrap_or_else(|| now().as_nanos());
+        let seed = process.seed.map_or_else(random_seed, Ok)?;
         let user = process.user.as_deref().map(User::find).transpose()?;
         // Before the ports: changing them may restart a card, and AF_XDP wants them off.
         let mut notices: Vec<String> = restore().into_iter().map(notice).collect();

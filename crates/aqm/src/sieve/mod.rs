@@ -70,12 +70,17 @@
 //! - Pulses below tau: `pulses_gain_nothing`.
 //! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`.
+//! - Weights: `packets_behind_each_other_do_not_run_ahead_of_the_clock`.
+//! - Hosts first: `a_host_has_one_share_and_its_flows_a_fair_part_of_it`, `new_flows_of_a_host_have_its_share`,
+//!   `the_flows_of_a_host_share_what_it_may_send`, `what_a_host_may_send_moves_with_it`.
+//! - A salt that has become known: `who_shares_a_cell_by_a_known_salt_does_not_by_the_next`, `an_attack_by_a_known_salt_ends_with_it`.
 //! - The table: `a_table_that_is_full_never_counts_too_little`, `salts_change_without_forgetting`,
 //!   `who_was_here_lately_is_no_newcomer`.
 //! - The surcharge: `surcharges_grow_and_fall`, `who_stays_above_the_share_is_led_back`.
-//! - The loop of f: `it_is_what_max_min_fairness_gives`.
+//! - The loop of f: `it_is_what_max_min_fairness_gives`, `on_a_full_link_it_is_at_once_where_it_matters`.
 //! - No other engine has Sieve. `cutline reproduce sieve` compares it with the other queues, mix by mix.
 
+mod hosts;
 mod rates;
 mod share;
 
@@ -89,6 +94,7 @@ use crate::{
 };
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, HintBits, Instant, Probability, RandomStream, Rate};
+use hosts::{Host, Hosts};
 use rates::{Decaying, LARGEST_SURCHARGE, Rates, Seen};
 use share::{FairShare, Gains};
 use std::collections::VecDeque;
@@ -112,7 +118,7 @@ pub struct SieveParams {
     /// Memory for what is known of flows.
     #[param(default = 65_536, range = (64, 1 << 30), unit = "B", source = OURS)]
     pub memory: u64,
-    /// Whose rate counts: that of a flow, or that of all flows of a host.
+    /// Whose rate counts: that of a flow, that of all flows of a host, or first that of a host and then that of each of its flows.
     #[param(default = Key::Flow, source = OURS)]
     pub key: Key,
     /// tau: what a flow has sent counts e^(-t / tau) after a time t.
@@ -181,6 +187,10 @@ pub enum Key {
     Source,
     /// That of all flows to the same host.
     Destination,
+    /// That of all flows from the same host, and then that of each among them.
+    SourceThenFlow,
+    /// That of all flows to the same host, and then that of each among them.
+    DestinationThenFlow,
 }
 
 /// A part of the design.
@@ -285,6 +295,16 @@ impl Newcomers {
     }
 }
 
+/// What is known of who sends a packet.
+#[derive(Clone, Copy, Debug)]
+struct Sender {
+    seen: Seen,
+    /// Its host, if that counts before the flow.
+    host: Option<Host>,
+    /// How many times its share it sends.
+    x: f64,
+}
+
 /// What Sieve knows, and what it has counted since it was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SieveReadings {
@@ -345,6 +365,7 @@ pub struct Sieve<P, A = Pi2> {
     rate: Rate,
     law: A,
     rates: Rates,
+    hosts: Option<Hosts>,
     share: FairShare,
     surcharges: MeanSurcharge,
     newcomers: Newcomers,
@@ -407,13 +428,31 @@ const MOST_SCALABLE: f64 = 2.0;
 const SPARSE: f64 = 0.25;
 
 impl Key {
+    /// Whose rate counts.
     #[inline]
     const fn of(self, arrival: &Arrival) -> u32 {
         match self {
-            Self::Flow => arrival.flow,
+            Self::Flow | Self::SourceThenFlow | Self::DestinationThenFlow => arrival.flow,
             Self::Source => arrival.hosts[0],
             Self::Destination => arrival.hosts[1],
         }
+    }
+
+    /// Whose rate counts before that.
+    #[inline]
+    const fn host_of(self, arrival: &Arrival) -> Option<u32> {
+        match self {
+            Self::Flow | Self::Source | Self::Destination => None,
+            Self::SourceThenFlow => Some(arrival.hosts[0]),
+            Self::DestinationThenFlow => Some(arrival.hosts[1]),
+        }
+    }
+
+    /// The table of hosts, if there is one.
+    fn hosts(params: &SieveParams, gains: Gains) -> Option<Hosts> {
+        let memory = Hosts::memory_of(params.memory);
+        matches!(params.key, Self::SourceThenFlow | Self::DestinationThenFlow)
+            .then(|| Hosts::new(memory, params.tau, params.newcomer_age, gains, params.update))
     }
 }
 
@@ -448,13 +487,16 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         params.validate()?;
         law.reorders();
         let gains = Gains { eta: params.eta, falling: params.falling, rising: params.rising };
+        let hosts = Key::hosts(params, gains);
+        let of_flows = params.memory - hosts.as_ref().map_or(0, |_| Hosts::memory_of(params.memory));
         let mut sieve = Self {
             params: *params,
             limit,
             ecn,
             rate,
             law,
-            rates: Rates::new(params.memory, params.tau, params.newcomer_age),
+            rates: Rates::new(of_flows, params.tau, params.newcomer_age),
+            hosts,
             share: FairShare::new(gains, rate),
             surcharges: MeanSurcharge::default(),
             newcomers: Newcomers::default(),
@@ -520,18 +562,57 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         (self.params.newcomers * link).max(self.share.get())
     }
 
-    /// x: how many times its share the flow of a packet sends.
+    /// How many times its share the sender of a packet sends, whose share is `part` of f.
     #[inline]
-    fn times_its_share(&mut self, now: Instant, size: u32, seen: &Seen) -> f64 {
+    fn times_its_share(&self, size: u32, seen: &Seen, part: f64) -> f64 {
         let tau = self.params.tau.as_secs_f64();
-        let half = f64::from(size) / 2.0;
-        let x = (seen.bytes - half) / (tau * self.share.get());
-        if !seen.is_new {
-            return x;
+        (seen.bytes - f64::from(size) / 2.0) / (tau * self.share.get() * part)
+    }
+
+    /// How many times their allowance all send together that have just come, with this packet of one of them.
+    #[inline]
+    fn times_their_allowance(&mut self, now: Instant, size: u32) -> f64 {
+        let together = self.newcomers.sent.add(now, size, self.params.tau) - f64::from(size) / 2.0;
+        together / (self.params.tau.as_secs_f64() * self.allowance())
+    }
+
+    /// What is known of the sender of a packet once the packet is counted.
+    #[inline]
+    fn look_up(&mut self, now: Instant, arrival: &Arrival, random: &mut RandomStream) -> Sender {
+        let (size, falling) = (arrival.size, self.falling());
+        let (flow, least) = (self.params.key.of(arrival), self.lanes.least_weight());
+        let share = self.share.get();
+        let host = self
+            .hosts
+            .as_mut()
+            .zip(self.params.key.host_of(arrival))
+            .map(|(hosts, host)| hosts.count(now, host, size, (falling, share), random));
+        let mut seen = self.rates.count(now, flow, size, least, falling, random);
+        let part = host.map_or(1.0, |host| host.part);
+        let mut x = self.times_its_share(size, &seen, part);
+        let mut x_first = host.map_or(x, |host| self.times_its_share(size, &host.seen, 1.0));
+        match host {
+            // The allowance of a flow that has just come is its host's if that is known. No flow pays less than its host.
+            Some(host) if !host.seen.is_new => {
+                seen.surcharge = seen.surcharge.max(host.seen.surcharge);
+                if let Some(hosts) = self.hosts.as_mut().filter(|_| seen.is_new) {
+                    let together = hosts.count_fresh(&host, size) - f64::from(size) / 2.0;
+                    let allowance = share * part.max(self.params.newcomers);
+                    x = x.max(together / (self.params.tau.as_secs_f64() * allowance));
+                }
+            }
+            _ if seen.is_new => {
+                seen.surcharge = self.newcomers.surcharge(now, falling);
+                let together = self.times_their_allowance(now, size);
+                (x, x_first) = (x.max(together), x_first.max(together));
+            }
+            _ => {}
         }
-        let allowance = self.allowance();
-        let together = self.newcomers.sent.add(now, size, self.params.tau) - half;
-        x.max(together / (tau * allowance))
+        self.share.count(size, x_first);
+        if let (Some(hosts), Some(host)) = (&mut self.hosts, &host) {
+            hosts.count_flow(host, size, x);
+        }
+        Sender { seen, host, x }
     }
 
     /// By how much the logarithms of all surcharges fall in a second.
@@ -540,19 +621,26 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         self.params.surcharge * (AT_REST + LEAK * self.surcharges.mean.powi(2))
     }
 
-    /// Charges a flow for a packet that was not dropped. What goes first only keeps a surcharge from falling.
+    /// Charges a sender for a packet that was not dropped. What goes first only keeps a surcharge from falling.
     #[inline]
-    fn charge(&mut self, now: Instant, size: u32, seen: &Seen, goes_first: bool) {
+    fn charge(&mut self, now: Instant, size: u32, sender: &Sender, goes_first: bool) {
         if matches!(self.params.without, Without::RatePrice | Without::Surcharge) {
             return;
         }
+        let Sender { seen, host, .. } = sender;
         let charge = self.params.surcharge * f64::from(size);
-        if seen.is_new {
+        let known_host = host.as_ref().filter(|host| !host.seen.is_new);
+        if seen.is_new && known_host.is_none() {
             self.newcomers.surcharge += if goes_first { 0.0 } else { charge / self.allowance() };
             return;
         }
         let charge = charge / self.share.get();
-        let charge = if goes_first { charge.min(seen.fallen) } else { charge };
+        let of = |charge: f64, seen: &Seen| if goes_first { charge.min(seen.fallen) } else { charge };
+        if let (Some(host), Some(hosts)) = (known_host, &mut self.hosts) {
+            hosts.charge(now, host, of(charge, &host.seen));
+        }
+        let part = host.as_ref().map_or(1.0, |host| host.part);
+        let charge = of(charge / part, seen);
         if charge > 0.0 {
             self.rates.charge(now, seen, charge);
         }
@@ -605,9 +693,10 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         now: Instant,
         mut arrival: Arrival,
         packet: P,
-        (x, seen): (f64, &Seen),
+        sender: &Sender,
         random: &mut RandomStream,
     ) -> Verdict {
+        let Sender { x, ref seen, .. } = *sender;
         if self.params.without == Without::Order {
             arrival.hint = self.largest_hint();
         }
@@ -640,7 +729,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             return Verdict::Drop(DropReason::Overflow);
         }
         self.rates.stands(seen, point.weight());
-        self.charge(now, arrival.size, seen, false);
+        self.charge(now, arrival.size, sender, false);
         verdict
     }
 
@@ -706,23 +795,17 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
 impl<P: Copy, A: DropProbability> Queue<P> for Sieve<P, A> {
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
         self.catch_up(now);
-        let (size, falling) = (arrival.size, self.falling());
-        let (flow, least) = (self.params.key.of(&arrival), self.lanes.least_weight());
-        let mut seen = self.rates.count(now, flow, size, least, falling, random);
-        if seen.is_new {
-            seen.surcharge = self.newcomers.surcharge(now, falling);
-        }
-        let x = self.times_its_share(now, size, &seen);
-        self.share.count(size, x);
-        let verdict = if let Some(place) = self.place_first(arrival, x, &seen) {
+        let size = arrival.size;
+        let sender = self.look_up(now, &arrival, random);
+        let verdict = if let Some(place) = self.place_first(arrival, sender.x, &sender.seen) {
             self.first[place].push(First { packet, size, arrived: now });
             self.went_first.add(size);
-            self.charge(now, size, &seen, true);
+            self.charge(now, size, &sender, true);
             Verdict::Pass
         } else {
             self.paid.add(size);
-            self.surcharges.count(size, seen.surcharge);
-            self.stand(now, arrival, packet, (x, &seen), random)
+            self.surcharges.count(size, sender.seen.surcharge);
+            self.stand(now, arrival, packet, &sender, random)
         };
         self.stats.count_arrival(verdict, size);
         verdict
@@ -785,6 +868,7 @@ impl<P: Copy, A: DropProbability> Queue<P> for Sieve<P, A> {
         self.newcomers = Newcomers::default();
         self.waits.fill(Duration::ZERO);
         self.rates.reset();
+        self.hosts.iter_mut().for_each(Hosts::reset);
         self.share.reset();
         self.surcharges = MeanSurcharge::default();
         self.law.reset(now);

@@ -14,9 +14,11 @@
 //! remembers who has taken a cell (two Bloom filters, of which the older one is cleared every [`GENERATION`]). Otherwise small
 //! flows that take each other's cells would be newcomers for ever.
 //!
-//! An attacker who knows the salt can find flows that share a set. The salt is drawn from the queue's random numbers, and drawn
-//! again every [`SALT_AGE`]. A flow that is not found by the new salt is looked for by the old one for a while, and moves
-//! with what is known of it.
+//! An attacker who knows the salt can find flows that share a set, or even a fingerprint in it. With the fingerprint of a victim they count as one
+//! flow with it; with eight flows in its set they take its cell, and it inherits the bytes of the least of them. The salt is drawn from the queue's random
+//! numbers, and drawn again every [`SALT_AGE`]. A flow that is not found by the new salt is looked for by the old one for a while, and moves
+//! with what is known of it. So an attack by a salt that has become known ends with it, and what the victim has inherited is forgotten
+//! after 16 tau more (`who_shares_a_cell_by_a_known_salt_does_not_by_the_next`).
 //!
 //! Times are counted in ticks of about a millisecond, in 32 bits, and compared by their difference. They wrap after 52 days: a
 //! flow that has been silent for exactly that long may be taken for one that has just sent.
@@ -33,7 +35,7 @@ const GENERATION: Duration = Duration::from_secs(2);
 /// 2^20 ns are a tick.
 const TICK_BITS: u32 = 20;
 /// A tick, s.
-const TICK: f64 = (1_u64 << TICK_BITS) as f64 * 1e-9;
+pub(super) const TICK: f64 = (1_u64 << TICK_BITS) as f64 * 1e-9;
 /// 2^4 ticks are the unit of a flow's age.
 const AGE_BITS: u32 = 4;
 /// The bit of a newcomer.
@@ -69,11 +71,23 @@ struct Cell {
 #[repr(C, align(64))]
 struct Set([Cell; WAYS]);
 
+/// Where a flow was at its packet before this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// In the same cell.
+    Here,
+    /// In none: it has just taken its cell.
+    Nowhere,
+    /// In the cell of this number, where the salt before had put it.
+    Moved(usize),
+}
+
 /// What the table answers for a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Seen {
     /// Where the flow is.
     at: (u32, u8),
+    origin: Origin,
     /// What the flow has sent lately, this packet included.
     pub(super) bytes: f64,
     /// Whether the flow was seen first less than the age of newcomers ago.
@@ -113,8 +127,13 @@ struct Salt {
 impl Rates {
     /// A table of `memory` bytes, at least one set.
     pub(super) fn new(memory: u64, tau: Duration, newcomer_age: Duration) -> Self {
+        Self::of_cells(memory, 0, tau, newcomer_age)
+    }
+
+    /// A table of `memory` bytes of which the caller needs `more` for every cell.
+    pub(super) fn of_cells(memory: u64, more: usize, tau: Duration, newcomer_age: Duration) -> Self {
         let memory = memory as usize;
-        let sets = ((memory - memory / MEMORIES) / size_of::<Set>()).max(1);
+        let sets = ((memory - memory / MEMORIES) / (size_of::<Set>() + WAYS * more)).max(1);
         let age = newcomer_age.as_nanos() >> (TICK_BITS + AGE_BITS);
         Self {
             sets: vec![Set::default(); sets].into(),
@@ -132,12 +151,17 @@ impl Rates {
         self.salt = Salt::default();
     }
 
+    /// How many cells there are.
+    pub(super) const fn cells(&self) -> usize {
+        self.sets.len() * WAYS
+    }
+
     /// The share of the cells whose flows have sent within tau.
     pub(super) fn load(&self, now: Instant) -> f64 {
         let (now, tau) = (ticks(now), self.tau as u32);
         let live = |cell: &&Cell| cell.fingerprint != 0 && now.wrapping_sub(cell.at) <= tau;
         let cells = self.sets.iter().flat_map(|set| &set.0);
-        cells.filter(live).count() as f64 / (self.sets.len() * WAYS) as f64
+        cells.filter(live).count() as f64 / self.cells() as f64
     }
 
     /// Counts a packet of `flow`, and answers what is known of the flow. The logarithm of its surcharge falls by `falling` a second.
@@ -159,8 +183,8 @@ impl Rates {
         let (set, fingerprint) = self.place(flow, salt);
         let ways = &self.sets[set].0;
         let found = ways.iter().position(|cell| cell.fingerprint == fingerprint);
-        let (way, came) = match found {
-            Some(way) => (way, ways[way].at),
+        let (way, came, origin) = match found {
+            Some(way) => (way, ways[way].at, Origin::Here),
             None => self.move_in(now, flow, (set, fingerprint), least_weight),
         };
         let tau = self.tau;
@@ -181,6 +205,7 @@ impl Rates {
         }
         Seen {
             at: (set as u32, way as u8),
+            origin,
             bytes: cell.bytes.into(),
             is_new,
             surcharge: f64::from(surcharge) / SURCHARGE_UNITS,
@@ -205,7 +230,9 @@ impl Rates {
     pub(super) fn stands(&mut self, seen: &Seen, weight: Instant) {
         let (set, way) = seen.at;
         let cell = &mut self.sets[set as usize].0[usize::from(way)];
-        let weight = ticks(weight).wrapping_add(1);
+        // Rounded up, and what is rounded already stays: a lane whose packets each weighed a tick more than the one before would run
+        // ahead of the clock, and of the other lanes.
+        let weight = ticks(weight.saturating_add(Duration::from_nanos((1 << TICK_BITS) - 1)));
         if weight.wrapping_sub(cell.last_weight).cast_signed() > 0 {
             cell.last_weight = weight;
         }
@@ -225,7 +252,7 @@ impl Rates {
     }
 
     /// Takes a cell for a flow that is not in its set, with what is known of it by the salt before. Answers also when the flow, or the
-    /// one whose cell it was, came last, ticks.
+    /// one whose cell it was, came last, ticks, and where the flow was.
     #[cold]
     #[inline(never)]
     fn move_in(
@@ -234,7 +261,7 @@ impl Rates {
         flow: u32,
         (set, fingerprint): (usize, u16),
         least_weight: Option<Instant>,
-    ) -> (usize, u32) {
+    ) -> (usize, u32, Origin) {
         let (tick, tau) = (ticks(now), self.tau);
         let known = if now < self.salt.changing_until { self.move_out(flow) } else { None };
         let stands = |cell: &Cell| is_waiting(cell.last_weight, least_weight);
@@ -245,24 +272,40 @@ impl Rates {
         let way = (0..WAYS).min_by(least).expect("a set has cells");
         let cell = &mut ways[way];
         let inherited = Cell { bytes: cell.decayed(tick, tau), at: tick, ..*cell };
-        let (taken, came) = if let Some(known) = known {
+        let (taken, came, origin) = if let Some((known, before)) = known {
             let bytes = known.decayed(tick, tau) + inherited.bytes;
             let last_weight = later(known.last_weight, inherited.last_weight);
-            (Cell { fingerprint, bytes, last_weight, at: tick, ..known }, later(known.at, cell.at))
+            (
+                Cell { fingerprint, bytes, last_weight, at: tick, ..known },
+                later(known.at, cell.at),
+                Origin::Moved(before),
+            )
         } else {
             let hash = mix(u64::from(flow) ^ self.salt.now.unwrap_or_default());
             let standing = if self.visitors.note(now, hash) { 0 } else { age_units(tick) };
-            (Cell { fingerprint, standing, ..inherited }, cell.at)
+            (Cell { fingerprint, standing, ..inherited }, cell.at, Origin::Nowhere)
         };
         *cell = taken;
-        (way, came)
+        (way, came, origin)
     }
 
-    /// Removes a flow from where the salt before had put it.
-    fn move_out(&mut self, flow: u32) -> Option<Cell> {
+    /// Removes a flow from where the salt before had put it; answers also the number of that cell.
+    fn move_out(&mut self, flow: u32) -> Option<(Cell, usize)> {
         let (set, fingerprint) = self.place(flow, self.salt.before);
-        let cell = self.sets[set].0.iter_mut().find(|cell| cell.fingerprint == fingerprint)?;
-        Some(std::mem::take(cell))
+        let ways = &mut self.sets[set].0;
+        let way = ways.iter().position(|cell| cell.fingerprint == fingerprint)?;
+        Some((std::mem::take(&mut ways[way]), set * WAYS + way))
+    }
+
+    /// Flows that an attacker who knows the salt would take: those in the set of `victim`, or even in its cell.
+    #[cfg(test)]
+    pub(super) fn collisions(&self, victim: u32, in_cell: bool) -> impl Iterator<Item = u32> {
+        let place = |flow| self.place(flow, self.salt.now.expect("the first packet draws it"));
+        let (set, fingerprint) = place(victim);
+        (victim + 1..).filter(move |&flow| {
+            let other = place(flow);
+            other.0 == set && (other.1 == fingerprint) == in_cell
+        })
     }
 
     /// The set of a flow, and its fingerprint there.
@@ -320,13 +363,31 @@ impl Visitors {
 }
 
 impl Seen {
+    /// The number of the flow's cell.
+    #[inline]
+    pub(super) const fn place(&self) -> usize {
+        self.at.0 as usize * WAYS + self.at.1 as usize
+    }
+
+    /// When the packet before this one came, ticks.
+    #[inline]
+    pub(super) const fn came(&self) -> u32 {
+        self.came
+    }
+
+    /// Where the flow was before.
+    #[inline]
+    pub(super) const fn origin(&self) -> Origin {
+        self.origin
+    }
+
     /// Whether a packet of the flow may still stand in lanes whose least weight is `least`.
     #[inline]
     pub(super) fn stands(&self, least: Option<Instant>) -> bool {
         is_waiting(self.last_weight, least)
     }
 
-    /// The largest weight of the flow's packets in the lanes, at most a tick too large; `now` tells which of the times that look alike.
+    /// The largest weight of the flow's packets in the lanes, rounded up to ticks; `now` tells which of the times that look alike.
     #[inline]
     pub(super) fn last_weight(&self, now: Instant) -> Instant {
         let ahead = self.last_weight.wrapping_sub(ticks(now)).cast_signed().max(0);
@@ -369,7 +430,7 @@ impl Decaying {
 
 /// Times of the table begin at 2, so that 0 is before all of them.
 #[inline]
-fn ticks(at: Instant) -> u32 {
+pub(super) fn ticks(at: Instant) -> u32 {
     ((at.as_nanos() >> TICK_BITS) as u32).wrapping_add(2)
 }
 
@@ -492,6 +553,38 @@ mod tests {
         assert_eq!(places.len(), 3, "it moved twice");
     }
 
+    /// A victim's bytes, over what it has sent itself lately, in each second of an attack from flows that were chosen by the first salt.
+    fn victim_of(attackers: impl Fn(&Rates) -> Vec<u32>) -> Vec<f64> {
+        let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
+        let (mut own, mut ratios) = (Decaying::default(), Vec::new());
+        rates.count(at_ms(0), 1, 0, None, 0.0, &mut random);
+        let attackers = attackers(&rates);
+        for ms in 1..90_000 {
+            for &flow in &attackers {
+                rates.count(at_ms(ms), flow, 1000, None, 0.0, &mut random);
+            }
+            if ms % 20 == 0 {
+                let sent = own.add(at_ms(ms), 200, TAU);
+                let counted = rates.count(at_ms(ms), 1, 200, None, 0.0, &mut random).bytes;
+                if ms % 1000 == 0 {
+                    ratios.push(counted / sent);
+                }
+            }
+        }
+        ratios
+    }
+
+    #[test]
+    fn who_shares_a_cell_by_a_known_salt_does_not_by_the_next() {
+        let in_cell = |rates: &Rates| rates.collisions(1, true).take(1).collect();
+        let in_set = |rates: &Rates| rates.collisions(1, false).take(8).collect();
+        for ratios in [victim_of(in_cell), victim_of(in_set)] {
+            // 1 MB/s of each attacker, 10 kB/s of the victim; the salt is drawn again after 60 s, and 16 tau are 4 s.
+            assert!(ratios[10..59].iter().all(|&ratio| ratio > 50.0), "{ratios:?}");
+            assert!(ratios[65..].iter().all(|&ratio| ratio < 1.05), "{ratios:?}");
+        }
+    }
+
     #[test]
     fn who_was_here_lately_is_no_newcomer() {
         // 448 cells for 1000 flows, which take each other's.
@@ -503,6 +596,20 @@ mod tests {
         assert!(new(&mut rates, &mut random, 1000) < 10);
         assert!(new(&mut rates, &mut random, 3000) < 10, "the older filter still knows them");
         assert!(new(&mut rates, &mut random, 10_000) > 500, "those without a cell are forgotten");
+    }
+
+    #[test]
+    fn packets_behind_each_other_do_not_run_ahead_of_the_clock() {
+        let (mut rates, mut random) = (Rates::new(65_536, TAU, AGE), stream());
+        // A burst of packets, each of which weighs 33 ms more than the time, but at least as much as the one before.
+        let weight = at_ms(33);
+        for number in 0..1000 {
+            let now = Instant::ZERO + Duration::from_nanos(number);
+            let seen = rates.count(now, 1, 1000, None, 0.0, &mut random);
+            let last = seen.last_weight(now);
+            assert!(last <= weight + Duration::from_millis(2), "packet {number}: {last:?}");
+            rates.stands(&seen, weight.max(last));
+        }
     }
 
     #[test]

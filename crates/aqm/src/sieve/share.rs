@@ -10,6 +10,10 @@
 //! Eta must be below 1. Flows that respond to loss send what the link carries and little more. If the sum should be larger
 //! than that, f grows without end, nobody is above it, and the queue has nobody to charge.
 //!
+//! On a link with room f grows to C, and nobody is above it. If the link then fills, what counts is all that arrives, hardly more than eta C, and
+//! f would take seconds to come down to where it matters, while nobody pays. So on a full link f is at most the largest rate of a flow lately: all that is
+//! above it makes no difference to the sum.
+//!
 //! On an idle link f is C. When ten thousand flows begin, it must fall by as much, and all of them are below it until then: what counts is what
 //! arrives, a few per cent more than the link carries, so that gamma = 0.2 would take 40 s. When those who should go first have had no
 //! room for 200 ms, gamma is 1.
@@ -42,7 +46,12 @@ pub(super) struct FairShare {
     share: f64,
     /// What counted since the last update, B.
     counted: f64,
+    /// The largest rate of a flow lately, B/s.
+    largest: f64,
 }
+
+/// The time constant with which the largest rate of a flow is forgotten, s.
+const LATELY: f64 = 0.25;
 
 /// The smallest share, as a part of the link.
 const LEAST: f64 = 1.0 / (1 << 20) as f64;
@@ -51,11 +60,11 @@ impl FairShare {
     /// A share as large as the link.
     pub(super) fn new(gains: Gains, rate: Rate) -> Self {
         let link = rate.as_bps() as f64 / 8.0;
-        Self { gains, crowded: 0, link, share: link, counted: 0.0 }
+        Self { gains, crowded: 0, link, share: link, counted: 0.0, largest: 0.0 }
     }
 
     pub(super) fn reset(&mut self) {
-        (self.share, self.counted, self.crowded) = (self.link, 0.0, 0);
+        (self.share, self.counted, self.largest, self.crowded) = (self.link, 0.0, 0.0, 0);
     }
 
     /// f, B/s.
@@ -75,6 +84,7 @@ impl FairShare {
     #[inline]
     pub(super) fn count(&mut self, size: u32, x: f64) {
         self.counted += f64::from(size) / x.max(1.0);
+        self.largest = self.largest.max(x * self.share);
     }
 
     /// The update after `period`, in which there was no room for all that should go first if `is_crowded`; answers whether anything has
@@ -92,6 +102,10 @@ impl FairShare {
             true => falling,
             false => rising,
         };
+        if ratio < 1.0 {
+            self.share = self.share.min(self.largest);
+        }
+        self.largest *= (-period.as_secs_f64() / LATELY).exp();
         let factor = ratio.powf(exponent);
         self.share = (self.share * factor).clamp(LEAST * self.link, self.link);
         let was_idle = std::mem::take(&mut self.counted) == 0.0;
@@ -131,6 +145,17 @@ mod tests {
     fn nobody_is_above_it_on_a_link_with_room() {
         assert_eq!(share_of(&[0.3, 0.4]), 1.0);
         assert_eq!(share_of(&[]), 1.0);
+    }
+
+    #[test]
+    fn on_a_full_link_it_is_at_once_where_it_matters() {
+        let mut share = FairShare::new(GAINS, Rate::from_mbps(8));
+        // Four flows fill the link that was idle before; none is above a share as large as the link.
+        for _ in 0..4 {
+            share.count(12_500, 0.25);
+        }
+        share.update(PERIOD, false);
+        assert!(share.get() < 0.25e6, "{}", share.get());
     }
 
     #[test]

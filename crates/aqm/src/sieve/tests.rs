@@ -312,6 +312,50 @@ fn marks_are_no_way_to_stay() {
     assert!(marked > 10 * dropped, "{marked} marked, {dropped} dropped");
 }
 
+/// Flow 3 is a call; flow 4 floods from an id that has its cell by the first salt.
+#[test]
+fn an_attack_by_a_known_salt_ends_with_it() {
+    let got = |seconds| {
+        let mut bench =
+            Bench::new(SieveParams::default()).flow(3, 0.05).flow(1, 0.6).flow(2, 0.6).flow(4, 1.0);
+        // The first packet draws the salt.
+        bench.send(0, 0);
+        let id = bench.sieve.rates.collisions(3, true).next().unwrap();
+        bench.sources[3].0 = Id::Flow(id);
+        bench.run(seconds).got[&3]
+    };
+    // The second half of a minute: the call is a part of the flood, and loses as it does.
+    assert!(got(58).lost() > 0.3, "{:?}", got(58));
+    // Seconds 75 to 150.
+    let after = got(150);
+    assert!(after.lost() == 0.0 && after.longest <= Duration::from_millis(5), "{after:?}");
+}
+
+/// Flows 2 to 11 are those of one host, of which flow 2 is sparse; flow 1 is another host.
+#[test]
+fn a_host_has_one_share_and_its_flows_a_fair_part_of_it() {
+    let bench = Bench::new(SieveParams { key: Key::SourceThenFlow, ..SieveParams::default() });
+    let bench = bench.flow(1, 1.0).flow(2, 0.02).flow(3, 1.0);
+    let got = (4..=11).fold(bench, |bench, flow| bench.flow(flow, 0.2)).run(60).got;
+    let received = |flow: u32| f64::from(got[&flow].received) / 30_000.0;
+    assert!((received(1) - 0.5).abs() < 0.05, "{}", received(1));
+    assert!(got[&2].lost() == 0.0 && got[&2].longest <= Duration::from_millis(5), "{:?}", got[&2]);
+    // (0.5 - 0.02) / 9
+    for flow in 3..=11 {
+        assert!((received(flow) - 0.053).abs() < 0.012, "flow {flow}: {}", received(flow));
+    }
+}
+
+/// Flow 1 is a host of its own, and all new flows come from another one.
+#[test]
+fn new_flows_of_a_host_have_its_share() {
+    let bench = Bench::new(SieveParams { key: Key::SourceThenFlow, ..SieveParams::default() });
+    let mut bench = bench.flow(1, 1.0);
+    bench.sources.push((Id::NewFlows, 4.0, largest(), false));
+    let got = bench.run(60).got;
+    assert!((f64::from(got[&1].received) / 30_000.0 - 0.5).abs() < 0.06, "{got:?}");
+}
+
 #[test]
 fn an_emptied_queue_is_a_new_one() {
     let mut bench = Bench::new(SieveParams::default()).flow(1, 1.5).flow(2, 0.1).run(5);

@@ -92,9 +92,9 @@ fn read(
     let class = class(reader);
     let (hint, adaptive) = adaptive::hint(reader, around.levels, around.bits);
     refuse_unjudged(reader, adaptive.as_ref(), class);
-    let ecn = ecn(reader);
+    let (ecn, lies) = ecn(reader);
     if let Some(transport) = &transport {
-        refuse_ecn(reader, transport, ecn);
+        refuse_ecn(reader, transport, ecn, lies);
     }
     let (start, stop) = times(reader, around);
     let app = app::read(reader);
@@ -293,23 +293,25 @@ fn start(reader: &TableReader<'_>) -> StartSpec {
     from.zip(to).map_or(zero, |(from, to)| StartSpec::Uniform { from, to })
 }
 
-/// Reads the ECN codepoint. `true` is ECT(0): the sender treats a mark like a loss. `"ect-1"` is ECT(1): the sender
-/// reduces its rate in proportion to the share of marked packets.
-fn ecn(reader: &TableReader<'_>) -> Ecn {
-    let flag = kind::flag().map(|on| if on { Ecn::Ect0 } else { Ecn::NotEct });
-    reader.or("ecn", &flag.or(kind::word("ect-1", Ecn::Ect1)), Ecn::NotEct)
+/// Reads the ECN codepoint, and whether it may be wrong. `true` is ECT(0): the sender treats a mark like a loss. `"ect-1"` is ECT(1):
+/// the sender reduces its rate in proportion to the share of marked packets. `"ect-1-lie"` is ECT(1) of a sender that does not.
+fn ecn(reader: &TableReader<'_>) -> (Ecn, bool) {
+    let flag = kind::flag().map(|on| (if on { Ecn::Ect0 } else { Ecn::NotEct }, false));
+    let [honest, lie] =
+        [("ect-1", false), ("ect-1-lie", true)].map(|(word, lies)| kind::word(word, (Ecn::Ect1, lies)));
+    reader.or("ecn", &flag.or(honest).or(lie), (Ecn::NotEct, false))
 }
 
 /// Refuses a scalable congestion control such as DCTCP without ECN, and ECT(1) without a scalable congestion control
-/// (RFC 9331 section 4.1).
-fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn) {
+/// (RFC 9331 section 4.1) unless it is meant as a lie.
+fn refuse_ecn(reader: &TableReader<'_>, transport: &TransportSpec, ecn: Ecn, lies: bool) {
     let control = transport.tcp().map(|tcp| &tcp.algorithm).filter(|control| control.is_scalable());
     let scalable = control.is_some();
     if let Some(control) = control.filter(|_| !ecn.is_capable()) {
         let name = control.name();
         let why = format!("congestion-control = {name:?} needs ECN: set ecn = true or \"ect-1\"");
         reader.refuse("ecn", &why);
-    } else if ecn == Ecn::Ect1 && !scalable {
+    } else if ecn == Ecn::Ect1 && !scalable && !lies {
         reader
             .refuse("ecn", "ECT(1) needs a scalable congestion control: use congestion-control = \"dctcp\"");
     }

@@ -8,7 +8,7 @@ pub use transport::{NoExtension, NoReply, Udp};
 
 use crate::queue::SendQueue;
 use cutline_params::Parameters;
-use cutline_units::{Bytes, Instant};
+use cutline_units::{Bytes, Ecn, Instant};
 
 /// The parameters of a UDP flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
@@ -19,6 +19,9 @@ pub struct Params {
     /// The size of a datagram's headers on the wire.
     #[param(name = "header", default = 28, range = (0, 1000), unit = "B", source = "IPv4 and UDP; ns-2: 0")]
     pub header_bytes: u32,
+    /// The ECN code point of datagrams. Nothing responds to marks: that is the application's affair (RFC 8085 section 3.1.7).
+    #[param(default = Ecn::NotEct, skip)]
+    pub ecn: Ecn,
 }
 
 /// The header of a datagram: 24 bytes, `Copy`.

@@ -43,6 +43,14 @@ impl Transport for Udp {
         }
     }
 
+    fn set_ecn(params: &mut Params, ecn: Ecn) {
+        params.ecn = ecn;
+    }
+
+    fn ecn(params: &Params) -> Ecn {
+        params.ecn
+    }
+
     fn largest_payload(params: &Params) -> u32 {
         params.max_datagram
     }
@@ -146,7 +154,7 @@ impl SendingEnd for Box<Sender> {
     fn transmit(&mut self, now: Instant) -> Option<Outgoing<Datagram>> {
         let header = Sender::transmit(self, now)?;
         let size = self.params().wire_bytes(&header).get() as u32;
-        Some(Outgoing { header, size, ecn: Ecn::NotEct })
+        Some(Outgoing { header, size, ecn: self.params().ecn })
     }
 
     fn deadline(&self) -> Instant {
