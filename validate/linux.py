@@ -68,8 +68,7 @@ def kept(file: Path, about: dict, cases: list[tuple[Mix, Queue]]) -> list[dict]:
     before = json.loads(file.read_text())
     now = json.loads(json.dumps(about))
     if differing := [name for name in now if before.get(name) != now[name]]:
-        other = " and another ".join(differing)
-        raise Other(f"{file} was measured with another {other}; measure all mixes and queues, or use another --out")
+        raise Other(f"{file} differs from this run in {', '.join(differing)}: measure all mixes and queues, or use another --out")
     measured = {(mix.name, queue.name) for mix, queue in cases}
     return [case for case in before["cases"] if (case["mix"], case["queue"]) not in measured]
 
