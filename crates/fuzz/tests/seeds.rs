@@ -419,6 +419,7 @@ fn streams_of_the_generator() {
     );
 }
 
+#[expect(clippy::default_trait_access, reason = "the type is of a crate that this one does not depend on")]
 fn report() -> TrafficReport {
     let sent = SenderReport {
         flow: 5,

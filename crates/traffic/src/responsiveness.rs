@@ -344,7 +344,9 @@ mod tests {
                 }
                 _ => &[],
             };
-            delays.iter().for_each(|ms| delay.record(Duration::from_millis((ms + shift) as u64)));
+            for ms in delays {
+                delay.record(Duration::from_millis((ms + shift) as u64));
+            }
             let bytes = if delays.is_empty() { 500_000 } else { 0 };
             let packets = delays.len() as u64;
             let interval =

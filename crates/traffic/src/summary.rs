@@ -198,7 +198,9 @@ mod tests {
     fn the_wait_in_buffers_is_no_delay_of_the_network() {
         let of = |ms: &[u64]| {
             let mut histogram = Histogram::default();
-            ms.iter().for_each(|ms| histogram.record(Duration::from_millis(*ms)));
+            for ms in ms {
+                histogram.record(Duration::from_millis(*ms));
+            }
             histogram
         };
         let received = |ms: &[u64]| ReceiverReport { delay: of(ms), ..ReceiverReport::default() };

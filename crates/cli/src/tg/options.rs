@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 /// A group of flows with the same parameters, given by options.
 #[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub struct FlowArgs {
     /// The receiver sends, and this end measures
     #[arg(long, conflicts_with = "plan")]
