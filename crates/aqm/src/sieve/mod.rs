@@ -49,7 +49,9 @@
 //! at most one flow that sends too much. They have one surcharge, too.
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped, while p' is at most `mark-until`. Beyond it they
-//! are dropped, because a flow that ignores marks would pay nothing; scalable ones are dropped while x is above 2 (RFC 9332 section 4.2.1; 25 % is `p_Cmax` of appendix A.1).
+//! are dropped, because a flow that ignores marks would pay nothing. Scalable ones are marked by a larger p, as the law says; they are dropped while
+//! the p' of others in their place would be above `mark-until` (as RFC 9332 section 4.2.1 has it; 25 % is `p_Cmax` of appendix A.1). Once a surcharge
+//! has grown, that is so for all who ignore marks, whatever they claim.
 //!
 //! **Defaults** depend on the link and on `rtt` alone: the target is a third of `rtt`, but never less than three packets of 1500 B; PI2's
 //! gains are those of RFC 9332 appendix A.1 for a round trip of `rtt` and the target together.
@@ -421,9 +423,6 @@ const LEAK: f64 = 0.01;
 /// The x above which a surcharge grows.
 const AT_REST: f64 = 0.9;
 
-/// A flow that responds to marks in proportion does not send more than so many times its share for long.
-const MOST_SCALABLE: f64 = 2.0;
-
 /// Flows up to this part of their share go before all others.
 const SPARSE: f64 = 0.25;
 
@@ -713,11 +712,8 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         let p = self.law.arrive(now, arrival, self.lanes.backlog());
         let verdict = if self.lanes_admit(arrival.size) {
             let price = self.price(p, (x, seen.surcharge), &point);
-            let may_mark = self.ecn
-                && arrival.ecn_capable
-                && self.law.may_mark()
-                && (price.get() <= self.params.mark_until || (arrival.scalable && x <= MOST_SCALABLE));
-            Verdict::from_hit(random.chance(price), may_mark)
+            let is_hit = random.chance(price);
+            Verdict::from_hit(is_hit, is_hit && self.may_mark(arrival, price, (x, seen.surcharge), &point))
         } else {
             Verdict::Drop(DropReason::Overflow)
         };
@@ -731,6 +727,23 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         self.rates.stands(seen, point.weight());
         self.charge(now, arrival.size, sender, false);
         verdict
+    }
+
+    /// Whether a packet that p' has hit may be marked. A sender that claims to be scalable is marked by a larger p; whether it may stay is
+    /// decided by the p' that others would have in its place, or a claim would be a way to ignore all marks.
+    fn may_mark(
+        &mut self,
+        arrival: Arrival,
+        price: Probability,
+        sender: (f64, f64),
+        point: &InsertionPoint,
+    ) -> bool {
+        if !self.ecn || !arrival.ecn_capable || !self.law.may_mark() {
+            return false;
+        }
+        let of_others = self.law.probability().filter(|_| arrival.scalable);
+        let price = of_others.map_or(price, |p| self.price(p, sender, point));
+        price.get() <= self.params.mark_until
     }
 
     /// Whether the lanes may hold a packet more: an eighth of the limit is kept for what goes first.

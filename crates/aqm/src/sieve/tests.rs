@@ -303,6 +303,12 @@ fn marks_are_no_way_to_stay() {
     bench.sources.iter_mut().for_each(|source| source.3 = true);
     let got = bench.run(60).got;
     assert!(f64::from(got[&3].received) / 30_000.0 < 0.42, "{got:?}");
+    // Nor does it help to stay a little above the share, and to claim to be scalable.
+    let mut bench =
+        (2..=5).fold(Bench::new(SieveParams::default()).flow(1, 0.3), |bench, flow| bench.flow(flow, 0.21));
+    (bench.scalable, bench.sources[0].3) = (true, true);
+    let got = bench.run(60).got;
+    assert!(f64::from(got[&1].received) / 30_000.0 < 0.21, "{got:?}");
     // A little above the share, packets are marked and not dropped.
     let mut bench = Bench::new(SieveParams::default()).flow(1, 0.51).flow(2, 0.51);
     bench.sources.iter_mut().for_each(|source| source.3 = true);

@@ -116,7 +116,7 @@ struct ProcessArgs {
     /// Turn off receive aggregation and transmit checksums of both interfaces while the router runs
     #[arg(long, conflicts_with = "config")]
     fix_offloads: bool,
-    /// Seed of the queues' random numbers [default: from the clock; it is printed]
+    /// Seed of the queues' random numbers [default: random; it is printed]
     #[arg(long, value_name = "N", conflicts_with = "config")]
     seed: Option<u64>,
     /// Local socket for `cutline router stats` [default: /run/cutline/router-PID.sock]
