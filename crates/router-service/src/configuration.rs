@@ -29,7 +29,7 @@ pub struct Configuration {
     fix_offloads: bool,
     /// How long before each departure it looks at the clock instead of sleeping, microseconds; null if it sleeps.
     spin_us: Option<f64>,
-    /// The seed of the queues' random numbers; null if it is taken from the clock.
+    /// The seed of the queues' random numbers; null if it is drawn at random.
     seed: Option<u64>,
     /// The local socket where it answers; null if there is none.
     socket: Option<PathBuf>,

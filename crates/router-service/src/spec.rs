@@ -88,7 +88,7 @@ pub struct ProcessSpec {
     pub fix_offloads: bool,
     /// How long before a departure it polls the clock instead of sleeping.
     pub spin: Option<Duration>,
-    /// The seed of the queues' random numbers; `None` takes one from the clock.
+    /// The seed of the queues' random numbers; `None` draws one at random.
     pub seed: Option<u64>,
     /// The path of the local socket that answers requests for statistics.
     pub socket: Option<PathBuf>,

@@ -28,7 +28,12 @@
 //! what is ahead on arrival. Packets that cut in later make a packet wait longer than it was charged for: if most flows lie, the
 //! honest ones lose 8 % of their throughput (docs/studies/cheaters.md). So q' is at least the mean wait of the lane, and the charge of those who wait
 //! longer than the queue falls below p. Who splits its traffic over many flows gets many shares, as with every queue that knows
-//! flows only; with `key = "source"` all flows of a host are one, and the host's sparse flows stand with its others.
+//! flows only.
+//!
+//! **Hosts.** With `key = "source"` or `"destination"` all flows of a host are one, and its sparse flows stand with its others. With
+//! `"source-then-flow"` or `"destination-then-flow"` a host has one share f, and x of a flow is over phi, its part of that: of each host's flows all together send f
+//! if each sends at most phi (hosts.rs). So a host with ten transfers gets one share, each of them a tenth, and its call still goes first. No flow
+//! pays a smaller surcharge than its host. Flows that have just come are their host's affair: they share an eighth of its f, or phi.
 //!
 //! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, nobody above it, all
 //! of the lanes free of charge for those who fill them, and what responds to loss starved.
@@ -56,8 +61,12 @@
 //! **Defaults** depend on the link and on `rtt` alone: the target is a third of `rtt`, but never less than three packets of 1500 B; PI2's
 //! gains are those of RFC 9332 appendix A.1 for a round trip of `rtt` and the target together.
 //!
-//! **Memory** does not grow: 16 B for each of the flows that have sent lately, and an eighth of `memory` for who was here. Of the
-//! queue's limit an eighth is kept for what goes first.
+//! **Memory** does not grow: 16 B for each of the flows that have sent lately, and an eighth of `memory` for who was here. With hosts before
+//! flows, a quarter of it is theirs, 36 B for each. Of the queue's limit an eighth is kept for what goes first.
+//!
+//! **A salt that has become known** lets an attacker choose flows that share a victim's cell: a call counts with a flood then, and loses as it does. It
+//! ends when the salt is drawn again, after at most 60 s, and 16 tau later all that the victim has inherited is forgotten. Salts come from the
+//! queue's random numbers: in the router from the kernel's, in the simulator from the seed.
 //!
 //! Worked numbers: of ten flows that send 2 Mbit/s each over 10 Mbit/s, f = 0.95 Mbit/s and x = 2.1; each loses at most
 //! 1 - 1 / 2.1 = 52 % to the price. For `rtt` = 300 ms the target is 100 ms, and PI2's alpha and beta are 0.01 and 0.75
