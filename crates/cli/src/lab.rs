@@ -8,9 +8,10 @@ use crate::program::VERSION;
 use crate::progress::Bar;
 use crate::run::{self, Work, kept, refuse_several_runs};
 use crate::scenario_args::ScenarioArgs;
+use crate::table::number;
 use crate::{check, interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
-use cutline_lab::{Bounds, LabError, Options, Place, Shell, Side, Stack};
+use cutline_lab::{Bounds, LabError, Options, Place, Shell, Side, Stack, Traffic};
 use cutline_results::{Existing, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::runner::{self, Job};
@@ -224,6 +225,9 @@ fn shell(args: &ShellArgs) -> Result<(), Failure> {
         command
     };
     let ended = cutline_lab::shell(scenario, &options, command)?;
+    if !args.quiet {
+        message::print(&met(&ended.traffic));
+    }
     if !ended.timing.timing_ok {
         message::print(&format!("warning: the network's timing was not valid: {}", ended.timing.problem));
     }
@@ -244,6 +248,25 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         Self::Failed(error.to_string())
     }
+}
+
+/// Says what a program's packets met.
+fn met(traffic: &Traffic) -> String {
+    let Traffic { sent, dropped, .. } = traffic;
+    let share = 100.0 * *dropped as f64 / (*sent).max(1) as f64;
+    let ms = |time: Duration| number(time.as_millis_f64());
+    let wait = match (traffic.queuing, traffic.queuing_p99) {
+        (Some(mean), Some(p99)) => {
+            format!("; they waited {} ms in queues (99th percentile {} ms)", ms(mean), ms(p99))
+        }
+        (Some(mean), None) => format!("; they waited {} ms in queues", ms(mean)),
+        (None, _) => String::new(),
+    };
+    format!(
+        "towards the sinks the program sent {sent} packets, {} kbit/s; {dropped} of them ({} %) were dropped{wait}",
+        number(traffic.rate().as_bps() as f64 / 1e3),
+        number(share),
+    )
 }
 
 /// Says where a program runs and what is there.

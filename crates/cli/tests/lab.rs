@@ -253,12 +253,18 @@ fn a_shell_is_in_the_network() {
              exec {bin} tg send $CUTLINE_OTHER:5203 --transport udp --rate 64kbit --size 160 --duration 2s --linger 2s --json"
         );
         for alone in [true, false] {
-            let mut arguments = vec!["lab", "shell", file, "-q"];
+            let mut arguments = vec!["lab", "shell", file];
             arguments.extend(alone.then_some("--alone"));
             arguments.extend(["--", "sh", "-c", &script]);
-            let sent = succeeds(folder.path(), &arguments).stdout;
-            let total: Value = serde_json::from_slice::<Value>(&sent).unwrap()["total"].take();
+            let output = succeeds(folder.path(), &arguments);
+            let total: Value = serde_json::from_slice::<Value>(&output.stdout).unwrap()["total"].take();
             assert!(total["received_packets"].as_u64().is_some_and(|packets| packets > 60), "{total}");
+            // The connection for control has packets, too.
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let (_, met) =
+                said.split_once("towards the sinks the program sent ").expect("it says what they met");
+            let crossed: u64 = met.split(' ').next().unwrap().parse().unwrap();
+            assert!(crossed > 80 && met.contains("were dropped; they waited"), "{met}");
             let delay = |of: &str| total["delay_ms"][of].as_f64().unwrap();
             in_time!((15.0..25.0).contains(&delay("min")) || !alone, "{total}");
             // Packets without a hint wait behind those of the transfers.

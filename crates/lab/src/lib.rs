@@ -44,7 +44,7 @@ mod tuning;
 pub use connections::Connections;
 pub use error::LabError;
 pub use run::{Measured, MeasuredConnection, Options, check, measure, permitted, run};
-pub use shell::{Ended, Place, Shell, shell};
+pub use shell::{Ended, Place, Shell, Traffic, shell};
 pub use side::Side;
 pub use timing::Bounds;
 pub use tuning::Stack;

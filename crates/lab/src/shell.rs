@@ -12,7 +12,7 @@ use crate::tuning::Stack;
 use crate::{Connections, LabError, Side};
 use cutline_results::TimingRow;
 use cutline_scenario::Scenario;
-use cutline_sim::{FlowSpec, Network};
+use cutline_sim::{FlowOutcome, FlowSpec, Network};
 use cutline_sys::namespace::sweep;
 use cutline_sys::signal::Forwarding;
 use cutline_sys::{SysError, now};
@@ -57,8 +57,51 @@ pub struct Ended {
     pub status: ExitStatus,
     /// Whether it was killed, because its time was over.
     pub is_killed: bool,
+    /// What its packets met in the network.
+    pub traffic: Traffic,
     /// The timing of the network.
     pub timing: TimingRow,
+}
+
+/// What the packets of a program met on their way to the sinks, as those of any flow of the scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Traffic {
+    /// Packets that came to the first link.
+    pub sent: u64,
+    /// Packets that arrived.
+    pub received: u64,
+    /// Packets dropped by queues or lost on links.
+    pub dropped: u64,
+    /// The bytes of the packets that came, with all headers.
+    pub bytes: u64,
+    /// The time that the mean rate is over: from the start of the network to the end of the program.
+    pub time: Duration,
+    /// The mean time that packets waited in queues; `None` if none arrived.
+    pub queuing: Option<Duration>,
+    /// The 99th percentile of it; `None` if the scenario keeps the delays of a group alone.
+    pub queuing_p99: Option<Duration>,
+}
+
+impl Traffic {
+    fn of(outcome: &FlowOutcome, time: Duration) -> Self {
+        let record = &outcome.record;
+        let queuing = record.queuing_sum.as_nanos().checked_div(record.received_packets);
+        Self {
+            sent: record.sent_packets,
+            received: record.received_packets,
+            dropped: record.dropped_packets,
+            bytes: record.sent_bytes,
+            time,
+            queuing: queuing.map(Duration::from_nanos),
+            queuing_p99: outcome.delays.as_ref().and_then(|delays| delays.queuing.quantile(0.99)),
+        }
+    }
+
+    /// The mean rate of the packets that came, with all headers.
+    pub fn rate(&self) -> Rate {
+        let seconds = self.time.as_secs_f64();
+        Rate::from_bps(if seconds > 0.0 { (self.bytes as f64 * 8.0 / seconds) as u64 } else { 0 })
+    }
 }
 
 /// How often the program is looked after.
@@ -75,8 +118,13 @@ pub fn shell(
 ) -> Result<Ended, LabError> {
     check(scenario)?;
     sweep()?;
-    // Flows go on until the program ends.
-    let scenario = Scenario { duration: options.limit, measure_until: options.limit, ..scenario.clone() };
+    // Flows go on until the program ends, and all that it sends is measured.
+    let scenario = Scenario {
+        duration: options.limit,
+        warm_up: Duration::ZERO,
+        measure_until: options.limit,
+        ..scenario.clone()
+    };
     let mut network = scenario.network()?;
     let connections = Connections::new();
     let plans = (!options.alone).then(|| plans(&scenario, &network, &connections, scenario.seed));
@@ -141,8 +189,10 @@ pub fn shell(
     let (status, is_killed) = waited.map_err(|error| SysError::new(failed("cannot be waited for"), error))?;
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let machine = before.and_then(|before| Busy::now()?.since(before, cores));
-    let timing = crossed?.timing.row(&Bounds::default(), now().saturating_since(start), machine, 0);
-    Ok(Ended { status, is_killed, timing })
+    let crossed = crossed?;
+    let timing = crossed.timing.row(&Bounds::default(), now().saturating_since(start), machine, 0);
+    let traffic = Traffic::of(&crossed.outcome.flows[guest], now().saturating_since(zero));
+    Ok(Ended { status, is_killed, traffic, timing })
 }
 
 /// Adds the flow that stands for the program, beside the scenario's first one. Returns its index.
