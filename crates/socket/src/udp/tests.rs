@@ -453,7 +453,8 @@ fn the_kernel_says_what_waits_and_what_is_left_is_known() {
 
 #[test]
 fn an_application_that_reads_its_errors_itself_goes_on_to_do_so() {
-    let nobody = UdpSocket::bind(LOOPBACK[0]).unwrap().local_addr().unwrap();
+    // An address at which no other test listens, so that its port stays closed.
+    let nobody = UdpSocket::bind("127.0.0.77:0").unwrap().local_addr().unwrap();
     let socket = UdpSocket::bind(LOOPBACK[0]).unwrap();
     socket.connect(nobody).unwrap();
     assert!(cutline_sys::error_queue::enable(&socket).unwrap());
