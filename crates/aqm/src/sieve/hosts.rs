@@ -28,7 +28,7 @@ const FORGETTING: f32 = 0.8;
 
 /// How much the flows of a host may send.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct Portion {
     /// phi / f.
     part: f32,
     /// What its flows have sent since `since`, with at most phi each, B.
@@ -41,7 +41,7 @@ struct Part {
     fresh: f32,
 }
 
-impl Part {
+impl Portion {
     /// That of a host whose flows may each send as much as the host.
     const WHOLE: Self = Self { part: 1.0, counted: 0.0, largest: 0.0, since: 0, fresh: 0.0 };
 }
@@ -58,7 +58,7 @@ pub(super) struct Host {
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
     rates: Rates,
-    parts: Box<[Part]>,
+    parts: Box<[Portion]>,
     falling: f32,
     rising: f32,
     /// The time between updates, ticks.
@@ -81,8 +81,8 @@ impl Hosts {
         gains: Gains,
         update: Duration,
     ) -> Self {
-        let rates = Rates::of_cells(memory, size_of::<Part>(), tau, newcomer_age);
-        let parts = vec![Part::WHOLE; rates.cells()].into();
+        let rates = Rates::of_cells(memory, size_of::<Portion>(), tau, newcomer_age);
+        let parts = vec![Portion::WHOLE; rates.cells()].into();
         let update = (update.as_secs_f64() / TICK) as f32;
         Self {
             rates,
@@ -97,7 +97,7 @@ impl Hosts {
     /// Forgets every host.
     pub(super) fn reset(&mut self) {
         self.rates.reset();
-        self.parts.fill(Part::WHOLE);
+        self.parts.fill(Portion::WHOLE);
     }
 
     /// Counts a packet of `host`, whose surcharge falls by `falling` a second, where f is `share`, B/s.
@@ -114,7 +114,7 @@ impl Hosts {
         let place = seen.place();
         match seen.origin() {
             Origin::Here => {}
-            Origin::Nowhere => self.parts[place] = Part { since: ticks(now), ..Part::WHOLE },
+            Origin::Nowhere => self.parts[place] = Portion { since: ticks(now), ..Portion::WHOLE },
             Origin::Moved(before) => self.parts[place] = self.parts[before],
         }
         let part = &mut self.parts[place];
