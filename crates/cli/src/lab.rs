@@ -252,18 +252,18 @@ impl From<LabError> for Failure {
 
 /// Says what a program's packets met.
 fn met(traffic: &Traffic) -> String {
-    let Traffic { sent, dropped, .. } = traffic;
-    let share = 100.0 * *dropped as f64 / (*sent).max(1) as f64;
+    let Traffic { received, dropped, .. } = traffic;
+    let share = 100.0 * *dropped as f64 / (received + dropped).max(1) as f64;
     let ms = |time: Duration| number(time.as_millis_f64());
     let wait = match (traffic.queuing, traffic.queuing_p99) {
         (Some(mean), Some(p99)) => {
-            format!("; they waited {} ms in queues (99th percentile {} ms)", ms(mean), ms(p99))
+            format!("; those that arrived waited {} ms in queues (99th percentile {} ms)", ms(mean), ms(p99))
         }
-        (Some(mean), None) => format!("; they waited {} ms in queues", ms(mean)),
+        (Some(mean), None) => format!("; those that arrived waited {} ms in queues", ms(mean)),
         (None, _) => String::new(),
     };
     format!(
-        "towards the sinks the program sent {sent} packets, {} kbit/s; {dropped} of them ({} %) were dropped{wait}",
+        "of what the program sent towards the sinks {received} packets arrived, {} kbit/s, and {dropped} ({} %) were dropped{wait}",
         number(traffic.rate().as_bps() as f64 / 1e3),
         number(share),
     )

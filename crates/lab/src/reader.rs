@@ -78,8 +78,12 @@ impl Reader {
         let ip = Headers::parse(frame, 0).ip?;
         let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
         if let Some(flow) = self.guest.as_ref().and_then(|guest| guest.flow_of(from, packet.net.as_ref()?)) {
-            let role = if from == Side::Sources { PacketRole::Control } else { PacketRole::Return };
             let (size, hint) = (ip.length.max(1), self.hints.hint(ip.dscp()));
+            let role = match from {
+                // All of it counts as data, as nothing is known of what it carries.
+                Side::Sources => PacketRole::Datagram { len: size },
+                Side::Sinks => PacketRole::Return,
+            };
             return Some(InjectedPacket { flow, role, size, hint, ecn: ip.ecn(), key });
         }
         let transport = packet.transport?;
@@ -279,7 +283,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
             frame
         };
         let there = reader.read(Side::Sources, &ping(hosts[0], hosts[1]), 0).unwrap();
-        assert_eq!((there.flow, there.role, there.size), (1, PacketRole::Control, 84));
+        assert_eq!((there.flow, there.role, there.size), (1, PacketRole::Datagram { len: 84 }, 84));
         let back = reader.read(Side::Sinks, &ping(hosts[1], hosts[0]), 0).unwrap();
         assert_eq!((back.flow, back.role), (1, PacketRole::Return));
         assert_eq!(reader.read(Side::Sinks, &ping(hosts[0], hosts[1]), 0), None, "from the wrong side");

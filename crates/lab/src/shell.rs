@@ -66,13 +66,11 @@ pub struct Ended {
 /// What the packets of a program met on their way to the sinks, as those of any flow of the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic {
-    /// Packets that came to the first link.
-    pub sent: u64,
     /// Packets that arrived.
     pub received: u64,
     /// Packets dropped by queues or lost on links.
     pub dropped: u64,
-    /// The bytes of the packets that came, with all headers.
+    /// The bytes of the packets that arrived, with all headers.
     pub bytes: u64,
     /// The time that the mean rate is over: from the start of the network to the end of the program.
     pub time: Duration,
@@ -87,17 +85,16 @@ impl Traffic {
         let record = &outcome.record;
         let queuing = record.queuing_sum.as_nanos().checked_div(record.received_packets);
         Self {
-            sent: record.sent_packets,
             received: record.received_packets,
             dropped: record.dropped_packets,
-            bytes: record.sent_bytes,
+            bytes: record.delivered_bytes,
             time,
             queuing: queuing.map(Duration::from_nanos),
             queuing_p99: outcome.delays.as_ref().and_then(|delays| delays.queuing.quantile(0.99)),
         }
     }
 
-    /// The mean rate of the packets that came, with all headers.
+    /// The mean rate of the packets that arrived, with all headers.
     pub fn rate(&self) -> Rate {
         let seconds = self.time.as_secs_f64();
         Rate::from_bps(if seconds > 0.0 { (self.bytes as f64 * 8.0 / seconds) as u64 } else { 0 })
