@@ -17,6 +17,7 @@
 //! - `aqm.NAME`: every queue of the registry with its defaults, as the simulator builds it, at a backlog of 100
 //!   packets of 100 flows, each between hosts of its own; `aqm.NAME.tsq` with TSQ on it. All packets can be marked; of those that are dropped
 //!   all the same, one a step is replaced.
+//! - `aqm.NAME.flows.N`: FQ-CoDel, CAKE and Sieve, also with hosts before flows (`sieve.hosts`), with so many flows in turn.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -25,9 +26,10 @@ mod skip_list;
 #[path = "peers/sorted_list.rs"]
 mod sorted_list;
 
+use cutline_aqm::sieve::Key;
 use cutline_aqm::{
     AnyQueue, AqmSpec, Arrival, Backlog, DrainRate, DropProbability, Entry, Fifo, Limit, NoEarlyDrop, Queue,
-    QueueSpec, Tsq, TsqParams, registry, tsq::weight,
+    QueueSpec, SieveParams, Tsq, TsqParams, registry, tsq::weight,
 };
 use cutline_units::{Duration, Hint, HintBits, Instant, Probability, RandomStream, Rate, Streams};
 use rustix::time::{ClockId, clock_gettime};
@@ -155,18 +157,27 @@ struct Registered {
     queue: AnyQueue<u32>,
     random: RandomStream,
     flow: u32,
+    flows: u32,
 }
 
 impl Registered {
     fn new(name: &str, tsq: Option<TsqParams>) -> Self {
-        let aqm = AqmSpec::from_values(name, []).expect("the defaults are allowed");
+        Self::of(AqmSpec::from_values(name, []).expect("the defaults are allowed"), tsq, REGISTERED_BACKLOG)
+    }
+
+    fn of(aqm: AqmSpec, tsq: Option<TsqParams>, flows: u32) -> Self {
         let spec = QueueSpec { limit: Limit::Packets(100_000), ecn: true, aqm, tsq, rate: RATE };
-        Self { queue: spec.build().expect("the defaults are allowed"), random: stream("drop"), flow: 0 }
+        Self {
+            queue: spec.build().expect("the defaults are allowed"),
+            random: stream("drop"),
+            flow: 0,
+            flows,
+        }
     }
 
     #[inline]
     fn offer(&mut self, now: Instant, hint: Hint) {
-        self.flow = (self.flow + 1) % REGISTERED_BACKLOG;
+        self.flow = (self.flow + 1) % self.flows;
         let hosts = [self.flow; 2];
         let arrival = Arrival { ecn_capable: true, flow: self.flow, hosts, ..Arrival::new(SIZE, hint) };
         black_box(self.queue.enqueue(now, arrival, 7, &mut self.random));
@@ -212,6 +223,32 @@ fn registered() -> Vec<String> {
     }
     objects
 }
+
+/// The queues that tell flows apart, by the number of flows.
+fn by_flows() -> Vec<String> {
+    let hosts = AqmSpec::Sieve(SieveParams { key: Key::SourceThenFlow, ..SieveParams::default() });
+    let by_name = ["fq-codel", "cake", "sieve"]
+        .map(|name| (name, AqmSpec::from_values(name, []).expect("the defaults are allowed")));
+    println!("\nby the number of flows, {REGISTERED_BACKLOG} packets waiting: ns of CPU per packet");
+    println!("{:>16} {:>10} {:>10} {:>10}", "", FLOWS[0], FLOWS[1], FLOWS[2]);
+    let mut objects = Vec::new();
+    let mut peer = [0.0; FLOWS.len()];
+    for (name, aqm) in by_name.into_iter().chain([("sieve.hosts", hosts)]) {
+        let times = FLOWS.map(|flows| {
+            measure(Registered::of(aqm.clone(), None, flows), Mix::Uniform, REGISTERED_BACKLOG, STEPS)
+        });
+        if name == "fq-codel" {
+            peer = times;
+        }
+        for ((flows, ns), peer) in FLOWS.iter().zip(times).zip(peer) {
+            objects.push(object(&format!("aqm.{name}.flows.{flows}"), ns, "fq-codel", peer));
+        }
+        println!("{name:>16} {:>10.1} {:>10.1} {:>10.1}", times[0], times[1], times[2]);
+    }
+    objects
+}
+
+const FLOWS: [u32; 3] = [10, 1_000, 10_000];
 
 fn stream(purpose: &str) -> RandomStream {
     Streams::new(1).stream("bench", purpose)
@@ -379,7 +416,7 @@ fn json_file() -> Option<String> {
 
 fn main() {
     let file = json_file();
-    let objects = [registered(), table(Mix::Uniform), table(Mix::FewSixes)].concat();
+    let objects = [registered(), by_flows(), table(Mix::Uniform), table(Mix::FewSixes)].concat();
     if let Some(file) = file {
         let text = format!("[\n{}\n]\n", objects.join(",\n"));
         std::fs::write(&file, text).unwrap_or_else(|error| panic!("{file} cannot be written: {error}"));
