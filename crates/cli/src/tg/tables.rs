@@ -93,7 +93,14 @@ fn delays(rows: &[GroupTotals]) -> String {
         more,
         |totals| {
             let mean = |distribution: &Option<Distribution>| distribution.as_ref().and_then(|it| it.mean);
-            vec![mean(&totals.ipdv_ms), mean(&totals.buffer_wait_ms), totals.network_mean_ms]
+            // The wait is an estimate, which may exceed a short delay. Both parts add up to the delay here.
+            let buffers =
+                mean(&totals.delay_ms).zip(totals.network_mean_ms).map(|(all, network)| all - network);
+            vec![
+                mean(&totals.ipdv_ms),
+                buffers.filter(|_| totals.buffer_wait_ms.is_some()),
+                totals.network_mean_ms,
+            ]
         },
     )
 }
