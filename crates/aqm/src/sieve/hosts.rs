@@ -30,7 +30,7 @@ const FORGETTING: f32 = 0.8;
 #[derive(Clone, Copy, Debug)]
 struct Portion {
     /// phi / f.
-    part: f32,
+    of_share: f32,
     /// What its flows have sent since `since`, with at most phi each, B.
     counted: f32,
     /// The largest rate of a flow lately, as a part of f.
@@ -43,7 +43,7 @@ struct Portion {
 
 impl Portion {
     /// That of a host whose flows may each send as much as the host.
-    const WHOLE: Self = Self { part: 1.0, counted: 0.0, largest: 0.0, since: 0, fresh: 0.0 };
+    const WHOLE: Self = Self { of_share: 1.0, counted: 0.0, largest: 0.0, since: 0, fresh: 0.0 };
 }
 
 /// What is known of the host of a packet.
@@ -126,17 +126,17 @@ impl Hosts {
         if elapsed >= self.update {
             let ratio = share as f32 * elapsed * TICK as f32 / part.counted.max(1.0);
             if ratio < 1.0 {
-                part.part = part.part.min(part.largest);
+                part.of_share = part.of_share.min(part.largest);
             }
-            if ratio < 1.0 || part.part < 1.0 {
+            if ratio < 1.0 || part.of_share < 1.0 {
                 let gain = if ratio < 1.0 { self.falling } else { self.rising };
                 let exponent = (gain * elapsed / self.update).min(1.0);
-                part.part = (part.part * ratio.powf(exponent)).clamp(LEAST, 1.0);
+                part.of_share = (part.of_share * ratio.powf(exponent)).clamp(LEAST, 1.0);
             }
             part.largest *= FORGETTING;
             (part.counted, part.since) = (0.0, ticks(now));
         }
-        Host { seen, part: part.part.into() }
+        Host { seen, part: part.of_share.into() }
     }
 
     /// Counts the packet of a flow that sends x times phi.
@@ -144,7 +144,7 @@ impl Hosts {
     pub(super) fn count_flow(&mut self, host: &Host, size: u32, x: f64) {
         let part = &mut self.parts[host.seen.place()];
         part.counted += size as f32 / x.max(1.0) as f32;
-        part.largest = part.largest.max(x as f32 * part.part);
+        part.largest = part.largest.max(x as f32 * part.of_share);
     }
 
     /// Counts the packet of a flow that has just come, and answers what all such flows of the host have sent lately, B.
