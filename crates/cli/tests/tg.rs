@@ -237,6 +237,10 @@ fn each_flow_has_a_row_and_a_series() {
     assert!(!text.contains("from s"), "the intervals of the file are not printed: {text}");
     let zipped = std::fs::read(&file).unwrap();
     assert_eq!(zipped[..2], [0x1f, 0x8b], "gzip");
+    let output = send(&address, &["--flent", &file, "--duration", "100ms"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("exists and is kept"), "{output:?}");
+    assert_eq!(std::fs::read(&file).unwrap(), zipped);
     let output = send(&address, &["--flent", &path("x.json"), "--duration", "100ms"]);
     let why = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && why.contains("must end in .gz, such as"), "{why}");

@@ -7,7 +7,7 @@ use cutline_text::Printable;
 use cutline_trace::flent::{Measured, MeasuredFlow, write_measured};
 use cutline_traffic::GroupTotals;
 use cutline_units::Duration;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// The width of intervals if none is given: that of flent's own tests.
@@ -20,7 +20,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Creates the file, before anything is sent.
+    /// Creates the file, before anything is sent. One that has something in it is never replaced.
     pub fn create(path: &Path) -> Result<Self, Failure> {
         let shown = Printable(path.display());
         // flent decides by the name whether a file is compressed.
@@ -29,8 +29,14 @@ impl Target {
             let name = Printable(name.display());
             return Err(Failure::Usage(format!("--flent {shown}: the name must end in .gz, such as {name}")));
         }
-        let file = File::create(path)
-            .map_err(|error| Failure::Failed(format!("{shown}: cannot be written: {error}")))?;
+        let cannot = |error: std::io::Error| Failure::Failed(format!("{shown}: cannot be written: {error}"));
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(cannot)?;
+        // An empty one is what a measurement that failed has left.
+        if file.metadata().map_err(cannot)?.len() > 0 {
+            return Err(Failure::Failed(format!(
+                "{shown} exists and is kept: remove it, or choose another name"
+            )));
+        }
         Ok(Self { path: path.to_owned(), file })
     }
 
