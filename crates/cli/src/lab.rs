@@ -11,7 +11,7 @@ use crate::scenario_args::ScenarioArgs;
 use crate::table::number;
 use crate::{check, interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
-use cutline_lab::{Bounds, LabError, Options, Place, Shell, Side, Stack, Traffic};
+use cutline_lab::{Bounds, LabError, Options, Place, Shell, Side, Stack, StandIn, Traffic};
 use cutline_results::{Existing, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::runner::{self, Job};
@@ -19,6 +19,7 @@ use cutline_sys::namespace::sweep;
 use cutline_text::Printable;
 use cutline_units::Duration;
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process;
@@ -58,6 +59,13 @@ struct RunArgs {
     /// Number of runs at a time; each takes the duration of its scenario
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZeroUsize,
+    /// Run a program in the place of a flow over UDP or TFRC, from the flow's start to its end, as for sh -c; may be repeated
+    ///
+    /// `CUTLINE_OTHER` is the address of the flow's sink, which is in the namespace `CUTLINE_OTHER_NAMESPACE`. `CUTLINE_ADDRESS`,
+    /// `CUTLINE_SEED` and `CUTLINE_SECONDS`, the time until the program is ended, are set, too. What it prints goes to stderr
+    /// (docs/guide/lab.md).
+    #[arg(long, value_name = "FLOW=COMMAND", value_parser = stand_in)]
+    exec: Vec<StandIn>,
     /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results/lab")]
     results: PathBuf,
@@ -86,7 +94,8 @@ struct RunArgs {
 const EXAMPLES: &str = "Examples:
   sudo cutline lab run examples/dumbbell.toml
   cutline run examples/dumbbell.toml && cutline compare results/dumbbell results/lab/dumbbell
-  sudo cutline lab run experiments/tsq/audio.toml --seeds 2 --set duration=\"60 s\" --tcp classic";
+  sudo cutline lab run experiments/tsq/audio.toml --seeds 2 --set duration=\"60 s\" --tcp classic
+  sudo cutline lab run examples/two-bottlenecks.toml --exec 'conference=ping -q -i 0.02 $CUTLINE_OTHER'";
 
 /// Open a shell, or run a command, in the network of a scenario
 ///
@@ -163,10 +172,15 @@ fn clean() -> Result<(), Failure> {
 
 fn run(args: &RunArgs) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
-    check_points(&points, cutline_lab::check)?;
-    cutline_lab::permitted()?;
     let how = args.options();
-    let version = format!("{VERSION} {}", how.stack.label());
+    check_points(&points, |scenario| {
+        cutline_lab::check_with(scenario, &how.stand_ins).map_err(|error| error.to_string())
+    })?;
+    cutline_lab::permitted()?;
+    let mut version = format!("{VERSION} {}", how.stack.label());
+    for StandIn { flow, command } in &how.stand_ins {
+        write!(version, " {flow}={command}").expect("a string takes whatever is written");
+    }
     let jobs = runner::plan(&points, &version);
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;
     let bar = Bar::new(jobs.len(), args.quiet);
@@ -298,8 +312,16 @@ impl Tcp {
 impl RunArgs {
     fn options(&self) -> Options {
         let stack = self.tcp.stack();
-        Options { stack, bounds: Bounds { departure: self.departure_bound, ..Bounds::default() } }
+        let bounds = Bounds { departure: self.departure_bound, ..Bounds::default() };
+        Options { stack, bounds, stand_ins: self.exec.clone() }
     }
+}
+
+fn stand_in(text: &str) -> Result<StandIn, String> {
+    let (flow, command) = text.split_once('=').ok_or("expected FLOW=COMMAND")?;
+    let is_empty = flow.is_empty() || command.trim().is_empty();
+    let stand_in = StandIn { flow: flow.to_owned(), command: command.to_owned() };
+    if is_empty { Err("expected FLOW=COMMAND, both not empty".to_owned()) } else { Ok(stand_in) }
 }
 
 /// Returns the number of runs and their time in words.

@@ -288,3 +288,55 @@ fn a_shell_is_in_the_network() {
         );
     });
 }
+
+/// The program sends beyond the end of the run, and so does its receiver, which it has started in the other namespace.
+#[test]
+fn a_program_is_in_the_place_of_a_flow() {
+    undisturbed(|| {
+        let Some((folder, file)) = laboratory(SCENARIO) else { return };
+        let (folder, file, bin) = (folder.path(), file.to_str().unwrap(), env!("CARGO_BIN_EXE_cutline"));
+        let command = format!(
+            "voice=ip netns exec $CUTLINE_OTHER_NAMESPACE {bin} tg receive --listen $CUTLINE_OTHER:5203 & echo $! > receiver; sleep 1
+             exec {bin} tg send $CUTLINE_OTHER:5203 --transport udp --rate 64kbit --size 160 --duration 60s"
+        );
+        let arguments = ["lab", "run", file, "--exec", &command, "--json", "--quiet"];
+        let document: Value = serde_json::from_slice(&succeeds(folder, &arguments).stdout).unwrap();
+        let voice = group(&document["runs"][0], "voice")[0];
+        let arrived = 1.0 - voice["loss_ratio"].as_f64().unwrap();
+        let sent = voice["goodput_bps"].as_f64().unwrap() / arrived;
+        // Whole packets count: 160 B and 28 B of headers.
+        in_time!((sent - 64_000.0 * 188.0 / 160.0).abs() < 4_000.0, "{voice}");
+        let bulk = group(&document["runs"][0], "bulk")[0];
+        let queuing = |flow: &Value| flow["queuing_mean_ms"].as_f64().unwrap();
+        in_time!(queuing(bulk) > queuing(voice), "it has the hint of the flow: {bulk} {voice}");
+        let receiver = std::fs::read_to_string(folder.join("receiver")).unwrap();
+        // One that has ended and was not waited for yet has no arguments any more.
+        let arguments = std::fs::read(Path::new("/proc").join(receiver.trim()).join("cmdline"));
+        assert!(arguments.unwrap_or_default().is_empty(), "what it has started is ended, too");
+    });
+}
+
+#[test]
+fn a_program_that_cannot_be_a_flow_is_refused() {
+    let Some((folder, file)) = laboratory(SCENARIO) else { return };
+    let says = |exec: &str, code: i32| {
+        let arguments = ["lab", "run", file.to_str().unwrap(), "--no-store", "--quiet", "--exec", exec];
+        let output = cutline(folder.path(), &arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        said
+    };
+    let unknown = says("voices=true", 2);
+    assert!(
+        unknown.contains("there is no flow `voices`; a program may be in the place of: voice, media"),
+        "{unknown}"
+    );
+    assert!(says("files=true", 2).contains("flow `files`: a program in the place of a TCP flow"));
+    assert!(says("voice=", 2).contains("expected FLOW=COMMAND"));
+    let failed = says("voice=echo no call >&2; exit 3", 1);
+    assert!(
+        failed.contains("no call")
+            && failed.contains("flow `voice`: its program has failed (exit status: 3)"),
+        "{failed}"
+    );
+}

@@ -8,6 +8,7 @@ use cutline_sim::NetworkError;
 use cutline_socket::QosError;
 use cutline_sys::SysError;
 use cutline_traffic::TrafficError;
+use std::process::ExitStatus;
 
 /// Why a scenario cannot be run in the laboratory.
 #[derive(Debug, thiserror::Error)]
@@ -137,6 +138,22 @@ pub enum LabError {
         /// The number of bits.
         bits: u8,
     },
+    /// A program is to be in the place of a flow that the scenario does not have.
+    #[error("there is no flow `{flow}`; a program may be in the place of: {}", listed(those))]
+    NoFlowFor {
+        /// The name.
+        flow: String,
+        /// The flows that a program may take the place of.
+        those: Vec<String>,
+    },
+    /// A program in the place of a flow has failed.
+    #[error("flow `{flow}`: its program has failed ({status})")]
+    StandIn {
+        /// The flow.
+        flow: String,
+        /// How it has ended.
+        status: ExitStatus,
+    },
     /// A QoS connection cannot be made, or has failed.
     #[error("flow `{flow}`: {error}")]
     Connection {
@@ -158,6 +175,17 @@ pub enum LabError {
     /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// At most ten names.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 10;
+    let shown = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => "none".to_owned(),
+        count if count > MOST => format!("{shown}, and {} more", count - MOST),
+        _ => shown,
+    }
 }
 
 impl From<cutline_netlink::Error> for LabError {

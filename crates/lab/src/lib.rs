@@ -13,7 +13,8 @@
 //!     frames   storage of frames that are in the network
 //!   timing     whether the timing of the run is valid
 //!   side       the two sides of the network
-//! shell        a program of the user's in the network
+//!   stand_ins  programs of the user's in the place of flows
+//! shell        a program of the user's in the network, beside its flows
 //! routed       a network of nodes whose routers, queues and links are the kernel's, with reservations
 //! programs     real applications: NetVideo with ffmpeg, DIRM with a CORBA ORB
 //! ```
@@ -37,14 +38,16 @@ pub mod routed;
 mod run;
 mod shell;
 mod side;
+mod stand_ins;
 mod timing;
 mod traffic;
 mod tuning;
 
 pub use connections::Connections;
 pub use error::LabError;
-pub use run::{Measured, MeasuredConnection, Options, check, measure, permitted, run};
+pub use run::{Measured, MeasuredConnection, Options, check, check_with, measure, permitted, run};
 pub use shell::{Ended, Place, Shell, Traffic, shell};
 pub use side::Side;
+pub use stand_ins::StandIn;
 pub use timing::Bounds;
 pub use tuning::Stack;

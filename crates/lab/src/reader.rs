@@ -25,7 +25,7 @@ const UDP_HEADERS: u32 = 8 + 20;
 /// Reads frames of all flows.
 pub struct Reader {
     flows: Vec<FlowReader>,
-    guest: Option<Guest>,
+    guests: Vec<Guest>,
     hints: HintTable,
 }
 
@@ -34,6 +34,8 @@ struct Guest {
     flow: usize,
     /// The one at the sources, and the one at the sinks.
     hosts: [Ipv4Addr; 2],
+    /// The hint of packets whose code point says nothing; `None`: what such packets have anywhere.
+    hint: Option<Hint>,
 }
 
 /// The properties and the state of a flow.
@@ -65,20 +67,24 @@ impl Reader {
             stream: Stream::default(),
             hints: BTreeMap::new(),
         };
-        Self { flows: flows.iter().map(reader).collect(), guest: None, hints: HintTable::standard() }
+        Self { flows: flows.iter().map(reader).collect(), guests: Vec::new(), hints: HintTable::standard() }
     }
 
-    /// Reads any IPv4 packet between two hosts as a packet of the flow with this index, in its size in Linux.
-    pub fn with_guest(self, flow: usize, hosts: [Ipv4Addr; 2]) -> Self {
-        Self { guest: Some(Guest { flow, hosts }), ..self }
+    /// Reads any IPv4 packet between two hosts as a packet of the flow with this index, in its size in Linux. `hint` is that of packets
+    /// whose code point is 0, if they are to have another than anywhere.
+    pub fn with_guest(mut self, flow: usize, hosts: [Ipv4Addr; 2], hint: Option<Hint>) -> Self {
+        self.guests.push(Guest { flow, hosts, hint });
+        self
     }
 
     /// Reads a frame that arrived from one side; `None` if it belongs to no flow.
     pub fn read(&mut self, from: Side, frame: &[u8], key: u32) -> Option<InjectedPacket> {
         let ip = Headers::parse(frame, 0).ip?;
         let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
-        if let Some(flow) = self.guest.as_ref().and_then(|guest| guest.flow_of(from, packet.net.as_ref()?)) {
-            let (size, hint) = (ip.length.max(1), self.hints.hint(ip.dscp()));
+        if let Some(guest) = packet.net.as_ref().and_then(|net| self.guest_of(from, net)) {
+            let (flow, size) = (guest.flow as u32, ip.length.max(1));
+            let hint =
+                guest.hint.filter(|_| ip.dscp().get() == 0).unwrap_or_else(|| self.hints.hint(ip.dscp()));
             let role = match from {
                 // All of it counts as data, as nothing is known of what it carries.
                 Side::Sources => PacketRole::Datagram { len: size },
@@ -115,22 +121,19 @@ impl Reader {
         Some(InjectedPacket { flow: u32::from(number), role, size: size.max(1), hint, ecn: ip.ecn(), key })
     }
 
-    /// How many packets of the source of a QoS connection have had which hint.
-    pub fn hints_of(&self, flow: usize) -> BTreeMap<Hint, u64> {
-        self.flows.get(flow).map(|flow| flow.hints.clone()).unwrap_or_default()
-    }
-}
-
-impl Guest {
-    /// Its flow, if the packet goes from one of its hosts to the other.
-    fn flow_of(&self, from: Side, packet: &NetSlice<'_>) -> Option<u32> {
+    fn guest_of(&self, from: Side, packet: &NetSlice<'_>) -> Option<&Guest> {
         let NetSlice::Ipv4(packet) = packet else { return None };
         let (source, destination) = (packet.header().source_addr(), packet.header().destination_addr());
-        let [own, other] = match from {
+        let hosts = match from {
             Side::Sources => [source, destination],
             Side::Sinks => [destination, source],
         };
-        ([own, other] == self.hosts).then_some(self.flow as u32)
+        self.guests.iter().find(|guest| guest.hosts == hosts)
+    }
+
+    /// How many packets of the source of a QoS connection have had which hint.
+    pub fn hints_of(&self, flow: usize) -> BTreeMap<Hint, u64> {
+        self.flows.get(flow).map(|flow| flow.hints.clone()).unwrap_or_default()
     }
 }
 
@@ -274,7 +277,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
     #[test]
     fn any_packet_between_the_hosts_of_a_guest_is_the_guests() {
         let hosts = [Ipv4Addr::new(10, 1, 0, 2), Ipv4Addr::new(10, 2, 0, 2)];
-        let mut reader = reader().with_guest(1, hosts);
+        let mut reader = reader().with_guest(1, hosts, None);
         let ping = |source: Ipv4Addr, destination: Ipv4Addr| {
             let builder =
                 PacketBuilder::ethernet2([2; 6], [3; 6]).ipv4(source.octets(), destination.octets(), 64);
@@ -288,6 +291,14 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         assert_eq!((back.flow, back.role), (1, PacketRole::Return));
         assert_eq!(reader.read(Side::Sinks, &ping(hosts[0], hosts[1]), 0), None, "from the wrong side");
         assert_eq!(reader.read(Side::Sources, &ping(hosts[0], Ipv4Addr::new(10, 2, 0, 1)), 0), None);
+        // What says nothing has the hint of the guest, if it has one; other packets have their own.
+        let mut reader = self::reader().with_guest(1, hosts, Some(Hint::from_level(2)));
+        let mut frame = ping(hosts[0], hosts[1]);
+        let mut hint = |frame: &[u8]| reader.read(Side::Sources, frame, 0).unwrap().hint.level();
+        assert_eq!(hint(&frame), 2);
+        let mut ip = Headers::parse(&frame, 0).ip.unwrap();
+        cutline_router::set_dscp(&mut frame, &mut ip, "hint-9".parse::<Dscp>().unwrap());
+        assert_eq!(hint(&frame), 9);
         // Other flows are read as before.
         assert_eq!(reader.read(Side::Sources, &tcp(Side::Sources, 9, true, 0), 0).unwrap().flow, 0);
     }

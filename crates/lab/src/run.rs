@@ -1,14 +1,15 @@
 //! One run of a scenario.
 
-use crate::LabError;
 use crate::congestion;
 use crate::connections::{self, Arrived, Connections, Course, Listeners, Placement, Sent};
 use crate::hosts::{self, Hosts, INTERFACES, MAX_FLOWS};
 use crate::links::{Crossed, Links};
 use crate::reader::SINK_PORT;
+use crate::stand_ins::{self, StandIn, StandIns};
 use crate::timing::{Bounds, Busy};
 use crate::traffic::plans;
 use crate::tuning::Stack;
+use crate::{LabError, Side};
 use cutline_results::{RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_sim::qos::QosRecord;
@@ -25,12 +26,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, ScopedJoinHandle};
 
 /// Options of a run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The variant of Linux's TCP.
     pub stack: Stack,
     /// The bounds of valid timing.
     pub bounds: Bounds,
+    /// Programs in the place of flows.
+    pub stand_ins: Vec<StandIn>,
 }
 
 /// The time from the end of the set-up to the beginning of the scenario. The threads of the hosts start within it.
@@ -94,12 +97,13 @@ pub fn measure(
     cancel: &AtomicBool,
 ) -> Result<Measured, LabError> {
     check_all(scenario, connections)?;
-    sweep()?;
     let mut network = scenario.network()?;
+    let stand_ins = stand_ins::find(&options.stand_ins, &network)?;
+    sweep()?;
     network.use_external_endpoints();
     let hosts = Hosts::create(network.flows(), connections, options.stack)?;
     let before = Busy::now();
-    let experiment = Experiment { scenario, network: &network, connections, seed };
+    let experiment = Experiment { scenario, network: &network, connections, stand_ins: &stand_ins, seed };
     let Ran { zero, crossed, sent, records } = experiment.run(&hosts, cancel)?;
     let Crossed { mut outcome, mut timing, mut hints } = crossed;
     if cancel.load(Ordering::Relaxed) {
@@ -122,12 +126,13 @@ pub fn measure(
     Ok(Measured { zero, network, outcome, timing, connections: measured })
 }
 
-/// A scenario, its network, its QoS connections, and the seed of a run.
+/// A scenario, its network, its QoS connections and programs, and the seed of a run.
 #[derive(Clone, Copy)]
 struct Experiment<'e> {
     scenario: &'e Scenario,
     network: &'e Network,
     connections: &'e Connections,
+    stand_ins: &'e StandIns<'e>,
     seed: u64,
 }
 
@@ -150,12 +155,13 @@ impl Experiment<'_> {
         let since_zero = |at: Instant| at.saturating_since(Instant::ZERO);
         let window =
             Window { from: since_zero(settings.window.from), until: since_zero(settings.window.until) };
-        let Self { connections, .. } = self;
-        let (plans, streams) =
-            (plans(self.scenario, self.network, connections, self.seed), Streams::new(self.seed));
+        let Self { connections, stand_ins, network, seed, .. } = self;
+        let streams = Streams::new(seed);
+        let mut plans = plans(self.scenario, network, connections, seed);
+        plans.retain(|plan| !stand_ins.contains_key(&(plan.id as usize)));
         let generator = Generator::new(plans, streams)?.with_window(window);
         let any_address = SocketAddr::from(([0, 0, 0, 0], SINK_PORT));
-        let params = MeterParams { flows: self.network.flows().len() as u32, ..MeterParams::default() };
+        let params = MeterParams { flows: network.flows().len() as u32, ..MeterParams::default() };
         let meter = hosts.sinks.within(|| Meter::bind(any_address, params))??;
         if !connections.is_empty() {
             // Otherwise it would keep the first run's namespace alive.
@@ -163,9 +169,13 @@ impl Experiment<'_> {
         }
         let listeners = hosts.sinks.within(|| Listeners::bind(connections, &place))??;
         // The kernel needs some time to allocate the rings, so the links are created before the beginning is set.
-        let links = hosts.network.within(|| {
-            Links::new(self.network, &settings, INTERFACES, connections.keys().copied().collect())
-        })??;
+        let links = hosts
+            .network
+            .within(|| Links::new(network, &settings, INTERFACES, connections.keys().copied().collect()))??;
+        let links = stand_ins.keys().fold(links, |links, flow| {
+            let ends = [Side::Sources, Side::Sinks].map(|side| hosts::address(side, *flow));
+            links.with_guest(*flow, ends, Some(network.flows()[*flow].hint))
+        });
         let (zero, end) = (now() + LEAD, settings.duration);
         let stop = AtomicBool::new(false);
         let ended = || cancel.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
@@ -181,6 +191,11 @@ impl Experiment<'_> {
                     hosts.sources.within(|| connections::send(connections, &place, streams, course)),
                 )
             });
+            let programs = scope.spawn(|| {
+                let ended = stand_ins::run(stand_ins, network, hosts, seed, course);
+                stop.fetch_or(ended.is_err(), Ordering::Relaxed);
+                ended
+            });
             // On a separate thread, because real-time scheduling is set for the whole thread.
             let result = joined(scope.spawn(|| links.run(zero, &ended)));
             if ended() || result.is_err() {
@@ -188,8 +203,10 @@ impl Experiment<'_> {
             }
             let (sent, received) = (joined(sources), joined(sinks));
             let (calls, called) = (joined(callers), joined(called));
+            let programs = joined(programs);
             let crossed = result?;
             received?;
+            programs?;
             Ok(Ran { zero, crossed, sent: sent?, records: records(connections, calls?, called?, course) })
         })
     }
@@ -258,6 +275,15 @@ pub fn permitted() -> Result<(), LabError> {
 /// The first feature that only the simulator has.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     check_all(scenario, &Connections::new())
+}
+
+/// As [`check`], with programs in the place of flows.
+///
+/// # Errors
+/// As [`check`], and the first program that cannot be in the place of its flow.
+pub fn check_with(scenario: &Scenario, programs: &[StandIn]) -> Result<(), LabError> {
+    check(scenario)?;
+    stand_ins::find(programs, &scenario.network()?).map(drop)
 }
 
 fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {

@@ -135,7 +135,7 @@ pub fn shell(
     let bind = || Meter::bind(SocketAddr::from(([0, 0, 0, 0], SINK_PORT)), params);
     let meter = generator.is_some().then(|| hosts.sinks.within(bind)).transpose()?.transpose()?;
     let links = hosts.network.within(|| Links::new(&network, &settings, INTERFACES, Vec::new()))??;
-    let links = links.with_guest(guest, addresses);
+    let links = links.with_guest(guest, addresses, None);
     let place = Place {
         address: addresses[options.side as usize],
         other: addresses[options.side.other() as usize],
