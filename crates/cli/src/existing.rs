@@ -14,6 +14,11 @@ pub struct ExistingArgs {
 }
 
 impl ExistingArgs {
+    /// Returns whether what exists is to be replaced.
+    pub const fn replaces(&self) -> bool {
+        self.force
+    }
+
     /// Returns the choice of the options, or `otherwise` if neither is given.
     pub fn or(&self, otherwise: Existing) -> Existing {
         match self {

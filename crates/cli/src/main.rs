@@ -31,6 +31,7 @@ mod lab;
 mod manuals;
 mod message;
 mod output;
+mod output_file;
 #[cfg(feature = "charts")]
 mod picture_file;
 #[cfg(feature = "charts")]

@@ -1,27 +1,17 @@
-//! Writing of pictures that the user asks for.
+//! The format of a picture that the user asks for, by the name of its file.
 
 use crate::exit::Failure;
+use cutline_report::chart::Format;
 use cutline_text::Printable;
-use std::io::Write as _;
 use std::path::Path;
 
-/// The failure for a name that does not end with a picture's format.
-pub fn unknown_format(option: &str, file: &Path) -> Failure {
-    let file = Printable(file.display());
-    Failure::Usage(format!("{option} {file}: expected a name that ends with .svg, .png or .pdf"))
-}
-
-/// Writes a picture. A file that exists is replaced only with `force`.
+/// Returns the format of the file that `option` names.
 ///
 /// # Errors
-/// When the file exists or cannot be written.
-pub fn write(file: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| {
-        let exists = error.kind() == std::io::ErrorKind::AlreadyExists;
-        let remedy = if exists { "; --force replaces it, another name keeps it" } else { "" };
-        Failure::Failed(format!("{} cannot be written: {error}{remedy}", Printable(file.display())))
-    };
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(force).truncate(force).create_new(!force);
-    options.open(file).and_then(|mut open| open.write_all(bytes)).map_err(cannot)
+/// When the name does not end with a picture's format.
+pub fn format(option: &str, file: &Path) -> Result<Format, Failure> {
+    Format::of(file).ok_or_else(|| {
+        let file = Printable(file.display());
+        Failure::Usage(format!("{option} {file}: expected a name that ends with .svg, .png or .pdf"))
+    })
 }

@@ -232,15 +232,14 @@ fn file(spec: &ConnectionSpecification) -> String {
 
 #[cfg(feature = "charts")]
 fn draw(spec: &Specification, name: &str, file: &Path, force: bool) -> Result<(), Failure> {
-    use crate::picture_file;
-    use cutline_report::chart::Format;
+    use crate::output_file::OutputFile;
 
-    let format = Format::of(file).ok_or_else(|| picture_file::unknown_format("--figure", file))?;
+    let format = crate::picture_file::format("--figure", file)?;
     let region = Region::new(spec);
     let radar = cutline_report::region::radar(&format!("Region of operation: {name}"), &region, &[]);
     let radar = radar.subtitle("From the inner ring, the worst acceptable, to the outer ring, the best.");
     let bytes = radar.file(format).map_err(|error| Failure::Failed(error.to_string()))?;
-    picture_file::write(file, &bytes, force)
+    OutputFile::create(file, force)?.write_all(&bytes)
 }
 
 fn agree(

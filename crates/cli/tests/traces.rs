@@ -85,6 +85,24 @@ fn one_run_gives_both_files_and_the_same_results() {
 }
 
 #[test]
+fn a_file_that_exists_is_replaced_only_with_force() {
+    let one = ["--set", "sweep={}", "--seeds", "1"];
+    for (option, name) in [("--pcap", "p.pcapng"), ("--flent", "f.flent.gz")] {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = [&one[..], &[option, name]].concat();
+        fs::write(folder.path().join(name), "of yesterday").unwrap();
+        let output = cutline(folder.path(), &arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("{name} exists and is kept; --force replaces it")), "{said}");
+        assert_eq!(fs::read(folder.path().join(name)).unwrap(), b"of yesterday");
+        let output = cutline(folder.path(), &[&arguments[..], &["--force"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_ne!(fs::read(folder.path().join(name)).unwrap(), b"of yesterday");
+    }
+}
+
+#[test]
 fn invalid_names_are_refused() {
     let one = ["--set", "sweep={}", "--seeds", "1"];
     let said = complaint(&[&one[..], &["--pcap", "p.pcapng", "--pcap-link", "r1->r7"]].concat());

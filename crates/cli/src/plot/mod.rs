@@ -8,10 +8,10 @@ mod source;
 mod time;
 
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 use crate::stored::Selection;
 use crate::{message, output, picture_file};
 use clap::ValueEnum;
-use cutline_report::chart::Format;
 use means::Means;
 pub use picture::Picture;
 use picture::{Panel, Series};
@@ -88,9 +88,9 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         return output::print_json(&picture);
     }
     let file = args.file(&sources[0]);
-    let format = Format::of(&file).ok_or_else(|| picture_file::unknown_format("--output", &file))?;
+    let format = picture_file::format("--output", &file)?;
     let bytes = picture.figure().file("plot", format).map_err(|error| Failure::Failed(error.to_string()))?;
-    picture_file::write(&file, &bytes, args.force)?;
+    OutputFile::create(&file, args.force)?.write_all(&bytes)?;
     output::print(&format!("{}\n", cutline_text::Printable(file.display())))?;
     if args.open { open(&file) } else { Ok(()) }
 }

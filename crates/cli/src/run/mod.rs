@@ -29,7 +29,7 @@ pub use work::Work;
 ///
 /// Stores Parquet tables and a summary under DIR/NAME, where NAME is the name of the scenario, and prints means over the
 /// seeds with 95 % confidence intervals. The same scenario and seeds give the same bytes with any number of jobs. Stored
-/// results of another scenario, other seeds or another version are replaced only with --force.
+/// results of another scenario, other seeds or another version, and files of --pcap and --flent, are replaced only with --force.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
     /// Do not store the results
-    #[arg(long, conflicts_with_all = ["results", "resume", "force"])]
+    #[arg(long, conflicts_with_all = ["results", "resume"])]
     no_store: bool,
     #[command(flatten)]
     existing: ExistingArgs,
@@ -68,7 +68,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let (file, points) = args.scenario.load()?;
     check_points(&points, Scenario::check_simulated)?;
     let jobs = runner::plan(&points, VERSION);
-    let traces = args.traces.open(&points)?;
+    let traces = args.traces.open(&points, args.existing.replaces())?;
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;
     let bar = Bar::of_simulated_time(&jobs, args.quiet || args.traces.watches());
     let options =

@@ -2,15 +2,14 @@
 
 use super::watch::{self, Screen, Speed};
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 use crate::program::VERSION;
 use cutline_results::RunResult;
 use cutline_scenario::{Scenario, SimulateError, SweepPoint};
 use cutline_sim::Simulation;
-use cutline_text::Printable;
 use cutline_trace::{Capture, flent};
 use cutline_units::{Duration, Instant};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 /// The options for traces.
@@ -34,23 +33,17 @@ pub struct TraceArgs {
 
 /// The open files of the traces.
 pub struct Traces {
-    pcap: Option<(Target, cutline_sim::LinkId)>,
-    flent: Option<Target>,
+    pcap: Option<(OutputFile, cutline_sim::LinkId)>,
+    flent: Option<OutputFile>,
     watch: Option<Speed>,
-}
-
-/// An open file and its path.
-struct Target {
-    path: PathBuf,
-    file: File,
 }
 
 impl TraceArgs {
     /// Opens the files before the simulation, so that errors are reported early.
     ///
     /// # Errors
-    /// When there is more than one run, the link does not exist, or a file cannot be created.
-    pub fn open(&self, points: &[SweepPoint]) -> Result<Traces, Failure> {
+    /// When there is more than one run, the link does not exist, a file exists and `force` is not given, or a file cannot be created.
+    pub fn open(&self, points: &[SweepPoint], force: bool) -> Result<Traces, Failure> {
         let options = [
             ("--pcap", self.pcap.is_some()),
             ("--flent", self.flent.is_some()),
@@ -62,8 +55,9 @@ impl TraceArgs {
         if self.watch.is_some() {
             watch::terminal()?;
         }
-        let pcap = self.pcap.as_deref().map(|path| self.open_pcap(path, &points[0].scenario)).transpose()?;
-        let flent = self.flent.as_deref().map(open_flent).transpose()?;
+        let link = self.pcap.as_ref().map(|_| self.captured_link(&points[0].scenario)).transpose()?;
+        let pcap = self.pcap.as_deref().map(|path| OutputFile::create(path, force)).transpose()?.zip(link);
+        let flent = self.flent.as_deref().map(|path| OutputFile::for_flent(path, force)).transpose()?;
         Ok(Traces { pcap, flent, watch: self.watch })
     }
 
@@ -72,11 +66,10 @@ impl TraceArgs {
         self.watch.is_some()
     }
 
-    fn open_pcap(&self, path: &Path, scenario: &Scenario) -> Result<(Target, cutline_sim::LinkId), Failure> {
+    fn captured_link(&self, scenario: &Scenario) -> Result<cutline_sim::LinkId, Failure> {
         let network = scenario.network().map_err(|error| Failure::Usage(error.to_string()))?;
-        let link = cutline_trace::link_named(&network, self.pcap_link.as_deref())
-            .map_err(|error| Failure::Usage(format!("--pcap-link: {error}")))?;
-        Ok((Target::create(path)?, link))
+        cutline_trace::link_named(&network, self.pcap_link.as_deref())
+            .map_err(|error| Failure::Usage(format!("--pcap-link: {error}")))
     }
 }
 
@@ -112,39 +105,16 @@ impl Traces {
             Some((target, link)) => {
                 let application = format!("cutline {VERSION}");
                 let capture = Capture { link: *link, application: &application };
-                cutline_trace::simulate_captured(scenario, seed, cancel, capture, &target.file, after_step)
-                    .map_err(|error| target.failure(&error))?
+                cutline_trace::simulate_captured(scenario, seed, cancel, capture, target.file(), after_step)
+                    .map_err(|error| target.message(&error))?
             }
         };
         if let Some(target) = &self.flent {
-            flent::write(&target.file, scenario, seed, VERSION, &result)
-                .map_err(|error| target.failure(&error))?;
+            flent::write(target.file(), scenario, seed, VERSION, &result)
+                .map_err(|error| target.message(&error))?;
         }
         Ok(result)
     }
-}
-
-impl Target {
-    fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path).map_err(|error| {
-            Failure::Failed(format!("{}: cannot be written: {error}", Printable(path.display())))
-        })?;
-        Ok(Self { path: path.to_owned(), file })
-    }
-
-    fn failure(&self, error: &dyn std::error::Error) -> String {
-        format!("{}: {error}", Printable(self.path.display()))
-    }
-}
-
-fn open_flent(path: &Path) -> Result<Target, Failure> {
-    // flent decides by the name whether a file is compressed.
-    if path.extension().is_none_or(|extension| extension != "gz") {
-        let (shown, name) = (Printable(path.display()), path.with_extension("flent.gz"));
-        let why = format!("--flent {shown}: the name must end in .gz, such as {}", Printable(name.display()));
-        return Err(Failure::Usage(why));
-    }
-    Target::create(path)
 }
 
 /// Returns an error if there is more than one run: a single point of a sweep with a single seed is needed.

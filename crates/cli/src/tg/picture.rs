@@ -1,11 +1,12 @@
 //! The picture of `cutline tg rrul`: delay and rates over time.
 
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 use crate::picture_file;
 use crate::table::number;
 use cutline_report::chart::{Axis, Chart, Figure, Format, Line};
 use cutline_traffic::responsiveness::{CourseDocument, PROBE, ResponsivenessDocument};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Whether and where the picture is drawn.
 #[derive(clap::Args)]
@@ -13,34 +14,30 @@ pub struct PictureArgs {
     /// Draw delays and rates over time to FILE, which ends in .svg, .png or .pdf
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Replace the file of --plot if it exists
-    #[arg(long, requires = "plot")]
-    force: bool,
 }
 
 /// The file of the picture.
-pub struct Target<'a> {
-    file: &'a Path,
+pub struct Target {
+    file: OutputFile,
     format: Format,
-    force: bool,
 }
 
 impl PictureArgs {
-    /// Returns the file, if one is wanted.
-    pub fn target(&self) -> Result<Option<Target<'_>>, Failure> {
-        let Some(file) = self.plot.as_deref() else { return Ok(None) };
-        let format = Format::of(file).ok_or_else(|| picture_file::unknown_format("--plot", file))?;
-        Ok(Some(Target { file, format, force: self.force }))
+    /// Creates the file, if one is wanted. One that exists is replaced only with `force`.
+    pub fn target(&self, force: bool) -> Result<Option<Target>, Failure> {
+        let Some(path) = self.plot.as_deref() else { return Ok(None) };
+        let format = picture_file::format("--plot", path)?;
+        Ok(Some(Target { file: OutputFile::create(path, force)?, format }))
     }
 }
 
-impl Target<'_> {
+impl Target {
     /// Draws the picture.
-    pub fn draw(&self, document: &ResponsivenessDocument) -> Result<(), Failure> {
+    pub fn draw(self, document: &ResponsivenessDocument) -> Result<(), Failure> {
         let drawn = figure(document).file("rrul", self.format);
         let drawn =
             drawn.map_err(|error| Failure::Failed(format!("the picture cannot be drawn: {error}")))?;
-        picture_file::write(self.file, &drawn, self.force)
+        self.file.write_all(&drawn)
     }
 }
 

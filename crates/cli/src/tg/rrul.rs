@@ -6,6 +6,7 @@ use super::send::resolve;
 use super::{flent, tables};
 use crate::arguments::duration;
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 use crate::table::{Table, number};
 use crate::{interrupt, message, output};
 use cutline_traffic::control::{self, SendParams};
@@ -62,6 +63,9 @@ pub struct Args {
     /// Write the intervals of all flows to FILE for flent's plotter; the name must end in .gz
     #[arg(long, value_name = "FILE")]
     flent: Option<PathBuf>,
+    /// Replace the files of --plot and --flent if they exist
+    #[arg(long)]
+    force: bool,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -80,10 +84,10 @@ const LINGER: Duration = Duration::from_millis(500);
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let measurement = measurement(args)?;
     #[cfg(feature = "charts")]
-    let picture = args.picture.target()?;
+    let picture = args.picture.target(args.force)?;
     let receiver = resolve(&args.receiver)?;
     let key = args.key_file.as_deref().map(super::key).transpose()?;
-    let flent = args.flent.as_deref().map(flent::Target::create).transpose()?;
+    let flent = args.flent.as_deref().map(|path| OutputFile::for_flent(path, args.force)).transpose()?;
     let flows = flows(&measurement, args.from.map(|address| SocketAddr::new(address, 0)), receiver);
     for plan in &flows.plans {
         plan.validate().map_err(|error| Failure::Usage(error.to_string()))?;
@@ -110,7 +114,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         picture.draw(&document)?;
     }
     if let Some(target) = flent {
-        target.write(&found, &found.flow_totals())?;
+        flent::write(&target, &found, &found.flow_totals())?;
     }
     found.judge(stop.load(Ordering::Relaxed))
 }

@@ -6,6 +6,7 @@ use super::options::FlowArgs;
 use super::tables;
 use crate::arguments::duration;
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 use crate::{interrupt, message, output};
 use cutline_scenario::FlowsFile;
 use cutline_text::Printable;
@@ -55,6 +56,9 @@ pub struct Args {
     /// given]
     #[arg(long, value_name = "FILE")]
     flent: Option<PathBuf>,
+    /// Replace the file of --flent if it exists
+    #[arg(long, requires = "flent")]
+    force: bool,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -79,7 +83,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let duration =
         args.duration.or_else(|| from_file(|file| file.duration)).unwrap_or(Duration::from_secs(10));
     let asked = args.interval.or_else(|| from_file(|file| file.interval));
-    let flent = args.flent.as_deref().map(super::flent::Target::create).transpose()?;
+    let flent = args.flent.as_deref().map(|path| OutputFile::for_flent(path, args.force)).transpose()?;
     let interval = asked.or_else(|| flent.is_some().then_some(super::flent::INTERVAL));
     let from = args.from.map(|address| SocketAddr::new(address, 0));
     let streams = Streams::new(seed);
@@ -108,7 +112,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         output::print(&tables::sent(&found, args.per_flow, asked.is_some()))?;
     }
     if let Some(target) = flent {
-        target.write(&found, &found.flow_totals())?;
+        super::flent::write(&target, &found, &found.flow_totals())?;
     }
     found.judge(stop.load(Ordering::Relaxed))
 }
