@@ -239,8 +239,11 @@ fn each_flow_has_a_row_and_a_series() {
     assert_eq!(zipped[..2], [0x1f, 0x8b], "gzip");
     let output = send(&address, &["--flent", &file, "--duration", "100ms"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("exists and is kept"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("exists and is kept; --force"), "{output:?}");
     assert_eq!(std::fs::read(&file).unwrap(), zipped);
+    let output = send(&address, &["--flent", &file, "--duration", "100ms", "--force"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_ne!(std::fs::read(&file).unwrap(), zipped);
     let output = send(&address, &["--flent", &path("x.json"), "--duration", "100ms"]);
     let why = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && why.contains("must end in .gz, such as"), "{why}");
@@ -430,23 +433,24 @@ fn an_interrupted_sender_prints_its_measurements() {
     assert!(at(&document, "/elapsed_s").as_f64().unwrap() < 3000.0);
 }
 
-/// The sender's firewall drops everything that it has not asked for.
-#[test]
-fn a_receiver_sends_through_a_firewall() {
-    let Some(network) = Lab::new("tgfw", &["--rate", "20Mbit"]) else { return };
-    let rules = "add table inet filter; \
-                 add chain inet filter input { type filter hook input priority 0; policy drop; }; \
-                 add rule inet filter input ct state established accept; \
-                 add rule inet filter input iif lo accept";
+/// Two hosts with a router between, of which the first has these rules of its firewall, and a receiver on the second; `None` where this machine
+/// lets us do none of it.
+fn behind(label: &str, rules: &str) -> Option<(Lab, Running, BufReader<ChildStderr>)> {
+    let network = Lab::new(label, &["--rate", "20Mbit"])?;
     let Ok(set) = network.a.within(|| Command::new("nft").arg(rules).status()).unwrap() else {
         println!("left out: there is no nft on this machine; tools/setup.sh base installs it");
-        return;
+        return None;
     };
-    assert!(set.success());
+    assert!(set.success(), "{rules}");
     let options = ["tg", "receive", "--listen", "10.9.0.2:5203"];
     let mut receiver = Running(network.b.within(|| cutline(&options).spawn().unwrap()).unwrap());
-    let (line, _rest) = first_line(&mut receiver);
+    let (line, rest) = first_line(&mut receiver);
     assert!(line.starts_with("listening"), "{line}");
+    Some((network, receiver, rest))
+}
+
+/// What is sent both ways arrives both ways, over each transport.
+fn both_directions_work(network: &Lab) {
     for transport in [&["--transport", "udp", "--rate", "400kbit"][..], &["--transport", "tfrc"], &[]] {
         let options = ["tg", "send", "10.9.0.2", "--bidirectional", "--duration", "1s", "--json"];
         let output =
@@ -457,6 +461,18 @@ fn a_receiver_sends_through_a_firewall() {
             assert!(group["received_packets"].as_u64().unwrap() > 5, "{group}");
         }
     }
+}
+
+/// Drops everything that the host has not asked for.
+const FIREWALL: &str = "add table inet filter; \
+    add chain inet filter input { type filter hook input priority 0; policy drop; }; \
+    add rule inet filter input ct state established accept; \
+    add rule inet filter input iif lo accept";
+
+#[test]
+fn a_receiver_sends_through_a_firewall() {
+    let Some((network, _receiver, _rest)) = behind("tgfw", FIREWALL) else { return };
+    both_directions_work(&network);
     let options = [
         "tg",
         "rrul",
@@ -480,6 +496,21 @@ fn a_receiver_sends_through_a_firewall() {
         assert!((1e6..24e6).contains(&both), "{both} {document}");
     }
     assert!(at(&document, "/grade").is_string(), "{document}");
+}
+
+/// The sender has another address and other ports than it knows of, as behind masquerading.
+#[test]
+fn a_receiver_sends_through_a_translation_of_addresses() {
+    let rules = "; add table ip nat; \
+                 add chain ip nat out { type nat hook postrouting priority 100; }; \
+                 add rule ip nat out ip saddr 10.9.0.1 meta l4proto { tcp, udp } counter snat to 10.9.0.77:40000-50000";
+    let Some((network, _receiver, _rest)) = behind("tgnat", &(FIREWALL.to_owned() + rules)) else { return };
+    network.a.ip(&["address", "add", "10.9.0.77/24", "dev", "a0"]).unwrap();
+    both_directions_work(&network);
+    let listed =
+        network.a.within(|| Command::new("nft").args(["list", "chain", "ip", "nat", "out"]).output());
+    let listed = String::from_utf8(listed.unwrap().unwrap().stdout).unwrap();
+    assert!(listed.contains("counter packets") && !listed.contains("counter packets 0"), "{listed}");
 }
 
 #[test]
