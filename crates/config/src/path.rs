@@ -12,7 +12,7 @@ use std::iter::Peekable;
 /// a sweep can switch it off (`false`) and on (`true`). Another `aqm` takes away what it does not have. `key` is where the path was
 /// written.
 pub fn set(root: &mut Table, lists: &[&str], path: &str, key: &Span, node: Node) -> Result<(), String> {
-    let names: Vec<&str> = path.split('.').collect();
+    let names = names(path);
     if names.iter().any(|name| name.is_empty()) {
         return Err("a path is names joined by dots, such as flow.audio.hint".to_owned());
     }
@@ -20,6 +20,16 @@ pub fn set(root: &mut Table, lists: &[&str], path: &str, key: &Span, node: Node)
         return Err(format!("the file has no [[{}]]", names[0]));
     }
     set_in_table(root, &names, &[], key, node)
+}
+
+/// The names in a path. As in TOML, one in quotation marks may have dots: `sweep."dumbbell.delay"`.
+fn names(path: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    let names = path.split(|c| {
+        is_quoted ^= c == '"';
+        c == '.' && !is_quoted
+    });
+    names.map(|name| name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name)).collect()
 }
 
 /// The span of the longest part of `path` that exists; a member of a list may be `flow[2]`, too.

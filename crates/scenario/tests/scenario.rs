@@ -359,6 +359,8 @@ fn an_overridden_path_does_not_vary() {
     assert_eq!(labels(&["flow.audio.hint=3", "flow.audio.count=1"]), [point(with, 3), point(without, 3)]);
     let all = ["flow.audio.hint=3", "flow.audio.count=1", "dumbbell.queue.tsq=true"];
     assert_eq!(labels(&all), [point("base", 3)]);
+    let other_values = [r#"sweep."flow.audio.count"=[3]"#, "flow.audio.hint=3", "dumbbell.queue.tsq=true"];
+    assert_eq!(labels(&other_values), [point("flow.audio.count=3", 3)]);
 }
 
 #[test]
