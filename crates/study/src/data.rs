@@ -37,12 +37,15 @@ impl Data {
     pub(crate) fn load(id: &str, root: &Path) -> Result<Option<Self>, StoreError> {
         let Some(summary) = Self::summary(id, root)? else { return Ok(None) };
         let store = Store::open(&root.join(id));
+        let flows: Vec<FlowRow> = store.read()?;
+        let mut points: Vec<PointRow> = store.read()?;
+        points.extend(overridden(&summary, &flows));
         Ok(Some(Self {
             folder: root.join(id),
             warm_up_s: warm_up_s(&summary),
             summary,
-            points: store.read()?,
-            flows: store.read()?,
+            points,
+            flows,
             distributions: store.read()?,
             series: store.read()?,
             queues: store.read()?,
@@ -269,6 +272,13 @@ impl Data {
     pub(crate) fn is_complete(&self) -> bool {
         self.summary.complete
     }
+}
+
+/// What overrides have set at every point. A swept key that is overridden does not vary and is no part of the points' settings, but claims
+/// about its value hold of all points then.
+fn overridden(summary: &Summary, flows: &[FlowRow]) -> Vec<PointRow> {
+    let labels: BTreeSet<&str> = flows.iter().map(|row| &*row.point).collect();
+    labels.into_iter().flat_map(|label| PointRow::from_settings(label, &summary.overrides)).collect()
 }
 
 /// The warm-up of stored results, s.

@@ -41,6 +41,19 @@ fn the_example_is_run_judged_and_drawn() {
     assert_eq!(again.claims, evaluation.claims);
 }
 
+/// A swept key that is set does not vary any more. Claims about its value are judged, those about others have nothing to measure.
+#[test]
+fn claims_about_a_swept_key_that_is_set_are_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = Study::open(&example(), &[&Simulator]).unwrap();
+    let set = vec![("dumbbell.queue.target".to_owned(), "15 ms".to_owned())];
+    let options = Options { changes: Changes { set, ..Changes::quick(true) }, ..quick(folder.path()) };
+    let evaluation = study.ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
+    let measured = |id: &str| evaluation.claims.iter().find(|claim| claim.id == id).unwrap().measured;
+    assert!(measured("drops.full-15").unwrap() > 90.0);
+    assert_eq!((measured("drops.full-5"), measured("drops.shorter")), (None, None));
+}
+
 /// A copy of the example with a change in one of its files.
 fn error(file: &str, from: &str, to: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
