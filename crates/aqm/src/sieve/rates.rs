@@ -266,12 +266,13 @@ impl Rates {
         let known = if now < self.salt.changing_until { self.move_out(flow) } else { None };
         let stands = |cell: &Cell| is_waiting(cell.last_weight, least_weight);
         let ways = &mut self.sets[set].0;
-        let rank = |way: usize| (stands(&ways[way]), ways[way].decayed(tick, tau));
+        // Each once: most of the time that a packet takes in a full table is that of the exponentials.
+        let ranks = ways.map(|cell| (stands(&cell), cell.decayed(tick, tau)));
         let least =
-            |one: &usize, other: &usize| rank(*one).partial_cmp(&rank(*other)).expect("bytes are numbers");
+            |one: &usize, other: &usize| ranks[*one].partial_cmp(&ranks[*other]).expect("bytes are numbers");
         let way = (0..WAYS).min_by(least).expect("a set has cells");
         let cell = &mut ways[way];
-        let inherited = Cell { bytes: cell.decayed(tick, tau), at: tick, ..*cell };
+        let inherited = Cell { bytes: ranks[way].1, at: tick, ..*cell };
         let (taken, came, origin) = if let Some((known, before)) = known {
             let bytes = known.decayed(tick, tau) + inherited.bytes;
             let last_weight = later(known.last_weight, inherited.last_weight);
