@@ -264,6 +264,7 @@ fn a_setup_leads_through_the_router_translates_addresses_and_is_undone() {
     let undone = lab.cutline(&["router", "undo", "--folder", place]);
     assert!(undone.status.success(), "{}", String::from_utf8_lossy(&undone.stderr));
     assert_eq!(lab.state(), before);
+    assert!(lab.cutline(&["router", "undo", "--if-exists", "--folder", place]).status.success());
     let nothing = lab.cutline(&["router", "undo", "--folder", place]);
     assert!(String::from_utf8_lossy(&nothing.stderr).contains("nothing to take back"));
 }

@@ -207,6 +207,12 @@ struct ReferenceToml {
     y: Option<f64>,
 }
 
+/// Places with what is measured at each, and whether they are numbers.
+type Places = (Vec<(Place, QuantityText)>, bool);
+
+/// A series, its own places if it has some, and what it measures.
+type SeriesText = (SeriesToml, Option<Places>, QuantityText);
+
 /// What a table of figures is read with: its named points, and its rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'n> {
@@ -226,8 +232,18 @@ impl Names<'_> {
         repeated.into_iter().map(one).collect()
     }
 
+    /// Series, each with its own places, if it has some.
+    fn series(&self, tables: &[toml::Table]) -> Result<Vec<SeriesText>, String> {
+        let read: Vec<(SeriesToml, QuantityText)> = self.read(tables)?;
+        let with_places = |(one, quantity): (SeriesToml, QuantityText)| {
+            let own = one.along.as_ref().map(|tables| self.places(tables)).transpose()?;
+            Ok((one, own, quantity))
+        };
+        read.into_iter().map(with_places).collect()
+    }
+
     /// Places, and whether they are numbers.
-    fn places(&self, tables: &[toml::Table]) -> Result<(Vec<(Place, QuantityText)>, bool), String> {
+    fn places(&self, tables: &[toml::Table]) -> Result<Places, String> {
         let read: Vec<(PlaceToml, QuantityText)> = self.read(tables)?;
         let numbers = read.iter().filter(|(place, _)| place.x.is_some()).count();
         if numbers > 0 && numbers < read.len() {
@@ -264,7 +280,18 @@ impl Panel {
     fn read_one(mut table: toml::Table, names: Names<'_>) -> Result<Self, String> {
         let common = read_quantity(&mut table, names.points)?;
         let panel: PanelToml = table.try_into().map_err(|error| error.to_string())?;
-        let (places, along_numbers) = names.places(&panel.along)?;
+        let (places, by_panel) = names.places(&panel.along)?;
+        let series = names.series(&panel.series)?;
+        let is_curve = panel.cdf.is_some() || panel.course.is_some();
+        let mut kinds =
+            series.iter().map(|(_, own, _)| own.as_ref().map_or(by_panel, |(_, numbers)| *numbers));
+        let along_numbers = kinds.next().unwrap_or(by_panel);
+        if kinds.any(|numbers| numbers != along_numbers) {
+            return Err("either all series have numbers along the horizontal axis, or none".to_owned());
+        }
+        if !along_numbers && !is_curve && places.is_empty() {
+            return Err("it has no places: give `along`, `cdf` or `course`".to_owned());
+        }
         let draw = match (panel.cdf, panel.course, panel.draw) {
             (Some(of), None, None) => Draw::Cdf(of),
             (None, Some(0), None) => return Err("`course` is at least 1 interval".to_owned()),
@@ -285,9 +312,8 @@ impl Panel {
         if draw == Draw::Bars && panel.y.log {
             return Err("bars begin at 0, which a logarithmic axis does not have".to_owned());
         }
-        let of_series = |(one, quantity): (SeriesToml, QuantityText)| {
+        let of_series = |(one, own, quantity): SeriesText| {
             let here = quantity.or(&common);
-            let own = one.along.map(|tables| names.places(&tables)).transpose()?.map(|(places, _)| places);
             let values = if let Draw::Cdf(_) = draw {
                 let place = Place { name: String::new(), x: 0.0 };
                 vec![(place, here.measuring("queuing_p50_ms").resolve(names.points)?)]
@@ -298,7 +324,11 @@ impl Panel {
                 let of_place = |(place, quantity): &(Place, QuantityText)| {
                     Ok((place.clone(), quantity.or(&here).resolve(names.points)?))
                 };
-                own.as_ref().unwrap_or(&places).iter().map(of_place).collect::<Result<_, String>>()?
+                own.as_ref()
+                    .map_or(&places, |(own, _)| own)
+                    .iter()
+                    .map(of_place)
+                    .collect::<Result<_, String>>()?
             };
             if one.seed == Some(0) {
                 return Err(format!("series `{}`: seeds are counted from 1", one.name));
@@ -318,7 +348,7 @@ impl Panel {
         };
         let categories =
             (!along_numbers).then(|| places.iter().map(|(place, _)| place.name.clone()).collect());
-        let series = names.read(&panel.series)?.into_iter().map(of_series).collect::<Result<_, String>>()?;
+        let series = series.into_iter().map(of_series).collect::<Result<_, String>>()?;
         let references = names.read(&panel.references)?.into_iter().map(of_reference);
         Ok(Self {
             title: panel.title,
@@ -601,4 +631,34 @@ fn digits_of(value: f64) -> String {
         3
     };
     format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Panel, String> {
+        let (points, rows) = (BTreeMap::new(), Rows::default());
+        let mut panels = Panel::read(&toml::from_str(text).unwrap(), Names { points: &points, rows: &rows })?;
+        Ok(panels.remove(0))
+    }
+
+    #[test]
+    fn series_may_have_places_of_their_own() {
+        const PANEL: &str = "title = 't'\ny = { label = 'y' }\nmeasure = 'q'\nof = 'audio'\n";
+        let numbers =
+            "series = [{ name = 's', along = [{ x = 5, at = { a = '5' } }, { x = 9, at = { a = '9' } }] }]";
+        let panel = read(&format!("{PANEL}{numbers}")).unwrap();
+        assert!(panel.categories.is_none() && panel.draw == Draw::Line, "{:?}", panel.draw);
+        assert_eq!(panel.series[0].values.len(), 2);
+        let names = "series = [{ name = 's', along = [{ name = 'five', at = { a = '5' } }] }]";
+        assert!(read(&format!("{PANEL}{names}")).unwrap_err().contains("no places"));
+        assert!(read(&format!("{PANEL}series = [{{ name = 's' }}]")).unwrap_err().contains("no places"));
+        let both = read(&format!("{PANEL}along = [{{ name = 'five' }}]\n{numbers}"));
+        assert!(both.is_ok(), "its series have all the places: {both:?}");
+        let mixed = numbers.replace("series = [", "series = [{ name = 'other' }, ");
+        assert!(
+            read(&format!("{PANEL}along = [{{ name = 'five' }}]\n{mixed}")).unwrap_err().contains("or none")
+        );
+    }
 }

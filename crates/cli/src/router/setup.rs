@@ -51,6 +51,9 @@ pub struct UndoArgs {
     /// Print undo.sh, and do nothing
     #[arg(long)]
     dry_run: bool,
+    /// Without a setup there is nothing to take back, and that is no failure
+    #[arg(long)]
+    if_exists: bool,
 }
 
 /// Where the scripts of a setup are.
@@ -131,6 +134,9 @@ pub fn setup(args: &SetupArgs) -> Result<(), Failure> {
 }
 
 pub fn undo(args: &UndoArgs) -> Result<(), Failure> {
+    if args.if_exists && !args.place.path().exists() {
+        return Ok(());
+    }
     let script = args.place.path().join("undo.sh");
     let text = std::fs::read_to_string(&script).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Failure::Failed(format!(
