@@ -120,8 +120,9 @@ struct FigureToml {
     says: String,
     claims: Vec<toml::Table>,
     title: Option<String>,
-    /// The name of panels that other figures have, too, and its own.
-    panels: Option<String>,
+    /// The names of panels that other figures have, too, and its own.
+    #[serde(default)]
+    panels: Vec<String>,
     #[serde(default)]
     panel: Vec<toml::Table>,
     #[serde(default = "one_column")]
@@ -224,11 +225,10 @@ impl Figures {
                 let tables = repeated.collect::<Result<Vec<_>, _>>()?.concat();
                 let claims = tables.into_iter().map(|table| ClaimData::read(table, &points));
                 let names = Names { points: &points, rows: &file.rows };
-                let shared = figure
-                    .panels
-                    .map(|name| file.panels.get(&name).ok_or_else(|| format!("[panels] has no `{name}`")));
-                let shared = shared.transpose()?.into_iter().flatten();
-                let panels = shared.chain(&figure.panel).map(|panel| Panel::read(panel, names));
+                let named = |name| file.panels.get(name).ok_or_else(|| format!("[panels] has no `{name}`"));
+                let shared = figure.panels.iter().map(named).collect::<Result<Vec<_>, String>>()?;
+                let panels =
+                    shared.into_iter().flatten().chain(&figure.panel).map(|panel| Panel::read(panel, names));
                 Ok(FigureText {
                     number: figure.number,
                     heading: figure.heading,
