@@ -63,6 +63,7 @@
 //!
 //! **Memory** does not grow: 16 B for each of the flows that have sent lately, and an eighth of `memory` for who was here. With hosts before
 //! flows, a quarter of it is theirs, 36 B for each. Of the queue's limit an eighth is kept for what goes first.
+//! Twice as many cells as flows are enough; with as many, some sets of eight have more flows than cells (docs/studies/sieve.md).
 //!
 //! **A salt that has become known** lets an attacker choose flows that share a victim's cell: a call counts with a flood then, and loses as it does. It
 //! ends when the salt is drawn again, after at most 60 s, and 16 tau later all that the victim has inherited is forgotten. Salts come from the
