@@ -110,7 +110,12 @@ fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
         let text = format!("--json {}: the file exists; --force replaces it", Printable(file.display()));
         return Err(Failure::Code(OWN, text));
     }
-    let choice = cutline_exec::choose(&program, args.way(), cutline_exec::cgroup::available)?;
+    let choice = cutline_exec::choose(
+        &program,
+        args.way(),
+        cutline_exec::find_library,
+        cutline_exec::cgroup::available,
+    )?;
     if !args.quiet {
         message::print(&format!("{} by {}: {}", described(&settings), choice.way.name(), choice.because));
         for limit in choice.way.limits() {

@@ -146,11 +146,10 @@ pub fn shell(
     let failed = |what: &str| format!("{program}: {what}");
     let before = Busy::now();
     let signals = Forwarding::prepare().map_err(|error| SysError::new("signals cannot be caught", error))?;
-    let mut child = hosts
-        .host(options.side)
-        .within(|| command.spawn())?
-        .map_err(|error| SysError::new(failed("cannot be started"), error))?;
-    signals.start(&child);
+    let mut child = signals.start(&mut command, |command| {
+        let spawned = hosts.host(options.side).within(|| command.spawn())?;
+        spawned.map_err(|error| SysError::new(failed("cannot be started"), error))
+    })?;
     let (start, zero) = (now(), now() + LEAD);
     let (stop, end) = (AtomicBool::new(false), settings.duration);
     let is_stopped = || stop.load(Ordering::Relaxed);
