@@ -218,7 +218,7 @@ fn a_manager_is_told() {
     let home = Home::new(REVERSE);
     home.describe("20 Mbit/s", "{ aqm = \"pi\", limit = \"500 packets\" }");
     let manager = UnixDatagram::bind(home.path("notify")).unwrap();
-    manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
     let environment = [("NOTIFY_SOCKET", home.text("notify")), ("WATCHDOG_USEC", "200000".to_owned())];
     let environment = environment.each_ref().map(|(name, value)| (*name, value.as_str()));
     let router = Router::spawn(&hosts.middle, &["--config", &home.text("r.toml")], &environment);

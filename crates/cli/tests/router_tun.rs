@@ -82,7 +82,7 @@ impl Routed {
         let [a, b] = self.sockets(v6, port);
         [(&a, &b), (&b, &a)].into_iter().all(|(from, to)| {
             let mut buffer = [0; 100];
-            (0..10).any(|_| {
+            (0..300).any(|_| {
                 from.send(b"hello").is_ok() && to.recv(&mut buffer).is_ok_and(|n| &buffer[..n] == b"hello")
             })
         })

@@ -247,7 +247,7 @@ mod tests {
         UnixStream::connect(&path).unwrap().read_to_string(&mut told).unwrap();
         assert!(told.contains("8 clients are connected") && told.ends_with("ask again later\"}\n"), "{told}");
         assert_eq!(socket.refused().load(Ordering::Relaxed), 1);
-        let answered = (0..100).any(|_| {
+        let answered = (0..900).any(|_| {
             thread::park_timeout(Duration::from_millis(100));
             let mut client = UnixStream::connect(&path).unwrap();
             let mut line = String::new();

@@ -59,7 +59,7 @@ mod tests {
         assert!(!flag.load(Ordering::Relaxed));
         kill_process(getpid(), Signal::USR2).unwrap();
         // It may be given to another thread of this process, which runs at its own time.
-        let is_set = (0..500).any(|_| {
+        let is_set = (0..9000).any(|_| {
             std::thread::park_timeout(Duration::from_millis(10));
             flag.load(Ordering::Relaxed)
         });
