@@ -142,7 +142,7 @@ pub struct ProtocolCounters {
     pub replayed: u64,
     /// Messages of neighbours that have not shown yet that they are recent.
     pub unproven: u64,
-    /// Messages at an interface, or by a carrier, that is not used.
+    /// Messages at an interface or by a carrier that is not used, or about state of an interface where they did not arrive.
     pub misplaced: u64,
     /// Reservations that were refused because there was no room.
     pub not_admitted: u64,

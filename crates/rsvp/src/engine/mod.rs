@@ -57,7 +57,7 @@ use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Instant, RandomStream};
 use neighbours::{Neighbour, Unacknowledged};
 use rand_core::Rng as _;
-use state::{SessionId, SessionState};
+use state::{NeighbourKey, SessionId, SessionState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use timers::{Timer, Timers};
@@ -152,7 +152,7 @@ pub struct Engine {
     by_session: BTreeMap<Session, SessionId>,
     by_handle: BTreeMap<Handle, SessionId>,
     routes: BTreeMap<RouteKey, RouteEntry>,
-    neighbours: BTreeMap<IpAddr, Neighbour>,
+    neighbours: BTreeMap<NeighbourKey, Neighbour>,
     unacknowledged: BTreeMap<u32, Unacknowledged>,
     timers: Timers,
     outputs: VecDeque<Output>,

@@ -3,6 +3,7 @@
 use super::neighbours::{Installed, Installs, Order, Target};
 use super::outputs::{Event, Output, Route, RouteKey};
 use super::params::InterfaceId;
+use super::receive::Origin;
 use super::state::{Outgoing, PathKey, Psb, Sent, SessionState};
 use super::timers::{Slot, Timer};
 use super::upstream::Cause;
@@ -17,7 +18,7 @@ use std::net::IpAddr;
 
 /// A Path message, and how it came.
 pub(super) struct ArrivedPath {
-    pub interface: InterfaceId,
+    pub origin: Origin,
     /// The TTL of its IP header, and that in its own.
     pub ttl: (u8, u8),
     pub id: Option<MessageId>,
@@ -109,26 +110,35 @@ impl Engine {
 
     /// Handles a Path message.
     pub(super) fn on_path(&mut self, now: Instant, arrived: ArrivedPath) {
-        let path = &arrived.path;
+        let (path, interface) = (&arrived.path, arrived.origin.interface);
         if let Some(code) = self.port_conflict(path) {
-            self.path_error(now, arrived.interface, path, code, 0);
+            self.path_error(now, interface, path, code, 0);
             return;
         }
         let Some(id) = self.session_id(path.session) else {
-            self.path_error(now, arrived.interface, path, code::RSVP_SYSTEM, 0);
+            self.path_error(now, interface, path, code::RSVP_SYSTEM, 0);
             return;
         };
         self.in_session(id, |this, s| this.on_session_path(now, s, arrived));
     }
 
     fn on_session_path(&mut self, now: Instant, s: &mut SessionState, arrived: ArrivedPath) {
-        let ArrivedPath { interface, ttl: (ttl, header_ttl), id, passed_on, path } = arrived;
+        let ArrivedPath { origin, ttl: (ttl, header_ttl), id, passed_on, path } = arrived;
+        let interface = origin.interface;
         let key = (path.sender, s.session.is_multicast().then_some(interface));
-        let neighbour = path.hop.address;
+        let neighbour = (interface, path.hop.address);
         let is_new = !s.paths.contains_key(&key);
         if let Some(psb) = s.paths.get_mut(&key) {
             if psb.from.is_none() {
                 // Our own sender's message has come back.
+                self.stats.misplaced += 1;
+                return;
+            }
+            if let Some((old, _)) = psb.from
+                && self.is_keyed(old)
+                && !self.speaks_for(&origin, old)
+            {
+                // It would move what an authenticated neighbour has announced.
                 self.stats.misplaced += 1;
                 return;
             }
@@ -186,7 +196,7 @@ impl Engine {
             self.ask_route(now, s, key);
         }
         if !is_other {
-            self.path_is_back(now, s, (interface, neighbour));
+            self.path_is_back(now, s, neighbour);
             return;
         }
         if s.is_watched || s.request.is_some() {
@@ -204,8 +214,8 @@ impl Engine {
             self.send_paths(now, s, key);
         }
         self.path_changed(now, s, &path.sender);
-        self.refresh_upstream(now, s, (interface, neighbour), Cause::Changed);
-        self.path_is_back(now, s, (interface, neighbour));
+        self.refresh_upstream(now, s, neighbour, Cause::Changed);
+        self.path_is_back(now, s, neighbour);
     }
 
     /// Reservations follow the paths: what the application here wants, and what is installed for a sender that has changed.
@@ -278,7 +288,7 @@ impl Engine {
     pub(super) fn on_path_tear(
         &mut self,
         now: Instant,
-        interface: InterfaceId,
+        origin: &Origin,
         id: Option<MessageId>,
         tear: &PathTear,
     ) {
@@ -286,15 +296,19 @@ impl Engine {
             self.stats.without_state += 1;
             return;
         };
-        let key = (tear.sender, tear.session.is_multicast().then_some(interface));
+        let key = (tear.sender, tear.session.is_multicast().then_some(origin.interface));
         self.in_session(session, |this, s| {
             // RFC 2205 section 3.1.5: it must come from the previous hop that the state has.
             let psb = s.paths.get(&key).filter(|psb| psb.from.is_some_and(|(_, hop)| hop == tear.hop));
-            let Some(psb) = psb else {
+            let Some((psb, neighbour)) = psb.and_then(|psb| Some((psb, psb.up_key()?))) else {
                 this.stats.without_state += 1;
                 return;
             };
-            if Self::order(psb.received, tear.hop.address, id) == Order::Old {
+            if !this.speaks_for(origin, neighbour.0) {
+                this.stats.misplaced += 1;
+                return;
+            }
+            if Self::order(psb.received, neighbour, id) == Order::Old {
                 this.stats.out_of_order += 1;
                 return;
             }
@@ -405,7 +419,7 @@ impl Engine {
         message.passed_on.clone_from(&psb.passed_on);
         let hash = hash_of(&message);
         let Some(out) = psb.outgoing.iter_mut().find(|out| out.interface == by) else { return };
-        let neighbour = out.next_hop.filter(|_| !s.session.is_multicast());
+        let neighbour = out.next_hop.filter(|_| !s.session.is_multicast()).map(|address| (by, address));
         let mut sent = std::mem::take(&mut out.sent);
         message.id = self.number(now, neighbour, &mut sent, (hash, false), Installs::Path(s.id, key, by));
         out.sent = sent;

@@ -173,7 +173,7 @@ impl Engine {
             return;
         }
         let resv = &arrived.resv;
-        self.acknowledge(now, resv.hop.address, arrived.id);
+        self.acknowledge(now, (interface, resv.hop.address), arrived.id);
         let to = (NextHop::Neighbour(interface, resv.hop.address), resv.hop.handle);
         for descriptor in &resv.flows {
             self.report_stray(now, resv, to, (code::NO_PATH, 0), Some(descriptor.clone()));
@@ -188,8 +188,8 @@ impl Engine {
         arrived: ArrivedResv,
     ) {
         let ArrivedResv { id, passed_on, resv } = arrived;
-        let neighbour = resv.hop.address;
-        let next_hop = NextHop::Neighbour(interface, neighbour);
+        let neighbour = (interface, resv.hop.address);
+        let next_hop = NextHop::Neighbour(interface, resv.hop.address);
         let to = (next_hop, resv.hop.handle);
         let fail = |this: &mut Self, s: &SessionState, failure, descriptor| {
             this.acknowledge(now, neighbour, id);
@@ -205,7 +205,7 @@ impl Engine {
             fail(self, s, (code::CONFLICTING_STYLE, vector), resv.flows.first().cloned());
             return;
         }
-        s.learn_next_hop(interface, neighbour);
+        s.learn_next_hop(interface, resv.hop.address);
         let theirs = s.reservations.iter().filter(|rsb| rsb.next_hop == next_hop);
         let orders: Vec<Order> = theirs.map(|rsb| Self::order(rsb.received, neighbour, id)).collect();
         if orders.contains(&Order::Old) {
@@ -387,8 +387,8 @@ impl Engine {
                 this.stats.without_state += 1;
                 return;
             }
-            let is_old =
-                |rsb: &Rsb| theirs(rsb) && Self::order(rsb.received, tear.hop.address, id) == Order::Old;
+            let neighbour = (interface, tear.hop.address);
+            let is_old = |rsb: &Rsb| theirs(rsb) && Self::order(rsb.received, neighbour, id) == Order::Old;
             if s.reservations.iter().any(is_old) {
                 this.stats.out_of_order += 1;
                 return;

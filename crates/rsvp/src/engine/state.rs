@@ -16,8 +16,12 @@ pub(super) type SessionId = u64;
 /// (RFC 2205 section 3.1.3).
 pub(super) type PathKey = (Sender, Option<InterfaceId>);
 
-/// A neighbour towards the senders: the interface to it, and its address.
-pub(super) type UpKey = (InterfaceId, IpAddr);
+/// A neighbour: the interface to it, and its address. The same address at another interface is another neighbour, because nothing proves
+/// that both are the same node.
+pub(super) type NeighbourKey = (InterfaceId, IpAddr);
+
+/// A neighbour towards the senders.
+pub(super) type UpKey = NeighbourKey;
 
 /// All state of a session.
 #[derive(Debug)]
@@ -79,14 +83,14 @@ pub(super) struct Sent {
     /// A hash of its content.
     pub hash: u64,
     /// Its number and the neighbour.
-    pub id: Option<(u32, IpAddr)>,
+    pub id: Option<(u32, NeighbourKey)>,
     pub is_acknowledged: bool,
 }
 
 /// The number of the message that has installed state here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
-    pub neighbour: IpAddr,
+    pub neighbour: NeighbourKey,
     pub epoch: u32,
     pub id: u32,
 }
