@@ -510,7 +510,7 @@ impl Agent {
                 self.clients.say(client, &sender_reply(id, sender, &tspec, adspec.as_ref()));
             }
         }
-        let outcome = self.engine.watch(session, true).and_then(|()| self.reserve(session));
+        let outcome = self.engine.watch(now(), session, true).and_then(|()| self.reserve(session));
         if let Err(error) = outcome {
             self.refuse(request, Reason::Invalid(error.to_string()));
         }
@@ -532,7 +532,7 @@ impl Agent {
             return self.engine.reserve_each(now(), session, wanted, flowspecs);
         }
         self.engine.release_reservation(now(), session);
-        self.engine.watch(session, false)
+        self.engine.watch(now(), session, false)
     }
 
     /// Announces a flow by the route that it takes now, unless it is announced so already.
@@ -758,6 +758,7 @@ impl Agent {
             not_admitted: stats.not_admitted,
             not_installed: self.not_installed,
             expired: stats.expired,
+            evicted: stats.evicted,
             full: stats.full,
         }
     }

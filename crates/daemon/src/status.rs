@@ -150,6 +150,8 @@ pub struct ProtocolCounters {
     pub not_installed: u64,
     /// States that ended because they were not refreshed.
     pub expired: u64,
+    /// Paths that ended because there was no room for newer ones.
+    pub evicted: u64,
     /// What was refused because a limit was reached.
     pub full: u64,
 }

@@ -8,6 +8,7 @@ use super::params::InterfaceId;
 use super::receive::Origin;
 use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState, UpKey};
 use super::upstream::Cause;
+use crate::intserv::Tspec;
 use crate::message::{Body, Descriptor, Kind, Message, Path, PathErr, Refused, Resv, ResvErr};
 use crate::object::{ErrorSpec, Hop, Sender, Session, Style, code};
 use cutline_units::Instant;
@@ -24,17 +25,28 @@ impl Engine {
         code: u8,
         value: u16,
     ) {
+        if let Some(node) = self.address_of(interface) {
+            let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
+            self.tell_refused(path.session, path.sender, error);
+        }
+        let about = (path.session, path.sender, path.tspec);
+        self.send_path_error(now, interface, path.hop.address, about, (code, value));
+    }
+
+    /// Tells a previous hop that a path is refused, or has ended.
+    pub(super) fn send_path_error(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        hop: IpAddr,
+        (session, sender, tspec): (Session, Sender, Tspec),
+        (code, value): Failure,
+    ) {
         let Some(node) = self.address_of(interface) else { return };
         let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
-        let error = PathErr {
-            session: path.session,
-            error,
-            policy: Vec::new(),
-            sender: path.sender,
-            tspec: Some(path.tspec),
-        };
+        let error = PathErr { session, error, policy: Vec::new(), sender, tspec: Some(tspec) };
         let message = Message::new(self.params.ttl, Body::PathErr(error));
-        self.transmit(now, interface, Target::Neighbour(path.hop.address), message);
+        self.transmit(now, interface, Target::Neighbour(hop), message);
     }
 
     /// Answers a message that is not understood.

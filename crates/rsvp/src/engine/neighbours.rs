@@ -282,7 +282,7 @@ impl Engine {
     /// Notes what a message says of its sender: that it is there, and what it can do.
     pub(super) fn hear(&mut self, now: Instant, key: NeighbourKey, reduces_refreshes: bool, has_udp: bool) {
         if !self.neighbours.contains_key(&key) {
-            if self.neighbours.len() >= self.params.most_neighbours as usize && !self.drop_idle_neighbour() {
+            if !self.has_room_for_neighbour(key.0) && !self.drop_idle_neighbour(key.0) {
                 self.stats.full += 1;
                 return;
             }
@@ -321,13 +321,25 @@ impl Engine {
         }
     }
 
-    fn drop_idle_neighbour(&mut self) -> bool {
+    /// Whether there may be another neighbour at an interface. One without keys has half of all at most, because addresses can be made up there.
+    fn has_room_for_neighbour(&self, interface: InterfaceId) -> bool {
+        let most = self.params.most_neighbours as usize;
+        if self.neighbours.len() >= most {
+            return false;
+        }
+        let there = || self.neighbours.keys().filter(|(its, _)| *its == interface).count();
+        self.is_keyed(interface) || self.neighbours.len() < most / 2 || there() < most / 2
+    }
+
+    /// Forgets a neighbour of an interface of which nothing is installed here. Returns whether there was one.
+    fn drop_idle_neighbour(&mut self, interface: InterfaceId) -> bool {
         let is_idle = |neighbour: &Neighbour| {
             neighbour.received.is_empty()
                 && neighbour.summarised.is_empty()
                 && neighbour.acknowledgements.is_empty()
         };
-        let idle = self.neighbours.iter().find(|(_, neighbour)| is_idle(neighbour)).map(|(key, _)| *key);
+        let mut its = self.neighbours.iter().filter(|(key, _)| key.0 == interface);
+        let idle = its.find(|(_, neighbour)| is_idle(neighbour)).map(|(key, _)| *key);
         let removed = idle.and_then(|key| self.neighbours.remove(&key));
         removed.map(|mut neighbour| self.timers.cancel(&mut neighbour.summary)).is_some()
     }

@@ -4,10 +4,10 @@ use super::neighbours::{Installed, Installs, Order, Target};
 use super::outputs::{Event, Output, Route, RouteKey};
 use super::params::InterfaceId;
 use super::receive::Origin;
-use super::state::{Outgoing, PathKey, Psb, Sent, SessionState};
+use super::state::{Entry, Outgoing, PathKey, Psb, Sent, SessionState};
 use super::timers::{Slot, Timer};
 use super::upstream::Cause;
-use super::{CallError, Engine, RouteEntry};
+use super::{CallError, Engine, Newcomer, RouteEntry};
 use crate::intserv::{Adspec, Tspec};
 use crate::message::{Body, Message, Path, PathTear};
 use crate::object::{Hop, MessageId, Opaque, Selector, Sender, Session, Style, code};
@@ -59,15 +59,18 @@ impl Engine {
         let polices_entry = place.share.is_none();
         let adspec = advertise.then(|| Adspec::new(place.config.mtu));
         let most = self.params.most_sessions;
-        let id = self.session_id(session).ok_or(CallError::Full { what: "sessions", most })?;
+        let id = self.local_session_id(now, session).ok_or(CallError::Full { what: "sessions", most })?;
         let most = self.params.most_per_session;
-        let mut outcome = Ok(());
+        let is_there = self.sessions.get(&id).is_some_and(|s| s.paths.contains_key(&(sender, None)));
+        if !is_there && !self.make_room_in_session(now, id, Newcomer::Local) {
+            self.stats.full += 1;
+            self.in_session(id, |_, _| {});
+            return Err(CallError::Full { what: "senders", most });
+        }
+        // The session may have ended with what made room.
+        let id = self.session_id(session);
         self.in_session(id, |this, s| {
             let key = (sender, None);
-            if s.paths.len() >= most as usize && !s.paths.contains_key(&key) {
-                outcome = Err(CallError::Full { what: "senders", most });
-                return;
-            }
             let psb = Psb {
                 from: None,
                 tspec,
@@ -85,6 +88,7 @@ impl Engine {
                 refresh: Slot::EMPTY,
                 early: 0,
                 received: None,
+                entry: Entry::default(),
             };
             if let Some(mut old) = s.paths.insert(key, Box::new(psb)) {
                 this.timers.cancel(&mut old.refresh);
@@ -93,7 +97,7 @@ impl Engine {
             this.send_paths(now, s, key);
             this.path_changed(now, s, &sender);
         });
-        outcome
+        Ok(())
     }
 
     /// Ends what an application here sends. Nothing happens if it does not.
@@ -111,14 +115,15 @@ impl Engine {
     /// Handles a Path message.
     pub(super) fn on_path(&mut self, now: Instant, arrived: ArrivedPath) {
         let (path, interface) = (&arrived.path, arrived.origin.interface);
-        if let Some(code) = self.port_conflict(path) {
-            self.path_error(now, interface, path, code, 0);
+        let key = (path.sender, path.session.is_multicast().then_some(interface));
+        let s = self.by_session.get(&path.session).and_then(|id| self.sessions.get(id));
+        let is_new = s.is_none_or(|s| !s.paths.contains_key(&key));
+        if is_new && let Err((code, value)) = self.make_room_for_path(now, &arrived.origin, path) {
+            self.stats.full += u64::from(code == code::RSVP_SYSTEM);
+            self.path_error(now, interface, path, code, value);
             return;
         }
-        let Some(id) = self.session_id(path.session) else {
-            self.path_error(now, interface, path, code::RSVP_SYSTEM, 0);
-            return;
-        };
+        let id = self.session_id(path.session);
         self.in_session(id, |this, s| this.on_session_path(now, s, arrived));
     }
 
@@ -150,10 +155,6 @@ impl Engine {
                 // What has the number of the state here and says something else mends it (RFC 2961 section 5.5).
                 Order::Same | Order::New => {}
             }
-        } else if s.paths.len() >= self.params.most_per_session as usize {
-            self.stats.full += 1;
-            self.path_error(now, interface, &path, code::RSVP_SYSTEM, 0);
-            return;
         }
         let lifetime = self.params.lifetime_of(path.refresh);
         let from = Some((interface, path.hop));
@@ -174,11 +175,17 @@ impl Engine {
             refresh: Slot::EMPTY,
             early: 0,
             received: None,
+            entry: Entry::default(),
         };
         let psb = s.paths.entry(key).or_insert_with(|| Box::new(fresh.blank()));
         let has_moved = psb.from != from;
         let is_other = is_new || has_moved || !psb.says_the_same(&fresh);
         let old_hop = psb.up_key().filter(|_| has_moved && !is_new);
+        if is_new {
+            psb.entry.number = self.budgets.add_path(neighbour, (s.id, key));
+        } else if let Some(old) = old_hop {
+            self.budgets.move_path(psb.entry.number, psb.entry.is_confirmed, (old, neighbour));
+        }
         psb.take(fresh);
         if is_new {
             self.timers.set(&mut psb.cleanup, psb.expires, Timer::PathCleanup(s.id, key));
@@ -254,36 +261,6 @@ impl Engine {
         }
     }
 
-    /// RFC 2205 section 3.2: destination ports, and the source ports of a sender, are all zero or none is.
-    fn port_conflict(&self, path: &Path) -> Option<u8> {
-        let Session { destination, protocol, port } = path.session;
-        let all = Session { port: 0, ..path.session }..=Session { port: u16::MAX, ..path.session };
-        let others = self.by_session.range(all).filter(|(other, _)| other.port != port);
-        for (other, id) in others {
-            debug_assert_eq!((other.destination, other.protocol), (destination, protocol));
-            let has_path = self.sessions.get(id).is_some_and(|s| !s.paths.is_empty());
-            if has_path && (other.port == 0 || port == 0) {
-                return Some(code::CONFLICTING_PORTS);
-            }
-            if port != 0 && other.port != 0 {
-                break;
-            }
-        }
-        let s = self.by_session.get(&path.session).and_then(|id| self.sessions.get(id))?;
-        let Selector::Port(port) = path.sender.selector else { return None };
-        let from = (Sender::new(path.sender.address, 0), None);
-        let same_host =
-            s.paths.range(from..).take_while(|((sender, _), _)| sender.address == path.sender.address);
-        let is_other = |sender: &Sender| match sender.selector {
-            Selector::Port(other) => other != port && (other == 0 || port == 0),
-            Selector::FlowLabel(_) => false,
-        };
-        same_host
-            .into_iter()
-            .any(|((sender, _), _)| is_other(sender))
-            .then_some(code::CONFLICTING_SENDER_PORTS)
-    }
-
     /// Handles a `PathTear` message.
     pub(super) fn on_path_tear(
         &mut self,
@@ -318,7 +295,7 @@ impl Engine {
     }
 
     /// Tells the nodes after this one that a sender has gone.
-    fn tear_downstream(&mut self, now: Instant, s: &SessionState, key: PathKey) {
+    pub(super) fn tear_downstream(&mut self, now: Instant, s: &SessionState, key: PathKey) {
         let Some(psb) = s.paths.get(&key).filter(|psb| !psb.is_local_only) else { return };
         let ttl = psb.ttl.saturating_sub(1);
         if ttl == 0 {
@@ -340,7 +317,7 @@ impl Engine {
     }
 
     /// Ends path state and the reservations that need it (RFC 2205 section 3.1.5). The nodes before and after hear nothing of it.
-    fn remove_path(&mut self, s: &mut SessionState, key: PathKey) {
+    pub(super) fn remove_path(&mut self, s: &mut SessionState, key: PathKey) {
         let Some(mut psb) = s.paths.remove(&key) else { return };
         for slot in [&mut psb.cleanup, &mut psb.refresh] {
             self.timers.cancel(slot);
@@ -348,6 +325,7 @@ impl Engine {
         psb.outgoing.iter_mut().for_each(|out| self.forget(&mut out.sent));
         self.uninstall(&mut psb.received, Installed::Path(s.id, key));
         if let Some(hop) = psb.up_key() {
+            self.budgets.remove_path(psb.entry.number, psb.entry.is_confirmed, hop);
             self.leave_hop(s, hop, &key.0);
         }
         self.release_route(s, key);
@@ -571,6 +549,7 @@ impl Engine {
             self.prune(s);
             self.check_upstream_later(now, s);
         }
+        s.is_to_account = true;
         self.apply_request(now, s);
     }
 }

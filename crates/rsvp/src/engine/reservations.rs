@@ -60,7 +60,7 @@ impl Engine {
             _ => {}
         }
         let most = self.params.most_sessions;
-        let id = self.session_id(session).ok_or(CallError::Full { what: "sessions", most })?;
+        let id = self.local_session_id(now, session).ok_or(CallError::Full { what: "sessions", most })?;
         self.in_session(id, |this, s| {
             if s.request.as_ref().is_some_and(|old| old.style != wanted.style) {
                 this.drop_request(now, s);
@@ -90,9 +90,12 @@ impl Engine {
     ///
     /// # Errors
     /// When there are too many sessions.
-    pub fn watch(&mut self, session: Session, is_watched: bool) -> Result<(), CallError> {
+    pub fn watch(&mut self, now: Instant, session: Session, is_watched: bool) -> Result<(), CallError> {
+        if !is_watched && !self.by_session.contains_key(&session) {
+            return Ok(());
+        }
         let most = self.params.most_sessions;
-        let id = self.session_id(session).ok_or(CallError::Full { what: "sessions", most })?;
+        let id = self.local_session_id(now, session).ok_or(CallError::Full { what: "sessions", most })?;
         self.in_session(id, |_, s| s.is_watched = is_watched);
         Ok(())
     }
@@ -317,9 +320,11 @@ impl Engine {
                 (rsb.expires, rsb.lifetime, rsb.handle) = (until, lifetime, handle);
                 (at, Some(before))
             }
-            None if s.reservations.len() >= self.params.most_per_session as usize => {
+            None if s.reservations.len() >= self.params.most_per_session as usize
+                || !self.has_room_for_reservation(next_hop) =>
+            {
                 self.stats.full += 1;
-                return Err(((code::RSVP_SYSTEM, 0), descriptor));
+                return Err(((code::RSVP_SYSTEM, code::NO_ROOM), descriptor));
             }
             None => {
                 let rsb = Rsb {
@@ -438,6 +443,7 @@ impl Engine {
     fn remove_reservations(&mut self, s: &mut SessionState, is_gone: impl Fn(&Rsb) -> bool) {
         let (gone, kept): (Vec<Rsb>, Vec<Rsb>) =
             std::mem::take(&mut s.reservations).into_iter().partition(is_gone);
+        s.is_to_account = true;
         s.reservations = kept;
         for mut rsb in gone {
             self.uninstall_resv(s, &mut rsb);

@@ -42,6 +42,10 @@ pub(super) struct SessionState {
     pub is_watched: bool,
     /// When the first reservation ends.
     pub cleanup: Slot,
+    /// How many reservations of each neighbour the budgets have counted.
+    pub accounted: Vec<(NeighbourKey, usize)>,
+    /// Whether the budgets are to follow what has changed.
+    pub is_to_account: bool,
 }
 
 /// Path state block: a sender.
@@ -66,6 +70,16 @@ pub(super) struct Psb {
     /// How often it has been sent early since it changed.
     pub early: u32,
     pub received: Option<Received>,
+    pub entry: Entry,
+}
+
+/// What budgets know of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Its number; the older one is smaller. 0 for that of an application here.
+    pub number: u64,
+    /// Whether something is reserved for it.
+    pub is_confirmed: bool,
 }
 
 /// An interface that a path leaves by.
@@ -234,6 +248,8 @@ impl SessionState {
             flowspecs: BTreeMap::new(),
             is_watched: false,
             cleanup: Slot::EMPTY,
+            accounted: Vec::new(),
+            is_to_account: false,
         }
     }
 

@@ -42,6 +42,8 @@ pub struct Stats {
     pub without_state: u64,
     /// What was refused because a limit was reached.
     pub full: u64,
+    /// Paths that ended because there was no room for newer ones.
+    pub evicted: u64,
     /// Reservations that admission control has refused.
     pub not_admitted: u64,
     /// States that ended because they were not refreshed.
