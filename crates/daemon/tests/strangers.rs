@@ -165,6 +165,41 @@ fn a_stranger_at_a_link_without_keys_changes_nothing_of_the_others() {
     let (_sender, _receiver) = set_up(&net, 5001);
 }
 
+/// Paths that nobody has asked for, with the longest refresh period that a message can have, without keys anywhere: one for port 0, one from
+/// port 0, more than a session may have, more than the interface may have. Honest flows are reserved nevertheless, and the agent answers.
+#[test]
+fn a_flood_of_paths_keeps_nobody_away() {
+    let Some(mut net) = Net::new("stf", COMMAND) else { return };
+    net.rsvp = "refresh = '30 s'\nmost-unconfirmed = 700";
+    for node in ["a", "r1", "r2", "b"] {
+        net.start(node);
+    }
+    let (_sender, _receiver) = set_up(&net, 5000);
+    let (stranger, its) = (Stranger::new(&net), |port| Sender::new(ip(STRANGER), port));
+    let received = || {
+        let counters = net.status("r1").counters;
+        counters.received.iter().find(|its| its.message == "Path").map_or(0, |its| its.count)
+    };
+    let before = received();
+    stranger.says(STRANGER, B, path(its(0), session(0)));
+    stranger.says(STRANGER, B, path(Sender::new(ip(A), 0), session(5001)));
+    for port in 1..=600 {
+        stranger.says(STRANGER, B, path(its(port), session(5002)));
+    }
+    for port in 10_000..12_000 {
+        stranger.says(STRANGER, B, path(its(port), session(port)));
+    }
+    eventually("all have arrived", || received() >= before + 2602);
+    for port in [5001, 5002, 5003] {
+        drop(set_up(&net, port));
+    }
+    let status = net.status("r1");
+    let paths: usize = status.sessions.iter().map(|session| session.senders.len()).sum();
+    assert!((690..=710).contains(&paths), "{paths}");
+    assert!(status.counters.evicted >= 1800, "{:?}", status.counters);
+    eventually("the first one is there, the others have ended", || net.reserved("r1", "east") == ON_WIRE);
+}
+
 /// `cutlined --check` says that keys on some interfaces alone protect less than they seem to.
 #[test]
 fn a_check_warns_of_keys_on_some_interfaces_alone() {

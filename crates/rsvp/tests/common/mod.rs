@@ -334,6 +334,11 @@ impl World {
         &mut self.nodes[node].engine
     }
 
+    pub fn watch(&mut self, node: usize, session: Session, is_watched: bool) {
+        let now = self.now;
+        self.engine(node).watch(now, session, is_watched).unwrap();
+    }
+
     /// An application sends by interface 1 of its node.
     pub fn send_path(&mut self, node: usize, session: Session, tspec: Tspec) -> Sender {
         let sender = Sender::new(self.address(node, 1), 5000);
