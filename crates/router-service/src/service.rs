@@ -185,7 +185,7 @@ impl<'a> Service<'a> {
             elapsed: self.elapsed(),
             dropped_output: self.listener.dropped(),
             refused_clients,
-            autorate: self.autorate.as_ref().map(Autorate::statistics),
+            autorate: self.autorate.as_ref().map(|autorate| autorate.statistics(now())),
         };
         Snapshot::take(&self.names, around, duplex, ports, reload)
     }
@@ -268,7 +268,7 @@ impl Observer<AnyPort> for Service<'_> {
             None => look,
         };
         let look = match &mut self.autorate {
-            Some(autorate) => look.min(autorate.look(now, duplex)),
+            Some(autorate) => look.min(autorate.look(now, duplex, &mut |text| self.listener.warn(text))),
             None => look,
         };
         let look = look.min(self.warn_of_ports(now, ports));
