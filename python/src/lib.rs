@@ -292,17 +292,21 @@ impl Socket {
 
     /// 0 ends reading, 1 writing, 2 both.
     fn shutdown(&self, how: i32) -> PyResult<()> {
-        let how = match how {
-            0 => Shutdown::Read,
-            1 => Shutdown::Write,
-            2 => Shutdown::Both,
+        let (how, kernel) = match how {
+            0 => (std::net::Shutdown::Read, Shutdown::Read),
+            1 => (std::net::Shutdown::Write, Shutdown::Write),
+            2 => (std::net::Shutdown::Both, Shutdown::Both),
             _ => return Err(PyValueError::new_err(format!("how = {how}: allowed are 0, 1 and 2"))),
         };
         if matches!(self.0, Kind::Datagrams(_) | Kind::DatagramListener(_)) {
             let text = "shutdown: datagrams have no end";
             return Err(failed_io(io::Error::new(io::ErrorKind::Unsupported, text)));
         }
-        shutdown(self.fd(), how).map_err(|errno| failed_io(errno.into()))
+        match &self.0 {
+            // What was written before is delivered, which the kernel's call alone does not promise.
+            Kind::Stream(it) => it.shutdown(how).map_err(failed_io),
+            _ => shutdown(self.fd(), kernel).map_err(|errno| failed_io(errno.into())),
+        }
     }
 }
 

@@ -83,6 +83,8 @@ pub struct QosOptions {
     pub(crate) monitor: MonitorParams,
     pub(crate) trace: Option<Trace>,
     pub(crate) reconnect: bool,
+    /// How long a closed stream waits for an acknowledgement; `None` for [`LINGER`].
+    linger: Option<Duration>,
     pub(crate) reservation: Option<ReservationOptions>,
 }
 
@@ -94,6 +96,9 @@ const PURPOSE: &[u8] = b"cutline QoS socket";
 const DETECTION: Duration = Duration::from_millis(300);
 /// The same in round-trip times of a path whose round-trip time is known: an answer may have to wait in queues, and an offer may get lost.
 const DETECTION_ROUND_TRIPS: u64 = 3;
+
+/// How long a stream that was closed waits for the other end to acknowledge something more, unless set.
+const LINGER: Duration = Duration::from_secs(60);
 
 /// The parts of the time of detection between offers.
 const SHARES: u64 = 4;
@@ -243,6 +248,23 @@ impl QosOptions {
         let without =
             "false, unless the specification has a recovery time: set send.recovery or receive.recovery";
         times.min().map(Some).ok_or_else(|| ParameterError::new("reconnect", true, without))
+    }
+
+    /// Sets how long a stream that the application has closed waits for the other end to acknowledge something more: 60 s unless set.
+    ///
+    /// Closing a stream delivers what was written before. The call does not wait; a thread of the library keeps the descriptor until the other
+    /// end's system has everything, or until it has acknowledged nothing more for this time. After that, a report of the other end may reset the
+    /// connection, and what it has not received is lost. When the process ends by `exit` or by returning from `main`, its end waits in the same
+    /// way. A process that is killed, or ends by `_exit` or `abort`, delivers nothing more. At most a quarter of the
+    /// descriptors that the process may have, and 4096, are kept for closed streams; of more, the oldest are given up.
+    #[must_use]
+    pub fn linger(self, time: std::time::Duration) -> Self {
+        Self { linger: Some(crate::time::duration(time)), ..self }
+    }
+
+    /// How long a closed stream waits for an acknowledgement.
+    pub(crate) fn linger_time(&self) -> Duration {
+        self.linger.unwrap_or(LINGER)
     }
 
     /// Whether a listener may have these options.

@@ -28,6 +28,7 @@
 //! offload     offloads that are turned off for a while
 //! ioctl       requests about interfaces
 //! namespace   network namespaces that are removed with their owner
+//! process     the end of the process, and its copies by fork
 //! signal      signals as flags, and passed on to a child
 //! thread      how the calling thread is scheduled, and how long it has run
 //! plain       types that may be shared with the kernel
@@ -48,6 +49,7 @@ mod offload;
 pub mod packet;
 pub mod ping;
 mod plain;
+pub mod process;
 pub mod reactor;
 pub mod signal;
 pub mod sockopt;

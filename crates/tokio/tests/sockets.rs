@@ -1,6 +1,7 @@
 //! Two ends on the loopback interface, in one runtime with a single thread: whatever blocks it is noticed.
 
 use cutline_quality::spec::Specification;
+use cutline_signal::monitor::MonitorParams;
 use cutline_tokio::{
     Event, Pacing, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
 };
@@ -46,6 +47,48 @@ async fn beside_a_clock<T>(work: impl Future<Output = T>) -> (T, Duration, usize
     let out = work.await;
     clock.abort();
     (out, begin.elapsed(), ticks.load(Ordering::Relaxed))
+}
+
+/// Options of an end that reports often.
+fn talkative() -> QosOptions {
+    let interval = cutline_units::Duration::from_millis(20);
+    QosOptions::default().monitor(MonitorParams { interval, ..MonitorParams::default() })
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_or_shut_down_delivers_what_it_has_accepted() {
+    for how in ["drop", "shutdown", "halves"] {
+        let (mut ours, mut theirs) = streams(LOOPBACK[0], &talkative()).await;
+        let reading = tokio::spawn(async move {
+            let (mut all, mut piece) = (0, vec![0; 1 << 16]);
+            for reads in 0.. {
+                if reads < 40 {
+                    sleep(ms(20)).await;
+                }
+                match theirs.read(&mut piece).await.map_err(|error| format!("{error} after {all} bytes"))? {
+                    0 => break,
+                    read => all += read,
+                }
+            }
+            Ok::<_, String>(all)
+        });
+        let content = vec![7; 4_400_000];
+        match how {
+            "halves" => {
+                let (reads, mut writes) = ours.into_split();
+                writes.write_all(&content).await.unwrap();
+                drop((writes, reads));
+            }
+            how => {
+                ours.write_all(&content).await.unwrap();
+                if how == "shutdown" {
+                    ours.shutdown().await.unwrap();
+                }
+                drop(ours);
+            }
+        }
+        assert_eq!(reading.await.unwrap(), Ok(content.len()), "{how}");
+    }
 }
 
 #[tokio::test]
@@ -263,9 +306,7 @@ async fn a_stream_that_breaks_is_made_again_without_blocking_another_task() {
         reads.read_exact(&mut buffer[..4]).await.unwrap();
         reads
     });
-    // What nobody has read when a socket is closed makes a reset of it.
-    writes.write_all(b"unread").await.unwrap();
-    sleep(ms(100)).await;
+    rustix::net::sockopt::set_socket_linger(&theirs, Some(Duration::ZERO)).unwrap();
     drop(theirs);
     let (accepted, _, ticks) = beside_a_clock(async {
         let error = loop {

@@ -8,6 +8,7 @@
 mod faults;
 mod inlet;
 mod kernel;
+mod linger;
 mod listener;
 mod outlet;
 mod probe;
@@ -37,10 +38,11 @@ use cutline_signal::negotiation::{Carrier, Reason};
 use cutline_signal::session::{Direction, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_sys::tcp::{set_max_pacing_rate, tcp_info};
+use cutline_sys::tcp::{is_delivered, set_max_pacing_rate, tcp_info};
 use cutline_translate::Protocol;
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use inlet::{Inlet, Taken};
+use linger::Listed;
 use outlet::Outlet;
 use probe::Question;
 use redial::{Met, Redial};
@@ -59,7 +61,7 @@ use std::time;
 pub struct QosTcpStream(Arc<Inner>);
 
 struct Inner {
-    socket: TcpStream,
+    socket: Arc<TcpStream>,
     peer: SocketAddr,
     connection: Connection,
     /// What has been received and not been taken. It is locked while a call waits for data.
@@ -87,10 +89,17 @@ struct Inner {
     fault: AtomicI32,
     /// The pacing rate that the kernel was given, bit/s.
     paced: AtomicU64,
+    /// Whether the application receives no more.
+    is_reading_over: AtomicBool,
+    /// How long the other end may acknowledge nothing more after this one is closed.
+    linger: Duration,
+    listed: Listed,
 }
 
 /// How often a stream that was accepted is looked at until the other end has begun.
 const JOINING_EVERY: Duration = Duration::from_millis(10);
+/// How often a stream of which both directions were ended is looked at until the other end has everything.
+const ENDING_EVERY: Duration = Duration::from_millis(20);
 /// The rate of a stream that is not paced.
 const UNPACED: u64 = u64::MAX;
 
@@ -147,7 +156,7 @@ impl QosTcpStream {
         let reserver =
             socket.local_addr().ok().and_then(|local| Reserver::new(options, Transport::Tcp, [local, peer]));
         Self(Arc::new(Inner {
-            socket,
+            socket: Arc::new(socket),
             peer,
             connection: Connection::new(session, directions, reserver),
             inlet: Mutex::default(),
@@ -164,6 +173,9 @@ impl QosTcpStream {
             unheard: Mutex::default(),
             fault: AtomicI32::new(0),
             paced: AtomicU64::new(UNPACED),
+            is_reading_over: AtomicBool::new(false),
+            linger: options.linger_time(),
+            listed: Listed::new(),
         }))
     }
 
@@ -281,7 +293,9 @@ impl QosTcpStream {
         self.0.socket.local_addr()
     }
 
-    /// Ends a direction, or both. A connection that breaks then is not made again.
+    /// Ends a direction, or both. A connection that breaks then is not made again. What was written before is delivered. A call of another
+    /// thread that reads returns when the next message or report of the other end comes, or when the other end has everything that was
+    /// written, if no more is.
     ///
     /// # Errors
     /// As [`TcpStream::shutdown`].
@@ -289,12 +303,7 @@ impl QosTcpStream {
         if let Some(recovery) = &self.0.recovery {
             recovery.end();
         }
-        self.0.socket.shutdown(how)?;
-        if how != Shutdown::Read {
-            // Who waits for room has been woken up by now.
-            lock(&self.0.outlet).shut_down();
-        }
-        Ok(())
+        self.0.shut_down(how)
     }
 
     /// Sets whether calls wait.
@@ -416,12 +425,54 @@ impl Inner {
     }
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
+        self.listed.list(Arc::downgrade(self));
         self.connection.keep(Arc::downgrade(self) as Weak<dyn Service>)
     }
 
     /// Whether calls may use the socket.
     fn is_up(&self) -> bool {
         self.recovery.as_ref().is_none_or(Recovery::is_up)
+    }
+
+    /// Ends a direction, or both.
+    ///
+    /// A report that comes to a socket that the kernel may not receive for any more would reset the connection before this direction is
+    /// delivered. So with a QoS socket at the other end, the kernel learns that the application receives no more when all is delivered.
+    fn shut_down(&self, how: Shutdown) -> io::Result<()> {
+        let is_alone = self.connection.standing() == Standing::Alone;
+        if is_alone {
+            self.socket.shutdown(how)?;
+        } else if how != Shutdown::Read {
+            self.socket.shutdown(Shutdown::Write)?;
+        }
+        if how != Shutdown::Read {
+            // A call that waited for room has returned by now.
+            lock(&self.outlet).shut_down();
+        }
+        if how != Shutdown::Write && !is_alone {
+            self.is_reading_over.store(true, Ordering::SeqCst);
+            self.end_reading();
+            self.connection.hasten(now());
+        }
+        Ok(())
+    }
+
+    /// Whether the application receives no more.
+    fn is_reading_over(&self) -> bool {
+        self.is_reading_over.load(Ordering::SeqCst)
+    }
+
+    /// Tells the kernel that the application receives no more, if that can reset nothing. Returns whether it has to be tried again soon.
+    fn end_reading(&self) -> bool {
+        if !self.is_reading_over() {
+            return false;
+        }
+        if is_delivered(&self.socket).unwrap_or(true) {
+            // The other end may have ended the connection.
+            let _over = self.socket.shutdown(Shutdown::Read);
+            return false;
+        }
+        self.outlet.try_lock().is_ok_and(|outlet| outlet.is_shut_down())
     }
 
     fn mib(&self) -> Mib {
@@ -447,6 +498,9 @@ impl Inner {
         let mut inlet = lock(&self.inlet);
         let until = now().saturating_add(self.patience);
         loop {
+            if self.is_reading_over() {
+                return Ok(());
+            }
             let due = self.act(|session, out, inbound| session.advance(now(), out, inbound));
             if let Some(outcome) = self.connection.outcome(self.demands_peer) {
                 return outcome;
@@ -519,7 +573,7 @@ impl Inner {
     }
 
     fn read_from(&self, inlet: &mut Inlet, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
+        if buffer.is_empty() || self.is_reading_over() {
             return Ok(0);
         }
         let Standing::Joined(token) = self.connection.standing() else {
@@ -532,7 +586,11 @@ impl Inner {
         };
         let until = self.read_patience.until();
         loop {
-            match inlet.read(&self.socket, buffer, token)? {
+            let taken = inlet.read(&self.socket, buffer, token);
+            if self.is_reading_over() {
+                return Ok(0);
+            }
+            match taken? {
                 Taken::Payload { bytes, end } => {
                     self.measure(inlet, end);
                     if bytes > 0 {
@@ -606,7 +664,7 @@ impl Inner {
 
     fn write_to(&self, outlet: &mut Outlet, bytes: &[u8]) -> io::Result<usize> {
         let Standing::Joined(token) = self.connection.standing() else {
-            let written = (&self.socket).write(bytes)?;
+            let written = (&*self.socket).write(bytes)?;
             self.connection.outbound().on_send(now(), written as u64);
             return Ok(written);
         };
@@ -650,11 +708,12 @@ impl Service for Inner {
                 let _later =
                     inlet.early_negotiation(&self.socket).map(|message| self.on_negotiation(message));
             }
-            let is_new = now.saturating_since(self.since) < self.patience;
+            let is_new = now.saturating_since(self.since) < self.patience || self.end_reading();
             return now.saturating_add(if is_new { JOINING_EVERY } else { self.patience });
         }
         self.listen(now);
         let due = self.act(|session, out, inbound| session.advance(now, out, inbound));
+        let due = if self.end_reading() { due.min(now.saturating_add(ENDING_EVERY)) } else { due };
         if self.is_up() { due } else { now }
     }
 }

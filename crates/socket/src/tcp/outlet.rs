@@ -116,6 +116,11 @@ impl Outlet {
         Ok(())
     }
 
+    /// Whether this direction was shut down.
+    pub const fn is_shut_down(&self) -> bool {
+        self.is_shut_down
+    }
+
     /// This direction was shut down. What waited for the kernel is forgotten.
     pub fn shut_down(&mut self) {
         self.is_shut_down = true;
