@@ -5,7 +5,7 @@
 
 use cutline_bindings::{Event, Mib, Options, ReservationEvent};
 use cutline_socket::{
-    Event as QosEvent, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+    Event as QosEvent, Interruptible, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
 };
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -57,7 +57,7 @@ fn failed(error: QosError) -> PyErr {
         QosError::Refused { .. } | QosError::Reservation(_) => Refused::new_err(text),
         QosError::NoPeer(_) => NoPeer::new_err(text),
         QosError::Lost(_) => Lost::new_err(text),
-        QosError::NotRecovered { .. } => PyTimeoutError::new_err(text),
+        QosError::NotRecovered { .. } | QosError::Silent(_) => PyTimeoutError::new_err(text),
         QosError::System { doing, source } => match source.raw_os_error() {
             Some(errno) => PyOSError::new_err((errno, format!("{doing}: {source}"))),
             None => io::Error::new(source.kind(), text).into(),
@@ -76,10 +76,11 @@ fn failed_io(error: io::Error) -> PyErr {
     error.into()
 }
 
-/// Carries out a call while other threads run. A signal that Python handles may end it.
+/// Carries out a call while other threads run. It looks for signals while it waits; one that Python handles may end it.
 fn waiting<T: Send>(py: Python<'_>, mut act: impl FnMut() -> io::Result<T> + Send) -> PyResult<T> {
+    let call = Interruptible::new();
     loop {
-        match py.detach(&mut act) {
+        match py.detach(|| call.run(&mut act)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => py.check_signals()?,
             outcome => return outcome.map_err(failed_io),
         }
@@ -126,15 +127,27 @@ impl Socket {
     ) -> PyResult<Self> {
         let options = options(document, &settings, key.as_deref())?;
         let options = &options.qos_options().map_err(OptionError::new_err)?;
-        let opened = py.detach(|| {
-            Ok(match (listens, datagrams) {
-                (false, false) => Kind::Stream(QosTcpStream::connect(address, options)?),
-                (false, true) => Kind::Datagrams(QosUdpSocket::connect(address, options)?),
-                (true, false) => Kind::StreamListener(QosTcpListener::bind(address, options)?.into()),
-                (true, true) => Kind::DatagramListener(QosUdpListener::bind(address, options)?.into()),
-            })
-        });
-        opened.map(Self).map_err(failed)
+        let kind = match (listens, datagrams) {
+            (false, false) => {
+                let mut connecting =
+                    py.detach(|| QosTcpStream::connecting(address, options)).map_err(failed)?;
+                Kind::Stream(waiting(py, || Ok(connecting.finish()?))?)
+            }
+            (false, true) => {
+                let mut connecting =
+                    py.detach(|| QosUdpSocket::connecting(address, options)).map_err(failed)?;
+                Kind::Datagrams(waiting(py, || Ok(connecting.finish()?))?)
+            }
+            (true, false) => {
+                let bound = py.detach(|| QosTcpListener::bind(address, options)).map_err(failed)?;
+                Kind::StreamListener(bound.into())
+            }
+            (true, true) => {
+                let bound = py.detach(|| QosUdpListener::bind(address, options)).map_err(failed)?;
+                Kind::DatagramListener(bound.into())
+            }
+        };
+        Ok(Self(kind))
     }
 
     fn accept(&self, py: Python<'_>) -> PyResult<Self> {

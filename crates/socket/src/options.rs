@@ -83,6 +83,8 @@ pub struct QosOptions {
     pub(crate) monitor: MonitorParams,
     pub(crate) trace: Option<Trace>,
     pub(crate) reconnect: bool,
+    /// How long connecting takes at most; `None` if as long as the system tries.
+    pub(crate) connect_timeout: Option<Duration>,
     /// How long a closed stream waits for an acknowledgement; `None` for [`LINGER`].
     linger: Option<Duration>,
     pub(crate) reservation: Option<ReservationOptions>,
@@ -97,6 +99,8 @@ const DETECTION: Duration = Duration::from_millis(300);
 /// The same in round-trip times of a path whose round-trip time is known: an answer may have to wait in queues, and an offer may get lost.
 const DETECTION_ROUND_TRIPS: u64 = 3;
 
+/// How long the other end of datagrams may be silent until a call that receives ends, without a recovery time.
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 /// How long a stream that was closed waits for the other end to acknowledge something more, unless set.
 const LINGER: Duration = Duration::from_secs(60);
 
@@ -250,6 +254,14 @@ impl QosOptions {
         times.min().map(Some).ok_or_else(|| ParameterError::new("reconnect", true, without))
     }
 
+    /// Sets how long connecting takes at most: all addresses of a name, finding out whether the other end is a QoS socket, connecting,
+    /// negotiating, and the answer of the network. Then it fails with [`io::ErrorKind::TimedOut`](std::io::ErrorKind). Unless set, it takes as long
+    /// as the system tries, which is over two minutes with an address where nobody answers. The look-up of a name is not counted.
+    #[must_use]
+    pub fn connect_timeout(self, time: std::time::Duration) -> Self {
+        Self { connect_timeout: Some(crate::time::duration(time)), ..self }
+    }
+
     /// Sets how long a stream that the application has closed waits for the other end to acknowledge something more: 60 s unless set.
     ///
     /// Closing a stream delivers what was written before. The call does not wait; a thread of the library keeps the descriptor until the other
@@ -265,6 +277,12 @@ impl QosOptions {
     /// How long a closed stream waits for an acknowledgement.
     pub(crate) fn linger_time(&self) -> Duration {
         self.linger.unwrap_or(LINGER)
+    }
+
+    /// How long the other end of datagrams may be silent until a call that receives ends.
+    pub(crate) fn longest_silence(&self) -> Duration {
+        let ConnectionSpecification { send, receive, .. } = &self.specification;
+        [send.recovery, receive.recovery].into_iter().flatten().min().unwrap_or(LONGEST_SILENCE)
     }
 
     /// Whether a listener may have these options.

@@ -92,6 +92,52 @@ async fn a_stream_that_is_dropped_or_shut_down_delivers_what_it_has_accepted() {
 }
 
 #[tokio::test]
+async fn many_connect_at_a_time_without_threads() {
+    let listener = QosTcpListener::bind(LOOPBACK[0], &QosOptions::default()).await.unwrap();
+    // An address that is not static.
+    let to = listener.local_addr().unwrap().to_string();
+    let options = QosOptions::default();
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    let accepting = tokio::spawn(async move {
+        let mut accepted = Vec::new();
+        while accepted.len() < 200 {
+            accepted.push(listener.accept().await.unwrap().0);
+        }
+        accepted
+    });
+    let connects = (0..200).map(|_| QosTcpStream::connect(to.as_str(), &options));
+    let mut connects: Vec<_> = connects.map(Box::pin).collect();
+    let mut most = 0;
+    let mut connected = Vec::new();
+    std::future::poll_fn(|cx| {
+        connects.retain_mut(|connect| match connect.as_mut().poll(cx) {
+            std::task::Poll::Ready(stream) => {
+                connected.push(stream.unwrap());
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        most = most.max(threads());
+        if connects.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    assert_eq!((connected.len(), accepting.await.unwrap().len()), (200, 200));
+    // The thread that serves connections, and those of other tests: each runtime has one.
+    assert!(most < before + 30, "{most} threads, {before} before");
+}
+
+#[tokio::test]
+async fn a_connect_that_is_dropped_or_late_leaves_nothing_behind() {
+    let silent = tokio::net::UdpSocket::bind(LOOPBACK[0]).await.unwrap();
+    let to = silent.local_addr().unwrap();
+    let options = QosOptions::default().peer(Peer::Speaks);
+    assert!(timeout(ms(50), QosUdpSocket::connect(to, &options)).await.is_err());
+    let error = QosUdpSocket::connect(to, &options.connect_timeout(ms(50))).await.unwrap_err();
+    assert!(error.to_string().contains("connect timeout"), "{error}");
+}
+
+#[tokio::test]
 async fn streams_echo_split_or_whole() {
     for address in LOOPBACK {
         let (ours, mut theirs) = streams(address, &QosOptions::default()).await;

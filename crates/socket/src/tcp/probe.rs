@@ -8,11 +8,11 @@ use cutline_signal::authentication::Key;
 use cutline_signal::negotiation::Nonce;
 use cutline_signal::presence::{LONGEST, answer, is_answer, question};
 use cutline_sys::now;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time;
@@ -62,6 +62,16 @@ impl Question {
         Ok(Self { socket, nonce, key, bytes, share, asked: 0, until: Instant::ZERO })
     }
 
+    /// When it is asked again, or given up.
+    pub const fn due(&self) -> Instant {
+        self.until
+    }
+
+    /// The socket, for a question that is asked later.
+    pub fn socket_again(&self) -> Result<UdpSocket, QosError> {
+        self.socket.try_clone().map_err(QosError::system("cannot open a socket"))
+    }
+
     /// Asks if it is time to, and takes what has come. Returns the answer; `None` while there is none.
     pub fn advance(&mut self) -> Option<bool> {
         loop {
@@ -86,16 +96,9 @@ impl Question {
     }
 }
 
-/// Returns whether there is a QoS socket at this address.
-pub fn ask(peer: SocketAddr, options: &QosOptions, settings: &Settings) -> Result<bool, QosError> {
-    let Some(socket) = Question::socket(peer, settings)? else { return Ok(false) };
-    let mut question = Question::new(socket, options)?;
-    loop {
-        if let Some(is_there) = question.advance() {
-            return Ok(is_there);
-        }
-        let mut readable = [PollFd::new(&question.socket, PollFlags::IN)];
-        wait(&mut readable, question.until.saturating_since(now())).map_err(QosError::system(DOING))?;
+impl AsFd for Question {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

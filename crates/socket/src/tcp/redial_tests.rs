@@ -2,6 +2,7 @@
 
 use super::tests::quick;
 use super::*;
+use crate::options::Peer;
 use cutline_quality::spec::Specification;
 use cutline_signal::session::Cause;
 use cutline_units::{RandomStream, Streams};

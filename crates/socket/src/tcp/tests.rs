@@ -2,9 +2,12 @@
 
 use super::*;
 use crate::options::Marking;
+use crate::options::Peer;
 use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
+use cutline_signal::negotiation::Reason;
+use cutline_sys::reactor::wait;
 use cutline_units::Streams;
 use std::net::TcpListener;
 use std::thread;

@@ -1,19 +1,22 @@
 //! Accepting datagram connections.
 
 use super::QosUdpSocket;
-use crate::connection::{Role, begin, lock, resolve};
+use crate::connecting::{first_of, resolve};
+use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use crate::settings::Settings;
+use crate::signals;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Event, Inbound, Opening, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_translate::Protocol;
 use cutline_units::Instant;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -78,14 +81,17 @@ const UNPROVEN: usize = 3;
 const MOST_EARLY: usize = 64;
 
 impl QosUdpListener {
-    /// Listens at an address.
+    /// Listens at an address; of a name, at the first one that can be used.
     ///
     /// # Errors
     /// When the address is in use or is none of this machine.
     pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
-        let doing = "cannot listen";
         options.check_listener()?;
-        let address = resolve(address, doing)?;
+        first_of(resolve(address, "cannot listen")?, |address| Self::bind_to(address, options))
+    }
+
+    fn bind_to(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError> {
+        let doing = "cannot listen";
         let socket = open(address, None).map_err(QosError::system(doing))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         // It negotiates for ends that were not accepted yet.
@@ -118,7 +124,7 @@ impl QosUdpListener {
             if self.nonblocking.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], due.saturating_since(now()))?;
+            signals::wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], due.saturating_since(now()))?;
         }
     }
 
@@ -156,6 +162,15 @@ impl QosUdpListener {
         this.0.take_early(early);
         this.0.keep()?;
         Ok(this)
+    }
+}
+
+impl fmt::Debug for QosUdpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QosUdpListener")
+            .field("local", &self.socket.local_addr().ok())
+            .field("fd", &self.socket.as_fd())
+            .finish_non_exhaustive()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::options::Marking;
+use crate::options::Peer;
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
@@ -443,7 +444,7 @@ fn the_kernel_says_what_waits_and_what_is_left_is_known() {
     assert_eq!(ours.mib().feedback.send_queue, Some(Bytes::new(0)));
     let residual = || ours.mib().send.residual;
     while residual().is_none() {
-        sleep(Duration::from_millis(10));
+        sleep(Duration::from_millis(10)).unwrap();
     }
     // 1000 messages/s of 500 B, minus the one that was sent in 500 ms; or none, if it came into the next interval.
     let left = residual().unwrap();
