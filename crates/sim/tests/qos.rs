@@ -576,7 +576,7 @@ struct RandomLoss(Probability);
 
 impl Aqm for RandomLoss {
     type Params = RandomLossParams;
-    const NAME: &'static str = "random-loss";
+    const NAME: &'static str = "test-random-loss";
     const TITLE: &'static str = "Random loss";
     const SOURCE: &'static str = "this test";
 
