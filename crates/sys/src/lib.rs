@@ -12,6 +12,7 @@
 //! traffic_class   the code point of a socket's packets
 //! datagrams   many datagrams with one system call, with time stamps and traffic classes
 //! ip_socket   raw and UDP sockets for messages whose IP headers matter
+//! local_address   the local address that a datagram has come to, or leaves with
 //! ping        round-trip times by ICMP echo
 //! error_queue the errors that a datagram socket has queued
 //! mapping     memory that is shared with the kernel: one type that owns it
@@ -43,6 +44,7 @@ pub mod ethtool;
 pub mod interface;
 mod ioctl;
 pub mod ip_socket;
+pub mod local_address;
 mod mapping;
 pub mod namespace;
 mod offload;

@@ -20,6 +20,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+/// What the error of a server says that cannot have the port of UDP.
+const ASKED: &str = "cannot listen for datagrams on the same port, where others ask whether this is a QoS socket; \
+                     another port, or peer = speaks (all clients are QoS sockets) or plain (none is), needs none";
 /// The most connections that wait to be accepted, as in the standard library.
 const BACKLOG: i32 = 128;
 
@@ -66,7 +69,7 @@ impl QosTcpListener {
                 }
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 0 => {}
                 Err(error) => {
-                    return Err(QosError::system("cannot listen for datagrams on the same port")(error));
+                    return Err(QosError::system(ASKED)(error));
                 }
             }
         };

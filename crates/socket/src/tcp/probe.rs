@@ -7,6 +7,8 @@ use crate::settings::Settings;
 use cutline_signal::authentication::Key;
 use cutline_signal::negotiation::Nonce;
 use cutline_signal::presence::{LONGEST, answer, is_answer, question};
+use cutline_sys::datagrams::{Inbox, Wait};
+use cutline_sys::local_address::{self, send_from};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -24,6 +26,8 @@ const DOING: &str = "cannot ask for a QoS socket";
 const EXPECTED: Duration = Duration::from_secs(10);
 /// The most addresses of such.
 const MOST_EXPECTED: usize = 1024;
+/// How many questions one system call returns.
+const QUESTIONS: usize = 16;
 /// How often the thread that answers looks whether its listener is there.
 const LOOK: time::Duration = time::Duration::from_millis(500);
 
@@ -127,6 +131,8 @@ impl Callers {
 /// Answers questions as long as the list of callers is there, in a thread of its own: an application that does not accept for a
 /// while is a QoS socket all the same.
 pub fn respond(socket: UdpSocket, callers: &Arc<Callers>, key: Option<Key>) -> io::Result<()> {
+    // Who asks takes an answer from the address that it has asked alone.
+    local_address::ask(&socket)?;
     socket.set_read_timeout(Some(LOOK))?;
     let callers = Arc::downgrade(callers);
     thread::Builder::new()
@@ -136,13 +142,15 @@ pub fn respond(socket: UdpSocket, callers: &Arc<Callers>, key: Option<Key>) -> i
 }
 
 fn run(socket: &UdpSocket, callers: &Weak<Callers>, key: Option<&Key>) {
-    let mut bytes = [0; LONGEST + 1];
+    let mut inbox = Inbox::new(LONGEST + 1, QUESTIONS);
     while let Some(callers) = callers.upgrade() {
-        if let Ok((length, from)) = socket.recv_from(&mut bytes)
-            && let Some(answered) = answer(&bytes[..length], key)
-        {
-            callers.note(from.ip());
-            let _lost = socket.send_to(&answered, from);
+        // Errors are those of earlier answers.
+        let count = inbox.fill(socket, Wait::ForOne).unwrap_or(0);
+        for question in (0..count).filter_map(|number| inbox.datagram(number)) {
+            if let Some(answered) = answer(question.head, key) {
+                callers.note(question.from.ip());
+                let _lost = send_from(socket, &answered, question.from, question.to);
+            }
         }
     }
 }

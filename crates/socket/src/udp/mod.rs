@@ -46,7 +46,7 @@ use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time;
 
@@ -68,6 +68,8 @@ struct Inner {
     /// Whether the application waits for the descriptor: then only it takes messages from the kernel.
     is_watched: AtomicBool,
     patience: Patience,
+    /// The error that the next call returns, which the thread that serves connections has met; 0 for none.
+    fault: AtomicI32,
     /// How long the other end is silent, ns, if that is too long; else 0.
     silence: AtomicU64,
     /// How long it may be silent until a call that receives ends.
@@ -149,6 +151,7 @@ impl QosUdpSocket {
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             patience: Patience::default(),
+            fault: AtomicI32::new(0),
             silence: AtomicU64::new(0),
             longest_silence: options.longest_silence(),
             recovery,
@@ -434,6 +437,7 @@ impl Inner {
 
     fn send(&self, message: &[u8]) -> io::Result<usize> {
         self.over_any(Direction::Send, None, || {
+            self.take_fault()?;
             let out = self.may_send(message)?;
             let (out, now) = self.pace(out)?;
             self.transmit(out, now, message)
@@ -455,6 +459,7 @@ impl Inner {
     }
 
     fn try_to_transmit(&self, message: &[u8]) -> io::Result<Attempt> {
+        self.take_fault()?;
         let (mut out, now) = (self.may_send(message)?, now());
         let mut wait = out.ready_at(now).saturating_since(now);
         if !wait.is_zero() && out.has_rate_control() {
@@ -610,7 +615,37 @@ impl Inner {
         if self.is_watched.load(Ordering::Relaxed) {
             return self.take_control(reader);
         }
-        self.fill(reader, Wait::No).is_ok_and(|filled| filled == Filled::Datagrams)
+        match self.fill(reader, Wait::No) {
+            Ok(filled) => filled == Filled::Datagrams,
+            Err(error) => {
+                self.put_off(&error);
+                false
+            }
+        }
+    }
+
+    /// Keeps an error that no call of the application has met: the kernel says it once. A connection that is made again is lost by it.
+    fn put_off(&self, error: &io::Error) {
+        if self.recovery.is_none()
+            && let Some(errno) = error.raw_os_error()
+            && !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        {
+            self.fault.store(errno, Ordering::Relaxed);
+        }
+    }
+
+    /// The error that was kept for the next call.
+    ///
+    /// # Errors
+    /// That one.
+    fn take_fault(&self) -> io::Result<()> {
+        if self.fault.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        match self.fault.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
     }
 
     fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
@@ -642,6 +677,7 @@ impl Inner {
         }
         loop {
             let waits = !self.nonblocking.load(Ordering::Relaxed);
+            self.take_fault()?;
             let may_end = waits && (self.recovery.is_some() || self.is_watching_silence());
             match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
                 Ok(Filled::End) => return Ok((0, now())),
@@ -773,7 +809,8 @@ impl Inner {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    if self.shown(error).is_err() {
+                    if let Err(error) = self.shown(error) {
+                        self.put_off(&error);
                         break;
                     }
                 }

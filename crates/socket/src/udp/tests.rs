@@ -467,6 +467,20 @@ fn an_application_that_reads_its_errors_itself_goes_on_to_do_so() {
     assert!(cutline_sys::error_queue::take(&own).unwrap().is_some());
 }
 
+#[test]
+fn an_error_that_the_service_thread_meets_is_that_of_the_next_call() {
+    let nobody = UdpSocket::bind("127.0.0.78:0").unwrap().local_addr().unwrap();
+    let socket = QosUdpSocket::connect(nobody, &QosOptions::default().peer(Peer::Plain)).unwrap();
+    for receives in [false, true] {
+        socket.send(b"message").unwrap();
+        // Whether the thread has met it already is chance, so it is done here as well.
+        socket.0.serve(now());
+        let error =
+            if receives { socket.recv(&mut [0; 9]).unwrap_err() } else { socket.send(b"again").unwrap_err() };
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
+    }
+}
+
 fn controlled() -> QosOptions {
     QosOptions::sending(bulk()).rate_control(RateControl::Tfrc(TfrcParams::default()))
 }
