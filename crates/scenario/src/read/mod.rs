@@ -14,6 +14,7 @@ use crate::spec::{QualityDelay, RateChange, Scenario, Topology};
 use crate::sweep::SWEEP_KEYS;
 use cutline_config::queue::{self, QueueConfig};
 use cutline_config::{Document, Errors, Kind, TableReader, kind};
+use cutline_sim::Deliveries;
 use cutline_units::{Duration, HintBits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     let (topology, mut canonical) = (topology?, root.document().canonical(&NOT_SIMULATED));
     if canonical.contains(rate_trace::KEY) {
         // The file may change while its name stays.
-        let rates = rate_trace::digest(rate_changes(&topology));
+        let rates = rate_trace::digest(rate_changes(&topology), deliveries(&topology));
         canonical = format!("{canonical}\n{} {rates}", rate_trace::KEY);
     }
     Some(Scenario {
@@ -140,6 +141,17 @@ fn rate_changes(topology: &Topology) -> impl Iterator<Item = &RateChange> {
     };
     let of_links = graph.into_iter().flat_map(|graph| &graph.links).flat_map(|link| &link.rate_changes);
     dumbbell.into_iter().flat_map(|dumbbell| &dumbbell.rate_changes).chain(of_links)
+}
+
+/// Returns the records of deliveries of all links that follow one.
+fn deliveries(topology: &Topology) -> impl Iterator<Item = &Arc<Deliveries>> {
+    let (dumbbell, graph) = match topology {
+        Topology::Dumbbell(dumbbell) => (dumbbell.deliveries.as_ref(), None),
+        Topology::Graph(graph) => (None, Some(graph)),
+    };
+    let of_links =
+        graph.into_iter().flat_map(|graph| &graph.links).filter_map(|link| link.deliveries.as_ref());
+    dumbbell.into_iter().chain(of_links)
 }
 
 /// Returns the number of hint bits, which must be the same in all TSQ queues; `None` if no queue has TSQ.
