@@ -1,6 +1,6 @@
 //! `cutline translate`: settings of the host and requests to the network that an application needs, each with its reason.
 
-use crate::arguments::{duration, rate};
+use crate::arguments::{duration, percentage, rate};
 use crate::exit::Failure;
 use crate::output;
 use crate::spec::{self, DirectionDocument};
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "BYTES")]
     mtu: Option<u64>,
     /// Packets lost on the path, per cent [default: 0.1]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     loss: Option<f64>,
     /// The path has IPv6
     #[arg(long)]

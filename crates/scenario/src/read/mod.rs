@@ -10,7 +10,7 @@ mod qos;
 mod rate_trace;
 mod transport;
 
-use crate::spec::{QualityDelay, RateChange, Scenario, Topology};
+use crate::spec::{FlowSpec, QualityDelay, RateChange, Scenario, Topology};
 use crate::sweep::SWEEP_KEYS;
 use cutline_config::queue::{self, QueueConfig};
 use cutline_config::{Document, Errors, Kind, TableReader, kind};
@@ -24,6 +24,9 @@ const NOT_SIMULATED: [&str; 6] = ["name", "title", "description", "seed", "seeds
 
 /// The largest number of flows in a scenario. Current computers cannot simulate more.
 const MOST_FLOWS: u64 = 10_000_000;
+
+/// The largest number of intervals of all series of a run together. Each takes some 100 bytes of memory.
+const MOST_INTERVALS: u64 = 4_000_000;
 
 /// Reads the scenario that a document describes.
 pub(crate) fn scenario(document: &Document) -> Result<Scenario, Errors> {
@@ -56,6 +59,9 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
         root.report("flow", None, format!(": there are more than {MOST_FLOWS} flows in all"));
     }
     let Times { duration, warm_up, measure_until, interval } = times?;
+    if let Some(topology) = &topology {
+        check_intervals(root, (duration, interval), topology, &flows);
+    }
     let (topology, mut canonical) = (topology?, root.document().canonical(&NOT_SIMULATED));
     if canonical.contains(rate_trace::KEY) {
         // The file may change while its name stays.
@@ -109,6 +115,34 @@ fn times(root: &TableReader<'_>) -> Option<Times> {
     }
     let interval = interval.unwrap_or(Duration::from_secs(1));
     Some(Times { duration, warm_up, measure_until, interval })
+}
+
+/// Refuses an interval that is so short that the series would not fit the memory.
+fn check_intervals(
+    root: &TableReader<'_>,
+    (duration, interval): (Duration, Duration),
+    topology: &Topology,
+    flows: &[FlowSpec],
+) {
+    let of_flows: u64 = flows.iter().filter(|flow| flow.series).map(|flow| flow.count).sum();
+    let of_queues = match topology {
+        Topology::Dumbbell(_) => 1,
+        Topology::Graph(graph) => graph.links.len() as u64,
+    };
+    let series = of_flows + of_queues;
+    let each = duration.as_nanos().div_ceil(interval.as_nanos());
+    if each.saturating_mul(series) <= MOST_INTERVALS {
+        return;
+    }
+    let ms = duration.as_nanos().saturating_mul(series).div_ceil(MOST_INTERVALS).div_ceil(1_000_000);
+    let least = Duration::from_millis(ms);
+    let keeps = if of_flows > 1 { ", or set series = false for a [[flow]]" } else { "" };
+    root.refuse(
+        "interval",
+        &format!(
+            "{series} series of {each} intervals each are more than {MOST_INTERVALS} intervals; it must be at least {least}{keeps}"
+        ),
+    );
 }
 
 fn topology(root: &TableReader<'_>, duration: Option<Duration>) -> Option<Topology> {
