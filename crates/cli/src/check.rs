@@ -50,7 +50,11 @@ impl Args {
             }
         };
         check_points(&points, supports)?;
-        if self.json { output::print_json(&document(&points)) } else { output::print(&describe(&points)) }
+        if self.json {
+            output::print_json(&document(&points))
+        } else {
+            output::print_wrapped(&describe(&points))
+        }
     }
 }
 

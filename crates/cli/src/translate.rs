@@ -69,7 +69,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if args.json {
         output::print_json(&TranslationDocument::new(&args.application, &translation))
     } else {
-        output::print(&show(&args.application, &translation))
+        output::print_wrapped(&show(&args.application, &translation))
     }
 }
 
@@ -137,6 +137,8 @@ fn class(name: &str, pairs: &[(&str, &str)]) -> Result<Application, ParameterErr
 
 /// Where a line of text ends, if there is a space.
 const WIDTH: usize = 118;
+/// What a reason has at least, on a narrow terminal.
+const NARROWEST: usize = 30;
 
 fn show(name: &str, translation: &Translation) -> String {
     let Translation { protocol, service, .. } = translation;
@@ -167,13 +169,14 @@ fn table(decisions: &[&Decision]) -> String {
     };
     let first = longest(&|decision| decision.setting.chars().count()).max("setting".len());
     let second = longest(&|decision| value(decision).chars().count()).max("value".len());
-    let mut text = format!("{:first$}  {:second$}  why\n{}\n", "setting", "value", "-".repeat(WIDTH));
+    let room = output::width().map_or(WIDTH, |room| room.min(WIDTH));
+    let mut text = format!("{:first$}  {:second$}  why\n{}\n", "setting", "value", "-".repeat(room));
     for decision in decisions {
         let Decision { setting, reason, source, .. } = decision;
         let source = if source.is_empty() { String::new() } else { format!(" [{source}]") };
         let mut start = format!("{setting:first$}  {:second$}  ", value(decision));
         let indent = start.chars().count();
-        for line in lines(&format!("{reason}{source}"), WIDTH.saturating_sub(indent).max(30)) {
+        for line in lines(&format!("{reason}{source}"), room.saturating_sub(indent).max(NARROWEST)) {
             let _ = writeln!(text, "{start}{line}");
             start = " ".repeat(indent);
         }
