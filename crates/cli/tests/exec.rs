@@ -544,7 +544,7 @@ fn the_document_and_the_text_say_what_was_delivered() {
     let refused = exec(&options, &command).output().unwrap();
     let text = String::from_utf8(refused.stderr).unwrap();
     assert_eq!((refused.status.code(), refused.stdout.is_empty()), (Some(125), true), "{text}");
-    assert!(text.contains("the file exists; --force replaces it"), "{text}");
+    assert!(text.contains("exists and is kept; --force replaces it"), "{text}");
     assert!(std::fs::read(&file).unwrap() == before);
     succeeded(&exec(&[&options[..], &["--force"]].concat(), &command).output().unwrap());
     assert!(std::fs::read(&file).unwrap() != before);

@@ -186,6 +186,7 @@ pub fn shell(
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let machine = before.and_then(|before| Busy::now()?.since(before, cores));
     let crossed = crossed?;
+    hosts.check()?;
     let timing = crossed.timing.row(&Bounds::default(), now().saturating_since(start), machine, 0);
     let traffic = Traffic::of(&crossed.outcome.flows[guest], now().saturating_since(zero));
     Ok(Ended { status, is_killed, traffic, timing })

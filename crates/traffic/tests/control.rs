@@ -491,8 +491,8 @@ fn errors_distinguish_other_servers() {
     assert!(why("SSH-2.0-OpenSSH_9.2\r\n").contains("does not answer as a receiver of cutline tg"));
     assert!(why("").contains("does not answer as a receiver of cutline tg"));
     let other = why("{\"hello\":{\"cutline_tg\":99,\"boot_id\":\"\"}}\n");
-    assert!(other.contains("version 99") && other.contains("version 3"), "{other}");
-    let broken = why("{\"hello\":{\"cutline_tg\":3}}\n");
+    assert!(other.contains("version 99") && other.contains("version 4"), "{other}");
+    let broken = why("{\"hello\":{\"cutline_tg\":4}}\n");
     assert!(broken.contains("broke"), "{broken}");
     let older = why("{\"hello\":{\"cutline_tg\":1,\"boot_id\":\"x\"}}\n");
     assert!(older.contains("version 1 of the protocol"), "{older}");
@@ -720,4 +720,33 @@ fn bursts_above_the_largest_rate_are_not_sent() {
     // 100 kB in two seconds, and a burst of a tenth of a second.
     assert!(sent.bytes <= 100_000 + 5_000 + 1472, "{sent:?}");
     assert!(sent.bytes > 0 && outcome.received.unwrap().flows[0].bytes == sent.bytes);
+}
+
+/// A process that was stopped says nothing, but its kernel still answers. The receiver is free after 15 s, not at the end of an hour.
+#[test]
+fn a_sender_that_was_stopped_does_not_keep_the_receiver() {
+    let ((), session) = session(|address, _| {
+        let mut client = Client::opened(address);
+        client.says(&start(1, 3_600_000_000_000));
+        client.ready(address);
+        client.says(&begin(Duration::from_millis(100)));
+        assert!(client.hears().contains("begun"));
+        // One sign of life, and no other one; the connection stays open until the receiver ends it.
+        client.says("\"alive\"");
+        let began = now();
+        assert_eq!(client.hears(), "");
+        assert!(now().saturating_since(began) >= Duration::from_secs(14), "silence is not noticed at once");
+    });
+    assert!(matches!(session.error, Some(ControlError::Silent(_))), "{:?}", session.error);
+    assert_eq!(session.until, Duration::from_secs(3600));
+}
+
+/// A sender says that it goes on, also while it waits for what its kernel still sends.
+#[test]
+fn a_sender_that_goes_on_is_not_silent() {
+    let (outcome, session) = session(|address, _| {
+        let slow = SendParams { linger: Duration::from_millis(300), interval: None, ..params(18_000) };
+        send(address, plans(), slow, &AtomicBool::new(false)).unwrap()
+    });
+    assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?} {session:?}");
 }
