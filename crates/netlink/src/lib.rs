@@ -24,6 +24,6 @@ pub mod traffic_control;
 
 pub use error::Error;
 pub use interface::{Address, Interface, interfaces};
-pub use monitor::{Changes, Monitor};
+pub use monitor::{Changes, Monitor, Touched, TrafficMonitor};
 pub use route::{Hop, NoRoute, Question, Route, Router};
-pub use traffic_control::{ClassId, Counters, Filter, Options, Reservation, Shaper, sweep};
+pub use traffic_control::{ClassId, Counters, Filter, MAJOR, Options, Reservation, Shaper, sweep};
