@@ -15,7 +15,7 @@ use crate::status::{
     InterfaceStatus, LocalStatus, MessageCount, ProtocolCounters, ReservationStatus, SenderStatus,
     SessionStatus, Status,
 };
-use cutline_netlink::{Interface, sweep};
+use cutline_netlink::{Interface, Touched, TrafficMonitor, sweep};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Reason, Refusal};
 use cutline_rsvp::admission::{self, Handle};
@@ -24,7 +24,7 @@ use cutline_rsvp::engine::{
 };
 use cutline_rsvp::intserv::{Adspec, Tspec};
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
-use cutline_service::{SdNotify, SighupWatcher, SocketFile};
+use cutline_service::{Pen, SdNotify, SighupWatcher, SocketFile};
 use cutline_sys::clock::wall_clock_offset;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
@@ -35,10 +35,11 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The numbers of descriptors: the listener, routes, sockets from here on, clients from there on.
+/// The numbers of descriptors: the listener, routes, traffic control, sockets from here on, clients from there on.
 const LISTENER: u32 = 0;
 const ROUTES: u32 = 1;
-const SOCKETS: u32 = 2;
+const TRAFFIC: u32 = 2;
+const SOCKETS: u32 = 3;
 const CLIENTS: u32 = 100;
 
 /// How long one socket, or the end of what a client has asked for, keeps the others waiting.
@@ -52,6 +53,7 @@ pub struct Agent {
     engine: Engine,
     network: Network,
     routes: Routes,
+    traffic: TrafficMonitor,
     /// The interfaces of the file, in its order.
     interfaces: Interfaces,
     installers: Installers,
@@ -65,6 +67,8 @@ pub struct Agent {
     counted: Sparing<BTreeMap<InterfaceId, Counted>>,
     /// What is reported, a line each.
     reports: Vec<String>,
+    /// Where it is reported.
+    log: Option<Pen<String>>,
 }
 
 impl Agent {
@@ -97,6 +101,7 @@ impl Agent {
             engine: engine(&config)?,
             network,
             routes: Routes::open()?,
+            traffic: TrafficMonitor::open()?,
             interfaces: Interfaces::new(config.interfaces.len()),
             installers: Installers::new(given),
             clients: Clients::new(CLIENTS),
@@ -107,6 +112,7 @@ impl Agent {
             not_installed: 0,
             counted: Sparing::default(),
             reports,
+            log: None,
             config,
             file: None,
         };
@@ -120,20 +126,22 @@ impl Agent {
         Self { file: Some(file), ..self }
     }
 
-    /// Serves until one of `stops` is set. What has happened is passed to `report`, a line each.
+    /// Reports what happens to this log, a line each.
+    #[must_use]
+    pub fn with_log(self, log: Pen<String>) -> Self {
+        Self { log: Some(log), ..self }
+    }
+
+    /// Serves until one of `stops` is set.
     ///
     /// # Errors
     /// When descriptors cannot be waited for.
-    pub fn run(
-        &mut self,
-        stops: &[&AtomicBool],
-        hangup: Option<&SighupWatcher>,
-        mut report: impl FnMut(&str),
-    ) -> Result<(), DaemonError> {
+    pub fn run(&mut self, stops: &[&AtomicBool], hangup: Option<&SighupWatcher>) -> Result<(), DaemonError> {
         let failed = |error| SysError::new("descriptors cannot be waited for", error);
         let mut reactor = Reactor::new().map_err(failed)?;
         reactor.add(self.socket.listener(), LISTENER, EventFlags::IN).map_err(failed)?;
         reactor.add(self.routes.descriptor(), ROUTES, EventFlags::IN).map_err(failed)?;
+        reactor.add(&self.traffic, TRAFFIC, EventFlags::IN).map_err(failed)?;
         for (number, descriptor) in self.network.descriptors() {
             reactor.add(descriptor, SOCKETS + number as u32, EventFlags::IN).map_err(failed)?;
         }
@@ -148,6 +156,7 @@ impl Agent {
                 match number {
                     LISTENER => self.clients.accept(self.socket.listener(), &reactor),
                     ROUTES => self.look_around(),
+                    TRAFFIC => self.look_at_traffic_control(),
                     CLIENTS.. if !self.clients.ready(number - CLIENTS, flags) => self.leave(number - CLIENTS),
                     CLIENTS.. => {}
                     _ => self.receive((number - SOCKETS) as usize),
@@ -178,7 +187,10 @@ impl Agent {
                 manager.watchdog();
                 next_watchdog = at + interval;
             }
-            self.reports.drain(..).for_each(|line| report(&line));
+            for line in self.reports.drain(..) {
+                // One that finds no room is counted.
+                let _counted = self.log.as_ref().is_some_and(|log| log.give(line));
+            }
         }
         manager.stopping();
         self.withdraw_all();
@@ -267,7 +279,10 @@ impl Agent {
         };
         self.installers.apply(interface, handle, control).map_err(|error| {
             self.not_installed += u64::from(is_new);
-            self.reports.push(format!("interface {}: {error}", self.name_of(interface)));
+            // A problem of the interface is reported once, and not with each request.
+            if self.installers.problem(interface).is_none() {
+                self.reports.push(format!("interface {}: {error}", self.name_of(interface)));
+            }
             (handle, is_new)
         })
     }
@@ -289,6 +304,12 @@ impl Agent {
             }
             let node = self.network.links().iter().find(|link| link.id == interface).map(|link| link.address);
             self.fail(request, Refusal { node, ..Refusal::new(Reason::Conflict) });
+        }
+        let ids: Vec<InterfaceId> = self.interfaces.ids().flatten().collect();
+        for id in ids {
+            for notice in self.installers.notices(id) {
+                self.reports.push(format!("interface {}: {notice}", self.name_of(id)));
+            }
         }
         for (name, problem) in self.interfaces.new_problems(&self.config, &mut self.installers) {
             self.reports.push(match problem {
@@ -376,6 +397,14 @@ impl Agent {
         }
     }
 
+    /// Hears of changes of traffic control that others have made.
+    fn look_at_traffic_control(&mut self) {
+        let ports = self.installers.ports();
+        let unknown = Touched { is_incomplete: true, ..Touched::default() };
+        let touched = self.traffic.take(|port| ports.contains(&port)).unwrap_or(unknown);
+        self.installers.touched(&touched);
+    }
+
     /// Takes the interfaces over that are there.
     ///
     /// # Errors
@@ -383,7 +412,14 @@ impl Agent {
     fn take_interfaces(&mut self) -> Result<(), DaemonError> {
         let all = cutline_netlink::interfaces()?;
         let Self { interfaces, config, engine, network, installers, .. } = self;
-        interfaces.attach(config, &all, engine, network, installers).map_or(Ok(()), Err)
+        let outcome = interfaces.attach(config, &all, engine, network, installers).map_or(Ok(()), Err);
+        self.forget_own_changes();
+        outcome
+    }
+
+    /// Passes over the reports of what taking interfaces over has removed there, by sockets that are closed now.
+    fn forget_own_changes(&mut self) {
+        let _ours = self.traffic.take(|_| true);
     }
 
     /// Gives interfaces up that have gone, and takes over those that are new. What cannot be taken over is reported.
@@ -398,9 +434,11 @@ impl Agent {
             self.look_at_routes();
             self.act();
         }
+        self.look_at_traffic_control();
         let Self { interfaces, config, engine, network, installers, .. } = self;
         // An error is a problem of its interface, which is reported.
         let _first = interfaces.attach(config, &all, engine, network, installers);
+        self.forget_own_changes();
     }
 
     /// Asks for all routes again.
@@ -812,6 +850,7 @@ impl Agent {
             local: Vec::new(),
             clients: self.clients.len() as u64,
             refused_clients: self.clients.refused,
+            dropped_output: self.log.as_ref().map_or(0, Pen::dropped),
             counters: self.counters(),
         }
     }

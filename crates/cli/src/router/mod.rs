@@ -1,7 +1,6 @@
 //! `cutline router`: the router on real interfaces.
 
 mod listener;
-mod outlet;
 mod rules;
 pub(crate) mod settings;
 mod setup;

@@ -92,7 +92,7 @@ impl Agents {
             // The thread stays in this namespace.
             let thread = std::thread::spawn(move || {
                 // What it cannot do shows as a reservation that fails.
-                let _ended = agent.run(&[&stop], None, |_| {});
+                let _ended = agent.run(&[&stop], None);
             });
             Ok::<_, LabError>(thread)
         };
