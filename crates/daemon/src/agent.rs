@@ -20,7 +20,8 @@ use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Reason, Refusal};
 use cutline_rsvp::admission::{self, Handle};
 use cutline_rsvp::engine::{
-    CallError, Control, Engine, Event, Flow, InterfaceId, LocalSender, Output, Police, SessionView, Start,
+    CallError, Control, Engine, Event, Flow, InterfaceId, LocalSender, Output, Police, RouteKey, SessionView,
+    Start,
 };
 use cutline_rsvp::intserv::{Adspec, Tspec};
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
@@ -32,6 +33,7 @@ use cutline_units::{Duration, Instant, Rate, Streams};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -44,6 +46,14 @@ const CLIENTS: u32 = 100;
 
 /// How long one socket, or the end of what a client has asked for, keeps the others waiting.
 const TURN: Duration = Duration::from_millis(20);
+
+/// What depends on a route.
+#[derive(Clone, Copy, Debug)]
+enum Stale {
+    Route(RouteKey),
+    Announced(RequestId),
+    Shaped(RequestId),
+}
 
 /// An agent that is ready to run. All that it has installed is removed when it is dropped.
 #[derive(Debug)]
@@ -61,6 +71,8 @@ pub struct Agent {
     requests: Requests,
     /// What clients that have gone had asked for, and is not ended yet.
     leaving: VecDeque<RequestId>,
+    /// Routes that may have changed.
+    stale: VecDeque<Stale>,
     socket: SocketFile,
     started: Instant,
     not_installed: u64,
@@ -100,13 +112,14 @@ impl Agent {
         let mut this = Self {
             engine: engine(&config)?,
             network,
-            routes: Routes::open()?,
+            routes: Routes::open(config.route_mark)?,
             traffic: TrafficMonitor::open()?,
             interfaces: Interfaces::new(config.interfaces.len()),
             installers: Installers::new(given),
             clients: Clients::new(CLIENTS),
             requests: Requests::default(),
             leaving: VecDeque::new(),
+            stale: VecDeque::new(),
             socket,
             started: now(),
             not_installed: 0,
@@ -149,7 +162,7 @@ impl Agent {
         manager.ready(&self.summary());
         let mut next_watchdog = now();
         while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-            let has_work = !self.leaving.is_empty() || self.clients.has_work();
+            let has_work = !self.leaving.is_empty() || !self.stale.is_empty() || self.clients.has_work();
             let deadline = if has_work { now() } else { self.engine.deadline() };
             let ready: Vec<(u32, EventFlags)> = reactor.wait(deadline).map_err(failed)?.collect();
             for (number, flags) in ready {
@@ -162,6 +175,7 @@ impl Agent {
                     _ => self.receive((number - SOCKETS) as usize),
                 }
             }
+            self.refresh_routes(now() + TURN);
             // What others had must have ended before somebody asks for the same.
             if self.leaving.is_empty() {
                 self.serve_some();
@@ -247,7 +261,10 @@ impl Agent {
     fn act(&mut self) {
         while let Some(output) = self.engine.poll() {
             match output {
-                Output::Send(datagram) => self.network.send(&datagram),
+                Output::Send(datagram) => {
+                    let detour = self.routes.detour(&datagram, self.network.links());
+                    self.network.send(&datagram, detour);
+                }
                 Output::AskRoute(key) => {
                     self.routes.remember(key);
                     let route = self.routes.route(key, self.network.links());
@@ -432,6 +449,7 @@ impl Agent {
         if interfaces.detach(config, &all, network, installers) {
             // What was reserved there ends before an interface of the same name begins.
             self.look_at_routes();
+            self.refresh_routes(Instant::FAR_FUTURE);
             self.act();
         }
         self.look_at_traffic_control();
@@ -441,18 +459,28 @@ impl Agent {
         self.forget_own_changes();
     }
 
-    /// Asks for all routes again.
+    /// Notes that all routes are to be asked for again, which takes its turns with other work.
     fn look_at_routes(&mut self) {
-        for key in self.routes.asked() {
-            let route = self.routes.route(key, self.network.links());
-            self.engine.set_route(now(), key, &route);
-        }
-        for request in self.requests.announced() {
-            self.announce(request, false);
-        }
-        let shaped: Vec<RequestId> = self.requests.shaped().map(|(id, _)| id).collect();
-        for request in shaped {
-            self.shape(request, false);
+        self.stale.clear();
+        self.stale.extend(self.routes.asked().into_iter().map(Stale::Route));
+        self.stale.extend(self.requests.announced().into_iter().map(Stale::Announced));
+        self.stale.extend(self.requests.shaped().map(|(request, _)| Stale::Shaped(request)));
+    }
+
+    /// Asks for some routes again, until that time.
+    fn refresh_routes(&mut self, until: Instant) {
+        while let Some(stale) = self.stale.pop_front() {
+            match stale {
+                Stale::Route(key) => {
+                    let route = self.routes.route(key, self.network.links());
+                    self.engine.set_route(now(), key, &route);
+                }
+                Stale::Announced(request) => self.announce(request, false),
+                Stale::Shaped(request) => self.shape(request, false),
+            }
+            if now() >= until {
+                return;
+            }
         }
     }
 
@@ -656,7 +684,9 @@ impl Agent {
     /// Announces a flow by the route that it takes now, unless it is announced so already.
     fn announce(&mut self, request: RequestId, is_first: bool) {
         let Some(Ask::Announce(announced)) = self.requests.get_mut(request) else { return };
-        let route = self.routes.next(announced.session.destination, self.network.links());
+        let Session { destination, protocol, port } = announced.session;
+        let ends = (address(&announced.sender), SocketAddr::new(destination, port));
+        let route = self.routes.next(ends, protocol, self.network.links());
         if route == announced.route && !is_first {
             return;
         }
@@ -679,7 +709,8 @@ impl Agent {
         let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) else { return };
         let Shaped { flow, bucket: wanted, place } = *shaped;
         let interface =
-            self.routes.next(flow.destination.ip(), self.network.links()).map(|(interface, _)| interface);
+            self.routes.next((flow.source, flow.destination), flow.transport.number(), self.network.links());
+        let interface = interface.map(|(interface, _)| interface);
         if !is_first && interface.is_some() && interface == place.map(|(interface, _)| interface) {
             return;
         }

@@ -79,6 +79,7 @@ impl Agents {
         let config = Config {
             socket: socket.clone(),
             group: None,
+            route_mark: 0,
             params: EngineParams::default(),
             interfaces: places.iter().map(spec).collect(),
         };
