@@ -19,7 +19,7 @@ pub const HEAD: usize = 64;
 /// How many datagrams one system call returns if nothing else is said.
 const BATCH: usize = 64;
 /// Room for a socket address of any kind, bytes.
-const NAME: usize = size_of::<libc::sockaddr_storage>();
+pub(crate) const NAME: usize = size_of::<libc::sockaddr_storage>();
 /// Room for a time stamp, a traffic class of either protocol and a drop counter, each behind its header, bytes.
 pub(crate) const CONTROL: usize = 256;
 /// How long a datagram has waited at most of which no other one is likely to wait behind it.
@@ -348,7 +348,7 @@ pub(crate) fn each_control(mut control: &[u8], mut each: impl FnMut(i32, i32, &[
 }
 
 /// A socket address of IPv4 or IPv6 as the kernel writes it.
-fn address(name: &[u8; NAME]) -> Option<SocketAddr> {
+pub(crate) fn address(name: &[u8; NAME]) -> Option<SocketAddr> {
     let family = i32::from(u16::from_ne_bytes([name[0], name[1]]));
     let port = u16::from_be_bytes([name[2], name[3]]);
     let ip: IpAddr = match family {

@@ -450,7 +450,7 @@ impl Found {
 }
 
 /// Adds a control message (cmsg(3)).
-fn push_control(control: &mut Vec<u8>, (level, kind): (i32, i32), data: &[u8]) {
+pub(crate) fn push_control(control: &mut Vec<u8>, (level, kind): (i32, i32), data: &[u8]) {
     let length = size_of::<libc::cmsghdr>() + data.len();
     control.extend(length.to_ne_bytes());
     control.extend(level.to_ne_bytes());
