@@ -69,6 +69,7 @@ impl Entry {
         Ok(match (side, transport) {
             (Side::Near, Transport::Tcp) => {
                 let listener = TcpListener::bind(address)?;
+                streams::keep_urgent_bytes(&listener)?;
                 listener.set_nonblocking(true)?;
                 let at = listener.local_addr()?;
                 (Self::NearTcp(listener), at)

@@ -5,12 +5,17 @@ use crate::gateway::{Shared, pause};
 use crate::greeting::Greeting;
 use crate::plan::Side;
 use crate::relay::{Ending, Expects, ROOM, relay, reset};
+use crate::stop::Stop;
 use cutline_socket::{QosError, QosTcpListener, QosTcpStream};
+use cutline_sys::address::lookup;
 use cutline_sys::now;
 use cutline_text::Printable;
 use cutline_units::Duration;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time;
@@ -105,7 +110,7 @@ fn carry_far(shared: &Arc<Shared>, route: usize, stream: &QosTcpStream, ticket: 
     }
     ticket.attach(Link::Tcp(stream.clone()));
     let to = &shared.book.route(route).to;
-    match connect(to, shared.limits.connect) {
+    match connect(shared, to) {
         Ok(server) => {
             let greeting = [Greeting::Connected.byte()];
             // There is room for one byte in a new connection.
@@ -191,20 +196,50 @@ fn negotiate(shared: &Shared, stream: &QosTcpStream) -> io::Result<()> {
 }
 
 /// Connects to a server, at each of its addresses in turn.
-fn connect(to: &str, patience: Duration) -> io::Result<TcpStream> {
-    let patience = time::Duration::from_nanos(patience.as_nanos());
-    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
-    for address in to.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, patience) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_nonblocking(true)?;
-                return Ok(stream);
-            }
+fn connect(shared: &Shared, to: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(ErrorKind::NotFound);
+    for address in lookup(to, None)? {
+        match connect_one(address, shared.limits.connect, &shared.stop) {
+            Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+/// Connects to an address. The stream does not wait.
+fn connect_one(address: SocketAddr, patience: Duration, stop: &Stop) -> io::Result<TcpStream> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = TcpStream::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
+    // Before anything has come.
+    keep_urgent_bytes(&socket)?;
+    socket.set_nodelay(true)?;
+    match net::connect(&socket, &address) {
+        Ok(()) => return Ok(socket),
+        Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let until = now().saturating_add(patience);
+    loop {
+        let left = until.saturating_since(now());
+        let [found] = stop.poll([(socket.as_fd(), PollFlags::OUT)], Some(left))?;
+        if !found.is_empty() {
+            return sockopt::socket_error(&socket)?.map_err(io::Error::from).map(|()| socket);
+        }
+        if stop.is_set() {
+            return Err(io::Error::new(ErrorKind::Interrupted, "the gateway was stopped"));
+        }
+        if left.is_zero() {
+            return Err(io::Error::new(ErrorKind::TimedOut, format!("no answer within {patience}")));
+        }
+    }
+}
+
+/// Leaves urgent bytes at their place in the stream (RFC 6093). Without this the kernel keeps each aside, and it is lost. Streams that a
+/// listener accepts have this option of it.
+pub fn keep_urgent_bytes(stream: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_socket_oobinline(stream, true)?)
 }
 
 /// The longest message that was agreed on, bytes.

@@ -7,6 +7,7 @@ use cutline_gateway::{Limits, Side, Transport};
 use cutline_quality::spec::{Preset, Specification};
 use cutline_socket::{Access, IfRefused, QosOptions};
 use cutline_units::Bytes;
+use rustix::net::SendFlags;
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -226,6 +227,35 @@ fn a_key_keeps_others_out() {
         stream.shutdown(Shutdown::Write).unwrap();
         assert_eq!(rest(stream).0, expected);
     }
+}
+
+/// TCP's urgent byte is a byte of the stream (RFC 6093): a relay that leaves it out changes what the application has sent.
+#[test]
+fn urgent_bytes_stay_at_their_place_in_both_directions() {
+    let send = |stream: &TcpStream, bytes: &[u8], flags| {
+        assert_eq!(rustix::net::send(stream, bytes, flags).unwrap(), bytes.len());
+    };
+    let words = move |stream: &TcpStream| {
+        // One at the beginning, two together, one within, one at the end.
+        for (bytes, is_urgent) in
+            [("!", true), ("?", true), ("abc", false), ("xy!", true), ("def", false), ("#", true)]
+        {
+            let flags = if is_urgent { SendFlags::OOB } else { SendFlags::empty() };
+            send(stream, bytes.as_bytes(), flags);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        stream.shutdown(Shutdown::Write).unwrap();
+    };
+    let (heard, hears) = std::sync::mpsc::channel();
+    let to = server(move |stream| {
+        words(&stream);
+        heard.send(rest(stream).0).unwrap();
+    });
+    let (near, _far) = pair(Transport::Tcp, to, &Settings::default());
+    let stream = client(&near);
+    words(&stream);
+    assert_eq!(rest(stream), (b"!?abcxy!def#".to_vec(), None));
+    assert_eq!(hears.recv().unwrap(), b"!?abcxy!def#");
 }
 
 #[test]
