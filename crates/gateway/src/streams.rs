@@ -1,12 +1,13 @@
 //! Accepting and connecting streams.
 
 use crate::book::{Link, Ticket};
+use crate::door::Door;
 use crate::gateway::{Shared, pause};
 use crate::greeting::Greeting;
 use crate::plan::Side;
 use crate::relay::{Ending, Expects, ROOM, relay, reset};
 use crate::stop::Stop;
-use cutline_socket::{QosError, QosTcpListener, QosTcpStream};
+use cutline_socket::{QosTcpListener, QosTcpStream};
 use cutline_sys::address::lookup;
 use cutline_sys::now;
 use cutline_text::Printable;
@@ -20,10 +21,6 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time;
 
-/// How long a near gateway has for its part of the negotiation.
-const NEGOTIATION: Duration = Duration::from_secs(10);
-/// How often it is looked at meanwhile. Its descriptor does not say it: another thread may take what comes, and what came may be a part.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// How long the near gateway has to read why the server was not reached.
 const FAREWELL: time::Duration = time::Duration::from_secs(2);
 
@@ -31,7 +28,13 @@ const FAREWELL: time::Duration = time::Duration::from_secs(2);
 pub fn near(shared: &Arc<Shared>, route: usize, listener: &TcpListener) {
     let accept = || listener.accept();
     serve(shared, listener, accept, |client, peer| {
-        let Some(ticket) = shared.book.open(route, peer) else { return reset(&client) };
+        let ticket = match shared.book.try_open(route, peer) {
+            Ok(ticket) => ticket,
+            Err(full) => {
+                shared.turn_away(route, peer, full);
+                return reset(&client);
+            }
+        };
         let work = move |shared: &Arc<Shared>| carry_near(shared, route, &client, ticket);
         if let Err(error) = shared.spawn(work) {
             shared.tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
@@ -39,16 +42,32 @@ pub fn near(shared: &Arc<Shared>, route: usize, listener: &TcpListener) {
     });
 }
 
-/// Accepts near gateways' connections until the gateway ends.
+/// Accepts near gateways' connections until the gateway ends. One thread waits for all that have not shown yet what they are.
 pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosTcpListener) {
-    let accept = || listener.accept();
-    serve(shared, listener, accept, |stream, peer| {
-        let Some(ticket) = shared.book.open(route, peer) else { return reset(&stream) };
-        let work = move |shared: &Arc<Shared>| carry_far(shared, route, &stream, ticket);
-        if let Err(error) = shared.spawn(work) {
-            shared.tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
+    let mut door = Door::default();
+    while !shared.stop.is_set() {
+        let refused = door.accept(shared, route, listener);
+        for (stream, peer) in door.look(shared, route) {
+            let ticket = match shared.book.try_open(route, peer) {
+                Ok(ticket) => ticket,
+                Err(full) => {
+                    shared.turn_away(route, peer, full);
+                    reset(&stream);
+                    continue;
+                }
+            };
+            let work = move |shared: &Arc<Shared>| carry_far(shared, route, &stream, ticket);
+            if let Err(error) = shared.spawn(work) {
+                shared
+                    .tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
+            }
         }
-    });
+        if let Some(error) = refused {
+            shared.tell(format_args!("a connection cannot be accepted: {error}"));
+            pause();
+        }
+        door.wait(shared, listener);
+    }
 }
 
 /// Accepts until the gateway ends.
@@ -79,7 +98,7 @@ fn carry_near(shared: &Arc<Shared>, route: usize, client: &TcpStream, ticket: Ti
     let connected = || -> io::Result<QosTcpStream> {
         client.set_nonblocking(true)?;
         client.set_nodelay(true)?;
-        let stream = QosTcpStream::connect(to.as_str(), &shared.options)?;
+        let stream = QosTcpStream::connect(&lookup(to, None)?[..], &shared.options)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         Ok(stream)
@@ -102,12 +121,6 @@ fn carry_near(shared: &Arc<Shared>, route: usize, client: &TcpStream, ticket: Ti
 
 /// Carries a near gateway's connection to the server.
 fn carry_far(shared: &Arc<Shared>, route: usize, stream: &QosTcpStream, ticket: Ticket) {
-    if let Err(error) = negotiate(shared, stream) {
-        let ending = format!("the other end is no near gateway: {error}");
-        shared.tell(format_args!("{}: {ending}", shared.book.route(route)));
-        reset(stream);
-        return ticket.close(ending, true);
-    }
     ticket.attach(Link::Tcp(stream.clone()));
     let to = &shared.book.route(route).to;
     match connect(shared, to) {
@@ -169,30 +182,6 @@ fn turn_away(stream: &QosTcpStream, why: Greeting) {
         .and_then(|()| stream.shutdown(Shutdown::Write));
     let mut ignored = [0; 1 << 12];
     while heard.is_ok() && (&mut &*stream).read(&mut ignored).is_ok_and(|bytes| bytes > 0) {}
-}
-
-/// Negotiates with a near gateway, within a time.
-fn negotiate(shared: &Shared, stream: &QosTcpStream) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    stream.set_nodelay(true)?;
-    let until = now().saturating_add(NEGOTIATION);
-    loop {
-        match stream.has_qos_peer() {
-            Ok(true) => return Ok(()),
-            Ok(false) => {
-                return Err(io::Error::new(ErrorKind::ConnectionRefused, "it speaks something else"));
-            }
-            Err(QosError::System { source, .. }) if source.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.into()),
-        }
-        if shared.stop.is_set() {
-            return Err(io::Error::new(ErrorKind::Interrupted, "the gateway was stopped"));
-        }
-        if now() >= until {
-            return Err(io::Error::new(ErrorKind::TimedOut, "it has not answered in time"));
-        }
-        shared.stop.poll([], Some(LOOK_EVERY))?;
-    }
 }
 
 /// Connects to a server, at each of its addresses in turn.

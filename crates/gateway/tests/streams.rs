@@ -288,6 +288,8 @@ fn more_connections_than_allowed_are_turned_away() {
     assert_eq!(rest(client(&near)), (Vec::new(), Some(ErrorKind::ConnectionReset)));
     let totals = near.gateway.as_ref().unwrap().document().routes[0].totals.clone();
     assert_eq!((totals.accepted, totals.turned_away), (2, 1));
+    assert_eq!(near.told.text().lines().count(), 1);
+    near.told.wait_for("there are 2 connections: others are turned away (--max-connections)");
 }
 
 #[test]

@@ -25,7 +25,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// It is none.
-    #[error("expected an IP address, such as 192.0.2.7, 2001:db8::7 or fe80::7%eth0")]
+    #[error("expected an address, such as 192.0.2.7, 2001:db8::7 or fe80::7%eth0")]
     Malformed,
     /// An address that needs no zone has one.
     #[error("only link-local IPv6 addresses have a zone: remove `%{0}`")]
@@ -99,8 +99,13 @@ impl FromStr for ZonedIp {
     /// Parses `192.0.2.7`, `2001:db8::7`, `fe80::7%eth0` or `fe80::7%2`.
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let Some((address, zone)) = text.split_once('%') else {
-            let ip = text.parse().map_err(|_| AddressError::Malformed)?;
-            return Ok(Self { ip, scope_id: 0 });
+            return match text.parse() {
+                Ok(IpAddr::V6(ip)) if ip.is_unicast_link_local() => {
+                    Err(AddressError::MissingZone { address: ip, known: interface::names() })
+                }
+                Ok(ip) => Ok(Self { ip, scope_id: 0 }),
+                Err(_) => Err(AddressError::Malformed),
+            };
         };
         let ip: Ipv6Addr = address.parse().map_err(|_| match address.parse::<IpAddr>() {
             Ok(_) => AddressError::NeedlessZone(zone.to_owned()),
@@ -132,10 +137,6 @@ impl fmt::Display for ZonedIp {
 fn needs_zone(ip: Ipv6Addr) -> bool {
     // Of multicast addresses those of the interface and of the link (RFC 4291 section 2.7).
     ip.is_unicast_link_local() || ip.is_multicast() && matches!(ip.octets()[1] & 0xf, 1 | 2)
-}
-
-fn missing_zone(address: Ipv6Addr) -> AddressError {
-    AddressError::MissingZone { address, known: interface::names() }
 }
 
 /// Returns the address with another port. The zone stays.
@@ -183,16 +184,25 @@ pub fn lookup(text: &str, default_port: Option<u16>) -> io::Result<Vec<SocketAdd
         Err(AddressError::Malformed) => (host, port).to_socket_addrs()?.collect(),
         Err(error) => return Err(invalid(error)),
     };
-    let missing = found.iter().find_map(|address| match address {
-        SocketAddr::V6(address) if address.ip().is_unicast_link_local() && address.scope_id() == 0 => {
-            Some(*address.ip())
+    if found.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+    }
+    Ok(found)
+}
+
+/// Checks a host with a port, and looks no name up.
+///
+/// # Errors
+/// As [`lookup`], without those of the resolver.
+pub fn check(text: &str, default_port: Option<u16>) -> Result<(), AddressError> {
+    let (host, port) = split(text)?;
+    port.or(default_port).ok_or(AddressError::MissingPort)?;
+    match host.parse::<ZonedIp>() {
+        Err(AddressError::Malformed) if host.is_empty() || host.contains([':', '[', ']', '%']) => {
+            Err(AddressError::Malformed)
         }
-        _ => None,
-    });
-    match missing {
-        Some(address) if found.len() == 1 => Err(invalid(missing_zone(address))),
-        _ if found.is_empty() => Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address")),
-        _ => Ok(found),
+        Ok(_) | Err(AddressError::Malformed) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -209,10 +219,7 @@ pub fn listening(text: &str) -> Result<SocketAddr, AddressError> {
     if address.ip.is_ipv6() != text.starts_with('[') {
         return Err(AddressError::Malformed);
     }
-    match address {
-        ZonedIp { ip: IpAddr::V6(ip), scope_id: 0 } if ip.is_unicast_link_local() => Err(missing_zone(ip)),
-        _ => Ok(address.with_port(port.parse().map_err(|_| AddressError::Port(port.to_owned()))?)),
-    }
+    Ok(address.with_port(port.parse().map_err(|_| AddressError::Port(port.to_owned()))?))
 }
 
 #[cfg(test)]
@@ -287,6 +294,11 @@ mod tests {
         says("[fe80::1%nosuch0]:80", None, "no interface `nosuch0`");
         says("host", None, "expected HOST:PORT");
         says("host:0", None, "port \"0\"");
+        let checks = |text: &str| check(text, None).map_err(|error| error.to_string());
+        assert_eq!((checks("host:80"), checks("[fe80::1%lo]:80")), (Ok(()), Ok(())));
+        assert!(checks("host").unwrap_err().starts_with("expected HOST:PORT"));
+        assert!(checks(":80").unwrap_err().starts_with("expected an address"));
+        assert!(checks("[fe80::1%nosuch0]:80").unwrap_err().contains("no interface `nosuch0`"));
     }
 
     #[test]
@@ -296,7 +308,7 @@ mod tests {
         assert_eq!(listening("[fe80::1%lo]:0"), Ok(v6("fe80::1", 0, lo)));
         assert_eq!(listening("[::]:80"), Ok(v6("::", 80, 0)));
         assert_eq!(listening("0.0.0.0:80"), Ok("0.0.0.0:80".parse().unwrap()));
-        assert_eq!(listening("[fe80::1]:80"), Err(missing_zone("fe80::1".parse().unwrap())));
+        assert!(matches!(listening("[fe80::1]:80"), Err(AddressError::MissingZone { .. })));
         for text in ["::1:80", "[127.0.0.1]:80", "127.0.0.1", "host:80", "[::1]80"] {
             assert!(matches!(listening(text), Err(AddressError::Malformed)), "{text}");
         }

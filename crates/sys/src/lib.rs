@@ -15,6 +15,7 @@
 //! datagram_server   datagrams that are answered from the address that was asked
 //! ip_socket   raw and UDP sockets for messages whose IP headers matter
 //! ping        round-trip times by ICMP echo
+//! descriptors     how many descriptors this process may have open
 //! error_queue the errors that a datagram socket has queued
 //! mapping     memory that is shared with the kernel: one type that owns it
 //! packet      packet sockets (AF_PACKET)
@@ -40,6 +41,7 @@ pub mod bpf;
 pub mod clock;
 pub mod datagram_server;
 pub mod datagrams;
+pub mod descriptors;
 mod error;
 pub mod error_queue;
 pub mod ethtool;
