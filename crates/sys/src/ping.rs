@@ -4,6 +4,7 @@
 //! group; otherwise a raw socket is tried, which needs `CAP_NET_RAW`. A reply is recognised by the process's number and a
 //! sequence number. The time when a request was sent is kept here, so a host that changes the payload does no harm.
 
+use crate::address::ZonedIp;
 use crate::reactor::{PollFd, PollFlags, wait};
 use crate::{SysError, now};
 use cutline_units::{Duration, Instant};
@@ -12,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, ipproto, recv, send, socket_with,
 };
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// A socket that sends echo requests to one host.
 #[derive(Debug)]
@@ -41,15 +42,16 @@ impl Echo {
     ///
     /// # Errors
     /// When the process lacks the privilege, or there is no route to the host.
-    pub fn open(target: IpAddr) -> Result<Self, SysError> {
+    pub fn open(target: ZonedIp) -> Result<Self, SysError> {
+        let (address, target) = (target, target.ip());
         let failed = |errno: Errno| {
-            SysError::privileged(format!("echo requests cannot be sent to {target}"), "CAP_NET_RAW", errno)
+            SysError::privileged(format!("echo requests cannot be sent to {address}"), "CAP_NET_RAW", errno)
         };
         let (socket, raw) = match open(target, SocketType::DGRAM) {
             Ok(socket) => (socket, false),
             Err(_) => (open(target, SocketType::RAW).map_err(failed)?, true),
         };
-        connect(&socket, &SocketAddr::new(target, 0)).map_err(failed)?;
+        connect(&socket, &address.with_port(0)).map_err(failed)?;
         Ok(Self {
             socket,
             target,
@@ -187,7 +189,7 @@ mod tests {
     #[test]
     fn this_host_replies() {
         for target in [V4, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)] {
-            let Ok(mut echo) = Echo::open(target) else { continue };
+            let Ok(mut echo) = Echo::open(target.into()) else { continue };
             let mut times = Vec::new();
             for _ in 0..3 {
                 echo.request();

@@ -199,13 +199,7 @@ impl Responsiveness {
     }
 
     /// Returns the document of an outcome whose intervals have a width of `interval`.
-    pub fn document(
-        &self,
-        outcome: &Outcome,
-        receiver: SocketAddr,
-        seed: u64,
-        interval: Duration,
-    ) -> ResponsivenessDocument {
+    pub fn document(&self, outcome: &Outcome, seed: u64, interval: Duration) -> ResponsivenessDocument {
         let flows = Flows { of: self, sent: &outcome.sent, received: outcome.received.as_ref() };
         let classes: Vec<_> = (0..self.classes.len()).map(|class| flows.class(class, interval)).collect();
         let all =
@@ -214,7 +208,7 @@ impl Responsiveness {
         let slowest = all(|class| class.round_trips_per_minute);
         let slowest = slowest.map(|rates| rates.into_iter().fold(f64::INFINITY, f64::min));
         ResponsivenessDocument {
-            receiver: receiver.to_string(),
+            receiver: outcome.receiver.to_string(),
             seed,
             idle_s: self.idle.as_secs_f64(),
             loaded_s: self.loaded.as_secs_f64(),

@@ -1,10 +1,10 @@
 //! The thread that asks reflectors, one after the other, and hands the times of their replies to the loop that forwards.
 
+use cutline_sys::address::ZonedIp;
 use cutline_sys::ping::Echo;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::{SysError, now};
 use cutline_units::Duration;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -33,7 +33,7 @@ impl Sockets {
     ///
     /// # Errors
     /// When there is no route to one, or the process lacks `CAP_NET_RAW`.
-    pub fn open(reflectors: &[IpAddr]) -> Result<Self, SysError> {
+    pub fn open(reflectors: &[ZonedIp]) -> Result<Self, SysError> {
         reflectors.iter().map(|reflector| Echo::open(*reflector)).collect::<Result<_, _>>().map(Self)
     }
 
