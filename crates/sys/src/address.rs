@@ -179,6 +179,15 @@ pub fn lookup(text: &str, default_port: Option<u16>) -> io::Result<Vec<SocketAdd
     let invalid = |error: AddressError| io::Error::new(io::ErrorKind::InvalidInput, error);
     let (host, port) = split(text).map_err(invalid)?;
     let port = port.or(default_port).ok_or_else(|| invalid(AddressError::MissingPort))?;
+    lookup_host(host, port)
+}
+
+/// Returns all addresses of a host, a name or an address, with a port.
+///
+/// # Errors
+/// As [`lookup`].
+pub fn lookup_host(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let invalid = |error: AddressError| io::Error::new(io::ErrorKind::InvalidInput, error);
     let found: Vec<SocketAddr> = match host.parse::<ZonedIp>() {
         Ok(address) => vec![address.with_port(port)],
         Err(AddressError::Malformed) => (host, port).to_socket_addrs()?.collect(),

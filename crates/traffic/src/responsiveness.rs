@@ -355,6 +355,7 @@ mod tests {
             round_trip: Duration::from_millis(1),
         };
         Outcome {
+            receiver: "127.0.0.1:5203".parse().unwrap(),
             sent: plans.iter().map(sent).collect(),
             received: Some(MeterReport {
                 flows: plans.iter().map(received).collect(),
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(plans.len(), 2 * 2 * 4);
         for offset_ms in [0, 8] {
             let outcome = outcome(&plans, offset_ms);
-            let document = measurement.document(&outcome, to, 1, Duration::from_secs(3));
+            let document = measurement.document(&outcome, 1, Duration::from_secs(3));
             let near = |value: Option<f64>, expected: f64| {
                 // The buckets of a histogram have a width of 3 %.
                 assert!((value.unwrap() / expected - 1.0).abs() < 0.06, "{value:?} is not {expected}");
@@ -399,7 +400,7 @@ mod tests {
         let measurement = measurement();
         let to = "192.0.2.1:9".parse().unwrap();
         let outcome = Outcome { received: None, ..outcome(&measurement.plans(None, to), 0) };
-        let document = measurement.document(&outcome, to, 1, Duration::from_secs(1));
+        let document = measurement.document(&outcome, 1, Duration::from_secs(1));
         assert_eq!((document.added_ms, document.grade, document.round_trips_per_minute), (None, None, None));
         assert_eq!(document.classes[0].forward.loss_ratio, Some(1.0));
     }

@@ -24,7 +24,7 @@ pub struct Args {
     /// - for stdin
     #[arg(long, value_name = "PATH", value_parser = source)]
     stats: Option<Source>,
-    /// Host behind the bottleneck that answers echo requests, by name or address; a link-local one is fe80::1%eth0
+    /// Host behind the bottleneck that answers echo requests, by name or address; a link-local one is `fe80::1%eth0`
     #[arg(long, value_name = "HOST")]
     probe: Option<String>,
     /// Interface behind the router's queue, on the router's host

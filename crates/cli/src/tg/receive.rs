@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, `::` for all addresses, fe80::1%eth0 for a link-local one [default: the loopback
+    /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, `::` for all addresses, `fe80::1%eth0` for a link-local one [default: the loopback
     /// addresses, which only this host can reach, and port 5203]
     #[arg(long, value_name = "[ADDRESS][:PORT]", value_parser = listen, default_value = "5203", hide_default_value = true)]
     listen: Listen,

@@ -33,7 +33,7 @@ pub struct Args {
     /// File with several groups; its `[[flow]]` tables are those of a scenario
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Source address; a link-local one with its interface, fe80::1%eth0
+    /// Source address; a link-local one with its interface, `fe80::1%eth0`
     #[arg(long, value_name = "ADDRESS")]
     from: Option<ZonedIp>,
     /// Duration of the run [default: the plan's, or 10s]

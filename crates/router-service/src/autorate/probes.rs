@@ -108,13 +108,11 @@ fn ask(mut echoes: Vec<Echo>, replies: &Sender<(usize, Duration)>, requests: &At
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
 
     /// Where the process may not send echo requests, there is nothing to try.
     #[test]
     fn this_host_replies_and_the_thread_ends() {
-        let Ok(sockets) = Sockets::open(&[Ipv4Addr::LOCALHOST.into(), Ipv4Addr::new(127, 0, 0, 2).into()])
-        else {
+        let Ok(sockets) = Sockets::open(&["127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap()]) else {
             return;
         };
         let probes = sockets.start().unwrap();
