@@ -2,7 +2,7 @@
 
 use crate::document::{ConnectionDocument, GatewayDocument, MOST_LISTED};
 use crate::networks::network_of;
-use crate::plan::{Plan, Route};
+use crate::plan::{Plan, Route, Transport};
 use crate::record::{
     ConnectionClosed, ConnectionOpened, IntervalReceived, IntervalSent, MessageReceived, RecordLine,
     Recorder, RecordingStarted, SamplesForgotten, seconds,
@@ -99,6 +99,8 @@ impl Full {
 
 struct Pages {
     open: BTreeMap<u64, Open>,
+    /// How many of them are of each transport.
+    by_transport: BTreeMap<Transport, usize>,
     /// How many of them each address has, of those addresses that may not have all.
     by_address: BTreeMap<IpAddr, usize>,
     last: u64,
@@ -109,6 +111,8 @@ struct Pages {
 pub struct Book {
     routes: Vec<Route>,
     most: usize,
+    /// The most of one transport: where there are routes of both, neither takes all places from the other.
+    most_of_transport: usize,
     /// The most of one address; `None` where every peer has proved a key.
     most_of_one: Option<usize>,
     began: Instant,
@@ -134,10 +138,12 @@ impl Book {
         let book = Self {
             routes: plan.routes.clone(),
             most: plan.limits.connections,
+            most_of_transport: plan.limit_of_transport(),
             most_of_one: plan.limit_of_one(),
             began: now(),
             pages: Mutex::new(Pages {
                 open: BTreeMap::new(),
+                by_transport: BTreeMap::new(),
                 by_address: BTreeMap::new(),
                 last: 0,
                 document,
@@ -183,9 +189,12 @@ impl Book {
             {
                 return Err(Full::OfAddress);
             }
-            if pages.open.len() >= self.most {
+            let transport = self.routes[route].transport;
+            let of_transport = pages.by_transport.get(&transport).copied().unwrap_or(0);
+            if pages.open.len() >= self.most || of_transport >= self.most_of_transport {
                 return Err(Full::All);
             }
+            pages.by_transport.insert(transport, of_transport + 1);
             if let Some((address, _)) = limited {
                 *pages.by_address.entry(address).or_default() += 1;
             }
@@ -326,6 +335,9 @@ impl Book {
     fn take(&self, number: u64) -> Option<Open> {
         let mut pages = lock(&self.pages);
         let open = pages.open.remove(&number)?;
+        if let Some(count) = pages.by_transport.get_mut(&self.routes[open.route].transport) {
+            *count -= 1;
+        }
         if let Some((address, _)) = self.limited(open.peer)
             && let Some(count) = pages.by_address.get_mut(&address)
         {

@@ -25,7 +25,7 @@ impl Side {
 }
 
 /// What programs speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
     /// Streams.
     Tcp,
@@ -99,6 +99,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The most connections of one transport: three quarters where there are routes of both.
+    pub(crate) fn limit_of_transport(&self) -> usize {
+        let of = |transport| self.routes.iter().any(|route| route.transport == transport);
+        let has_both = of(Transport::Tcp) && of(Transport::Udp);
+        if has_both { (self.limits.connections * 3).div_ceil(4) } else { self.limits.connections }
+    }
+
     /// The most connections of one address; `None` if there is no such limit.
     pub(crate) fn limit_of_one(&self) -> Option<usize> {
         let is_proven = self.side == Side::Far && self.options.has_key();

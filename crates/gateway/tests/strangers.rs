@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Settings, Watched, pair};
-use cutline_gateway::{Limits, Side, Transport};
+use cutline_gateway::{Limits, Route, Side, Transport};
 use cutline_socket::QosOptions;
 use cutline_units::Duration as Time;
 use std::io::{Read, Write};
@@ -175,4 +175,37 @@ fn forged_datagrams_have_no_threads_and_keep_no_program_out() {
     assert_eq!(of_known.len(), 1, "{of_known:?}");
     assert!(document.connections.iter().any(|it| it.ending == "it has made place for another one"));
     drop(far);
+}
+
+#[test]
+fn datagrams_leave_places_for_streams() {
+    let _alone = alone();
+    let limits = Limits { connections: 40, idle: Time::from_secs(3600), ..Limits::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    let route = |transport, to: SocketAddr| Route {
+        transport,
+        listen: "127.0.0.1:0".parse().unwrap(),
+        to: to.to_string(),
+    };
+    let far = [(Transport::Tcp, after_end()), (Transport::Udp, echo())]
+        .map(|(transport, to)| Watched::start(Side::Far, transport, to, &Settings::default()));
+    let routes = vec![route(Transport::Tcp, far[0].address()), route(Transport::Udp, far[1].address())];
+    let mut near = Watched::with_routes(Side::Near, routes, &settings);
+    let udp = near.gateway.as_ref().unwrap().addresses()[1];
+    let forge = |most: u32| {
+        for number in 0..most {
+            let forged = UdpSocket::bind((Ipv4Addr::from_bits(0x7f02_0000 + number), 0)).unwrap();
+            forged.send_to(b"forged", udp).unwrap();
+        }
+    };
+    forge(200);
+    wait_until("its places are taken", || {
+        near.gateway.as_ref().unwrap().document().routes[1].totals.turned_away > 0
+    });
+    for _ in 0..10 {
+        assert_eq!(ask(&near), b"!ask");
+    }
+    let document = near.stop();
+    assert_eq!(document.routes[0].totals.turned_away, 0);
+    assert!(document.routes[1].totals.accepted >= 30);
 }
