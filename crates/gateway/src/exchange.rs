@@ -40,6 +40,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_WITH_ASSURED: Duration = Duration::from_secs(15);
 /// How long no place is looked for after there was none.
 const NO_PLACE_FOR: Duration = Duration::from_millis(50);
+/// Every how many looks an exchange is asked whether its other gateway is there.
+const LIFE_EVERY: u32 = 10;
+/// How long nothing may come of the other gateway while datagrams are sent to it. It reports what it has received every half second.
+const LONGEST_SILENCE: Duration = Duration::from_secs(5);
 /// The most errors in a row after which an exchange ends.
 const MOST_ERRORS: u32 = 1000;
 
@@ -71,6 +75,16 @@ pub struct Server {
     last: Option<Vec<u8>>,
 }
 
+/// Signs of life of the other gateway.
+struct Life {
+    /// The reports and messages that have come.
+    heard: u64,
+    /// When there were fewer of them, or nothing had been sent since.
+    at: Instant,
+    /// The messages that were sent then.
+    sent: u64,
+}
+
 /// An exchange.
 pub struct Exchange {
     /// `None` while it is being connected.
@@ -86,6 +100,7 @@ pub struct Exchange {
     /// When the last datagram came, of either direction.
     latest: Instant,
     assurance: Assurance,
+    life: Life,
     errors: u32,
     has_told_oversized: bool,
     has_told_refused: bool,
@@ -101,6 +116,7 @@ pub struct Exchanges<'s> {
     waiting_bytes: usize,
     last: u32,
     next_look: Instant,
+    looks: u32,
     no_place_until: Instant,
     pub buffer: Vec<u8>,
     /// The programs whose exchanges have ended, and whether that was a failure, for the near gateway.
@@ -121,6 +137,7 @@ impl<'s> Exchanges<'s> {
             waiting_bytes: 0,
             last: OWN_NUMBERS,
             next_look: now().saturating_add(LOOK_EVERY),
+            looks: 0,
             no_place_until: Instant::ZERO,
             buffer: vec![0; LONGEST],
             ended: Vec::new(),
@@ -160,6 +177,7 @@ impl<'s> Exchanges<'s> {
             due: None,
             latest: now(),
             assurance: Assurance::Fresh,
+            life: Life { heard: 0, at: now(), sent: 0 },
             errors: 0,
             has_told_oversized: false,
             has_told_refused: false,
@@ -272,6 +290,19 @@ impl<'s> Exchanges<'s> {
                 self.all.iter().filter(|(_, it)| is_over(it)).map(|(number, _)| *number).collect();
             for number in over {
                 self.end(number, format!("no datagram for {idle}"), false);
+            }
+            self.looks = self.looks.wrapping_add(1);
+            let turn = self.looks % LIFE_EVERY;
+            // Numbers are even.
+            let has_turn = |(number, _): &(&u32, &mut Exchange)| (**number >> 1) % LIFE_EVERY == turn;
+            let silent = self
+                .all
+                .iter_mut()
+                .filter(has_turn)
+                .filter_map(|(number, exchange)| exchange.is_silent(at).then_some(*number));
+            for number in silent.collect::<Vec<u32>>() {
+                let failed = self.shared.side == Side::Near;
+                self.end(number, format!("the other gateway has said nothing for {LONGEST_SILENCE}"), failed);
             }
         }
     }
@@ -436,6 +467,22 @@ impl Exchange {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the other gateway has said nothing for too long, though something was sent to it. One that was killed and started again knows
+    /// nothing of the connection, and does not answer.
+    fn is_silent(&mut self, at: Instant) -> bool {
+        let Some(qos) = &self.qos else {
+            self.life.at = at;
+            return false;
+        };
+        let mib = qos.mib();
+        let heard = mib.reports.used + mib.receive.received.messages;
+        let sent = mib.send.sent.messages;
+        if heard != self.life.heard || sent == self.life.sent {
+            self.life = Life { heard, at, sent };
+        }
+        at.saturating_since(self.life.at) > LONGEST_SILENCE
     }
 
     /// Gives a datagram of the other gateway to the program or the server.

@@ -232,3 +232,26 @@ fn a_large_flood_takes_bounded_memory() {
     let of = near.stop().connections[0].clone();
     assert!(of.overflowed > 20, "{of:?}");
 }
+
+/// A far gateway that was killed and started again knows nothing of a connection, and the kernel says nothing of it: its port is open.
+#[test]
+fn an_exchange_whose_other_gateway_has_been_replaced_begins_again() {
+    let server = echo();
+    let mut far = Watched::start(Side::Far, Transport::Udp, server, &Settings::default());
+    let far_at = far.address();
+    // What goes to the far gateway passes a relay, which hides that its port was closed.
+    let path = LossyPath::start(far_at, 0.0, 1, |_| false);
+    let near = Watched::start(Side::Near, Transport::Udp, path.address(), &Settings::default());
+    let program = program(&near);
+    assert!(is_answered(&program));
+    far.stop();
+    let _far = Watched::start_at(
+        &far_at.to_string(),
+        Side::Far,
+        Transport::Udp,
+        &server.to_string(),
+        &Settings::default(),
+    );
+    assert!(is_answered(&program));
+    assert!(near.wait_for_ends(1).connections[0].ending.starts_with("the other gateway has "));
+}
