@@ -5,7 +5,7 @@
 
 use cutline_bindings::{Event, Mib, Options, ReservationEvent};
 use cutline_socket::{
-    Event as QosEvent, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+    Event as QosEvent, Interruptible, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
 };
 use cutline_sys::address::lookup_host;
 use cutline_sys::now;
@@ -75,7 +75,7 @@ fn failed(error: QosError) -> PyErr {
         QosError::Refused { .. } | QosError::Reservation(_) => Refused::new_err(text),
         QosError::NoPeer(_) => NoPeer::new_err(text),
         QosError::Lost(_) => Lost::new_err(text),
-        QosError::NotRecovered { .. } => PyTimeoutError::new_err(text),
+        QosError::NotRecovered { .. } | QosError::Silent(_) => PyTimeoutError::new_err(text),
         QosError::System { doing, source } => match source.raw_os_error() {
             Some(errno) => PyOSError::new_err((errno, format!("{doing}: {}", said(&source)))),
             None => io::Error::new(source.kind(), text).into(),
@@ -104,10 +104,11 @@ fn failed_io(error: io::Error) -> PyErr {
     }
 }
 
-/// Carries out a call while other threads run. A signal that Python handles may end it.
+/// Carries out a call while other threads run. It looks for signals while it waits; one that Python handles may end it.
 fn waiting<T: Send>(py: Python<'_>, mut act: impl FnMut() -> io::Result<T> + Send) -> PyResult<T> {
+    let call = Interruptible::new();
     loop {
-        match py.detach(&mut act) {
+        match py.detach(|| call.run(&mut act)) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => py.check_signals()?,
             outcome => return outcome.map_err(failed_io),
         }
@@ -214,18 +215,30 @@ impl Socket {
         let options = options(document, &settings, key.as_deref())?;
         let options = &options.qos_options().map_err(OptionError::new_err)?;
         let doing = if listens { "cannot listen" } else { "cannot connect" };
-        let opened = py.detach(|| {
-            let found =
-                lookup_host(&address.0, address.1).map_err(|source| QosError::System { doing, source })?;
-            let address = &found[..];
-            Ok(match (listens, datagrams) {
-                (false, false) => Kind::Stream(QosTcpStream::connect(address, options)?),
-                (false, true) => Kind::Datagrams(QosUdpSocket::connect(address, options)?),
-                (true, false) => Kind::StreamListener(QosTcpListener::bind(address, options)?.into()),
-                (true, true) => Kind::DatagramListener(QosUdpListener::bind(address, options)?.into()),
-            })
-        });
-        opened.map(Self::new).map_err(failed)
+        let found = py.detach(|| lookup_host(&address.0, address.1));
+        let found = found.map_err(|source| failed(QosError::System { doing, source }))?;
+        let address = &found[..];
+        let kind = match (listens, datagrams) {
+            (false, false) => {
+                let mut connecting =
+                    py.detach(|| QosTcpStream::connecting(address, options)).map_err(failed)?;
+                Kind::Stream(waiting(py, || Ok(connecting.finish()?))?)
+            }
+            (false, true) => {
+                let mut connecting =
+                    py.detach(|| QosUdpSocket::connecting(address, options)).map_err(failed)?;
+                Kind::Datagrams(waiting(py, || Ok(connecting.finish()?))?)
+            }
+            (true, false) => {
+                let bound = py.detach(|| QosTcpListener::bind(address, options)).map_err(failed)?;
+                Kind::StreamListener(bound.into())
+            }
+            (true, true) => {
+                let bound = py.detach(|| QosUdpListener::bind(address, options)).map_err(failed)?;
+                Kind::DatagramListener(bound.into())
+            }
+        };
+        Ok(Self::new(kind))
     }
 
     /// Accepts a connection: waits so many seconds, or as long as it takes. The listener itself must not wait.
@@ -434,10 +447,10 @@ impl Socket {
 
     /// 0 ends reading, 1 writing, 2 both.
     fn shutdown(&self, how: i32) -> PyResult<()> {
-        let how = match how {
-            0 => Shutdown::Read,
-            1 => Shutdown::Write,
-            2 => Shutdown::Both,
+        let (how, kernel) = match how {
+            0 => (std::net::Shutdown::Read, Shutdown::Read),
+            1 => (std::net::Shutdown::Write, Shutdown::Write),
+            2 => (std::net::Shutdown::Both, Shutdown::Both),
             _ => {
                 let why = format!("how = {how}: allowed are 0, 1 and 2");
                 return Err(PyOSError::new_err((Errno::INVAL.raw_os_error(), why)));
@@ -447,7 +460,11 @@ impl Socket {
             let text = "shutdown: datagrams have no end";
             return Err(failed_io(io::Error::new(io::ErrorKind::Unsupported, text)));
         }
-        shutdown(self.fd(), how).map_err(|errno| failed_io(errno.into()))
+        match &self.kind {
+            // What was written before is delivered, which the kernel's call alone does not promise.
+            Kind::Stream(it) => it.shutdown(how).map_err(failed_io),
+            _ => shutdown(self.fd(), kernel).map_err(|errno| failed_io(errno.into())),
+        }
     }
 }
 

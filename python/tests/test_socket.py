@@ -7,6 +7,7 @@ import os
 import queue
 import select
 import socket as plain
+import struct
 import sys
 import tempfile
 import threading
@@ -205,9 +206,11 @@ class Blocking(unittest.TestCase):
             accepts.start()
             spec = {"send": {"recovery": "20 s", "coerce": True}}
             with socket.create_connection(address, spec, options=options, timeout=20) as connection:
-                # What nobody has read when a socket is closed makes a reset of it.
                 connection.sendall(b"unread")
                 time.sleep(0.1)
+                # Without a linger time the kernel resets the connection.
+                with plain.socket(fileno=os.dup(accepted[0].fileno())) as same:
+                    same.setsockopt(plain.SOL_SOCKET, plain.SO_LINGER, struct.pack("ii", 1, 0))
                 accepted[0].close()
                 kinds = {}
                 while "recovered" not in kinds:

@@ -35,6 +35,8 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `weakest.*` | a weaker specification that the socket may ask for | as the specification, whose values absent keys have |
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
 /// | `detection` | how long an end that connects asks whether the other end is a QoS socket | a time |
+/// | `connect-timeout` | how long connecting takes at most | a time |
+/// | `linger` | how long a closed stream waits for the other end to acknowledge something more | a time |
 /// | `reconnect` | whether a connection that breaks is made again within `recovery` | `true`, `false` |
 /// | `service` | which service of the network is asked for a reservation | `mark`, `local`, `rsvp`, and registered ones |
 /// | `service-socket` | where `cutlined` of this host listens | an absolute path |
@@ -145,6 +147,8 @@ fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecifica
         let operation: Option<OperationParams> = parameters(root, "operation");
         let reconnects = root.or("reconnect", &kind::flag(), false);
         let detection = root.optional("detection", &kind::positive_duration());
+        let connect_timeout = root.optional("connect-timeout", &kind::positive_duration());
+        let linger = root.optional("linger", &kind::duration());
         let own = specification.clone().unwrap_or_default();
         let weakest = root.table("weakest", "a specification").and_then(|table| {
             let weakest = specification::change(&table, &own);
@@ -167,6 +171,14 @@ fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecifica
             let options = options.negotiation(negotiation).monitor(monitor).reconnect(reconnects);
             let options = match detection {
                 Some(time) => options.detection(Duration::from_nanos(time.as_nanos())),
+                None => options,
+            };
+            let options = match connect_timeout {
+                Some(time) => options.connect_timeout(Duration::from_nanos(time.as_nanos())),
+                None => options,
+            };
+            let options = match linger {
+                Some(time) => options.linger(Duration::from_nanos(time.as_nanos())),
                 None => options,
             };
             let options = match weakest {

@@ -560,7 +560,8 @@ int cutline_getpeername(cutline_socket *socket, struct sockaddr *address, sockle
 /* Ends a direction of a stream, or both: how is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
 int cutline_shutdown(cutline_socket *socket, int how);
 
-/* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. */
+/* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: what a stream
+ * has sent is delivered in the background, as the option linger says. */
 int cutline_close(cutline_socket *socket);
 
 /* Takes the next event of a connection. It waits for it for at most timeout_ms; 0 does not wait, and -1 waits as long as it

@@ -1,6 +1,6 @@
 //! Why a call failed: `errno`, a kind, and a text for each thread.
 
-use cutline_socket::QosError;
+use cutline_socket::{Interruptible, QosError};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::io;
@@ -95,7 +95,7 @@ impl From<QosError> for Failure {
             QosError::Option(_) => libc::EINVAL,
             QosError::Refused { .. } | QosError::NoPeer(_) | QosError::Reservation(_) => libc::ECONNREFUSED,
             QosError::Lost(_) => libc::ECONNABORTED,
-            QosError::NotRecovered { .. } => libc::ETIMEDOUT,
+            QosError::NotRecovered { .. } | QosError::Silent(_) => libc::ETIMEDOUT,
             QosError::System { source, .. } => source.raw_os_error().unwrap_or_else(|| number(source.kind())),
         };
         Self { code: kind_of(&error), errno, text: error.to_string() }
@@ -108,7 +108,7 @@ fn kind_of(error: &QosError) -> ErrorCode {
         QosError::Refused { .. } | QosError::Reservation(_) => ErrorCode::Refused,
         QosError::NoPeer(_) => ErrorCode::NoPeer,
         QosError::Lost(_) => ErrorCode::Lost,
-        QosError::NotRecovered { .. } | QosError::System { .. } => ErrorCode::System,
+        QosError::NotRecovered { .. } | QosError::Silent(_) | QosError::System { .. } => ErrorCode::System,
     }
 }
 
@@ -137,7 +137,9 @@ fn number(kind: io::ErrorKind) -> c_int {
 
 /// Carries out a call of C. What fails, or panics, is an error of the caller's thread, and `failed` is returned.
 pub fn call<T>(failed: T, act: impl FnOnce() -> Result<T, Failure>) -> T {
-    let outcome = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|_| Err(Failure::internal()));
+    // Signal handlers of C run while a call waits; then it fails with EINTR, as poll(2) does.
+    let act = AssertUnwindSafe(|| Interruptible::once().run(act));
+    let outcome = catch_unwind(act).unwrap_or_else(|_| Err(Failure::internal()));
     outcome.unwrap_or_else(|failure| {
         failure.publish();
         failed

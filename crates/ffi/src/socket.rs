@@ -397,7 +397,7 @@ pub unsafe extern "C" fn cutline_getpeername(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_int {
     call(-1, || {
-        use rustix::net::Shutdown;
+        use std::net::Shutdown;
         let how = match how {
             libc::SHUT_RD => Shutdown::Read,
             libc::SHUT_WR => Shutdown::Write,
@@ -409,15 +409,26 @@ pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_
         };
         // SAFETY: the caller of a function of C promises what its arguments are.
         let socket = unsafe { borrow(socket, "socket") }?;
-        if matches!(socket, Socket::Datagrams(_) | Socket::DatagramListener(_)) {
-            return Err(Failure::unsupported("shutdown", "datagrams, which have no end"));
+        match socket {
+            Socket::Stream(it) => it.shutdown(how)?,
+            Socket::StreamListener(it) => {
+                let how = match how {
+                    Shutdown::Read => rustix::net::Shutdown::Read,
+                    Shutdown::Write => rustix::net::Shutdown::Write,
+                    Shutdown::Both => rustix::net::Shutdown::Both,
+                };
+                rustix::net::shutdown(it.as_fd(), how).map_err(std::io::Error::from)?;
+            }
+            Socket::Datagrams(_) | Socket::DatagramListener(_) => {
+                return Err(Failure::unsupported("shutdown", "datagrams, which have no end"));
+            }
         }
-        rustix::net::shutdown(socket.fd(), how).map_err(std::io::Error::from)?;
         Ok(0)
     })
 }
 
-/// Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed.
+/// Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: what a stream
+/// has sent is delivered in the background, as the option linger says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_close(socket: *mut Socket) -> c_int {
     call(-1, || {

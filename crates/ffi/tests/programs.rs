@@ -21,6 +21,13 @@ fn a_program_in_c_has_streams_datagrams_events_a_mib_and_errors() {
 }
 
 #[test]
+fn signals_and_the_connect_timeout_end_calls_that_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = c::build(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wait.c"), folder.path());
+    assert_eq!(c::run(&program, &[]), "all is well\n");
+}
+
+#[test]
 fn valgrind_finds_no_fault() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return skip("there is no valgrind", "apt-get install valgrind");

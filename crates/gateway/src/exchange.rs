@@ -42,7 +42,9 @@ const PATIENCE_WITH_ASSURED: Duration = Duration::from_secs(15);
 const NO_PLACE_FOR: Duration = Duration::from_millis(50);
 /// Every how many looks an exchange is asked whether its other gateway is there.
 const LIFE_EVERY: u32 = 10;
-/// How long nothing may come of the other gateway while datagrams are sent to it. It reports what it has received every half second.
+/// How long nothing may come of the other gateway while datagrams are sent to it: before the first sign of life, and then. It reports what
+/// it has received every half second, or up to every minute where that is set.
+const FIRST_SILENCE: Duration = Duration::from_secs(65);
 const LONGEST_SILENCE: Duration = Duration::from_secs(5);
 /// The most errors in a row after which an exchange ends.
 const MOST_ERRORS: u32 = 1000;
@@ -83,6 +85,29 @@ struct Life {
     at: Instant,
     /// The messages that were sent then.
     sent: u64,
+    /// The longest time without one so far; `None` before the first.
+    longest: Option<Duration>,
+}
+
+impl Life {
+    const fn new(at: Instant) -> Self {
+        Self { heard: 0, at, sent: 0, longest: None }
+    }
+
+    /// Returns how long the silence is if it is too long.
+    fn silence(&mut self, at: Instant, heard: u64, sent: u64) -> Option<Duration> {
+        let since = at.saturating_since(self.at);
+        if heard != self.heard {
+            let longest = self.longest.unwrap_or(Duration::ZERO);
+            *self = Self { heard, at, sent, longest: Some(longest.max(since)) };
+        } else if sent == self.sent {
+            self.at = at;
+        } else {
+            let patience = self.longest.map_or(FIRST_SILENCE, |longest| LONGEST_SILENCE.max(longest * 4));
+            return (since > patience).then_some(since);
+        }
+        None
+    }
 }
 
 /// An exchange.
@@ -177,7 +202,7 @@ impl<'s> Exchanges<'s> {
             due: None,
             latest: now(),
             assurance: Assurance::Fresh,
-            life: Life { heard: 0, at: now(), sent: 0 },
+            life: Life::new(now()),
             errors: 0,
             has_told_oversized: false,
             has_told_refused: false,
@@ -295,14 +320,11 @@ impl<'s> Exchanges<'s> {
             let turn = self.looks % LIFE_EVERY;
             // Numbers are even.
             let has_turn = |(number, _): &(&u32, &mut Exchange)| (**number >> 1) % LIFE_EVERY == turn;
-            let silent = self
-                .all
-                .iter_mut()
-                .filter(has_turn)
-                .filter_map(|(number, exchange)| exchange.is_silent(at).then_some(*number));
-            for number in silent.collect::<Vec<u32>>() {
-                let failed = self.shared.side == Side::Near;
-                self.end(number, format!("the other gateway has said nothing for {LONGEST_SILENCE}"), failed);
+            let silent = self.all.iter_mut().filter(has_turn);
+            let silent = silent.filter_map(|(number, exchange)| Some((*number, exchange.silence(at)?)));
+            for (number, silence) in silent.collect::<Vec<_>>() {
+                let why = format!("the other gateway has said nothing for {:.1} s", silence.as_secs_f64());
+                self.end(number, why, self.shared.side == Side::Near);
             }
         }
     }
@@ -469,20 +491,15 @@ impl Exchange {
         Ok(None)
     }
 
-    /// Whether the other gateway has said nothing for too long, though something was sent to it. One that was killed and started again knows
-    /// nothing of the connection, and does not answer.
-    fn is_silent(&mut self, at: Instant) -> bool {
+    /// Returns how long the other gateway has said nothing, if that is too long and something was sent to it. One that was killed and started
+    /// again knows nothing of the connection, and does not answer.
+    fn silence(&mut self, at: Instant) -> Option<Duration> {
         let Some(qos) = &self.qos else {
             self.life.at = at;
-            return false;
+            return None;
         };
         let mib = qos.mib();
-        let heard = mib.reports.used + mib.receive.received.messages;
-        let sent = mib.send.sent.messages;
-        if heard != self.life.heard || sent == self.life.sent {
-            self.life = Life { heard, at, sent };
-        }
-        at.saturating_since(self.life.at) > LONGEST_SILENCE
+        self.life.silence(at, mib.reports.used + mib.receive.received.messages, mib.send.sent.messages)
     }
 
     /// Gives a datagram of the other gateway to the program or the server.
@@ -573,4 +590,34 @@ fn connect(address: SocketAddr) -> io::Result<UdpSocket> {
 /// Whether a message is longer than was agreed on, or than any datagram with its header.
 fn is_too_long(error: &io::Error) -> bool {
     error.kind() == ErrorKind::InvalidInput || Errno::from_io_error(error) == Some(Errno::MSGSIZE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gateway_is_silent_when_it_says_nothing_though_something_was_sent() {
+        let second = |second: u64| Instant::from_nanos(second * 1_000_000_000);
+        let mut life = Life::new(second(0));
+        // Nothing was sent, so nothing is expected.
+        assert_eq!(life.silence(second(100), 0, 0), None);
+        // Reports may come every minute.
+        assert_eq!(life.silence(second(160), 0, 1), None);
+        assert_eq!(life.silence(second(166), 0, 1), Some(Duration::from_secs(66)));
+        // One that reports every second is missed after five.
+        let mut life = Life::new(second(0));
+        for at in 1..10 {
+            assert_eq!(life.silence(second(at), at, 2 * at), None);
+        }
+        assert_eq!(life.silence(second(14), 9, 20), None);
+        assert_eq!(life.silence(second(15), 9, 20), Some(Duration::from_secs(6)));
+        // One that reports every ten, after forty.
+        let mut life = Life::new(second(0));
+        for at in [10, 20, 30] {
+            assert_eq!(life.silence(second(at), at, 2 * at), None);
+        }
+        assert_eq!(life.silence(second(70), 30, 90), None);
+        assert_eq!(life.silence(second(71), 30, 90), Some(Duration::from_secs(41)));
+    }
 }

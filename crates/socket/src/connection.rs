@@ -7,12 +7,13 @@ use crate::mib::Mib;
 use crate::options::{Marking, Peer, QosOptions};
 use crate::recovery::Candidate;
 use crate::reservation::{ReservationStatus, Reserver};
+use crate::signals;
 use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
-use cutline_signal::negotiation::{Agreed, Carrier, Nonce};
+use cutline_signal::negotiation::{Agreed, Carrier, Nonce, Reason};
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_sys::traffic_class::set_traffic_class;
 use cutline_sys::{now, send_queue};
 use cutline_units::{Bytes, DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
@@ -21,7 +22,7 @@ use rustix::net::sockopt::socket_send_buffer_size;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -147,7 +148,7 @@ impl Patience {
     /// The end of a call that begins now.
     pub fn until(&self) -> Until {
         let time = self.0.load(Ordering::Relaxed);
-        Until((time > 0).then(|| now().saturating_add(Duration::from_nanos(time))))
+        Until(signals::keep_until((time > 0).then(|| now().saturating_add(Duration::from_nanos(time)))))
     }
 }
 
@@ -166,7 +167,7 @@ impl Until {
         let mut readable = [PollFd::new(&socket, PollFlags::IN)];
         loop {
             // One wait is shorter than the whole time may be.
-            if wait(&mut readable, until.saturating_since(now()))? {
+            if signals::wait(&mut readable, until.saturating_since(now()))? {
                 return Ok(());
             }
             if now() >= until {
@@ -174,13 +175,6 @@ impl Until {
             }
         }
     }
-}
-
-/// The first address of a name.
-pub fn resolve(address: impl ToSocketAddrs, doing: &'static str) -> Result<SocketAddr, QosError> {
-    let mut addresses = address.to_socket_addrs().map_err(QosError::system(doing))?;
-    let none = || io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
-    addresses.next().ok_or_else(none).map_err(QosError::system(doing))
 }
 
 /// Marks a socket's packets with a hint.
@@ -229,10 +223,13 @@ impl Connection {
         lock(&self.inbound)
     }
 
-    /// Has the thread that serves connections serve this one from now on.
+    /// Has the thread that serves connections serve this one from now on, unless it does.
     pub fn keep(&self, service: Weak<dyn Service>) -> Result<(), QosError> {
+        if self.kept.get().is_some() {
+            return Ok(());
+        }
         let kept = keep(service, now()).map_err(QosError::system("cannot start a thread"))?;
-        // A connection is kept once, so there is none yet.
+        // There was none yet.
         let _none = self.kept.set(kept);
         Ok(())
     }
@@ -358,6 +355,11 @@ impl Connection {
         self.handling.call();
     }
 
+    /// Whether nobody has answered at the address of the other end.
+    pub fn was_silent(&self) -> bool {
+        lock(&self.events).iter().any(|event| matches!(event, Event::OneSided(Reason::NoAnswer)))
+    }
+
     /// The next event that the application has not taken.
     pub fn event(&self) -> Option<Event> {
         lock(&self.events).pop_front()
@@ -380,9 +382,9 @@ impl Connection {
         }
     }
 
-    /// Waits until the network has answered, if it was asked for something.
-    pub fn settle(&self) -> Result<(), QosError> {
-        self.reserver.as_ref().map_or(Ok(()), Reserver::settle)
+    /// What the network has answered, if it was asked for something; `None` while it has not.
+    pub fn settled(&self) -> Option<Result<(), QosError>> {
+        self.reserver.as_ref().map_or(Some(Ok(())), Reserver::settled)
     }
 
     /// How the reservation stands, if the network was asked for something.

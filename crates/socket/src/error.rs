@@ -38,6 +38,9 @@ pub enum QosError {
         /// Why the last attempt has failed.
         cause: Cause,
     },
+    /// Nothing has been heard of the other end of datagrams for so long, although it reports: a call that receives waits no longer.
+    #[error("nothing was heard of the other end for {0}: it is gone, or the path is broken")]
+    Silent(Duration),
     /// The network has refused a reservation, which was said to be an error.
     #[error("the reservation is refused: {0}")]
     Reservation(cutline_provision::Refusal),
@@ -83,7 +86,7 @@ impl From<QosError> for io::Error {
                 io::ErrorKind::ConnectionRefused
             }
             QosError::Lost(_) => io::ErrorKind::ConnectionAborted,
-            QosError::NotRecovered { .. } => io::ErrorKind::TimedOut,
+            QosError::NotRecovered { .. } | QosError::Silent(_) => io::ErrorKind::TimedOut,
         };
         Self::new(kind, error)
     }

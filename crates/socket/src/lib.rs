@@ -29,6 +29,7 @@
 //! options     what an application asks for
 //! error       why it cannot have it
 //! settings    what follows from it for the socket: buffers, marks
+//! connecting  the addresses of a name, one after the other or together
 //! connection  what every kind of socket has: the session, its events, its MIB
 //! udp         datagrams
 //! tcp         streams
@@ -36,9 +37,11 @@
 //! mib         all that is known of a connection
 //! recovery    making a broken connection again
 //! handler     the application's handler of events
+//! signals     signals in calls that wait
 //! keeper      the thread that serves connections while the application does something else
 //! ```
 
+mod connecting;
 mod connection;
 mod error;
 mod handler;
@@ -48,10 +51,12 @@ mod options;
 mod recovery;
 mod reservation;
 mod settings;
+mod signals;
 mod tcp;
 mod time;
 mod udp;
 
+pub use connecting::{Connect, Connecting, Readiness};
 pub use cutline_provision::{Access, Event as ReservationEvent};
 pub use cutline_quality::spec::ConnectionSpecification;
 pub use cutline_signal::monitor::{Delivery, Sample, SentInterval};
@@ -62,5 +67,6 @@ pub use keeper::start;
 pub use mib::Mib;
 pub use options::{Marking, Pacing, Peer, QosOptions};
 pub use reservation::{AckPath, IfRefused, ReservationStatus};
+pub use signals::Interruptible;
 pub use tcp::{QosTcpListener, QosTcpStream};
 pub use udp::{Attempt, QosUdpListener, QosUdpSocket};

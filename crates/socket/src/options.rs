@@ -83,6 +83,10 @@ pub struct QosOptions {
     pub(crate) monitor: MonitorParams,
     pub(crate) trace: Option<Trace>,
     pub(crate) reconnect: bool,
+    /// How long connecting takes at most; `None` if as long as the system tries.
+    pub(crate) connect_timeout: Option<Duration>,
+    /// How long a closed stream waits for an acknowledgement; `None` for [`LINGER`].
+    linger: Option<Duration>,
     pub(crate) reservation: Option<ReservationOptions>,
 }
 
@@ -94,6 +98,11 @@ const PURPOSE: &[u8] = b"cutline QoS socket";
 const DETECTION: Duration = Duration::from_millis(300);
 /// The same in round-trip times of a path whose round-trip time is known: an answer may have to wait in queues, and an offer may get lost.
 const DETECTION_ROUND_TRIPS: u64 = 3;
+
+/// How long the other end of datagrams may be silent until a call that receives ends, without a recovery time.
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
+/// How long a stream that was closed waits for the other end to acknowledge something more, unless set.
+const LINGER: Duration = Duration::from_secs(60);
 
 /// The parts of the time of detection between offers.
 const SHARES: u64 = 4;
@@ -243,6 +252,37 @@ impl QosOptions {
         let without =
             "false, unless the specification has a recovery time: set send.recovery or receive.recovery";
         times.min().map(Some).ok_or_else(|| ParameterError::new("reconnect", true, without))
+    }
+
+    /// Sets how long connecting takes at most: all addresses of a name, finding out whether the other end is a QoS socket, connecting,
+    /// negotiating, and the answer of the network. Then it fails with [`io::ErrorKind::TimedOut`](std::io::ErrorKind). Unless set, it takes as long
+    /// as the system tries, which is over two minutes with an address where nobody answers. The look-up of a name is not counted.
+    #[must_use]
+    pub fn connect_timeout(self, time: std::time::Duration) -> Self {
+        Self { connect_timeout: Some(crate::time::duration(time)), ..self }
+    }
+
+    /// Sets how long a stream that the application has closed waits for the other end to acknowledge something more: 60 s unless set.
+    ///
+    /// Closing a stream delivers what was written before. The call does not wait; a thread of the library keeps the descriptor until the other
+    /// end's system has everything, or until it has acknowledged nothing more for this time. After that, a report of the other end may reset the
+    /// connection, and what it has not received is lost. When the process ends by `exit` or by returning from `main`, its end waits in the same
+    /// way. A process that is killed, or ends by `_exit` or `abort`, delivers nothing more. At most a quarter of the
+    /// descriptors that the process may have, and 4096, are kept for closed streams; of more, the oldest are given up.
+    #[must_use]
+    pub fn linger(self, time: std::time::Duration) -> Self {
+        Self { linger: Some(crate::time::duration(time)), ..self }
+    }
+
+    /// How long a closed stream waits for an acknowledgement.
+    pub(crate) fn linger_time(&self) -> Duration {
+        self.linger.unwrap_or(LINGER)
+    }
+
+    /// How long the other end of datagrams may be silent until a call that receives ends.
+    pub(crate) fn longest_silence(&self) -> Duration {
+        let ConnectionSpecification { send, receive, .. } = &self.specification;
+        [send.recovery, receive.recovery].into_iter().flatten().min().unwrap_or(LONGEST_SILENCE)
     }
 
     /// Whether a listener may have these options.

@@ -13,6 +13,7 @@ use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
 use crate::keeper::is_keeper;
 use crate::options::QosOptions;
+use crate::signals;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Cause, Direction, Event, Inbound, Outbound, Session};
@@ -33,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// How soon to try again to take a connection down while a call is about to leave the kernel.
 const SOON: Duration = Duration::from_millis(1);
 /// The longest wait of a call at a time.
-const LONGEST_WAIT: std::time::Duration = std::time::Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// A connection that can be made again. None of its functions waits.
 ///
@@ -245,10 +246,14 @@ impl<A> Recovery<A> {
             if !waits || is_keeper() || until.is_some_and(|until| now() >= until) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let left = until.map_or(LONGEST_WAIT, |until| {
-                LONGEST_WAIT.min(std::time::Duration::from_nanos(until.saturating_since(now()).as_nanos()))
-            });
-            (state, _) = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+            let left = until.map_or(Duration::MAX, |until| until.saturating_since(now()));
+            let left =
+                std::time::Duration::from_nanos(signals::longest_look(LONGEST_WAIT).min(left).as_nanos());
+            let woken;
+            (state, woken) = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+            if woken.timed_out() {
+                signals::look()?;
+            }
         }
     }
 

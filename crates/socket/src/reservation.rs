@@ -161,20 +161,27 @@ impl Reserver {
         Ok(demand)
     }
 
-    /// Waits until the network has answered.
-    pub fn settle(&self) -> Result<(), QosError> {
+    /// What the network has answered; `None` while it has not and may.
+    pub fn settled(&self) -> Option<Result<(), QosError>> {
         let mut state = lock(&self.state);
         let state = &mut *state;
+        let is_late = state.asked.is_some_and(|asked| now().saturating_since(asked) >= self.options.patience);
         let outcome = match (&mut state.grant, &state.refused) {
-            (Some(grant), _) => grant.wait(self.options.patience),
+            (Some(grant), _) => {
+                grant.refresh();
+                match grant.wait(Duration::ZERO) {
+                    Err(refusal) if refusal.reason == Reason::Unanswered && !is_late => return None,
+                    outcome => outcome,
+                }
+            }
             (None, Some(refusal)) => Err(refusal.clone()),
             // The other end takes no part, so nothing was asked for.
             (None, None) => Ok(()),
         };
-        match outcome {
+        Some(match outcome {
             Err(refusal) if self.options.if_refused == IfRefused::Fail => Err(QosError::Reservation(refusal)),
             _ => Ok(()),
-        }
+        })
     }
 
     /// The next event that was not taken.

@@ -1,7 +1,10 @@
 //! The examples, each with both of its ends.
 
+use cutline_signal::monitor::MonitorParams;
+use cutline_socket::{QosOptions, QosTcpStream};
+use cutline_units::Duration;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -69,6 +72,28 @@ fn files_are_served_and_nothing_else() {
     let (got, errors) = run("files", &["get", &to, "lines.txt"]);
     assert!(got == content.as_bytes(), "{} bytes: {errors}", got.len());
     assert_eq!(run("files", &["get", &to, "../lines.txt"]).0, b"no such file\n");
+}
+
+#[test]
+fn a_file_is_served_whole_to_a_slow_reader_that_reports() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("large"), vec![7; 3_000_000]).unwrap();
+    let mut server = start("files", &["serve", "127.0.0.1:0", folder.path().to_str().unwrap()]);
+    let (to, _said) = address(server.0.stdout.take());
+    let monitor = MonitorParams { interval: Duration::from_millis(20), ..MonitorParams::default() };
+    let mut stream = QosTcpStream::connect(to, &QosOptions::default().monitor(monitor)).unwrap();
+    stream.write_all(b"large\n").unwrap();
+    let (mut got, mut piece) = (0, vec![0; 1 << 16]);
+    for reads in 0.. {
+        if reads < 40 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        match stream.read(&mut piece).unwrap_or_else(|error| panic!("{error} after {got} bytes")) {
+            0 => break,
+            read => got += read,
+        }
+    }
+    assert_eq!(got, 3_000_000);
 }
 
 #[test]

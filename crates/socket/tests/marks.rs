@@ -221,9 +221,10 @@ fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
                 theirs.has_qos_peer().unwrap();
                 (asking.join().unwrap(), theirs)
             });
-            // It closes with data that nobody has read.
             (&theirs).write_all(b"unread").unwrap();
             thread::sleep(time::Duration::from_millis(100));
+            // The application wants a reset.
+            set_socket_linger(&ours, Some(time::Duration::ZERO)).unwrap();
             drop(ours);
             drop((theirs, listener));
             // Nobody listens any more.

@@ -5,6 +5,7 @@
 #![expect(unsafe_code, reason = "recvmmsg, which no safe crate wraps")]
 
 use crate::clock;
+use crate::local_address::LocalAddress;
 use crate::sockopt::{SO_RXQ_OVFL, SO_TIMESTAMPNS, check};
 use cutline_units::{Duration, Instant};
 use rustix::fd::{AsFd, AsRawFd};
@@ -42,6 +43,8 @@ pub struct Datagram<'i> {
     pub traffic_class: Option<u8>,
     /// How many datagrams the socket has dropped so far because its buffer was full.
     pub overflowed: u32,
+    /// The local address that it has come to, if the socket was asked for it ([`local_address::ask`](crate::local_address::ask)).
+    pub to: Option<LocalAddress>,
 }
 
 /// Whether a call waits.
@@ -265,12 +268,12 @@ impl Inbox {
     /// When the inbox has no room for so many.
     pub fn datagram(&self, number: usize) -> Option<Datagram<'_>> {
         let length = self.length(number);
-        let (Ancillary { traffic_class, overflowed, .. }, at) = self.ancillaries[number];
+        let (Ancillary { traffic_class, overflowed, to, .. }, at) = self.ancillaries[number];
         let from = match self.peer {
             Some(peer) => peer,
             None => address(&self.names[number])?,
         };
-        Some(Datagram { head: self.head(number), length, from, at, traffic_class, overflowed })
+        Some(Datagram { head: self.head(number), length, from, at, traffic_class, overflowed, to })
     }
 
     /// Returns the length of a datagram of the last call, bytes.
@@ -307,6 +310,7 @@ struct Ancillary {
     stamp: Option<(u64, u64)>,
     traffic_class: Option<u8>,
     overflowed: u32,
+    to: Option<LocalAddress>,
 }
 
 impl Ancillary {
@@ -330,7 +334,7 @@ impl Ancillary {
             (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                 self.traffic_class = data.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes) as u8);
             }
-            _ => {}
+            _ => self.to = LocalAddress::read(level, kind, data).or(self.to),
         }
     }
 }

@@ -16,13 +16,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::num::NonZeroU32;
 
 const IP_ROUTER_ALERT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, 5);
-const IP_PKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_PKTINFO);
+pub(crate) const IP_PKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_PKTINFO);
 const IP_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_TRANSPARENT);
 const IP_MTU_DISCOVER: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
 const IPV6_ROUTER_ALERT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, 22);
 /// Since Linux 5.1. Without it, messages of all network namespaces come to every such socket.
 const IPV6_ROUTER_ALERT_ISOLATE: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, 30);
-const IPV6_RECVPKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
+pub(crate) const IPV6_RECVPKTINFO: SocketOption<i32> =
+    SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
 const IPV6_RECVHOPLIMIT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT);
 const IPV6_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT);
 const IPV6_V6ONLY: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
@@ -267,12 +268,7 @@ impl IpSocket {
         };
         // SAFETY: all-zero bits are a valid msghdr: null pointers with lengths of zero.
         let mut header: libc::msghdr = unsafe { zeroed() };
-        let (at, length) = match &name {
-            Name::V4(name) => {
-                (std::ptr::from_ref(name).cast::<libc::c_void>(), size_of::<libc::sockaddr_in>())
-            }
-            Name::V6(name) => (std::ptr::from_ref(name).cast(), size_of::<libc::sockaddr_in6>()),
-        };
+        let (at, length) = name.place();
         header.msg_name = at.cast_mut();
         header.msg_namelen = length as libc::socklen_t;
         header.msg_iov = &raw mut part;
@@ -377,12 +373,22 @@ fn skip_options(bytes: &[u8], mut next: u8) -> Option<(u8, usize)> {
     Some((next, at))
 }
 
-enum Name {
+pub(crate) enum Name {
     V4(libc::sockaddr_in),
     V6(libc::sockaddr_in6),
 }
 
-fn sockaddr_v4(address: Ipv4Addr, port: u16) -> libc::sockaddr_in {
+impl Name {
+    /// Where it is, and how long it is.
+    pub(crate) const fn place(&self) -> (*const libc::c_void, usize) {
+        match self {
+            Self::V4(name) => (std::ptr::from_ref(name).cast(), size_of::<libc::sockaddr_in>()),
+            Self::V6(name) => (std::ptr::from_ref(name).cast(), size_of::<libc::sockaddr_in6>()),
+        }
+    }
+}
+
+pub(crate) fn sockaddr_v4(address: Ipv4Addr, port: u16) -> libc::sockaddr_in {
     libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
         sin_port: port.to_be(),
@@ -391,7 +397,7 @@ fn sockaddr_v4(address: Ipv4Addr, port: u16) -> libc::sockaddr_in {
     }
 }
 
-fn sockaddr_v6(address: SocketAddrV6) -> libc::sockaddr_in6 {
+pub(crate) fn sockaddr_v6(address: SocketAddrV6) -> libc::sockaddr_in6 {
     libc::sockaddr_in6 {
         sin6_family: libc::AF_INET6 as libc::sa_family_t,
         sin6_port: address.port().to_be(),

@@ -14,6 +14,7 @@
 //! datagrams   many datagrams with one system call, with time stamps and traffic classes
 //! datagram_server   datagrams that are answered from the address that was asked
 //! ip_socket   raw and UDP sockets for messages whose IP headers matter
+//! local_address   the local address that a datagram has come to, or leaves with
 //! ping        round-trip times by ICMP echo
 //! descriptors     how many descriptors this process may have open
 //! error_queue the errors that a datagram socket has queued
@@ -31,6 +32,7 @@
 //! offload     offloads that are turned off for a while
 //! ioctl       requests about interfaces
 //! namespace   network namespaces that are removed with their owner
+//! process     the end of the process, and its copies by fork
 //! signal      signals as flags, and passed on to a child
 //! thread      how the calling thread is scheduled, and how long it has run
 //! plain       types that may be shared with the kernel
@@ -48,12 +50,14 @@ pub mod ethtool;
 pub mod interface;
 mod ioctl;
 pub mod ip_socket;
+pub mod local_address;
 mod mapping;
 pub mod namespace;
 mod offload;
 pub mod packet;
 pub mod ping;
 mod plain;
+pub mod process;
 pub mod reactor;
 pub mod signal;
 pub mod sockopt;

@@ -30,11 +30,18 @@ const EVENTS: usize = 256;
 /// # Errors
 /// When the kernel cannot wait for them.
 pub fn wait(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
-    match poll(fds, Some(&timespec(timeout.min(LONGEST_WAIT)))) {
-        Ok(ready) => Ok(ready > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(errno) => Err(errno.into()),
+    match wait_once(fds, timeout.min(LONGEST_WAIT)) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        outcome => outcome,
     }
+}
+
+/// Waits until one of the descriptors is ready, at most for `timeout`. Returns whether one is.
+///
+/// # Errors
+/// When the kernel cannot wait for them; [`io::ErrorKind::Interrupted`] when a signal handler has run.
+pub fn wait_once(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
+    Ok(poll(fds, Some(&timespec(timeout)))? > 0)
 }
 
 /// File descriptors that are waited for, each with a number.

@@ -57,6 +57,11 @@ pub struct TcpInfo {
     pub sack: bool,
 }
 
+/// `TCP_FIN_WAIT2`, `TCP_TIME_WAIT` and `TCP_CLOSE` of `linux/tcp_states.h`, as `TCP_INFO` begins with.
+const FIN_WAIT_2: u8 = 5;
+const TIME_WAIT: u8 = 6;
+const CLOSE: u8 = 7;
+
 /// `TCP_INFO`: a struct that only grows at its end, 248 bytes in Linux 6.18.
 const TCP_INFO: SocketOption<[u8; ROOM]> = SocketOption::new(libc::IPPROTO_TCP, libc::TCP_INFO);
 
@@ -69,6 +74,15 @@ const ROOM: usize = 512;
 /// When it is not a TCP socket.
 pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     Ok(parse(TCP_INFO.get_bytes(socket, &mut [0; ROOM])?))
+}
+
+/// Whether the other end has acknowledged everything, also that this end sends no more (RFC 9293 section 3.6); or the connection is gone.
+///
+/// # Errors
+/// When it is not a TCP socket.
+pub fn is_delivered(socket: impl AsFd) -> io::Result<bool> {
+    let state = TCP_INFO.get_bytes(socket, &mut [0; ROOM])?.first().copied();
+    Ok(state.is_some_and(|state| matches!(state, FIN_WAIT_2 | TIME_WAIT | CLOSE)))
 }
 
 /// Limits the rate that a TCP socket is paced to (`SO_MAX_PACING_RATE`); UDP sockets accept it and ignore it.
@@ -92,8 +106,7 @@ fn parse(bytes: &[u8]) -> TcpInfo {
     TcpInfo {
         rto: time(8),
         max_segment: word(16),
-        // TCP_CLOSE.
-        is_closed: bytes.first() == Some(&7),
+        is_closed: bytes.first() == Some(&CLOSE),
         unacknowledged: word(24),
         since_acknowledgement: Duration::from_millis(u64::from(word(56))),
         rtt: time(68),
@@ -132,6 +145,18 @@ mod tests {
         let info = tcp_info(&stream).unwrap();
         assert!(info.congestion_window > 0 && info.max_segment > 0, "{info:?}");
         assert_eq!((info.retransmissions, info.bytes_acked <= 1), (0, true), "{info:?}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs socket options of Linux, which Miri has not")]
+    fn what_was_acknowledged_behind_the_end_is_delivered() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(!is_delivered(&stream).unwrap());
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        while !is_delivered(&stream).unwrap() {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

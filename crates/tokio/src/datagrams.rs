@@ -1,15 +1,17 @@
 //! Datagrams.
 
-use crate::watched::{Descriptor, Watched, made, system, watch};
+use crate::watched::{Descriptor, Watched, addresses, connected, system, watch};
 use cutline_socket::{
     Attempt, ConnectionSpecification, Event, Mib, Pacing, QosError, QosOptions, ReservationEvent,
 };
+use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::net::ToSocketAddrs;
 use tokio::time::{sleep, timeout};
 
 /// A datagram socket with quality of service, connected to one other end. Tasks can share it: each call takes `&self`.
@@ -20,12 +22,9 @@ impl QosUdpSocket {
     ///
     /// # Errors
     /// As [`cutline_socket::QosUdpSocket::connect`].
-    pub async fn connect(
-        address: impl ToSocketAddrs + Send + 'static,
-        options: &QosOptions,
-    ) -> Result<Self, QosError> {
-        let options = options.clone();
-        let socket = made(move || cutline_socket::QosUdpSocket::connect(address, &options)).await?;
+    pub async fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
+        let addresses = addresses(address, "cannot connect").await?;
+        let socket = connected(cutline_socket::QosUdpSocket::connecting(&addresses[..], options)?).await?;
         Self::from_blocking(socket).map_err(|error| system("cannot watch the socket", error))
     }
 
@@ -106,6 +105,12 @@ impl QosUdpSocket {
     }
 }
 
+impl fmt::Debug for QosUdpSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("QosUdpSocket").field(self.0.socket()).finish()
+    }
+}
+
 impl AsFd for QosUdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.socket().as_fd()
@@ -123,12 +128,9 @@ impl QosUdpListener {
     ///
     /// # Errors
     /// As [`cutline_socket::QosUdpListener::bind`].
-    pub async fn bind(
-        address: impl ToSocketAddrs + Send + 'static,
-        options: &QosOptions,
-    ) -> Result<Self, QosError> {
-        let options = options.clone();
-        let listener = made(move || cutline_socket::QosUdpListener::bind(address, &options)).await?;
+    pub async fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
+        let addresses = addresses(address, "cannot listen").await?;
+        let listener = cutline_socket::QosUdpListener::bind(&addresses[..], options)?;
         let watched = listener.set_nonblocking(true).and_then(|()| watch(listener));
         watched.map(Self).map_err(|error| system("cannot watch the socket", error))
     }
@@ -160,5 +162,17 @@ impl QosUdpListener {
     /// As [`tokio::net::UdpSocket::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get_ref().0.local_addr()
+    }
+}
+
+impl fmt::Debug for QosUdpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("QosUdpListener").field(&self.0.get_ref().0).finish()
+    }
+}
+
+impl AsFd for QosUdpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().0.as_fd()
     }
 }

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! These are the sockets of [`cutline_socket`], which do not block. They must be made and used in a runtime whose IO and time are
-//! enabled. Connecting negotiates, which takes round trips: a thread for blocking calls does it, and goes on if the future is dropped,
-//! until it is decided; then the connection is closed.
+//! enabled. Connecting negotiates, which takes round trips; no thread waits for that, and dropping the future ends it. With a
+//! service ([`QosOptions::service`]), the call of the local agent is made in the task.
 //!
 //! What is safe to cancel is said of each call. In short: a future of one call that is dropped has done nothing, or all.
 

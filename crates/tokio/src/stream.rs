@@ -1,10 +1,11 @@
 //! Streams.
 
-use crate::watched::{Descriptor, Watched, made, system, watch};
+use crate::watched::{Descriptor, Watched, addresses, connected, system, watch};
 use cutline_socket::{ConnectionSpecification, Event, Mib, QosError, QosOptions, ReservationEvent};
+use std::fmt;
 use std::future::Future as _;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::ToSocketAddrs;
 use tokio::time::{Sleep, sleep};
 
 /// A stream with quality of service. It is read and written as a [`tokio::net::TcpStream`], and can be split.
@@ -115,12 +117,9 @@ impl QosTcpStream {
     ///
     /// # Errors
     /// As [`cutline_socket::QosTcpStream::connect`].
-    pub async fn connect(
-        address: impl ToSocketAddrs + Send + 'static,
-        options: &QosOptions,
-    ) -> Result<Self, QosError> {
-        let options = options.clone();
-        let stream = made(move || cutline_socket::QosTcpStream::connect(address, &options)).await?;
+    pub async fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
+        let addresses = addresses(address, "cannot connect").await?;
+        let stream = connected(cutline_socket::QosTcpStream::connecting(&addresses[..], options)?).await?;
         Self::from_blocking(stream).map_err(|error| system("cannot watch the socket", error))
     }
 
@@ -269,6 +268,12 @@ writes!(QosTcpStream, stream, writing);
 writes!(WriteHalf<'_>, 0, 1);
 writes!(OwnedWriteHalf, 0, 1);
 
+impl fmt::Debug for QosTcpStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("QosTcpStream").field(self.stream.socket()).finish()
+    }
+}
+
 impl AsFd for QosTcpStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.socket().as_fd()
@@ -283,12 +288,9 @@ impl QosTcpListener {
     ///
     /// # Errors
     /// As [`cutline_socket::QosTcpListener::bind`].
-    pub async fn bind(
-        address: impl ToSocketAddrs + Send + 'static,
-        options: &QosOptions,
-    ) -> Result<Self, QosError> {
-        let options = options.clone();
-        let listener = made(move || cutline_socket::QosTcpListener::bind(address, &options)).await?;
+    pub async fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
+        let addresses = addresses(address, "cannot listen").await?;
+        let listener = cutline_socket::QosTcpListener::bind(&addresses[..], options)?;
         let watched = listener.set_nonblocking(true).and_then(|()| watch(listener));
         watched.map(Self).map_err(|error| system("cannot watch the socket", error))
     }
@@ -314,5 +316,17 @@ impl QosTcpListener {
     /// As [`tokio::net::TcpListener::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get_ref().0.local_addr()
+    }
+}
+
+impl fmt::Debug for QosTcpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("QosTcpListener").field(&self.0.get_ref().0).finish()
+    }
+}
+
+impl AsFd for QosTcpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().0.as_fd()
     }
 }

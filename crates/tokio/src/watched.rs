@@ -1,18 +1,19 @@
 //! A socket whose descriptor the runtime watches, and its events.
 
-use cutline_socket::{Event, QosError, QosTcpStream, QosUdpSocket};
+use cutline_socket::{Connect, Connecting, Event, QosError, QosTcpStream, QosUdpSocket, Readiness};
 use std::future::{Future as _, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::net::{ToSocketAddrs, lookup_host};
 use tokio::sync::Notify;
-use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 /// A socket by its descriptor.
 #[derive(Debug)]
@@ -31,6 +32,12 @@ impl<T: AsFd> AsRawFd for Descriptor<T> {
 )]
 pub fn watch<T: AsFd>(socket: T) -> io::Result<AsyncFd<Descriptor<T>>> {
     AsyncFd::new(Descriptor(socket))
+}
+
+/// Has the runtime watch a descriptor for one interest.
+#[expect(deprecated, reason = "as above")]
+fn watch_for(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(fd, interest)
 }
 
 /// A socket that has events.
@@ -189,16 +196,36 @@ impl<T: Connected> Drop for Watched<T> {
     }
 }
 
-/// Makes a socket where calls may block.
-pub async fn made<T: Send + 'static>(
-    make: impl FnOnce() -> Result<T, QosError> + Send + 'static,
-) -> Result<T, QosError> {
-    match spawn_blocking(make).await {
-        Ok(made) => made,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(_) => Err(system("cannot connect", io::Error::other("the runtime is shutting down"))),
-        },
+/// The addresses of a name.
+pub async fn addresses(
+    address: impl ToSocketAddrs,
+    doing: &'static str,
+) -> Result<Vec<SocketAddr>, QosError> {
+    let found = lookup_host(address).await.map_err(|error| system(doing, error))?;
+    Ok(found.collect())
+}
+
+/// Connects a socket. No thread waits for it.
+pub async fn connected<S: Connect>(mut connecting: Connecting<S>) -> Result<S, QosError> {
+    loop {
+        if let Some(outcome) = connecting.advance() {
+            return outcome;
+        }
+        let awaited = connecting.awaits().into_iter().map(|(fd, readiness)| {
+            let interest = if readiness == Readiness::Read { Interest::READABLE } else { Interest::WRITABLE };
+            fd.try_clone_to_owned().and_then(|fd| watch_for(fd, interest))
+        });
+        let awaited: Vec<_> =
+            awaited.collect::<io::Result<_>>().map_err(|error| system("cannot watch the socket", error))?;
+        let any_is_ready = poll_fn(|cx| {
+            let is_ready = |fd: &AsyncFd<OwnedFd>| {
+                // Those that are not watched for one of them are never ready for it.
+                fd.poll_read_ready(cx).is_ready() || fd.poll_write_ready(cx).is_ready()
+            };
+            if awaited.iter().any(is_ready) { Poll::Ready(()) } else { Poll::Pending }
+        });
+        // When the time is over, it goes on as well.
+        let _ready = timeout(connecting.time_left(), any_is_ready).await;
     }
 }
 

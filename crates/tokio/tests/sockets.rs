@@ -1,6 +1,7 @@
 //! Two ends on the loopback interface, in one runtime with a single thread: whatever blocks it is noticed.
 
 use cutline_quality::spec::Specification;
+use cutline_signal::monitor::MonitorParams;
 use cutline_tokio::{
     Event, Pacing, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
 };
@@ -46,6 +47,94 @@ async fn beside_a_clock<T>(work: impl Future<Output = T>) -> (T, Duration, usize
     let out = work.await;
     clock.abort();
     (out, begin.elapsed(), ticks.load(Ordering::Relaxed))
+}
+
+/// Options of an end that reports often.
+fn talkative() -> QosOptions {
+    let interval = cutline_units::Duration::from_millis(20);
+    QosOptions::default().monitor(MonitorParams { interval, ..MonitorParams::default() })
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_or_shut_down_delivers_what_it_has_accepted() {
+    for how in ["drop", "shutdown", "halves"] {
+        let (mut ours, mut theirs) = streams(LOOPBACK[0], &talkative()).await;
+        let reading = tokio::spawn(async move {
+            let (mut all, mut piece) = (0, vec![0; 1 << 16]);
+            for reads in 0.. {
+                if reads < 40 {
+                    sleep(ms(20)).await;
+                }
+                match theirs.read(&mut piece).await.map_err(|error| format!("{error} after {all} bytes"))? {
+                    0 => break,
+                    read => all += read,
+                }
+            }
+            Ok::<_, String>(all)
+        });
+        let content = vec![7; 4_400_000];
+        match how {
+            "halves" => {
+                let (reads, mut writes) = ours.into_split();
+                writes.write_all(&content).await.unwrap();
+                drop((writes, reads));
+            }
+            how => {
+                ours.write_all(&content).await.unwrap();
+                if how == "shutdown" {
+                    ours.shutdown().await.unwrap();
+                }
+                drop(ours);
+            }
+        }
+        assert_eq!(reading.await.unwrap(), Ok(content.len()), "{how}");
+    }
+}
+
+#[tokio::test]
+async fn many_connect_at_a_time_without_threads() {
+    let listener = QosTcpListener::bind(LOOPBACK[0], &QosOptions::default()).await.unwrap();
+    // An address that is not static.
+    let to = listener.local_addr().unwrap().to_string();
+    let options = QosOptions::default();
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    let accepting = tokio::spawn(async move {
+        let mut accepted = Vec::new();
+        while accepted.len() < 200 {
+            accepted.push(listener.accept().await.unwrap().0);
+        }
+        accepted
+    });
+    let connects = (0..200).map(|_| QosTcpStream::connect(to.as_str(), &options));
+    let mut connects: Vec<_> = connects.map(Box::pin).collect();
+    let mut most = 0;
+    let mut connected = Vec::new();
+    std::future::poll_fn(|cx| {
+        connects.retain_mut(|connect| match connect.as_mut().poll(cx) {
+            std::task::Poll::Ready(stream) => {
+                connected.push(stream.unwrap());
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        most = most.max(threads());
+        if connects.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    assert_eq!((connected.len(), accepting.await.unwrap().len()), (200, 200));
+    // The thread that serves connections, and those of other tests: each runtime has one.
+    assert!(most < before + 30, "{most} threads, {before} before");
+}
+
+#[tokio::test]
+async fn a_connect_that_is_dropped_or_late_leaves_nothing_behind() {
+    let silent = tokio::net::UdpSocket::bind(LOOPBACK[0]).await.unwrap();
+    let to = silent.local_addr().unwrap();
+    let options = QosOptions::default().peer(Peer::Speaks);
+    assert!(timeout(ms(50), QosUdpSocket::connect(to, &options)).await.is_err());
+    let error = QosUdpSocket::connect(to, &options.connect_timeout(ms(50))).await.unwrap_err();
+    assert!(error.to_string().contains("connect timeout"), "{error}");
 }
 
 #[tokio::test]
@@ -263,9 +352,7 @@ async fn a_stream_that_breaks_is_made_again_without_blocking_another_task() {
         reads.read_exact(&mut buffer[..4]).await.unwrap();
         reads
     });
-    // What nobody has read when a socket is closed makes a reset of it.
-    writes.write_all(b"unread").await.unwrap();
-    sleep(ms(100)).await;
+    rustix::net::sockopt::set_socket_linger(&theirs, Some(Duration::ZERO)).unwrap();
     drop(theirs);
     let (accepted, _, ticks) = beside_a_clock(async {
         let error = loop {

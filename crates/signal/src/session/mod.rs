@@ -133,7 +133,8 @@ pub enum Event {
         /// Whether it was made again: then all numbers begin anew. Otherwise the other end is heard again.
         is_new: bool,
     },
-    /// It was not made again within the time that the specification gives for that.
+    /// It was not made again within the time that the specification gives for that; or an end of datagrams that is not connected again has been
+    /// silent for so long that calls which receive fail.
     GaveUp {
         /// How long it was tried.
         after: Duration,
@@ -640,6 +641,11 @@ impl Session {
         } else {
             self.on_contact(now);
         }
+    }
+
+    /// How long nothing has been heard of the other end.
+    pub fn silence(&self, now: Instant, inbound: &Inbound) -> Duration {
+        self.contact.silence(now, inbound.arrivals.latest())
     }
 
     /// How long nothing is heard of the other end until the connection counts as lost.

@@ -3,8 +3,10 @@
 
 use super::tests::{bulk, quick};
 use super::*;
+use crate::options::Peer;
 use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::frame;
+use cutline_signal::negotiation::Reason;
 use cutline_units::{RandomStream, Streams};
 use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use std::net::TcpListener;
@@ -241,8 +243,8 @@ fn a_stream_that_ends_within_a_message_is_an_error() {
     (&ours).write_all(b"whole").unwrap();
     // Past the layer: a header that announces more than comes.
     let Standing::Joined(token) = ours.0.connection.standing() else { panic!("they have agreed") };
-    (&ours.0.socket).write_all(&frame::stream_header(token, 100, true, now())).unwrap();
-    (&ours.0.socket).write_all(b"part").unwrap();
+    (&*ours.0.socket).write_all(&frame::stream_header(token, 100, true, now())).unwrap();
+    (&*ours.0.socket).write_all(b"part").unwrap();
     ours.shutdown(Shutdown::Write).unwrap();
     let mut arrived = [0; 9];
     theirs.read_exact(&mut arrived).unwrap();
@@ -306,7 +308,7 @@ fn frames_that_nobody_should_send_are_errors_and_no_more() {
                 [&frame::stream_header(token, frame::LONGEST_FRAGMENT, true, now())[..], &noise(50)].concat()
             }
         };
-        (&ours.0.socket).write_all(&bytes).unwrap();
+        (&*ours.0.socket).write_all(&bytes).unwrap();
         ours.shutdown(Shutdown::Write).unwrap();
         let mut taken = 0;
         let end = loop {

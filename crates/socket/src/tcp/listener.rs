@@ -2,18 +2,27 @@
 
 use super::QosTcpStream;
 use super::probe::{Callers, respond};
-use crate::connection::{Role, begin, resolve};
+use crate::connecting::{first_of, resolve};
+use crate::connection::{Role, begin};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use crate::settings::Settings;
+use crate::signals;
 use cutline_signal::negotiation::Carrier;
 use cutline_translate::Protocol;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, listen, socket_with, sockopt,
+};
+use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+/// What the error of a server says that cannot have the port of UDP.
+const ASKED: &str = "cannot listen for datagrams on the same port, where others ask whether this is a QoS socket; \
+                     another port, or peer = speaks (all clients are QoS sockets) or plain (none is), needs none";
 /// The most connections that wait to be accepted, as in the standard library.
 const BACKLOG: i32 = 128;
 
@@ -28,14 +37,17 @@ pub struct QosTcpListener {
 }
 
 impl QosTcpListener {
-    /// Listens at an address.
+    /// Listens at an address; of a name, at the first one that can be used.
     ///
     /// # Errors
     /// When the address is in use, for TCP or for UDP, or is none of this machine.
     pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
-        let doing = "cannot listen";
         options.check_listener()?;
-        let address = resolve(address, doing)?;
+        first_of(resolve(address, "cannot listen")?, |address| Self::bind_to(address, options))
+    }
+
+    fn bind_to(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError> {
+        let doing = "cannot listen";
         let session = begin(options, &Role::Alone, Carrier::Stream)?;
         let settings = Settings::new(options, Protocol::Tcp, &session)?;
         let callers = Arc::new(Callers::default());
@@ -57,7 +69,7 @@ impl QosTcpListener {
                 }
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 0 => {}
                 Err(error) => {
-                    return Err(QosError::system("cannot listen for datagrams on the same port")(error));
+                    return Err(QosError::system(ASKED)(error));
                 }
             }
         };
@@ -70,7 +82,15 @@ impl QosTcpListener {
     /// # Errors
     /// As [`TcpListener::accept`].
     pub fn accept(&self) -> io::Result<(QosTcpStream, SocketAddr)> {
-        let (socket, peer) = self.socket.accept()?;
+        let (socket, peer) = loop {
+            match acceptfrom_with(&self.socket, SocketFlags::CLOEXEC) {
+                Ok((socket, Some(peer))) => break (TcpStream::from(socket), peer.try_into()?),
+                // The other end is gone already.
+                Ok((_, None)) => {}
+                Err(Errno::INTR) => signals::on_signal()?,
+                Err(errno) => return Err(errno.into()),
+            }
+        };
         let role = if self.options.peer == Peer::Plain { Role::Alone } else { Role::Responder };
         let session = begin(&self.options, &role, Carrier::Stream)?;
         Settings::new(&self.options, Protocol::Tcp, &session)?.mark(&socket, peer)?;
@@ -111,6 +131,15 @@ fn open(address: SocketAddr, settings: &Settings) -> Result<TcpListener, QosErro
     settings.apply_tcp(&socket)?;
     bind(&socket, &address).map_err(failed())?;
     Ok(socket.into())
+}
+
+impl fmt::Debug for QosTcpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QosTcpListener")
+            .field("local", &self.socket.local_addr().ok())
+            .field("fd", &self.socket.as_fd())
+            .finish_non_exhaustive()
+    }
 }
 
 impl AsFd for QosTcpListener {

@@ -4,10 +4,12 @@
 //! ([`cutline_signal::frame`]), and control messages come between messages. The application reads the bytes that the other one has
 //! written, as from any stream. What it writes is in the kernel when the call returns; nothing waits here.
 
+mod dial;
 #[cfg(test)]
 mod faults;
 mod inlet;
 mod kernel;
+mod linger;
 mod listener;
 mod outlet;
 mod probe;
@@ -19,32 +21,31 @@ mod tests;
 
 pub use listener::QosTcpListener;
 
-use crate::connection::{Connection, Patience, Role, begin, lock, mark, resolve};
+use crate::connecting::Connecting;
+use crate::connection::{Connection, Patience, lock, mark};
 use crate::error::QosError;
 use crate::keeper::Service;
 use crate::mib::Mib;
-use crate::options::{Peer, QosOptions};
+use crate::options::QosOptions;
 use crate::recovery::{Admission, Recovery};
 use crate::reservation::{ReservationStatus, Reserver};
-use crate::settings::Settings;
+use crate::signals;
 use crate::time::duration;
 use cutline_provision::{Event as ReservationEvent, Transport};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::TcpFigures;
 use cutline_signal::monitor::Sample;
-use cutline_signal::negotiation::{Carrier, Reason};
 use cutline_signal::session::{Direction, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::now;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_sys::tcp::{set_max_pacing_rate, tcp_info};
-use cutline_translate::Protocol;
+use cutline_sys::reactor::{PollFd, PollFlags};
+use cutline_sys::tcp::{is_delivered, set_max_pacing_rate, tcp_info};
 use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use inlet::{Inlet, Taken};
+use linger::Listed;
 use outlet::Outlet;
-use probe::Question;
 use redial::{Met, Redial};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -59,7 +60,7 @@ use std::time;
 pub struct QosTcpStream(Arc<Inner>);
 
 struct Inner {
-    socket: TcpStream,
+    socket: Arc<TcpStream>,
     peer: SocketAddr,
     connection: Connection,
     /// What has been received and not been taken. It is locked while a call waits for data.
@@ -87,52 +88,40 @@ struct Inner {
     fault: AtomicI32,
     /// The pacing rate that the kernel was given, bit/s.
     paced: AtomicU64,
+    /// Whether the application receives no more.
+    is_reading_over: AtomicBool,
+    /// How long the other end may acknowledge nothing more after this one is closed.
+    linger: Duration,
+    listed: Listed,
 }
 
 /// How often a stream that was accepted is looked at until the other end has begun.
 const JOINING_EVERY: Duration = Duration::from_millis(10);
+/// How often a stream of which both directions were ended is looked at until the other end has everything.
+const ENDING_EVERY: Duration = Duration::from_millis(20);
 /// The rate of a stream that is not paced.
 const UNPACED: u64 = u64::MAX;
 
 impl QosTcpStream {
     /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
-    /// that the other end takes no part ([`Peer`]).
+    /// that the other end takes no part ([`Peer`](crate::Peer)). Of a name, every address is tried until one answers (RFC 8305).
     ///
     /// # Errors
-    /// When an option is not allowed, the ends do not agree, or nobody listens there.
+    /// When an option is not allowed, the ends do not agree, nobody listens there, or the time is over
+    /// ([`QosOptions::connect_timeout`]).
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
-        let doing = "cannot connect";
-        options.rate_control.check_carrier(Carrier::Stream)?;
-        let recovery = Recovery::of(options)?;
-        let peer = resolve(address, doing)?;
-        let settings = |role: &Role| -> Result<_, QosError> {
-            let session = begin(options, role, Carrier::Stream)?;
-            Ok((Settings::new(options, Protocol::Tcp, &session)?, session))
-        };
-        let takes_part = match options.peer {
-            Peer::Plain => false,
-            Peer::Speaks => true,
-            Peer::Detect => probe::ask(peer, options, &settings(&Role::Alone)?.0)?,
-        };
-        if !takes_part && options.demands_peer() {
-            return Err(QosError::NoPeer(Reason::NoAnswer));
-        }
-        let (settings, session) = settings(if takes_part { &Role::Initiator } else { &Role::Alone })?;
-        let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-            .map_err(QosError::system("cannot open a socket"))?;
-        // Before the first packet, so that it has the mark, too.
-        settings.apply(&socket, peer)?;
-        settings.apply_tcp(&socket)?;
-        connect(&socket, &peer).map_err(QosError::system(doing))?;
-        let expects = (takes_part || options.demands_peer(), true);
-        let asks_again = recovery.is_some() && takes_part && options.peer == Peer::Detect;
-        let asker = if asks_again { Question::socket(peer, &settings)? } else { None };
-        let this = Self::new(socket.into(), peer, session, options, expects, (recovery, asker));
-        this.0.join()?;
-        this.0.keep()?;
-        this.0.connection.settle()?;
-        Ok(this)
+        Self::connecting(address, options)?.finish()
+    }
+
+    /// Begins to connect to an address, as [`connect`](Self::connect) does, and does not wait but for the addresses of a name.
+    ///
+    /// # Errors
+    /// When the name has no address.
+    pub fn connecting(
+        address: impl ToSocketAddrs,
+        options: &QosOptions,
+    ) -> Result<Connecting<Self>, QosError> {
+        Connecting::new(address, options)
     }
 
     fn new(
@@ -147,7 +136,7 @@ impl QosTcpStream {
         let reserver =
             socket.local_addr().ok().and_then(|local| Reserver::new(options, Transport::Tcp, [local, peer]));
         Self(Arc::new(Inner {
-            socket,
+            socket: Arc::new(socket),
             peer,
             connection: Connection::new(session, directions, reserver),
             inlet: Mutex::default(),
@@ -164,6 +153,9 @@ impl QosTcpStream {
             unheard: Mutex::default(),
             fault: AtomicI32::new(0),
             paced: AtomicU64::new(UNPACED),
+            is_reading_over: AtomicBool::new(false),
+            linger: options.linger_time(),
+            listed: Listed::new(),
         }))
     }
 
@@ -281,7 +273,9 @@ impl QosTcpStream {
         self.0.socket.local_addr()
     }
 
-    /// Ends a direction, or both. A connection that breaks then is not made again.
+    /// Ends a direction, or both. A connection that breaks then is not made again. What was written before is delivered. A call of another
+    /// thread that reads returns when the next message or report of the other end comes, or when the other end has everything that was
+    /// written, if no more is.
     ///
     /// # Errors
     /// As [`TcpStream::shutdown`].
@@ -289,12 +283,7 @@ impl QosTcpStream {
         if let Some(recovery) = &self.0.recovery {
             recovery.end();
         }
-        self.0.socket.shutdown(how)?;
-        if how != Shutdown::Read {
-            // Who waits for room has been woken up by now.
-            lock(&self.0.outlet).shut_down();
-        }
-        Ok(())
+        self.0.shut_down(how)
     }
 
     /// Sets whether calls wait.
@@ -368,6 +357,17 @@ impl Write for QosTcpStream {
     }
 }
 
+impl fmt::Debug for QosTcpStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QosTcpStream")
+            .field("local", &self.0.socket.local_addr().ok())
+            .field("peer", &self.0.peer)
+            .field("standing", &self.0.connection.standing())
+            .field("fd", &self.0.socket.as_fd())
+            .finish_non_exhaustive()
+    }
+}
+
 impl AsFd for QosTcpStream {
     /// The descriptor to wait for. It says nothing of data that has been received already ([`QosTcpStream::has_pending`]):
     /// before waiting, read until [`io::ErrorKind::WouldBlock`].
@@ -416,12 +416,54 @@ impl Inner {
     }
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
+        self.listed.list(Arc::downgrade(self));
         self.connection.keep(Arc::downgrade(self) as Weak<dyn Service>)
     }
 
     /// Whether calls may use the socket.
     fn is_up(&self) -> bool {
         self.recovery.as_ref().is_none_or(Recovery::is_up)
+    }
+
+    /// Ends a direction, or both.
+    ///
+    /// A report that comes to a socket that the kernel may not receive for any more would reset the connection before this direction is
+    /// delivered. So with a QoS socket at the other end, the kernel learns that the application receives no more when all is delivered.
+    fn shut_down(&self, how: Shutdown) -> io::Result<()> {
+        let is_alone = self.connection.standing() == Standing::Alone;
+        if is_alone {
+            self.socket.shutdown(how)?;
+        } else if how != Shutdown::Read {
+            self.socket.shutdown(Shutdown::Write)?;
+        }
+        if how != Shutdown::Read {
+            // A call that waited for room has returned by now.
+            lock(&self.outlet).shut_down();
+        }
+        if how != Shutdown::Write && !is_alone {
+            self.is_reading_over.store(true, Ordering::SeqCst);
+            self.end_reading();
+            self.connection.hasten(now());
+        }
+        Ok(())
+    }
+
+    /// Whether the application receives no more.
+    fn is_reading_over(&self) -> bool {
+        self.is_reading_over.load(Ordering::SeqCst)
+    }
+
+    /// Tells the kernel that the application receives no more, if that can reset nothing. Returns whether it has to be tried again soon.
+    fn end_reading(&self) -> bool {
+        if !self.is_reading_over() {
+            return false;
+        }
+        if is_delivered(&self.socket).unwrap_or(true) {
+            // The other end may have ended the connection.
+            let _over = self.socket.shutdown(Shutdown::Read);
+            return false;
+        }
+        self.outlet.try_lock().is_ok_and(|outlet| outlet.is_shut_down())
     }
 
     fn mib(&self) -> Mib {
@@ -444,32 +486,42 @@ impl Inner {
             return Ok(());
         }
         let failed = || QosError::system("cannot reach the other end");
+        let is_waiting = !self.nonblocking.load(Ordering::Relaxed);
         let mut inlet = lock(&self.inlet);
-        let until = now().saturating_add(self.patience);
+        let since = if is_waiting { now() } else { self.since };
+        let until = since.saturating_add(self.patience);
+        while let Some(due) = self.negotiate_until(&mut inlet, until)? {
+            if !is_waiting {
+                return Err(failed()(io::Error::from(io::ErrorKind::WouldBlock)));
+            }
+            let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
+            signals::wait(&mut readable, due.saturating_since(now())).map_err(failed())?;
+        }
+        Ok(())
+    }
+
+    /// Negotiates with what has come. What has begun like a message of a negotiation has to be whole at `until`. Returns until when to wait
+    /// for more; `None` when it is known whether the other end takes part.
+    fn negotiate_until(&self, inlet: &mut Inlet, until: Instant) -> Result<Option<Instant>, QosError> {
         loop {
+            if self.is_reading_over() {
+                return Ok(None);
+            }
             let due = self.act(|session, out, inbound| session.advance(now(), out, inbound));
             if let Some(outcome) = self.connection.outcome(self.demands_peer) {
-                return outcome;
+                return outcome.map(|()| None);
             }
-            match self.negotiate(&mut inlet) {
+            match self.negotiate(inlet) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if self.nonblocking.load(Ordering::Relaxed) {
-                        if inlet.is_empty() || now() < self.since.saturating_add(self.patience) {
-                            return Err(failed()(error));
-                        }
-                        // It has begun like an offer, and said no more.
-                        self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
-                        continue;
+                    if inlet.is_empty() || now() < until {
+                        return Ok(Some(if inlet.is_empty() { due } else { due.min(until) }));
                     }
-                    let due = if inlet.is_empty() { due } else { due.min(until) };
-                    let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
-                    wait(&mut readable, due.saturating_since(now())).map_err(failed())?;
-                    if !inlet.is_empty() && now() >= until {
-                        self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
-                    }
+                    // It has begun like an offer, and said no more.
+                    self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
                 }
-                Err(error) => return Err(failed()(error)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(QosError::system("cannot reach the other end")(error)),
             }
         }
     }
@@ -519,20 +571,36 @@ impl Inner {
     }
 
     fn read_from(&self, inlet: &mut Inlet, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
+        if buffer.is_empty() || self.is_reading_over() {
             return Ok(0);
         }
+        let until = self.read_patience.until();
         let Standing::Joined(token) = self.connection.standing() else {
-            let length = inlet.read_plain(&self.socket, buffer)?;
+            let length = loop {
+                match inlet.read_plain(&self.socket, buffer) {
+                    Err(error) => signals::again(&until, &self.socket, error)?,
+                    Ok(length) => break length,
+                }
+            };
             if length == 0 {
                 return self.ended();
             }
             self.connection.inbound().on_plain(now(), length as u64);
             return Ok(length);
         };
-        let until = self.read_patience.until();
         loop {
-            match inlet.read(&self.socket, buffer, token)? {
+            let taken = inlet.read(&self.socket, buffer, token);
+            if self.is_reading_over() {
+                return Ok(0);
+            }
+            let taken = match taken {
+                Err(error) => {
+                    signals::again(&until, &self.socket, error)?;
+                    continue;
+                }
+                Ok(taken) => taken,
+            };
+            match taken {
                 Taken::Payload { bytes, end } => {
                     self.measure(inlet, end);
                     if bytes > 0 {
@@ -606,7 +674,7 @@ impl Inner {
 
     fn write_to(&self, outlet: &mut Outlet, bytes: &[u8]) -> io::Result<usize> {
         let Standing::Joined(token) = self.connection.standing() else {
-            let written = (&self.socket).write(bytes)?;
+            let written = (&*self.socket).write(bytes)?;
             self.connection.outbound().on_send(now(), written as u64);
             return Ok(written);
         };
@@ -650,11 +718,12 @@ impl Service for Inner {
                 let _later =
                     inlet.early_negotiation(&self.socket).map(|message| self.on_negotiation(message));
             }
-            let is_new = now.saturating_since(self.since) < self.patience;
+            let is_new = now.saturating_since(self.since) < self.patience || self.end_reading();
             return now.saturating_add(if is_new { JOINING_EVERY } else { self.patience });
         }
         self.listen(now);
         let due = self.act(|session, out, inbound| session.advance(now, out, inbound));
+        let due = if self.end_reading() { due.min(now.saturating_add(ENDING_EVERY)) } else { due };
         if self.is_up() { due } else { now }
     }
 }

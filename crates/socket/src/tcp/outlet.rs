@@ -2,6 +2,7 @@
 
 use super::kernel;
 use crate::connection::Connection;
+use crate::signals;
 use cutline_signal::frame::{LONGEST_FRAGMENT, STREAM_HEADER, stream_header};
 use cutline_sys::now;
 use rustix::io::Errno;
@@ -71,7 +72,7 @@ impl Outlet {
                     written += payload;
                     self.owed -= payload;
                 }
-                Err(Errno::INTR) if written == 0 => {}
+                Err(Errno::INTR) if written == 0 && !signals::may_interrupt() => {}
                 Err(errno) => {
                     if errno == Errno::AGAIN {
                         connection.feed_back(|feedback| feedback.queue_full += 1);
@@ -82,14 +83,16 @@ impl Outlet {
                     return if written > 0 { Ok(written) } else { Err(errno.into()) };
                 }
             }
-            if !waits && written < bytes.len() {
+            // A call that waits stops in the middle for a signal, or at the end of its time.
+            if written < bytes.len() && (!waits || signals::may_interrupt()) {
                 break;
             }
         }
         if begins.is_some() {
             self.retract(connection);
         }
-        if written == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(written) }
+        let none = if waits { io::ErrorKind::Interrupted } else { io::ErrorKind::WouldBlock };
+        if written == 0 { Err(none.into()) } else { Ok(written) }
     }
 
     /// Takes back a message of which the kernel has nothing, not even of its header: its bytes may never be written.
@@ -114,6 +117,11 @@ impl Outlet {
             self.took(taken);
         }
         Ok(())
+    }
+
+    /// Whether this direction was shut down.
+    pub const fn is_shut_down(&self) -> bool {
+        self.is_shut_down
     }
 
     /// This direction was shut down. What waited for the kernel is forgotten.

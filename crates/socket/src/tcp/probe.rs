@@ -7,12 +7,14 @@ use crate::settings::Settings;
 use cutline_signal::authentication::Key;
 use cutline_signal::negotiation::Nonce;
 use cutline_signal::presence::{LONGEST, answer, is_answer, question};
+use cutline_sys::datagrams::{Inbox, Wait};
+use cutline_sys::local_address::{self, send_from};
 use cutline_sys::now;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_units::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time;
@@ -24,6 +26,8 @@ const DOING: &str = "cannot ask for a QoS socket";
 const EXPECTED: Duration = Duration::from_secs(10);
 /// The most addresses of such.
 const MOST_EXPECTED: usize = 1024;
+/// How many questions one system call returns.
+const QUESTIONS: usize = 16;
 /// How often the thread that answers looks whether its listener is there.
 const LOOK: time::Duration = time::Duration::from_millis(500);
 
@@ -62,6 +66,16 @@ impl Question {
         Ok(Self { socket, nonce, key, bytes, share, asked: 0, until: Instant::ZERO })
     }
 
+    /// When it is asked again, or given up.
+    pub const fn due(&self) -> Instant {
+        self.until
+    }
+
+    /// The socket, for a question that is asked later.
+    pub fn socket_again(&self) -> Result<UdpSocket, QosError> {
+        self.socket.try_clone().map_err(QosError::system("cannot open a socket"))
+    }
+
     /// Asks if it is time to, and takes what has come. Returns the answer; `None` while there is none.
     pub fn advance(&mut self) -> Option<bool> {
         loop {
@@ -86,16 +100,9 @@ impl Question {
     }
 }
 
-/// Returns whether there is a QoS socket at this address.
-pub fn ask(peer: SocketAddr, options: &QosOptions, settings: &Settings) -> Result<bool, QosError> {
-    let Some(socket) = Question::socket(peer, settings)? else { return Ok(false) };
-    let mut question = Question::new(socket, options)?;
-    loop {
-        if let Some(is_there) = question.advance() {
-            return Ok(is_there);
-        }
-        let mut readable = [PollFd::new(&question.socket, PollFlags::IN)];
-        wait(&mut readable, question.until.saturating_since(now())).map_err(QosError::system(DOING))?;
+impl AsFd for Question {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
@@ -124,6 +131,8 @@ impl Callers {
 /// Answers questions as long as the list of callers is there, in a thread of its own: an application that does not accept for a
 /// while is a QoS socket all the same.
 pub fn respond(socket: UdpSocket, callers: &Arc<Callers>, key: Option<Key>) -> io::Result<()> {
+    // Who asks takes an answer from the address that it has asked alone.
+    local_address::ask(&socket)?;
     socket.set_read_timeout(Some(LOOK))?;
     let callers = Arc::downgrade(callers);
     thread::Builder::new()
@@ -133,13 +142,15 @@ pub fn respond(socket: UdpSocket, callers: &Arc<Callers>, key: Option<Key>) -> i
 }
 
 fn run(socket: &UdpSocket, callers: &Weak<Callers>, key: Option<&Key>) {
-    let mut bytes = [0; LONGEST + 1];
+    let mut inbox = Inbox::new(LONGEST + 1, QUESTIONS);
     while let Some(callers) = callers.upgrade() {
-        if let Ok((length, from)) = socket.recv_from(&mut bytes)
-            && let Some(answered) = answer(&bytes[..length], key)
-        {
-            callers.note(from.ip());
-            let _lost = socket.send_to(&answered, from);
+        // Errors are those of earlier answers.
+        let count = inbox.fill(socket, Wait::ForOne).unwrap_or(0);
+        for question in (0..count).filter_map(|number| inbox.datagram(number)) {
+            if let Some(answered) = answer(question.head, key) {
+                callers.note(question.from.ip());
+                let _lost = send_from(socket, &answered, question.from, question.to);
+            }
         }
     }
 }

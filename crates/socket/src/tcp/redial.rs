@@ -3,6 +3,7 @@
 //! The same socket connects again: it keeps its number, its marks and its other settings, and whoever waits for its descriptor
 //! waits for the new connection, which has another local port.
 
+use super::dial::is_connected;
 use super::inlet::{Inlet, Taken};
 use super::outlet::Outlet;
 use super::probe::Question;
@@ -15,12 +16,11 @@ use crate::settings::Settings;
 use cutline_signal::negotiation::{Carrier, Reason};
 use cutline_signal::session::{Cause, Event};
 use cutline_sys::now;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::tcp::tcp_info;
 use cutline_translate::Protocol;
 use cutline_units::{Duration, Instant};
 use rustix::io::Errno;
-use rustix::net::{SendFlags, connect, connect_unspec, sockopt};
+use rustix::net::{SendFlags, connect, connect_unspec};
 use std::io;
 use std::net::Shutdown;
 use std::sync::atomic::Ordering;
@@ -159,20 +159,6 @@ impl Inner {
         }
     }
 
-    /// Whether the socket is connected; `None` while it is unknown.
-    fn is_connected(&self) -> Option<Result<(), QosError>> {
-        let failed = || QosError::system("cannot connect");
-        let mut writable = [PollFd::new(&self.socket, PollFlags::OUT)];
-        match wait(&mut writable, Duration::ZERO) {
-            Ok(false) => None,
-            Err(error) => Some(Err(failed()(error))),
-            Ok(true) => Some(match sockopt::socket_error(&self.socket) {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(errno)) | Err(errno) => Err(failed()(errno.into())),
-            }),
-        }
-    }
-
     /// Goes on with a negotiation. Returns what has become of it; `None` while it is under way.
     fn negotiate_again(&self, negotiating: &mut Negotiating) -> Option<Result<(), QosError>> {
         let failed = || QosError::system("cannot reach the other end");
@@ -260,7 +246,7 @@ impl Link for Inner {
                 None
             }
             Redial::Connecting => {
-                if let Err(error) = self.is_connected()? {
+                if let Err(error) = is_connected(&self.socket)? {
                     return Some(Err(error));
                 }
                 let role = if self.demands_peer { Role::Initiator } else { Role::Alone };

@@ -2,6 +2,7 @@
 
 use super::tests::quick;
 use super::*;
+use crate::options::Peer;
 use cutline_quality::spec::Specification;
 use cutline_signal::session::Cause;
 use cutline_units::{RandomStream, Streams};
@@ -103,7 +104,7 @@ fn a_stream_that_is_reset_is_made_again_and_each_direction_is_told_once() {
         theirs.write_all(b"whole").unwrap();
         let Standing::Joined(token) = theirs.0.connection.standing() else { panic!("they have agreed") };
         let part = cutline_signal::frame::stream_header(token, 100_000, true, now());
-        (&theirs.0.socket).write_all(&[&part[..], b"part"].concat()).unwrap();
+        (&*theirs.0.socket).write_all(&[&part[..], b"part"].concat()).unwrap();
         thread::sleep(ms(50));
         ours.set_nonblocking(nonblocking).unwrap();
         reset(&theirs);

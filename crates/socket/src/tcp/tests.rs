@@ -2,9 +2,12 @@
 
 use super::*;
 use crate::options::Marking;
+use crate::options::Peer;
 use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
+use cutline_signal::negotiation::Reason;
+use cutline_sys::reactor::wait;
 use cutline_units::Streams;
 use std::net::TcpListener;
 use std::thread;
@@ -218,7 +221,7 @@ fn no_byte_is_lost_or_doubled_however_the_calls_are_cut() {
 fn a_peer_that_breaks_the_protocol_is_an_error() {
     let (ours, mut theirs) = pair("127.0.0.1:0", &QosOptions::default(), &QosOptions::default());
     // Past the layer, as another program could.
-    (&ours.0.socket).write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    (&*ours.0.socket).write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let error = theirs.read(&mut [0; 100]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     assert_eq!(error.to_string(), "the other end has sent something that is no message of this protocol");

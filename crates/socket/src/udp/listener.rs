@@ -1,19 +1,24 @@
 //! Accepting datagram connections.
 
 use super::QosUdpSocket;
-use crate::connection::{Role, begin, lock, resolve};
+use crate::connecting::{first_of, resolve};
+use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use crate::settings::Settings;
+use crate::signals;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Event, Inbound, Opening, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
+use cutline_sys::local_address::{self, LocalAddress, send_from};
 use cutline_sys::now;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_translate::Protocol;
 use cutline_units::Instant;
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -43,6 +48,8 @@ struct Arrivals {
 /// A connection that can be accepted.
 struct Ready {
     peer: SocketAddr,
+    /// The address of this host that it has asked.
+    to: Option<LocalAddress>,
     session: Session,
     directions: (Outbound, Inbound),
     /// What has come for it.
@@ -51,6 +58,8 @@ struct Ready {
 
 /// An end that negotiates.
 struct Joining {
+    /// The address of this host that it has asked.
+    to: Option<LocalAddress>,
     session: Session,
     directions: (Outbound, Inbound),
     since: Instant,
@@ -78,15 +87,20 @@ const UNPROVEN: usize = 3;
 const MOST_EARLY: usize = 64;
 
 impl QosUdpListener {
-    /// Listens at an address.
+    /// Listens at an address; of a name, at the first one that can be used.
     ///
     /// # Errors
     /// When the address is in use or is none of this machine.
     pub fn bind(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
-        let doing = "cannot listen";
         options.check_listener()?;
-        let address = resolve(address, doing)?;
-        let socket = open(address, None).map_err(QosError::system(doing))?;
+        first_of(resolve(address, "cannot listen")?, |address| Self::bind_to(address, options))
+    }
+
+    fn bind_to(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError> {
+        let doing = "cannot listen";
+        let socket = open(address).map_err(QosError::system(doing))?;
+        // Each end is answered from the address that it has asked.
+        local_address::ask(&socket).map_err(QosError::system("cannot ask for local addresses"))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         // It negotiates for ends that were not accepted yet.
         let session = begin(options, &Role::Alone, Carrier::Datagrams)?;
@@ -118,7 +132,7 @@ impl QosUdpListener {
             if self.nonblocking.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], due.saturating_since(now()))?;
+            signals::wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], due.saturating_since(now()))?;
         }
     }
 
@@ -142,7 +156,10 @@ impl QosUdpListener {
 
     /// Makes the socket of a connection that is ready.
     fn connect(&self, peer: SocketAddr, arrivals: &mut Arrivals) -> io::Result<QosUdpSocket> {
-        let socket = open(self.socket.local_addr()?, Some(peer));
+        let to = arrivals.ready.iter().find(|ready| ready.peer == peer).and_then(|ready| ready.to);
+        let here = self.socket.local_addr()?;
+        let here = to.map_or(here, |to| to.with_port(here.port()));
+        let socket = open_beside(&self.socket, here, peer);
         // What came for it before is in this listener's queue; nothing will be any more.
         arrivals.receive(&self.socket, &self.socket, &self.options)?;
         if let Ok(socket) = &socket {
@@ -159,21 +176,48 @@ impl QosUdpListener {
     }
 }
 
+impl fmt::Debug for QosUdpListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QosUdpListener")
+            .field("local", &self.socket.local_addr().ok())
+            .field("fd", &self.socket.as_fd())
+            .finish_non_exhaustive()
+    }
+}
+
 impl AsFd for QosUdpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-/// A socket on an address that others use as well: the listener and its connections.
-fn open(address: SocketAddr, peer: Option<SocketAddr>) -> io::Result<UdpSocket> {
+/// Opens a socket that nobody shares an address with, but for connections of an earlier listener.
+fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_reuseport(&socket, true)?;
-    bind(&socket, &address)?;
-    if let Some(peer) = peer {
-        connect(&socket, &peer)?;
+    match bind(&socket, &address) {
+        Err(Errno::ADDRINUSE) => {
+            // Connections allow it, and listeners and other sockets do not, unless they were made to.
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            bind(&socket, &address)?;
+            sockopt::set_socket_reuseaddr(&socket, false)?;
+        }
+        bound => bound?,
     }
+    Ok(socket.into())
+}
+
+/// Opens the socket of a connection, on the port of its listener.
+fn open_beside(listener: &UdpSocket, address: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    // The listener shares its port only while a connection joins.
+    sockopt::set_socket_reuseaddr(listener, true)?;
+    let bound = bind(&socket, &address);
+    sockopt::set_socket_reuseaddr(listener, false)?;
+    bound?;
+    connect(&socket, &peer)?;
     Ok(socket.into())
 }
 
@@ -188,8 +232,9 @@ impl Arrivals {
             };
             for number in 0..count {
                 let Some(datagram) = self.inbox.datagram(number) else { continue };
-                let (from, at, bytes) = (datagram.from, datagram.at, datagram.head.to_vec());
-                self.take(listener, options, from, at, bytes);
+                let (from, to, at) = (datagram.from, datagram.to, datagram.at);
+                let bytes = datagram.head.to_vec();
+                self.take(listener, options, (from, to), at, bytes);
             }
         }
     }
@@ -198,7 +243,7 @@ impl Arrivals {
         &mut self,
         socket: &UdpSocket,
         options: &QosOptions,
-        from: SocketAddr,
+        (from, to): (SocketAddr, Option<LocalAddress>),
         at: Instant,
         bytes: Vec<u8>,
     ) {
@@ -208,7 +253,7 @@ impl Arrivals {
             }
             return;
         }
-        if !self.joining.contains_key(&from) && !self.begin(options, from, at) {
+        if !self.joining.contains_key(&from) && !self.begin(options, (from, to), at) {
             return;
         }
         let Some(joining) = self.joining.get_mut(&from) else { return };
@@ -228,13 +273,18 @@ impl Arrivals {
 
     /// Another end has agreed, or takes no part: it can be accepted.
     fn finish(&mut self, peer: SocketAddr, early: Vec<(Instant, Vec<u8>)>) {
-        if let Some(Joining { session, directions, .. }) = self.joining.remove(&peer) {
-            self.ready.push_back(Ready { peer, session, directions, early });
+        if let Some(Joining { to, session, directions, .. }) = self.joining.remove(&peer) {
+            self.ready.push_back(Ready { peer, to, session, directions, early });
         }
     }
 
     /// Begins with another end. Whether there is room for it.
-    fn begin(&mut self, options: &QosOptions, from: SocketAddr, at: Instant) -> bool {
+    fn begin(
+        &mut self,
+        options: &QosOptions,
+        (from, to): (SocketAddr, Option<LocalAddress>),
+        at: Instant,
+    ) -> bool {
         if self.ready.len() >= BACKLOG {
             return false;
         }
@@ -246,24 +296,24 @@ impl Arrivals {
         let role = if options.peer == Peer::Plain { Role::Alone } else { Role::Responder };
         let Ok(session) = begin(options, &role, Carrier::Datagrams) else { return false };
         let directions = session.directions(at);
-        self.joining.insert(from, Joining { session, directions, since: at, received: 0, sent: 0 });
+        self.joining.insert(from, Joining { to, session, directions, since: at, received: 0, sent: 0 });
         true
     }
 
     /// Sends what a session has to send. One that both ends agree in can be accepted; one that is refused is forgotten.
-    fn answer(&mut self, socket: &UdpSocket, to: SocketAddr, is_asked: bool) {
-        let Some(Joining { session, received, sent, .. }) = self.joining.get_mut(&to) else { return };
+    fn answer(&mut self, socket: &UdpSocket, peer: SocketAddr, is_asked: bool) {
+        let Some(Joining { to, session, received, sent, .. }) = self.joining.get_mut(&peer) else { return };
         while let Some(message) = session.transmit() {
             if is_asked || *sent + message.len() <= UNPROVEN * *received {
                 *sent += message.len();
                 // One that is lost is sent again.
-                let _lost = socket.send_to(&message, to);
+                let _lost = send_from(socket, &message, peer, *to);
             }
         }
         if session.token().is_some() {
-            self.finish(to, Vec::new());
+            self.finish(peer, Vec::new());
         } else if session.event().is_some_and(|event| matches!(event, Event::Refused { .. })) {
-            self.joining.remove(&to);
+            self.joining.remove(&peer);
         }
     }
 

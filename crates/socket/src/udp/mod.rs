@@ -3,6 +3,7 @@
 //! Each datagram of the application is a message. Between two QoS sockets it has a header with its number and the time when it was
 //! sent ([`cutline_signal::frame`]); control messages are datagrams of their own, which the application never sees.
 
+mod dial;
 mod errors;
 mod listener;
 mod reader;
@@ -14,35 +15,38 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::connection::{Connection, Patience, Role, Until, begin, lock, mark, resolve};
+use crate::connecting::Connecting;
+use crate::connection::{Connection, Patience, Until, lock, mark};
 use crate::error::QosError;
 use crate::keeper::Service;
 use crate::mib::Mib;
-use crate::options::{Pacing, Peer, QosOptions};
+use crate::options::{Pacing, QosOptions};
 use crate::recovery::{Admission, Candidate, Recovery};
 use crate::reservation::{ReservationStatus, Reserver};
 use crate::settings::Settings;
+use crate::signals::{self, sleep};
 use crate::time::duration;
 use cutline_provision::{Event as ReservationEvent, Transport};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::monitor::Sample;
-use cutline_signal::negotiation::Carrier;
-use cutline_signal::session::{Direction, Event, Inbound, Outbound, Purpose, Session, Standing};
+use cutline_signal::session::{Cause, Direction, Event, Inbound, Outbound, Purpose, Session, Standing};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_translate::Protocol;
 use cutline_units::{Duration, Hint, Instant};
+use dial::Joining;
 use errors::{Errors, Judged, count};
 use reader::{ControlMessage, Reader, Taken};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::cell::RefCell;
+use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time;
 
@@ -64,6 +68,12 @@ struct Inner {
     /// Whether the application waits for the descriptor: then only it takes messages from the kernel.
     is_watched: AtomicBool,
     patience: Patience,
+    /// The error that the next call returns, which the thread that serves connections has met; 0 for none.
+    fault: AtomicI32,
+    /// How long the other end is silent, ns, if that is too long; else 0.
+    silence: AtomicU64,
+    /// How long it may be silent until a call that receives ends.
+    longest_silence: Duration,
     /// What begins a new session if the other end is gone; `None` if nothing does.
     recovery: Option<Recovery<Box<Candidate>>>,
 }
@@ -88,20 +98,25 @@ const FIRST_LOOKS: Duration = Duration::from_millis(10);
 
 impl QosUdpSocket {
     /// Connects to an address, and negotiates with the QoS socket there. It waits until both ends agree, or until it is known
-    /// that the other end takes no part ([`Peer`]).
+    /// that the other end takes no part ([`Peer`](crate::Peer)). Of a name, the addresses are tried one after the other until a QoS socket
+    /// answers. Where none does, it is a plain socket to the first address that the network has not refused.
     ///
     /// # Errors
-    /// When an option is not allowed, the ends do not agree, there is no such address, or nobody receives there.
+    /// When an option is not allowed, the ends do not agree, there is no such address, nobody receives there, or the time is over
+    /// ([`QosOptions::connect_timeout`]).
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
-        let doing = "cannot connect";
-        let peer = resolve(address, doing)?;
-        let any: SocketAddr = match peer {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let socket = UdpSocket::bind(any).map_err(QosError::system("cannot open a socket"))?;
-        socket.connect(peer).map_err(QosError::system(doing))?;
-        Self::over(socket, options)
+        Self::connecting(address, options)?.finish()
+    }
+
+    /// Begins to connect to an address, as [`connect`](Self::connect) does, and does not wait but for the addresses of a name.
+    ///
+    /// # Errors
+    /// When the name has no address.
+    pub fn connecting(
+        address: impl ToSocketAddrs,
+        options: &QosOptions,
+    ) -> Result<Connecting<Self>, QosError> {
+        Connecting::new(address, options)
     }
 
     /// Negotiates over a connected socket of the application, which may have options of its own.
@@ -109,16 +124,8 @@ impl QosUdpSocket {
     /// # Errors
     /// As for [`QosUdpSocket::connect`].
     pub fn over(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
-        let recovery = Recovery::of(options)?;
-        let role = if options.peer == Peer::Plain { Role::Alone } else { Role::Initiator };
-        let asks = options.clone().negotiation(options.first_round());
-        let session = begin(&asks, &role, Carrier::Datagrams)?;
-        let directions = session.directions(now());
-        let this = Self::new(socket, session, directions, options, recovery)?;
-        this.0.join(options)?;
-        this.0.keep()?;
-        this.0.connection.settle()?;
-        Ok(this)
+        let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
+        Connecting::of(peer, Joining::over(socket, options)?, options).finish()
     }
 
     fn new(
@@ -144,6 +151,9 @@ impl QosUdpSocket {
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             patience: Patience::default(),
+            fault: AtomicI32::new(0),
+            silence: AtomicU64::new(0),
+            longest_silence: options.longest_silence(),
             recovery,
         })))
     }
@@ -173,7 +183,8 @@ impl QosUdpSocket {
     /// Receives a message. What does not fit in the buffer is lost. Returns its length in the buffer.
     ///
     /// # Errors
-    /// As [`UdpSocket::recv`].
+    /// As [`UdpSocket::recv`]; [`QosError::Silent`] when nothing has been heard of the other end, which is a QoS socket, for the specification's
+    /// `recovery` time, or for 30 s if it says none, and at least until the event [`Event::Lost`]. If it is heard again, calls work again.
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(self.0.recv(buffer)?.0)
     }
@@ -302,6 +313,17 @@ impl QosUdpSocket {
     }
 }
 
+impl fmt::Debug for QosUdpSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QosUdpSocket")
+            .field("local", &self.0.socket.local_addr().ok())
+            .field("peer", &self.0.peer)
+            .field("standing", &self.0.connection.standing())
+            .field("fd", &self.0.socket.as_fd())
+            .finish_non_exhaustive()
+    }
+}
+
 impl AsFd for QosUdpSocket {
     /// The descriptor to wait for: it is readable when a message may have come. It says nothing of messages that were received
     /// already ([`QosUdpSocket::has_pending`]): before waiting, receive until [`io::ErrorKind::WouldBlock`]. Who reads from it
@@ -354,10 +376,6 @@ fn time_of_feedback(out: &Outbound) -> Option<Duration> {
     Some(if rtt.is_zero() { FIRST_LOOKS } else { rtt })
 }
 
-fn sleep(time: Duration) {
-    std::thread::sleep(time::Duration::from_nanos(time.as_nanos()));
-}
-
 impl Inner {
     /// Lets the session do something, and sends what it has to send.
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
@@ -390,34 +408,6 @@ impl Inner {
         self.recovery.as_ref().is_none_or(Recovery::is_up)
     }
 
-    /// Negotiates until it is known whether the other end takes part.
-    fn join(&self, options: &QosOptions) -> Result<(), QosError> {
-        let failed = || QosError::system("cannot reach the other end");
-        let detects = options.peer == Peer::Detect && !options.demands_peer();
-        let until =
-            if detects { now().saturating_add(options.detection_time()) } else { Instant::FAR_FUTURE };
-        loop {
-            let due = self.act(|session, out, inbound| {
-                session.advance(now(), out, inbound);
-                if now() >= until {
-                    session.on_silence(now(), out, inbound);
-                }
-            });
-            let due = due.min(until);
-            if let Some(outcome) = self.connection.outcome(options.demands_peer()) {
-                return outcome;
-            }
-            let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
-            if wait(&mut readable, due.saturating_since(now())).map_err(failed())? {
-                let mut reader = lock(&self.reader);
-                match self.fill(&mut reader, Wait::No) {
-                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(failed()(error)),
-                    Ok(_) | Err(_) => {}
-                }
-            }
-        }
-    }
-
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         // What has happened before is told at once.
         self.act(|session, out, inbound| session.advance(now(), out, inbound));
@@ -447,6 +437,7 @@ impl Inner {
 
     fn send(&self, message: &[u8]) -> io::Result<usize> {
         self.over_any(Direction::Send, None, || {
+            self.take_fault()?;
             let out = self.may_send(message)?;
             let (out, now) = self.pace(out)?;
             self.transmit(out, now, message)
@@ -468,6 +459,7 @@ impl Inner {
     }
 
     fn try_to_transmit(&self, message: &[u8]) -> io::Result<Attempt> {
+        self.take_fault()?;
         let (mut out, now) = (self.may_send(message)?, now());
         let mut wait = out.ready_at(now).saturating_since(now);
         if !wait.is_zero() && out.has_rate_control() {
@@ -572,14 +564,11 @@ impl Inner {
             out.hold(time);
             drop(out);
             let wait = ready.saturating_since(time);
-            if is_controlled {
-                self.sleep_or_hear(wait);
-            } else {
-                sleep(wait);
-            }
+            let waited = if is_controlled { self.sleep_or_hear(wait) } else { sleep(wait) };
             out = self.connection.outbound();
             time = now();
             out.release(time);
+            waited?;
         }
         if time > start {
             self.connection.feed_back(|feedback| {
@@ -601,17 +590,20 @@ impl Inner {
 
     /// Waits for the turn of a message, at most so long: feedback that comes may bring it forward. While another thread receives,
     /// it is that one that gets the feedback.
-    fn sleep_or_hear(&self, wait_for: Duration) {
+    fn sleep_or_hear(&self, wait_for: Duration) -> io::Result<()> {
         let wait_for = wait_for.min(LONGEST_LOOK);
         if let Ok(mut reader) = self.reader.try_lock()
             && reader.is_empty()
         {
             let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
-            if !wait(&mut readable, wait_for).unwrap_or(false) || self.hear(&mut reader) {
-                return;
+            match signals::wait(&mut readable, wait_for) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+                Err(_) | Ok(false) => return Ok(()),
+                Ok(true) if self.hear(&mut reader) => return Ok(()),
+                Ok(true) => {}
             }
         }
-        sleep(wait_for);
+        sleep(wait_for)
     }
 
     /// Takes what has come while the application does not receive. Returns whether it took something. An error is the application's
@@ -623,7 +615,37 @@ impl Inner {
         if self.is_watched.load(Ordering::Relaxed) {
             return self.take_control(reader);
         }
-        self.fill(reader, Wait::No).is_ok_and(|filled| filled == Filled::Datagrams)
+        match self.fill(reader, Wait::No) {
+            Ok(filled) => filled == Filled::Datagrams,
+            Err(error) => {
+                self.put_off(&error);
+                false
+            }
+        }
+    }
+
+    /// Keeps an error that no call of the application has met: the kernel says it once. A connection that is made again is lost by it.
+    fn put_off(&self, error: &io::Error) {
+        if self.recovery.is_none()
+            && let Some(errno) = error.raw_os_error()
+            && !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+        {
+            self.fault.store(errno, Ordering::Relaxed);
+        }
+    }
+
+    /// The error that was kept for the next call.
+    ///
+    /// # Errors
+    /// That one.
+    fn take_fault(&self) -> io::Result<()> {
+        if self.fault.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        match self.fault.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
     }
 
     fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
@@ -654,37 +676,74 @@ impl Inner {
             return Ok(message);
         }
         loop {
-            let may_end = self.recovery.is_some() && !self.nonblocking.load(Ordering::Relaxed);
-            if may_end {
-                self.wait_for_datagrams(until)?;
-            }
+            let waits = !self.nonblocking.load(Ordering::Relaxed);
+            self.take_fault()?;
+            let may_end = waits && (self.recovery.is_some() || self.is_watching_silence());
             match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
                 Ok(Filled::End) => return Ok((0, now())),
-                // The kernel has thrown it away.
-                Err(error) if may_end && error.kind() == io::ErrorKind::WouldBlock => continue,
-                Ok(Filled::Datagrams) => {}
-                Err(error) => return Err(error),
+                Err(error) if may_end && error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.wait_for_datagrams(until)? == Filled::End {
+                        return Ok((0, now()));
+                    }
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(self.silent().map_or(error, io::Error::from));
+                }
+                Ok(Filled::Datagrams) => self.silence.store(0, Ordering::Relaxed),
+                Err(error) => {
+                    signals::again(until, &self.socket, error)?;
+                    continue;
+                }
             }
             if let Some(message) = reader.take(buffer) {
                 return Ok(message);
             }
             // Control messages alone have come, which do not make the time longer.
-            if self.recovery.is_none() {
+            if !may_end {
                 until.wait(&self.socket)?;
             }
         }
     }
 
+    /// Whether an end that is silent for too long ends a call that receives. Only one that takes part reports, so that its silence means
+    /// something; a connection that is made again ends in another way.
+    fn is_watching_silence(&self) -> bool {
+        self.recovery.is_none() && matches!(self.connection.standing(), Standing::Joined(_))
+    }
+
+    /// The error of a call that receives from an end that has been silent for too long.
+    fn silent(&self) -> Option<QosError> {
+        let silence = self.silence.load(Ordering::Relaxed);
+        (silence > 0).then(|| QosError::Silent(Duration::from_nanos(silence)))
+    }
+
+    /// Notices that the other end has been silent for so long that nothing more is expected of it, or that it is heard again.
+    fn note_silence(&self, silence: Duration, longest: Duration) {
+        let is_over = self.is_watching_silence() && silence >= longest.max(self.longest_silence);
+        let before = self.silence.swap(if is_over { silence.as_nanos() } else { 0 }, Ordering::Relaxed);
+        if is_over && before == 0 {
+            self.connection.tell([Event::GaveUp { after: silence, cause: Cause::Silence(silence) }]);
+        }
+    }
+
     /// Waits where nothing tells the kernel that the other end is gone, so that it would wait for ever.
-    fn wait_for_datagrams(&self, until: &Until) -> io::Result<()> {
-        let mut readable = [PollFd::new(&self.socket, PollFlags::IN)];
+    fn wait_for_datagrams(&self, until: &Until) -> io::Result<Filled> {
+        let mut readable = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
         loop {
             if !self.is_up() {
                 return Err(io::ErrorKind::NotConnected.into());
             }
+            if let Some(silent) = self.silent() {
+                return Err(silent.into());
+            }
             let left = until.time().map_or(Duration::MAX, |until| until.saturating_since(now()));
+            // Another thread takes a connection that is lost down.
+            let wait = if self.recovery.is_some() { signals::wait } else { signals::wait_long };
             if wait(&mut readable, left)? {
-                return Ok(());
+                // A call that does not wait does not say it.
+                let is_over = readable[0].revents().contains(PollFlags::RDHUP);
+                return Ok(if is_over { Filled::End } else { Filled::Datagrams });
             }
             if left.is_zero() {
                 return Err(io::ErrorKind::WouldBlock.into());
@@ -750,7 +809,8 @@ impl Inner {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    if self.shown(error).is_err() {
+                    if let Err(error) = self.shown(error) {
+                        self.put_off(&error);
                         break;
                     }
                 }
@@ -791,7 +851,12 @@ impl Service for Inner {
         if let Ok(mut reader) = self.reader.try_lock() {
             self.hear(&mut reader);
         }
-        let due = self.act(|session, out, inbound| session.advance(now, out, inbound));
+        let mut silence = (Duration::ZERO, Duration::MAX);
+        let due = self.act(|session, out, inbound| {
+            session.advance(now, out, inbound);
+            silence = (session.silence(now, inbound), session.longest_silence());
+        });
+        self.note_silence(silence.0, silence.1);
         let feedback = time_of_feedback(&self.connection.outbound());
         feedback.map_or(due, |time| due.min(now.saturating_add(time)))
     }

@@ -1,10 +1,12 @@
 //! Datagram connections whose other end is gone.
 
 use super::*;
+use crate::options::Peer;
 use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::session::Cause;
+use std::net::Ipv4Addr;
 use std::thread;
 
 const LOOPBACK: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];

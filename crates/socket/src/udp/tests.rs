@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::options::Marking;
+use crate::options::Peer;
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
@@ -443,7 +444,7 @@ fn the_kernel_says_what_waits_and_what_is_left_is_known() {
     assert_eq!(ours.mib().feedback.send_queue, Some(Bytes::new(0)));
     let residual = || ours.mib().send.residual;
     while residual().is_none() {
-        sleep(Duration::from_millis(10));
+        sleep(Duration::from_millis(10)).unwrap();
     }
     // 1000 messages/s of 500 B, minus the one that was sent in 500 ms; or none, if it came into the next interval.
     let left = residual().unwrap();
@@ -464,6 +465,20 @@ fn an_application_that_reads_its_errors_itself_goes_on_to_do_so() {
     over.set_nonblocking(true).unwrap();
     over.send(b"again").unwrap_err();
     assert!(cutline_sys::error_queue::take(&own).unwrap().is_some());
+}
+
+#[test]
+fn an_error_that_the_service_thread_meets_is_that_of_the_next_call() {
+    let nobody = UdpSocket::bind("127.0.0.78:0").unwrap().local_addr().unwrap();
+    let socket = QosUdpSocket::connect(nobody, &QosOptions::default().peer(Peer::Plain)).unwrap();
+    for receives in [false, true] {
+        socket.send(b"message").unwrap();
+        // Whether the thread has met it already is chance, so it is done here as well.
+        socket.0.serve(now());
+        let error =
+            if receives { socket.recv(&mut [0; 9]).unwrap_err() } else { socket.send(b"again").unwrap_err() };
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
+    }
 }
 
 fn controlled() -> QosOptions {

@@ -1,0 +1,110 @@
+/* A signal ends each call that waits, with EINTR; connecting ends with its time. */
+#define _DEFAULT_SOURCE
+#include <arpa/inet.h>
+#include <cutline.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define CHECK(truth)                                                                                                   \
+    do {                                                                                                               \
+        if (!(truth)) {                                                                                                \
+            fprintf(stderr, "line %d: %s: %s (errno %d)\n", __LINE__, #truth, cutline_error(), errno);                \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static void handle(int number)
+{
+    (void)number;
+}
+
+/* From now on a signal comes each 100 ms. */
+static void signals(int on)
+{
+    struct itimerval timer = {{0, on ? 100000 : 0}, {0, on ? 100000 : 0}};
+    CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+}
+
+/* A datagram socket that answers nothing. */
+static int socket_of_nobody(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int made = socket(AF_INET, SOCK_DGRAM, 0);
+    CHECK(made >= 0 && bind(made, (struct sockaddr *)&address, sizeof address) == 0);
+    return made;
+}
+
+static cutline_socket *connect_to(int type, cutline_socket *listener, const cutline_options *options)
+{
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    CHECK(cutline_getsockname(listener, (struct sockaddr *)&address, &length) == 0);
+    return cutline_connect(type, (struct sockaddr *)&address, length, options);
+}
+
+int main(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handle;
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    cutline_options *plain = cutline_options_new(NULL);
+    CHECK(cutline_options_set(plain, "peer", "plain") == 0);
+    int types[2] = {SOCK_STREAM, SOCK_DGRAM};
+    for (int place = 0; place < 2; place++) {
+        cutline_socket *listener = cutline_listen_at(types[place], "127.0.0.1:0", plain);
+        CHECK(listener);
+        signals(1);
+        CHECK(!cutline_accept(listener, NULL, NULL) && errno == EINTR);
+        signals(0);
+        cutline_socket *ours = connect_to(types[place], listener, plain);
+        CHECK(ours);
+        char data[100] = {0};
+        signals(1);
+        CHECK(cutline_recv(ours, data, sizeof data, 0) == -1 && errno == EINTR);
+        signals(0);
+        cutline_close(ours);
+        cutline_close(listener);
+    }
+    /* Sending that waits for room, and for its turn. */
+    cutline_socket *listener = cutline_listen_at(SOCK_STREAM, "127.0.0.1:0", plain);
+    cutline_socket *ours = connect_to(SOCK_STREAM, listener, plain);
+    CHECK(ours);
+    static char much[1 << 20];
+    signals(1);
+    while (cutline_send(ours, much, sizeof much, 0) > 0)
+        ;
+    CHECK(errno == EINTR);
+    signals(0);
+    cutline_close(ours);
+    cutline_close(listener);
+    CHECK(cutline_options_set(plain, "send.max-rate", "0.01") == 0);
+    cutline_socket *other = cutline_listen_at(SOCK_DGRAM, "127.0.0.1:0", NULL);
+    ours = connect_to(SOCK_DGRAM, other, plain);
+    CHECK(ours);
+    signals(1);
+    while (cutline_send(ours, "slow", 4, 0) == 4)
+        ;
+    CHECK(errno == EINTR);
+    signals(0);
+    cutline_close(ours);
+    cutline_close(other);
+    /* Nobody answers. */
+    int silent = socket_of_nobody();
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    CHECK(getsockname(silent, (struct sockaddr *)&address, &length) == 0);
+    CHECK(cutline_options_set(plain, "peer", "speaks") == 0);
+    CHECK(cutline_options_set(plain, "connect-timeout", "200 ms") == 0);
+    CHECK(!cutline_connect(SOCK_DGRAM, (struct sockaddr *)&address, length, plain) && errno == ETIMEDOUT);
+    CHECK(strstr(cutline_error(), "connect timeout of 200"));
+    close(silent);
+    cutline_options_free(plain);
+    puts("all is well");
+    return 0;
+}

@@ -1,0 +1,179 @@
+//! Signals in calls that wait.
+//!
+//! A call that waits goes on waiting when a signal handler has run, as calls of the standard library do. A language with handlers of its
+//! own, which run between its calls, needs it to return: [`Interruptible`].
+
+use crate::connection::Until;
+use cutline_sys::now;
+use cutline_sys::reactor::{PollFd, wait_once};
+use cutline_units::{Duration, Instant};
+use std::cell::RefCell;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+/// The longest wait until a call returns that looks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The longest wait for what another thread notes.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+/// A call that returns [`io::ErrorKind::Interrupted`] when a signal handler has run, or may have run, while it has waited. It has then done
+/// nothing.
+///
+/// ```
+/// use cutline_socket::{Interruptible, QosOptions, QosUdpListener};
+/// use std::io::ErrorKind;
+///
+/// # fn handle_signals() -> std::io::Result<()> { Err(ErrorKind::Interrupted.into()) }
+/// let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default())?;
+/// let call = Interruptible::new();
+/// let outcome = loop {
+///     match call.run(|| listener.accept()) {
+///         // The time that the call may take goes on when it is repeated.
+///         Err(error) if error.kind() == ErrorKind::Interrupted => match handle_signals() {
+///             Ok(()) => {}
+///             Err(error) => break Err(error),
+///         },
+///         outcome => break outcome.map(drop),
+///     }
+/// };
+/// assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Interrupted);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Interruptible(Arc<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Whether the call also returns now and then without a signal: one that came before the call began to wait is not missed.
+    looks: bool,
+    /// The end of the call, once its first try has set one.
+    until: OnceLock<Option<Instant>>,
+}
+
+thread_local! {
+    static CALL: RefCell<Option<Arc<State>>> = const { RefCell::new(None) };
+}
+
+impl Default for Interruptible {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Interruptible {
+    /// A call that is repeated until it is done, or a handler ends it.
+    pub fn new() -> Self {
+        Self(Arc::new(State { looks: true, until: OnceLock::new() }))
+    }
+
+    /// A call that is not repeated: it returns for a signal alone.
+    pub fn once() -> Self {
+        Self(Arc::new(State { looks: false, until: OnceLock::new() }))
+    }
+
+    /// Makes the call, for the first time or again.
+    pub fn run<T>(&self, act: impl FnOnce() -> T) -> T {
+        struct Before(Option<Arc<State>>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                CALL.set(self.0.take());
+            }
+        }
+        let _before = Before(CALL.replace(Some(Arc::clone(&self.0))));
+        act()
+    }
+}
+
+/// The end of the call that is being made, which is `until` if it begins now.
+pub fn keep_until(until: Option<Instant>) -> Option<Instant> {
+    CALL.with_borrow(|call| {
+        let Some(call) = call else { return until };
+        *call.until.get_or_init(|| until)
+    })
+}
+
+/// Whether the call that is being made returns for signals.
+pub fn may_interrupt() -> bool {
+    CALL.with_borrow(Option::is_some)
+}
+
+/// A call has been interrupted by a signal.
+///
+/// # Errors
+/// [`io::ErrorKind::Interrupted`] when it returns for that.
+pub fn on_signal() -> io::Result<()> {
+    if may_interrupt() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+}
+
+/// How long a call may wait where a signal does not end the wait.
+pub fn longest_look(longest: Duration) -> Duration {
+    let looks = CALL.with_borrow(|call| call.as_ref().is_some_and(|call| call.looks));
+    if looks { longest.min(LOOK) } else { longest }
+}
+
+/// A call has waited in vain.
+///
+/// # Errors
+/// [`io::ErrorKind::Interrupted`] when a signal may have come before it waited.
+pub fn look() -> io::Result<()> {
+    let looks = CALL.with_borrow(|call| call.as_ref().is_some_and(|call| call.looks));
+    if looks { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+}
+
+/// Waits until one of the descriptors is ready, at most for `timeout` and 50 ms. Returns whether one is.
+///
+/// # Errors
+/// When the kernel cannot wait for them; [`io::ErrorKind::Interrupted`] when the call returns for signals.
+pub fn wait(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
+    wait_at_most(fds, timeout, LOOK)
+}
+
+fn wait_at_most(fds: &mut [PollFd<'_>], timeout: Duration, longest: Duration) -> io::Result<bool> {
+    match wait_once(fds, timeout.min(longest)) {
+        Ok(true) => Ok(true),
+        Ok(false) if timeout <= longest => Ok(false),
+        Ok(false) => look().map(|()| false),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => on_signal().map(|()| false),
+        Err(error) => Err(error),
+    }
+}
+
+/// As [`wait`], for at most half a second where the call returns for signals in another way.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_long(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
+    wait_at_most(fds, timeout, longest_look(LONGEST_WAIT))
+}
+
+/// Waits for the turn of a message.
+///
+/// # Errors
+/// [`io::ErrorKind::Interrupted`] when the call returns for signals.
+pub fn sleep(time: Duration) -> io::Result<()> {
+    if !may_interrupt() {
+        std::thread::sleep(std::time::Duration::from_nanos(time.as_nanos()));
+        return Ok(());
+    }
+    let until = now().saturating_add(time);
+    loop {
+        let left = until.saturating_since(now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        wait(&mut [], left)?;
+    }
+}
+
+/// Receives again after an interruption, if there is time left.
+///
+/// # Errors
+/// [`io::ErrorKind::Interrupted`] when the call returns for signals; [`io::ErrorKind::WouldBlock`] when the time is over.
+pub fn again(until: &Until, socket: impl rustix::fd::AsFd, error: io::Error) -> io::Result<()> {
+    if error.kind() != io::ErrorKind::Interrupted {
+        return Err(error);
+    }
+    on_signal()?;
+    until.wait(socket)
+}

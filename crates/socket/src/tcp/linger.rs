@@ -1,0 +1,239 @@
+//! Closing without loss.
+//!
+//! The kernel resets a connection, and drops what it has not delivered, when a socket is closed with input that nobody has read, and when
+//! input arrives after that. Reports of the other end are such input. So a stream that the application closes first ends its own
+//! direction; then the thread that serves connections reads and discards what comes, until the other end's kernel has acknowledged
+//! everything. A reset after that takes nothing away: Linux delivers what it has received, and the end of the stream behind it.
+//!
+//! At the end of the process there is no such thread. A function that runs then ([`at_exit`]) does the same for all streams, closed or not.
+
+use super::Inner;
+use crate::connection::lock;
+use crate::keeper::{Service, keep};
+use cutline_signal::session::Standing;
+use cutline_sys::process::generation;
+use cutline_sys::tcp::{is_delivered, tcp_info};
+use cutline_sys::{now, process};
+use cutline_units::{Duration, Instant};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
+use rustix::process::{Resource, getrlimit};
+use std::collections::BTreeMap;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+
+/// The first pause between two looks at a stream that is closed.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// How many bytes one call discards.
+const PIECE: usize = 1 << 14;
+/// How many calls discard at a time: an end that sends without end may not keep the thread from other connections.
+const PIECES: usize = 256;
+/// The streams that are closed and not delivered may have one of so many of the descriptors that the process may have.
+const SHARE_OF_DESCRIPTORS: u64 = 4;
+/// The most streams that are closed and not delivered.
+const MOST: u64 = 4096;
+/// How often the end of the process tries to have a lock that another thread holds.
+const TRIES: u32 = 1000;
+
+/// A stream that the application has closed, until the other end has what was sent.
+struct Closing {
+    socket: Arc<TcpStream>,
+    /// How long the other end may acknowledge nothing more.
+    linger: Duration,
+    generation: u32,
+    /// Whether no reports come: then the kernel delivers without help once nothing is unread.
+    is_plain: bool,
+    progress: Mutex<Progress>,
+}
+
+/// What the other end has acknowledged.
+struct Progress {
+    bytes: u64,
+    /// Since when it has acknowledged nothing more.
+    since: Instant,
+    pause: Duration,
+}
+
+/// The streams of this process.
+#[derive(Default)]
+struct Streams {
+    /// Those that are open, by their numbers.
+    open: BTreeMap<u64, Weak<Inner>>,
+    /// Those that are closed and not delivered, in the order of closing.
+    closing: BTreeMap<u64, Arc<Closing>>,
+}
+
+static STREAMS: Mutex<Streams> = Mutex::new(Streams { open: BTreeMap::new(), closing: BTreeMap::new() });
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The place of an open stream in the list of those that the end of the process closes.
+pub struct Listed {
+    number: u64,
+    /// The process that has opened it. In a copy by fork, it is still the parent's to end.
+    generation: u32,
+}
+
+impl Listed {
+    /// A place for a stream that is being opened.
+    pub fn new() -> Self {
+        Self { number: NEXT.fetch_add(1, Ordering::Relaxed), generation: generation() }
+    }
+
+    /// Has the end of the process close this stream, unless it is closed before.
+    pub fn list(&self, stream: Weak<Inner>) {
+        process::at_exit(at_exit);
+        lock(&STREAMS).open.insert(self.number, stream);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        lock(&STREAMS).open.remove(&self.listed.number);
+        if self.listed.generation != generation() {
+            return;
+        }
+        if let Some(closing) = Closing::begin(self).filter(|closing| !closing.is_over(now())) {
+            closing.go_on_in_background(self.listed.number);
+        }
+    }
+}
+
+impl Closing {
+    /// Ends the direction of a stream that is closed. `None` if nothing is left to be done: the connection is gone, or the application wants a
+    /// reset.
+    fn begin(stream: &Inner) -> Option<Self> {
+        let wants_reset = sockopt::socket_linger(&stream.socket) == Ok(Some(std::time::Duration::ZERO));
+        if wants_reset || shutdown(&stream.socket, Shutdown::Write).is_err() {
+            return None;
+        }
+        let bytes = tcp_info(&stream.socket).ok()?.bytes_acked;
+        Some(Self {
+            socket: Arc::clone(&stream.socket),
+            linger: stream.linger,
+            generation: stream.listed.generation,
+            is_plain: stream.connection.standing() == Standing::Alone,
+            progress: Mutex::new(Progress { bytes, since: now(), pause: FIRST_PAUSE }),
+        })
+    }
+
+    /// Discards what has come, and returns whether the socket can be closed.
+    fn is_over(&self, now: Instant) -> bool {
+        if discard(&self.socket) == Input::Ended {
+            // Nothing comes any more that could reset the connection: the kernel delivers the rest.
+            return true;
+        }
+        let Ok(info) = tcp_info(&self.socket) else { return true };
+        let mut progress = lock(&self.progress);
+        if info.bytes_acked > progress.bytes {
+            (progress.bytes, progress.since) = (info.bytes_acked, now);
+        }
+        if is_delivered(&self.socket).unwrap_or(true) {
+            return true;
+        }
+        let is_late = now.saturating_since(progress.since) >= self.linger;
+        if is_late {
+            // Closing waits for nothing.
+            let _as_before = sockopt::set_socket_linger(&self.socket, None);
+        }
+        is_late
+    }
+
+    /// Has the thread that serves connections go on.
+    fn go_on_in_background(self, number: u64) {
+        let this = Arc::new(self);
+        let weak = Arc::downgrade(&this) as Weak<dyn Service>;
+        let oldest = {
+            let mut streams = lock(&STREAMS);
+            streams.closing.insert(number, this);
+            if streams.closing.len() as u64 > most() { streams.closing.pop_first() } else { None }
+        };
+        drop(oldest);
+        if keep(weak, now()).is_err() {
+            lock(&STREAMS).closing.remove(&number);
+        }
+    }
+}
+
+impl Service for Closing {
+    fn serve(&self, now: Instant) -> Instant {
+        if self.is_over(now) {
+            // The last one that has it closes the descriptor.
+            let mut streams = lock(&STREAMS);
+            let place = streams.closing.iter().find(|(_, other)| std::ptr::eq(other.as_ref(), self));
+            let ended = place.map(|(number, _)| *number).and_then(|number| streams.closing.remove(&number));
+            drop(streams);
+            drop(ended);
+            return Instant::FAR_FUTURE;
+        }
+        let mut progress = lock(&self.progress);
+        progress.pause = (progress.pause * 2).min(LONGEST_PAUSE);
+        now.saturating_add(progress.pause)
+    }
+}
+
+/// The most streams that may be closed and not delivered.
+fn most() -> u64 {
+    getrlimit(Resource::Nofile).current.map_or(MOST, |limit| (limit / SHARE_OF_DESCRIPTORS).min(MOST))
+}
+
+/// What a stream has received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    /// Nothing any more, or more will come.
+    Open,
+    /// The other end has closed its direction, or the connection is gone.
+    Ended,
+}
+
+/// Discards what was received.
+fn discard(socket: &TcpStream) -> Input {
+    let mut buffer = [0; PIECE];
+    for _ in 0..PIECES {
+        // With MSG_TRUNC the kernel copies nothing.
+        match recv(socket, &mut buffer[..], RecvFlags::DONTWAIT | RecvFlags::TRUNC) {
+            Ok((_, 0)) => return Input::Ended,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return Input::Open,
+            Err(_) => return Input::Ended,
+        }
+    }
+    Input::Open
+}
+
+/// Closes all streams at the end of the process, and waits until they are delivered, each at most for its linger time.
+fn at_exit() {
+    let Some(mut streams) = try_for_a_while(&STREAMS) else { return };
+    let (open, closing) = (std::mem::take(&mut streams.open), std::mem::take(&mut streams.closing));
+    drop(streams);
+    let ours = open.into_values().filter_map(|stream| stream.upgrade());
+    let ours: Vec<_> = ours.filter(|stream| stream.listed.generation == generation()).collect();
+    let begun = ours.iter().filter_map(|stream| Closing::begin(stream)).map(Arc::new);
+    let before = closing.into_values().filter(|closing| closing.generation == generation());
+    let mut left: Vec<_> = begun.chain(before).collect();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        left.retain(|closing| !closing.is_over(now()) && !closing.is_plain);
+        if left.is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_nanos(pause.as_nanos()));
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    // What other threads do with the sockets until the process is gone goes on as before.
+    std::mem::forget(ours);
+}
+
+/// A lock that another thread may hold for ever at the end of the process.
+fn try_for_a_while<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    for _ in 0..TRIES {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(std::time::Duration::from_millis(1)),
+        }
+    }
+    None
+}

@@ -1,0 +1,116 @@
+//! An attempt to connect a datagram socket to one address.
+
+use super::{Inner, QosUdpSocket};
+use crate::connecting::{Attempt, Connect, Progress, Readiness};
+use crate::connection::{Role, begin, lock};
+use crate::error::QosError;
+use crate::options::{Peer, QosOptions};
+use crate::recovery::Recovery;
+use cutline_signal::negotiation::Carrier;
+use cutline_sys::datagrams::Wait;
+use cutline_sys::now;
+use cutline_units::{Duration, Instant};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// How often the answer of the network is looked for.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// An attempt to connect a datagram socket to one address.
+pub struct Joining {
+    socket: QosUdpSocket,
+    /// When an end that has not answered takes no part.
+    until: Instant,
+    is_joined: bool,
+}
+
+impl Joining {
+    /// Begins to negotiate over a connected socket.
+    pub fn over(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
+        let recovery = Recovery::of(options)?;
+        let role = if options.peer == Peer::Plain { Role::Alone } else { Role::Initiator };
+        let asks = options.clone().negotiation(options.first_round());
+        let session = begin(&asks, &role, Carrier::Datagrams)?;
+        let directions = session.directions(now());
+        let socket = QosUdpSocket::new(socket, session, directions, options, recovery)?;
+        let detects = options.peer == Peer::Detect && !options.demands_peer();
+        let until =
+            if detects { now().saturating_add(options.detection_time()) } else { Instant::FAR_FUTURE };
+        Ok(Self { socket, until, is_joined: false })
+    }
+}
+
+impl Connect for QosUdpSocket {
+    type Attempt = Joining;
+}
+
+impl Attempt for Joining {
+    type Socket = QosUdpSocket;
+
+    fn head_start(_: &QosOptions) -> Option<Duration> {
+        None
+    }
+
+    fn begin(peer: SocketAddr, options: &QosOptions) -> Result<Self, QosError> {
+        let any: SocketAddr = match peer {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).map_err(QosError::system("cannot open a socket"))?;
+        socket.connect(peer).map_err(QosError::system("cannot connect"))?;
+        Self::over(socket, options)
+    }
+
+    fn advance(&mut self, options: &QosOptions) -> Result<Progress<QosUdpSocket>, QosError> {
+        let inner = &self.socket.0;
+        if !self.is_joined {
+            if let Some(due) = inner.join_now(options, self.until)? {
+                return Ok(Progress::Pending(due));
+            }
+            inner.keep()?;
+            self.is_joined = true;
+        }
+        let Some(settled) = inner.connection.settled() else {
+            return Ok(Progress::Pending(now().saturating_add(LOOK)));
+        };
+        settled?;
+        Ok(Progress::Done(self.socket.clone()))
+    }
+
+    fn awaits(&self) -> (BorrowedFd<'_>, Readiness) {
+        // Not the public descriptor: nobody watches it for messages of the application yet.
+        (self.socket.0.socket.as_fd(), Readiness::Read)
+    }
+
+    fn is_answered(&self) -> bool {
+        self.is_joined
+    }
+
+    fn is_silent(socket: &QosUdpSocket) -> bool {
+        socket.0.connection.was_silent()
+    }
+}
+
+impl Inner {
+    /// Negotiates with what has come. Returns until when to wait for more; `None` when it is known whether the other end takes part.
+    fn join_now(&self, options: &QosOptions, until: Instant) -> Result<Option<Instant>, QosError> {
+        loop {
+            let due = self.act(|session, out, inbound| {
+                session.advance(now(), out, inbound);
+                if now() >= until {
+                    session.on_silence(now(), out, inbound);
+                }
+            });
+            if let Some(outcome) = self.connection.outcome(options.demands_peer()) {
+                return outcome.map(|()| None);
+            }
+            match self.fill(&mut lock(&self.reader), Wait::No) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(due.min(until))),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(QosError::system("cannot reach the other end")(error)),
+            }
+        }
+    }
+}

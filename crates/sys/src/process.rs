@@ -1,0 +1,55 @@
+//! The end of the process, and its copies by fork(2).
+#![expect(unsafe_code, reason = "a destructor of the program, and pthread_atfork, which no safe crate wraps")]
+
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
+
+/// Calls at the end of the process, in the order of their registration.
+static AT_EXIT: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
+
+/// Calls `act` when the process ends by `exit`, or by returning from `main`; not when a signal ends it, nor after `_exit` and `abort`. It is
+/// called after the functions of `atexit` and after the destructors of what uses this library. A function that is registered twice is called
+/// once.
+pub fn at_exit(act: fn()) {
+    let mut calls = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner);
+    if !calls.iter().any(|call| std::ptr::fn_addr_eq(*call, act)) {
+        calls.push(act);
+    }
+}
+
+/// The destructor of the program or library that this is linked into (ELF, `DT_FINI_ARRAY`).
+// SAFETY: the section has pointers to functions of this type, which run when nothing else of the program does but its threads.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = run;
+
+extern "C" fn run() {
+    // A thread that stands still with this lock would stop the exit.
+    let Ok(mut calls) = AT_EXIT.try_lock() else { return };
+    let taken = std::mem::take(&mut *calls);
+    drop(calls);
+    for call in taken {
+        // A panic may not leave a function of C. It has been printed.
+        let _panicked = catch_unwind(call);
+    }
+}
+
+/// How often this process was made by fork since the library was first used in one of its ancestors.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// Returns a number that differs between a process and its copies by fork. It counts from the first call on; a copy by `vfork`, or by
+/// clone(2) without the C library, has the number of its parent.
+pub fn generation() -> u32 {
+    static WATCHED: Once = Once::new();
+    WATCHED.call_once(|| {
+        // SAFETY: the handler only changes an atomic, which is allowed after a fork of a process with several threads. Without memory for it
+        // copies are not told apart.
+        let _unwatched = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    });
+    GENERATION.load(Ordering::Relaxed)
+}
+
+unsafe extern "C" fn forked() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
