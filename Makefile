@@ -15,11 +15,12 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service deb check-deb package wheel test-python clean
+.PHONY: help setup trial demo test test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service deb check-deb package wheel test-python clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
-	@echo "make test      all tests"
+	@echo "make test      all tests, also on a busy machine"
+	@echo "make test-real-time  the tests that tell time, with their claims judged: on a machine that does nothing else (root)"
 	@echo "make attack    everything that we know against a router at work, stored results and the laboratory, ATTACK_TIME seconds each,"
 	@echo "               in namespaces of its own (root); ATTACK=name,... only these, ATTACK_SEED=... the choices of an earlier run"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
@@ -64,7 +65,13 @@ demo: $(BIN)
 # The same random cases every time, so that a change that has nothing to do with a failure is not held up by it;
 # `make properties` looks for new ones.
 test: setup
-	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked
+	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked --no-fail-fast
+
+# The tests that tell time, with their claims judged: on a machine that does nothing else, as root. Each is tried again where the machine stood still.
+test-real-time: setup
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-results
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-cli --test exec --test router_autorate --test router \
+		--test tg --test lab --test router_faults --test doctor
 
 attack: setup
 	CUTLINE_ATTACK_SECONDS=$(ATTACK_TIME) CUTLINE_ATTACK="$(ATTACK)" \
@@ -112,7 +119,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri validate-traces validate-exec validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
+validate: miri test-real-time validate-traces validate-exec validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2

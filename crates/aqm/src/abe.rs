@@ -42,6 +42,7 @@ use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
 use crate::{
     Arrival, Backlog, Departure, Discipline, DrainRate, DropReason, Limit, Queue, QueueStats, Shed, Verdict,
+    standing,
 };
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, RandomStream, Rate};
@@ -102,6 +103,10 @@ impl<P: Copy> Discipline for Abe<P> {
             pool: Pool::new(),
             core: QueueCore::new(limit, ecn),
         })
+    }
+
+    fn standing_delay(_params: &AbeParams, limit: Limit, rate: Rate) -> Option<Duration> {
+        Some(standing::full(limit, rate))
     }
 }
 

@@ -37,7 +37,7 @@
 
 use crate::red::{self, Core, RedParams, Steered, Steering, Variant};
 use crate::sample_clock::first_after;
-use crate::{Aqm, Backlog};
+use crate::{Aqm, Backlog, Limit};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Rate};
 
@@ -219,6 +219,15 @@ impl Aqm for Ared {
         params.validate()?;
         let steering = Adaptation::new(params.adaptation, &params.red);
         Ok(Self { core: Core::new(&params.red, rate), steering })
+    }
+
+    fn standing_delay(params: &AredParams, _limit: Limit, rate: Rate) -> Option<Duration> {
+        Some(params.red.standing_delay(rate))
+    }
+
+    fn moderate_params() -> AredParams {
+        let params = AredParams::default();
+        AredParams { red: params.red.moderate(0.3), ..params }
     }
 }
 

@@ -25,7 +25,7 @@
 //! - Not checked: the text of the paper was not available, so the values of configuration B4 were not compared with its
 //!   table. Debian's ns-2 has no BLUE to compare with.
 
-use crate::{Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Verdict};
+use crate::{Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Limit, Verdict, standing};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
@@ -80,6 +80,10 @@ impl Aqm for Blue {
         params.validate()?;
         let threshold = params.threshold.unwrap_or(f64::INFINITY);
         Ok(Self { params: *params, threshold, drain: DrainRate::new(rate), vars: Vars::new(Instant::ZERO) })
+    }
+
+    fn standing_delay(_params: &BlueParams, limit: Limit, rate: Rate) -> Option<Duration> {
+        Some(standing::full(limit, rate))
     }
 }
 

@@ -273,6 +273,10 @@ impl<P: Copy> Discipline for CoDel<P> {
         let (pool, list, core) = (Pool::new(), List::EMPTY, QueueCore::new(limit, ecn));
         Ok(Self { params: *params, control: Control::NEW, pool, list, core })
     }
+
+    fn standing_delay(params: &CoDelParams, _limit: Limit, _rate: Rate) -> Option<Duration> {
+        Some(params.target)
+    }
 }
 
 impl<P: Copy> Queue<P> for CoDel<P> {

@@ -43,6 +43,11 @@ pub struct DelayControlParams {
 pub(crate) const COUPLING: (f64, f64) = (1.0, 10.0);
 
 impl DelayControlParams {
+    /// Returns these parameters with a target of some 100 packets, for [`Aqm::moderate_params`](crate::Aqm::moderate_params).
+    pub(crate) fn moderate(self) -> Self {
+        Self { target: Duration::from_millis(60), ..self }
+    }
+
     /// What an update adds, before any tuning; delays in s.
     pub(crate) fn step(&self, qdelay: f64, qdelay_old: f64) -> f64 {
         self.alpha * (qdelay - self.target.as_secs_f64()) + self.beta * (qdelay - qdelay_old)

@@ -2,7 +2,7 @@
 
 use crate::Limit;
 use cutline_params::{ParameterError, Parameters};
-use cutline_units::Rate;
+use cutline_units::{Duration, Rate};
 use std::fmt::Debug;
 
 /// A queue that the registry can name, describe and build. TSQ does not work on top of it: it has no drop probability, or
@@ -23,6 +23,13 @@ pub trait Discipline: Sized {
     /// # Errors
     /// When a parameter is outside its range, or two do not go together.
     fn build(params: &Self::Params, limit: Limit, ecn: bool, rate: Rate) -> Result<Self, ParameterError>;
+
+    /// Returns the delay at which the queue settles for packets of a sparse flow without a hint while other flows fill the
+    /// link, such as its target. `None` if such packets do not wait behind the others, or if it is not known.
+    /// [`standing`](crate::standing) turns lengths into delays.
+    fn standing_delay(_params: &Self::Params, _limit: Limit, _rate: Rate) -> Option<Duration> {
+        None
+    }
 }
 
 /// Returns the error for TSQ on a discipline.

@@ -1,8 +1,8 @@
 //! Laws: what an AQM that answers a drop probability is to a queue.
 
-use crate::{Arrival, Backlog, SieveReadings, Verdict};
+use crate::{Arrival, Backlog, Limit, SieveReadings, Verdict};
 use cutline_params::{ParameterError, Parameters};
-use cutline_units::{Instant, Probability, Rate};
+use cutline_units::{Duration, Instant, Probability, Rate};
 use std::fmt::Debug;
 
 /// What a law reports in addition to its probability, for recording. `None` for what a law does not have.
@@ -81,4 +81,18 @@ pub trait Aqm: DropProbability + Sized {
     /// # Errors
     /// When a parameter is outside its range, or two do not go together.
     fn build(params: &Self::Params, rate: Rate) -> Result<Self, ParameterError>;
+
+    /// Returns the delay at which the queue settles for packets of a sparse flow without a hint while other flows fill the
+    /// link, such as the target of the law. `None` if such packets do not wait behind the others, or if it is not known.
+    /// [`standing`](crate::standing) turns lengths into delays.
+    fn standing_delay(_params: &Self::Params, _limit: Limit, _rate: Rate) -> Option<Duration> {
+        None
+    }
+
+    /// Returns the parameters with which the conformance suite runs the law under TSQ: with them a queue of some 100
+    /// packets stands on a link of 15 Mbit/s, and 0.5 to 50 % of the arrivals are hit. Override this where the defaults
+    /// lead to another queue.
+    fn moderate_params() -> Self::Params {
+        Self::Params::default()
+    }
 }

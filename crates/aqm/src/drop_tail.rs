@@ -8,9 +8,9 @@
 //! Against ns-2's drop-tail queue: the cases named drop-tail of docs/validation/ns2.md. The conformance suite checks limit,
 //! order and counters.
 
-use crate::{Aqm, Arrival, Backlog, DropProbability};
+use crate::{Aqm, Arrival, Backlog, DropProbability, Limit, standing};
 use cutline_params::{ParameterError, Parameters};
-use cutline_units::{Instant, Probability, Rate};
+use cutline_units::{Duration, Instant, Probability, Rate};
 
 /// Nothing can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
@@ -28,6 +28,10 @@ impl Aqm for NoEarlyDrop {
 
     fn build(_params: &DropTailParams, _rate: Rate) -> Result<Self, ParameterError> {
         Ok(Self)
+    }
+
+    fn standing_delay(_params: &DropTailParams, limit: Limit, rate: Rate) -> Option<Duration> {
+        Some(standing::full(limit, rate))
     }
 }
 

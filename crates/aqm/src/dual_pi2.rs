@@ -229,6 +229,10 @@ impl<P: Copy> Discipline for DualPi2<P> {
             core: QueueCore::new(limit, ecn),
         })
     }
+
+    fn standing_delay(params: &DualPi2Params, _limit: Limit, _rate: Rate) -> Option<Duration> {
+        Some(params.control.target)
+    }
 }
 
 /// What happens to a packet that is to leave.

@@ -22,7 +22,7 @@ use crate::{
     Shed, Tsq, TsqParams, Verdict,
 };
 use cutline_params::{ParameterError, Parameters as _, Value, complete};
-use cutline_units::{Instant, Probability, RandomStream, Rate};
+use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 use slab::Slab;
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -59,6 +59,21 @@ pub trait ExternalAqm: Debug + Send + Sync {
         ecn: bool,
         rate: Rate,
     ) -> Result<Product, ParameterError>;
+
+    /// As [`Aqm::standing_delay`], for `values` that come from [`complete`](Self::complete).
+    fn standing_delay(
+        &self,
+        _values: &[(&'static str, Value)],
+        _limit: Limit,
+        _rate: Rate,
+    ) -> Option<Duration> {
+        None
+    }
+
+    /// As [`Aqm::moderate_params`]: the parameters that differ from their defaults.
+    fn moderate_values(&self) -> ExternalValues {
+        Vec::new()
+    }
 }
 
 /// What an [`ExternalAqm`] builds.
@@ -139,6 +154,15 @@ where
         let law = A::build(&A::Params::from_values(values.iter().cloned())?, rate)?;
         Ok(Product::Law(Box::new(law)))
     }
+
+    fn standing_delay(&self, values: &[(&'static str, Value)], limit: Limit, rate: Rate) -> Option<Duration> {
+        let params = A::Params::from_values(values.iter().cloned()).ok()?;
+        A::standing_delay(&params, limit, rate)
+    }
+
+    fn moderate_values(&self) -> ExternalValues {
+        A::moderate_params().values()
+    }
 }
 
 /// The external AQM of a discipline's type.
@@ -172,6 +196,11 @@ where
     ) -> Result<Product, ParameterError> {
         let params = D::Params::from_values(values.iter().cloned())?;
         Ok(Product::Discipline(Box::new(D::build(&params, limit, ecn, rate)?)))
+    }
+
+    fn standing_delay(&self, values: &[(&'static str, Value)], limit: Limit, rate: Rate) -> Option<Duration> {
+        let params = D::Params::from_values(values.iter().cloned()).ok()?;
+        D::standing_delay(&params, limit, rate)
     }
 }
 
@@ -208,6 +237,18 @@ impl ExternalSpec {
 
     pub(crate) const fn takes_tsq(&self) -> bool {
         self.takes_tsq
+    }
+
+    /// The law in front of a link of rate `rate`; `None` for a discipline.
+    pub(crate) fn law(&self, rate: Rate) -> Result<Option<Box<dyn DynLaw>>, ParameterError> {
+        Ok(match self.aqm.build(&self.values, Limit::Packets(1), false, rate)? {
+            Product::Law(law) => Some(law),
+            Product::Discipline(_) => None,
+        })
+    }
+
+    pub(crate) fn standing_delay(&self, limit: Limit, rate: Rate) -> Option<Duration> {
+        self.aqm.standing_delay(&self.values, limit, rate)
     }
 
     /// Every parameter with what it is set to.

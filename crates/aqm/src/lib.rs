@@ -36,7 +36,6 @@ mod queue;
 mod queue_core;
 mod queue_delay;
 mod sample_clock;
-mod standing;
 mod stats;
 mod turns;
 
@@ -59,6 +58,7 @@ pub mod red_worcester;
 pub mod registry;
 pub mod sfc;
 pub mod sieve;
+pub mod standing;
 pub mod strict_priority;
 pub mod tsq;
 

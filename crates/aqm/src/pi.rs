@@ -34,7 +34,7 @@
 //! - Not checked: the gains against the design rules of section III; they are taken as printed.
 
 use crate::sample_clock::first_after;
-use crate::{Aqm, Arrival, Backlog, DropProbability};
+use crate::{Aqm, Arrival, Backlog, DropProbability, Limit, standing};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
@@ -114,6 +114,15 @@ impl Aqm for Pi {
         params.validate()?;
         let period = Duration::from_secs_f64(1.0 / params.frequency);
         Ok(Self { params: *params, period, vars: Vars::new(Instant::ZERO, period) })
+    }
+
+    fn standing_delay(params: &PiParams, _limit: Limit, rate: Rate) -> Option<Duration> {
+        let packet = params.mean_packet.map_or(standing::PACKET_BYTES, |bytes| bytes as f64);
+        Some(standing::bytes(params.q_ref * packet, rate))
+    }
+
+    fn moderate_params() -> PiParams {
+        PiParams { q_ref: 100.0, a: 2e-4, b: 1.9e-4, ..PiParams::default() }
     }
 }
 

@@ -33,7 +33,7 @@
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
 use crate::queue_delay::{Estimate, QueueDelay};
 use crate::sample_clock::SampleClock;
-use crate::{Aqm, Arrival, Backlog, DropProbability};
+use crate::{Aqm, Arrival, Backlog, DropProbability, Limit};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
@@ -85,6 +85,15 @@ impl Aqm for Pi2 {
             clock: SampleClock::new(Instant::ZERO, params.control.t_update),
             controller: Controller::new(params.control),
         })
+    }
+
+    fn standing_delay(params: &Pi2Params, _limit: Limit, _rate: Rate) -> Option<Duration> {
+        Some(params.control.target)
+    }
+
+    fn moderate_params() -> Pi2Params {
+        let params = Pi2Params::default();
+        Pi2Params { control: params.control.moderate(), ..params }
     }
 }
 

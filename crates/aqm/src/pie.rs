@@ -62,7 +62,7 @@
 use crate::delay_control::DelayControlParams;
 use crate::queue_delay::{Estimate, QueueDelay};
 use crate::sample_clock::SampleClock;
-use crate::{Aqm, Arrival, Backlog, DropProbability, Verdict};
+use crate::{Aqm, Arrival, Backlog, DropProbability, Limit, Verdict};
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
@@ -190,6 +190,15 @@ impl Aqm for Pie {
             clock: SampleClock::new(Instant::ZERO, params.control.t_update),
             vars: Vars::new(params),
         })
+    }
+
+    fn standing_delay(params: &PieParams, _limit: Limit, _rate: Rate) -> Option<Duration> {
+        Some(params.control.target)
+    }
+
+    fn moderate_params() -> PieParams {
+        let params = PieParams::default();
+        PieParams { control: params.control.moderate(), ..params }
     }
 }
 

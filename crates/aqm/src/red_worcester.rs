@@ -35,7 +35,7 @@
 
 use crate::ared::{self, Adaptation, AdaptationParams, AredParams, middle};
 use crate::red::{Core, Steered, Steering};
-use crate::{Aqm, Arrival, Backlog};
+use crate::{Aqm, Arrival, Backlog, Limit};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, HintBits, Instant, Rate};
 use std::array;
@@ -115,6 +115,18 @@ impl Aqm for RedWorcester {
         let delays = params.delays.unwrap_or_else(|| array::from_fn(|lane| params.step * (lane as u64 + 1)));
         let steering = MovingTarget { adaptation, w_t, delays, largest_is_unmarked, rate, packets };
         Ok(Self { core, steering })
+    }
+
+    fn standing_delay(params: &RedWorcesterParams, _limit: Limit, rate: Rate) -> Option<Duration> {
+        Some(params.ared.red.standing_delay(rate))
+    }
+
+    fn moderate_params() -> RedWorcesterParams {
+        let params = RedWorcesterParams::default();
+        RedWorcesterParams {
+            ared: AredParams { red: params.ared.red.moderate(0.3), ..params.ared },
+            ..params
+        }
     }
 }
 

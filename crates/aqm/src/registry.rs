@@ -15,7 +15,7 @@ use crate::forward::{forward_law, forward_queue};
 use crate::sieve::SieveSpec;
 use crate::{AnyQueue, Aqm, Discipline, Fifo, Limit, Queue, Sieve, Tsq, TsqParams};
 use cutline_params::{ParameterError, Parameters as _, Registry, RegistryError, Value};
-use cutline_units::Rate;
+use cutline_units::{Duration, Rate};
 use std::fmt::Debug;
 
 pub use crate::description::AqmDescription;
@@ -196,6 +196,17 @@ macro_rules! registry {
                 }
             }
 
+            /// The law in front of a link of rate `rate`, those of other crates included; `None` for a discipline.
+            ///
+            /// # Errors
+            /// As [`law`](Self::law).
+            pub(crate) fn boxed_law(&self, rate: Rate) -> Result<Option<Box<dyn DynLaw>>, ParameterError> {
+                match self {
+                    Self::External(spec) => spec.law(rate),
+                    _ => Ok(self.law(rate)?.map(|law| Box::new(law) as Box<dyn DynLaw>)),
+                }
+            }
+
             /// Whether TSQ can work on top of it: whether it is a law.
             pub const fn takes_tsq(&self) -> bool {
                 match self {
@@ -214,6 +225,31 @@ macro_rules! registry {
                     Self::Bands(spec) => spec.priority.values(),
                     Self::SieveOver(spec) => spec.sieve.values(),
                     Self::External(spec) => spec.values().to_vec(),
+                }
+            }
+
+            /// The AQM of that name with the parameters of [`Aqm::moderate_params`]; a discipline with its defaults.
+            ///
+            /// # Errors
+            /// When there is no such AQM.
+            pub fn moderate(name: &str) -> Result<Self, ParameterError> {
+                match name {
+                    $(<$law>::NAME => Ok(Self::$variant(<$law>::moderate_params())),)+
+                    _ => {
+                        let values = EXTERNAL.get(name).map_or_else(Vec::new, ExternalAqm::moderate_values);
+                        Self::from_values(name, values)
+                    }
+                }
+            }
+
+            /// The delay of [`Aqm::standing_delay`] for a queue of this AQM.
+            pub(crate) fn standing_delay(&self, limit: Limit, rate: Rate) -> Option<Duration> {
+                match self {
+                    $(Self::$variant(params) => <$law>::standing_delay(params, limit, rate),)+
+                    $(Self::$queue(params) => crate::$queue::<()>::standing_delay(params, limit, rate),)+
+                    Self::Bands(spec) => spec.below.standing_delay(limit, rate),
+                    Self::SieveOver(_) => None,
+                    Self::External(spec) => spec.standing_delay(limit, rate),
                 }
             }
 

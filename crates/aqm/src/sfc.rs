@@ -40,7 +40,7 @@
 //!   once a round trip and knows delayed acknowledgements, which ours does not. Its gains differ from these.
 
 use crate::sample_clock::SampleClock;
-use crate::{Aqm, Arrival, Backlog, DropProbability};
+use crate::{Aqm, Arrival, Backlog, DropProbability, Limit, standing};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
 
@@ -99,6 +99,14 @@ impl Aqm for Sfc {
         params.validate()?;
         let clock = SampleClock::new(Instant::ZERO, params.interval);
         Ok(Self { params: *params, gains: Gains::new(params, rate), clock, p: Probability::ZERO, q_old: 0.0 })
+    }
+
+    fn standing_delay(params: &SfcParams, _limit: Limit, rate: Rate) -> Option<Duration> {
+        Some(standing::bytes(params.q_ref * params.mean_packet as f64, rate))
+    }
+
+    fn moderate_params() -> SfcParams {
+        SfcParams { q_ref: 150.0, flows: 100, ..SfcParams::default() }
     }
 }
 

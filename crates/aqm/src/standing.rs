@@ -1,89 +1,106 @@
-//! How long sparse traffic without a hint waits behind flows that fill the link, as far as that can be said in advance.
+//! Delay of sparse traffic without a hint behind flows that fill the link, as far as that can be said in advance.
+//!
+//! Each AQM answers for itself ([`Aqm::standing_delay`](crate::Aqm::standing_delay)); the functions here turn limits and lengths
+//! into delays.
 
-use crate::{AqmSpec, Limit, QueueSpec, RedParams};
+use crate::{Limit, QueueSpec};
 use cutline_units::{Bytes, Duration, Rate};
 
-/// The size that a packet is taken to have where a length is in packets, B.
-const PACKET: f64 = 1500.0;
+/// Assumed size of a packet where a length is in packets, B.
+pub const PACKET_BYTES: f64 = 1500.0;
 
-impl QueueSpec {
-    /// The delay at which the queue settles for packets of a sparse flow without a hint while others fill the link: the target of its
-    /// law, or all of the limit if it has none. `None` if such packets do not stand behind the others, as with Sieve and with a queue
-    /// for every flow, or if nobody knows, as with AQMs of other crates.
-    pub fn standing_delay(&self) -> Option<Duration> {
-        self.of(&self.aqm)
-    }
-
-    fn of(&self, aqm: &AqmSpec) -> Option<Duration> {
-        let packets = |packets: f64| Some(transmission(self.rate, packets * PACKET));
-        match aqm {
-            AqmSpec::DropTail(_) | AqmSpec::Blue(_) | AqmSpec::Abe(_) | AqmSpec::StrictPriority(_) => {
-                Some(match self.limit {
-                    Limit::Packets(most) => transmission(self.rate, f64::from(most) * PACKET),
-                    Limit::Bytes(most) => self.rate.transmission_time(Bytes::new(most)),
-                })
-            }
-            AqmSpec::Pi(pi) => packets(pi.q_ref),
-            AqmSpec::Sfc(sfc) => packets(sfc.q_ref),
-            AqmSpec::Red(red) => Some(self.between_thresholds(red)),
-            AqmSpec::Ared(ared) => Some(self.between_thresholds(&ared.red)),
-            AqmSpec::RedWorcester(redw) => Some(self.between_thresholds(&redw.ared.red)),
-            AqmSpec::Pie(pie) => Some(pie.control.target),
-            AqmSpec::Pi2(pi2) => Some(pi2.control.target),
-            AqmSpec::DualPi2(dual) => Some(dual.control.target),
-            AqmSpec::CoDel(codel) => Some(codel.target),
-            AqmSpec::Bands(bands) => self.of(&bands.below),
-            AqmSpec::FqCoDel(_)
-            | AqmSpec::FqPie(_)
-            | AqmSpec::Cake(_)
-            | AqmSpec::Drr(_)
-            | AqmSpec::Sieve(_)
-            | AqmSpec::SieveOver(_)
-            | AqmSpec::External(_) => None,
-        }
-    }
-
-    /// The middle of RED's thresholds.
-    fn between_thresholds(&self, red: &RedParams) -> Duration {
-        match (red.min_th, red.max_th) {
-            (Some(min), Some(max)) => {
-                transmission(self.rate, f64::midpoint(min, max) * red.mean_packet as f64)
-            }
-            // An automatic min-th is at the target delay, and max-th at three times that.
-            _ => red.target_delay * 2,
-        }
+/// Returns the time that a full queue takes to leave.
+pub fn full(limit: Limit, rate: Rate) -> Duration {
+    match limit {
+        Limit::Packets(most) => packets(f64::from(most), rate),
+        Limit::Bytes(most) => rate.transmission_time(Bytes::new(most)),
     }
 }
 
-fn transmission(rate: Rate, bytes: f64) -> Duration {
+/// Returns the time that this many packets of [`PACKET_BYTES`] take to leave.
+pub fn packets(packets: f64, rate: Rate) -> Duration {
+    bytes(packets * PACKET_BYTES, rate)
+}
+
+/// Returns the time that this many bytes take to leave.
+pub fn bytes(bytes: f64, rate: Rate) -> Duration {
     rate.transmission_time(Bytes::new(bytes as u64))
+}
+
+impl QueueSpec {
+    /// Returns the delay at which the queue settles for packets of a sparse flow without a hint while other flows fill the link:
+    /// the target of its law, or all of the limit if it has none. `None` if such packets do not wait behind the others, as with
+    /// Sieve and with a queue for every flow, or if the AQM does not know it.
+    pub fn standing_delay(&self) -> Option<Duration> {
+        self.aqm.standing_delay(self.limit, self.rate)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{AqmSpec, registry};
     use cutline_params::Value;
 
-    fn delay(aqm: &str, values: &[(&str, Value)]) -> Option<u64> {
-        let aqm = AqmSpec::from_values(aqm, values.iter().cloned()).unwrap();
+    fn queue(aqm: AqmSpec) -> QueueSpec {
         let limit = Limit::Packets(1000);
-        let spec = QueueSpec { limit, ecn: true, aqm, tsq: None, rate: Rate::from_mbps(15) };
+        QueueSpec { limit, ecn: true, aqm, tsq: None, rate: Rate::from_mbps(15) }
+    }
+
+    fn delay(aqm: &str, values: &[(&str, Value)]) -> Option<u64> {
+        let spec = queue(AqmSpec::from_values(aqm, values.iter().cloned()).unwrap());
         spec.standing_delay().map(|delay| delay.as_nanos() / 1_000_000)
     }
 
+    /// 1000 and 200 packets of 1500 B at 15 Mbit/s take 800 and 160 ms.
     #[test]
     fn it_is_the_target_or_the_limit() {
-        // 1000 and 200 packets of 1500 B at 15 Mbit/s.
-        assert_eq!(delay("drop-tail", &[]), Some(800));
-        assert_eq!(delay("pi", &[]), Some(160));
-        assert_eq!(
-            delay("red", &[("min-th", Value::Number(50.0)), ("max-th", Value::Number(150.0))]),
-            Some(53)
-        );
-        assert_eq!(delay("pie", &[]), Some(15));
-        assert_eq!(delay("codel", &[]), Some(5));
-        for own_place in ["sieve", "fq-codel", "drr"] {
-            assert_eq!(delay(own_place, &[]), None, "{own_place}");
+        let expected = [
+            ("drop-tail", Some(800)),
+            ("pi", Some(160)),
+            // The middle of 5 and 15 packets of 1000 B.
+            ("red", Some(5)),
+            // Automatic thresholds: twice the target delay.
+            ("ared", Some(10)),
+            ("red-worcester", Some(10)),
+            ("blue", Some(800)),
+            // 200 packets of 1000 B.
+            ("sfc", Some(106)),
+            ("pie", Some(15)),
+            ("pi2", Some(20)),
+            ("codel", Some(5)),
+            ("fq-codel", None),
+            ("fq-pie", None),
+            ("cake", None),
+            ("strict-priority", Some(800)),
+            ("drr", None),
+            ("dual-pi2", Some(15)),
+            ("abe", Some(800)),
+            ("sieve", None),
+        ];
+        for (name, expected) in expected {
+            assert_eq!(delay(name, &[]), expected, "{name}");
         }
+        assert_eq!(
+            expected.map(|(name, _)| name)[..],
+            registry::describe().iter().map(|about| about.name).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn it_follows_the_parameters() {
+        let thresholds = [("min-th", Value::Number(50.0)), ("max-th", Value::Number(150.0))];
+        assert_eq!(delay("red", &thresholds), Some(53));
+        // 200 packets of 500 B.
+        assert_eq!(delay("pi", &[("mean-packet", Value::Count(500))]), Some(53));
+        assert_eq!(delay("pie", &[("target", Value::Duration(Duration::from_millis(30)))]), Some(30));
+    }
+
+    #[test]
+    fn strict_priority_has_that_of_the_queues_below_it() {
+        let of = |name| AqmSpec::from_values(name, []).unwrap();
+        let below = |aqm, below| queue(of(aqm).with_below(of(below)).unwrap()).standing_delay();
+        assert_eq!(below("strict-priority", "pie"), Some(Duration::from_millis(15)));
+        assert_eq!(below("sieve", "pie"), None);
     }
 }

@@ -23,9 +23,11 @@
 
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
-use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use crate::{
+    Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict, standing,
+};
 use cutline_params::{ParameterError, Parameters};
-use cutline_units::{Hint, Instant, RandomStream, Rate};
+use cutline_units::{Duration, Hint, Instant, RandomStream, Rate};
 
 /// How many levels are distinguished.
 pub(crate) const LEVELS: usize = 16;
@@ -62,6 +64,10 @@ impl<P: Copy> Discipline for StrictPriority<P> {
         params.validate()?;
         let (pool, core) = (Pool::new(), QueueCore::new(limit, ecn));
         Ok(Self { classes: params.classes as usize, lists: [List::EMPTY; LEVELS], pool, core })
+    }
+
+    fn standing_delay(_params: &StrictPriorityParams, limit: Limit, rate: Rate) -> Option<Duration> {
+        Some(standing::full(limit, rate))
     }
 }
 

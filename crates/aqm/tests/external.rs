@@ -3,12 +3,12 @@
 use cutline_aqm::registry::{self, AqmDescription, ExternalAqm, Product};
 use cutline_aqm::{
     Aqm, AqmSpec, Arrival, Backlog, Departure, Discipline, DropProbability, DropReason, Held, Limit, Queue,
-    QueueCore, QueueSpec, QueueStats, Readings, Shed, TsqParams, Verdict, conformance,
+    QueueCore, QueueSpec, QueueStats, Readings, Shed, TsqParams, Verdict, conformance, standing,
 };
 use cutline_params::{Kind, Parameter, ParameterError, Parameters, RegistryError, Value};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const RATE: Rate = Rate::from_mbps(15);
@@ -33,7 +33,7 @@ struct Step {
 
 impl Aqm for Step {
     type Params = StepParams;
-    const NAME: &'static str = "step";
+    const NAME: &'static str = "test-step";
     const TITLE: &'static str = "Step";
     const SOURCE: &'static str = "this test";
 
@@ -65,6 +65,58 @@ impl DropProbability for Step {
     }
 }
 
+/// What can be set of [`Cliff`].
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+struct CliffParams {
+    /// The longest queue.
+    #[param(default = 200, range = (0, 10_000), unit = "packets", source = "this test")]
+    edge: u64,
+}
+
+/// A law whose probability is 0 or 1.
+#[derive(Clone, Copy, Debug)]
+struct Cliff {
+    edge: u64,
+    now: Probability,
+}
+
+impl Aqm for Cliff {
+    type Params = CliffParams;
+    const NAME: &'static str = "test-cliff";
+    const TITLE: &'static str = "Cliff";
+    const SOURCE: &'static str = "this test";
+
+    fn build(params: &CliffParams, _rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        Ok(Self { edge: params.edge, now: Probability::ZERO })
+    }
+
+    fn standing_delay(params: &CliffParams, _limit: Limit, rate: Rate) -> Option<Duration> {
+        Some(standing::packets(params.edge as f64, rate))
+    }
+
+    fn moderate_params() -> CliffParams {
+        CliffParams { edge: 100 }
+    }
+}
+
+impl DropProbability for Cliff {
+    fn advance(&mut self, _now: Instant, _backlog: Backlog) {}
+
+    fn arrive(&mut self, _now: Instant, _arrival: Arrival, backlog: Backlog) -> Probability {
+        self.now = if u64::from(backlog.packets) >= self.edge { Probability::ONE } else { Probability::ZERO };
+        self.now
+    }
+
+    fn probability(&self) -> Option<Probability> {
+        Some(self.now)
+    }
+
+    fn reset(&mut self, _now: Instant) {
+        self.now = Probability::ZERO;
+    }
+}
+
 /// What can be set of [`Lifo`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 struct LifoParams {
@@ -84,7 +136,7 @@ struct Lifo<P> {
 
 impl<P: Copy> Discipline for Lifo<P> {
     type Params = LifoParams;
-    const NAME: &'static str = "lifo";
+    const NAME: &'static str = "test-lifo";
     const TITLE: &'static str = "Last in, first out";
     const SOURCE: &'static str = "this test";
 
@@ -183,7 +235,7 @@ impl DropProbability for LineLaw {
 impl ExternalAqm for Line {
     fn describe(&self) -> AqmDescription {
         let parameters = self.parameters.clone();
-        AqmDescription { name: "line", title: "Line", source: "this test", parameters, takes_tsq: true }
+        AqmDescription { name: "test-line", title: "Line", source: "this test", parameters, takes_tsq: true }
     }
 
     fn build(
@@ -198,16 +250,18 @@ impl ExternalAqm for Line {
     }
 }
 
-/// Registers all of them, once in this process.
+/// Registers all of them, once in this process. If that fails, each test fails with the reason.
 fn registered() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        registry::register_law::<Step>().expect("its name is free");
-        registry::register_discipline::<Lifo<u32>>().expect("its name is free");
-        registry::register(Box::new(Line::new())).expect("its name is free");
-        registry::register_law::<Moody>().expect("its name is free");
-        registry::register_discipline::<Twice>().expect("its name is free");
+    static OUTCOME: OnceLock<Result<(), RegistryError>> = OnceLock::new();
+    let outcome = OUTCOME.get_or_init(|| {
+        registry::register_law::<Step>()?;
+        registry::register_law::<Cliff>()?;
+        registry::register_discipline::<Lifo<u32>>()?;
+        registry::register(Box::new(Line::new()))?;
+        registry::register_law::<Moody>()?;
+        registry::register_discipline::<Twice>()
     });
+    assert_eq!(*outcome, Ok(()), "the registration");
 }
 
 fn spec<'v>(name: &str, values: impl IntoIterator<Item = (&'v str, Value)>) -> AqmSpec {
@@ -221,24 +275,36 @@ fn queue(aqm: AqmSpec, tsq: Option<TsqParams>) -> QueueSpec {
 
 #[test]
 fn they_pass_the_conformance_suite() {
-    for name in ["step", "lifo", "line"] {
+    for name in ["test-step", "test-cliff", "test-lifo", "test-line"] {
         conformance::check(&spec(name, []));
     }
-    assert!(conformance::tsq_leaves_the_largest_hint_alone(&spec("step", [])) > 100, "the step is reached");
+    let graded = ["test-step", "test-cliff", "test-lifo"].map(conformance::is_graded);
+    assert_eq!(graded, [Some(true), Some(false), None]);
+    let moderate = AqmSpec::moderate("test-cliff").unwrap().values();
+    assert_eq!(moderate, [("edge", Value::Count(100))], "the law chooses");
+}
+
+#[test]
+fn a_law_of_another_crate_says_where_its_queue_settles() {
+    let standing =
+        |name, values: &[(&str, Value)]| queue(spec(name, values.iter().cloned()), None).standing_delay();
+    // 10 packets of 1500 B at 15 Mbit/s.
+    assert_eq!(standing("test-cliff", &[("edge", Value::Count(10))]), Some(Duration::from_millis(8)));
+    assert_eq!(standing("test-line", &[]), None, "it does not say");
 }
 
 #[test]
 fn they_are_listed_after_our_own() {
     registered();
     let names: Vec<_> = registry::describe().into_iter().map(|about| about.name).collect();
-    let at = names.iter().position(|name| *name == "lifo").expect("it is listed");
+    let at = names.iter().position(|name| *name == "test-lifo").expect("it is listed");
     assert!(names[..at].contains(&"pi"), "{names:?}");
-    assert_eq!(names[at..at + 2], ["lifo", "line"], "in the order of the names");
+    assert_eq!(names[at..at + 2], ["test-lifo", "test-line"], "in the order of the names");
 }
 
 #[test]
 fn a_law_by_name_drops_beyond_its_step() {
-    let aqm = spec("step", [("threshold", Value::Count(10)), ("p", Value::Number(1.0))]);
+    let aqm = spec("test-step", [("threshold", Value::Count(10)), ("p", Value::Number(1.0))]);
     assert_eq!(aqm.values(), [("threshold", Value::Count(10)), ("p", Value::Number(1.0))]);
     let mut link = conformance::link(&queue(aqm, None));
     // One goes to the link, eleven wait, and the next one finds more than ten.
@@ -251,7 +317,7 @@ fn a_law_by_name_drops_beyond_its_step() {
 
 #[test]
 fn tsq_works_on_a_law_of_another_crate() {
-    let aqm = spec("line", [("slope", Value::Number(0.001))]);
+    let aqm = spec("test-line", [("slope", Value::Number(0.001))]);
     let mut link = conformance::link(&queue(aqm, Some(TsqParams::default())));
     let mut hits = [0_u32; 2];
     for i in 0..20_000_u32 {
@@ -266,7 +332,7 @@ fn tsq_works_on_a_law_of_another_crate() {
 
 #[test]
 fn a_discipline_by_name_keeps_its_order_and_its_readings() {
-    let mut link = conformance::link(&queue(spec("lifo", []), None));
+    let mut link = conformance::link(&queue(spec("test-lifo", []), None));
     link.arrive_many(4, 16);
     // Every method is passed on, also those that a queue need not have.
     assert_eq!(link.queue.readings().average, Some(3.0));
@@ -277,7 +343,7 @@ fn a_discipline_by_name_keeps_its_order_and_its_readings() {
 
 #[test]
 fn handles_of_any_type_come_back_from_a_discipline_of_another_crate() {
-    let spec = queue(spec("lifo", []), None);
+    let spec = queue(spec("test-lifo", []), None);
     let mut queue = spec.build::<&str>().expect("the specification is allowed");
     let mut random = cutline_units::Streams::new(1).stream("queue", "drop");
     let arrival = Arrival::new(1000, cutline_units::Hint::LEAST_DELAY);
@@ -300,15 +366,19 @@ fn refusals_are_those_of_our_own() {
     let refused =
         |name, values: Vec<(&str, Value)>| AqmSpec::from_values(name, values).unwrap_err().to_string();
     registered();
-    assert_eq!(refused("step", vec![("p", Value::Number(2.0))]), "p = 2: allowed is a number from 0 to 1");
     assert_eq!(
-        refused("line", vec![("slop", Value::Number(0.1))]),
+        refused("test-step", vec![("p", Value::Number(2.0))]),
+        "p = 2: allowed is a number from 0 to 1"
+    );
+    assert_eq!(
+        refused("test-line", vec![("slop", Value::Number(0.1))]),
         "slop = 0.1: allowed is one of the names slope; did you mean slope?"
     );
-    let unknown = refused("lifoo", vec![]);
-    assert!(unknown.ends_with("did you mean lifo?") && unknown.contains("pi, "), "{unknown}");
-    let tsq = queue(spec("lifo", []), Some(TsqParams::default())).build::<u32>().unwrap_err().to_string();
-    assert!(tsq.starts_with("tsq = true: allowed is false with lifo"), "{tsq}");
+    let unknown = refused("test-lifoo", vec![]);
+    assert!(unknown.ends_with("did you mean test-lifo?") && unknown.contains("pi, "), "{unknown}");
+    let tsq =
+        queue(spec("test-lifo", []), Some(TsqParams::default())).build::<u32>().unwrap_err().to_string();
+    assert!(tsq.starts_with("tsq = true: allowed is false with test-lifo"), "{tsq}");
 }
 
 /// PI's name.
@@ -335,7 +405,7 @@ impl ExternalAqm for Pi {
 fn a_name_is_given_once() {
     registered();
     let twice = registry::register_law::<Step>().unwrap_err();
-    assert_eq!(twice, RegistryError::Taken("step".to_owned()));
+    assert_eq!(twice, RegistryError::Taken("test-step".to_owned()));
     let ours = registry::register(Box::new(Pi)).unwrap_err();
     assert_eq!(ours, RegistryError::Taken("pi".to_owned()));
 }
@@ -348,7 +418,7 @@ static MOOD: AtomicU64 = AtomicU64::new(0);
 
 impl Aqm for Moody {
     type Params = cutline_aqm::drop_tail::DropTailParams;
-    const NAME: &'static str = "moody";
+    const NAME: &'static str = "test-moody";
     const TITLE: &'static str = "Moody";
     const SOURCE: &'static str = "this test";
 
@@ -381,7 +451,7 @@ struct Twice {
 
 impl Discipline for Twice {
     type Params = LifoParams;
-    const NAME: &'static str = "twice";
+    const NAME: &'static str = "test-twice";
     const TITLE: &'static str = "Twice";
     const SOURCE: &'static str = "this test";
 
@@ -427,16 +497,16 @@ fn failure(check: fn(&AqmSpec), name: &'static str) -> String {
 
 #[test]
 fn a_failing_check_prints_the_first_difference_and_not_the_trace() {
-    let message = failure(conformance::the_same_seed_gives_the_same_run, "moody");
+    let message = failure(conformance::the_same_seed_gives_the_same_run, "test-moody");
     assert!(message.len() < 500, "{} bytes", message.len());
     let expected =
-        "moody, without ECN, limit Packets(400): verdicts and probabilities of two runs differ in ";
+        "test-moody, without ECN, limit Packets(400): verdicts and probabilities of two runs differ in ";
     assert!(message.starts_with(expected), "{message}");
     assert!(message.contains("places, first in place ") && message.contains("Drop(Early)"), "{message}");
 }
 
 #[test]
 fn a_discipline_that_hands_out_a_packet_twice_is_caught() {
-    let message = failure(conformance::packets_are_conserved, "twice");
-    assert_eq!(message, "twice hands out packet 0, which it does not hold");
+    let message = failure(conformance::packets_are_conserved, "test-twice");
+    assert_eq!(message, "test-twice hands out packet 0, which it does not hold");
 }

@@ -381,7 +381,7 @@ mod tests {
             (
                 "tfrc.q",
                 "1",
-                "key \"tfrc.q\": value 1 is not allowed: expected a number such as 1.5, from 0 to 0.999999",
+                "key \"tfrc.q\": value 1 is not allowed: expected a number such as 0.05, or a percentage such as \"5 %\", from 0 to 0.999999",
             ),
             ("tfrc.t-mbi", "0.5 s", "from 1 s to 3600 s"),
             ("tfrc.packet-size", "500 B", "key \"tfrc.packet-size\" is not known here"),

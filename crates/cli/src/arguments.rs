@@ -35,6 +35,13 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses a number of per cent, with or without the sign.
+pub fn percentage(text: &str) -> Result<f64, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let with_sign = if plain { format!("{text} %") } else { text.to_owned() };
+    quantity::percentage(&with_sign).map_err(|error| format!("{error}; write 0.1 or \"0.1 %\""))
+}
+
 /// Parses a kind of link.
 #[cfg(feature = "machine")]
 pub fn overhead(text: &str) -> Result<Overhead, String> {
@@ -56,6 +63,9 @@ mod tests {
         assert!(rate("0Mbit").is_err() && rate("15").is_err());
         assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
         assert_eq!(duration("80us"), Ok(Duration::from_micros(80)));
+        assert_eq!((percentage("0.1"), percentage("0.1%"), percentage("5 %")), (Ok(0.1), Ok(0.1), Ok(5.0)));
+        assert!(percentage("101").is_err() && percentage("-1").is_err());
+        assert!(rate("1,5Mbit").unwrap_err().contains("1.5Mbit"));
         assert!(duration("0").is_err() && duration("-1").is_err());
     }
 

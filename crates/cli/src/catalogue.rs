@@ -61,13 +61,13 @@ impl<D: Serialize> Catalogue<D> {
     ) -> Result<(), Failure> {
         match command {
             Command::List { json: true } => output::print_json(&list(self.documents)),
-            Command::List { json: false } => output::print(&table(&self.items)),
+            Command::List { json: false } => output::print_wrapped(&table(&self.items)),
             Command::Show { name, json } => {
                 let at = self.find(name)?;
                 if *json {
                     output::print_json(&self.documents.swap_remove(at))
                 } else {
-                    output::print(&self.items[at].show())
+                    output::print_wrapped(&self.items[at].show())
                 }
             }
         }

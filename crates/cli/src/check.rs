@@ -1,8 +1,8 @@
 //! `cutline check`: prints what a scenario would run, or all of its errors.
 
 use crate::exit::Failure;
-use crate::output;
 use crate::scenario_args::ScenarioArgs;
+use crate::{message, output};
 use cutline_config::{Errors, Problem};
 use cutline_results::PointSummary;
 use cutline_scenario::spec::{FlowSpec, Topology};
@@ -50,11 +50,27 @@ impl Args {
             }
         };
         check_points(&points, supports)?;
-        if self.json { output::print_json(&document(&points)) } else { output::print(&describe(&points)) }
+        if self.json {
+            output::print_json(&document(&points))
+        } else {
+            output::print_wrapped(&describe(&points))
+        }
     }
 }
 
-/// Checks that `supports` accepts every point. The commands that run scenarios call it before the first run.
+/// Returns the warnings about all points, each once.
+fn warnings(points: &[SweepPoint]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for warning in points.iter().flat_map(|point| point.scenario.warnings()) {
+        if !all.contains(&warning) {
+            all.push(warning);
+        }
+    }
+    all
+}
+
+/// Checks that `supports` accepts every point, and prints the warnings about them. The commands that run scenarios call it before the
+/// first run.
 ///
 /// # Errors
 /// The first point that is refused, and why.
@@ -65,7 +81,11 @@ pub fn check_points<E: Display>(
     points.iter().try_for_each(|point| {
         supports(&point.scenario)
             .map_err(|error| Failure::Usage(format!("{}: {error}", Printable(point.label()))))
-    })
+    })?;
+    for warning in warnings(points) {
+        message::print(&format!("warning: {}", Printable(warning)));
+    }
+    Ok(())
 }
 
 /// The runs, the network and the flows of a scenario.
@@ -93,6 +113,8 @@ pub struct ScenarioDocument {
     flows: Vec<FlowGroup>,
     /// The points of the sweep; a single one if there is no sweep.
     points: Vec<PointSummary>,
+    /// What is allowed and hardly meant, such as a queue that is smaller than a packet.
+    warnings: Vec<String>,
 }
 
 /// A group of flows with the same parameters.
@@ -173,6 +195,7 @@ fn document(points: &[SweepPoint]) -> ScenarioDocument {
         links: graph.links.len(),
         flows: first.flows.iter().map(group).collect(),
         points: points.iter().map(point).collect(),
+        warnings: warnings(points),
     }
 }
 

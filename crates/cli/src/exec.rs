@@ -2,6 +2,7 @@
 
 use crate::class_args::ClassArgs;
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 use crate::{arguments, interrupt, message, output};
 use clap::ValueEnum;
 use cutline_exec::cgroup::{Running, Target};
@@ -106,11 +107,13 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
     let name = args.command.first().map_or_else(OsString::new, Clone::clone);
     let program = Program::find(&name)?;
-    if let Some(file) = args.json.as_deref().filter(|file| file.is_file() && !args.force) {
-        let text = format!("--json {}: the file exists; --force replaces it", Printable(file.display()));
-        return Err(Failure::Code(OWN, text));
-    }
-    let choice = cutline_exec::choose(&program, args.way(), cutline_exec::cgroup::available)?;
+    let report = args.json.as_deref().map(|file| Report::create(file, args.force)).transpose()?;
+    let choice = cutline_exec::choose(
+        &program,
+        args.way(),
+        cutline_exec::find_library,
+        cutline_exec::cgroup::available,
+    )?;
     if !args.quiet {
         message::print(&format!("{} by {}: {}", described(&settings), choice.way.name(), choice.because));
         for limit in choice.way.limits() {
@@ -122,8 +125,8 @@ fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
     if !args.quiet {
         message::print(&document.lines());
     }
-    if let Some(file) = &args.json {
-        write(file, &document)?;
+    if let Some(report) = report {
+        report.write(&document)?;
     }
     match ending.exit_code() {
         0 => Ok(()),
@@ -213,12 +216,32 @@ fn described(settings: &Settings) -> String {
     [Some(mark), rate].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn write(file: &Path, document: &ExecDocument) -> Result<(), Failure> {
-    if file == Path::new("-") {
-        return output::print_json(document);
+/// Where the document of --json goes.
+enum Report {
+    Stdout,
+    File(OutputFile),
+}
+
+impl Report {
+    /// Creates the file before the program starts, so that errors are reported early.
+    fn create(file: &Path, force: bool) -> Result<Self, Failure> {
+        if file == Path::new("-") {
+            return Ok(Self::Stdout);
+        }
+        OutputFile::create(file, force).map(Self::File).map_err(own)
     }
-    let text = serde_json::to_string_pretty(document).expect("the document has text keys only") + "\n";
-    std::fs::write(file, text).map_err(|error| {
-        Failure::Code(OWN, format!("{} cannot be written: {error}", Printable(file.display())))
-    })
+
+    fn write(self, document: &ExecDocument) -> Result<(), Failure> {
+        let Self::File(file) = self else { return output::print_json(document) };
+        let text = serde_json::to_string_pretty(document).expect("the document has text keys only") + "\n";
+        file.write_all(text.as_bytes()).map_err(own)
+    }
+}
+
+/// A failure to write --json, with the exit code of failures that are not the program's.
+fn own(failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed(text) => Failure::Code(OWN, format!("--json {text}")),
+        other => other,
+    }
 }

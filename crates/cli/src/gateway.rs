@@ -3,6 +3,7 @@
 use crate::arguments::duration;
 use crate::class_args::ClassArgs;
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 use crate::table::{Table, cells, number, titles};
 use crate::{interrupt, message, output};
 use clap::ValueEnum;
@@ -18,7 +19,6 @@ use cutline_sys::descriptors;
 use cutline_text::Printable;
 use cutline_traffic::control::Key;
 use cutline_units::{DscpPool2, Duration, HintCodec as _};
-use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -137,7 +137,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if args.json {
         output::print_json(&document)?;
     } else {
-        output::print(&text(&document))?;
+        output::print_wrapped(&text(&document))?;
     }
     match (&document.record_error, &args.record) {
         (Some(error), Some(file)) => {
@@ -222,14 +222,7 @@ fn announce(plan: &Plan, addresses: &[SocketAddr]) {
 
 /// Opens the file of --record.
 fn open(file: &Path, force: bool) -> Result<Box<dyn Write + Send>, Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(force).truncate(force).create_new(!force);
-    let cannot = |error: std::io::Error| {
-        let remedy =
-            if error.kind() == std::io::ErrorKind::AlreadyExists { "; --force replaces it" } else { "" };
-        Failure::Failed(format!("--record {}: {error}{remedy}", Printable(file.display())))
-    };
-    Ok(Box::new(BufWriter::new(options.open(file).map_err(cannot)?)))
+    Ok(Box::new(BufWriter::new(OutputFile::create(file, force)?.into_file())))
 }
 
 /// Returns what was delivered as text.

@@ -16,6 +16,7 @@ mod catalogue;
 mod check;
 #[cfg(feature = "machine")]
 mod class_args;
+mod columns;
 mod compare;
 #[cfg(feature = "machine")]
 mod doctor;
@@ -59,6 +60,7 @@ mod table;
 mod tg;
 mod translate;
 mod transport;
+mod wrap;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use exit::Failure;

@@ -2,6 +2,7 @@
 
 use crate::exit::Failure;
 use crate::screen::harmless;
+use crate::wrap;
 use serde::Serialize;
 use std::io::{ErrorKind, Write as _};
 use std::ops::ControlFlow;
@@ -12,6 +13,14 @@ use std::ops::ControlFlow;
 /// When stdout cannot be written.
 pub fn print(text: &str) -> Result<(), Failure> {
     print_on(text).map(drop)
+}
+
+/// Writes words and tables to stdout. Lines that are wider than the terminal are broken between words.
+///
+/// # Errors
+/// When stdout cannot be written.
+pub fn print_wrapped(text: &str) -> Result<(), Failure> {
+    print(&wrap::within(text, width()))
 }
 
 /// The columns of the terminal that shows stdout; `None` if it goes elsewhere.

@@ -1,8 +1,9 @@
-//! Files that the user names for a result. None that exists is replaced unless the user says so.
+//! Files that the user names for a result. None that exists is replaced unless the user says so, and none is a symbolic link.
 
 use crate::exit::Failure;
+use cutline_files::{CreateError, Existing};
 use cutline_text::Printable;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -20,13 +21,18 @@ impl OutputFile {
     /// When the file has contents and `force` is not given, or the file cannot be created.
     pub fn create(path: &Path, force: bool) -> Result<Self, Failure> {
         let shown = Printable(path.display());
-        let cannot = |error: std::io::Error| Failure::Failed(format!("{shown}: cannot be written: {error}"));
-        let file = OpenOptions::new().write(true).create(true).truncate(force).open(path).map_err(cannot)?;
-        if file.metadata().map_err(cannot)?.len() > 0 {
-            return Err(Failure::Failed(format!(
-                "{shown} exists and is kept; --force replaces it, or choose another name"
-            )));
-        }
+        let existing = if force { Existing::Replace } else { Existing::Keep };
+        let file = cutline_files::create(path, existing).map_err(|error| {
+            Failure::Failed(match error {
+                CreateError::Exists => {
+                    format!("{shown} exists and is kept; --force replaces it, or choose another name")
+                }
+                CreateError::SymbolicLink => {
+                    format!("{shown} is a symbolic link, and nothing is written through it: remove it, or name the file itself")
+                }
+                CreateError::System(error) => format!("{shown}: cannot be written: {error}"),
+            })
+        })?;
         Ok(Self { path: path.to_owned(), file })
     }
 
@@ -41,6 +47,19 @@ impl OutputFile {
             return Err(Failure::Usage(format!("--flent {shown}: the name must end in .gz, such as {name}")));
         }
         Self::create(path, force)
+    }
+
+    /// Removes the file again, if nothing is in it.
+    pub fn discard(self) {
+        if self.file.metadata().is_ok_and(|about| about.is_file() && about.len() == 0) {
+            // What cannot be removed is empty, and in nobody's way.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    /// The open file, without its path.
+    pub fn into_file(self) -> File {
+        self.file
     }
 
     /// The open file.

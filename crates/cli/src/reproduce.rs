@@ -2,10 +2,12 @@
 
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
+use crate::picture_file;
 use crate::program::{COMMIT, VERSION, now, threads};
 use crate::progress::Bar;
 use crate::study_arg::{StudyArg, StudyParser};
 use crate::{interrupt, message, output};
+use cutline_report::chart::Format;
 use cutline_report::report::{Claim, Claims, Counts, Summary, Verdict};
 use cutline_results::Existing;
 use cutline_study::{Changes, Evaluation, EvaluationEvent, Options, Study, StudyError};
@@ -143,8 +145,12 @@ pub fn show(evaluations: &[Evaluation], json: bool) -> Result<(), Failure> {
         let claims = evaluations.iter().flat_map(|evaluation| &evaluation.claims).collect();
         output::print_json(&Claims(claims))?;
     } else {
-        output::print(&evaluations.iter().map(table).collect::<Vec<_>>().join("\n"))?;
+        output::print_wrapped(&evaluations.iter().map(table).collect::<Vec<_>>().join("\n"))?;
     }
+    let drawn = evaluations.iter().flat_map(|evaluation| &evaluation.written.figures);
+    let drawn = drawn.filter(|file| Format::of(file) == Some(Format::Svg));
+    let text: String = drawn.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+    picture_file::warn_of_scripts(&text);
     let failed: Vec<&String> = evaluations.iter().flat_map(|evaluation| &evaluation.failed).collect();
     if let [first, others @ ..] = failed.as_slice() {
         return Err(Failure::Failed(format!("{first} (and {} more runs failed)", others.len())));

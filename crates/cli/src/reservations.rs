@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let status = ask(args)?;
-    if args.json { output::print_json(&status) } else { output::print(&text(&status)) }
+    if args.json { output::print_json(&status) } else { output::print_wrapped(&text(&status)) }
 }
 
 fn ask(args: &Args) -> Result<Status, Failure> {

@@ -137,7 +137,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         None if args.json => {
             output::print_json(&Documents(DOCUMENTS.iter().map(Document::described).collect()))
         }
-        None => output::print(&list()),
+        None => output::print_wrapped(&list()),
     }
 }
 

@@ -84,11 +84,11 @@ enum Command {
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::List { json: true } => output::print_json(&SpecificationList::new()),
-        Command::List { json: false } => output::print(&list()),
+        Command::List { json: false } => output::print_wrapped(&list()),
         Command::Parameters { json: true } => {
             output::print_json(&SpecificationParameters(parameters().parameter_documents()))
         }
-        Command::Parameters { json: false } => output::print(&parameters().parameters_table()),
+        Command::Parameters { json: false } => output::print_wrapped(&parameters().parameters_table()),
         Command::Show { specification, json, toml, .. } => {
             let spec = load(specification)?;
             #[cfg(feature = "charts")]
@@ -98,7 +98,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
             match (json, toml) {
                 (true, _) => output::print_json(&SpecificationDocument::new(specification, &spec)),
                 (_, true) => output::print(&file(&spec)),
-                (false, false) => output::print(&show(specification, &spec)),
+                (false, false) => output::print_wrapped(&show(specification, &spec)),
             }
         }
         Command::Agree { ours, theirs, json } => agree(&load(ours)?, &load(theirs)?, *json),
@@ -238,6 +238,9 @@ fn draw(spec: &Specification, name: &str, file: &Path, force: bool) -> Result<()
     let region = Region::new(spec);
     let radar = cutline_report::region::radar(&format!("Region of operation: {name}"), &region, &[]);
     let radar = radar.subtitle("From the inner ring, the worst acceptable, to the outer ring, the best.");
+    if format != cutline_report::chart::Format::Svg {
+        crate::picture_file::warn_of_scripts(name);
+    }
     let bytes = radar.file(format).map_err(|error| Failure::Failed(error.to_string()))?;
     OutputFile::create(file, force)?.write_all(&bytes)
 }
@@ -253,7 +256,7 @@ fn agree(
     } else {
         let [send, receive] = &agreements;
         let text = [("send", send), ("receive", receive)].map(|(name, agreed)| show_agreement(name, agreed));
-        output::print(&text.join("\n"))?;
+        output::print_wrapped(&text.join("\n"))?;
     }
     if agreements.iter().all(Result::is_ok) {
         return Ok(());

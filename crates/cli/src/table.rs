@@ -1,5 +1,6 @@
 //! Text tables. Words are left-aligned, numbers are right-aligned.
 
+use crate::wrap;
 use cutline_documents::Record;
 use cutline_report::stats::Estimate;
 use cutline_text::Printable;
@@ -56,6 +57,9 @@ impl Table {
         let number = rows.iter().map(|row| longest(&row[self.words..])).max().unwrap_or(0);
         let pair = title + 2 + number;
         let side_by_side = ((room.saturating_sub(2) + 4) / (pair + 4)).max(1);
+        if self.words == head.len() {
+            return self.entries(room);
+        }
         let paragraph = |row: &Vec<String>| {
             let (words, numbers) = row.split_at(self.words);
             let named = || head[self.words..].iter().zip(numbers);
@@ -72,6 +76,17 @@ impl Table {
             std::iter::once(words.join("  ")).chain(lines).collect::<Vec<_>>().join("\n") + "\n"
         };
         rows.iter().map(paragraph).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns each row of words as an entry: the first word, and below it the others with their titles.
+    fn entries(&self, room: usize) -> String {
+        let (head, rows) = self.rows.split_first().expect("there is a header line");
+        let entry = |row: &Vec<String>| {
+            let others = head.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
+            let others: String = others.map(|(title, cell)| format!("  {title}: {cell}\n")).collect();
+            wrap::within(&format!("{}\n{others}", row[0]), Some(room))
+        };
+        rows.iter().map(entry).collect::<Vec<_>>().join("\n")
     }
 
     fn line(&self, row: &[String], widths: &[usize]) -> String {
@@ -167,6 +182,25 @@ hint=1  audio
   goodput kbit/s      67 ±16
   loss %                1.14
   Q                    0.966
+";
+        assert_eq!(narrow, expected);
+    }
+
+    #[test]
+    fn a_table_of_words_that_does_not_fit_becomes_entries() {
+        let mut table = Table::new(3, &["parameter", "allowed", "meaning"]);
+        table.add(
+            ["q-ref", "a number from 0 to 10000000 packets", "The length at which the queue is held"]
+                .map(str::to_owned)
+                .to_vec(),
+        );
+        let narrow = table.render_within(Some(30));
+        let expected = "\
+q-ref
+  allowed: a number from 0 to
+    10000000 packets
+  meaning: The length at which
+    the queue is held
 ";
         assert_eq!(narrow, expected);
     }

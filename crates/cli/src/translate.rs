@@ -1,6 +1,6 @@
 //! `cutline translate`: settings of the host and requests to the network that an application needs, each with its reason.
 
-use crate::arguments::{duration, rate};
+use crate::arguments::{duration, percentage, rate};
 use crate::exit::Failure;
 use crate::output;
 use crate::spec::{self, DirectionDocument};
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "BYTES")]
     mtu: Option<u64>,
     /// Packets lost on the path, per cent [default: 0.1]
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     loss: Option<f64>,
     /// The path has IPv6
     #[arg(long)]
@@ -69,7 +69,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if args.json {
         output::print_json(&TranslationDocument::new(&args.application, &translation))
     } else {
-        output::print(&show(&args.application, &translation))
+        output::print_wrapped(&show(&args.application, &translation))
     }
 }
 
@@ -137,6 +137,8 @@ fn class(name: &str, pairs: &[(&str, &str)]) -> Result<Application, ParameterErr
 
 /// Where a line of text ends, if there is a space.
 const WIDTH: usize = 118;
+/// What a reason has at least, on a narrow terminal.
+const NARROWEST: usize = 30;
 
 fn show(name: &str, translation: &Translation) -> String {
     let Translation { protocol, service, .. } = translation;
@@ -167,13 +169,14 @@ fn table(decisions: &[&Decision]) -> String {
     };
     let first = longest(&|decision| decision.setting.chars().count()).max("setting".len());
     let second = longest(&|decision| value(decision).chars().count()).max("value".len());
-    let mut text = format!("{:first$}  {:second$}  why\n{}\n", "setting", "value", "-".repeat(WIDTH));
+    let room = output::width().map_or(WIDTH, |room| room.min(WIDTH));
+    let mut text = format!("{:first$}  {:second$}  why\n{}\n", "setting", "value", "-".repeat(room));
     for decision in decisions {
         let Decision { setting, reason, source, .. } = decision;
         let source = if source.is_empty() { String::new() } else { format!(" [{source}]") };
         let mut start = format!("{setting:first$}  {:second$}  ", value(decision));
         let indent = start.chars().count();
-        for line in lines(&format!("{reason}{source}"), WIDTH.saturating_sub(indent).max(30)) {
+        for line in lines(&format!("{reason}{source}"), room.saturating_sub(indent).max(NARROWEST)) {
             let _ = writeln!(text, "{start}{line}");
             start = " ".repeat(indent);
         }

@@ -138,7 +138,7 @@ fn an_interrupted_doctor_removes_its_namespace_and_the_next_one_removes_that_of_
             || Command::new(CUTLINE).arg("doctor").stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut doctor = Running(start().unwrap());
         let namespace = namespace_of(doctor.0.id());
-        let patience = Instant::now() + Duration::from_secs(10);
+        let patience = Instant::now() + Duration::from_secs(90);
         while !namespace.exists() && Instant::now() < patience {
             sleep(Duration::from_millis(2));
         }

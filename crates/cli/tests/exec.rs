@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::exec::{compiled, document, exec, library, succeeded};
 use common::{may_make_namespaces, schema};
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::capture::{Capture, Captured, check_all, has_all_kinds, kinds};
@@ -14,26 +15,14 @@ use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 /// The hint that most tests ask for, and its code point.
 const HINT: &str = "6";
 const DSCP: u8 = 23;
 
-/// The library that Cargo has built for this test, beside it.
-fn library() -> PathBuf {
-    std::env::current_exe().unwrap().with_file_name("libcutline_preload.so")
-}
-
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/common/sockets.py")
-}
-
-fn exec(options: &[&str], command: &[&str]) -> Command {
-    let mut exec = Command::new(env!("CARGO_BIN_EXE_cutline"));
-    exec.env("CUTLINE_EXEC_LIBRARY", library()).arg("exec").args(options).arg("--").args(command);
-    exec.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    exec
 }
 
 /// Python and a script; `None`, which is said, where there is no Python or no `curl`.
@@ -45,15 +34,6 @@ fn python<'s>(script: &'s str, arguments: &[&'s str]) -> Option<Vec<&'s str>> {
         return None;
     }
     Some([&["python3", script], arguments].concat())
-}
-
-fn succeeded(output: &Output) {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn document(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 // ---------------------------------------------------------------------------------------------------- on the wire
@@ -141,20 +121,6 @@ fn marks_without_libc(label: &str, program: &Path) {
     check_all(&packets, DSCP);
     has_all_kinds(&packets, [("SYN", 4), ("FIN", 4), ("data", 4), ("datagram", 2)]);
     assert_eq!(document["by"], "cgroup", "{}", document["because"]);
-}
-
-/// Compiles a source; false, which is said, where the compiler is missing.
-fn compiled(command: &mut Command, what: &str) -> bool {
-    match command.output() {
-        Ok(output) => {
-            succeeded(&output);
-            true
-        }
-        Err(error) => {
-            skip(format_args!("{what}: {error}"), "install it");
-            false
-        }
-    }
 }
 
 #[test]
@@ -578,7 +544,7 @@ fn the_document_and_the_text_say_what_was_delivered() {
     let refused = exec(&options, &command).output().unwrap();
     let text = String::from_utf8(refused.stderr).unwrap();
     assert_eq!((refused.status.code(), refused.stdout.is_empty()), (Some(125), true), "{text}");
-    assert!(text.contains("the file exists; --force replaces it"), "{text}");
+    assert!(text.contains("exists and is kept; --force replaces it"), "{text}");
     assert!(std::fs::read(&file).unwrap() == before);
     succeeded(&exec(&[&options[..], &["--force"]].concat(), &command).output().unwrap());
     assert!(std::fs::read(&file).unwrap() != before);

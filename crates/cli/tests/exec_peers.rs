@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::exec::library;
 use common::may_make_namespaces;
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::{in_time, skip, undisturbed};
@@ -36,11 +37,6 @@ fn has(programs: &[&str]) -> bool {
         }
         None => may_make_namespaces(),
     }
-}
-
-/// The library that Cargo has built for this test, beside it.
-fn library() -> PathBuf {
-    std::env::current_exe().unwrap().with_file_name("libcutline_preload.so")
 }
 
 fn exec(options: &[&str], command: &[&str]) -> Command {

@@ -10,6 +10,7 @@ use cutline_sys::now;
 use cutline_sys::ping::Echo;
 use cutline_testbed::{in_time, undisturbed};
 use cutline_units::Duration;
+use serde_json::Value;
 use std::net::UdpSocket;
 use std::process::Command;
 use std::thread::sleep;
@@ -23,9 +24,9 @@ struct Path {
 
 impl Path {
     /// `None` where this machine does not let us.
-    fn new() -> Option<Self> {
-        let hosts = Hosts::new("auto")?;
-        let far = Namespace::create("autof").unwrap();
+    fn new(label: &str) -> Option<Self> {
+        let hosts = Hosts::new(label)?;
+        let far = Namespace::create(&format!("{label}f")).unwrap();
         let path = Self { hosts, far };
         let Hosts { a, b, middle } = &path.hosts;
         join((b, "h0", "10.9.1.1/24"), (&path.far, "f0", "10.9.1.2/24"));
@@ -74,7 +75,7 @@ fn join(
 #[test]
 fn the_rate_follows_the_link_down_and_up() {
     undisturbed(|| {
-        let Some(path) = Path::new() else { return };
+        let Some(path) = Path::new("auto") else { return };
         path.set_link("add", "10mbit");
         let options =
             ["--rate", "8Mbit", "--overhead", "none", "--aqm", "pie", "--autorate", "1Mbit..20Mbit"];
@@ -108,4 +109,63 @@ fn the_rate_follows_the_link_down_and_up() {
             "the reverse direction has a constant rate"
         );
     });
+}
+
+impl Path {
+    /// Offers 12 Mbit/s for this long.
+    fn load(&self, seconds: u64) -> std::thread::JoinHandle<()> {
+        let socket = self.hosts.a.within(|| UdpSocket::bind("10.9.0.1:9009").unwrap()).unwrap();
+        socket.connect("10.9.1.2:9009").unwrap();
+        send(socket, 972, std::time::Duration::from_micros(667), std::time::Duration::from_secs(seconds))
+    }
+}
+
+/// The statistics of a router at this socket.
+fn statistics(socket: &str) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_cutline"))
+        .args(["router", "stats", socket, "--json"])
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// No evidence, no rise: neither before the first reply nor after the last one, however much is sent.
+#[test]
+fn without_replies_the_rate_does_not_rise_and_the_user_is_told() {
+    let Some(path) = Path::new("mute") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("r.sock");
+    let socket = socket.to_str().unwrap();
+    let ignore = |value: &str| path.far.set("net.ipv4.icmp_echo_ignore_all", value).unwrap();
+    ignore("1");
+    let options =
+        ["--rate", "4Mbit", "--overhead", "none", "--autorate", "1Mbit..50Mbit", "--socket", socket];
+    let mut router =
+        Router::start(&path.hosts.middle, &[&options[..], &["--reflector", "10.9.1.2"]].concat());
+    let source = path.load(45);
+    let rate = |statistics: &Value| packets(statistics, "/forward/rate_bps");
+    let said = router.error_line();
+    assert!(said.starts_with("autorate: no reflector has replied so far"), "{said}");
+    let silent = statistics(socket);
+    assert_eq!((rate(&silent), packets(&silent, "/autorate/replying")), (4_000_000, 0), "{silent}");
+
+    // The rate rises with replies. Then they end.
+    ignore("0");
+    let said = router.error_line();
+    assert!(said.starts_with("autorate: a reflector replies again"), "{said}");
+    while rate(&statistics(socket)) < 6_000_000 {
+        sleep(std::time::Duration::from_millis(100));
+    }
+    ignore("1");
+    while packets(&statistics(socket), "/autorate/replying") > 0 {
+        sleep(std::time::Duration::from_millis(100));
+    }
+    let increases = packets(&statistics(socket), "/autorate/increases");
+    sleep(std::time::Duration::from_secs(5));
+    let (code, end) = router.end();
+    assert_eq!(code, Some(0));
+    // One more may have been counted with the replies of the last moment.
+    assert!(packets(&end, "/autorate/increases") <= increases + 1, "{end}");
+    assert!(rate(&end) < 50_000_000, "{end}");
+    source.join().unwrap();
 }

@@ -51,6 +51,35 @@ fn frame(length: usize) -> Vec<u8> {
     frame
 }
 
+/// A host with transmit checksums on, as a virtual pair has them: its user hears of it while the router runs, once.
+#[test]
+fn frames_without_checksums_are_told_of_while_the_router_runs() {
+    let Some(mut lab) = Lab::new("k", &["--rate", "10Mbit"]) else { return };
+    let on = || cutline_sys::Offloads::turn_on("a0", &["tx-checksumming".to_owned()]).unwrap();
+    assert_eq!(lab.a.within(on).unwrap(), ["tx-checksumming"]);
+    let [a, _b] = lab.sockets(false, 5001);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let sender = spawn(move || {
+        while !stopped.load(Ordering::Relaxed) {
+            let _lost = a.send(b"hello");
+            sleep(Duration::from_millis(20));
+        }
+    });
+    let warning = lab.router.error_line();
+    assert!(
+        warning.starts_with("p0: frames arrived without checksums") && warning.contains("tx"),
+        "{warning}"
+    );
+    assert!(lab.router.is_running());
+    stop.store(true, Ordering::Relaxed);
+    sender.join().unwrap();
+    let (code, end) = lab.router.end();
+    assert_eq!(code, Some(0));
+    assert!(packets(&end, "/ports/0/without_checksum/packets") > 0, "{end}");
+    assert_eq!(lab.router.messages().matches("without checksums").count(), 0, "it is said once");
+}
+
 /// Sends all of these, waiting where the port is full; answers how many it has taken.
 fn send_all(port: &mut PacketPort, frames: &[Vec<u8>]) -> usize {
     let (mut settled, mut taken) = (0, 0);

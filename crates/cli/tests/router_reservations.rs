@@ -150,7 +150,7 @@ fn what_a_killed_client_has_reserved_is_gone() {
     assert!(error.is_refusal() && error.to_string().contains("at most 1 in a direction"), "{error}");
     process.kill().unwrap();
     process.wait().unwrap();
-    let is_gone = (0..20).any(|_| {
+    let is_gone = (0..1500).any(|_| {
         sleep(Duration::from_millis(50));
         reserved(&home.ask("stats"), "reservations") == 0
     });

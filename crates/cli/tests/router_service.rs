@@ -125,9 +125,18 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
     assert!(home.ask("stat")["error"].as_str().unwrap().contains("allowed are stats"));
     watch(&socket);
 
-    let second = lab.middle.within(|| cutline(&options)).unwrap();
-    let message = String::from_utf8(second.stderr).unwrap();
-    assert!(second.status.code() == Some(1) && message.contains("another process serves it"), "{message}");
+    lab.middle.ip(&["link", "add", "q0", "type", "veth", "peer", "name", "q1"]).unwrap();
+    let at_other_interfaces = ["--in", "q0", "--out", "q1", "--rate", "50Mbit", "--socket", &socket];
+    let swapped = ["--in", "p1", "--out", "p0", "--rate", "50Mbit"];
+    for (second, what) in [
+        (&options[..], "another router, process "),
+        (&swapped, "has interface `p1`: end it first"),
+        (&at_other_interfaces, "another process serves it"),
+    ] {
+        let second = lab.middle.within(|| cutline(second)).unwrap();
+        let message = String::from_utf8(second.stderr).unwrap();
+        assert!(second.status.code() == Some(1) && message.contains(what), "{message}");
+    }
     lab.router.kill();
     assert!(path.exists(), "nobody could remove it");
     let gone = cutline(&["stats", &socket]);
@@ -218,7 +227,7 @@ fn a_manager_is_told() {
     let home = Home::new(REVERSE);
     home.describe("20 Mbit/s", "{ aqm = \"pi\", limit = \"500 packets\" }");
     let manager = UnixDatagram::bind(home.path("notify")).unwrap();
-    manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(90))).unwrap();
     let environment = [("NOTIFY_SOCKET", home.text("notify")), ("WATCHDOG_USEC", "200000".to_owned())];
     let environment = environment.each_ref().map(|(name, value)| (*name, value.as_str()));
     let router = Router::spawn(&hosts.middle, &["--config", &home.text("r.toml")], &environment);
@@ -356,12 +365,13 @@ fn the_example_is_right() {
     let output = cutline(&["--config", &file, "--check"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(output.status.code(), Some(1), "this machine has no such interfaces");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the router cannot start now: there is no interface `lan0`"), "{said}");
     assert_eq!(
         lines[0],
         "routing lan0 -> wan0 at 9.5 Mbit/s through TSQ over pie, reverse at 48 Mbit/s through sieve"
     );
-    // This machine has no such interfaces.
-    assert!(lines[1].starts_with("there is no interface lan0 now"), "{text}");
     let json: Value =
         serde_json::from_slice(&cutline(&["--config", &file, "--check", "--json"]).stdout).unwrap();
     assert_eq!(
@@ -394,7 +404,7 @@ fn a_file_or_options_but_not_both() {
     let home = Home::new(REVERSE);
     home.describe("20 Mbit/s", "{ aqm = \"pi\", limit = \"500 packets\" }");
     let file = home.text("r.toml");
-    let beside: [&[&str]; 18] = [
+    let beside: [&[&str]; 19] = [
         &["--in", "p0"],
         &["--out", "p0"],
         &["--rate", "1Mbit"],
@@ -411,6 +421,7 @@ fn a_file_or_options_but_not_both() {
         &["--remark", "CS1=LE"],
         &["--spin"],
         &["--fix-offloads"],
+        &["--force-bridge"],
         &["--socket", "/tmp/x"],
         &["--user", "nobody"],
     ];
@@ -420,7 +431,10 @@ fn a_file_or_options_but_not_both() {
         assert_eq!(output.status.code(), Some(2), "{options:?}");
         assert!(message.contains("cannot be used with") && message.contains(options[0]), "{message}");
     }
-    assert!(cutline(&["--config", &file, "--check", "--stats", "1s", "--duration", "1s"]).status.success());
+    let output = cutline(&["--config", &file, "--check", "--stats", "1s", "--duration", "1s"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "the options are right, and the interfaces missing: {message}");
+    assert!(message.contains("the router cannot start now: there is no interface `p0`"), "{message}");
     home.describe("0 bit/s", "{ aqm = \"pi\" }");
     let output = cutline(&["--config", &file, "--check"]);
     let message = String::from_utf8(output.stderr).unwrap();

@@ -12,6 +12,7 @@ mod common;
 
 use common::{Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
 use cutline_sys::namespace::Namespace;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::process::Command;
@@ -82,7 +83,7 @@ impl Routed {
         let [a, b] = self.sockets(v6, port);
         [(&a, &b), (&b, &a)].into_iter().all(|(from, to)| {
             let mut buffer = [0; 100];
-            (0..10).any(|_| {
+            (0..300).any(|_| {
                 from.send(b"hello").is_ok() && to.recv(&mut buffer).is_ok_and(|n| &buffer[..n] == b"hello")
             })
         })
@@ -164,6 +165,8 @@ struct Home {
     inside: Namespace,
     outside: Namespace,
     host: Namespace,
+    /// The folder of the sockets of routers, if it is not the usual one.
+    runtime: Option<std::path::PathBuf>,
 }
 
 impl Home {
@@ -179,11 +182,13 @@ impl Home {
         }
         // The world knows no way to the home.
         inside.ip(&["route", "add", "default", "via", "10.9.1.1"]).unwrap();
-        Some(Self { inside, outside, host })
+        Some(Self { inside, outside, host, runtime: None })
     }
 
     fn cutline(&self, arguments: &[&str]) -> std::process::Output {
-        let run = || Command::new(env!("CARGO_BIN_EXE_cutline")).args(arguments).output().unwrap();
+        let runtime = self.runtime.iter().map(|folder| ("RUNTIME_DIRECTORY", folder));
+        let run =
+            || Command::new(env!("CARGO_BIN_EXE_cutline")).args(arguments).envs(runtime).output().unwrap();
         self.host.within(run).unwrap()
     }
 
@@ -295,10 +300,361 @@ fn a_setup_that_fails_or_is_cut_short_leaves_nothing() {
         (["--lan", "lan", "--wan", "lan"], "they are two interfaces"),
         (["--lan", "lan;reboot", "--wan", "wan"], "expected 1 to 15 letters"),
         (["--lan", "none", "--wan", "wan"], "there is no interface `none`"),
+        (["--lan=lan", "--wan=wan", "--tables", "7,7"], "--tables 7,7: expected two different numbers"),
+        (["--lan=lan", "--wan=wan", "--tables", "7"], "--tables 7: expected two different numbers"),
     ] {
         let refused = lab.cutline(&[&["router", "setup", "--folder", place], &wrong[..]].concat());
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(refused.status.code() == Some(2) && said.contains(what), "{said}");
     }
     assert_eq!(lab.state(), before);
+}
+
+impl Home {
+    /// A gateway as they are: it forwards, and its own rules translate addresses.
+    fn gateway(label: &str) -> Option<Self> {
+        let lab = Self::new(label).filter(|_| has_nft())?;
+        switch(&lab.host, "ipv4/ip_forward", "1");
+        let rules = "table ip home { chain post { type nat hook postrouting priority srcnat; oifname \"wan\" masquerade; }; }";
+        lab.sh(&format!("nft '{rules}'"));
+        Some(lab)
+    }
+
+    /// Runs a script on the host. It has to succeed.
+    fn sh(&self, script: &str) -> String {
+        let output = self.host.within(|| Command::new("sh").args(["-c", script]).output().unwrap()).unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs a command that has to be refused with this exit code. Returns its message.
+    fn refused(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.cutline(arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        said
+    }
+
+    /// Runs a command that has to succeed. Returns what it prints.
+    fn done(&self, arguments: &[&str]) -> String {
+        let output = self.cutline(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Waits until packets of the home pass the router, and returns whether the world sees the host's address.
+    fn assert_shaped(&self, socket: &str, first_port: u16) {
+        let passed = || -> u64 {
+            let text = self.done(&["router", "stats", socket, "--json"]);
+            let statistics: Value = serde_json::from_str(&text).unwrap();
+            packets(&statistics, "/forward/sent/packets").min(packets(&statistics, "/reverse/sent/packets"))
+        };
+        let before = passed();
+        for attempt in 0..30 {
+            assert_eq!(
+                self.seen_from(first_port + 30 * attempt),
+                "10.9.2.1".parse().ok(),
+                "the host's address"
+            );
+            if passed() > before {
+                return;
+            }
+        }
+        panic!("packets do not pass the router");
+    }
+}
+
+/// The socket of the only router in a folder.
+fn socket_in(folder: &std::path::Path) -> String {
+    let sockets = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    let mut sockets = sockets.filter(|path| path.extension().is_some_and(|end| end == "sock"));
+    sockets.next().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Whether a process has ended. Its parent may not have noticed.
+fn has_ended(process: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    status.map_or(true, |text| text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
+}
+
+/// The number of the router that a refusal names.
+fn process_in(refusal: &str) -> i32 {
+    let (_, rest) = refusal.split_once("process ").unwrap();
+    rest.split(',').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_bridge_between_interfaces_that_the_host_uses_is_refused_with_the_right_advice() {
+    let Some(lab) = Home::gateway("x") else { return };
+    let bridge = ["router", "--in", "lan", "--out", "wan", "--rate", "15Mbit"];
+    for more in [&[][..], &["--check"]] {
+        let said = lab.refused(1, &[&bridge[..], more].concat());
+        for part in [
+            "`lan`: address 10.9.1.1/24, IPv4 forwarding",
+            "`wan`: address 10.9.2.1/24, IPv4 forwarding",
+            "cutline router up --lan lan --wan wan --rate RATE",
+            "cutline router setup",
+            "--force-bridge",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("router.toml");
+    let text = "in = \"lan\"\nout = \"wan\"\n[forward]\nrate = \"1 Mbit/s\"\nqueue = { aqm = \"pie\", limit = \"9 packets\" }\n\
+                [reverse]\nrate = \"1 Mbit/s\"\nqueue = { aqm = \"pie\", limit = \"9 packets\" }\n";
+    std::fs::write(&file, text).unwrap();
+    let config = ["router", "--config", file.to_str().unwrap()];
+    assert!(lab.refused(1, &config).contains("cutline router up"));
+    std::fs::write(&file, format!("force-bridge = true\n{text}")).unwrap();
+    lab.done(&[&config[..], &["--check"]].concat());
+    lab.done(&[&bridge[..], &["--force-bridge", "--duration", "100ms"]].concat());
+    let missing = ["router", "--in", "lan7", "--out", "wan", "--rate", "1Mbit", "--check"];
+    assert!(lab.refused(1, &missing).contains("there is no interface `lan7`"));
+
+    // Every single use is one, and forwarding alone is.
+    for name in ["lan", "wan"] {
+        lab.host.ip(&["address", "flush", "dev", name]).unwrap();
+    }
+    assert!(lab.refused(1, &bridge).contains("`lan`: IPv4 forwarding\n"));
+    switch(&lab.host, "ipv4/ip_forward", "0");
+    let short = [&bridge[..], &["--duration", "100ms"]].concat();
+    lab.done(&short);
+    lab.host.ip(&["link", "add", "br0", "type", "bridge"]).unwrap();
+    for (command, undo, what) in [
+        ("link set wan master br0", "link set wan nomaster", "`wan`: member of `br0`"),
+        ("route add 10.7.0.0/16 dev lan", "route delete 10.7.0.0/16 dev lan", "`lan`: route to 10.7.0.0/16"),
+        ("link add link wan name m0 type macvlan", "link delete m0", "`wan`: below `m0`"),
+        (
+            "address add 10.9.1.1/24 dev lan",
+            "address delete 10.9.1.1/24 dev lan",
+            "`lan`: address 10.9.1.1/24",
+        ),
+    ] {
+        lab.host.ip_batch(command).unwrap();
+        let said = lab.refused(1, &short);
+        assert!(said.contains(what), "{command}: {said}");
+        lab.host.ip_batch(undo).unwrap();
+        lab.done(&short);
+    }
+}
+
+#[test]
+fn a_gateway_is_brought_up_and_down_whatever_happens_in_between() {
+    let Some(mut lab) = Home::gateway("y") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    lab.runtime = Some(folder.path().to_owned());
+    let place = folder.path().join("setups");
+    let place = ["--folder", place.to_str().unwrap()];
+    let options = ["--lan", "lan", "--wan", "wan", "--rate", "20Mbit", "--reverse-rate", "100Mbit"];
+    let up = [&["router", "up"], &options[..], &place].concat();
+    let down = [&["router", "down"], &place[..]].concat();
+    let before = lab.state();
+    assert!(lab.done(&[&up[..], &["--dry-run"]].concat()).contains("rate = \"20 Mbit/s\""));
+    assert_eq!(lab.state(), before);
+    for killed in [false, true] {
+        let said = lab.done(&up);
+        assert!(said.contains("20 Mbit/s, back at 100 Mbit/s, addresses are translated"), "{said}");
+        lab.assert_shaped(&socket_in(folder.path()), 6000);
+        let during = lab.state();
+        let again = lab.refused(1, &up);
+        assert!(again.contains("already set up") && again.contains("cutline router down"), "{again}");
+        let again =
+            lab.refused(1, &[&["router", "setup", "--lan", "lan", "--wan", "wan"], &place[..]].concat());
+        assert!(again.contains("already set up"), "{again}");
+        let second = lab.refused(1, &["router", "--in", "tun:cut0", "--out", "tun:cut1", "--rate", "1Mbit"]);
+        assert!(second.contains("another router, process ") && second.contains("`cut0`"), "{second}");
+        assert_eq!(lab.state(), during, "a second one changes nothing");
+        let process = Pid::from_raw(process_in(&second)).unwrap();
+        if killed {
+            kill_process(process, Signal::KILL).unwrap();
+            assert_eq!(lab.seen_from(7000), "10.9.2.1".parse().ok(), "without a router packets pass it by");
+        }
+        lab.done(&down);
+        assert!(has_ended(process), "the router has ended");
+        assert_eq!(lab.state(), before);
+        assert!(lab.refused(1, &down).contains("nothing to take back"));
+        lab.done(&[&down[..], &["--if-exists"]].concat());
+        assert_eq!(lab.state(), before);
+    }
+    let missing =
+        [&["router", "up", "--lan", "lan7", "--wan", "wan", "--rate", "1Mbit"], &place[..]].concat();
+    assert!(lab.refused(2, &missing).contains("there is no interface `lan7`"));
+    // The router cannot start: something else is where its file shall be.
+    let wrong = [&up[..], &["--rtt", "1h"]].concat();
+    assert!(lab.refused(2, &wrong).contains("rtt"));
+    assert_eq!(lab.state(), before);
+
+    // Ctrl-C while the commands run: the shell waits for a file.
+    let bin = folder.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let [shell, begun, go] = ["sh", "begun", "go"].map(|name| bin.join(name));
+    let script = format!(
+        "#!/bin/sh\n[ -e {go} ] && exec /bin/sh \"$@\"\n: > {begun}\nwhile [ ! -e {go} ]; do sleep 0.05; done\nexec /bin/sh \"$@\"\n",
+        go = go.display(),
+        begun = begun.display()
+    );
+    std::fs::write(&shell, script).unwrap();
+    std::fs::set_permissions(&shell, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
+        command.args(&up).env("PATH", &path).stderr(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let process = lab.host.within(start).unwrap();
+    while !begun.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill_process(Pid::from_child(&process), Signal::INT).unwrap();
+    std::fs::write(&go, "").unwrap();
+    let output = process.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("interrupted") && said.contains("everything was taken back"), "{said}");
+    assert_eq!(lab.state(), before);
+    assert!(lab.refused(1, &down).contains("nothing to take back"));
+}
+
+#[test]
+fn a_setup_that_would_cut_hosts_off_is_refused_with_what_to_do() {
+    let Some(lab) = Home::new("z").filter(|_| has_nft()) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let setup = ["router", "setup", "--lan", "lan", "--wan", "wan", "--folder", place];
+    let before = lab.state();
+    let said = lab.refused(1, &[&setup[..], &["--nat", "existing"]].concat());
+    assert!(said.contains("no rule of this host translates") && said.contains("--nat masquerade"), "{said}");
+    // A firewall that drops what it does not know, as most do.
+    let firewall = "table inet fw { chain forward { type filter hook forward priority filter; policy drop; \
+                    ct state established,related accept; iifname \"lan\" oifname \"wan\" accept; }; }";
+    lab.sh(&format!("nft '{firewall}'"));
+    let said = lab.refused(1, &[&setup[..], &["--nat", "masquerade"]].concat());
+    assert!(said.contains("(inet fw forward)"), "{said}");
+    lab.sh("nft delete table inet fw");
+    assert_eq!(lab.state(), before);
+    lab.sh(&format!("nft '{firewall}'"));
+    // The commands that the refusal names.
+    let commands: Vec<&str> = said.lines().filter(|line| line.trim().starts_with("nft insert")).collect();
+    assert_eq!(commands.len(), 4, "{said}");
+    for command in commands {
+        lab.sh(command);
+    }
+    lab.done(&[&setup[..], &["--nat", "masquerade"]].concat());
+    let mut router = Router::start_between(&lab.host, ["tun:cut0", "tun:cut1"], &OPTIONS);
+    assert_eq!(lab.seen_from(5201), "10.9.2.1".parse().ok(), "through the router and the firewall");
+    let (code, end) = router.end();
+    assert_eq!(code, Some(0));
+    assert!(
+        packets(&end, "/forward/sent/packets") > 0 && packets(&end, "/reverse/sent/packets") > 0,
+        "{end}"
+    );
+    lab.done(&["router", "undo", "--folder", place]);
+}
+
+/// The units are written, started by systemctl, and removed. A script is in the place of systemctl and does what the units say.
+#[test]
+fn units_bring_a_gateway_up_at_each_start() {
+    let Some(lab) = Home::gateway("p") else { return };
+    let before = lab.state();
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        r#"set -eu
+        mount -t tmpfs none /etc; mount -t tmpfs none /run; mount -t tmpfs none /usr/local
+        mkdir -p /run/systemd/system /usr/local/bin
+        : > /usr/local/bin/cutline; mount --bind "{cutline}" /usr/local/bin/cutline
+        cat > /usr/local/bin/systemctl <<'END'
+#!/bin/sh
+echo "systemctl $*" >> /run/log
+now=no; verb=$1; shift
+for word; do [ "$word" = --now ] && now=yes; done
+[ $now = yes ] || exit 0
+for unit; do
+    case $unit in --*) continue;; esac
+    file=/etc/systemd/system/${{unit%%@*}}@.service; name=${{unit#*@}}; name=${{name%.service}}
+    [ -e "$file" ] || {{ echo "no unit $unit" >&2; exit 1; }}
+    say() {{ sed -n "s/^$1=-*//p" "$file" | sed "s/%i/$name/g"; }}
+    options=$(say EnvironmentFile); [ -z "$options" ] || . "$options"
+    if [ "$verb" = enable ]; then
+        if [ "$(say Type)" = oneshot ]; then eval "$(say ExecStart)" || exit 1
+        else mkdir -p "/run/$(say RuntimeDirectory)"; eval "$(say ExecStart) > /run/router.log 2>&1 &"; echo $! > /run/router.pid; fi
+    elif [ "$(say Type)" = oneshot ]; then eval "$(say ExecStop)"
+    elif [ -e /run/router.pid ]; then kill "$(cat /run/router.pid)"; rm /run/router.pid; fi
+done
+END
+        chmod 755 /usr/local/bin/systemctl
+        PATH=/usr/local/bin:$PATH
+        cutline router up --lan lan --wan wan --rate 20Mbit --reverse-rate 100Mbit --persist
+        cutline router up --lan lan --wan wan --rate 20Mbit --persist 2> /run/again && exit 1
+        cat /etc/cutline/setup/cut /etc/cutline/router/cut.toml /run/log
+        ls /etc/systemd/system
+        for attempt in $(seq 600); do cutline router stats /run/cutline/cut/stats.sock > /run/stats 2>&1 && break; sleep 0.1; done
+        cat /run/stats
+        cutline router down
+        cutline router down 2> /run/again && exit 1
+        find /etc -type f
+        echo END
+        "#,
+        cutline = env!("CARGO_BIN_EXE_cutline")
+    );
+    let file = folder.path().join("script");
+    std::fs::write(&file, script).unwrap();
+    let run = || Command::new("unshare").args(["--mount", "sh"]).arg(&file).output().unwrap();
+    let output = lab.host.within(run).unwrap();
+    let [said, errors] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.success(), "{said}\n{errors}");
+    for part in [
+        "It starts with the machine: /etc/cutline/router/cut.toml",
+        "OPTIONS=\"--lan lan --wan wan --nat existing --tables 7100,7101\"",
+        "socket = \"/run/cutline/cut/stats.sock\"",
+        "systemctl enable --now cutline-setup@cut.service\nsystemctl enable --now cutline-router@cut.service",
+        "cutline-router@.service\ncutline-setup@.service",
+        "tun:cut0 -> tun:cut1 at 20 Mbit/s through sieve",
+    ] {
+        assert!(said.contains(part), "no {part:?} in\n{said}\n{errors}");
+    }
+    let (_, left) = said.rsplit_once("mean wait").unwrap();
+    assert!(!left.contains("/etc/"), "down leaves no file: {left}");
+    assert_eq!(lab.state(), before);
+}
+
+/// The commands of the README for a gateway, as they stand there but for the names of interfaces and the folder.
+#[test]
+fn the_readme_brings_a_gateway_up() {
+    let Some(mut lab) = Home::gateway("q") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    lab.runtime = Some(folder.path().to_owned());
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    let (_, part) = readme.split_once("## On a gateway").unwrap();
+    let part = part.split("\n## ").next().unwrap();
+    let commands: Vec<Vec<&str>> = part
+        .lines()
+        .filter_map(|line| line.strip_prefix("sudo cutline "))
+        .map(|line| line.split('#').next().unwrap().split_whitespace().collect())
+        .collect();
+    let setups = folder.path().join("setups");
+    let before = lab.state();
+    let first: Vec<&str> = commands.iter().filter_map(|words| words.get(1).copied()).collect();
+    assert_eq!(first, ["up", "stats", "down"], "{part}");
+    for words in &commands {
+        let mut words: Vec<&str> = words
+            .iter()
+            .map(|word| match *word {
+                "eth0" => "lan",
+                "eth1" => "wan",
+                word => word,
+            })
+            .collect();
+        if words[1] != "stats" {
+            words.extend(["--folder", setups.to_str().unwrap()]);
+        }
+        lab.done(&words);
+        if words[1] == "up" {
+            lab.assert_shaped(&socket_in(folder.path()), 6000);
+        }
+    }
+    assert_eq!(lab.state(), before);
+    // What a newcomer may try first instead does no harm, and says what is right.
+    let bridge = lab.refused(1, &["router", "--in", "lan", "--out", "wan", "--rate", "15Mbit"]);
+    assert!(bridge.contains("cutline router up --lan lan --wan wan"), "{bridge}");
 }

@@ -125,7 +125,7 @@ fn frames_cross_and_a_killed_router_leaves_no_program() {
     assert!(lab.is_crossed(false, 5003), "the next router has the same interfaces at once");
     lab.router.kill();
     assert!(!has_program(&lab.middle, "p0") && !has_program(&lab.middle, "p1"));
-    assert!(!lab.is_crossed(false, 5004), "nothing but the router joins the hosts");
+    assert!(lab.is_apart(false, 5004), "nothing but the router joins the hosts");
     lab.router = Router::start_between(&lab.middle, PORTS, &OPTIONS);
     assert!(lab.is_crossed(true, 5005), "a router after the killed one");
     ended(&mut lab);
@@ -320,7 +320,13 @@ fn what_is_not_available_is_told() {
     refused(&["--in", "xdp:p0", "--out", "p1"], 2, "`p0` has an MTU of 4000 B; AF_XDP takes at most 3818 B");
     host.ip(&["link", "set", "p0", "mtu", "1500"]).unwrap();
     let mut router = Router::start_between(&host, PORTS, &OPTIONS);
-    refused(&["--in", "xdp:p0", "--out", "lo"], 1, "interface `p0` has an XDP program already");
+    refused(&["--in", "xdp:p0", "--out", "p1"], 1, "has interface `p0`: end it first");
     assert_eq!(router.end().0, Some(0));
+    // Something else than a router has it.
+    let offloads =
+        host.within(|| cutline_sys::Offloads::turn_off_after("p0", true, &mut |_| {}).unwrap()).unwrap();
+    let other = host.within(|| cutline_ports::XdpPort::open("p0").unwrap()).unwrap();
+    refused(&["--in", "xdp:p0", "--out", "p1"], 1, "interface `p0` has an XDP program already");
+    drop((other, offloads));
     assert!(!has_program(&host, "p0"));
 }

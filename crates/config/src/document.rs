@@ -15,6 +15,23 @@ use std::path::Path;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
+/// Returns what to do about a table whose header is there a second time, if that is at `span`.
+fn twice(text: &str, span: &Span) -> Option<String> {
+    let line =
+        text[..text.floor_char_boundary(span.bytes.start)].rfind('\n').map_or(0, |newline| newline + 1);
+    let header = text[line..].trim_start().strip_prefix('[')?;
+    let name = header.split(']').next()?.trim();
+    if name.is_empty() || header.starts_with('[') {
+        return None;
+    }
+    let several = match name {
+        "sweep" => "; keys that vary together have their own [[sweep.together]]".to_owned(),
+        _ if name.contains('.') => String::new(),
+        _ => format!("; where several are allowed, each is a [[{name}]]"),
+    };
+    Some(format!("the table [{name}] is there already: put all its keys under one [{name}]{several}"))
+}
+
 /// A whole file with its sources: the file itself first, then one per override.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -66,7 +83,8 @@ impl Document {
         }
         let not_toml = |error: &toml::de::Error| {
             let span = Span { source: 0, bytes: error.span().unwrap_or(0..0) };
-            Problem::new(&sources, Some(&span), None, format!("this is not TOML: {}", error.message()))
+            let what = twice(text, &span).unwrap_or_else(|| error.message().to_owned());
+            Problem::new(&sources, Some(&span), None, format!("this is not TOML: {what}"))
         };
         Err(Errors::new(errors.iter().map(not_toml).collect()))
     }

@@ -3,7 +3,7 @@
 use crate::quantity::{self, DURATION, Dimension, FREQUENCY, PACKETS, QuantityError, RATE, SIZE};
 use crate::suggestion::suggestion;
 use crate::value::{Node, Value};
-use cutline_units::{Bytes, Duration, Rate};
+use cutline_units::{Bytes, Duration, Probability, Rate};
 
 /// A kind of value: how messages describe it, and how a value of the file becomes a `T`.
 pub struct Kind<T> {
@@ -116,6 +116,22 @@ pub fn any_frequency() -> Kind<f64> {
 /// A finite number.
 pub fn number() -> Kind<f64> {
     Kind::new("a number such as 1.5", as_number)
+}
+
+/// A probability or another share of a whole: a number such as 0.05, or a percentage such as `"5 %"`.
+pub fn share() -> Kind<f64> {
+    Kind::new("a number such as 0.05, or a percentage such as \"5 %\"", |node| match node.as_text() {
+        Some(text) => quantity::percent(text).map(Probability::get).map_err(|error| error.to_string()),
+        None => as_number(node),
+    })
+}
+
+/// A number of per cent: 5 and `"5 %"` are the same.
+pub fn percentage() -> Kind<f64> {
+    Kind::new("a number of per cent, such as 5 or \"5 %\"", |node| match node.as_text() {
+        Some(text) => quantity::percentage(text).map_err(|error| error.to_string()),
+        None => as_number(node),
+    })
 }
 
 /// A whole number from `low` to `high`; `i64::MAX` stands for no upper limit.

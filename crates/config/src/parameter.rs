@@ -39,6 +39,24 @@ pub fn checked<P>(reader: &TableReader<'_>, params: Result<P, ParameterError>) -
     params.map_err(report).ok()
 }
 
+/// Explains a key that belongs to other values of `choice`, such as `aqm`, than `chosen`, for [`TableReader::finish_explaining`].
+pub fn of_others<'a, P: AsRef<[&'a Parameter]>>(
+    key: &str,
+    (choice, chosen): (&str, &str),
+    others: impl IntoIterator<Item = (&'a str, P)>,
+) -> Option<String> {
+    const MOST: usize = 4;
+    let has = |parameters: &P| parameters.as_ref().iter().any(|parameter| parameter.name == key);
+    let having = others.into_iter().filter(|(name, parameters)| *name != chosen && has(parameters));
+    let names: Vec<String> = having.map(|(name, _)| format!("{name:?}")).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let (shown, rest) = names.split_at(names.len().min(MOST));
+    let more = if rest.is_empty() { "" } else { " and others" };
+    Some(format!("is for {choice} = {}{more}, and here {choice} = {chosen:?}", shown.join(" or ")))
+}
+
 /// Reports a parameter that each key allows by itself, but not together with the others.
 fn refuse(reader: &TableReader<'_>, error: &ParameterError) {
     let ParameterError { parameter, value, allowed, .. } = error;
@@ -148,7 +166,13 @@ fn number(unit: &str, least: f64, most: f64) -> Kind<Value> {
             .map(|n| Value::Number(n as f64));
     }
     let range = format!("from {least} to {most}");
-    kind::number().only(&range, move |x| (least..=most).contains(x)).map(Value::Number)
+    let number = match unit {
+        // A number between 0 and 1 without a unit is a probability, a share or a weight.
+        "" if least >= 0.0 && most <= 1.0 => kind::share(),
+        "%" => kind::percentage(),
+        _ => kind::number(),
+    };
+    number.only(&range, move |x| (least..=most).contains(x)).map(Value::Number)
 }
 
 fn count(unit: &str, least: u64, most: u64) -> Kind<Value> {
@@ -204,6 +228,43 @@ mod tests {
         assert_eq!(read("", count, "4"), Ok(Value::Count(4)));
         assert_eq!(read("", Allowed::Flag, "true"), Ok(Value::Flag(true)));
         assert_eq!(read("", Allowed::Choice(&["a", "b"]), "\"b\""), Ok(Value::Choice("b".into())));
+    }
+
+    #[test]
+    fn probabilities_and_shares_are_read_as_percentages_too() {
+        let share = Allowed::Number { least: 0.0, most: 0.5 };
+        for text in ["0.05", "\"5 %\"", "\"5%\"", "\"5.0 %\""] {
+            assert_eq!(read("", share, text), Ok(Value::Number(0.05)), "{text}");
+        }
+        assert!(read("", share, "\"51 %\"").is_err(), "beyond the range");
+        assert!(read("", share, "\"0.05\"").unwrap_err().contains("unit is missing"));
+        let percentage = Allowed::Number { least: 0.0, most: 100.0 };
+        for text in ["5", "5.0", "\"5 %\""] {
+            assert_eq!(read("%", percentage, text), Ok(Value::Number(5.0)), "{text}");
+        }
+        assert!(read("", percentage, "\"5 %\"").is_err(), "a number that is no share");
+    }
+
+    /// Also where a document has no quotes: on the command line.
+    #[test]
+    fn an_option_may_be_a_percentage() {
+        let parameter = |unit, most| Parameter {
+            name: "x",
+            unit,
+            kind: Allowed::Number { least: 0.0, most },
+            optional: false,
+            on: None,
+            required: false,
+            default: Value::Off,
+            source: "a test",
+            doc: "a test",
+        };
+        for text in ["5%", "5 %", "0.05"] {
+            assert_eq!(parse(&parameter("", 1.0), text), Ok(Value::Number(0.05)), "{text}");
+        }
+        for text in ["5%", "5 %", "5"] {
+            assert_eq!(parse(&parameter("%", 100.0), text), Ok(Value::Number(5.0)), "{text}");
+        }
     }
 
     #[test]

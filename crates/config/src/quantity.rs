@@ -131,6 +131,8 @@ pub enum QuantityError {
     Negative,
     /// A number and no unit.
     NoUnit,
+    /// The decimal point is a comma; the quantity with a point.
+    Comma(String),
     /// The unit is not one of this dimension; the nearest one that is.
     Unit(String, Option<&'static str>),
     /// The unit is refused, and why.
@@ -147,6 +149,7 @@ impl fmt::Display for QuantityError {
             Self::Number => write!(f, "it starts with no decimal number"),
             Self::Negative => write!(f, "it is below zero"),
             Self::NoUnit => write!(f, "the unit is missing"),
+            Self::Comma(with_point) => write!(f, "the decimal point is a comma: write {with_point:?}"),
             Self::Unit(unit, None) => write!(f, "there is no unit {unit:?} here"),
             Self::Unit(unit, Some(near)) => {
                 write!(f, "there is no unit {unit:?} here, did you mean {near:?}?")
@@ -235,15 +238,27 @@ pub fn frequency(text: &str) -> Result<f64, QuantityError> {
 /// # Errors
 /// When the text is no number with a per cent sign, or is above 100 %.
 pub fn percent(text: &str) -> Result<Probability, QuantityError> {
+    let p = format!("{}e-2", number_of_percent(text)?).parse().map_err(|_| QuantityError::Number)?;
+    Probability::new(p).map_err(|_| QuantityError::TooLarge)
+}
+
+/// A percentage such as `5 %`, as a number of per cent: 5.
+///
+/// # Errors
+/// As [`percent`].
+pub fn percentage(text: &str) -> Result<f64, QuantityError> {
+    let number: f64 = number_of_percent(text)?.parse().map_err(|_| QuantityError::Number)?;
+    if number <= 100.0 { Ok(number) } else { Err(QuantityError::TooLarge) }
+}
+
+/// The number before a per cent sign.
+fn number_of_percent(text: &str) -> Result<&str, QuantityError> {
     let (_, unit) = split(text)?;
     match unit {
-        "%" => {}
-        "" => return Err(QuantityError::NoUnit),
-        other => return Err(QuantityError::Unit(other.to_owned(), None)),
+        "%" => Ok(text.trim().trim_end_matches('%').trim_end()),
+        "" => Err(QuantityError::NoUnit),
+        other => Err(QuantityError::Unit(other.to_owned(), None)),
     }
-    let number = text.trim().trim_end_matches('%').trim_end();
-    let p = format!("{number}e-2").parse().map_err(|_| QuantityError::Number)?;
-    Probability::new(p).map_err(|_| QuantityError::TooLarge)
 }
 
 /// A decimal number: `digits / divisor`, the divisor a power of ten.
@@ -260,7 +275,16 @@ fn split(text: &str) -> Result<(Decimal, &str), QuantityError> {
     }
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
+    if is_decimal_comma(number, unit) {
+        return Err(QuantityError::Comma(text.replacen(',', ".", 1)));
+    }
     Ok((decimal(number)?, unit.trim_start()))
+}
+
+/// Whether what follows a whole number is a comma and further digits.
+fn is_decimal_comma(number: &str, rest: &str) -> bool {
+    let digit = rest.strip_prefix(',').and_then(|behind| behind.chars().next());
+    !number.contains('.') && digit.is_some_and(|digit| digit.is_ascii_digit())
 }
 
 fn decimal(number: &str) -> Result<Decimal, QuantityError> {
@@ -316,11 +340,18 @@ mod tests {
             why(RATE.parse("15 mbit/s")),
             "there is no unit \"mbit/s\" here, did you mean \"Mbit/s\"?"
         );
+        assert_eq!(why(RATE.parse("1,5 Mbit/s")), "the decimal point is a comma: write \"1.5 Mbit/s\"");
+        assert_eq!(why(DURATION.parse("0,25s")), "the decimal point is a comma: write \"0.25s\"");
+        assert_eq!(
+            percent("2,5 %").unwrap_err().to_string(),
+            "the decimal point is a comma: write \"2.5 %\""
+        );
         assert!(why(RATE.parse("15 MB/s")).starts_with("\"MB/s\" is refused"));
         assert_eq!(why(DURATION.parse("-5 ms")), "it is below zero");
         assert_eq!(why(DURATION.parse("999999999999 s")), "it is too large");
         assert_eq!(why(DURATION.parse("1.2.3 s")), "it starts with no decimal number");
         assert_eq!(percent("101 %"), Err(QuantityError::TooLarge));
+        assert_eq!((percentage("7 %"), percentage("101 %")), (Ok(7.0), Err(QuantityError::TooLarge)));
     }
 
     proptest! {

@@ -159,6 +159,7 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
     };
     let below = below(reader, aqm.name);
     let config = lengths::read(reader, &aqm);
+    let own = aqm.name;
     let (config, aqm) = match (config, below) {
         (Some((config, aqm)), Ok(Some((below, law)))) => {
             let aqm = parameter::checked(reader, aqm.with_below(law));
@@ -174,7 +175,7 @@ fn read(reader: &TableReader<'_>) -> Option<QueueConfig> {
         );
         reader.refuse("tsq", &why);
     }
-    reader.finish();
+    finish(reader, own, &aqms);
     let timed = config.filter(lengths::AqmConfig::has_times);
     Some(QueueConfig { aqm: aqm?, limit: limit?, ecn, tsq, pass_on, timed })
 }
@@ -197,8 +198,14 @@ fn below(reader: &TableReader<'_>, above: &str) -> Result<Option<(lengths::AqmCo
         return Err(());
     };
     let read = lengths::read(&table, &aqm);
-    table.finish();
+    finish(&table, aqm.name, &registry::describe());
     read.map(Some).ok_or(())
+}
+
+/// Reports the unknown and the missing keys of a queue with this AQM.
+fn finish(reader: &TableReader<'_>, own: &str, all: &[AqmDescription]) {
+    let others = || all.iter().map(|aqm| (aqm.name, &aqm.parameters));
+    reader.finish_explaining(|key| parameter::of_others(key, ("aqm", own), others()));
 }
 
 fn limit() -> Kind<Limit> {

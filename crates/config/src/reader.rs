@@ -193,7 +193,12 @@ impl<'a> TableReader<'a> {
 
     /// Reports the unknown and the missing keys. Call it after everything has been read.
     pub fn finish(&self) {
-        let suggested = self.report_unknown();
+        self.finish_explaining(|_| None);
+    }
+
+    /// As [`finish`](Self::finish), with an explanation of some unknown keys, as the end of the sentence "key K ...".
+    pub fn finish_explaining(&self, explain: impl Fn(&str) -> Option<String>) {
+        let suggested = self.report_unknown(&explain);
         self.missing.borrow_mut().retain(|(key, _)| !suggested.contains(key));
         self.report_missing();
     }
@@ -207,13 +212,17 @@ impl<'a> TableReader<'a> {
     }
 
     /// Reports the unknown keys; returns the names that were suggested instead.
-    fn report_unknown(&self) -> BTreeSet<String> {
+    fn report_unknown(&self, explain: &dyn Fn(&str) -> Option<String>) -> BTreeSet<String> {
         let asked = self.asked.borrow();
         let mut suggested = BTreeSet::new();
         for (key, entry) in self.table.0.iter().filter(|(key, _)| !asked.contains(*key)) {
             // What a file has already was not meant again; an override may well mean it.
             let may_be_meant = |name: &&str| !entry.key.is_of_file() || !self.has(name);
             let free = asked.iter().map(String::as_str).filter(may_be_meant);
+            if let Some(why) = explain(key) {
+                self.report(&self.path_of(key), Some(&entry.key), format!(" {why}"));
+                continue;
+            }
             let near = nearest(key, free);
             suggested.extend(near.map(str::to_owned));
             let text = match near {

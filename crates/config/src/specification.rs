@@ -230,7 +230,7 @@ mod tests {
             ("clas = 'video'", "key \"clas\" is not known here: did you mean \"class\"?"),
             ("class = 'vidoe'", "expected a class of application: \"audio\", \"video\", \"file\""),
             ("[send]\nlos = 1", "key \"send.los\" is not known here: did you mean \"loss\"?"),
-            ("[send]\nloss = 101", "expected a number such as 1.5, from 0 to 100"),
+            ("[send]\nloss = 101", "expected a number of per cent, such as 5 or \"5 %\", from 0 to 100"),
             ("[send]\nmax-delay = 100", "expected a duration such as"),
             ("[send]\ncoerce = ['dealy']", "delay"),
             ("[send]\nmin-rate = 9\nmax-rate = 5", "at most max-rate, which is 5"),

@@ -1,14 +1,16 @@
 //! One thread with everything: messages, deadlines, clients, routes, signals.
 
-use crate::clients::{ClientId, Clients};
+use crate::clients::{ClientId, Clients, MOST_REQUESTS, Place, Progress, SLICE};
 use crate::config::{Config, ControlKind, InterfaceSpec};
 use crate::convert::{address, bucket, of_flow, reason, sender, session, tspec};
 use crate::error::DaemonError;
+use crate::installer::Counted;
 use crate::installers::{Given, Installers};
 use crate::interfaces::Interfaces;
 use crate::network::Network;
 use crate::requests::{Announced, Ask, RequestId, Requests, Shaped, Wanted};
 use crate::routes::Routes;
+use crate::sparing::Sparing;
 use crate::status::{
     InterfaceStatus, LocalStatus, MessageCount, ProtocolCounters, ReservationStatus, SenderStatus,
     SessionStatus, Status,
@@ -18,7 +20,7 @@ use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Reason, Refusal};
 use cutline_rsvp::admission::{self, Handle};
 use cutline_rsvp::engine::{
-    CallError, Control, Engine, Event, Flow, InterfaceId, LocalSender, Output, Police, Start,
+    CallError, Control, Engine, Event, Flow, InterfaceId, LocalSender, Output, Police, SessionView, Start,
 };
 use cutline_rsvp::intserv::{Adspec, Tspec};
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
@@ -60,6 +62,7 @@ pub struct Agent {
     socket: SocketFile,
     started: Instant,
     not_installed: u64,
+    counted: Sparing<BTreeMap<InterfaceId, Counted>>,
     /// What is reported, a line each.
     reports: Vec<String>,
 }
@@ -96,12 +99,13 @@ impl Agent {
             routes: Routes::open()?,
             interfaces: Interfaces::new(config.interfaces.len()),
             installers: Installers::new(given),
-            clients: Clients::default(),
+            clients: Clients::new(CLIENTS),
             requests: Requests::default(),
             leaving: VecDeque::new(),
             socket,
             started: now(),
             not_installed: 0,
+            counted: Sparing::default(),
             reports,
             config,
             file: None,
@@ -137,31 +141,30 @@ impl Agent {
         manager.ready(&self.summary());
         let mut next_watchdog = now();
         while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-            let deadline = if self.leaving.is_empty() { self.engine.deadline() } else { now() };
-            let ready: Vec<u32> = reactor.wait(deadline).map_err(failed)?.map(|(number, _)| number).collect();
-            for number in ready {
+            let has_work = !self.leaving.is_empty() || self.clients.has_work();
+            let deadline = if has_work { now() } else { self.engine.deadline() };
+            let ready: Vec<(u32, EventFlags)> = reactor.wait(deadline).map_err(failed)?.collect();
+            for (number, flags) in ready {
                 match number {
-                    LISTENER => {
-                        for (client, stream) in self.clients.accept(self.socket.listener()) {
-                            if reactor.add(&stream, CLIENTS + client, EventFlags::IN).is_err() {
-                                self.clients.remove(client);
-                            }
-                        }
-                    }
+                    LISTENER => self.clients.accept(self.socket.listener(), &reactor),
                     ROUTES => self.look_around(),
-                    // What others had must have ended before somebody asks for the same.
-                    CLIENTS.. if !self.leaving.is_empty() => {}
-                    CLIENTS.. => self.serve(number - CLIENTS),
+                    CLIENTS.. if !self.clients.ready(number - CLIENTS, flags) => self.leave(number - CLIENTS),
+                    CLIENTS.. => {}
                     _ => self.receive((number - SOCKETS) as usize),
                 }
             }
+            // What others had must have ended before somebody asks for the same.
+            if self.leaving.is_empty() {
+                self.serve_some();
+            }
+            self.go_on_with_statuses();
             let at = now();
             if at >= self.engine.deadline() {
                 self.engine.handle_deadline(at);
             }
             self.maintain(at);
             self.act();
-            for client in self.clients.flush() {
+            for client in self.clients.flush(&reactor) {
                 self.leave(client);
             }
             self.end_some();
@@ -415,16 +418,81 @@ impl Agent {
         }
     }
 
-    /// Handles what a client has sent.
-    fn serve(&mut self, client: ClientId) {
-        let (requests, is_there) = self.clients.read(client);
-        for request in requests {
-            self.handle(client, request);
-            // What comes of it is told before the next one is looked at.
-            self.act();
+    /// Handles some of what clients have sent, a few requests of each in turn.
+    fn serve_some(&mut self) {
+        let until = now() + TURN;
+        while let Some(client) = self.clients.next_in_line() {
+            for _ in 0..MOST_REQUESTS {
+                let Some(request) = self.clients.request(client) else { break };
+                self.handle(client, request);
+                // What comes of it is told before the next one is looked at.
+                self.act();
+                if now() >= until {
+                    return;
+                }
+            }
         }
-        if !is_there {
-            self.leave(client);
+    }
+
+    /// Writes some more of the statuses that clients have asked for and read so far.
+    fn go_on_with_statuses(&mut self) {
+        let until = now() + TURN;
+        for (client, progress) in self.clients.next_slices() {
+            let (slice, next) = self.status_slice(progress);
+            self.clients.send_slice(client, &slice, next);
+            if now() >= until {
+                return;
+            }
+        }
+    }
+
+    /// Returns the beginning of a status as a line: all but the lists that may be long, which come in slices.
+    fn status_head(&mut self) -> String {
+        let head = self.short_status();
+        let mut head = serde_json::to_value(Reply::Status { status: json(&head) }).unwrap_or_default();
+        if let Some(status) = head["status"].as_object_mut() {
+            status.remove("sessions");
+            status.remove("local");
+        }
+        let status = head["status"].to_string();
+        let status = status.strip_suffix('}').unwrap_or(&status);
+        format!("{{\"reply\":\"status\",\"status\":{status},\"sessions\":[")
+    }
+
+    /// Returns the next slice of a status, and where the one after it begins.
+    fn status_slice(&self, progress: Progress) -> (String, Option<Progress>) {
+        let (mut slice, mut is_first) = (String::new(), progress.is_first);
+        let mut add = |slice: &mut String, item: serde_json::Value| {
+            if !std::mem::take(&mut is_first) {
+                slice.push(',');
+            }
+            slice.push_str(&item.to_string());
+        };
+        match progress.place {
+            Place::Sessions(mut last) => {
+                for (number, view) in self.engine.sessions_after(last) {
+                    if slice.len() >= SLICE {
+                        let place = Place::Sessions(last);
+                        return (slice, Some(Progress { place, is_first: false }));
+                    }
+                    add(&mut slice, json(&self.session_status(&view)));
+                    last = number;
+                }
+                slice.push_str("],\"local\":[");
+                (slice, Some(Progress { place: Place::Local(None), is_first: true }))
+            }
+            Place::Local(mut last) => {
+                for (request, shaped) in self.requests.shaped_after(last) {
+                    if slice.len() >= SLICE {
+                        let place = Place::Local(last);
+                        return (slice, Some(Progress { place, is_first: false }));
+                    }
+                    add(&mut slice, json(&self.local_status(shaped)));
+                    last = Some(request);
+                }
+                slice.push_str("]}}\n");
+                (slice, None)
+            }
         }
     }
 
@@ -449,8 +517,8 @@ impl Agent {
         let (id, outcome) = match request {
             Request::Hello { .. } => return,
             Request::Status {} => {
-                let status = serde_json::to_value(self.status()).unwrap_or_default();
-                self.clients.say(client, &Reply::Status { status });
+                let head = self.status_head();
+                self.clients.begin_status(client, &head);
                 return;
             }
             Request::Withdraw { id } => {
@@ -490,6 +558,18 @@ impl Agent {
 
     /// Takes a request up, if it is sound.
     fn begin(&mut self, request: RequestId, ask: Ask, tspec: &Tspec) -> Result<(), Refusal> {
+        let (field, address) = match &ask {
+            Ask::Announce(announced) => ("flow.source", announced.sender.address),
+            Ask::Shape(shaped) => ("flow.source", shaped.flow.source.ip()),
+            Ask::Reserve(wanted) => ("destination", wanted.session.destination),
+        };
+        // What other hosts send or receive is theirs to ask for.
+        let is_group = field == "destination" && address.is_multicast();
+        if !is_group && !self.routes.is_local(address) {
+            let allowed = if field == "destination" { " or a group" } else { "" };
+            let why = format!("{field} = {address}: allowed is an address of this host{allowed}");
+            return Err(Refusal::new(Reason::Invalid(why)));
+        }
         tspec.validate().map_err(|error| Refusal::new(Reason::Invalid(error.to_string())))?;
         self.requests.add(request, ask)
     }
@@ -510,7 +590,7 @@ impl Agent {
                 self.clients.say(client, &sender_reply(id, sender, &tspec, adspec.as_ref()));
             }
         }
-        let outcome = self.engine.watch(session, true).and_then(|()| self.reserve(session));
+        let outcome = self.engine.watch(now(), session, true).and_then(|()| self.reserve(session));
         if let Err(error) = outcome {
             self.refuse(request, Reason::Invalid(error.to_string()));
         }
@@ -532,7 +612,7 @@ impl Agent {
             return self.engine.reserve_each(now(), session, wanted, flowspecs);
         }
         self.engine.release_reservation(now(), session);
-        self.engine.watch(session, false)
+        self.engine.watch(now(), session, false)
     }
 
     /// Announces a flow by the route that it takes now, unless it is announced so already.
@@ -668,11 +748,42 @@ impl Agent {
         Ok(())
     }
 
-    /// What it holds.
-    pub fn status(&mut self) -> Status {
-        let counted = self.installers.counters();
-        let problems = self.interfaces.problems(&mut self.installers);
+    fn session_status(&self, view: &SessionView) -> SessionStatus {
         let name = |interface: InterfaceId| self.name_of(interface);
+        let senders = view.senders.iter().map(|sender| SenderStatus {
+            source: address(&sender.sender),
+            bucket: bucket(&sender.tspec),
+            from_interface: sender.previous.map(|(interface, _)| name(interface)),
+            from: sender.previous.map(|(_, address)| address),
+            to_interfaces: sender.outgoing.iter().map(|interface| name(*interface)).collect(),
+        });
+        let reservations = view.reservations.iter().map(|reservation| ReservationStatus {
+            interface: reservation.next.map(|(interface, _)| name(interface)),
+            next: reservation.next.map(|(_, address)| address),
+            style: style_name(reservation.style).to_owned(),
+            senders: reservation.senders.iter().map(address).collect(),
+            bucket: bucket(reservation.flowspec.tspec()),
+        });
+        SessionStatus {
+            protocol: view.session.protocol,
+            destination: (view.session.destination, view.session.port).into(),
+            senders: senders.collect(),
+            reservations: reservations.collect(),
+        }
+    }
+
+    fn local_status(&self, shaped: &Shaped) -> LocalStatus {
+        LocalStatus {
+            flow: shaped.flow,
+            bucket: shaped.bucket,
+            interface: shaped.place.map(|(interface, _)| self.name_of(interface)),
+        }
+    }
+
+    /// What it holds, without sessions and without what is reserved here alone.
+    fn short_status(&mut self) -> Status {
+        let counted = self.counted.get(|| self.installers.counters());
+        let problems = self.interfaces.problems(&mut self.installers);
         let each = self.config.interfaces.iter().zip(self.interfaces.ids()).zip(problems);
         let interfaces = each.map(|((spec, id), problem)| {
             let share = id.and_then(|id| self.engine.share(id));
@@ -694,38 +805,11 @@ impl Agent {
                 is_authenticated: spec.keys.is_some(),
             }
         });
-        let sessions = self.engine.sessions().map(|view| {
-            let senders = view.senders.iter().map(|sender| SenderStatus {
-                source: address(&sender.sender),
-                bucket: bucket(&sender.tspec),
-                from_interface: sender.previous.map(|(interface, _)| name(interface)),
-                from: sender.previous.map(|(_, address)| address),
-                to_interfaces: sender.outgoing.iter().map(|interface| name(*interface)).collect(),
-            });
-            let reservations = view.reservations.iter().map(|reservation| ReservationStatus {
-                interface: reservation.next.map(|(interface, _)| name(interface)),
-                next: reservation.next.map(|(_, address)| address),
-                style: style_name(reservation.style).to_owned(),
-                senders: reservation.senders.iter().map(address).collect(),
-                bucket: bucket(reservation.flowspec.tspec()),
-            });
-            SessionStatus {
-                protocol: view.session.protocol,
-                destination: (view.session.destination, view.session.port).into(),
-                senders: senders.collect(),
-                reservations: reservations.collect(),
-            }
-        });
-        let local = self.requests.shaped().map(|(_, shaped)| LocalStatus {
-            flow: shaped.flow,
-            bucket: shaped.bucket,
-            interface: shaped.place.map(|(interface, _)| name(interface)),
-        });
         Status {
             elapsed_s: (now() - self.started).as_nanos() as f64 / 1e9,
             interfaces: interfaces.collect(),
-            sessions: sessions.collect(),
-            local: local.collect(),
+            sessions: Vec::new(),
+            local: Vec::new(),
             clients: self.clients.len() as u64,
             refused_clients: self.clients.refused,
             counters: self.counters(),
@@ -758,9 +842,15 @@ impl Agent {
             not_admitted: stats.not_admitted,
             not_installed: self.not_installed,
             expired: stats.expired,
+            evicted: stats.evicted,
             full: stats.full,
         }
     }
+}
+
+/// A value as JSON.
+fn json(value: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
 }
 
 /// What a client hears of a sender.

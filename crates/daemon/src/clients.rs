@@ -1,7 +1,16 @@
 //! Connections of applications: lines in, lines out, and nobody waits for a slow one.
+//!
+//! A client is read only while nothing waits for it, and in turn with the others: at most [`MOST_REQUESTS`] requests each. So what it may cost is
+//! bounded by what it reads. News of what it has asked for comes at any time; a client that leaves too much of it unread is disconnected, and so
+//! is the one with the most if all together leave too much.
+//!
+//! The status of an agent may be long. It is written in slices, each when the one before has left ([`Clients::next_slice`]); news that comes
+//! meanwhile follows it.
 
+use crate::requests::RequestId;
 use cutline_provision::protocol::{LONGEST_LINE, Reply, Request, VERSION};
-use std::collections::BTreeMap;
+use cutline_sys::reactor::{EventFlags, Reactor};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 
@@ -10,8 +19,33 @@ pub type ClientId = u32;
 
 /// The most clients at a time.
 pub const MOST_CLIENTS: usize = 4096;
+/// The most requests of a client that are handled before it is another one's turn.
+pub const MOST_REQUESTS: usize = 16;
+/// The length at which a slice of a status ends, bytes.
+pub const SLICE: usize = 32 << 10;
 /// The most bytes that wait for a client that does not read.
-const MOST_WAITING: usize = 32 << 20;
+const MOST_WAITING: usize = 8 << 20;
+/// The most bytes that wait for all clients together.
+const MOST_WAITING_ALL: usize = 64 << 20;
+/// The most connections that are accepted before anything else is done.
+const MOST_ACCEPTED: usize = 64;
+
+/// How far a status has been written.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// The next session is the first one after this number.
+    Sessions(u64),
+    /// The next flow that is shaped here is the first one after this request.
+    Local(Option<RequestId>),
+}
+
+/// A status that is being written.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    pub place: Place,
+    /// Nothing of the list at this place has been written.
+    pub is_first: bool,
+}
 
 /// A client.
 #[derive(Debug)]
@@ -19,51 +53,79 @@ struct Connection {
     stream: UnixStream,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
+    status: Option<Progress>,
+    /// What follows the status.
+    later: Vec<u8>,
     /// It has said which version it speaks.
     is_welcome: bool,
     /// It is disconnected once it has read what there is.
     is_leaving: bool,
+    /// It is in the line of those that are served.
+    is_queued: bool,
+    /// What its descriptor is waited for.
+    interest: EventFlags,
 }
 
 /// All clients.
 #[derive(Debug, Default)]
 pub struct Clients {
     connections: BTreeMap<ClientId, Connection>,
+    /// Those that have sent something which was not handled.
+    queue: VecDeque<ClientId>,
+    /// Those for which something waits.
+    unsent: BTreeSet<ClientId>,
+    /// Those of which something has changed since their descriptors were looked at.
+    touched: BTreeSet<ClientId>,
+    /// The one that has got the last slice of a status.
+    last_slice: ClientId,
     next: ClientId,
+    /// The number that the reactor has for the first client.
+    base: u32,
     /// Clients that were refused because there were too many.
     pub refused: u64,
 }
 
 impl Clients {
-    /// Takes the clients that have come. Returns their numbers with their descriptors.
-    pub fn accept(&mut self, listener: &UnixListener) -> Vec<(ClientId, UnixStream)> {
-        let mut accepted = Vec::new();
-        while let Ok((stream, _)) = listener.accept() {
+    /// Begins without clients. A reactor has them under their numbers, counted from `base`.
+    pub fn new(base: u32) -> Self {
+        Self { base, ..Self::default() }
+    }
+
+    /// Takes the clients that have come.
+    pub fn accept(&mut self, listener: &UnixListener, reactor: &Reactor) {
+        for _ in 0..MOST_ACCEPTED {
+            let Ok((stream, _)) = listener.accept() else { return };
             if self.connections.len() >= MOST_CLIENTS {
-                let message = format!("{MOST_CLIENTS} clients are connected, which are all that are served");
+                let message = format!("client limit reached ({MOST_CLIENTS}): ask again later");
                 drop(stream.set_nonblocking(true));
                 drop((&stream).write_all(Reply::Error { message }.line().as_bytes()));
                 self.refused += 1;
                 continue;
             }
-            let (Ok(()), Ok(copy)) = (stream.set_nonblocking(true), stream.try_clone()) else { continue };
             // A number is used again after four thousand million clients.
-            while self.connections.contains_key(&self.next) {
+            while self.connections.contains_key(&self.next) || self.next.checked_add(self.base).is_none() {
                 self.next = self.next.wrapping_add(1);
             }
-            let id = self.next;
+            let (id, interest) = (self.next, EventFlags::IN);
             self.next = self.next.wrapping_add(1);
+            if stream.set_nonblocking(true).is_err()
+                || reactor.add(&stream, self.base + id, interest).is_err()
+            {
+                continue;
+            }
             let connection = Connection {
                 stream,
                 incoming: Vec::new(),
                 outgoing: Vec::new(),
+                status: None,
+                later: Vec::new(),
                 is_welcome: false,
                 is_leaving: false,
+                is_queued: false,
+                interest,
             };
             self.connections.insert(id, connection);
-            accepted.push((id, copy));
         }
-        accepted
     }
 
     /// How many there are.
@@ -71,98 +133,230 @@ impl Clients {
         self.connections.len()
     }
 
-    /// Reads what a client has sent. Returns its requests, and whether it is still there.
-    pub fn read(&mut self, id: ClientId) -> (Vec<Request>, bool) {
-        let Some(connection) = self.connections.get_mut(&id) else { return (Vec::new(), false) };
-        let mut requests = Vec::new();
-        let outcome = connection.read(&mut requests);
-        let is_there = match outcome {
-            Ok(()) => true,
-            Err(Ended::Gone) => false,
-            Err(Ended::Wrong(message)) => {
-                connection.say(&Reply::Error { message });
-                connection.is_leaving = true;
-                connection.flush() && !connection.outgoing.is_empty()
-            }
-        };
-        (requests, is_there)
+    /// Reads and sends as a client's descriptor is ready for. Returns whether the client is still there.
+    pub fn ready(&mut self, id: ClientId, flags: EventFlags) -> bool {
+        self.touched.insert(id);
+        let Some(connection) = self.connections.get_mut(&id) else { return true };
+        // What it has asked for ends with it, so what it has sent before it went is worth nothing.
+        if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+            return false;
+        }
+        if flags.contains(EventFlags::IN) && connection.reads() && !connection.read() {
+            return false;
+        }
+        self.enqueue(id);
+        true
+    }
+
+    /// Puts a client in the line of those that are served, if it has something to handle.
+    pub fn enqueue(&mut self, id: ClientId) {
+        if let Some(connection) = self.connections.get_mut(&id)
+            && !connection.is_queued
+            && connection.takes_requests()
+            && connection.has_line()
+        {
+            connection.is_queued = true;
+            self.queue.push_back(id);
+        }
+    }
+
+    /// Takes the next client from the line of those that are served.
+    pub fn next_in_line(&mut self) -> Option<ClientId> {
+        let id = self.queue.pop_front()?;
+        self.touched.insert(id);
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.is_queued = false;
+        }
+        Some(id)
+    }
+
+    /// Returns whether somebody can be served without waiting: a request is there, or a status can go on.
+    pub fn has_work(&self) -> bool {
+        !self.queue.is_empty() || self.slices().next().is_some()
+    }
+
+    /// Takes the next request of a client.
+    pub fn request(&mut self, id: ClientId) -> Option<Request> {
+        let connection =
+            self.connections.get_mut(&id).filter(|its| !its.is_leaving && its.status.is_none())?;
+        let request = connection.take_request().unwrap_or_else(|message| {
+            connection.say(&Reply::Error { message });
+            connection.is_leaving = true;
+            None
+        });
+        if connection.waiting() > 0 {
+            self.unsent.insert(id);
+        }
+        request
     }
 
     /// Says something to a client, which may have gone.
     pub fn say(&mut self, id: ClientId, reply: &Reply) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.say(reply);
+            self.unsent.insert(id);
         }
     }
 
-    /// Sends what waits. Returns the clients that have gone, or do not read.
-    pub fn flush(&mut self) -> Vec<ClientId> {
-        let waiting = self.connections.iter_mut().filter(|(_, it)| !it.outgoing.is_empty() || it.is_leaving);
-        let ended = waiting.filter_map(|(id, connection)| {
-            let is_there = connection.flush() && !(connection.is_leaving && connection.outgoing.is_empty());
-            (!is_there).then_some(*id)
-        });
-        ended.collect()
+    /// Begins the status of a client with this text. The rest follows in slices.
+    pub fn begin_status(&mut self, id: ClientId, head: &str) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.outgoing.extend(head.as_bytes());
+            connection.status = Some(Progress { place: Place::Sessions(0), is_first: true });
+            self.unsent.insert(id);
+        }
+    }
+
+    fn slices(&self) -> impl Iterator<Item = (ClientId, Progress)> {
+        self.unsent.iter().filter_map(|id| {
+            let connection = self.connections.get(id).filter(|its| its.outgoing.is_empty())?;
+            Some((*id, connection.status?))
+        })
+    }
+
+    /// Returns the clients whose status can go on, with what they have, in turn.
+    pub fn next_slices(&self) -> Vec<(ClientId, Progress)> {
+        let mut slices: Vec<_> = self.slices().collect();
+        let first = slices.partition_point(|(id, _)| *id <= self.last_slice);
+        slices.rotate_left(first);
+        slices
+    }
+
+    /// Sends a slice of a status. `progress` is where the next one begins; `None` after the last one.
+    pub fn send_slice(&mut self, id: ClientId, slice: &str, progress: Option<Progress>) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            self.last_slice = id;
+            connection.outgoing.extend(slice.as_bytes());
+            connection.status = progress;
+            if progress.is_none() {
+                connection.outgoing.append(&mut connection.later);
+            }
+        }
+    }
+
+    /// Sends what waits. Returns the clients that have gone, or leave too much unread.
+    pub fn flush(&mut self, reactor: &Reactor) -> Vec<ClientId> {
+        let mut ended = Vec::new();
+        let mut waiting: Vec<(usize, ClientId)> = Vec::new();
+        self.touched.extend(&self.unsent);
+        for id in std::mem::take(&mut self.unsent) {
+            let Some(connection) = self.connections.get_mut(&id) else { continue };
+            if !connection.flush() || connection.is_leaving && connection.waiting() == 0 {
+                ended.push(id);
+                continue;
+            }
+            if connection.waiting() > 0 || connection.status.is_some() {
+                waiting.push((connection.waiting(), id));
+                self.unsent.insert(id);
+            }
+        }
+        waiting.sort_unstable();
+        let mut all: usize = waiting.iter().map(|(bytes, _)| bytes).sum();
+        while let Some((bytes, id)) =
+            waiting.pop().filter(|(bytes, _)| *bytes > MOST_WAITING || all > MOST_WAITING_ALL)
+        {
+            all -= bytes;
+            ended.push(id);
+        }
+        self.watch(reactor, &mut ended);
+        ended
+    }
+
+    /// Waits for each descriptor as its client is served: for room while something waits for the client, for requests otherwise.
+    fn watch(&mut self, reactor: &Reactor, ended: &mut Vec<ClientId>) {
+        for id in std::mem::take(&mut self.touched) {
+            self.enqueue(id);
+            let Some(connection) = self.connections.get_mut(&id) else { continue };
+            let wanted = connection.wanted();
+            if wanted == connection.interest {
+                continue;
+            }
+            connection.interest = wanted;
+            if reactor.change(&connection.stream, self.base + id, wanted).is_err() {
+                ended.push(id);
+            }
+        }
     }
 
     /// Disconnects a client.
     pub fn remove(&mut self, id: ClientId) {
         self.connections.remove(&id);
+        self.unsent.remove(&id);
     }
-}
-
-/// Why a connection ends.
-enum Ended {
-    Gone,
-    Wrong(String),
 }
 
 impl Connection {
-    fn read(&mut self, requests: &mut Vec<Request>) -> Result<(), Ended> {
-        let mut part = [0; 16 * 1024];
-        // One client that sends for ever does not keep the others waiting.
-        for _ in 0..16 {
-            match self.stream.read(&mut part) {
-                Ok(0) => return Err(Ended::Gone),
-                Ok(length) => self.incoming.extend(&part[..length]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Err(Ended::Gone),
-            }
-            self.take_lines(requests)?;
-        }
-        Ok(())
+    /// Whether requests are taken: nothing waits for the client.
+    fn takes_requests(&self) -> bool {
+        self.outgoing.is_empty() && self.status.is_none() && !self.is_leaving
     }
 
-    fn take_lines(&mut self, requests: &mut Vec<Request>) -> Result<(), Ended> {
-        let mut taken = 0;
-        while let Some(length) = self.incoming[taken..].iter().position(|byte| *byte == b'\n') {
-            let line = &self.incoming[taken..taken + length];
-            taken += length + 1;
-            let request = Request::parse(line).map_err(|error| Ended::Wrong(error.to_string()))?;
-            match (request, self.is_welcome) {
-                (Request::Hello { version: VERSION }, _) => {
-                    self.is_welcome = true;
-                    self.outgoing.extend(Reply::Welcome { version: VERSION }.line().as_bytes());
-                }
-                (Request::Hello { version }, _) => {
-                    return Err(Ended::Wrong(format!("version = {version}: allowed is {VERSION}")));
-                }
-                (_, false) => return Err(Ended::Wrong("the first request must be hello".to_owned())),
-                (request, true) => requests.push(request),
+    /// Whether it is read: what it has sent is handled.
+    fn reads(&self) -> bool {
+        self.takes_requests() && !self.is_queued
+    }
+
+    fn wanted(&self) -> EventFlags {
+        if !self.outgoing.is_empty() {
+            EventFlags::OUT
+        } else if self.reads() {
+            EventFlags::IN
+        } else {
+            EventFlags::empty()
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.outgoing.len() + self.later.len()
+    }
+
+    fn has_line(&self) -> bool {
+        self.incoming.contains(&b'\n') || self.incoming.len() > LONGEST_LINE
+    }
+
+    /// Reads a part of what the client has sent. Returns whether it is still there.
+    fn read(&mut self) -> bool {
+        let mut part = [0; LONGEST_LINE];
+        match self.stream.read(&mut part) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.incoming.extend(&part[..length]);
+                true
+            }
+            Err(error) => {
+                matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
             }
         }
-        self.incoming.drain(..taken);
-        if self.incoming.len() > LONGEST_LINE {
-            return Err(Ended::Wrong(format!("a line is longer than {LONGEST_LINE} B")));
+    }
+
+    /// Takes the next request. `hello` is answered here.
+    fn take_request(&mut self) -> Result<Option<Request>, String> {
+        if let Some(length) = self.incoming.iter().position(|byte| *byte == b'\n') {
+            let request = Request::parse(&self.incoming[..length]).map_err(|error| error.to_string())?;
+            self.incoming.drain(..=length);
+            return match (request, self.is_welcome) {
+                (request @ Request::Hello { version: VERSION }, _) => {
+                    self.is_welcome = true;
+                    self.say(&Reply::Welcome { version: VERSION });
+                    Ok(Some(request))
+                }
+                (Request::Hello { version }, _) => Err(format!("version = {version}: allowed is {VERSION}")),
+                (_, false) => Err("the first request must be hello".to_owned()),
+                (request, true) => Ok(Some(request)),
+            };
         }
-        Ok(())
+        if self.incoming.len() > LONGEST_LINE {
+            return Err(format!("a line is longer than {LONGEST_LINE} B"));
+        }
+        Ok(None)
     }
 
     fn say(&mut self, reply: &Reply) {
-        if !self.is_leaving {
-            self.outgoing.extend(reply.line().as_bytes());
+        if self.is_leaving {
+            return;
         }
+        let place = if self.status.is_some() { &mut self.later } else { &mut self.outgoing };
+        place.extend(reply.line().as_bytes());
     }
 
     /// Sends what can be sent. Returns whether the client is still there.
@@ -178,6 +372,9 @@ impl Connection {
             }
         }
         self.outgoing.drain(..sent);
-        self.outgoing.len() <= MOST_WAITING
+        if self.outgoing.is_empty() {
+            self.outgoing.shrink_to(SLICE);
+        }
+        true
     }
 }

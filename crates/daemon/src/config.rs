@@ -132,6 +132,22 @@ impl Config {
         cutline_config::read(&Document::parse(text, name)?, read)
     }
 
+    /// Returns what is allowed and probably not meant, a sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let named = |has_keys: bool| {
+            let of = self.interfaces.iter().filter(|spec| spec.keys.is_some() == has_keys);
+            of.map(InterfaceSpec::label).collect::<Vec<_>>().join(", ")
+        };
+        let (with, without) = (named(true), named(false));
+        if with.is_empty() || without.is_empty() {
+            return Vec::new();
+        }
+        vec![format!(
+            "interface.keys: {with} authenticate messages and {without} do not: whoever is on a link without keys can announce \
+             flows, which this node signs and passes on by the others; give each interface `keys`, or none"
+        )]
+    }
+
     /// Returns what cannot change while it runs and differs in `other`.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let pairs = || self.interfaces.iter().zip(&other.interfaces);
@@ -153,6 +169,14 @@ impl Config {
 }
 
 impl InterfaceSpec {
+    /// Returns its name in messages. That of IPv6 has the version, because IPv4 may have an entry of the same name.
+    fn label(&self) -> String {
+        match self.version {
+            Version::V4 => self.name.clone(),
+            Version::V6 => format!("{} (IPv6)", self.name),
+        }
+    }
+
     /// Reads the keys of its neighbours.
     ///
     /// # Errors
@@ -327,6 +351,19 @@ mod tests {
         assert_eq!((v4.version, &v4.control, v4.share.share), (Version::V4, &ControlKind::None, 0.5));
         let router = Some("fd00::1".parse().unwrap());
         assert_eq!((v6.encapsulation, &v6.control), (Encapsulation::Udp { router }, &ControlKind::TC));
+    }
+
+    /// Keys on some interfaces alone are allowed, and named.
+    #[test]
+    fn keys_on_some_interfaces_alone_are_warned_of() {
+        let warnings = |text: &str| Config::parse(text, "c.toml").unwrap().warnings();
+        assert!(warnings(FILE).is_empty(), "none has keys");
+        let all = FILE.replace("rate =", "keys = '/k'\nrate =");
+        assert!(warnings(&all).is_empty(), "all have keys");
+        let some = FILE.replacen("rate =", "keys = '/k'\nrate =", 1);
+        let said = warnings(&some);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].contains("eth0 authenticate") && said[0].contains("eth0 (IPv6) do not"), "{said:?}");
     }
 
     #[test]

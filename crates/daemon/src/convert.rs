@@ -68,6 +68,9 @@ pub fn reason(code: u8, value: u16) -> Reason {
             _,
         ) => Reason::Conflict,
         (code::PREEMPTED, _) => Reason::Preempted,
+        (code::RSVP_SYSTEM, code::NO_ROOM) => Reason::Other(
+            "a node on the path has as many flows of this neighbour or link as it may".to_owned(),
+        ),
         (code, value) => Reason::Other(format!("RSVP error {code}, value {value} (RFC 2205 appendix B)")),
     }
 }

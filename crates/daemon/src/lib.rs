@@ -20,6 +20,7 @@
 //! clients    connections of applications
 //! convert    values of the engine and of clients
 //! status     what it holds, as a document
+//! sparing    a value that takes long to get
 //! error      why it cannot start, or has ended
 //! ```
 
@@ -35,6 +36,7 @@ mod keys;
 mod network;
 mod requests;
 mod routes;
+mod sparing;
 pub mod status;
 
 pub use agent::{Agent, remove_installed};

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
             return ExitCode::from(WRONG_FILE);
         }
     };
+    config.warnings().iter().for_each(|warning| say(&format!("warning: {warning}")));
     if args.check {
         return match config.interfaces.iter().try_for_each(|spec| spec.integrity().map(drop)) {
             Ok(()) => ExitCode::SUCCESS,

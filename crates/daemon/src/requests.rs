@@ -9,6 +9,7 @@ use cutline_rsvp::intserv::{Flowspec, Tspec};
 use cutline_rsvp::object::{Sender, Session, Style};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::Bound;
 
 /// A request: the client, and its number for it.
 pub type RequestId = (ClientId, u64);
@@ -155,6 +156,15 @@ impl Requests {
     pub fn shaped(&self) -> impl Iterator<Item = (RequestId, &Shaped)> {
         self.shapers.values().filter_map(|id| match self.asks.get(id) {
             Some(Ask::Shape(shaped)) => Some((*id, shaped)),
+            _ => None,
+        })
+    }
+
+    /// What is shaped here by requests with larger numbers than this one.
+    pub fn shaped_after(&self, request: Option<RequestId>) -> impl Iterator<Item = (RequestId, &Shaped)> {
+        let first = request.map_or(Bound::Unbounded, Bound::Excluded);
+        self.asks.range((first, Bound::Unbounded)).filter_map(|(id, ask)| match ask {
+            Ask::Shape(shaped) => Some((*id, shaped)),
             _ => None,
         })
     }

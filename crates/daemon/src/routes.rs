@@ -46,6 +46,11 @@ impl Routes {
         self.asked.iter().copied().collect()
     }
 
+    /// Whether an address is one of this host.
+    pub fn is_local(&mut self, address: IpAddr) -> bool {
+        matches!(self.router.route(Question::from(address)), Ok(Kernel::Local))
+    }
+
     /// Where packets go. A route by an interface that is not ours leads nowhere, as far as the protocol is concerned.
     pub fn route(&mut self, key: RouteKey, links: &[Link]) -> Route {
         Route { incoming: None, outgoing: self.next(key.destination, links).into_iter().collect() }

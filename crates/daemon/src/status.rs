@@ -142,7 +142,7 @@ pub struct ProtocolCounters {
     pub replayed: u64,
     /// Messages of neighbours that have not shown yet that they are recent.
     pub unproven: u64,
-    /// Messages at an interface, or by a carrier, that is not used.
+    /// Messages at an interface or by a carrier that is not used, or about state of an interface where they did not arrive.
     pub misplaced: u64,
     /// Reservations that were refused because there was no room.
     pub not_admitted: u64,
@@ -150,6 +150,8 @@ pub struct ProtocolCounters {
     pub not_installed: u64,
     /// States that ended because they were not refreshed.
     pub expired: u64,
+    /// Paths that ended because there was no room for newer ones.
+    pub evicted: u64,
     /// What was refused because a limit was reached.
     pub full: u64,
 }

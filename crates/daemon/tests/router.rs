@@ -49,6 +49,7 @@ struct Silent;
 impl Listener for Silent {
     fn interval(&mut self, _: Statistics) {}
     fn reloaded(&mut self, _: Result<(), String>, _: &str) {}
+    fn warn(&mut self, _: String) {}
     fn end(&mut self, _: Statistics) {}
     fn dropped(&self) -> u64 {
         0

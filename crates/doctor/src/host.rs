@@ -81,16 +81,24 @@ fn iproute2(survey: &Survey) -> Finding {
     }
 }
 
+/// The settings of forwarding that are on.
+fn forwarding_settings(survey: &Survey) -> Vec<&'static str> {
+    let is_on = |name: &&str| survey.sysctl(name).is_some_and(|value| value != "0");
+    ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"].into_iter().filter(is_on).collect()
+}
+
+/// Whether the host forwards packets.
+pub fn is_forwarding(survey: &Survey) -> bool {
+    !forwarding_settings(survey).is_empty()
+}
+
 fn forwarding(survey: &Survey) -> Finding {
-    let is_on = |name| survey.sysctl(name).is_some_and(|value| value != "0");
-    let names = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
-    let on: Vec<_> = names.into_iter().filter(|name| is_on(name)).collect();
+    let on = forwarding_settings(survey);
     if on.is_empty() {
         return Finding::ok("forwarding", "off: only the router forwards packets");
     }
-    let what =
-        format!("{} on: packets between interfaces with addresses are forwarded twice", on.join(" and "));
-    Finding::note("forwarding", what).then("remove the addresses from the router's interfaces")
+    let what = format!("{} on: this host routes", on.join(" and "));
+    Finding::note("forwarding", what).then(format!("`{}` shapes what it forwards", crate::router_up(&[])))
 }
 
 /// How late sleeps end.

@@ -3,11 +3,26 @@
 use crate::finding::Finding;
 use crate::probe::{Link, Offload};
 
+/// The command that shapes what a host forwards between interfaces of these names. Where there are fewer, it has words in their place.
+pub fn router_up(names: &[String]) -> String {
+    let name = |at: usize, word: &str| names.get(at).cloned().unwrap_or_else(|| word.to_owned());
+    format!("cutline router up --lan {} --wan {} --rate RATE", name(0, "LAN"), name(1, "WAN"))
+}
+
 /// The findings about an interface. `named` says that the user has named it as an interface of a router. For other
-/// interfaces, what is normal on a host is a note instead of a warning.
-pub fn interface(link: &Link, named: bool) -> Vec<Finding> {
-    let mut findings = vec![wire(link), driver(link), queue(link), aggregation(link, named), checksums(link)];
-    let others = [addresses(link, named), master(link, named), xdp(link), xdp_program(link)];
+/// interfaces, what is normal on a host is a note instead of a warning. `routes` says that the host forwards; then an interface with
+/// addresses needs no settings, because the router is between TUN interfaces. `up` is the command for such a host.
+pub fn interface(link: &Link, named: bool, routes: bool, up: &str) -> Vec<Finding> {
+    let is_routed = routes && !link.addresses.is_empty();
+    let offloads = if is_routed {
+        let what = "as the host needs them: the router of a host that routes gets whole packets";
+        vec![Finding::ok("offloads", what)]
+    } else {
+        vec![aggregation(link, named), checksums(link)]
+    };
+    let mut findings = vec![wire(link), driver(link), queue(link)];
+    findings.extend(offloads);
+    let others = [addresses(link, named, is_routed, up), master(link, named), xdp(link), xdp_program(link)];
     findings.extend(others.into_iter().flatten());
     findings
 }
@@ -95,19 +110,31 @@ fn checksums(link: &Link) -> Finding {
         .then(next)
 }
 
-fn addresses(link: &Link, named: bool) -> Option<Finding> {
-    let what = format!("{}: the kernel receives its frames, too", link.addresses.join(", "));
-    let next = format!("ip address flush dev {}, unless you reach the host through it", link.name);
-    match (link.addresses.is_empty(), named) {
-        (true, _) => None,
-        (false, true) => Some(Finding::warning("addresses", what, next)),
-        (false, false) => Some(Finding::note("addresses", link.addresses.join(", "))),
+fn addresses(link: &Link, named: bool, is_routed: bool, up: &str) -> Option<Finding> {
+    let addresses = link.addresses.join(", ");
+    if link.addresses.is_empty() {
+        return None;
     }
+    if is_routed {
+        let what = format!("{addresses}: this host routes here, so a bridge is refused");
+        return Some(Finding::note("addresses", what).then(format!("`{up}` shapes what it forwards")));
+    }
+    if !named {
+        return Some(Finding::note("addresses", addresses));
+    }
+    let what = format!("{addresses}: the host uses it itself, so a bridge is refused");
+    let next = format!(
+        "bridge interfaces without addresses; if this host shall route, turn forwarding on, and `{up}`"
+    );
+    Some(Finding::warning("addresses", what, next))
 }
 
 fn master(link: &Link, named: bool) -> Option<Finding> {
     let master = link.master.as_ref()?;
-    let next = format!("ip link set {} nomaster, or name `{master}` instead", link.name);
+    let next = format!(
+        "name `{master}` instead, if this host routes; or take it out: ip link set {} nomaster",
+        link.name
+    );
     let what = format!("it belongs to `{master}`, which receives its frames, too");
     Some(if named { Finding::warning("master", what, next) } else { Finding::note("master", what) })
 }
@@ -135,6 +162,10 @@ mod tests {
     use crate::probe::XdpFeatures;
     use cutline_units::Rate;
 
+    fn findings(link: &Link, named: bool) -> Vec<Finding> {
+        interface(link, named, false, "cutline router up")
+    }
+
     fn card() -> Link {
         Link {
             name: "eth0".into(),
@@ -158,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_card_without_other_uses_is_ok() {
-        let found = interface(&card(), true);
+        let found = findings(&card(), true);
         assert!(found.iter().all(|finding| finding.state == State::Ok), "{found:?}");
         assert!(of(&found, "driver").what.contains("e1000e, 1 tx queues, rings 256 rx, 512 tx"), "{found:?}");
     }
@@ -172,12 +203,12 @@ mod tests {
             ..card()
         };
         for (named, state) in [(true, State::Warning), (false, State::Note)] {
-            let found = interface(&link, named);
+            let found = findings(&link, named);
             for subject in ["receive aggregation", "addresses", "master"] {
                 assert_eq!(of(&found, subject).state, state, "{subject}");
             }
         }
-        let found = interface(&link, true);
+        let found = findings(&link, true);
         let gro = of(&found, "receive aggregation").do_next.as_deref().unwrap();
         assert!(gro.contains("ethtool -K eth0 gro off") && gro.contains("--fix-offloads"), "{gro}");
         assert_eq!(of(&found, "transmit offloads").state, State::Ok, "a card computes them");
@@ -185,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_wire_that_is_down_or_half_duplex_is_a_warning() {
-        let next = |link: Link| of(&interface(&link, true), "wire").do_next.clone().unwrap();
+        let next = |link: Link| of(&findings(&link, true), "wire").do_next.clone().unwrap();
         assert_eq!(next(Link { up: false, ..card() }), "ip link set eth0 up");
         assert!(next(Link { carrier: false, ..card() }).contains("other end"));
         assert!(next(Link { full_duplex: Some(false), ..card() }).contains("full duplex"));
@@ -194,7 +225,7 @@ mod tests {
     #[test]
     fn virtual_pairs_leave_checksums_out() {
         let veth = Link { kind: Some("veth".into()), offloads: vec![Offload::TxChecksum], ..card() };
-        let state = |link: &Link| of(&interface(link, true), "transmit offloads").state;
+        let state = |link: &Link| of(&findings(link, true), "transmit offloads").state;
         assert_eq!(state(&veth), State::Note, "the router's end");
         let host = Link { addresses: vec!["10.0.0.1/24".into()], ..veth };
         assert_eq!(state(&host), State::Warning, "the host's end");
@@ -202,9 +233,9 @@ mod tests {
 
     #[test]
     fn a_driver_without_limits_is_noted() {
-        let found = interface(&Link { byte_limits: Some(false), ..card() }, true);
+        let found = findings(&Link { byte_limits: Some(false), ..card() }, true);
         assert_eq!(of(&found, "queues").state, State::Note);
-        let found = interface(&Link { xdp: true, ..card() }, false);
+        let found = findings(&Link { xdp: true, ..card() }, false);
         assert_eq!(of(&found, "XDP program").state, State::Warning);
     }
 
@@ -212,11 +243,35 @@ mod tests {
     fn drivers_that_share_memory_are_ok() {
         let state = |native, zero_copy| {
             let link = Link { xdp_features: Some(XdpFeatures { native, zero_copy }), ..card() };
-            of(&interface(&link, true), "XDP").state
+            of(&findings(&link, true), "XDP").state
         };
         assert_eq!(
             (state(true, true), state(true, false), state(false, false)),
             (State::Ok, State::Note, State::Note)
         );
+    }
+
+    /// The host would be cut off, and a bridge would send every packet twice.
+    #[test]
+    fn a_gateway_is_told_to_route_and_not_to_give_up_its_addresses() {
+        let gateway = Link {
+            addresses: vec!["10.0.0.1/24".into()],
+            offloads: vec![Offload::Gro, Offload::TxChecksum],
+            kind: Some("veth".into()),
+            ..card()
+        };
+        let up = router_up(&["eth0".into(), "eth1".into()]);
+        assert_eq!(up, "cutline router up --lan eth0 --wan eth1 --rate RATE");
+        for (named, routes) in [(true, true), (false, true), (true, false)] {
+            let found = interface(&gateway, named, routes, &up);
+            let next = of(&found, "addresses").do_next.as_deref().unwrap();
+            assert!(next.contains(&up) && !next.contains("flush"), "{next}");
+            assert!(
+                found.iter().all(|finding| !finding.do_next.as_deref().unwrap_or_default().contains("flush"))
+            );
+        }
+        let found = interface(&gateway, true, true, &up);
+        assert!(found.iter().all(|finding| finding.state <= State::Note), "{found:?}");
+        assert_eq!(router_up(&[]), "cutline router up --lan LAN --wan WAN --rate RATE");
     }
 }

@@ -40,7 +40,7 @@ pub use bottleneck::{
 };
 pub use document::{BottleneckDocument, ReportDocument};
 pub use finding::{Finding, Group, Report, State, Use};
-pub use interface::interface;
+pub use interface::{interface, router_up};
 pub use load::load;
 pub use source::{Source, SourceError};
 pub use survey::Survey;
@@ -59,6 +59,8 @@ pub fn report(survey: &Survey, interfaces: &[String], named: bool) -> Report {
     ];
     let links = survey.links.as_deref().unwrap_or_default();
     let chosen = interfaces.iter().filter_map(|name| links.iter().find(|link| link.name == *name));
-    groups.extend(chosen.map(|link| Group::new(format!("interface {}", link.name), interface(link, named))));
+    let up = router_up(if named { interfaces } else { &[] });
+    let of = |link| interface(link, named, host::is_forwarding(survey), &up);
+    groups.extend(chosen.map(|link| Group::new(format!("interface {}", link.name), of(link))));
     Report { groups }
 }

@@ -24,8 +24,8 @@ pub enum ExecError {
     NoWay(String),
     /// The preloaded library is missing.
     #[error(
-        "the library {name} is not beside the cutline command, nor in ../lib/cutline; \
-         `make install` installs it, or set {variable} to its path"
+        "the library {name} is not beside the cutline command, nor in ../lib/cutline or ../preload of its folder; \
+         `make install` builds and installs it (in a build folder, `make target/preload/{name}` builds it), or set {variable} to its path"
     )]
     NoLibrary {
         /// The library's file name.

@@ -5,17 +5,19 @@
 //! says which way works, why, and what it cannot do; [`run`] starts the program, waits for it and reads what was counted.
 //!
 //! ```text
-//! program  what kind of program a file is
-//! way      which way works for it
-//! library  where the preloaded library is
-//! cgroup   the control group and its eBPF programs
-//! run      starting the program, and waiting for it
-//! ending   how it ended
-//! report   what was delivered
-//! systemd  what marks a service
+//! program   what kind of program a file is
+//! way       which way works for it
+//! library   where the preloaded library is
+//! cgroup    the control group and its eBPF programs
+//! run       starting the program, and waiting for it
+//! ending    how it ended
+//! counters  the file that the program's processes count in
+//! report    what was delivered
+//! systemd   what marks a service
 //! ```
 
 pub mod cgroup;
+mod counters;
 mod ending;
 mod error;
 mod library;

@@ -9,21 +9,27 @@ pub const LIBRARY_VARIABLE: &str = "CUTLINE_EXEC_LIBRARY";
 /// The library's file name.
 const NAME: &str = "libcutline_preload.so";
 
-/// Finds the library: where [`LIBRARY_VARIABLE`] says, beside this command, or in `../lib/cutline` of its folder.
+/// Finds the library: where [`LIBRARY_VARIABLE`] says, beside this command, in `../lib/cutline` of its folder, or, of a build that
+/// is not installed, in `../preload`.
 ///
 /// # Errors
-/// When it is in none of these places.
+/// When it is in none of these places, or the variable names no file.
 pub fn find_library() -> Result<PathBuf, ExecError> {
     let beside = std::env::current_exe().ok();
     let said = std::env::var_os(LIBRARY_VARIABLE).map(PathBuf::from);
     let missing = ExecError::NoLibrary { name: NAME, variable: LIBRARY_VARIABLE };
-    // A variable that names no file is an error: another library would be a surprise.
-    let mut places = match said {
-        Some(path) => vec![path],
-        None => beside.as_deref().and_then(Path::parent).map(places).unwrap_or_default(),
+    let found = match said {
+        Some(path) if path.is_file() => path,
+        // Another library would be a surprise.
+        Some(path) => {
+            let path = cutline_text::Printable(path.display());
+            return Err(ExecError::NoWay(format!("{LIBRARY_VARIABLE} is {path}, which is not a file")));
+        }
+        None => {
+            let places = beside.as_deref().and_then(Path::parent).map(places).unwrap_or_default();
+            places.into_iter().find(|place| place.is_file()).ok_or(missing)?
+        }
     };
-    places.retain(|place| place.is_file());
-    let found = places.into_iter().next().ok_or(missing)?;
     // The dynamic linker splits LD_PRELOAD at colons and spaces, and takes no relative path in another folder.
     let found = found.canonicalize().unwrap_or(found);
     if found.as_os_str().as_encoded_bytes().iter().any(|byte| b": ".contains(byte)) {
@@ -36,5 +42,5 @@ pub fn find_library() -> Result<PathBuf, ExecError> {
 }
 
 fn places(folder: &Path) -> Vec<PathBuf> {
-    vec![folder.join(NAME), folder.join("../lib/cutline").join(NAME)]
+    ["", "../lib/cutline", "../preload"].map(|place| folder.join(place).join(NAME)).to_vec()
 }

@@ -62,6 +62,7 @@ record! {
         udp_waits: u64, counter("messages"), "Messages that waited for their time.";
         udp_waited_s: f64, counter("s"), "The time that they waited in all.";
         udp_early: u64, counter("messages"), "Messages that a non-blocking socket sent before their time.";
+        udp_uncounted_sockets: u64, counter("sockets"), "UDP sockets to which libc may have written by itself (stdio, dprintf): these messages were neither paced nor counted.";
     }
 
     /// A socket.
@@ -75,7 +76,7 @@ record! {
         retransmissions: u64, counter("packets"), "Segments that TCP retransmitted.";
         rtt_ms: Option<f64>, gauge("ms"), "Smoothed round-trip time of TCP; null if it is not known.";
         min_rtt_ms: Option<f64>, gauge("ms"), "Smallest round-trip time of TCP; null if it is not known.";
-        is_complete: bool, part, "Whether the counters are complete. Those of a TCP connection are read when it is closed or its process exits.";
+        is_complete: bool, part, "Whether the counters are complete. Those of a TCP connection are read when it is closed or its process exits; those of a UDP socket miss the messages that libc writes by itself.";
     }
 }
 
@@ -101,6 +102,7 @@ impl From<&Snapshot> for SocketTotals {
             udp_waits: total(Total::Waits),
             udp_waited_s: Duration::from_nanos(total(Total::WaitedNanos)).as_secs_f64(),
             udp_early: total(Total::Early),
+            udp_uncounted_sockets: total(Total::Uncounted),
         }
     }
 }
@@ -122,7 +124,7 @@ impl From<Socket> for SocketDocument {
             retransmissions: socket.retransmissions,
             rtt_ms: socket.rtt.map(Duration::as_millis_f64),
             min_rtt_ms: socket.min_rtt.map(Duration::as_millis_f64),
-            is_complete: socket.is_sampled || socket.kind != Kind::Tcp,
+            is_complete: if socket.kind == Kind::Tcp { socket.is_sampled } else { !socket.is_uncounted },
         }
     }
 }
@@ -180,7 +182,8 @@ impl ExecDocument {
                 "\n  RTT    at least {smallest:.1} ms; the largest smoothed one of a connection {smoothed:.1} ms"
             );
         }
-        let incomplete = self.sockets.iter().filter(|socket| !socket.is_complete).count();
+        let is_unread = |socket: &&SocketDocument| socket.transport == "tcp" && !socket.is_complete;
+        let incomplete = self.sockets.iter().filter(is_unread).count();
         if incomplete > 0 {
             let _infallible = write!(
                 text,
@@ -235,6 +238,13 @@ impl SocketTotals {
                 rate(self.udp_bytes),
                 self.udp_waits,
                 self.udp_early,
+            ));
+        }
+        if self.udp_uncounted_sockets > 0 {
+            line(format!(
+                "       incomplete: libc wrote to {} UDP sockets by itself (stdio, dprintf); these messages are marked, but neither counted \
+                 nor paced; a queue `fq` paces them with --by cgroup",
+                self.udp_uncounted_sockets
             ));
         }
     }

@@ -1,22 +1,20 @@
 //! Starting the program, and waiting for it.
 
 use crate::cgroup::{self, Attached, Group};
+use crate::counters::Counters;
 use crate::ending::Ending;
 use crate::library::find_library;
 use crate::report::ExecDocument;
 use crate::{Choice, ExecError, Program, Way};
 use cutline_marking::Settings;
 use cutline_marking::settings::{TABLE_VARIABLE, VARIABLE};
-use cutline_marking::table::{self, Snapshot};
 use cutline_sys::now;
 use cutline_sys::signal::Forwarding;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
-use tempfile::TempDir;
 
 /// The dynamic linker's variable of libraries that are loaded first (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
@@ -54,14 +52,17 @@ pub fn run(
     let system = |failure| move |source: io::Error| ExecError::System { failure, source };
     let start = now();
     let signals = Forwarding::prepare().map_err(system("signals cannot be caught"))?;
-    let mut spawn = || {
-        command.spawn().map_err(|source| ExecError::NotExecutable { program: program.path.clone(), source })
-    };
-    let mut child = match &group {
-        Some(marked) => marked.group.within(spawn)??,
-        None => spawn()?,
-    };
-    signals.start(&child);
+    let mut child = signals.start(&mut command, |command| {
+        let mut spawn = || {
+            command
+                .spawn()
+                .map_err(|source| ExecError::NotExecutable { program: program.path.clone(), source })
+        };
+        match &group {
+            Some(marked) => marked.group.within(spawn)?,
+            None => spawn(),
+        }
+    })?;
     let status = child.wait().map_err(system("the program cannot be waited for"))?;
     signals.stop();
     let ending = Ending::of(status);
@@ -95,31 +96,6 @@ fn preload(library: &Path, others: Option<OsString>) -> OsString {
     value
 }
 
-/// The table of counters, in a folder that nobody else may enter. Both are removed when this is dropped.
-struct Counters {
-    folder: TempDir,
-}
-
-impl Counters {
-    fn new() -> Result<Self, ExecError> {
-        let failed = |source| ExecError::System { failure: "the table of counters cannot be made", source };
-        let folder = tempfile::Builder::new().prefix("cutline-exec-").tempdir().map_err(failed)?;
-        let counters = Self { folder };
-        File::create_new(counters.path())
-            .and_then(|file| file.set_len(table::BYTES as u64))
-            .map_err(failed)?;
-        Ok(counters)
-    }
-
-    fn path(&self) -> std::path::PathBuf {
-        self.folder.path().join("table")
-    }
-
-    fn read(&self) -> Option<Snapshot> {
-        Snapshot::read(&std::fs::read(self.path()).ok()?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,15 +112,5 @@ mod tests {
         assert_eq!(preload(library, None), "/lib/ours.so");
         assert_eq!(preload(library, Some("".into())), "/lib/ours.so");
         assert_eq!(preload(library, Some("a.so b.so".into())), "/lib/ours.so:a.so b.so");
-    }
-
-    #[test]
-    fn a_table_that_nobody_used_is_empty() {
-        let counters = Counters::new().unwrap();
-        let path = counters.path();
-        let read = counters.read().unwrap();
-        assert_eq!((read.sockets().count(), read.without_record()), (0, 0));
-        drop(counters);
-        assert!(!path.exists());
     }
 }

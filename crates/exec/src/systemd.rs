@@ -33,10 +33,15 @@ fn drop_in(name: &str, library: &Path, settings: &Settings) -> String {
          #   systemctl daemon-reload && systemctl restart {name}.service\n\
          # It works for a dynamic program without privileges of its own; for others, use --by cgroup.\n\
          [Service]\n\
-         Environment=LD_PRELOAD={}\n\
+         Environment=\"LD_PRELOAD={}\"\n\
          Environment={VARIABLE}={settings}\n",
-        library.display()
+        quoted(library)
     )
+}
+
+/// A path between quotation marks in a unit file, where `%` begins a specifier and `\` an escape (systemd.unit(5), systemd.syntax(7)).
+fn quoted(path: &Path) -> String {
+    path.display().to_string().replace('%', "%%").replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 fn companion(name: &str, options: &str) -> String {
@@ -68,8 +73,14 @@ mod tests {
         let settings = Settings { dscp: Dscp::new(23), ..Settings::default() };
         let text = drop_in("nginx", Path::new("/usr/lib/cutline/lib.so"), &settings);
         assert!(text.contains("/etc/systemd/system/nginx.service.d/cutline.conf"), "{text}");
-        assert!(text.contains("\nEnvironment=LD_PRELOAD=/usr/lib/cutline/lib.so\n"), "{text}");
+        assert!(text.contains("\nEnvironment=\"LD_PRELOAD=/usr/lib/cutline/lib.so\"\n"), "{text}");
         assert!(text.contains("\nEnvironment=CUTLINE_EXEC=v=1,dscp=23\n"), "{text}");
+    }
+
+    #[test]
+    fn a_path_keeps_its_characters_in_a_unit_file() {
+        let text = drop_in("nginx", Path::new(r#"/opt/50%n/a\b"c/lib.so"#), &Settings::default());
+        assert!(text.contains(r#"Environment="LD_PRELOAD=/opt/50%%n/a\\b\"c/lib.so""#), "{text}");
     }
 
     #[test]

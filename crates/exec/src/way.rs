@@ -2,6 +2,7 @@
 
 use crate::{ExecError, Program};
 use cutline_text::Printable;
+use std::path::PathBuf;
 
 /// A way to a program's sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,7 @@ impl Way {
             Self::Preload => &[
                 "static programs and Go programs among the children are not marked, nor are the look-ups of names in libc",
                 "datagrams of non-blocking sockets are counted when they exceed the rate, and not delayed",
+                "datagrams that libc writes by itself (stdio, dprintf) are marked, but neither paced nor counted; the report names them",
             ],
             Self::Cgroup => &[
                 "datagrams are not paced: of UDP, the kernel only paces what the queue `fq` sends",
@@ -46,22 +48,29 @@ impl Way {
     }
 }
 
-/// Chooses the way: the preloaded library where it works, else a control group. `asked` is what the user wants;
-/// `cgroups` says why control groups are not available.
+/// Chooses the way: the preloaded library where it works, else a control group. `asked` is the user's choice; `library` finds the library,
+/// and `cgroups` fails with the reason why control groups are not available.
 ///
 /// # Errors
 /// When no way works, or not the one that was asked for.
 pub fn choose(
     program: &Program,
     asked: Option<Way>,
+    library: impl FnOnce() -> Result<PathBuf, ExecError>,
     cgroups: impl FnOnce() -> Result<(), String>,
 ) -> Result<Choice, ExecError> {
     let name = program.executed.file_name().unwrap_or(program.executed.as_os_str()).to_string_lossy();
     let name = Printable(name);
-    let preload = |because| Ok(Choice { way: Way::Preload, because });
+    let preload = |because| Choice { way: Way::Preload, because };
     match (asked, &program.obstacle) {
-        (Some(Way::Preload), None) => preload("it was asked for".to_owned()),
-        (None, None) => preload(format!("{name} is a dynamic program")),
+        (Some(Way::Preload), None) => library().map(|_| preload("it was asked for".to_owned())),
+        (None, None) => match library() {
+            Ok(_) => Ok(preload(format!("{name} is a dynamic program"))),
+            Err(missing @ ExecError::NoLibrary { .. }) if cgroups().is_ok() => {
+                Ok(Choice { way: Way::Cgroup, because: missing.to_string() })
+            }
+            Err(error) => Err(error),
+        },
         (Some(Way::Preload), Some(obstacle)) => {
             Err(ExecError::NoWay(format!("--by preload does not work with {name}: {obstacle}")))
         }
@@ -90,26 +99,46 @@ mod tests {
         Program { path: "/usr/bin/it".into(), executed: "/usr/bin/it".into(), obstacle }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "the type that `choose` takes")]
+    fn found() -> Result<PathBuf, ExecError> {
+        Ok("/lib/it.so".into())
+    }
+
+    fn missing() -> Result<PathBuf, ExecError> {
+        Err(ExecError::NoLibrary { name: "it.so", variable: "VARIABLE" })
+    }
+
     #[test]
     fn the_library_comes_first_where_it_works() {
         let never = || panic!("nobody asks for control groups");
-        assert_eq!(choose(&program(None), None, never).unwrap().way, Way::Preload);
-        assert_eq!(choose(&program(None), Some(Way::Preload), never).unwrap().way, Way::Preload);
-        assert_eq!(choose(&program(None), Some(Way::Cgroup), || Ok(())).unwrap().way, Way::Cgroup);
-        let choice = choose(&program(Some(Obstacle::Go)), None, || Ok(())).unwrap();
+        assert_eq!(choose(&program(None), None, found, never).unwrap().way, Way::Preload);
+        assert_eq!(choose(&program(None), Some(Way::Preload), found, never).unwrap().way, Way::Preload);
+        assert_eq!(choose(&program(None), Some(Way::Cgroup), missing, || Ok(())).unwrap().way, Way::Cgroup);
+        let choice = choose(&program(Some(Obstacle::Go)), None, missing, || Ok(())).unwrap();
         assert_eq!((choice.way, choice.because.contains("Go")), (Way::Cgroup, true));
+    }
+
+    #[test]
+    fn a_missing_library_is_never_announced() {
+        let choice = choose(&program(None), None, missing, || Ok(())).unwrap();
+        assert_eq!((choice.way, choice.because.contains("it.so")), (Way::Cgroup, true));
+        let refuse = || Err("not root".to_owned());
+        for asked in [None, Some(Way::Preload)] {
+            let error = choose(&program(None), asked, missing, refuse).unwrap_err();
+            assert!(matches!(error, ExecError::NoLibrary { .. }), "{error}");
+        }
     }
 
     #[test]
     fn where_no_way_works_all_reasons_are_given() {
         let refuse = || Err("not root".to_owned());
-        let error = choose(&program(Some(Obstacle::Static)), None, refuse).unwrap_err();
+        let error = choose(&program(Some(Obstacle::Static)), None, found, refuse).unwrap_err();
         assert!(
             error.to_string().contains("statically") && error.to_string().contains("not root"),
             "{error}"
         );
         assert_eq!(error.exit_code(), 125);
-        assert!(choose(&program(None), Some(Way::Cgroup), refuse).is_err());
-        assert!(choose(&program(Some(Obstacle::Static)), Some(Way::Preload), refuse).is_err());
+        assert!(choose(&program(None), Some(Way::Cgroup), found, refuse).is_err());
+        assert!(choose(&program(Some(Obstacle::Static)), Some(Way::Preload), found, refuse).is_err());
     }
 }

@@ -31,6 +31,17 @@ pub struct Hosts {
     pub network: Namespace,
 }
 
+impl Hosts {
+    /// Checks that the namespaces have their names still, so that what was measured is of this network.
+    ///
+    /// # Errors
+    /// When somebody has removed one.
+    pub fn check(&self) -> Result<(), LabError> {
+        let Self { sources, sinks, network } = self;
+        Ok([sources, sinks, network].into_iter().try_for_each(Namespace::check)?)
+    }
+}
+
 /// The interfaces of the network, towards the sources and towards the sinks.
 pub const INTERFACES: [&str; 2] = ["sources", "sinks"];
 /// The interface of a host.

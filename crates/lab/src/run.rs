@@ -109,6 +109,7 @@ pub fn measure(
     if cancel.load(Ordering::Relaxed) {
         return Err(LabError::Interrupted);
     }
+    hosts.check()?;
     let failed = sent.iter().filter(|report| report.error.is_some()).count() as u64;
     for report in sent {
         timing.sources.merge(&report.lateness);

@@ -146,11 +146,10 @@ pub fn shell(
     let failed = |what: &str| format!("{program}: {what}");
     let before = Busy::now();
     let signals = Forwarding::prepare().map_err(|error| SysError::new("signals cannot be caught", error))?;
-    let mut child = hosts
-        .host(options.side)
-        .within(|| command.spawn())?
-        .map_err(|error| SysError::new(failed("cannot be started"), error))?;
-    signals.start(&child);
+    let mut child = signals.start(&mut command, |command| {
+        let spawned = hosts.host(options.side).within(|| command.spawn())?;
+        spawned.map_err(|error| SysError::new(failed("cannot be started"), error))
+    })?;
     let (start, zero) = (now(), now() + LEAD);
     let (stop, end) = (AtomicBool::new(false), settings.duration);
     let is_stopped = || stop.load(Ordering::Relaxed);
@@ -187,6 +186,7 @@ pub fn shell(
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let machine = before.and_then(|before| Busy::now()?.since(before, cores));
     let crossed = crossed?;
+    hosts.check()?;
     let timing = crossed.timing.row(&Bounds::default(), now().saturating_since(start), machine, 0);
     let traffic = Traffic::of(&crossed.outcome.flows[guest], now().saturating_since(zero));
     Ok(Ended { status, is_killed, traffic, timing })

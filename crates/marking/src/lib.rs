@@ -8,10 +8,12 @@
 //! control   the traffic class in a message's control messages
 //! pacer     when a datagram may be sent
 //! table     the counters
+//! seccomp   what a program's filter of system calls does with one
 //! ```
 
 pub mod control;
 pub mod pacer;
+pub mod seccomp;
 pub mod settings;
 pub mod table;
 

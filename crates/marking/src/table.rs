@@ -60,6 +60,8 @@ pub enum Total {
     TcpSegments,
     /// TCP segments retransmitted.
     TcpRetransmissions,
+    /// UDP sockets that libc may write to by itself, such as those of stdio's streams.
+    Uncounted,
 }
 
 /// The transport of a socket.
@@ -112,6 +114,7 @@ enum Field {
     PeerHigh,
     PeerLow,
     PeerPort,
+    IsUncounted,
 }
 
 /// What the kernel has counted of a TCP connection.
@@ -199,9 +202,17 @@ impl<'m> Table<'m> {
         }
     }
 
-    /// Stores what the kernel has counted of a connection so far. Of a connection with a record, only what is new is added to
-    /// the totals, so two processes that share it count it once.
-    pub fn sample(self, record: Option<u32>, now: &TcpCounters) {
+    /// Notes that libc may write datagrams to a socket by itself, which are neither paced nor counted.
+    pub fn uncounted(self, record: Option<u32>) {
+        let word = record.and_then(|record| self.word(record, Field::IsUncounted));
+        if word.is_none_or(|word| word.swap(1, Relaxed) == 0) {
+            self.add(Total::Uncounted, 1);
+        }
+    }
+
+    /// Stores what the kernel has counted of a connection so far; `is_complete` says that nothing will follow. Of a connection with a record,
+    /// only what is new is added to the totals, so two processes that share it count it once.
+    pub fn sample(self, record: Option<u32>, now: &TcpCounters, is_complete: bool) {
         let counters = [
             (Field::SentBytes, Total::TcpSent, now.sent),
             (Field::ReceivedBytes, Total::TcpReceived, now.received),
@@ -217,7 +228,7 @@ impl<'m> Table<'m> {
         let gauges = [
             (Field::RttMicros, now.rtt_micros),
             (Field::MinRttMicros, now.min_rtt_micros),
-            (Field::Sampled, 1),
+            (Field::Sampled, is_complete.into()),
         ];
         for (field, value) in gauges {
             if let Some(word) = self.word(record, field) {
@@ -268,8 +279,10 @@ pub struct Socket {
     pub min_rtt: Option<Duration>,
     /// The other end.
     pub peer: Option<SocketAddr>,
-    /// Whether a TCP connection's counters were read. They are read when it is closed and when the process exits.
+    /// Whether a TCP connection's counters were read at its end. They are read when it is closed and when the process exits.
     pub is_sampled: bool,
+    /// Whether libc may have written datagrams by itself, which are not in the counters.
+    pub is_uncounted: bool,
 }
 
 /// A table that was read.
@@ -329,6 +342,7 @@ impl Socket {
             min_rtt: time(Field::MinRttMicros),
             peer: (port > 0).then_some(SocketAddr::new(ip, port)),
             is_sampled: word(Field::Sampled) > 0,
+            is_uncounted: word(Field::IsUncounted) > 0,
         })
     }
 }
@@ -354,10 +368,10 @@ mod tests {
         table.sent(udp, 2, 3000);
         table.peer(tcp.unwrap(), std::net::Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(), 443);
         let mut counters = TcpCounters { sent: 100, received: 5, rtt_micros: 1500, ..TcpCounters::default() };
-        table.sample(tcp, &counters);
+        table.sample(tcp, &counters, true);
         // A second process that closes the same socket later adds what is new.
         counters.sent = 140;
-        Table::new(&memory).unwrap().sample(tcp, &counters);
+        Table::new(&memory).unwrap().sample(tcp, &counters, true);
         let read = snapshot(&memory);
         let totals =
             [Total::TcpSockets, Total::UdpSockets, Total::TcpSent, Total::TcpReceived, Total::UdpBytes];
@@ -376,7 +390,7 @@ mod tests {
         let table = Table::new(&memory).unwrap();
         let records = (0..RECORDS + 3).filter_map(|_| table.open(Kind::Tcp, 1)).count();
         assert_eq!(records, RECORDS);
-        table.sample(None, &TcpCounters { sent: 9, ..TcpCounters::default() });
+        table.sample(None, &TcpCounters { sent: 9, ..TcpCounters::default() }, true);
         let read = snapshot(&memory);
         assert_eq!((read.without_record(), read.total(Total::TcpSent)), (3, 9));
         assert_eq!(read.sockets().count(), RECORDS);

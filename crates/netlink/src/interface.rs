@@ -109,7 +109,7 @@ pub fn interfaces() -> Result<Vec<Interface>, Error> {
 
 /// Returns the interface's own address: `IFA_LOCAL`, where there is one. `IFA_ADDRESS` is then the other end of a
 /// point-to-point link.
-fn own_address(message: &AddressMessage) -> Option<IpAddr> {
+pub(crate) fn own_address(message: &AddressMessage) -> Option<IpAddr> {
     let local = message.attributes.iter().find_map(|attribute| match attribute {
         AddressAttribute::Local(address) => Some(*address),
         _ => None,

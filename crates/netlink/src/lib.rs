@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! interface        interfaces and their addresses
+//! uses             what else the host uses an interface for
 //! route            where the kernel would send a packet
 //! monitor          a descriptor that says when one of these has changed
 //! traffic_control  a share of an interface's rate for each reservation
@@ -21,9 +22,11 @@ mod interface;
 mod monitor;
 mod route;
 pub mod traffic_control;
+mod uses;
 
 pub use error::Error;
 pub use interface::{Address, Interface, interfaces};
 pub use monitor::{Changes, Monitor};
 pub use route::{Hop, NoRoute, Question, Route, Router};
 pub use traffic_control::{ClassId, Counters, Filter, Options, Reservation, Shaper, sweep};
+pub use uses::{InterfaceUse, IpVersion, uses};

@@ -3,7 +3,8 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-netlink`.
 
 use cutline_netlink::{
-    Address, Changes, Hop, Interface, Monitor, NoRoute, Question, Route, Router, interfaces,
+    Address, Changes, Hop, Interface, InterfaceUse, IpVersion, Monitor, NoRoute, Question, Route, Router,
+    interfaces, uses,
 };
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -134,7 +135,7 @@ fn a_monitor_hears_of_changes() {
         assert!(!monitor.take().unwrap().any());
         host.ip_batch(command).unwrap();
         let mut fds = [PollFd::new(&monitor, PollFlags::IN)];
-        assert!(wait(&mut fds, Duration::from_secs(1)).unwrap(), "{command}: nothing to read");
+        assert!(wait(&mut fds, Duration::from_secs(90)).unwrap(), "{command}: nothing to read");
         monitor.take().unwrap()
     };
     let routes = Changes { routes: true, ..Changes::default() };
@@ -149,4 +150,44 @@ fn a_monitor_hears_of_changes() {
     let many: Vec<String> = (0..200).map(|i| format!("route add 10.10.{i}.0/24 via 10.0.0.2")).collect();
     host.ip_batch(&many.join("\n")).unwrap();
     assert_eq!(monitor.take().unwrap(), Changes::ALL);
+}
+
+/// Each use of an interface is found, and an interface that is merely switched on has none.
+#[test]
+fn the_uses_of_an_interface() {
+    if !may_make_namespaces(COMMAND) {
+        return;
+    }
+    let host = Namespace::create("uses").unwrap();
+    let set_up = "link add p0 type veth peer name p1\nlink set p0 up\nlink set p1 up\n\
+                  link add b0 type bridge\nlink add q0 type veth peer name q1";
+    host.ip_batch(set_up).unwrap();
+    let of = |name: &str| {
+        let found = || uses(cutline_sys::interface::index(name).unwrap()).unwrap();
+        host.within(found).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let switch = |path: &str| {
+        host.within(|| std::fs::write(format!("/proc/sys/net/{path}"), "1").unwrap()).unwrap();
+    };
+    assert_eq!(of("p0"), [""; 0], "a link-local address and its routes are no use");
+    for (command, expected) in [
+        ("link set p0 master b0", "member of `b0`"),
+        ("address add 10.1.0.1/24 dev p0", "address 10.1.0.1/24"),
+        ("address add fd01::1/64 dev p0 nodad", "address fd01::1/64"),
+        ("route add 10.2.0.0/16 dev p0", "route to 10.2.0.0/16"),
+        ("route add default dev p0 table 70", "route to everywhere"),
+        ("route add 10.3.0.0/16 nexthop dev p0 nexthop dev p1", "route to 10.3.0.0/16"),
+        ("route add fd03::/64 dev p0", "route to fd03::/64"),
+        ("link set p0 nomaster\nlink add link p0 name m0 type macvlan", "below `m0`"),
+    ] {
+        assert!(!of("p0").contains(&expected.to_owned()), "{command}: {:?}", of("p0"));
+        host.ip_batch(command).unwrap();
+        assert!(of("p0").contains(&expected.to_owned()), "{command}: {:?}", of("p0"));
+    }
+    assert_eq!(of("p1"), ["route to 10.3.0.0/16"], "the other end of a pair is not below it");
+    switch("ipv4/conf/q0/forwarding");
+    assert_eq!(of("q0"), [InterfaceUse::Forwarding(IpVersion::V4).to_string()]);
+    assert_eq!(of("q1"), [""; 0]);
+    switch("ipv6/conf/all/forwarding");
+    assert_eq!(of("q1"), ["IPv6 forwarding"]);
 }

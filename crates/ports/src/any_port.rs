@@ -49,6 +49,16 @@ impl AnyPort {
         }
     }
 
+    /// Returns the name of the interface in the name of a port: without `tun:` or `xdp:`.
+    pub fn interface_of(port: &str) -> &str {
+        interface_of(port)
+    }
+
+    /// Returns whether the name of a port is that of a TUN interface.
+    pub fn is_tun(port: &str) -> bool {
+        port.starts_with(TUN)
+    }
+
     /// Turns off the offloads that a port of this name cannot work with. A TUN interface has none. Before that, `note` is
     /// called with the interface's own name and the names of the offloads, unless there is nothing to turn off.
     ///

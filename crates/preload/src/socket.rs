@@ -1,12 +1,13 @@
 //! What is done with a socket: marks, pacing, counting. All functions leave `errno` as it is.
 
 use crate::libc_functions as real;
+use crate::sandbox::{self, Group};
 use crate::state::{self, Errno, File, pointer};
 use cutline_marking::Settings;
 use cutline_marking::pacer;
 use cutline_marking::table::{Kind, TcpCounters, Total};
 use cutline_units::{Bytes, Instant, Rate};
-use libc::{c_int, c_void, socklen_t, ssize_t};
+use libc::{c_int, c_uint, c_void, socklen_t, ssize_t};
 use std::mem::{size_of, size_of_val};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -40,16 +41,23 @@ impl Sender {
 
     /// For a function that sockets alone accept. A socket that was not seen before is marked.
     pub(crate) fn of(fd: c_int) -> Self {
-        if state::file(fd) == File::Unknown {
+        if matches!(state::file(fd), File::Unknown | File::Inherited) {
             opened(fd);
         }
         Self::known(fd)
     }
 
-    /// For a function that accepts any file. A number that was reused without our notice must not be paced.
+    /// For a function that accepts any file: one that is not known to be a socket is left alone. A number that was reused without our notice
+    /// must not be paced.
     pub(crate) fn of_any_file(fd: c_int) -> Self {
+        if state::file(fd) == File::Unknown {
+            return Self::NONE;
+        }
         let sender = Self::of(fd);
-        if sender.is_udp && option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_TYPE) != Some(libc::SOCK_DGRAM) {
+        if sender.is_udp
+            && sandbox::allows(Group::Options)
+            && option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_TYPE) != Some(libc::SOCK_DGRAM)
+        {
             state::set_file(fd, File::Unknown);
             return Self::NONE;
         }
@@ -74,6 +82,11 @@ impl Sender {
 /// Marks a socket that the process has got.
 pub(crate) fn opened(fd: c_int) {
     let Some(settings) = state::settings() else { return };
+    if !sandbox::allows(Group::Options) {
+        state::add(Total::Refused, 1);
+        state::set_file(fd, File::Other);
+        return;
+    }
     let errno = Errno::save();
     let family = option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_DOMAIN);
     let file = match family {
@@ -89,6 +102,12 @@ pub(crate) fn opened(fd: c_int) {
         state::set_file(fd, file);
     }
     errno.restore();
+}
+
+/// Returns whether a descriptor is a socket of IPv4 or IPv6.
+pub(crate) fn is_of_a_network(fd: c_int) -> bool {
+    let family = option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_DOMAIN);
+    matches!(family, Some(libc::AF_INET | libc::AF_INET6))
 }
 
 fn kind(fd: c_int) -> Kind {
@@ -200,7 +219,9 @@ pub(crate) fn replace_option(level: c_int, name: c_int, value: &[u8]) -> Option<
 pub(crate) fn mark_replaced(fd: c_int) {
     let Some(settings) = state::settings() else { return };
     let errno = Errno::save();
-    set_priority(fd, &settings);
+    if sandbox::allows(Group::Options) {
+        set_priority(fd, &settings);
+    }
     state::add(Total::Replaced, 1);
     errno.restore();
 }
@@ -210,6 +231,10 @@ pub(crate) fn mark_replaced(fd: c_int) {
 pub(crate) fn wait(sender: Sender, fd: c_int, length: usize, flags: c_int) {
     let Sender { record: Some(record), rate: Some(rate), .. } = sender else { return };
     let Some(next) = state::table().and_then(|table| table.next_departure(record)) else { return };
+    if !sandbox::allows(Group::Waiting) {
+        state::add(Total::Early, 1);
+        return;
+    }
     let errno = Errno::save();
     let wait = pacer::reserve(next, rate, Bytes::new(length as u64), now());
     if !wait.is_zero() {
@@ -226,7 +251,7 @@ pub(crate) fn wait(sender: Sender, fd: c_int, length: usize, flags: c_int) {
 
 fn is_non_blocking(fd: c_int) -> bool {
     // SAFETY: this command takes no argument.
-    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    let flags = unsafe { real::fcntl(fd, libc::F_GETFL, 0) };
     flags >= 0 && flags & libc::O_NONBLOCK != 0
 }
 
@@ -261,10 +286,14 @@ pub(crate) fn count(sender: Sender, messages: u64, bytes: ssize_t) {
 
 /// `copy`, if it is not negative, is now the same file as `fd`.
 pub(crate) fn copied(fd: c_int, copy: c_int) {
-    if copy >= 0 && copy != fd && state::settings().is_some() {
+    let is_noted = [fd, copy].iter().any(|&fd| state::file(fd) != File::Unknown);
+    if copy >= 0 && copy != fd && is_noted && state::settings().is_some() {
         let errno = Errno::save();
         if state::is_owner() {
             state::set_file(copy, state::file(fd));
+        }
+        if [libc::STDOUT_FILENO, libc::STDERR_FILENO].contains(&copy) {
+            written_by_libc(copy);
         }
         errno.restore();
     }
@@ -272,26 +301,65 @@ pub(crate) fn copied(fd: c_int, copy: c_int) {
 
 /// A descriptor is about to be closed.
 pub(crate) fn closing(fd: c_int) {
-    if state::file(fd) == File::Unknown || !state::is_owner() {
-        return;
+    match state::file(fd) {
+        File::Unknown => {}
+        File::Other => state::set_file(fd, File::Unknown),
+        File::Inherited | File::Socket(..) => {
+            let errno = Errno::save();
+            if state::is_owner() {
+                sample(fd, true);
+                state::set_file(fd, File::Unknown);
+            }
+            errno.restore();
+        }
     }
-    sample(fd);
-    state::set_file(fd, File::Unknown);
 }
 
-/// Reads what the kernel has counted of a socket.
-pub(crate) fn sample(fd: c_int) {
+/// All descriptors from `first` to `last` are about to be closed.
+pub(crate) fn closing_range(first: c_uint, last: c_uint) {
+    let is_in = |&fd: &c_int| (first..=last).contains(&(fd as c_uint));
+    state::descriptors().filter(is_in).for_each(closing);
+}
+
+/// A number that dup2(2) is about to use: what it stands for is closed.
+pub(crate) fn replacing(fd: c_int, by: c_int) {
+    if fd != by && matches!(state::file(fd), File::Socket(Kind::Tcp, _)) && state::is_owner() {
+        sample(fd, true);
+    }
+}
+
+/// A message has brought a descriptor.
+pub(crate) fn passed(fd: c_int) {
+    if state::settings().is_some() {
+        state::set_file(fd, File::Inherited);
+    }
+}
+
+/// Libc may from now on write to this descriptor by itself. Datagrams that it writes are neither paced nor counted.
+pub(crate) fn written_by_libc(fd: c_int) {
+    let errno = Errno::save();
+    if state::file(fd) == File::Inherited {
+        opened(fd);
+    }
+    if let (File::Socket(Kind::Udp, record), Some(table)) = (state::file(fd), state::table()) {
+        table.uncounted(record);
+    }
+    errno.restore();
+}
+
+/// Reads what the kernel has counted of a socket. `is_complete` says that it is counted to its end.
+pub(crate) fn sample(fd: c_int, is_complete: bool) {
     let File::Socket(kind, record) = state::file(fd) else { return };
     let Some(table) = state::table() else { return };
     let errno = Errno::save();
-    if kind == Kind::Tcp {
+    if kind == Kind::Tcp && sandbox::allows(Group::Options) {
         let mut info = [0_u8; TCP_INFO_ROOM];
         let mut length = info.len() as socklen_t;
         let to: *mut c_void = info.as_mut_ptr().cast();
         // SAFETY: there is room for as many bytes as `length` says.
         let code = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length) };
         if let Some(info) = info.get(..length as usize).filter(|_| code == 0) {
-            table.sample(record, &TcpCounters::from_tcp_info(info));
+            table.sample(record, &TcpCounters::from_tcp_info(info), is_complete);
         }
     }
     errno.restore();
@@ -303,6 +371,9 @@ pub(crate) fn accepted(fd: c_int) {
         return;
     }
     opened(fd);
+    if !sandbox::allows(Group::Options) {
+        return;
+    }
     let errno = Errno::save();
     let mut name = [0_u8; size_of::<libc::sockaddr_in6>()];
     let mut length = size_of_val(&name) as socklen_t;

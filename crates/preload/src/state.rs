@@ -11,23 +11,33 @@ use std::ptr::null_mut;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::{libc_functions, socket};
+use crate::libc_functions as real;
+use crate::sandbox::{self, Group};
+use crate::socket;
 
 /// File descriptors from this one on are marked, but not paced or counted.
 const DESCRIPTORS: usize = 1 << 16;
 
 /// What each file descriptor is: its kind above [`KIND_SHIFT`], and the number of its record plus one below it.
 static FILES: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(0) }; DESCRIPTORS];
+/// The largest file descriptor that was noted.
+static HIGHEST: AtomicI32 = AtomicI32::new(0);
 const KIND_SHIFT: u32 = 28;
 const RECORD_MASK: u32 = (1 << KIND_SHIFT) - 1;
 /// Not a socket of IPv4 or IPv6.
 const OTHER_FILE: u32 = 15 << KIND_SHIFT;
+/// Got from another process.
+const INHERITED: u32 = 14 << KIND_SHIFT;
+/// Descriptors that a program may be started with are below this number. Those of sockets among them are noted at the start.
+const STARTED_WITH: c_int = 256;
 
-/// What a file descriptor is.
+/// The kind of a file descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum File {
-    /// It was not opened by a function that we have seen.
+    /// It was not opened by a function that we have seen: a file, a pipe, or a socket that was made by a system call alone.
     Unknown,
+    /// Got from another process, by exec or in a message. If it is a socket, it is set up when it first sends.
+    Inherited,
     /// Not a socket of IPv4 or IPv6.
     Other,
     /// A socket, with the number of its record.
@@ -72,16 +82,32 @@ extern "C" fn start() {
 }
 
 extern "C" fn end() {
-    if STAGE.load(Ordering::Acquire) == ACTIVE && is_owner() {
-        let errno = Errno::save();
-        (0..DESCRIPTORS).for_each(|fd| socket::sample(fd as c_int));
-        errno.restore();
+    sample_all(true);
+}
+
+/// Reads the counters of all TCP connections. `is_complete` says that the process, or its program, ends now.
+pub(crate) fn sample_all(is_complete: bool) {
+    if STAGE.load(Ordering::Acquire) != ACTIVE {
+        return;
     }
+    let errno = Errno::save();
+    let mut sockets = descriptors().filter(|&fd| matches!(file(fd), File::Socket(Kind::Tcp, _))).peekable();
+    if sockets.peek().is_some() && is_owner() {
+        sockets.for_each(|fd| socket::sample(fd, is_complete));
+    }
+    errno.restore();
+}
+
+/// The file descriptors that may have been noted.
+pub(crate) fn descriptors() -> impl Iterator<Item = c_int> {
+    0..=HIGHEST.load(Ordering::Relaxed)
 }
 
 extern "C" fn in_child() {
-    // SAFETY: getpid has no requirements.
-    OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+    if sandbox::allows(Group::Process) {
+        // SAFETY: getpid has no requirements.
+        OWNER.store(unsafe { libc::getpid() }, Ordering::Relaxed);
+    }
     add(Total::Processes, 1);
 }
 
@@ -90,7 +116,7 @@ fn read() {
     if STAGE.compare_exchange(UNREAD, READING, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
-    libc_functions::find_all();
+    real::find_all();
     // Built like this it would end a program whose thread is cancelled (see the workspace's profile `preload`).
     let is_built_right = cfg!(panic = "unwind");
     let settings: Option<Settings> =
@@ -108,6 +134,9 @@ fn read() {
     }
     STAGE.store(ACTIVE, Ordering::Release);
     in_child();
+    // SAFETY: at_quick_exit and pthread_atfork may be called at any time; the handlers only use atomics and system calls.
+    unsafe { at_quick_exit(end) };
+    (0..STARTED_WITH).filter(|&fd| socket::is_of_a_network(fd)).for_each(|fd| set_file(fd, File::Inherited));
     // SAFETY: the handler may be called in any child; it only stores into atomics.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
@@ -158,6 +187,7 @@ pub(crate) fn file(fd: c_int) -> File {
     let Some(word) = entry(fd).map(|entry| entry.load(Ordering::Relaxed)) else { return File::Other };
     match (word, Kind::from_number(word >> KIND_SHIFT)) {
         (0, _) => File::Unknown,
+        (INHERITED, _) => File::Inherited,
         (word, Some(kind)) => File::Socket(kind, (word & RECORD_MASK).checked_sub(1)),
         _ => File::Other,
     }
@@ -168,11 +198,15 @@ pub(crate) fn set_file(fd: c_int, file: File) {
     let word = match file {
         File::Unknown => 0,
         File::Other => OTHER_FILE,
+        File::Inherited => INHERITED,
         File::Socket(kind, record) => {
             (kind as u32) << KIND_SHIFT | record.map_or(0, |record| record.saturating_add(1) & RECORD_MASK)
         }
     };
     if let Some(entry) = entry(fd) {
+        if word != 0 {
+            HIGHEST.fetch_max(fd, Ordering::Relaxed);
+        }
         entry.store(word, Ordering::Relaxed);
     }
 }
@@ -181,10 +215,11 @@ fn entry(fd: c_int) -> Option<&'static AtomicU32> {
     FILES.get(usize::try_from(fd).ok()?)
 }
 
-/// Whether the descriptors that are noted are those of this process.
+/// Whether the descriptors that are noted are those of this process. A sandbox without getpid(2) is expected to have no children of
+/// vfork(2).
 pub(crate) fn is_owner() -> bool {
     // SAFETY: getpid has no requirements.
-    OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
+    !sandbox::allows(Group::Process) || OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }
 }
 
 /// The number of this process.
@@ -225,8 +260,13 @@ fn map(path: &CStr) -> Option<*mut AtomicU64> {
         libc::MAP_FAILED
     };
     // SAFETY: the descriptor was opened above.
-    unsafe { libc_functions::close(fd) };
+    unsafe { real::close(fd) };
     (memory != libc::MAP_FAILED).then_some(memory.cast())
+}
+
+unsafe extern "C" {
+    /// `at_quick_exit`(3), which the crate `libc` does not declare.
+    fn at_quick_exit(function: extern "C" fn()) -> c_int;
 }
 
 /// The thread's `errno`, to be put back.

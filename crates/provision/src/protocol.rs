@@ -26,8 +26,8 @@ use std::net::{IpAddr, SocketAddr};
 pub const VERSION: u32 = 1;
 /// The longest line of a client, bytes, without its end.
 pub const LONGEST_LINE: usize = 8192;
-/// The longest line of `cutlined`, bytes: its status may have tens of thousands of reservations.
-pub const LONGEST_REPLY: usize = 64 << 20;
+/// The longest line of `cutlined`, bytes: its status may have hundreds of thousands of paths and reservations.
+pub const LONGEST_REPLY: usize = 256 << 20;
 /// The most senders that a request names.
 pub const MOST_SENDERS: usize = 64;
 

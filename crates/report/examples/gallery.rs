@@ -13,6 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut random = Streams::new(1).stream("gallery", "numbers");
     let report = Report {
         title: "A gallery of made-up numbers".into(),
+        papers: Vec::new(),
         statement_heading: "The paper says".into(),
         intro: "Every kind of chart, drawn from numbers that nobody measured.".into(),
         meta: [

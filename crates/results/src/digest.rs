@@ -91,7 +91,9 @@ pub(crate) fn write_record(folder: &Path, digests: &Digests) -> Result<(), Store
     let path = folder.join(RECORD);
     let mut text = serde_json::to_string_pretty(digests).map_err(|error| StoreError::json(&path, error))?;
     text.push('\n');
-    fs::write(&path, text).map_err(|error| StoreError::io(&path, error))
+    let temporary = path.with_extension("json.tmp");
+    cutline_files::write_whole(&path, &temporary, text.as_bytes())
+        .map_err(|error| StoreError::io(&path, error))
 }
 
 /// The beginning of the line with a summary's own digest.

@@ -33,9 +33,7 @@ impl Lock {
         let failed = |error| StoreError::io(&path, error);
         loop {
             fs::create_dir_all(folder).map_err(|error| StoreError::io(folder, error))?;
-            let mut options = File::options();
-            let file = options.read(true).write(true).create(true).truncate(false).open(&path);
-            let file = match file {
+            let file = match cutline_files::shared(&path) {
                 // Another process has removed the folder, which was empty.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => continue,
                 file => file.map_err(failed)?,
@@ -83,7 +81,9 @@ impl Drop for Lock {
 fn is_at(file: &File, path: &Path) -> bool {
     let same =
         |here: fs::Metadata, there: fs::Metadata| (here.dev(), here.ino()) == (there.dev(), there.ino());
-    file.metadata().and_then(|here| fs::metadata(path).map(|there| same(here, there))).unwrap_or(false)
+    file.metadata()
+        .and_then(|here| fs::symlink_metadata(path).map(|there| same(here, there)))
+        .unwrap_or(false)
 }
 
 /// What the holder of a lock has written about itself.
@@ -108,6 +108,19 @@ mod tests {
         drop(held);
         assert!(!folder.path().exists(), "nothing else was in it");
         Lock::take(folder.path(), "").unwrap();
+    }
+
+    /// In the folder of somebody else the lock's name may lead to any file.
+    #[test]
+    fn a_lock_is_no_symbolic_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (victim, results) = (folder.path().join("victim"), folder.path().join("results"));
+        fs::write(&victim, "precious").unwrap();
+        fs::create_dir(&results).unwrap();
+        std::os::unix::fs::symlink(&victim, results.join(FILE)).unwrap();
+        let said = Lock::take(&results, "noon").unwrap_err().to_string();
+        assert!(said.contains(".lock") && said.contains("symbolic link"), "{said}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     }
 
     #[test]

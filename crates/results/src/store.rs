@@ -181,8 +181,8 @@ impl Store {
         let json = |error| StoreError::json(&path, error);
         let open = Summary { digest: String::new(), ..summary.clone() };
         let text = seal(&(serde_json::to_string_pretty(&open).map_err(json)? + "\n"));
-        fs::write(&temporary, &text).map_err(|error| StoreError::io(&temporary, error))?;
-        fs::rename(&temporary, &path).map_err(|error| StoreError::io(&path, error))?;
+        cutline_files::write_whole(&path, &temporary, text.as_bytes())
+            .map_err(|error| StoreError::io(&path, error))?;
         serde_json::from_str(&text).map_err(json)
     }
 

@@ -43,7 +43,7 @@ impl<R: Row> TableWriter<R> {
     /// When the file cannot be created.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let temporary = temporary(path);
-        let file = File::create(&temporary).map_err(|error| StoreError::io(&temporary, error))?;
+        let file = cutline_files::temporary(&temporary).map_err(|error| StoreError::io(&temporary, error))?;
         let file = Hashing::new(file);
         let columns = R::columns();
         let writer = SerializedFileWriter::new(file, schema(&columns), Arc::new(properties(&columns)))

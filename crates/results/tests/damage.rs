@@ -320,7 +320,7 @@ fn a_table_without_a_digest_is_read_or_is_an_error_with_its_name() {
                 _ => damaged.truncate(numbers.below(intact.len())),
             }
             fs::write(&path, damaged).unwrap();
-            let found = within(Duration::from_secs(10), &path, rows);
+            let found = within(Duration::from_secs(90), &path, rows);
             if let Err(error) = found {
                 assert!(error.to_string().contains(file), "{error}");
             }

@@ -5,7 +5,7 @@
 //! the document.
 
 use crate::configuration::configuration;
-use crate::local_socket::Say;
+use crate::local_socket::Client;
 use crate::request::Request;
 use crate::spec::RouterSpec;
 use crate::statistics::{
@@ -148,38 +148,36 @@ impl Board {
     }
 
     /// Answers a request that changes nothing.
-    pub fn reply(&self, line: &str, say: Say<'_>) -> io::Result<()> {
+    pub fn reply(&self, line: &str, client: &mut dyn Client) -> io::Result<()> {
         match line.parse() {
-            Ok(Request::Statistics) => self.say_statistics(say),
+            Ok(Request::Statistics) => self.say_statistics(client),
             Ok(Request::Configuration) => {
-                say(&ConfigurationReply::new(configuration(&self.configuration())).json())
+                client.say(&ConfigurationReply::new(configuration(&self.configuration())).json())
             }
-            Ok(Request::Reload) => self.say_now(say, |seen| ReloadReply::new(seen.reload.as_ref()).json()),
+            Ok(Request::Reload) => self.say_now(client, |seen| ReloadReply::new(seen.reload.as_ref()).json()),
             // A board has none; a client's session knows.
-            Ok(Request::Reservations) => say(&ReservationsEnd::new(0).json()),
-            Ok(Request::Watch(interval)) => self.watch(interval, say),
-            Err(error) => say(&Refusal::new(&error).json()),
+            Ok(Request::Reservations) => client.say(&ReservationsEnd::new(0).json()),
+            Ok(Request::Watch(interval)) => self.watch(interval, client),
+            Err(error) => client.say(&Refusal::new(&error).json()),
         }
     }
 
-    fn say_statistics(&self, say: Say<'_>) -> io::Result<()> {
-        self.say_now(say, |seen| seen.statistics("stats").json())
+    fn say_statistics(&self, client: &mut dyn Client) -> io::Result<()> {
+        self.say_now(client, |seen| seen.statistics("stats").json())
     }
 
     /// Sends a line made from a new snapshot.
-    fn say_now(&self, say: Say<'_>, line: impl FnOnce(&Snapshot) -> String) -> io::Result<()> {
+    fn say_now(&self, client: &mut dyn Client, line: impl FnOnce(&Snapshot) -> String) -> io::Result<()> {
         let line = self.ask().map_or_else(|| Refusal::new(&SILENT).json(), |snapshot| line(&snapshot));
-        say(&line)
+        client.say(&line)
     }
 
     /// Sends statistics at an interval until the client disconnects.
-    fn watch(&self, interval: Duration, say: Say<'_>) -> io::Result<()> {
+    fn watch(&self, interval: Duration, client: &mut dyn Client) -> io::Result<()> {
         loop {
             let next = now() + interval;
-            self.say_statistics(say)?;
-            std::thread::park_timeout(std::time::Duration::from_nanos(
-                next.saturating_since(now()).as_nanos(),
-            ));
+            self.say_statistics(client)?;
+            client.wait(next.saturating_since(now()))?;
         }
     }
 }
@@ -195,15 +193,29 @@ mod tests {
         Board::new(Arc::new(spec))
     }
 
-    fn reply(board: &Board, request: &str) -> String {
-        let mut lines = Vec::new();
-        let mut say = |line: &str| {
-            lines.push(line.to_owned());
+    /// A client that is there for so many waits.
+    struct Reader {
+        lines: Vec<String>,
+        waits: usize,
+    }
+
+    impl Client for Reader {
+        fn say(&mut self, line: &str) -> io::Result<()> {
+            self.lines.push(line.to_owned());
             Ok(())
-        };
-        board.reply(request, &mut say).unwrap();
-        assert_eq!(lines.len(), 1, "{request}: {lines:?}");
-        lines.remove(0)
+        }
+
+        fn wait(&mut self, _: Duration) -> io::Result<()> {
+            self.waits = self.waits.checked_sub(1).ok_or(io::ErrorKind::ConnectionReset)?;
+            Ok(())
+        }
+    }
+
+    fn reply(board: &Board, request: &str) -> String {
+        let mut reader = Reader { lines: Vec::new(), waits: 0 };
+        board.reply(request, &mut reader).unwrap();
+        assert_eq!(reader.lines.len(), 1, "{request}: {:?}", reader.lines);
+        reader.lines.remove(0)
     }
 
     #[test]
@@ -212,6 +224,19 @@ mod tests {
         assert!(reply(&board, "config").contains(r#""in":"a""#));
         let refused = Statistics::parse(&reply(&board, "statistics")).unwrap_err().to_string();
         assert!(refused.starts_with("the router says: request \"statistics\" is not known"), "{refused}");
+    }
+
+    /// A client that has gone is noticed while it waits for the next statistics, not when they are sent.
+    #[test]
+    fn a_watch_ends_with_its_client() {
+        let board = board();
+        let mut reader = Reader { lines: Vec::new(), waits: 0 };
+        std::thread::scope(|scope| {
+            let watching = scope.spawn(|| board.reply("watch 1 h", &mut reader));
+            // Nobody publishes snapshots, so the first one is refused after a while.
+            assert_eq!(watching.join().unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+        });
+        assert_eq!(reader.lines.len(), 1);
     }
 
     #[test]

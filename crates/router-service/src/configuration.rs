@@ -39,6 +39,8 @@ pub struct Configuration {
     memory_bytes: u64,
     /// The user that it becomes once it has its interfaces; null if it remains who started it.
     user: Option<String>,
+    /// Whether interfaces are bridged that the host uses itself.
+    force_bridge: bool,
     /// The most reservations that clients of the socket may make in each direction; null if they may make none.
     reservations: Option<u64>,
 }
@@ -106,8 +108,17 @@ struct BelowConfiguration {
 
 /// Returns the complete configuration of a router for scripts.
 pub fn configuration(spec: &RouterSpec) -> Configuration {
-    let ProcessSpec { fix_offloads, spin, seed, socket, metrics, memory: _, user, reservations } =
-        &spec.process;
+    let ProcessSpec {
+        fix_offloads,
+        spin,
+        seed,
+        socket,
+        metrics,
+        memory: _,
+        user,
+        force_bridge,
+        reservations,
+    } = &spec.process;
     Configuration {
         input: spec.input.clone(),
         output: spec.output.clone(),
@@ -124,6 +135,7 @@ pub fn configuration(spec: &RouterSpec) -> Configuration {
         metrics: *metrics,
         memory_bytes: 2 * spec.process.memory_each() as u64,
         user: user.clone(),
+        force_bridge: *force_bridge,
         reservations: reservations.map(|most| most as u64),
     }
 }

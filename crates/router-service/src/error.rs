@@ -23,6 +23,33 @@ pub enum ServiceError {
         /// The name that was asked for.
         name: String,
     },
+    /// The host uses the interfaces itself.
+    #[error(
+        "the host uses these interfaces itself:\n  {}\nA router between them would copy packets that the kernel forwards or takes, too, and \
+         would not shape the kernel's own. On a host that routes, use `cutline router up --lan {lan} --wan {wan} --rate RATE`, or `cutline \
+         router setup` for its first half (docs/guide/router.md, \"On a host that routes\"). To bridge all the same: --force-bridge, or \
+         force-bridge = true in the file",
+        uses.join("\n  ")
+    )]
+    InUse {
+        /// The uses, a line for each interface.
+        uses: Vec<String>,
+        /// The first interface.
+        lan: String,
+        /// The second interface.
+        wan: String,
+    },
+    /// Another router has the interface.
+    #[error(
+        "another router{} has interface `{name}`: end it first; `cutline router status` lists those that run",
+        process.map_or_else(String::new, |process| format!(", process {process},"))
+    )]
+    Taken {
+        /// The interface's name.
+        name: String,
+        /// The number of the other router's process, if it is known.
+        process: Option<u32>,
+    },
     /// A queue cannot be built.
     #[error(transparent)]
     Queue(#[from] ParameterError),

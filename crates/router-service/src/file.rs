@@ -157,6 +157,7 @@ fn process(root: &TableReader<'_>) -> ProcessSpec {
         metrics: root.optional("metrics", &metrics()),
         memory: root.optional("memory", &memory()),
         user: root.optional("user", &kind::text().only("the name of a user", |name| !name.is_empty())),
+        force_bridge: root.or("force-bridge", &kind::flag(), false),
         reservations: reservations(root),
     }
 }

@@ -112,7 +112,7 @@ fn to_hints_follows_the_hints_of_its_direction() {
 
 #[test]
 fn the_process_is_described_too() {
-    let top = "socket = \"/run/r.sock\"\nmetrics = \"127.0.0.1:9105\"\nmemory = \"10 MB\"\nseed = 7\nspin = \"80 us\"\nfix-offloads = true\nuser = \"nobody\"\n";
+    let top = "socket = \"/run/r.sock\"\nmetrics = \"127.0.0.1:9105\"\nmemory = \"10 MB\"\nseed = 7\nspin = \"80 us\"\nfix-offloads = true\nforce-bridge = true\nuser = \"nobody\"\n";
     let spec = parse(&[top, GOOD].concat());
     let expected = ProcessSpec {
         fix_offloads: true,
@@ -122,6 +122,7 @@ fn the_process_is_described_too() {
         metrics: Some("127.0.0.1:9105".parse().unwrap()),
         memory: Some(Bytes::new(10_000_000)),
         user: Some("nobody".to_owned()),
+        force_bridge: true,
         reservations: None,
     };
     assert_eq!(spec.process, expected);

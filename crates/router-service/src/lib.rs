@@ -22,6 +22,8 @@
 //!   reservation_client  reserving
 //! statistics     what a router counts, as a document
 //! configuration  how it works, as a document
+//! bridging       uses of the interfaces that forbid a router between them
+//! claims         an interface has one router at a time
 //! offload_notes  what was turned off, noted in case that the process is killed
 //! privileges     dropping privileges, and the user to become
 //! error          why a router cannot be opened, has ended, or does not answer
@@ -29,6 +31,8 @@
 
 mod autorate;
 mod board;
+mod bridging;
+mod claims;
 mod client;
 mod configuration;
 mod error;
@@ -49,6 +53,8 @@ mod spec;
 mod statistics;
 mod usual_socket;
 
+pub use bridging::obstacles;
+pub use claims::{Holder, holder};
 pub use client::{Client, Reply};
 pub use configuration::{Configuration, configuration, long_waits, summary};
 pub use error::{AskError, AskProblem, ServiceError};
@@ -57,7 +63,7 @@ pub use request::{Request, RequestError};
 pub use reservation_client::ReservationClient;
 pub use reservation_request::{Action, ReservationRequest, ReservationRequestError, Way};
 pub use router::{Router, Schedule};
-pub use service::Listener;
+pub use service::{Listener, TRUNCATED, UNFILLED};
 pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 pub use statistics::{
     AutorateStatistics, Counted, DepartureError, Direction, FilterDocument, HintStatistics, Interface,

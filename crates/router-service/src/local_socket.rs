@@ -14,6 +14,7 @@
 use crate::privileges::User;
 use crate::statistics::Refusal;
 use cutline_service::SocketFile;
+use cutline_sys::reactor::wait_for_hangup;
 use cutline_sys::{SysError, now};
 use rustix::process::{Resource, getrlimit};
 use std::io::{self, BufRead, BufReader, Write as _};
@@ -32,13 +33,25 @@ pub struct LocalSocket {
     refused: Arc<AtomicU64>,
 }
 
-/// Sends a line to a client. Fails when the client has gone or is too slow.
-pub type Say<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
+/// A client that is answered.
+pub trait Client {
+    /// Sends a line.
+    ///
+    /// # Errors
+    /// When the client has gone or is too slow.
+    fn say(&mut self, line: &str) -> io::Result<()>;
+
+    /// Waits until it is time to say something else.
+    ///
+    /// # Errors
+    /// As soon as the client has gone.
+    fn wait(&mut self, time: cutline_units::Duration) -> io::Result<()>;
+}
 
 /// What answers one client. It is dropped when the client's connection has ended.
 pub trait Session: Send {
     /// Answers a request by lines. An error ends the connection.
-    fn answer(&mut self, request: &str, say: Say<'_>) -> io::Result<()>;
+    fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()>;
 
     /// Returns whether the client has something for as long as it is connected. Then it may be silent.
     fn is_holding(&self) -> bool {
@@ -145,12 +158,23 @@ fn refuse(mut client: &UnixStream, seats: usize) {
 fn attend(client: &UnixStream, session: &mut dyn Session) -> io::Result<()> {
     client.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut lines = BufReader::new(client);
-    let mut writer = client;
-    let mut say = |line: &str| writer.write_all(format!("{line}\n").as_bytes());
     while let Some(request) = request(&mut lines, session.is_holding())? {
-        session.answer(request.trim(), &mut say)?;
+        session.answer(request.trim(), &mut Connection(client))?;
     }
     Ok(())
+}
+
+/// A client by its socket.
+struct Connection<'s>(&'s UnixStream);
+
+impl Client for Connection<'_> {
+    fn say(&mut self, line: &str) -> io::Result<()> {
+        self.0.write_all(format!("{line}\n").as_bytes())
+    }
+
+    fn wait(&mut self, time: cutline_units::Duration) -> io::Result<()> {
+        if wait_for_hangup(self.0, time)? { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) }
+    }
 }
 
 /// Reads a line, which must be there in time, however the client sends it. `None` when it has gone, or sends no request. A client
@@ -198,14 +222,15 @@ mod tests {
     struct Echo;
 
     impl Session for Echo {
-        fn answer(&mut self, request: &str, say: Say<'_>) -> io::Result<()> {
-            if request == "flood" {
-                loop {
-                    say(&"x".repeat(10_000))?;
-                }
+        fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()> {
+            match request {
+                "flood" => loop {
+                    client.say(&"x".repeat(10_000))?;
+                },
+                "wait" => client.wait(cutline_units::Duration::from_secs(3600))?,
+                _ => client.say(&format!("<{request}>"))?,
             }
-            say(&format!("<{request}>"))?;
-            say("end")
+            client.say("end")
         }
     }
 
@@ -247,7 +272,7 @@ mod tests {
         UnixStream::connect(&path).unwrap().read_to_string(&mut told).unwrap();
         assert!(told.contains("8 clients are connected") && told.ends_with("ask again later\"}\n"), "{told}");
         assert_eq!(socket.refused().load(Ordering::Relaxed), 1);
-        let answered = (0..100).any(|_| {
+        let answered = (0..900).any(|_| {
             thread::park_timeout(Duration::from_millis(100));
             let mut client = UnixStream::connect(&path).unwrap();
             let mut line = String::new();
@@ -255,6 +280,36 @@ mod tests {
             asked.is_ok() && BufReader::new(client).read_line(&mut line).is_ok() && line == "<hello>\n"
         });
         assert!(answered, "the slow ones have been disconnected");
+    }
+
+    /// Clients that wait for something an hour away and go: their seats are free at once.
+    #[test]
+    fn a_client_that_goes_leaves_its_seat() {
+        let path = place("gone");
+        let socket = LocalSocket::bind(&path).unwrap();
+        socket.serve(echo()).unwrap();
+        for _ in 0..3 * MAX_CLIENTS {
+            let until = now() + READ_TIMEOUT;
+            loop {
+                let mut client = UnixStream::connect(&path).unwrap();
+                let mut line = String::new();
+                let asked = client.write_all(b"hello\nwait\n");
+                if asked.is_ok()
+                    && BufReader::new(&client).read_line(&mut line).is_ok()
+                    && line == "<hello>\n"
+                {
+                    break;
+                }
+                assert!(now() < until, "it is refused: {line}");
+                thread::park_timeout(Duration::from_millis(10));
+            }
+        }
+        // One that waits is there although it says something.
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"more\n").unwrap();
+        assert!(Connection(&near).wait(cutline_units::Duration::from_millis(20)).is_ok());
+        drop(far);
+        assert!(Connection(&near).wait(cutline_units::Duration::from_secs(3600)).is_err());
     }
 
     /// A client that sends a byte now and then holds its seat no longer than one that sends none.

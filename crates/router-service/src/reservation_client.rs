@@ -243,7 +243,7 @@ mod tests {
 
         /// Waits until there are so many reservations.
         fn wait_for(&self, count: usize) {
-            let are_there = (0..2000).any(|_| {
+            let are_there = (0..20_000).any(|_| {
                 thread::park_timeout(std::time::Duration::from_millis(5));
                 self.client().list().unwrap().len() == count
             });

@@ -2,6 +2,8 @@
 
 use crate::autorate::OpenAutorate;
 use crate::board::Board;
+use crate::bridging::OtherUses;
+use crate::claims::Claim;
 use crate::configuration::summary;
 use crate::error::ServiceError;
 use crate::local_socket::LocalSocket;
@@ -17,7 +19,7 @@ use crate::usual_socket;
 use cutline_ports::{AnyPort, InterfacePort as _, PortKind};
 use cutline_router::{DuplexShaper, Shaper, ShaperParams};
 use cutline_service::SdNotify;
-use cutline_sys::{Offloads, SysError, now, signal};
+use cutline_sys::{Offloads, SysError, interface, now, signal};
 use cutline_units::{Duration, Streams};
 use rustix::process::Signal;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -37,6 +39,7 @@ pub struct Router {
     autorate: Option<OpenAutorate>,
     reloader: Option<Reloader>,
     ports: [AnyPort; 2],
+    _claims: Vec<Claim>,
     notices: Vec<String>,
     /// The last field, so that the offloads are restored after the ports are closed.
     _offloads: Vec<FixedOffloads>,
@@ -90,8 +93,16 @@ impl Router {
         let process = &spec.process;
         let seed = process.seed.map_or_else(random_seed, Ok)?;
         let user = process.user.as_deref().map(User::find).transpose()?;
-        // Before the ports: changing them may restart a card, and AF_XDP wants them off.
         let mut notices: Vec<String> = restore().into_iter().map(notice).collect();
+        match OtherUses::find(&spec) {
+            Ok(found) => found.refuse(&spec)?,
+            Err(cutline_netlink::Error::System(error @ SysError::NoInterface { .. })) => return Err(error.into()),
+            Err(error) => notices.push(format!(
+                "whether the host uses the interfaces itself is not known ({error}): if it does, do not bridge them; a unit needs AF_NETLINK"
+            )),
+        }
+        let claims = claims(&spec)?;
+        // Before the ports: changing them may restart a card, and AF_XDP wants them off.
         let offloads = offloads(&spec, &mut notices)?;
         let ports = AnyPort::open_pair([&spec.input, &spec.output])?;
         let duplex = duplex(&spec, &ports, Streams::new(seed))?;
@@ -116,6 +127,7 @@ impl Router {
             autorate,
             reloader,
             ports,
+            _claims: claims,
             notices,
             _offloads: offloads,
         })
@@ -234,6 +246,17 @@ fn answer(
     let (desk, registrar) = spec.process.reservations.map(|_| reservation_channel()).unzip();
     socket.serve(reception(Arc::clone(board), desk))?;
     Ok(registrar)
+}
+
+fn claims(spec: &RouterSpec) -> Result<Vec<Claim>, ServiceError> {
+    let claim = |name: &String| {
+        let name = AnyPort::interface_of(name);
+        Claim::take(name, interface::index(name)?)
+    };
+    // Two ports on one interface are refused by the ports.
+    let names = [&spec.input, &spec.output];
+    let is_twice = AnyPort::interface_of(names[0]) == AnyPort::interface_of(names[1]);
+    names.into_iter().take(if is_twice { 1 } else { 2 }).map(claim).collect()
 }
 
 fn offloads(spec: &RouterSpec, notices: &mut Vec<String>) -> Result<Vec<FixedOffloads>, SysError> {

@@ -9,10 +9,11 @@ use crate::reload::Reloader;
 use crate::reservations::Registrar;
 use crate::spec::RouterSpec;
 use crate::statistics::Statistics;
-use cutline_ports::{AnyPort, Observer};
+use cutline_ports::{AnyPort, InterfacePort as _, Observer};
 use cutline_router::DuplexShaper;
 use cutline_service::SdNotify;
 use cutline_sys::now;
+use cutline_text::Printable;
 use cutline_units::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,6 +27,9 @@ pub trait Listener {
     /// Reports that a reload was applied or refused; `summary` describes the current configuration.
     fn reloaded(&mut self, result: Result<(), String>, summary: &str);
 
+    /// Receives a warning about something that its user should know while the router runs.
+    fn warn(&mut self, warning: String);
+
     /// Receives the statistics at the end of the run.
     fn end(&mut self, statistics: Statistics);
 
@@ -33,6 +37,12 @@ pub trait Listener {
     fn dropped(&self) -> u64;
 }
 
+/// What is said of frames that are longer than the interface's MTU.
+pub const TRUNCATED: &str = "were longer than its MTU, and were dropped: turn GRO and TSO off (ethtool -K)";
+/// What is said of frames without checksums.
+pub const UNFILLED: &str = "arrived without checksums, and their receivers drop them: turn `tx` off at the sender's end (ethtool -K)";
+/// The interval of looks at the counters of the ports for something to warn of.
+const LOOK_AT_PORTS: Duration = Duration::from_secs(1);
 /// The interval of checks for requests, signals and files that have been read.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -44,6 +54,7 @@ pub struct Service<'a> {
     ends: Instant,
     listener: &'a mut dyn Listener,
     intervals: Intervals,
+    port_warnings: PortWarnings,
     watchdog: Watchdog<'a>,
     reloader: Option<Reloader>,
     desk: Option<Desk>,
@@ -54,6 +65,12 @@ pub struct Service<'a> {
 /// The schedule of reports.
 struct Intervals {
     length: Duration,
+    next: Instant,
+}
+
+/// The warnings about frames of each port that have been given: frames that are too long, and frames without checksums.
+struct PortWarnings {
+    given: [[bool; 2]; 2],
     next: Instant,
 }
 
@@ -121,6 +138,7 @@ impl<'a> Service<'a> {
             ends: started.saturating_add(duration.unwrap_or(Duration::MAX)),
             listener,
             intervals: Intervals::new(started, interval),
+            port_warnings: PortWarnings { given: [[false; 2]; 2], next: started },
             watchdog: Watchdog { manager, next: started },
             reloader: None,
             desk: None,
@@ -167,7 +185,7 @@ impl<'a> Service<'a> {
             elapsed: self.elapsed(),
             dropped_output: self.listener.dropped(),
             refused_clients,
-            autorate: self.autorate.as_ref().map(Autorate::statistics),
+            autorate: self.autorate.as_ref().map(|autorate| autorate.statistics(now())),
         };
         Snapshot::take(&self.names, around, duplex, ports, reload)
     }
@@ -183,6 +201,28 @@ impl<'a> Service<'a> {
             let reported = Statistics { interfaces: Vec::new(), ..statistics };
             self.listener.interval(reported);
         }
+    }
+
+    /// Warns once for each interface of frames that its hosts cannot use. Returns when to look again.
+    fn warn_of_ports(&mut self, now: Instant, ports: &mut [AnyPort; 2]) -> Instant {
+        let PortWarnings { given, next } = &mut self.port_warnings;
+        if now < *next {
+            return *next;
+        }
+        *next = now + LOOK_AT_PORTS;
+        let next = *next;
+        for (port, given) in ports.iter_mut().zip(given) {
+            let Ok(stats) = port.stats() else { continue };
+            let counts = [stats.truncated, stats.unfilled].map(|count| count.packets);
+            let remedies = [TRUNCATED, UNFILLED];
+            for ((count, given), remedy) in counts.into_iter().zip(given).zip(remedies) {
+                if count > 0 && !std::mem::replace(given, true) {
+                    let name = Printable(port.name());
+                    self.listener.warn(format!("{name}: frames {remedy}"));
+                }
+            }
+        }
+        next
     }
 
     fn reload(&mut self, now: Instant, duplex: &mut DuplexShaper) {
@@ -228,9 +268,10 @@ impl Observer<AnyPort> for Service<'_> {
             None => look,
         };
         let look = match &mut self.autorate {
-            Some(autorate) => look.min(autorate.look(now, duplex)),
+            Some(autorate) => look.min(autorate.look(now, duplex, &mut |text| self.listener.warn(text))),
             None => look,
         };
+        let look = look.min(self.warn_of_ports(now, ports));
         look.min(self.watchdog.look(now)).min(self.intervals.next).min(self.ends)
     }
 }

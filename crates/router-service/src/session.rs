@@ -1,7 +1,7 @@
 //! A client's connection: it is answered from the board, and may hold a lease of reservations.
 
 use crate::board::Board;
-use crate::local_socket::{Reception, Say, Session};
+use crate::local_socket::{Client, Reception, Session};
 use crate::request::Request;
 use crate::reservation_request::{ReservationRequest, Way};
 use crate::reservations::{Lease, OrderError, ReservationDesk};
@@ -24,13 +24,13 @@ pub fn reception(board: Arc<Board>, desk: Option<ReservationDesk>) -> Arc<Recept
 }
 
 impl Session for ClientSession {
-    fn answer(&mut self, request: &str, say: Say<'_>) -> io::Result<()> {
+    fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()> {
         if request.starts_with('{') {
-            self.reserve(request, say)
+            self.reserve(request, client)
         } else if request.parse() == Ok(Request::Reservations) {
-            self.list(say)
+            self.list(client)
         } else {
-            self.board.reply(request, say)
+            self.board.reply(request, client)
         }
     }
 
@@ -40,11 +40,11 @@ impl Session for ClientSession {
 }
 
 impl ClientSession {
-    fn reserve(&mut self, line: &str, say: Say<'_>) -> io::Result<()> {
-        let Some(desk) = &self.desk else { return refuse(say, &FORBIDDEN) };
+    fn reserve(&mut self, line: &str, client: &mut dyn Client) -> io::Result<()> {
+        let Some(desk) = &self.desk else { return refuse(client, &FORBIDDEN) };
         let request: ReservationRequest = match line.parse() {
             Ok(request) => request,
-            Err(error) => return refuse(say, &error),
+            Err(error) => return refuse(client, &error),
         };
         if self.lease.is_none() {
             self.lease = desk.lease();
@@ -52,38 +52,38 @@ impl ClientSession {
         let Some(lease) = &self.lease else {
             let most = Lease::MAX;
             return refuse(
-                say,
+                client,
                 &format!("{most} clients may reserve at a time, and as many do: ask again later"),
             );
         };
         let number = request.number;
         match lease.change(request) {
-            Ok(()) => say(&ReservationDone::new(number).json()),
+            Ok(()) => client.say(&ReservationDone::new(number).json()),
             Err(error @ OrderError::Silent) => {
-                refuse(say, &error)?;
+                refuse(client, &error)?;
                 // Whether it will be carried out is not known. With the connection the lease ends, and all that is in it.
                 Err(io::ErrorKind::TimedOut.into())
             }
-            Err(error) => refuse(say, &error),
+            Err(error) => refuse(client, &error),
         }
     }
 
-    fn list(&self, say: Say<'_>) -> io::Result<()> {
+    fn list(&self, client: &mut dyn Client) -> io::Result<()> {
         let owner = self.lease.as_ref().map(Lease::owner);
         let mut count = 0;
         for way in [Way::Forward, Way::Reverse] {
             let Some(desk) = &self.desk else { break };
             let all = match desk.list_all(way) {
                 Ok(all) => all,
-                Err(error) => return refuse(say, &error),
+                Err(error) => return refuse(client, &error),
             };
             count += all.len() as u64;
             for reservation in all {
                 let is_own = owner == Some(reservation.id.owner);
-                say(&ReservationStatistics::new(way, is_own, &reservation).json())?;
+                client.say(&ReservationStatistics::new(way, is_own, &reservation).json())?;
             }
         }
-        say(&ReservationsEnd::new(count).json())
+        client.say(&ReservationsEnd::new(count).json())
     }
 }
 
@@ -91,6 +91,6 @@ impl ClientSession {
 const FORBIDDEN: &str =
     "reservations = \"none\": this router accepts none; allowed by reservations = \"allowed\" in its file";
 
-fn refuse(say: Say<'_>, why: &impl ToString) -> io::Result<()> {
-    say(&Refusal::new(why).json())
+fn refuse(client: &mut dyn Client, why: &impl ToString) -> io::Result<()> {
+    client.say(&Refusal::new(why).json())
 }

@@ -99,6 +99,8 @@ pub struct ProcessSpec {
     pub memory: Option<Bytes>,
     /// The user it runs as once its interfaces are open.
     pub user: Option<String>,
+    /// Whether interfaces are bridged that the host uses itself.
+    pub force_bridge: bool,
     /// The most reservations that clients of the socket may make in each direction; `None` allows none.
     pub reservations: Option<usize>,
 }

@@ -83,6 +83,8 @@ record! {
     pub struct AutorateStatistics {
         requests: u64, counter("requests"), "Echo requests to the reflectors.", shown("requests");
         replies: u64, counter("replies"), "Their replies.", shown("replies");
+        #[serde(default)]
+        replying: u64, gauge("reflectors"), "Reflectors that reply at present. Without one, no rate rises.", shown("replying");
         delayed_replies: u64, counter("replies"), "Replies that took longer than usual by more than the limit.", shown("delayed");
         delay_ms: Option<f64>, gauge("ms"), "By how much the last reply took longer than usual; null before the first.", shown("now ms");
         decreases: u64, counter("changes"), "Changes to a lower rate, both directions.", shown("rate lowered");

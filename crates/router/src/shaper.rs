@@ -454,10 +454,10 @@ impl Shaper {
         self.frames.release(slot);
     }
 
-    /// Sets the link's rate, which must not be zero, from the next frame on. No frame is lost.
+    /// Sets the link's rate, which must not be zero. The rest of a frame that is on the link goes on at the new rate. No frame is lost.
     pub fn set_rate(&mut self, now: Instant, rate: Rate) {
         self.advance(now);
-        self.serializer.set_rate(rate);
+        self.serializer.set_rate(self.clock, rate);
         let longest = rate.transmission_time(Bytes::new(self.params.largest_frame.into()));
         self.serializer.free_by(self.clock.saturating_add(longest.max(self.params.burst)));
         self.queue.set_rate(self.clock, rate);

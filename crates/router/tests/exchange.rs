@@ -207,8 +207,9 @@ fn the_same_queue_stays_and_a_wrong_one_changes_nothing() {
     let refused = shaper.set_queue(at_us(100), drop_tail(0)).unwrap_err();
     assert_eq!(refused.parameter, "limit");
     assert_eq!((shaper.params().queue.rate, shaper.queued()), (Rate::from_mbps(80), 5));
-    shaper.advance(at_us(1000));
-    assert_eq!(shaper.deadline(), at_us(1100));
+    assert_eq!(shaper.deadline(), at_us(190), "the 900 B that are left are ten times as fast");
+    shaper.advance(at_us(200));
+    assert_eq!(shaper.deadline(), at_us(290));
 }
 
 #[test]
@@ -310,13 +311,14 @@ fn a_schedule_far_ahead_is_computed_anew() {
     (0..3).for_each(|number| shaper.receive(at_us(0), &numbered(1000, 0, number)));
     assert_eq!(shaper.deadline(), at_us(8_000_000));
     shaper.set_rate(at_us(1_000), fast);
-    assert_eq!(shaper.deadline(), at_us(11_000), "10 ms");
+    let rest = Duration::from_nanos(799_900);
+    assert_eq!(shaper.deadline(), at_us(1_000) + rest, "one bit has left, and 7999 follow");
     shaper.advance(at_us(20_000));
     assert_eq!(shaper.departed().count(), 3);
-    // At a slow rate it is the time of the longest frame, and an earlier schedule stays.
+    // At a slower rate the rest takes longer.
     shaper.set_rate(at_us(20_000), Rate::from_kbps(100));
     shaper.receive(at_us(20_000), &numbered(100, 0, 3));
-    let planned = shaper.deadline();
+    assert_eq!(shaper.deadline(), at_us(28_000));
     shaper.set_rate(at_us(20_001), Rate::from_kbps(10));
-    assert_eq!(shaper.deadline(), planned);
+    assert_eq!(shaper.deadline(), at_us(20_001 + 79_990));
 }

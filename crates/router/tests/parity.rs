@@ -60,6 +60,7 @@ fn network(queue: &QueueSpec) -> Network {
         reverse_queue: drop_tail(RATE),
         access_queue: drop_tail(access_rate),
         rate_changes: Vec::new(),
+        deliveries: None,
         impairments: cutline_sim::Impairments::default(),
     };
     let mut network = Network::new();

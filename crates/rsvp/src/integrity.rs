@@ -89,6 +89,11 @@ impl SecurityKey {
         }
     }
 
+    /// Returns whether both sign the same messages with the same digests.
+    pub fn is_same_secret(&self, other: &Self) -> bool {
+        (self.id, self.algorithm, &self.secret) == (other.id, other.algorithm, &other.secret)
+    }
+
     /// Compares in a time that says nothing about the right digest.
     fn verifies(&self, message: &[u8], digest: &[u8]) -> bool {
         let right = self.digest(message);
@@ -156,6 +161,11 @@ impl IntegrityConfig {
         Self { keys, window: 32, challenges: true }
     }
 
+    /// Returns the keys with which a neighbour may sign.
+    pub fn keys_of(&self, sender: IpAddr) -> impl Iterator<Item = &SecurityKey> {
+        self.keys.iter().filter(move |key| key.sender.is_none_or(|owner| owner == sender))
+    }
+
     /// Returns the key with which to sign: of those that are valid, the one that has become so last. If none is valid any more, the one
     /// that was so last is used (RFC 2747 section 5.3), and the second value is `true`.
     pub fn signing_key(&self, now: Instant, own: IpAddr) -> Option<(&SecurityKey, bool)> {
@@ -167,6 +177,11 @@ impl IntegrityConfig {
         let valid = ours().filter(|key| now < key.until).max_by_key(|key| key.from);
         valid.map(|key| (key, false)).or_else(|| ours().max_by_key(|key| key.until).map(|key| (key, true)))
     }
+}
+
+/// Returns the number of the key that a message names; `None` if it has no INTEGRITY object.
+pub fn key_number(message: &[u8]) -> Option<u64> {
+    integrity_of(message).map(|(fields, _)| fields.key)
 }
 
 /// What is to be done with a message.

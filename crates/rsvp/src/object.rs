@@ -158,6 +158,8 @@ pub mod code {
     pub const SYSTEM: u8 = 22;
     /// RSVP has failed here: it has no room for more state.
     pub const RSVP_SYSTEM: u8 = 23;
+    /// Value of `RSVP_SYSTEM`, which the RFC leaves to implementations: the node, the neighbour or the interface has as much state as it may.
+    pub const NO_ROOM: u16 = 1;
 }
 
 /// The style of a reservation (RFC 2205 appendix A.7).

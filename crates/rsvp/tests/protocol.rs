@@ -17,8 +17,8 @@ fn a_reservation_is_set_up_confirmed_and_released() {
     for refresh_reduction in [false, true] {
         let mut world = line(1, 2, &EngineParams { refresh_reduction, ..Default::default() });
         let session = session(world.address(3, 1), 5004);
-        world.engine(0).watch(session, true).unwrap();
-        world.engine(3).watch(session, true).unwrap();
+        world.watch(0, session, true);
+        world.watch(3, session, true);
         let sender = world.send_path(0, session, tspec(RATE));
         world.run(Duration::from_millis(20));
         let Some((_, 3, Event::Path { adspec: Some(adspec), .. })) = world.events.last() else {
@@ -43,7 +43,7 @@ fn a_reservation_is_set_up_confirmed_and_released() {
         assert_eq!([(0, 1), (1, 2), (2, 2)].map(|(node, at)| world.reserved(node, at)), [0; 3]);
         world.end_path(0, session, sender);
         for node in [0, 3] {
-            world.engine(node).watch(session, false).unwrap();
+            world.watch(node, session, false);
         }
         world.run(SECOND);
         world.assert_empty();
@@ -292,7 +292,7 @@ fn a_gap_in_the_path_is_advertised() {
     let mut world = line(1, 2, &EngineParams::default());
     world.links[1].hidden_hops = 2;
     let session = session(world.address(3, 1), 5004);
-    world.engine(3).watch(session, true).unwrap();
+    world.watch(3, session, true);
     world.send_path(0, session, tspec(RATE));
     world.run(SECOND);
     let Some((_, 3, Event::Path { adspec: Some(adspec), .. })) = world.events.last() else {

@@ -15,6 +15,7 @@ mod simulate;
 pub mod spec;
 mod summary;
 mod sweep;
+mod warnings;
 
 pub use file::ScenarioFile;
 pub use flows_file::FlowsFile;

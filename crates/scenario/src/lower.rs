@@ -95,6 +95,7 @@ impl Scenario {
                 delay: link.delay,
                 queue: queue(&link.queue, link.rate, &link.name)?,
                 rate_changes: rate_changes(&link.rate_changes),
+                deliveries: link.deliveries.clone(),
                 pass_on: link.queue.pass_on.map(|PassOn { step, largest }| HintBudget {
                     bits: self.hint_bits,
                     step,
@@ -204,6 +205,7 @@ fn dumbbell(spec: &DumbbellSpec) -> Result<Dumbbell, LowerError> {
         reverse_queue: queue(&spec.reverse_queue, spec.rate, "r2->r1")?,
         access_queue: queue(&spec.access_queue, spec.access_rate, "s1->r1")?,
         rate_changes: rate_changes(&spec.rate_changes),
+        deliveries: spec.deliveries.clone(),
         impairments: (*spec.impairments).clone(),
     })
 }

@@ -289,7 +289,7 @@ fn another_aqm_takes_away_what_it_does_not_have() {
     assert_eq!((fq_codel.aqm.name(), fq_codel.tsq), ("fq-codel", None));
     // What is said from outside must fit.
     let wrong = with(&[("dumbbell.queue.b", "1e-5"), ("dumbbell.queue.aqm", "pie")]).scenario().unwrap_err();
-    assert!(wrong.to_string().contains("key \"dumbbell.queue.b\" is not known here"), "{wrong}");
+    assert!(wrong.to_string().contains("key \"dumbbell.queue.b\" is for aqm = \"pi\""), "{wrong}");
     // The same AQM changes nothing.
     let same = with(&[("dumbbell.queue.aqm", "pi")]).scenario().unwrap();
     assert_eq!(queue(&same), queue(&scenario(AUDIO)));
@@ -497,4 +497,36 @@ fn a_links_rate_may_follow_a_record() {
     );
     std::fs::write(&file, both).unwrap();
     assert!(load().unwrap_err().to_string().contains("use one of them"));
+}
+
+/// A queue that no packet fits into is allowed, and hardly meant.
+#[test]
+fn a_queue_smaller_than_a_packet_is_a_warning() {
+    let warnings = |text: &str| {
+        let file = ScenarioFile::parse(text, "small.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        file.scenario().unwrap_or_else(|errors| panic!("{errors}")).warnings()
+    };
+    let text = |limit: &str, app: &str, reverse: &str| {
+        format!(
+            "name = \"small\"\nduration = \"9 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\naccess-rate = \"9 Mbit/s\"\n\
+             access-delay = \"1 ms\"\nqueue = {{ aqm = \"drop-tail\", limit = \"{limit}\" }}\n{reverse}\n[[flow]]\nname = \"data\"\ncount = 3\n{app}"
+        )
+    };
+    let bulk = "transport = { protocol = \"tcp\", mss = \"1460 B\" }\napp = { kind = \"bulk\" }";
+    assert_eq!(
+        warnings(&text("1400 B", bulk, "")),
+        ["the queue of r1->r2 holds 1400 B, and the packets of data have 1500 B: it drops all of them"]
+    );
+    let small_reverse = "reverse-queue = { aqm = \"drop-tail\", limit = \"30 B\" }";
+    let found = warnings(&text("1500 B", bulk, small_reverse));
+    assert_eq!(
+        found,
+        ["the queue of r2->r1 holds 30 B, and the replies of data have 40 B: it drops all of them"]
+    );
+    let small_access = "access-queue = { aqm = \"drop-tail\", limit = \"1 KB\" }";
+    assert_eq!(warnings(&text("1500 B", bulk, small_access)).len(), 1, "once, not for each flow and side");
+    let call = "transport = { protocol = \"udp\" }\napp = { kind = \"cbr\", rate = \"64 kbit/s\", size = \"160 B\" }";
+    assert!(warnings(&text("200 B", call, "")).is_empty(), "188 B fit");
+    assert_eq!(warnings(&text("187 B", call, "")).len(), 1);
+    assert!(warnings(&text("1 packets", bulk, "")).is_empty(), "a packet fits");
 }

@@ -36,7 +36,7 @@ mod tests {
         assert!(!watcher.take());
         kill_process(getpid(), Signal::HUP).unwrap();
         // It may be given to another thread of this process, which runs at its own time.
-        let is_taken = (0..500).any(|_| {
+        let is_taken = (0..9000).any(|_| {
             std::thread::park_timeout(std::time::Duration::from_millis(10));
             watcher.take()
         });

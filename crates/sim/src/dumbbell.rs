@@ -6,11 +6,13 @@
 //! s3 ──┘                  └── d3
 //! ```
 
+use crate::deliveries::Deliveries;
 use crate::id::{LinkId, NodeId};
 use crate::impairment::ImpairmentParams;
 use crate::network::{LinkSpec, Network};
 use cutline_aqm::QueueSpec;
 use cutline_units::{Duration, Instant, Rate};
+use std::sync::Arc;
 
 /// The links of a dumbbell, the same for every flow (TSQ section 4.1; RED-Worcester section 3).
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub struct Dumbbell {
     pub access_queue: QueueSpec,
     /// Changes of the bottleneck's rate in the forward direction.
     pub rate_changes: Vec<(Instant, Rate)>,
+    /// The times at which the bottleneck delivers in the forward direction, in place of sending at its rate.
+    pub deliveries: Option<Arc<Deliveries>>,
     /// Loss, reordering and jitter.
     pub impairments: Impairments,
 }
@@ -77,12 +81,14 @@ impl Dumbbell {
             delay: self.delay,
             queue: queue.clone(),
             rate_changes: Vec::new(),
+            deliveries: None,
             pass_on: None,
             impairment: impairment.clone(),
             series,
         };
         let mut forward = middle(left, right, &self.queue, &self.impairments.forward, true);
         forward.rate_changes.clone_from(&self.rate_changes);
+        forward.deliveries.clone_from(&self.deliveries);
         Bottleneck {
             left,
             right,
@@ -108,6 +114,7 @@ impl Dumbbell {
                 delay: self.access_delay,
                 queue: self.access_queue.clone(),
                 rate_changes: Vec::new(),
+                deliveries: None,
                 pass_on: None,
                 impairment: self.impairments.access.clone(),
                 series: false,

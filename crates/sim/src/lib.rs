@@ -12,6 +12,8 @@
 //!   calendar          the event queue
 //!   fifo_link         links that are folded into arithmetic
 //!   queued_link       links with an event per packet
+//!   transmitter       a rate that changes while a packet is on the wire
+//!   deliveries        recorded times at which a link delivers
 //!   impairment        loss, reordering and jitter on the wire behind them
 //!   route             routes and event tags
 //!   flow              the state of a flow, in three parts
@@ -30,6 +32,7 @@
 mod adaptive;
 mod agent;
 mod calendar;
+mod deliveries;
 mod dumbbell;
 mod engine;
 mod external;
@@ -46,11 +49,13 @@ pub mod qos;
 mod queued_link;
 mod route;
 pub mod rsvp;
+mod transmitter;
 mod watch;
 
 pub use adaptive::AdaptiveHint;
 pub use agent::{Address, Agent, AgentSpec, Context, FlowCounts, Message, Outbound};
 pub use calendar::{Calendar, Handle};
+pub use deliveries::{DELIVERY_BYTES, Deliveries};
 pub use dumbbell::{Bottleneck, Dumbbell, Impairments, Pair};
 pub use engine::{Settings, Simulation, run};
 pub use external::{FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};

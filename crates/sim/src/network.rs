@@ -6,6 +6,7 @@
 
 use crate::AdaptiveHint;
 use crate::agent::{Address, AgentSpec};
+use crate::deliveries::Deliveries;
 use crate::id::{GroupId, LinkId, NodeId};
 use crate::impairment::ImpairmentParams;
 use cutline_aqm::QueueSpec;
@@ -31,6 +32,8 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// Changes of the rate, in the order of time.
     pub rate_changes: Vec<(Instant, Rate)>,
+    /// The times at which the link delivers, in place of sending at its rate. The queue is told the rate nevertheless.
+    pub deliveries: Option<Arc<Deliveries>>,
     /// Reduces a packet's hint by the time that it has waited here; `None` leaves the hint unchanged.
     pub pass_on: Option<HintBudget>,
     /// Loss, reordering and jitter on the wire behind the queue; `None` for a link without them.

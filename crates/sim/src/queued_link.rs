@@ -1,25 +1,27 @@
 //! A queued link: a queue of the `aqm` crate with a transmitter behind it, simulated with an event per packet.
 
 use crate::calendar::Handle;
+use crate::deliveries::DeliveryClock;
 use crate::fifo_link::LinkCounts;
 use crate::impairment::{Fate, Impairment, ImpairmentCounts};
 use crate::measure::{BacklogMeter, QueueInterval, Window};
 use crate::route::Hop;
+use crate::transmitter::Transmitter;
 use cutline_aqm::{AnyQueue, Arrival, Departure, DropReason, Queue, Shed, Verdict};
-use cutline_units::{
-    Bytes, Duration, HintBudget, Histogram, Instant, Probability, RandomStream, Rate, Serializer,
-};
+use cutline_units::{Bytes, Duration, HintBudget, Histogram, Instant, Probability, RandomStream, Rate};
 
 /// A queue, its transmitter and its measures.
 pub(crate) struct QueuedLink {
     queue: AnyQueue<Handle>,
     random: RandomStream,
-    serializer: Serializer,
+    transmitter: Transmitter,
+    /// When the link delivers, if it has a record of deliveries; then it has no use for the transmitter.
+    pub(crate) deliveries: Option<Box<DeliveryClock>>,
     delay: Duration,
     window: Window,
     /// The hop of the event that ends a transmission.
-    free: Hop,
-    /// The last packet whose transmission started.
+    pub(crate) free: Hop,
+    /// The last packet whose transmission started; [`Handle::MAX`] while the link waits for a delivery.
     pub(crate) sent_last: Handle,
     /// Reduces a packet's hint by its waiting time when it leaves; `None` leaves the hint unchanged.
     pub(crate) pass_on: Option<HintBudget>,
@@ -68,7 +70,7 @@ impl QueuedLink {
     pub(crate) fn new(
         queue: AnyQueue<Handle>,
         random: RandomStream,
-        rate: Rate,
+        transmitter: Transmitter,
         delay: Duration,
         window: Window,
         series: bool,
@@ -77,7 +79,8 @@ impl QueuedLink {
         Self {
             queue,
             random,
-            serializer: Serializer::new(rate),
+            transmitter,
+            deliveries: None,
             delay,
             window,
             free,
@@ -122,6 +125,19 @@ impl QueuedLink {
         verdict
     }
 
+    /// Returns the time at which the next packet's transmission can start; `None` if no packet waits. Only for a link with a record of
+    /// deliveries.
+    #[cold]
+    pub(crate) fn next_delivery(&mut self, now: Instant) -> Option<Instant> {
+        self.busy = self.queue.backlog().packets > 0;
+        self.sent_last = Handle::MAX;
+        if !self.busy {
+            return None;
+        }
+        self.note_backlog(now);
+        self.deliveries.as_mut().map(|deliveries| deliveries.ready(now))
+    }
+
     /// Starts to transmit the next packet, if there is one. The link must be free.
     #[inline]
     pub(crate) fn start_next(&mut self, now: Instant) -> Option<Started> {
@@ -140,9 +156,17 @@ impl QueuedLink {
         if self.window.contains(now) {
             self.waits.record(waited);
         }
-        let departs = self.serializer.send(now, Bytes::new(u64::from(size)));
+        let departs = match &mut self.deliveries {
+            None => self.transmitter.send(now, Bytes::new(u64::from(size))),
+            Some(deliveries) => deliveries.send(size),
+        };
         self.counts.sent(self.window, now, departs, size);
         Some(Started { handle, waited, marked, free: self.free, departs, arrives: departs + self.delay })
+    }
+
+    /// Returns whether a packet's transmission has started and not ended.
+    pub(crate) fn has_started(&self) -> bool {
+        self.busy && self.sent_last != Handle::MAX
     }
 
     /// Takes a packet that the queue had stored and then dropped. The caller must call this until it returns `None` after
@@ -164,9 +188,8 @@ impl QueuedLink {
         self.counts.marked += u64::from(self.window.contains(now));
     }
 
-    /// Sets the link's rate from the next packet on.
+    /// Lets the queue know the link's new rate.
     pub(crate) fn set_rate(&mut self, now: Instant, rate: Rate) {
-        self.serializer.set_rate(rate);
         self.queue.set_rate(now, rate);
     }
 

@@ -98,6 +98,7 @@ fn link(from: NodeId, to: NodeId) -> LinkSpec {
         delay,
         queue,
         rate_changes: Vec::new(),
+        deliveries: None,
         pass_on: None,
         impairment: None,
         series: false,

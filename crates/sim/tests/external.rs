@@ -116,3 +116,23 @@ fn control_packets_cross_the_links_and_are_not_data() {
     assert_eq!(back[0].at, Instant::ZERO + Duration::from_secs(1) + expected);
     assert_eq!(simulation.finish().flows[0].record.totals.sent, 0);
 }
+
+/// The laboratory's packets cross such links: the rest of a packet that is on the wire goes on at the new rate.
+#[test]
+fn an_injected_packet_does_not_keep_the_rate_of_its_start() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let changes = vec![(at(1_000), Rate::from_bps(2400)), (at(2_000), Rate::from_mbps(12))];
+    let mut network = Plan { rate: Rate::from_mbps(12), rate_changes: changes, ..Plan::paper(1) }.network();
+    network.use_external_endpoints();
+    let mut simulation = Simulation::new(&network, &settings()).unwrap();
+    let role = PacketRole::Datagram { len: 1472 };
+    let hint = network.flows()[0].hint;
+    simulation
+        .inject(at(1_500), InjectedPacket { flow: 0, role, size: 1500, hint, ecn: Ecn::NotEct, key: 7 });
+    simulation.advance(at(5_000));
+    let finished: Vec<_> = simulation.take_finished().collect();
+    assert_eq!(finished.len(), 1);
+    // Access links of 50 Mbit/s take 240 us and 50 ms; the bottleneck sends 449.76 ms at 2400 bit/s, the other 10920.576 bits in 910 us.
+    let expected = at(2_000 + 100) + Duration::from_nanos(910_048 + 240_000);
+    assert_eq!(finished[0].at, expected);
+}

@@ -55,6 +55,7 @@ fn line(
             delay: ms(20),
             queue: QueueSpec::drop_tail(Limit::Packets(1000), rate),
             rate_changes: Vec::new(),
+            deliveries: None,
             pass_on: None,
             impairment: impairment.cloned(),
             series: false,

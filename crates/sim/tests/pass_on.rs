@@ -41,6 +41,7 @@ fn network(pass_on: Option<HintBudget>) -> Network {
             delay,
             queue,
             rate_changes: vec![],
+            deliveries: None,
             pass_on: None,
             impairment: None,
             series: false,

@@ -71,6 +71,7 @@ impl Path {
                 delay,
                 queue,
                 rate_changes,
+                deliveries: None,
                 pass_on,
                 impairment: None,
                 series,
@@ -576,7 +577,7 @@ struct RandomLoss(Probability);
 
 impl Aqm for RandomLoss {
     type Params = RandomLossParams;
-    const NAME: &'static str = "random-loss";
+    const NAME: &'static str = "test-random-loss";
     const TITLE: &'static str = "Random loss";
     const SOURCE: &'static str = "this test";
 
@@ -631,6 +632,7 @@ fn call(transfers: usize, goal: Option<HintGoal>, seed: u64) -> Passed {
             delay,
             queue,
             rate_changes,
+            deliveries: None,
             pass_on,
             impairment: None,
             series: false,

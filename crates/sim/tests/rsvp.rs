@@ -28,6 +28,7 @@ fn join(network: &mut Network, a: NodeId, b: NodeId, rate: Rate) {
             delay,
             queue,
             rate_changes: Vec::new(),
+            deliveries: None,
             pass_on: None,
             impairment: None,
             series: false,

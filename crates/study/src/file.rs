@@ -5,6 +5,7 @@
 //! about = "the target of PIE from 5 to 100 ms"      # one line, for lists of studies
 //! intro = "One call among ten transfers. Numbers are means over seeds with their 95 % confidence interval."
 //! heading = "The question"                          # above the statement on each figure
+//! papers = ["TSQ"]                                  # what it rests on: one of Cutline's four papers by its name, or any citation
 //! quick = { duration = "10 s", seeds = 2 }          # what `--quick` sets
 //!
 //! [settings]
@@ -28,6 +29,7 @@
 //! Values of settings are those of the scenario file. A text without quotes of its own is written as after `--set`: `"4 Mbit/s"`.
 
 use crate::experiment::{Experiment, Overrides};
+use crate::papers::citation;
 use crate::platform::Platform;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -41,6 +43,7 @@ pub(crate) struct StudyText {
     pub(crate) about: String,
     pub(crate) intro: String,
     pub(crate) heading: String,
+    pub(crate) papers: Vec<String>,
     pub(crate) experiments: Vec<Experiment>,
 }
 
@@ -57,6 +60,8 @@ struct StudyToml {
     intro: String,
     #[serde(default = "the_question")]
     heading: String,
+    #[serde(default)]
+    papers: Vec<String>,
     quick: Option<toml::Table>,
     #[serde(default)]
     settings: BTreeMap<String, toml::Table>,
@@ -132,6 +137,7 @@ impl StudyText {
             about: file.about,
             intro: file.intro.trim().to_owned(),
             heading: file.heading,
+            papers: file.papers.iter().map(|paper| citation(paper)).collect(),
             experiments,
         })
     }

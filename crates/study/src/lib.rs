@@ -13,6 +13,7 @@ mod options;
 mod origin;
 mod over_time;
 mod panels;
+pub mod papers;
 mod platform;
 mod run_details;
 mod study;

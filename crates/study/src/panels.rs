@@ -156,9 +156,8 @@ enum Across {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct PanelToml {
     title: String,
-    #[serde(default)]
-    x: AxisText,
-    y: AxisText,
+    x: Option<AxisText>,
+    y: Option<AxisText>,
     #[serde(default)]
     along: Vec<toml::Table>,
     cdf: Option<Distribution>,
@@ -263,6 +262,29 @@ impl Names<'_> {
     }
 }
 
+/// The axes of a panel. A distribution has usual ones.
+fn axes(
+    x: Option<AxisText>,
+    y: Option<AxisText>,
+    cdf: Option<Distribution>,
+) -> Result<(AxisText, AxisText), String> {
+    let named = |label: &str| AxisText { label: label.to_owned(), ..AxisText::default() };
+    match (cdf, y) {
+        (Some(of), y) => {
+            let usual = match of {
+                Distribution::Queuing => "Queuing delay, ms",
+                Distribution::Goodput => "Goodput, kbit/s",
+            };
+            let share = || AxisText { range: Some([0.0, 1.0]), ..named("Share") };
+            Ok((x.unwrap_or_else(|| named(usual)), y.unwrap_or_else(share)))
+        }
+        (None, Some(y)) => Ok((x.unwrap_or_default(), y)),
+        (None, None) => {
+            Err("it has no `y`: give its label, such as y = { label = \"Queuing delay, ms\" }".to_owned())
+        }
+    }
+}
+
 impl Panel {
     /// The panels of a table, which may be repeated for rows.
     ///
@@ -280,6 +302,7 @@ impl Panel {
     fn read_one(mut table: toml::Table, names: Names<'_>) -> Result<Self, String> {
         let common = read_quantity(&mut table, names.points)?;
         let panel: PanelToml = table.try_into().map_err(|error| error.to_string())?;
+        let (x, y) = axes(panel.x, panel.y, panel.cdf)?;
         let (places, by_panel) = names.places(&panel.along)?;
         let series = names.series(&panel.series)?;
         let is_curve = panel.cdf.is_some() || panel.course.is_some();
@@ -302,14 +325,14 @@ impl Panel {
                 return Err("`cdf`, `course` and `draw` exclude each other".to_owned());
             }
             (None, None, None) => {
-                if panel.y.log {
+                if y.log {
                     Draw::Dots
                 } else {
                     Draw::Bars
                 }
             }
         };
-        if draw == Draw::Bars && panel.y.log {
+        if draw == Draw::Bars && y.log {
             return Err("bars begin at 0, which a logarithmic axis does not have".to_owned());
         }
         let of_series = |(one, own, quantity): SeriesText| {
@@ -352,8 +375,8 @@ impl Panel {
         let references = names.read(&panel.references)?.into_iter().map(of_reference);
         Ok(Self {
             title: panel.title,
-            x: panel.x,
-            y: panel.y,
+            x,
+            y,
             categories: categories.filter(|_| !draw.is_curve()),
             series,
             draw,
@@ -361,7 +384,8 @@ impl Panel {
             given: panel.given,
             references: references.collect::<Result<_, String>>()?,
             across: panel.experiments,
-            in_words: panel.words && panel.cdf.is_none(),
+            // Where single intervals begin and end is chance.
+            in_words: panel.words && !draw.is_curve(),
         })
     }
 
@@ -405,6 +429,7 @@ impl Panel {
                 }
             }
         });
+        let chart = if matches!(self.draw, Draw::Course(_)) { chart.cut_spikes() } else { chart };
         self.references.iter().fold(chart, |chart, Reference { label, at }| match at {
             ReferenceAt::X(x) => chart.vline(*x, label),
             ReferenceAt::Y(y) => chart.hline(*y, label),
@@ -431,13 +456,14 @@ impl Panel {
             return None;
         }
         let line = |(name, series, data): (String, &Series, &Data)| {
-            if let Draw::Course(_) = self.draw {
-                return format!("{name}: {}.", course_in_words(&series.course(shown, data)));
-            }
             let values = series.values.iter().map(|(place, quantity)| {
                 let value =
                     quantity.estimate(&|id| shown.data(id, data)).filter(|value| value.mean.is_finite());
-                format!("{} {}", place.name, value.map_or_else(|| "-".to_owned(), |value| digits(&value)))
+                format!(
+                    "{} {}",
+                    place.name,
+                    value.map_or_else(|| "-".to_owned(), |value| with_interval(&value))
+                )
             });
             format!("{name}: {}.", values.collect::<Vec<_>>().join(", "))
         };
@@ -474,18 +500,6 @@ fn joined(course: &[(f64, f64)], intervals: usize) -> Vec<(f64, f64)> {
         (some[some.len() - 1].0, mean)
     };
     course.chunks(intervals).map(one).collect()
-}
-
-/// Where a course begins and ends, and its range.
-fn course_in_words(course: &[(f64, f64)]) -> String {
-    let (Some((_, first)), Some((end, last))) = (course.first(), course.last()) else {
-        return "-".to_owned();
-    };
-    let (least, most) = course
-        .iter()
-        .fold((*first, *first), |(least, most), (_, value)| (least.min(*value), most.max(*value)));
-    let [first, last, least, most] = [*first, *last, least, most].map(digits_of);
-    format!("begins at {first}, ends at {last} after {end:.0} s, and is between {least} and {most}")
 }
 
 /// The distribution of a group at the point of a quantity, over all seeds.
@@ -614,11 +628,14 @@ pub fn sections(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Secti
     vec![section(figure, stored)]
 }
 
-/// A mean with the digits that are worth reading: three, or all before the point.
-fn digits(value: &Estimate) -> String {
-    digits_of(value.mean)
+/// A mean with the half-width of its interval, so that a difference within both is seen to be none.
+fn with_interval(value: &Estimate) -> String {
+    let half = value.half_width();
+    let mean = digits_of(value.mean);
+    if half > 0.0 { format!("{mean} ± {}", digits_of(half)) } else { mean }
 }
 
+/// Three digits, or all before the point.
 fn digits_of(value: f64) -> String {
     let size = value.abs();
     let decimals = if size >= 100.0 {
@@ -641,6 +658,19 @@ mod tests {
         let (points, rows) = (BTreeMap::new(), Rows::default());
         let mut panels = Panel::read(&toml::from_str(text).unwrap(), Names { points: &points, rows: &rows })?;
         Ok(panels.remove(0))
+    }
+
+    #[test]
+    fn a_distribution_has_usual_axes() {
+        let series = "series = [{ name = 's', of = 'audio', at = { a = '5' } }]";
+        let panel = read(&format!("title = 't'\ncdf = 'queuing_ms'\n{series}")).unwrap();
+        assert_eq!((panel.x.label.as_str(), panel.y.label.as_str()), ("Queuing delay, ms", "Share"));
+        assert_eq!(panel.y.range, Some([0.0, 1.0]));
+        let own =
+            read(&format!("title = 't'\ny = {{ label = 'CDF' }}\ncdf = 'goodput_kbps'\n{series}")).unwrap();
+        assert_eq!((own.x.label.as_str(), own.y.label.as_str()), ("Goodput, kbit/s", "CDF"));
+        let bare = read(&format!("title = 't'\nmeasure = 'q'\nalong = [{{ name = 'five' }}]\n{series}"));
+        assert!(bare.unwrap_err().contains("no `y`"));
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct Study {
     statement_heading: String,
     /// The introduction of the report.
     intro: String,
+    /// The citations of the papers that it rests on.
+    papers: Vec<String>,
     figures: Vec<FigureText>,
     code: Code,
 }
@@ -125,7 +127,7 @@ impl Study {
             let file = format!("{id}/{file}");
             |problem| StudyError::File { file, problem }
         };
-        let StudyText { title, about, intro, heading, experiments } =
+        let StudyText { title, about, intro, heading, papers, experiments } =
             StudyText::parse(texts.study, platforms, texts.scenario).map_err(in_file(STUDY_FILE))?;
         let Figures(figures) = Figures::parse(texts.figures).map_err(in_file(FIGURES_FILE))?;
         Ok(Self {
@@ -135,6 +137,7 @@ impl Study {
             experiments,
             statement_heading: heading,
             intro,
+            papers,
             figures,
             code,
         })
@@ -304,6 +307,7 @@ impl Study {
             title: self.titled(changes),
             statement_heading: self.statement_heading.clone(),
             intro: self.intro.clone(),
+            papers: self.papers.clone(),
             meta: if stored.is_empty() { Vec::new() } else { run_details(&summaries, &version, changes) },
             sections: shown.iter().flat_map(|figure| self.sections(figure, &stored)).collect(),
         };

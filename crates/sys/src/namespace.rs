@@ -2,12 +2,13 @@
 //!
 //! A namespace is named `cutline-PID-LABEL` after the process that made it. It is removed when its [`Namespace`] is
 //! dropped; what a killed process has left is removed by a later process with [`sweep`], which leaves the namespaces of
-//! running processes alone.
+//! running processes alone. A process holds a lock on the file of each of its namespaces, because process numbers mean nothing in another PID
+//! namespace.
 #![expect(unsafe_code, reason = "unshare, which rustix offers as unsafe because of some of its flags")]
 
 use crate::SysError;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, fstatfs, open};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -15,11 +16,17 @@ use std::process::{Command, Stdio};
 
 const PREFIX: &str = "cutline-";
 const FOLDER: &str = "/run/netns";
+/// The file of the lock of [`Sweeping`].
+const SWEEPING: &str = "/run/cutline-namespaces.lock";
+/// The type of the file system of namespaces (`magic.h`); before it is mounted, the file is an ordinary one.
+const NSFS_MAGIC: u64 = 0x6e73_6673;
 
 /// A network namespace that is removed when this is dropped.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
+    /// The namespace's file, with a shared lock.
+    file: OwnedFd,
 }
 
 impl Namespace {
@@ -28,9 +35,13 @@ impl Namespace {
     /// # Errors
     /// When the process may not, or iproute2 is missing.
     pub fn create(label: &str) -> Result<Self, SysError> {
-        let name = format!("{PREFIX}{}-{label}", std::process::id());
+        // No other process sweeps between the making of a namespace and its lock.
+        let _creating = Sweeping::wait(FlockOperation::LockShared);
+        let name = free_name(label);
         ip(&["netns", "add", &name]).map_err(explained)?;
-        let namespace = Self { name };
+        let file = open_file(&name)?;
+        let _unlocked = flock(&file, FlockOperation::NonBlockingLockShared);
+        let namespace = Self { name, file };
         namespace.ip(&["link", "set", "lo", "up"])?;
         Ok(namespace)
     }
@@ -87,7 +98,7 @@ impl Namespace {
     /// # Errors
     /// When the thread cannot move into it.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SysError> {
-        let file = self.open()?;
+        let file = &self.file;
         std::thread::scope(|scope| {
             let thread = scope.spawn(move || {
                 move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
@@ -98,10 +109,51 @@ impl Namespace {
         })
     }
 
-    fn open(&self) -> Result<OwnedFd, SysError> {
-        let path = format!("{FOLDER}/{}", self.name);
-        open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| SysError::new(format!("{path} cannot be opened"), errno))
+    /// Checks that nobody has removed its name.
+    ///
+    /// # Errors
+    /// When the name is gone, or another namespace has it.
+    pub fn check(&self) -> Result<(), SysError> {
+        let same = open_file(&self.name).and_then(|there| {
+            let stat = |file: &OwnedFd| {
+                fstat(file).map_err(|errno| SysError::new("a namespace cannot be examined", errno))
+            };
+            let (here, there) = (stat(&self.file)?, stat(&there)?);
+            Ok((here.st_dev, here.st_ino) == (there.st_dev, there.st_ino))
+        });
+        if same.unwrap_or(false) {
+            return Ok(());
+        }
+        let failure = format!("the network namespace {} was removed while it was in use", self.name);
+        Err(SysError::new(failure, rustix::io::Errno::NOENT))
+    }
+}
+
+/// A name with this label that no namespace has. Processes of different PID namespaces may have the same number.
+fn free_name(label: &str) -> String {
+    let process = std::process::id();
+    let name = |number: u32| match number {
+        0 => format!("{PREFIX}{process}-{label}"),
+        number => format!("{PREFIX}{process}-{label}x{number}"),
+    };
+    let is_free = |name: &String| !Path::new(FOLDER).join(name).exists();
+    (0..100).map(name).find(is_free).unwrap_or_else(|| name(0))
+}
+
+fn open_file(name: &str) -> Result<OwnedFd, SysError> {
+    let path = format!("{FOLDER}/{name}");
+    open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| SysError::new(format!("{path} cannot be opened"), errno))
+}
+
+/// The lock by which namespaces are not swept while one is made. Without it, if its file cannot be opened, making and sweeping go on.
+struct Sweeping(#[expect(dead_code, reason = "it is a lock until it is closed")] Option<OwnedFd>);
+
+impl Sweeping {
+    fn wait(operation: FlockOperation) -> Self {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = open(SWEEPING, flags, Mode::RUSR | Mode::WUSR).ok();
+        Self(file.filter(|file| flock(file, operation).is_ok()))
     }
 }
 
@@ -143,6 +195,7 @@ fn not_permitted() -> SysError {
 /// # Errors
 /// When one cannot be removed.
 pub fn sweep() -> Result<Vec<String>, SysError> {
+    let _sweeping = Sweeping::wait(FlockOperation::LockExclusive);
     let Ok(entries) = std::fs::read_dir(FOLDER) else { return Ok(Vec::new()) };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let stale: Vec<String> = names.filter(|name| is_stale(name)).collect();
@@ -156,8 +209,21 @@ pub fn sweep() -> Result<Vec<String>, SysError> {
     Ok(stale)
 }
 
-/// Returns whether a name is that of a namespace of this module whose process has ended.
+/// Returns whether a name is that of a namespace of this module whose process has ended: no process of this number is there, nor one
+/// elsewhere that holds the lock.
 fn is_stale(name: &str) -> bool {
+    is_of_absent_process(name) && !is_locked(name)
+}
+
+/// Returns whether a process holds the lock of a namespace. Where it cannot be known, it counts as held.
+fn is_locked(name: &str) -> bool {
+    let Ok(file) = open_file(name) else { return true };
+    let is_namespace = fstatfs(&file).is_ok_and(|about| about.f_type as u64 == NSFS_MAGIC);
+    !is_namespace || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+}
+
+/// Returns whether a name is that of a namespace of this module, and no process has its number in this PID namespace.
+fn is_of_absent_process(name: &str) -> bool {
     let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')).map(|(process, _)| process);
     process
         .and_then(|process| process.parse::<u32>().ok())
@@ -182,13 +248,56 @@ fn ip(arguments: &[&str]) -> Result<(), SysError> {
 mod tests {
     use super::*;
 
+    /// Whether this test may make namespaces.
+    fn is_permitted() -> bool {
+        permitted().is_ok()
+    }
+
+    /// As in another PID namespace, where the number of the process that made it belongs to nobody.
+    #[test]
+    fn a_namespace_with_a_living_owner_elsewhere_is_not_stale() {
+        if !is_permitted() {
+            eprintln!("not run: network namespaces cannot be made");
+            return;
+        }
+        let name = format!("{PREFIX}4194306-alive{}", std::process::id());
+        ip(&["netns", "add", &name]).unwrap();
+        let owner = open_file(&name).unwrap();
+        flock(&owner, FlockOperation::LockShared).unwrap();
+        assert!(is_of_absent_process(&name) && !is_stale(&name), "its owner lives");
+        assert!(!sweep().unwrap().contains(&name) && Path::new(FOLDER).join(&name).exists());
+        drop(owner);
+        assert!(is_stale(&name), "its owner is gone");
+        assert!(sweep().unwrap().contains(&name));
+        assert!(!Path::new(FOLDER).join(&name).exists());
+    }
+
+    #[test]
+    fn a_namespace_that_was_removed_meanwhile_is_noticed() {
+        if !is_permitted() {
+            eprintln!("not run: network namespaces cannot be made");
+            return;
+        }
+        let namespace = Namespace::create("checked").unwrap();
+        namespace.check().unwrap();
+        // Another process with the same number, in another PID namespace, has its own names.
+        let second = Namespace::create("checked").unwrap();
+        assert_ne!(namespace.name(), second.name());
+        ip(&["netns", "delete", namespace.name()]).unwrap();
+        let said = namespace.check().unwrap_err().to_string();
+        assert!(said.contains(namespace.name()) && said.contains("was removed"), "{said}");
+        ip(&["netns", "add", namespace.name()]).unwrap();
+        assert!(namespace.check().is_err(), "it is another one");
+        second.check().unwrap();
+    }
+
     #[test]
     fn only_namespaces_of_processes_that_are_gone_are_stale() {
-        assert!(!is_stale(&format!("cutline-{}-left", std::process::id())));
+        assert!(!is_of_absent_process(&format!("cutline-{}-left", std::process::id())));
         // Process numbers end at 4,194,304.
-        assert!(is_stale("cutline-4194305-left"));
+        assert!(is_of_absent_process("cutline-4194305-left"));
         for other in ["left", "cutline-left", "cutline-4194305", "other-4194305-left", "cutline--1-x"] {
-            assert!(!is_stale(other), "{other}");
+            assert!(!is_of_absent_process(other), "{other}");
         }
     }
 }

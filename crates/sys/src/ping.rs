@@ -1,8 +1,9 @@
 //! Round-trip times by ICMP echo (RFC 792, RFC 4443), as `ping` measures them.
 //!
 //! The kernel has sockets for this purpose, which need no privileges where `net.ipv4.ping_group_range` allows the process's
-//! group; otherwise a raw socket is tried, which needs `CAP_NET_RAW`. A reply is recognised by the process's number and a
-//! sequence number. The time when a request was sent is kept here, so a host that changes the payload does no harm.
+//! group; otherwise a raw socket is tried, which needs `CAP_NET_RAW`. A reply is recognised by the process's number, a sequence number, and
+//! 64 random bits in the payload, which a host returns (RFC 792, RFC 4443 section 4.2). So a host that does not see the requests cannot forge
+//! replies, and one that sees them cannot reply before a request. The time when a request was sent is kept here.
 
 use crate::address::ZonedIp;
 use crate::reactor::{PollFd, PollFlags, wait};
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, ipproto, recv, send, socket_with,
 };
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::net::IpAddr;
 
 /// A socket that sends echo requests to one host.
@@ -26,15 +28,26 @@ pub struct Echo {
     /// How many requests were sent.
     sent: usize,
     /// The last of them that have no reply yet, at the places of their sequence numbers.
-    waiting: [Option<(u16, Instant)>; WAITING],
+    waiting: [Option<Request>; WAITING],
 }
+
+/// A request without a reply.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    sequence: u16,
+    nonce: Nonce,
+    sent: Instant,
+}
+
+/// The random part of a payload.
+type Nonce = [u8; 8];
 
 /// How many requests may wait for their replies. An older one's reply is not recognised any more.
 const WAITING: usize = 256;
 
 /// The length of a request, bytes: 8 of header, 56 of payload.
 const LENGTH: usize = 64;
-/// The value of all payload bytes. It makes the payload easy to recognise in a capture.
+/// The value of all other payload bytes. It makes the payload easy to recognise in a capture.
 const PAYLOAD: u8 = 0x5a;
 
 impl Echo {
@@ -70,9 +83,14 @@ impl Echo {
     /// Sends a request. One that the network does not accept counts as lost.
     pub fn request(&mut self) {
         let sequence = self.sent as u16;
-        let request = encode(self.target, self.identifier, sequence);
         self.sent += 1;
-        self.waiting[usize::from(sequence) % WAITING] = Some((sequence, now()));
+        let mut nonce = Nonce::default();
+        // Up to 256 bytes come at once (getrandom(2)), except in the first moments of a machine: then there is no request.
+        if getrandom(&mut nonce, GetRandomFlags::NONBLOCK).is_err() {
+            return;
+        }
+        let request = encode(self.target, self.identifier, sequence, nonce);
+        self.waiting[usize::from(sequence) % WAITING] = Some(Request { sequence, nonce, sent: now() });
         let _lost = send(&self.socket, &request, SendFlags::DONTWAIT);
     }
 
@@ -100,12 +118,13 @@ impl Echo {
         while let Ok((length, _)) = recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
             let at = now();
             let identifier = self.raw.then_some(self.identifier);
-            let sequence = sequence(self.target, &buffer[..length], self.raw, identifier);
-            let sent = sequence.and_then(|sequence| {
-                self.waiting[usize::from(sequence) % WAITING].take_if(|(waiting, _)| *waiting == sequence)
+            let reply = reply(self.target, &buffer[..length], self.raw, identifier);
+            let request = reply.and_then(|(sequence, nonce)| {
+                let is_its = |request: &mut Request| request.sequence == sequence && request.nonce == nonce;
+                self.waiting[usize::from(sequence) % WAITING].take_if(is_its)
             });
-            if let Some((_, sent)) = sent {
-                replied(at - sent);
+            if let Some(request) = request {
+                replied(at - request.sent);
             }
         }
     }
@@ -135,11 +154,12 @@ const fn types(target: IpAddr) -> [u8; 2] {
 }
 
 /// Encodes a request. The kernel fills in the identifier of unprivileged sockets and the checksum of IPv6.
-fn encode(target: IpAddr, identifier: u16, sequence: u16) -> [u8; LENGTH] {
+fn encode(target: IpAddr, identifier: u16, sequence: u16, nonce: Nonce) -> [u8; LENGTH] {
     let mut bytes = [PAYLOAD; LENGTH];
     bytes[..4].copy_from_slice(&[types(target)[0], 0, 0, 0]);
     bytes[4..6].copy_from_slice(&identifier.to_be_bytes());
     bytes[6..8].copy_from_slice(&sequence.to_be_bytes());
+    bytes[8..16].copy_from_slice(&nonce);
     let checksum = checksum(&bytes);
     bytes[2..4].copy_from_slice(&checksum.to_be_bytes());
     bytes
@@ -153,13 +173,14 @@ fn checksum(bytes: &[u8; LENGTH]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// Returns the sequence number of a reply to us; `None` for anything else.
-fn sequence(target: IpAddr, packet: &[u8], raw: bool, identifier: Option<u16>) -> Option<u16> {
+/// Returns the sequence number and the random part of a reply to us; `None` for anything else.
+fn reply(target: IpAddr, packet: &[u8], raw: bool, identifier: Option<u16>) -> Option<(u16, Nonce)> {
     // Raw IPv4 sockets give the IP header, too.
     let header = if raw && target.is_ipv4() { usize::from(packet.first()? & 15) * 4 } else { 0 };
-    let [kind, code, _, _, i0, i1, s0, s1] = *packet.get(header..)?.first_chunk::<8>()?;
+    let (&[kind, code, _, _, i0, i1, s0, s1], payload) = packet.get(header..)?.split_first_chunk::<8>()?;
+    let nonce = *payload.first_chunk()?;
     let ours = identifier.is_none_or(|identifier| identifier == u16::from_be_bytes([i0, i1]));
-    (kind == types(target)[1] && code == 0 && ours).then(|| u16::from_be_bytes([s0, s1]))
+    (kind == types(target)[1] && code == 0 && ours).then(|| (u16::from_be_bytes([s0, s1]), nonce))
 }
 
 #[cfg(test)]
@@ -170,19 +191,44 @@ mod tests {
 
     #[test]
     fn a_request_sums_to_nothing() {
-        let bytes = encode(V4, 0xabcd, 7);
+        let bytes = encode(V4, 0xabcd, 7, [9; 8]);
         assert_eq!((bytes[0], checksum(&bytes)), (8, 0));
     }
 
     #[test]
     fn only_replies_to_us_count() {
-        let mut packet = [&[0x45; 20][..], &encode(V4, 5, 9)].concat();
-        let read = |packet: &[u8], identifier| sequence(V4, packet, true, Some(identifier));
+        let nonce = [1, 2, 3, 4, 5, 6, 7, 8];
+        let mut packet = [&[0x45; 20][..], &encode(V4, 5, 9, nonce)].concat();
+        let read = |packet: &[u8], identifier| reply(V4, packet, true, Some(identifier));
         assert_eq!(read(&packet, 5), None, "a request");
         packet[20] = 0;
-        assert_eq!((read(&packet, 5), read(&packet, 6)), (Some(9), None));
-        assert_eq!(sequence(V4, &packet[20..], false, None), Some(9));
-        assert_eq!((read(&packet[..27], 5), read(&[], 5)), (None, None), "cut off");
+        assert_eq!((read(&packet, 5), read(&packet, 6)), (Some((9, nonce)), None));
+        assert_eq!(reply(V4, &packet[20..], false, None), Some((9, nonce)));
+        for length in [27, 35] {
+            assert_eq!((read(&packet[..length], 5), read(&[], 5)), (None, None), "cut off");
+        }
+    }
+
+    /// A reply that has the right numbers and not the random bits is forged.
+    #[test]
+    fn forged_replies_do_not_count() {
+        let Ok(mut echo) = Echo::open(V4) else { return };
+        echo.request();
+        let Request { sequence, nonce, .. } = echo.waiting[0].unwrap();
+        let forged = |nonce| {
+            let mut packet = encode(V4, echo.identifier, sequence, nonce);
+            packet[0] = 0;
+            reply(V4, &packet, false, None).unwrap()
+        };
+        assert_eq!(forged(nonce), (sequence, nonce));
+        assert_ne!(forged([PAYLOAD; 8]).1, nonce);
+        echo.request();
+        assert_ne!(echo.waiting[1].unwrap().nonce, nonce, "each request has bits of its own");
+        // The true reply of the second one is refused once other bits are expected.
+        echo.waiting[1].as_mut().unwrap().nonce = nonce;
+        let mut times = Vec::new();
+        echo.wait(now() + Duration::from_millis(200), &mut |time| times.push(time)).unwrap();
+        assert_eq!(times.len(), 1, "{times:?}");
     }
 
     /// Where neither kind of socket is available, or there is no such IP, there is nothing to try.

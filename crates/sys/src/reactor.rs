@@ -36,6 +36,24 @@ pub fn wait(fds: &mut [PollFd<'_>], timeout: Duration) -> io::Result<bool> {
     }
 }
 
+/// Waits until the other end of a connection has gone, at most for `timeout`, without the limit of [`LONGEST_WAIT`]. Returns whether it has.
+/// What the other end sends does not end the wait.
+///
+/// # Errors
+/// When the kernel cannot wait for it.
+pub fn wait_for_hangup(fd: impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let until = now().saturating_add(timeout);
+    loop {
+        let left = until.saturating_since(now());
+        match poll(&mut [PollFd::new(&fd, PollFlags::empty())], Some(&timespec(left))) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) if !left.is_zero() => {}
+            Err(Errno::INTR) => return Ok(false),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
 /// Waits until one of the descriptors is ready, at most for `timeout`. Returns whether one is.
 ///
 /// # Errors
@@ -68,6 +86,14 @@ impl Reactor {
     /// When it has been added already, or is of a kind that cannot be waited for.
     pub fn add(&self, fd: impl AsFd, number: u32, flags: EventFlags) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, epoll::EventData::new_u64(u64::from(number)), flags)?)
+    }
+
+    /// Changes what a descriptor that was added is waited for. With no flags it is ready only when its other end has gone.
+    ///
+    /// # Errors
+    /// When it has not been added.
+    pub fn change(&self, fd: impl AsFd, number: u32, flags: EventFlags) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(u64::from(number)), flags)?)
     }
 
     /// Waits until a descriptor is ready or `deadline` has come, at most for [`LONGEST_WAIT`]. The numbers of descriptors
@@ -114,6 +140,21 @@ mod tests {
         a.send(b"x").unwrap();
         let ready: Vec<u32> = reactor.wait(Instant::FAR_FUTURE).unwrap().map(|(number, _)| number).collect();
         assert_eq!(ready, [7]);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs epoll and datagram sockets, which Miri has not")]
+    fn a_descriptor_is_waited_for_as_it_was_changed() {
+        let [a, b] = pair();
+        let mut reactor = Reactor::new().unwrap();
+        reactor.add(&b, 7, EventFlags::IN).unwrap();
+        a.send(b"x").unwrap();
+        reactor.change(&b, 7, EventFlags::empty()).unwrap();
+        assert_eq!(reactor.wait(Instant::ZERO).unwrap().count(), 0);
+        reactor.change(&b, 8, EventFlags::OUT).unwrap();
+        let ready: Vec<_> = reactor.wait(Instant::ZERO).unwrap().collect();
+        assert_eq!(ready, [(8, EventFlags::OUT)]);
+        assert!(reactor.change(&a, 7, EventFlags::IN).is_err(), "it was not added");
     }
 
     #[test]

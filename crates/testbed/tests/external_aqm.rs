@@ -1,10 +1,10 @@
 //! An AQM of another crate in a scenario file: registered, read, simulated, and refused like one of ours.
 
 use cutline_aqm::{Aqm, Arrival, Backlog, DropProbability, registry};
-use cutline_params::{ParameterError, Parameters};
+use cutline_params::{ParameterError, Parameters, RegistryError};
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_units::{Instant, Probability, Rate};
-use std::sync::Once;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 /// What can be set of [`Ramp`].
@@ -24,7 +24,7 @@ struct Ramp {
 
 impl Aqm for Ramp {
     type Params = RampParams;
-    const NAME: &'static str = "ramp";
+    const NAME: &'static str = "test-ramp";
     const TITLE: &'static str = "Ramp";
     const SOURCE: &'static str = "this test";
 
@@ -52,8 +52,8 @@ impl DropProbability for Ramp {
 }
 
 fn scenario(queue: &str) -> String {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| registry::register_law::<Ramp>().expect("its name is free"));
+    static OUTCOME: OnceLock<Result<(), RegistryError>> = OnceLock::new();
+    assert_eq!(*OUTCOME.get_or_init(registry::register_law::<Ramp>), Ok(()), "the registration");
     format!(
         "name = \"ramp\"\nduration = \"20 s\"\nwarm-up = \"5 s\"\n\n[dumbbell]\nrate = \"8 Mbit/s\"\n\
          delay = \"20 ms\"\naccess-rate = \"50 Mbit/s\"\naccess-delay = \"5 ms\"\nqueue = {queue}\n\n\
@@ -67,7 +67,7 @@ fn simulated(queue: &str) -> (f64, f64) {
     let file = ScenarioFile::parse(&scenario(queue), "ramp.toml").expect("it is TOML");
     let scenario = file.scenario().unwrap_or_else(|problems| panic!("{problems}"));
     let result = scenario.simulate(1, &AtomicBool::new(false)).expect("it can be simulated");
-    let queue = result.queues.iter().find(|queue| &*queue.aqm == "ramp").expect("the queue has a row");
+    let queue = result.queues.iter().find(|queue| &*queue.aqm == "test-ramp").expect("the queue has a row");
     assert!(queue.utilisation > 0.9, "ten flows fill the link: {}", queue.utilisation);
     (queue.backlog_mean_packets, queue.probability_mean.expect("it has a probability"))
 }
@@ -81,7 +81,9 @@ fn refusal(queue: &str) -> String {
 fn a_scenario_uses_it_by_name_with_its_parameters() {
     for tsq in ["false", "true"] {
         let queue = |full| {
-            format!("{{ aqm = \"ramp\", limit = \"400 packets\", full = \"{full} packets\", tsq = {tsq} }}")
+            format!(
+                "{{ aqm = \"test-ramp\", limit = \"400 packets\", full = \"{full} packets\", tsq = {tsq} }}"
+            )
         };
         let (short, p) = simulated(&queue(500));
         let (long, _) = simulated(&queue(5000));
@@ -92,15 +94,15 @@ fn a_scenario_uses_it_by_name_with_its_parameters() {
 
 #[test]
 fn what_is_wrong_is_said_as_for_our_own() {
-    let wrong = refusal("{ aqm = \"ramp\", limit = \"400 packets\", full = \"0 packets\" }");
+    let wrong = refusal("{ aqm = \"test-ramp\", limit = \"400 packets\", full = \"0 packets\" }");
     let ours = refusal("{ aqm = \"pi\", limit = \"400 packets\", q-ref = \"-1 packets\" }");
     let expected = "is not allowed: expected a number of packets such as \"800 packets\", from";
     let range =
         "1 to 1000000 packets or a duration such as \"50 ms\" (ns, us, ms, s, min, h), from 0 ns to 100 s";
     assert!(wrong.ends_with(&format!("{expected} {range}")), "{wrong}");
     assert!(ours.contains(expected), "{ours}");
-    let unknown = refusal("{ aqm = \"ramp\", limit = \"400 packets\", ful = 3 }");
+    let unknown = refusal("{ aqm = \"test-ramp\", limit = \"400 packets\", ful = 3 }");
     assert!(unknown.contains("ful") && unknown.contains("full"), "{unknown}");
-    let unknown = refusal("{ aqm = \"rampe\", limit = \"400 packets\" }");
-    assert!(unknown.contains("did you mean") && unknown.contains("ramp"), "{unknown}");
+    let unknown = refusal("{ aqm = \"test-rampe\", limit = \"400 packets\" }");
+    assert!(unknown.contains("did you mean") && unknown.contains("\"test-ramp\""), "{unknown}");
 }

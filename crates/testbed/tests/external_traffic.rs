@@ -1,7 +1,7 @@
 //! A traffic source and a congestion control of another crate in a scenario file: registered, checked, read, simulated, and
 //! refused like one of ours.
 
-use cutline_params::Parameters;
+use cutline_params::{Parameters, RegistryError};
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_transport::app::{self, Application, TrafficSource, Write, register_application};
 use cutline_transport::conformance;
@@ -10,7 +10,7 @@ use cutline_transport::tcp::{
     register_congestion_control,
 };
 use cutline_units::{Bytes, Distribution, Duration, Instant, RandomStream};
-use std::sync::Once;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 /// What can be set of [`Frames`].
@@ -38,7 +38,7 @@ struct Frames {
 
 impl Application for Frames {
     type Params = FramesParams;
-    const NAME: &'static str = "frames";
+    const NAME: &'static str = "test-frames";
     const TITLE: &'static str = "Frames";
     const SOURCE: &'static str = "this test";
 
@@ -88,7 +88,7 @@ struct Vegas {
 
 impl CongestionAlgorithm for Vegas {
     type Params = VegasParams;
-    const NAME: &'static str = "vegas";
+    const NAME: &'static str = "test-vegas";
     const TITLE: &'static str = "Vegas";
     const SOURCE: &'static str = "Brakmo and Peterson 1995";
 
@@ -139,11 +139,12 @@ impl CongestionControl for Vegas {
 }
 
 fn register() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        register_application::<Frames>().expect("its name is free");
-        register_congestion_control::<Vegas>().expect("its name is free");
+    static OUTCOME: OnceLock<Result<(), RegistryError>> = OnceLock::new();
+    let outcome = OUTCOME.get_or_init(|| {
+        register_application::<Frames>()?;
+        register_congestion_control::<Vegas>()
     });
+    assert_eq!(*outcome, Ok(()), "the registration");
 }
 
 fn scenario(transport: &str, app: &str) -> String {
@@ -177,15 +178,15 @@ const BULK: &str = "{ kind = \"bulk\" }";
 fn both_conform() {
     register();
     let frame = [("frame", cutline_params::Value::Count(5000))];
-    let frames = app::Params::from_values("frames", frame).unwrap();
+    let frames = app::Params::from_values("test-frames", frame).unwrap();
     conformance::check_application(&frames);
-    conformance::check_congestion_control(&Algorithm::from_values("vegas", []).unwrap());
+    conformance::check_congestion_control(&Algorithm::from_values("test-vegas", []).unwrap());
 }
 
 #[test]
 fn a_scenario_uses_a_congestion_control_by_name_with_its_parameters() {
     let vegas = |waiting| {
-        let keys = format!("congestion-control = \"vegas\", waiting = \"{waiting} packets\"");
+        let keys = format!("congestion-control = \"test-vegas\", waiting = \"{waiting} packets\"");
         simulated(&format!("{{ protocol = \"tcp\", sack = true, {keys} }}"), BULK)
     };
     let (short, used) = vegas(3);
@@ -203,28 +204,28 @@ fn a_scenario_uses_a_congestion_control_by_name_with_its_parameters() {
 fn a_scenario_uses_a_source_by_name_with_its_parameters() {
     let used = |app| simulated("{ protocol = \"udp\", header = \"0 B\" }", app).1;
     // 25 frames a second: 22.5 of 5 kB and 2.5 of 20 kB are 1.3 Mbit/s.
-    let share = used("{ kind = \"frames\", frame = \"5 KB\" }");
+    let share = used("{ kind = \"test-frames\", frame = \"5 KB\" }");
     assert!((share - 1.3 / 8.0).abs() < 0.002, "{share}");
-    let twice = used("{ kind = \"frames\", frame = \"5 KB\", period = \"20 ms\" }");
+    let twice = used("{ kind = \"test-frames\", frame = \"5 KB\", period = \"20 ms\" }");
     assert!((twice - 2.6 / 8.0).abs() < 0.004, "{twice}");
 }
 
 #[test]
 fn what_is_wrong_is_said_as_for_our_own() {
     let tcp = |keys: &str| refusal(&format!("{{ protocol = \"tcp\", {keys} }}"), BULK);
-    let wrong = tcp("congestion-control = \"vegas\", waiting = \"0 packets\"");
+    let wrong = tcp("congestion-control = \"test-vegas\", waiting = \"0 packets\"");
     assert!(wrong.contains("from 1 to 10000 packets"), "{wrong}");
-    let unknown = tcp("congestion-control = \"vegas\", waitin = \"3 packets\"");
+    let unknown = tcp("congestion-control = \"test-vegas\", waitin = \"3 packets\"");
     assert!(unknown.contains("waitin") && unknown.contains("did you mean \"waiting\"?"), "{unknown}");
     let others = tcp("congestion-control = \"cubic\", waiting = \"3 packets\"");
     assert!(others.contains("waiting"), "{others}");
-    let misspelt = tcp("congestion-control = \"vegsa\"");
-    assert!(misspelt.contains("did you mean \"vegas\"?"), "{misspelt}");
+    let misspelt = tcp("congestion-control = \"test-vegsa\"");
+    assert!(misspelt.contains("did you mean \"test-vegas\"?"), "{misspelt}");
     let udp = "{ protocol = \"udp\" }";
-    let missing = refusal(udp, "{ kind = \"frames\" }");
+    let missing = refusal(udp, "{ kind = \"test-frames\" }");
     assert!(missing.contains("key \"flow.own.app.frame\" is missing: expected a size such as"), "{missing}");
-    let misspelt = refusal(udp, "{ kind = \"frame\", frame = \"5 KB\" }");
-    assert!(misspelt.contains("did you mean \"frames\"?"), "{misspelt}");
+    let misspelt = refusal(udp, "{ kind = \"test-frame\", frame = \"5 KB\" }");
+    assert!(misspelt.contains("did you mean \"test-frames\"?"), "{misspelt}");
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn names_and_parameters_of_ours_are_taken() {
 
     impl CongestionAlgorithm for Clashing {
         type Params = Clash;
-        const NAME: &'static str = "clashing";
+        const NAME: &'static str = "test-clashing";
         const TITLE: &'static str = "Clashing";
         const SOURCE: &'static str = "this test";
 
@@ -261,9 +262,13 @@ fn names_and_parameters_of_ours_are_taken() {
 
     register();
     let taken = register_application::<Frames>().unwrap_err().to_string();
-    assert_eq!(taken, "there is a \"frames\" already");
+    assert_eq!(taken, "there is a \"test-frames\" already");
     let key = register_congestion_control::<Clashing>().unwrap_err().to_string();
     assert_eq!(key, "no parameter can have the name \"mss\": it is a key of its own");
     let names: Vec<_> = tcp::congestion_controls().iter().map(|control| control.name).collect();
-    assert_eq!((names.first(), names.last()), (Some(&"newreno"), Some(&"vegas")), "its own first: {names:?}");
+    assert_eq!(
+        (names.first(), names.last()),
+        (Some(&"newreno"), Some(&"test-vegas")),
+        "its own first: {names:?}"
+    );
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Spaces, tabs or a comma separate the columns. Times must not decrease. `tshark -T fields -e frame.time_relative -e
-//! udp.length` writes such lines.
+//! udp.length` writes such lines, but its length counts the header of 8 B, which is to be taken off.
 
 use cutline_transport::app::Recorded;
 use cutline_units::Duration;

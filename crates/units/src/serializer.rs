@@ -111,10 +111,18 @@ impl Serializer {
         self.line.free_at
     }
 
-    /// The rate from the next packet on; a packet on the wire ends as planned.
-    pub fn set_rate(&mut self, rate: Rate) {
-        self.pace = Pace::new(rate);
-        self.line.remainder = 0;
+    /// Sets the rate from `now` on. What is then left of the packet on the wire goes on at the new rate.
+    pub fn set_rate(&mut self, now: Instant, rate: Rate) {
+        let old = std::mem::replace(&mut self.pace, Pace::new(rate)).rate;
+        if self.line.free_at < now {
+            self.line.remainder = 0;
+            return;
+        }
+        let left = u128::from((self.line.free_at - now).as_nanos()) * u128::from(old.as_bps())
+            + u128::from(self.line.remainder);
+        let rate = u128::from(rate.as_bps());
+        let ns = u64::try_from(left / rate).unwrap_or(u64::MAX);
+        self.line = Line::new(now.saturating_add(Duration::from_nanos(ns)), (left % rate) as u64);
     }
 
     /// Keeps the wire busy until `at`, which is not before it is free. The remainder stays.
@@ -155,6 +163,46 @@ mod tests {
         let mut wire = Serializer::new(Rate::from_mbps(8));
         let end = wire.send(Instant::from_nanos(500), Bytes::new(1));
         assert_eq!(end, Instant::from_nanos(1500));
+    }
+
+    #[test]
+    fn the_rest_of_a_packet_goes_on_at_the_new_rate() {
+        let mut wire = Serializer::new(Rate::from_bps(8));
+        wire.send(Instant::ZERO, Bytes::new(10));
+        assert_eq!(wire.free_at(), Instant::ZERO + Duration::from_secs(10));
+        // Two bytes have left; the other eight take a microsecond each.
+        wire.set_rate(Instant::ZERO + Duration::from_secs(2), Rate::from_mbps(8));
+        assert_eq!(wire.free_at(), Instant::ZERO + Duration::from_secs(2) + Duration::from_micros(8));
+        // And five of these, that are left after 3 us, take a second each.
+        let later = Instant::ZERO + Duration::from_secs(2) + Duration::from_micros(3);
+        wire.set_rate(later, Rate::from_bps(8));
+        assert_eq!(wire.free_at(), later + Duration::from_secs(5));
+        wire.set_rate(later + Duration::from_secs(9), Rate::from_bps(16));
+        assert_eq!(wire.free_at(), later + Duration::from_secs(5), "an idle wire stays free");
+    }
+
+    /// Each change rounds up or down by less than a bit; the remainder carries it on, so nothing accumulates.
+    #[test]
+    fn changes_of_rate_neither_make_nor_lose_time() {
+        let mut random = Streams::new(1).stream("rates", "test");
+        let mut wire = Serializer::new(Rate::from_bps(1_000_003));
+        let (mut bit_nanos, mut now) = (0_u128, Instant::ZERO);
+        for _ in 0..100_000 {
+            wire.send(now, Bytes::new(1 + random.next_u64() % 1500));
+            while wire.free_at() > now {
+                let step = Duration::from_nanos(random.next_u64() % 3_000_000).min(wire.free_at() - now);
+                let before = u128::from((wire.free_at() - now).as_nanos()) * u128::from(wire.rate().as_bps())
+                    + u128::from(wire.line.remainder);
+                let sent = u128::from(step.as_nanos()) * u128::from(wire.rate().as_bps());
+                now += step;
+                wire.set_rate(now, Rate::from_bps(1 + random.next_u64() % 20_000_000));
+                let left = u128::from((wire.free_at() - now).as_nanos()) * u128::from(wire.rate().as_bps())
+                    + u128::from(wire.line.remainder);
+                assert_eq!(before, sent + left);
+                bit_nanos += sent;
+            }
+        }
+        assert!(bit_nanos > 0);
     }
 
     /// Random numbers of every length, and those around multiples of the rate, where rounding could go wrong.

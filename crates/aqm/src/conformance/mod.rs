@@ -15,9 +15,11 @@
 //! It is part of the library because tests of other crates use it. A program that does not call it does not contain it.
 
 mod link;
+mod overtaking;
 mod parameters;
 
 pub use link::Link;
+pub use overtaking::{is_graded, packets_that_overtake_have_a_higher_probability};
 pub use parameters::{
     bad_parameters_are_refused_by_name, defaults_are_what_the_description_says, description_is_complete,
 };
@@ -34,7 +36,7 @@ pub const RATE: Rate = Rate::from_mbps(15);
 pub type Check = fn(&AqmSpec);
 
 /// Every check by its name.
-pub const CHECKS: [(&str, Check); 11] = [
+pub const CHECKS: [(&str, Check); 12] = [
     ("packets_are_conserved", packets_are_conserved),
     ("verdicts_agree_with_the_counters", verdicts_agree_with_the_counters),
     ("a_limit_is_never_exceeded", a_limit_is_never_exceeded),
@@ -43,6 +45,7 @@ pub const CHECKS: [(&str, Check); 11] = [
     ("a_queue_that_was_reset_is_new", a_queue_that_was_reset_is_new),
     ("a_long_silence_is_cheap", a_long_silence_is_cheap),
     ("tsq_works_on_laws_only", tsq_works_on_laws_only),
+    ("packets_that_overtake_have_a_higher_probability", packets_that_overtake_have_a_higher_probability),
     ("description_is_complete", description_is_complete),
     ("defaults_are_what_the_description_says", defaults_are_what_the_description_says),
     ("bad_parameters_are_refused_by_name", bad_parameters_are_refused_by_name),
@@ -224,6 +227,10 @@ pub fn tsq_works_on_laws_only(aqm: &AqmSpec) {
     let tsq = spec(Some(TsqParams::default()));
     if aqm.takes_tsq() {
         tsq_leaves_the_largest_hint_alone(aqm);
+        let moderate = AqmSpec::moderate(aqm.name()).expect("the moderate parameters are allowed");
+        let hits = tsq_leaves_the_largest_hint_alone(&moderate);
+        let statement = format!("with moderate parameters the law acts: of 15,000 packets it hits {hits}");
+        require(&tsq, &statement, hits > 100 || link(&tsq).queue.probability().is_none());
         return;
     }
     let error = tsq.build::<u32>().err().map(|error| error.to_string()).unwrap_or_default();

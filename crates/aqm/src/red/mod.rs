@@ -71,7 +71,7 @@ mod slope;
 mod spacing;
 mod variant;
 
-use crate::{Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Readings, Verdict};
+use crate::{Aqm, Arrival, Backlog, DrainRate, DropProbability, DropReason, Limit, Readings, Verdict};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
 
@@ -285,6 +285,14 @@ impl Aqm for Red {
     fn build(params: &RedParams, rate: Rate) -> Result<Self, ParameterError> {
         params.validate()?;
         Ok(Self { core: Core::new(params, rate), steering: Fixed(params.max_p) })
+    }
+
+    fn standing_delay(params: &RedParams, _limit: Limit, rate: Rate) -> Option<Duration> {
+        Some(params.standing_delay(rate))
+    }
+
+    fn moderate_params() -> RedParams {
+        RedParams::default().moderate(0.8)
     }
 }
 

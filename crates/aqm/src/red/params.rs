@@ -2,8 +2,9 @@
 
 use super::spacing::Spacing;
 use super::variant::Variant;
+use crate::standing;
 use cutline_params::{Choice, ParameterError, Parameters};
-use cutline_units::Duration;
+use cutline_units::{Duration, Rate};
 
 /// How a queue is measured, and whether large packets are likelier to be hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -64,5 +65,23 @@ pub(crate) fn check_thresholds(params: &RedParams) -> Result<(), ParameterError>
         (Some(min), Some(max)) if max <= min => refuse(max, format!("more than min-th = {min}")),
         (None, Some(max)) => refuse(max, "set together with min-th, or not at all".to_owned()),
         _ => Ok(()),
+    }
+}
+
+impl RedParams {
+    /// Returns the drain time of a queue in the middle of the thresholds.
+    pub(crate) fn standing_delay(&self, rate: Rate) -> Duration {
+        match (self.min_th, self.max_th) {
+            (Some(min), Some(max)) => {
+                standing::bytes(f64::midpoint(min, max) * self.mean_packet as f64, rate)
+            }
+            // An automatic min-th is at the target delay, and max-th at three times that.
+            _ => self.target_delay * 2,
+        }
+    }
+
+    /// Returns these parameters with distant thresholds, for [`Aqm::moderate_params`](crate::Aqm::moderate_params).
+    pub(crate) fn moderate(self, max_p: f64) -> Self {
+        Self { min_th: Some(20.0), max_th: Some(300.0), max_p, ..self }
     }
 }

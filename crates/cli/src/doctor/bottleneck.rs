@@ -65,7 +65,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if args.json {
         return output::print_json(&BottleneckDocument { judgement: &judgement, observed: &seen });
     }
-    output::print(&rendered(&judgement, &seen))
+    output::print_wrapped(&rendered(&judgement, &seen))
 }
 
 impl Args {

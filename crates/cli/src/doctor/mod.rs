@@ -58,7 +58,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if args.json {
         output::print_json(&ReportDocument::new(&report))?;
     } else {
-        output::print(&rendered(&report))?;
+        output::print_wrapped(&rendered(&report))?;
     }
     verdict(&report)
 }

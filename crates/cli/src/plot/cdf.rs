@@ -1,8 +1,8 @@
 //! Distributions of the packets' delays.
 
 use super::measure::label;
-use super::picture::{Dot, Panel, Series, Shape};
-use super::source::{Groups, Source, add_name, joined};
+use super::picture::{Dot, Panel, Parts, Series, Shape};
+use super::source::{Groups, Source, add_name, constant_keys, leads, of_group, of_results};
 use crate::exit::Failure;
 use crate::stored::Selection;
 use cutline_report::stats::Cdf;
@@ -15,7 +15,8 @@ const SHOWN: f64 = 0.999;
 
 /// One curve for each of the results, points and groups: the packets of all flows and seeds together.
 pub fn panel(sources: &[Source], selection: &Selection, quantity: &str) -> Result<Panel, Failure> {
-    let mut curves: Vec<(String, Cdf)> = Vec::new();
+    let mut curves: Vec<(Parts, Cdf)> = Vec::new();
+    let (constant, leads) = (constant_keys(sources), leads(sources));
     let mut stored: BTreeSet<Arc<str>> = BTreeSet::new();
     for source in sources {
         let rows = source.read::<DistributionRow>()?;
@@ -37,8 +38,9 @@ pub fn panel(sources: &[Source], selection: &Selection, quantity: &str) -> Resul
                 };
                 let counts = rows.iter().filter(is_of).map(|row| (row.high, row.count));
                 if let Some(cdf) = Cdf::from_counts(counts) {
-                    let several = (sources.len() > 1).then_some(source.name.as_str());
-                    curves.push((joined(&[several.unwrap_or(""), &point.name(), name]), cdf));
+                    let mut parts = [of_results(sources, source), point.without(&constant, &leads)].concat();
+                    parts.push(of_group(name));
+                    curves.push((parts, cdf));
                 }
             }
         }
@@ -53,12 +55,13 @@ pub fn panel(sources: &[Source], selection: &Selection, quantity: &str) -> Resul
     }
     let label = label(quantity);
     let end = curves.iter().map(|(_, cdf)| cdf.quantile(SHOWN) * label.scale).fold(0.0, f64::max);
-    let series = curves.into_iter().map(|(name, cdf)| Series {
-        name,
-        points: cdf.points().into_iter().map(|(x, y)| Dot::new(x * label.scale, y)).collect(),
+    let series = curves.into_iter().map(|(parts, cdf)| {
+        let points = cdf.points().into_iter().map(|(x, y)| Dot::new(x * label.scale, y)).collect();
+        Series::new(parts, "", points)
     });
     Ok(Panel {
-        title: format!("Distribution: {}", label.name),
+        title: format!("{}: distribution over packets", label.name),
+        measure: format!("distribution of {quantity}"),
         x: label.text(),
         y: "Share of the packets".to_owned(),
         names: None,

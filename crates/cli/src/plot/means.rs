@@ -1,8 +1,9 @@
 //! Means over whole runs: by what a sweep varies, and one against another.
 
-use super::measure::{label, quantities};
-use super::picture::{Dot, Panel, Series, Shape};
-use super::source::{Source, SweptPoint, add_name, joined};
+use super::measure::label;
+use super::picture::{Dot, Panel, Parts, Series, Shape};
+use super::source::{Source, SweptPoint, add_name, constant_keys, keys_with, leads, of_group, of_results};
+use crate::columns::{quantities, unknown};
 use crate::exit::Failure;
 use crate::stored::Selection;
 use cutline_results::{FlowRow, QueueRow, Values, group_values, queue_values};
@@ -46,10 +47,7 @@ impl<'s> Means<'s> {
     fn measured(&self, selection: &Selection, measure: &str) -> Result<Vec<Measured<'s>>, Failure> {
         let known = quantities::<FlowRow, QueueRow>();
         if !known.contains(&measure) {
-            return Err(Failure::Usage(format!(
-                "--measure {measure}: not a column of flows or queues; expected one of: {}",
-                known.join(", ")
-            )));
+            return Err(unknown("a column of flows or queues", measure, &known));
         }
         let mut found = Vec::new();
         for (source, (flows, queues)) in self.sources.iter().zip(&self.tables) {
@@ -83,6 +81,7 @@ impl<'s> Means<'s> {
             |values: &[(u64, f64)]| values.iter().map(|(_, value)| value * label.scale).collect::<Vec<_>>();
         let panel = |x: String, names, shape, series| Panel {
             title: label.name.clone(),
+            measure: measure.to_owned(),
             x,
             y: label.unit.to_owned(),
             names,
@@ -98,18 +97,21 @@ impl<'s> Means<'s> {
             for one in &measured {
                 let index = self.sources.iter().position(|source| std::ptr::eq(source, one.source));
                 let dots = one.at.iter().filter_map(|(_, values)| Dot::mean(index? as f64, &scaled(values)));
-                add(&mut series, &one.name, dots);
+                add(&mut series, vec![of_group(&one.name)], "", dots);
             }
             return Ok(panel(String::new(), Some(names), Shape::Bars, series));
         };
         let positions = self.positions(&key);
+        let with_key = self.left_out(&key);
+        let leads = leads(self.sources);
         let mut series: Vec<Series> = Vec::new();
         for one in &measured {
-            let several = (self.sources.len() > 1).then_some(one.source.name.as_str());
             for (point, values) in &one.at {
                 let Some(x) = point.value(&key).and_then(|value| positions.of(&value.text)) else { continue };
-                let name = joined(&[several.unwrap_or(""), &point.without(&key), &one.name]);
-                add(&mut series, &name, Dot::mean(x, &scaled(values)));
+                let mut parts =
+                    [of_results(self.sources, one.source), point.without(&with_key, &leads)].concat();
+                parts.push(of_group(&one.name));
+                add(&mut series, parts, "", Dot::mean(x, &scaled(values)));
             }
         }
         let shape = if positions.names.is_some() { Shape::Bars } else { Shape::Marked };
@@ -118,7 +120,13 @@ impl<'s> Means<'s> {
                 one.points.sort_by(|left, right| left.x.total_cmp(&right.x));
             }
         }
-        Ok(panel(key, positions.names, shape, series))
+        let together: Vec<&str> = with_key
+            .iter()
+            .filter(|other| **other != key && !constant_keys(self.sources).contains(*other))
+            .map(String::as_str)
+            .collect();
+        let x = if together.is_empty() { key } else { format!("{key}, with {}", together.join(", ")) };
+        Ok(panel(x, positions.names, shape, series))
     }
 
     /// Two measures of each group against each other: a panel for each group, with a marker for each point of each of the results.
@@ -136,6 +144,8 @@ impl<'s> Means<'s> {
         let (x_label, y_label) = (label(x), label(y));
         // Points along a key that was asked for are joined in its order.
         let key = if by.is_some() { self.key(by)? } else { None };
+        let left_out = key.as_ref().map_or_else(|| constant_keys(self.sources), |key| self.left_out(key));
+        let leads = leads(self.sources);
         let mut panels: Vec<Panel> = Vec::new();
         for one in &up {
             let is_same =
@@ -145,6 +155,7 @@ impl<'s> Means<'s> {
             let at = at.unwrap_or_else(|| {
                 panels.push(Panel {
                     title: one.name.to_string(),
+                    measure: y.to_owned(),
                     x: x_label.text(),
                     y: y_label.text(),
                     names: None,
@@ -156,20 +167,19 @@ impl<'s> Means<'s> {
                 });
                 panels.len() - 1
             });
-            let several = (self.sources.len() > 1).then_some(one.source.name.as_str());
             for (point, values) in &one.at {
                 let Some((_, others)) = other.at.iter().find(|(there, _)| there.label == point.label) else {
                     continue;
                 };
                 let mean = others.iter().map(|(_, value)| value).sum::<f64>() / others.len() as f64;
                 let scaled: Vec<f64> = values.iter().map(|(_, value)| value * y_label.scale).collect();
-                let rest = match &key {
-                    Some(key) => point.without(key),
-                    None => point.name(),
-                };
-                let name = joined(&[several.unwrap_or(""), &rest]);
-                let name = if name.is_empty() { one.source.name.clone() } else { name };
-                add(&mut panels[at].series, &name, Dot::mean(mean * x_label.scale, &scaled));
+                let parts = [of_results(self.sources, one.source), point.without(&left_out, &leads)].concat();
+                add(
+                    &mut panels[at].series,
+                    parts,
+                    &one.source.name,
+                    Dot::mean(mean * x_label.scale, &scaled),
+                );
             }
         }
         Ok(panels)
@@ -203,6 +213,13 @@ impl<'s> Means<'s> {
             format!("not a swept key; expected one of: {}", keys.join(", "))
         };
         Err(Failure::Usage(format!("--by {by}: {there}")))
+    }
+
+    /// The keys that no series is named after if a key is on the horizontal axis: it, what varies with it, and what does not vary.
+    fn left_out(&self, key: &str) -> BTreeSet<String> {
+        let mut keys = keys_with(self.sources, key);
+        keys.insert(key.to_owned());
+        keys
     }
 
     /// Where the values of a key stand.
@@ -243,10 +260,10 @@ fn is_flag(text: &str) -> bool {
     matches!(text, "true" | "false")
 }
 
-/// Adds points to the series of this name.
-fn add(series: &mut Vec<Series>, name: &str, points: impl IntoIterator<Item = Dot>) {
-    match series.iter_mut().find(|one| one.name == name) {
+/// Adds points to the series with these parts.
+fn add(series: &mut Vec<Series>, parts: Parts, usual: &str, points: impl IntoIterator<Item = Dot>) {
+    match series.iter_mut().find(|one| one.parts == parts) {
         Some(one) => one.points.extend(points),
-        None => series.push(Series { name: name.to_owned(), points: points.into_iter().collect() }),
+        None => series.push(Series::new(parts, usual, points.into_iter().collect())),
     }
 }

@@ -1,7 +1,6 @@
 //! How measures are named on axes, and in which unit.
 
 use super::source::joined;
-use cutline_results::{Column, Row};
 
 /// A measure on an axis.
 pub struct Label {
@@ -89,21 +88,6 @@ pub fn label(measure: &str) -> Label {
         None => stem.replace('_', " "),
     };
     Label { name, unit, scale: 1.0 }
-}
-
-/// The names of the quantities in two tables, each once.
-pub fn quantities<A: Row, B: Row>() -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = quantities_of::<A>();
-    for name in quantities_of::<B>() {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
-
-fn quantities_of<R: Row>() -> Vec<&'static str> {
-    R::columns().into_iter().filter(Column::is_quantity).map(|column| column.name).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod cdf;
 mod means;
 mod measure;
+mod open;
 mod picture;
 mod source;
 mod time;
@@ -10,11 +11,13 @@ mod time;
 use crate::exit::Failure;
 use crate::output_file::OutputFile;
 use crate::stored::Selection;
-use crate::{message, output, picture_file};
+use crate::{output, picture_file};
 use clap::ValueEnum;
+use cutline_report::chart::{self, Format};
+use cutline_text::Printable;
 use means::Means;
+use picture::Panel;
 pub use picture::Picture;
-use picture::{Panel, Series};
 use source::Source;
 use std::path::{Path, PathBuf};
 use time::Courses;
@@ -22,7 +25,9 @@ use time::Courses;
 /// Draw stored results: distributions, courses over time, measures along a sweep, delay against goodput
 ///
 /// Several results are drawn into one picture, so two queues can be compared. Without --kind, the picture is an overview:
-/// measures along the sweep, or without a sweep the course over time and the distribution of delays.
+/// measures along the sweep, or without a sweep the course over time and the distribution of delays. Where a panel would have too many
+/// curves to tell them apart, there is one for each group, or for each value of a swept key; many panels become several pages, which are
+/// files `NAME-1.svg`, `NAME-2.svg` and so on, or pages of one PDF.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -77,9 +82,6 @@ const EXAMPLES: &str = "Examples:
   cutline plot results/dumbbell results/without --kind sweep --measure q
   cutline plot results/dumbbell --kind plane --json | jq '.panels[].series[].name'";
 
-/// The most curves that can be told apart in a panel.
-const MOST: usize = 16;
-
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let sources = source::open_all(&args.results, &args.selection)?;
     let picture = args.picture(&sources)?;
@@ -89,10 +91,22 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     }
     let file = args.file(&sources[0]);
     let format = picture_file::format("--output", &file)?;
-    let bytes = picture.figure().file("plot", format).map_err(|error| Failure::Failed(error.to_string()))?;
-    OutputFile::create(&file, args.force)?.write_all(&bytes)?;
-    output::print(&format!("{}\n", cutline_text::Printable(file.display())))?;
-    if args.open { open(&file) } else { Ok(()) }
+    let figures = picture.figures();
+    let pages = chart::files(&figures, "plot", format).map_err(|error| Failure::Failed(error.to_string()))?;
+    let names = names_of_pages(&file, pages.len());
+    for (output, bytes) in create_all(&names, args.force)?.into_iter().zip(&pages) {
+        output.write_all(bytes)?;
+    }
+    for name in &names {
+        output::print(&format!("{}\n", Printable(name.display())))?;
+    }
+    if format != Format::Svg {
+        picture_file::warn_of_scripts(&picture_file::texts(&figures));
+    }
+    if args.open {
+        open::all(&names);
+    }
+    Ok(())
 }
 
 impl Args {
@@ -110,12 +124,19 @@ impl Args {
         } else {
             sources.iter().map(|source| source.name.as_str()).collect::<Vec<_>>().join(", ")
         };
-        let panels: Vec<Panel> = panels.into_iter().filter(|panel| !panel.series.is_empty()).collect();
+        let panels =
+            panels.into_iter().filter(|panel| !panel.series.is_empty()).flat_map(Panel::split).collect();
         let results = sources.iter().map(|source| source.folder.clone()).collect();
-        Ok(Picture { title, results, panels, notes })
+        let mut picture = Picture { title, results, panels, notes: Vec::new() };
+        picture.notes = notes.into_iter().map(|note| note.text(picture.has_intervals())).collect();
+        let constant = source::constants_in_words(sources);
+        if !constant.is_empty() {
+            picture.notes.push(format!("All with {constant}."));
+        }
+        Ok(picture)
     }
 
-    fn overview(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<String>), Failure> {
+    fn overview(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<Note>), Failure> {
         if !self.measures.is_empty() || self.by.is_some() {
             return Err(Failure::Usage(
                 "--measure and --by need a --kind: cdf, time, sweep or plane".to_owned(),
@@ -127,7 +148,10 @@ impl Args {
         let (mut panels, notes) = self.time(sources)?;
         panels.extend(self.cdf(sources)?);
         // The packets that are dropped say less than the distribution of the delays.
-        panels.retain(|panel| panel.title != measure::label("packets_dropped").name);
+        panels.retain(|panel| panel.measure != "packets_dropped");
+        for panel in panels.iter_mut().filter(|panel| panel.shape == picture::Shape::Line) {
+            panel.title.push_str(" over time");
+        }
         Ok((panels, notes))
     }
 
@@ -137,28 +161,32 @@ impl Args {
         quantities.iter().map(|quantity| cdf::panel(sources, &self.selection, quantity)).collect()
     }
 
-    fn time(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<String>), Failure> {
+    fn time(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<Note>), Failure> {
         let courses = Courses::read(sources)?;
         self.selection.check_groups(&courses.names())?;
         let panel = |measure: &str| courses.panel(&self.selection, measure);
         let panels = self.or_usual(&time::USUAL).into_iter().map(panel).collect::<Result<Vec<_>, _>>()?;
         let warm_up = sources.iter().map(|source| source.warm_up_s).fold(0.0, f64::max);
-        let mut notes = vec!["Sums over the flows of a group; of delays, means over its packets. Bands are 95 % intervals of the mean over the seeds.".to_owned()];
+        let mut notes = vec![Note {
+            text: "Sums over the flows of a group; of delays, means over its packets.".to_owned(),
+            with_intervals: "Bands are 95 % intervals of the mean over the seeds.",
+        }];
         if warm_up > 0.0 {
-            notes.push(format!("The first {warm_up} s are the warm-up, which the other measures leave out."));
+            let text = format!("The first {warm_up} s are the warm-up, which the other measures leave out.");
+            notes.push(Note { text, with_intervals: "" });
         }
         Ok((panels, notes))
     }
 
-    fn sweep(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<String>), Failure> {
+    fn sweep(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<Note>), Failure> {
         let means = Means::read(sources)?;
         self.selection.check_groups(&means.names())?;
         let panel = |measure: &str| means.along(&self.selection, measure, self.by.as_deref());
         let panels = self.or_usual(&means::USUAL).into_iter().map(panel).collect::<Result<_, _>>()?;
-        Ok((panels, vec![SEEDS.to_owned()]))
+        Ok((panels, vec![Note::seeds()]))
     }
 
-    fn plane(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<String>), Failure> {
+    fn plane(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<Note>), Failure> {
         let (x, y) = match &*self.measures {
             [] => ("queuing_p99_ms", "goodput_bps"),
             [x, y] => (x.as_str(), y.as_str()),
@@ -171,7 +199,7 @@ impl Args {
         let means = Means::read(sources)?;
         self.selection.check_groups(&means.names())?;
         let panels = means.plane(&self.selection, x, y, self.by.as_deref())?;
-        Ok((panels, vec![SEEDS.to_owned()]))
+        Ok((panels, vec![Note::seeds()]))
     }
 
     fn or_usual<'m>(&'m self, usual: &[&'m str]) -> Vec<&'m str> {
@@ -195,10 +223,57 @@ impl Args {
     }
 }
 
-const SEEDS: &str = "Means over the flows of a group and over the seeds, with 95 % intervals.";
+/// A remark under the charts.
+struct Note {
+    text: String,
+    /// What is added if a point has an interval.
+    with_intervals: &'static str,
+}
+
+impl Note {
+    fn seeds() -> Self {
+        let text = "Means over the flows of a group and over the seeds.".to_owned();
+        Self { text, with_intervals: "Whiskers are 95 % intervals." }
+    }
+
+    fn text(self, has_intervals: bool) -> String {
+        let rest = if has_intervals { self.with_intervals } else { "" };
+        format!("{} {rest}", self.text).trim_end().to_owned()
+    }
+}
+
+/// The files of so many pages: `NAME-1.svg`, `NAME-2.svg`, ...; the file itself if there is one page.
+fn names_of_pages(file: &Path, pages: usize) -> Vec<PathBuf> {
+    if pages == 1 {
+        return vec![file.to_owned()];
+    }
+    let (stem, extension) = (file.file_stem().unwrap_or_default(), file.extension().unwrap_or_default());
+    let name = |page: usize| {
+        let mut name = stem.to_owned();
+        name.push(format!("-{page}."));
+        name.push(extension);
+        file.with_file_name(name)
+    };
+    (1..=pages).map(name).collect()
+}
+
+/// Creates the files of all pages before the first is written, or none of them.
+fn create_all(names: &[PathBuf], force: bool) -> Result<Vec<OutputFile>, Failure> {
+    let mut created = Vec::new();
+    for name in names {
+        match OutputFile::create(name, force) {
+            Ok(file) => created.push(file),
+            Err(failure) => {
+                created.into_iter().for_each(OutputFile::discard);
+                return Err(failure);
+            }
+        }
+    }
+    Ok(created)
+}
 
 impl Picture {
-    /// Whether there is something to see, and not too much of it.
+    /// Whether there is something to see.
     fn check(&self) -> Result<(), Failure> {
         if self.panels.is_empty() {
             return Err(Failure::Failed(
@@ -207,31 +282,6 @@ impl Picture {
                     .to_owned(),
             ));
         }
-        match self.panels.iter().find(|panel| panel.series.len() > MOST) {
-            Some(panel) => {
-                let names: Vec<&str> = panel.series.iter().map(|Series { name, .. }| name.as_str()).collect();
-                Err(Failure::Usage(format!(
-                    "{} curves are too many for a picture, which can show {MOST}: choose with --group and --point\nthere are: {}",
-                    names.len(),
-                    cutline_text::Printable(names.join("; "))
-                )))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-/// Opens a file with the program that the desktop has for it.
-fn open(file: &Path) -> Result<(), Failure> {
-    let started = std::process::Command::new("xdg-open").arg(file).status();
-    match started {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => {
-            message::print(&format!("xdg-open ended with {status}; the picture is stored"));
-            Ok(())
-        }
-        Err(error) => Err(Failure::Failed(format!(
-            "--open: xdg-open cannot be started: {error}; the picture is stored, install xdg-utils or open it yourself"
-        ))),
+        Ok(())
     }
 }

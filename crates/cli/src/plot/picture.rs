@@ -4,6 +4,7 @@ use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point};
 use cutline_report::stats::Estimate;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// A picture of stored results.
@@ -36,6 +37,9 @@ pub struct Panel {
     pub to: Option<f64>,
     /// How the points are drawn.
     pub shape: Shape,
+    /// The measure that it shows, which panels of the same measure share.
+    #[serde(skip)]
+    pub measure: String,
     /// The series.
     pub series: Vec<Series>,
 }
@@ -61,6 +65,9 @@ pub enum Shape {
 pub struct Series {
     /// The name in the legend.
     pub name: String,
+    /// What distinguishes it from others: what varies, and its value in words. The name consists of the latter.
+    #[serde(skip)]
+    pub parts: Parts,
     /// The points, in the order in which they are joined.
     pub points: Vec<Dot>,
 }
@@ -76,6 +83,40 @@ pub struct Dot {
     pub low: Option<f64>,
     /// The upper end of the interval.
     pub high: Option<f64>,
+}
+
+/// What distinguishes a series from others, in the order of its name: what varies (`results`, a swept key, `group`), and its value.
+pub type Parts = Vec<(String, String)>;
+
+/// The part of a series' name that is its group or queue.
+pub const GROUP: &str = "group";
+
+/// The most lines in a panel: one for each colour.
+const MOST_LINES: usize = 14;
+/// The most bars in a panel; more would be too thin to be told apart.
+const MOST_BARS: usize = 42;
+/// The fewest series of bars that are kept in a panel, however many categories there are.
+const FEWEST_OF_BARS: usize = 3;
+/// The most panels on a page.
+const PANELS_OF_A_PAGE: usize = 8;
+
+impl Series {
+    /// A series with the name that its parts give; `usual` if they give none.
+    pub fn new(parts: Parts, usual: &str, points: Vec<Dot>) -> Self {
+        let words: Vec<&str> =
+            parts.iter().map(|(_, word)| word.as_str()).filter(|word| !word.is_empty()).collect();
+        let name = if words.is_empty() { usual.to_owned() } else { words.join(", ") };
+        Self { name, parts, points }
+    }
+
+    fn part(&self, dimension: &str) -> &str {
+        self.parts.iter().find(|(name, _)| name == dimension).map_or("", |(_, word)| word)
+    }
+
+    fn without(self, dimension: &str) -> Self {
+        let parts = self.parts.into_iter().filter(|(name, _)| name != dimension).collect();
+        Self::new(parts, &self.name, self.points)
+    }
 }
 
 impl Dot {
@@ -104,15 +145,109 @@ impl From<&Dot> for Point {
 }
 
 impl Picture {
-    /// The picture as a figure.
-    pub fn figure(&self) -> Figure {
-        let columns = if self.panels.len() > 1 { 2 } else { 1 };
-        let figure = Figure::grid(&self.title, columns, self.panels.iter().map(Panel::chart));
-        self.notes.iter().fold(figure, Figure::note)
+    /// The picture as figures: one for each page.
+    pub fn figures(&self) -> Vec<Figure> {
+        let pages = pages(&self.panels);
+        let figure = |(index, panels): (usize, &&[Panel])| {
+            let title = match pages.len() {
+                1 => self.title.clone(),
+                all => format!("{} ({} of {all})", self.title, index + 1),
+            };
+            let columns = if panels.len() > 1 { 2 } else { 1 };
+            let figure = Figure::grid(title, columns, panels.iter().map(Panel::chart));
+            self.notes.iter().fold(figure, Figure::note)
+        };
+        pages.iter().enumerate().map(figure).collect()
+    }
+
+    /// Whether a point has an interval.
+    pub fn has_intervals(&self) -> bool {
+        let dots = self.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
+        dots.into_iter().any(|dot| dot.low.is_some())
     }
 }
 
+/// Panels in pages. Those of one measure stay together where they fit.
+fn pages(panels: &[Panel]) -> Vec<&[Panel]> {
+    let mut pages = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for of_measure in panels.chunk_by(|one, next| one.measure == next.measure) {
+        if end > start && end + of_measure.len() - start > PANELS_OF_A_PAGE {
+            pages.push(&panels[start..end]);
+            start = end;
+        }
+        end += of_measure.len();
+        while end - start > PANELS_OF_A_PAGE {
+            pages.push(&panels[start..start + PANELS_OF_A_PAGE]);
+            start += PANELS_OF_A_PAGE;
+        }
+    }
+    if end > start {
+        pages.push(&panels[start..end]);
+    }
+    pages
+}
+
 impl Panel {
+    /// The panel, or if it has too many series to tell them apart, several: one for each group, then for each value of what varies
+    /// least, and at last for as many series as there is room for.
+    pub fn split(self) -> Vec<Self> {
+        self.split_after(": ")
+    }
+
+    /// As [`split`](Self::split); `separator` is what follows the title that it has.
+    fn split_after(self, separator: &str) -> Vec<Self> {
+        let most = self.most_series();
+        if self.series.len() <= most {
+            return vec![self];
+        }
+        let Some(dimension) = self.dimension_to_split() else {
+            let count = self.series.len().div_ceil(most);
+            let part = |(index, series): (usize, &[Series])| Self {
+                title: format!("{} ({} of {count})", self.title, index + 1),
+                series: series.to_vec(),
+                ..self.clone()
+            };
+            return self.series.chunks(most).enumerate().map(part).collect();
+        };
+        let mut words: Vec<&str> = Vec::new();
+        for word in self.series.iter().map(|series| series.part(&dimension)) {
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        let part = |word: &str| {
+            let of_word = self.series.iter().filter(|series| series.part(&dimension) == word).cloned();
+            let title =
+                if word.is_empty() { self.title.clone() } else { format!("{}{separator}{word}", self.title) };
+            Self { title, series: of_word.map(|series| series.without(&dimension)).collect(), ..self.clone() }
+        };
+        words.into_iter().map(part).flat_map(|panel| panel.split_after(", ")).collect()
+    }
+
+    /// The most series that can be told apart.
+    fn most_series(&self) -> usize {
+        match (self.shape, &self.names) {
+            (Shape::Bars, Some(names)) => (MOST_BARS / names.len().max(1)).clamp(FEWEST_OF_BARS, MOST_LINES),
+            _ => MOST_LINES,
+        }
+    }
+
+    /// What the series are divided by: groups if there are several, else what has the fewest values.
+    fn dimension_to_split(&self) -> Option<String> {
+        let mut found: Vec<(usize, &str)> = Vec::new();
+        for (dimension, _) in self.series.iter().flat_map(|series| &series.parts) {
+            if found.iter().all(|(_, known)| known != dimension) {
+                let words: BTreeSet<&str> = self.series.iter().map(|series| series.part(dimension)).collect();
+                found.push((if dimension == GROUP { 0 } else { words.len() }, dimension));
+                if words.len() < 2 {
+                    found.pop();
+                }
+            }
+        }
+        found.into_iter().min_by_key(|(count, _)| *count).map(|(_, dimension)| dimension.to_owned())
+    }
+
     fn chart(&self) -> Chart {
         let x = match &self.names {
             Some(names) => Axis::categories(&self.x, names),
@@ -128,7 +263,7 @@ impl Panel {
             _ => Axis::linear(&self.y).from(0.0),
         };
         let chart = Chart::new(&self.title).x(x).y(y);
-        self.series.iter().fold(chart, |chart, series| {
+        let chart = self.series.iter().fold(chart, |chart, series| {
             let (name, points) = (&series.name, &series.points);
             match self.shape {
                 Shape::Line => chart.plot(Line::new(name, points).band()),
@@ -137,6 +272,7 @@ impl Panel {
                 Shape::Steps => chart.plot(Line::steps(name, points)),
                 Shape::Bars => chart.plot(Bars::new(name, points)),
             }
-        })
+        });
+        if self.shape == Shape::Line { chart.cut_spikes() } else { chart }
     }
 }

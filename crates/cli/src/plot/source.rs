@@ -1,10 +1,11 @@
 //! The results that a picture shows: which folders, points and groups, and the names of their series.
 
+use super::picture::{GROUP, Parts};
 use crate::exit::Failure;
 use crate::stored::{self, Selection};
 use cutline_results::{FlowRow, PointRow, Row, Store, Summary};
 use cutline_scenario::ScenarioFile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -115,16 +116,69 @@ impl SweptPoint {
         self.settings.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The settings without one key, as a name: `queue=pi, hint=6`; empty if there is none.
-    pub fn without(&self, key: &str) -> String {
-        let others = self.settings.iter().filter(|(name, _)| name != key);
-        others.map(|(name, value)| named(name, &value.text)).collect::<Vec<_>>().join(", ")
+    /// The settings in words without some keys, as parts of a series' name: `queue pi`, `hint 6`. Keys that vary together are one part.
+    pub fn without(&self, left_out: &BTreeSet<String>, leads: &Leads) -> Parts {
+        let mut parts = Parts::new();
+        for (key, value) in self.settings.iter().filter(|(key, _)| !left_out.contains(key)) {
+            let (lead, word) = (leads.get(key).unwrap_or(key), named(key, &value.text));
+            match parts.iter_mut().find(|(known, _)| known == lead) {
+                Some((_, words)) => *words = joined(&[words, &word]),
+                None => parts.push((lead.clone(), word)),
+            }
+        }
+        parts
     }
+}
 
-    /// The settings as a name; empty without a sweep.
-    pub fn name(&self) -> String {
-        self.without("")
+/// For each key that varies together with an earlier one, that one.
+pub type Leads = BTreeMap<String, String>;
+
+/// The keys that vary together: each follows from the other.
+pub fn leads(sources: &[Source]) -> Leads {
+    let mut leads = Leads::new();
+    let mut known: Vec<&String> = Vec::new();
+    for (key, _) in sources.iter().flat_map(|source| &source.points).flat_map(|point| &point.settings) {
+        if known.contains(&key) {
+            continue;
+        }
+        let with_key = keys_with(sources, key);
+        let lead =
+            known.iter().find(|lead| with_key.contains(**lead) && keys_with(sources, lead).contains(key));
+        match lead {
+            Some(lead) => drop(leads.insert(key.clone(), (*lead).clone())),
+            None => known.push(key),
+        }
     }
+    leads
+}
+
+/// The keys that have one value at all points.
+pub fn constant_keys(sources: &[Source]) -> BTreeSet<String> {
+    decided_by(sources, |_| Some(""))
+}
+
+/// The keys whose value follows from that of `key` at all points, as in a `[[sweep.together]]`, and those that have one value.
+pub fn keys_with(sources: &[Source], key: &str) -> BTreeSet<String> {
+    decided_by(sources, |point| point.value(key).map(|value| value.text.as_str()))
+}
+
+/// The keys that have one value at all points for which `of` is the same.
+fn decided_by<'s>(sources: &'s [Source], of: impl Fn(&'s SweptPoint) -> Option<&'s str>) -> BTreeSet<String> {
+    let points = || sources.iter().flat_map(|source| &source.points);
+    let keys: BTreeSet<&String> = points().flat_map(|point| &point.settings).map(|(key, _)| key).collect();
+    let is_decided = |key: &&String| {
+        let mut known: BTreeMap<Option<&str>, Option<&SweptValue>> = BTreeMap::new();
+        points().all(|point| *known.entry(of(point)).or_insert(point.value(key)) == point.value(key))
+    };
+    keys.into_iter().filter(is_decided).cloned().collect()
+}
+
+/// What is the same at all points of a sweep, in words; empty without a sweep.
+pub fn constants_in_words(sources: &[Source]) -> String {
+    let constant = constant_keys(sources);
+    let Some(first) = sources.iter().flat_map(|source| &source.points).next() else { return String::new() };
+    let settings = first.settings.iter().filter(|(key, _)| constant.contains(key));
+    settings.map(|(key, value)| named(key, &value.text)).collect::<Vec<_>>().join(", ")
 }
 
 /// A setting as a name, with the last part of the key, and the part before it if the last alone says little.
@@ -134,7 +188,17 @@ fn named(key: &str, value: &str) -> String {
     format!("{short} {value}")
 }
 
-/// The name of a series from its parts: those that do not distinguish it from others are left out.
+/// The part of a series' name that says which results it is of, if there are several.
+pub fn of_results(sources: &[Source], source: &Source) -> Parts {
+    if sources.len() > 1 { vec![("results".to_owned(), source.name.clone())] } else { Vec::new() }
+}
+
+/// The part of a series' name that is a group or queue.
+pub fn of_group(name: &str) -> (String, String) {
+    (GROUP.to_owned(), name.to_owned())
+}
+
+/// Words that are not empty, as one text.
 pub fn joined(parts: &[&str]) -> String {
     parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(", ")
 }

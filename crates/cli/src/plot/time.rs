@@ -1,8 +1,9 @@
 //! The course over time, from the intervals of flows and queues.
 
-use super::measure::{label, quantities};
+use super::measure::label;
 use super::picture::{Dot, Panel, Series, Shape};
-use super::source::{Source, add_name, joined};
+use super::source::{Source, add_name, constant_keys, leads, of_group, of_results};
+use crate::columns::{quantities, unknown};
 use crate::exit::Failure;
 use crate::stored::Selection;
 use cutline_results::{Column, QueueSeriesRow, Row, SeriesRow};
@@ -82,16 +83,14 @@ impl<'s> Courses<'s> {
             }
             (None, Some(column)) => self.series(&self.queues, column, selection),
             (None, None) => {
-                return Err(Failure::Usage(format!(
-                    "--measure {measure}: not a measure of intervals; expected one of: {}",
-                    names().join(", ")
-                )));
+                return Err(unknown("a measure of intervals", measure, &names()));
             }
         };
         let label = label(measure);
         Ok(Panel {
             // The flows of a group are added up.
             title: label.name.replace(" of a flow", " of all flows"),
+            measure: measure.to_owned(),
             x: "Time, s".to_owned(),
             y: label.unit.to_owned(),
             names: None,
@@ -111,6 +110,7 @@ impl<'s> Courses<'s> {
         let scale = label(column.name).scale;
         let is_sum = matches!(column.unit, "bit/s" | "packets" | "B");
         let mut series = Vec::new();
+        let (constant, leads) = (constant_keys(self.sources), leads(self.sources));
         for (source, rows) in self.sources.iter().zip(tables) {
             for point in &source.points {
                 let mut names: Vec<&Arc<str>> = Vec::new();
@@ -140,10 +140,11 @@ impl<'s> Courses<'s> {
                         Dot::mean(*start_ns as f64 / 1e9, &values)
                     };
                     let points: Vec<Dot> = of_name.filter_map(dot).collect();
-                    let several = (self.sources.len() > 1).then_some(source.name.as_str());
-                    let name = joined(&[several.unwrap_or(""), &point.name(), name]);
+                    let mut parts =
+                        [of_results(self.sources, source), point.without(&constant, &leads)].concat();
+                    parts.push(of_group(name));
                     if !points.is_empty() {
-                        series.push(Series { name, points });
+                        series.push(Series::new(parts, "", points));
                     }
                 }
             }

@@ -84,6 +84,10 @@ impl Listener for Printer {
         }
     }
 
+    fn warn(&mut self, warning: String) {
+        self.say(warning);
+    }
+
     fn end(&mut self, statistics: Statistics) {
         self.end = Some(Report::End(statistics));
     }

@@ -2,10 +2,13 @@
 
 mod listener;
 mod outlet;
+mod rules;
 pub(crate) mod settings;
 mod setup;
 mod stats;
 mod text;
+mod units;
+mod up;
 
 use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
@@ -14,11 +17,10 @@ use cutline_ports::{PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
     DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration,
-    long_waits, summary,
+    long_waits, obstacles, summary,
 };
 use cutline_sys::SysError;
 use cutline_sys::address::listening;
-use cutline_text::Printable;
 use cutline_units::{Bytes, Duration, Rate};
 use listener::Printer;
 use settings::{AutorateArgs, CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
@@ -28,8 +30,8 @@ use std::path::PathBuf;
 /// Forward frames between two interfaces, with a separate queue for each direction
 ///
 /// The router is transparent: frames that arrive at one interface leave by the other, at the given rate, in the order and
-/// with the losses of the queue. The interfaces should have no other use (docs/guide/router.md). Requires root or the
-/// capability `CAP_NET_RAW`; privileges that are no longer needed are dropped after the start. Ctrl-C ends the router and
+/// with the losses of the queue. The interfaces must have no other use: on a host that routes, use `cutline router up`
+/// (docs/guide/router.md). Requires root or the capability `CAP_NET_RAW`; privileges that are no longer needed are dropped after the start. Ctrl-C ends the router and
 /// prints the statistics. The configuration is a file or options, not both. SIGHUP reloads the file.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -61,6 +63,8 @@ enum Action {
     Stats(stats::Args),
     Config(stats::ConfigArgs),
     Status(stats::StatusArgs),
+    Up(up::UpArgs),
+    Down(up::DownArgs),
     Setup(setup::SetupArgs),
     Undo(setup::UndoArgs),
     /// Turn on the offloads that a killed router has turned off
@@ -132,9 +136,15 @@ struct ProcessArgs {
     /// User of /etc/passwd to change to when the interfaces are open
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     user: Option<String>,
+    /// Bridge the interfaces even if this host uses them itself: has addresses or routes there, or forwards between them
+    #[arg(long, conflicts_with = "config")]
+    force_bridge: bool,
 }
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "On a host that routes, such as the gateway of a home or an office:
+  cutline router up --lan eth0 --wan eth1 --rate 20Mbit --reverse-rate 100Mbit
+  cutline router down
+Between two interfaces that have no other use:
   cutline router --in eth0 --out eth1 --rate 15Mbit
   cutline router --in eth0 --out eth1 --rate 15Mbit --rtt 30ms
   cutline router --in eth0 --out eth1 --rate 15Mbit --aqm pie --set target=\"15 ms\" --tsq
@@ -146,14 +156,15 @@ const EXAMPLES: &str = "Examples:
   cutline router --in a0 --out b0 --rate 15Mbit --tsq l=40ms,bits=4 --hint EF=4 --stats 1s --json
   cutline router --config /etc/cutline/router/lan.toml --check
   cutline router stats --watch 1s
-  cutline router status
-  cutline router setup --lan eth0 --wan eth1 --dry-run       # for a host that routes";
+  cutline router status";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Some(Action::Stats(args)) => return stats::execute(args),
         Some(Action::Config(args)) => return stats::config(args),
         Some(Action::Status(args)) => return stats::status(args),
+        Some(Action::Up(args)) => return up::up(args),
+        Some(Action::Down(args)) => return up::down(args),
         Some(Action::Setup(args)) => return setup::setup(args),
         Some(Action::Undo(args)) => return setup::undo(args),
         Some(Action::Restore) => return restore(),
@@ -169,10 +180,16 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 impl Args {
     fn report(&self, spec: &RouterSpec) -> Result<(), Failure> {
         if self.json {
-            return output::print_json(&configuration(spec));
+            output::print_json(&configuration(spec))?;
+        } else {
+            let lines = [vec![format!("routing {}", summary(spec))], long_waits(spec)].concat();
+            output::print(&(lines.join("\n") + "\n"))?;
         }
-        let lines = [vec![format!("routing {}", summary(spec))], long_waits(spec), absent(spec)].concat();
-        output::print(&(lines.join("\n") + "\n"))
+        let obstacles = obstacles(spec);
+        if obstacles.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Failed(format!("the router cannot start now: {}", obstacles.join("\n"))))
     }
 
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
@@ -201,16 +218,6 @@ impl Args {
         ended?;
         printed
     }
-}
-
-/// The interfaces that are not there now. An interface may come later, so this is no error of a file.
-fn absent(spec: &RouterSpec) -> Vec<String> {
-    let bare = |name: &str| name.split_once(':').map_or(name, |(_, name)| name).to_owned();
-    let names = [&spec.input, &spec.output].map(|name| bare(name));
-    let is_absent = |name: &&String| cutline_sys::interface::index(name).is_err();
-    names.iter().filter(is_absent).map(|name| {
-        format!("there is no interface {} now: the router cannot start without it (`ip link` lists those that there are)", Printable(name))
-    }).collect()
 }
 
 /// Turns on the offloads that killed routers have turned off, and prints them.
@@ -245,7 +252,8 @@ impl Routing {
             hints: hints.clone(),
             remark: remark.clone(),
         };
-        let ProcessArgs { spin, fix_offloads, seed, socket, metrics, memory, user } = &self.process;
+        let ProcessArgs { spin, fix_offloads, seed, socket, metrics, memory, user, force_bridge } =
+            &self.process;
         let (socket, user) = (socket.clone(), user.clone());
         Ok(RouterSpec {
             forward: direction(forward, forward_range),
@@ -261,6 +269,7 @@ impl Routing {
                 metrics: *metrics,
                 memory: *memory,
                 user,
+                force_bridge: *force_bridge,
                 reservations: None,
             },
         })
@@ -308,6 +317,7 @@ impl From<ServiceError> for Failure {
         match error {
             ServiceError::Port(error) => error.into(),
             ServiceError::Sys(error) => error.into(),
+            ServiceError::InUse { .. } | ServiceError::Taken { .. } => Self::Failed(error.to_string()),
             ServiceError::NoUser { .. } | ServiceError::Queue(_) => Self::Usage(error.to_string()),
         }
     }

@@ -76,7 +76,8 @@ pub struct AutorateArgs {
     /// Let the rate of the reverse direction follow the link, too; it begins with --reverse-rate
     #[arg(long, value_name = "LEAST..MOST", value_parser = rate_range, requires = "reflector", conflicts_with = "config")]
     reverse_autorate: Option<RangeInclusive<Rate>>,
-    /// Address of a host behind the link that is asked for echo replies, a link-local one with its interface (`fe80::1%eth0`); may be repeated, which makes its own delays matter less
+    /// Address of a host behind the link that is asked for echo replies, a link-local one with its interface (`fe80::1%eth0`); may be repeated:
+    /// the majority decides, three are better than one
     #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
     reflector: Vec<ZonedIp>,
     /// A reply that takes longer than usual by more than this is delayed
@@ -184,7 +185,7 @@ impl QueueArgs {
 }
 
 /// The usual limit; for Sieve four times what stands in its lanes, if that is more.
-fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
+pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
     const USUAL: u32 = 1000;
     const PACKET: f64 = 1500.0;
     let AqmSpec::Sieve(sieve) = aqm else { return Limit::Packets(USUAL) };

@@ -3,41 +3,54 @@
 //!
 //! Both are scripts that a person can read. They are written before the first command runs, so that whatever happens then can be undone.
 
+use super::rules::Rules;
 use crate::exit::Failure;
-use crate::output;
+use crate::{interrupt, output};
 use clap::ValueEnum;
 use cutline_sys::interface::index;
 use cutline_text::Printable;
 use std::fmt::Write as _;
 use std::io::ErrorKind;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Lead the packets that this host forwards through two TUN interfaces, for a router between them
 ///
-/// The host must be able to forward packets already, or have its addresses and routes at least. What is done is written to two scripts in
-/// FOLDER/NAME first, do.sh and undo.sh. `cutline router undo` takes everything back, also after a crash. After a reboot there is nothing to
-/// take back. While no router runs, packets take the same way as before. Requires root.
+/// The first half of `cutline router up`. The host must be able to forward packets already, or have its addresses and routes at least. The
+/// commands are written to two scripts in FOLDER/NAME first, do.sh and undo.sh. `cutline router undo` takes everything back, also after a
+/// crash. After a reboot there is nothing to take back. While no router runs, packets take the same way as before. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = SETUP_EXAMPLES)]
 pub struct SetupArgs {
-    /// Interface to the hosts behind this one; may be repeated
-    #[arg(long, value_name = "INTERFACE", required = true)]
-    lan: Vec<String>,
-    /// Interface to the link that fills up
-    #[arg(long, value_name = "INTERFACE")]
-    wan: String,
-    /// What is done about addresses
-    #[arg(long, value_enum, default_value_t = Nat::None)]
-    nat: Nat,
-    /// Numbers of two routing tables that are not in use
-    #[arg(long, value_name = "N,N", value_delimiter = ',', num_args = 2, default_values_t = TABLES)]
-    tables: Vec<u32>,
     #[command(flatten)]
-    place: Place,
+    setup: Setup,
+    /// Do not examine the firewall's rules, which may be loaded later, as at the start of the machine
+    #[arg(long)]
+    unchecked: bool,
     /// Print do.sh and undo.sh, and do nothing
     #[arg(long)]
     dry_run: bool,
+}
+
+/// The interfaces of a host that routes, and how its packets are led through a router.
+#[derive(clap::Args)]
+pub struct Setup {
+    /// Interface to the hosts behind this one; may be repeated
+    #[arg(long, value_name = "INTERFACE", required = true)]
+    pub lan: Vec<String>,
+    /// Interface to the link that fills up
+    #[arg(long, value_name = "INTERFACE")]
+    pub wan: String,
+    /// Translation of addresses
+    #[arg(long, value_enum, default_value_t = Nat::Auto)]
+    pub nat: Nat,
+    /// Numbers of two routing tables that are not in use
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = TABLES)]
+    pub tables: Vec<u32>,
+    #[command(flatten)]
+    pub place: Place,
 }
 
 /// Take back what `cutline router setup` has done
@@ -56,20 +69,22 @@ pub struct UndoArgs {
     if_exists: bool,
 }
 
-/// Where the scripts of a setup are.
+/// The name of a setup, and the folder of its scripts.
 #[derive(clap::Args)]
-struct Place {
+pub struct Place {
     /// Name of the setup; its interfaces are NAME0 and NAME1
-    #[arg(long, value_name = "NAME", default_value = "cut")]
-    name: String,
+    #[arg(long, value_name = "NAME", default_value = USUAL_NAME)]
+    pub name: String,
     /// Folder of all setups
-    #[arg(long, value_name = "FOLDER", default_value = "/run/cutline/setup")]
-    folder: PathBuf,
+    #[arg(long, value_name = "FOLDER", default_value = USUAL_FOLDER)]
+    pub folder: PathBuf,
 }
 
-/// What is done about addresses.
+/// Translation of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Nat {
+pub enum Nat {
+    /// `existing` if this host has rules that translate source addresses, else `none`
+    Auto,
     /// Nothing: this host translates no addresses
     None,
     /// Nothing but the exception that a host needs which translates addresses by rules of its own
@@ -77,6 +92,9 @@ enum Nat {
     /// Translate the IPv4 addresses of what leaves by --wan to its own (masquerading)
     Masquerade,
 }
+
+const USUAL_NAME: &str = "cut";
+const USUAL_FOLDER: &str = "/run/cutline/setup";
 
 const TABLES: [u32; 2] = [7100, 7101];
 /// The priorities of our rules: what stays among the hosts behind this one, before what is forwarded.
@@ -88,7 +106,7 @@ const ZONE: u16 = 7100;
 const SETUP_EXAMPLES: &str = "Examples:
   cutline router setup --lan eth0 --wan eth1 --dry-run
   cutline router setup --lan eth0 --wan eth1
-  cutline router setup --lan lan0 --lan wifi0 --wan ppp0 --nat existing
+  cutline router setup --lan lan0 --lan wifi0 --wan ppp0 --nat masquerade
   cutline router --in tun:cut0 --out tun:cut1 --rate 40Mbit --reverse-rate 200Mbit";
 
 const UNDO_EXAMPLES: &str = "Examples:
@@ -106,30 +124,19 @@ struct Step {
 struct Plan(Vec<Step>);
 
 pub fn setup(args: &SetupArgs) -> Result<(), Failure> {
-    args.check()?;
-    let plan = args.plan()?;
-    let scripts = [plan.forward(args), plan.back(&args.place.name)];
+    let setup = &args.setup;
+    let nat = setup.check(args.dry_run, args.unchecked)?;
     if args.dry_run {
-        return output::print(&format!("# do.sh\n{}\n# undo.sh\n{}", scripts[0], scripts[1]));
+        return output::print(&setup.shown(nat)?);
     }
-    let folder = args.place.make()?;
-    let written =
-        write(&folder.join("undo.sh"), &scripts[1]).and_then(|()| write(&folder.join("do.sh"), &scripts[0]));
-    let done = written.and_then(|()| run(&folder.join("do.sh")));
-    if let Err(failure) = done {
-        // What was done before the command that failed.
-        let undone = args.place.undo();
-        return Err(match undone {
-            Ok(()) => failure.with("everything was taken back"),
-            Err(why) => failure.with(&format!("taking it back failed, too: {}", why.message())),
-        });
-    }
-    let [first, second] = args.place.interfaces();
+    let stop = interrupt::cancel_flag("What was done is taken back.".to_owned())?;
+    setup.make(nat, &stop)?;
+    let [first, second] = setup.place.interfaces();
     output::print(&format!(
         "set up; {} says what was done, and `cutline router undo{}` takes it back\n\
          now start the router: cutline router --in tun:{first} --out tun:{second} --rate RATE --reverse-rate RATE\n",
-        Printable(folder.join("do.sh").display()),
-        args.place.options()
+        Printable(setup.place.path().join("do.sh").display()),
+        setup.place.options()
     ))
 }
 
@@ -153,21 +160,23 @@ pub fn undo(args: &UndoArgs) -> Result<(), Failure> {
 }
 
 impl Place {
-    fn path(&self) -> PathBuf {
+    /// Returns the folder of this setup.
+    pub fn path(&self) -> PathBuf {
         self.folder.join(&self.name)
     }
 
-    fn interfaces(&self) -> [String; 2] {
+    /// Returns the names of its two TUN interfaces: towards the hosts behind this one, and towards the link that fills up.
+    pub fn interfaces(&self) -> [String; 2] {
         ["0", "1"].map(|end| format!("{}{end}", self.name))
     }
 
-    /// The options that choose this place, where it is not the usual one.
-    fn options(&self) -> String {
+    /// Returns the options that choose this place, where it is not the usual one.
+    pub fn options(&self) -> String {
         let mut text = String::new();
-        if self.name != "cut" {
+        if self.name != USUAL_NAME {
             let _ = write!(text, " --name {}", self.name);
         }
-        if self.folder != Path::new("/run/cutline/setup") {
+        if self.folder != Path::new(USUAL_FOLDER) {
             let _ = write!(text, " --folder {}", self.folder.display());
         }
         text
@@ -179,17 +188,33 @@ impl Place {
         std::fs::create_dir_all(&self.folder).and_then(|()| std::fs::create_dir(&path)).map_err(|error| {
             let shown = Printable(path.display()).to_string();
             match error.kind() {
-                ErrorKind::AlreadyExists => Failure::Failed(format!(
-                    "{shown} exists: this is set up already; `cutline router undo{}` takes it back, --name makes another one",
-                    self.options()
-                )),
+                ErrorKind::AlreadyExists => self.is_there(),
                 _ => Failure::Failed(format!("{shown} cannot be made: {error}; are you root?")),
             }
         })?;
         Ok(path)
     }
 
-    fn undo(&self) -> Result<(), Failure> {
+    /// Returns the failure of a setup that is there already.
+    fn is_there(&self) -> Failure {
+        let path = self.path();
+        Failure::Failed(format!(
+            "already set up: {} says what was done; `cutline router down{options}` takes it back, and ends its router if one runs",
+            Printable(path.join("do.sh").display()),
+            options = self.options()
+        ))
+    }
+
+    /// Takes the setup back after a failure, and returns the failure with what became of it.
+    pub fn take_back(&self, failure: Failure) -> Failure {
+        match self.undo() {
+            Ok(()) => failure.with("everything was taken back"),
+            Err(why) => failure.with(&format!("taking it back failed, too: {}", why.message())),
+        }
+    }
+
+    /// Takes the setup back, and removes its folder.
+    pub fn undo(&self) -> Result<(), Failure> {
         let path = self.path();
         run(&path.join("undo.sh"))?;
         std::fs::remove_dir_all(&path).map_err(|error| {
@@ -198,9 +223,35 @@ impl Place {
     }
 }
 
-impl SetupArgs {
-    /// Names go into scripts, so they have letters, digits and a few signs only.
-    fn check(&self) -> Result<(), Failure> {
+impl Setup {
+    /// Checks the options, the interfaces and the rules of this host. Returns the translation of addresses that the setup is for.
+    ///
+    /// # Errors
+    /// When the setup is there already, is impossible, or would cut hosts off.
+    pub fn check(&self, is_dry: bool, unchecked: bool) -> Result<Nat, Failure> {
+        self.check_names()?;
+        if !is_dry {
+            self.check_interfaces()?;
+        }
+        if unchecked {
+            return Ok(if self.nat == Nat::Auto { Nat::None } else { self.nat });
+        }
+        let rules = Rules::read();
+        self.check_firewall(&rules)?;
+        match (self.nat, rules.translate) {
+            (Nat::Existing, false) => Err(Failure::Failed(
+                "--nat existing: no rule of this host translates source addresses (`nft list ruleset`). If this host shall do so, use --nat \
+                 masquerade; if another one does, or none, --nat none"
+                    .to_owned(),
+            )),
+            (Nat::Auto, true) => Ok(Nat::Existing),
+            (Nat::Auto, false) => Ok(Nat::None),
+            (nat, _) => Ok(nat),
+        }
+    }
+
+    /// Checks the names. They go into scripts, so they have letters, digits and a few signs only.
+    fn check_names(&self) -> Result<(), Failure> {
         let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let named = self
             .lan
@@ -226,19 +277,24 @@ impl SetupArgs {
                 self.wan
             )));
         }
-        if self.tables[0] == self.tables[1]
-            || self.tables.iter().any(|table| *table < 1 || (253..=255).contains(table))
-        {
+        let is_own = |table: &u32| *table < 1 || (253..=255).contains(table);
+        if self.tables.len() != 2 || self.tables[0] == self.tables[1] || self.tables.iter().any(is_own) {
+            let written: Vec<String> = self.tables.iter().map(ToString::to_string).collect();
             return Err(Failure::Usage(format!(
-                "--tables {},{}: expected two different numbers from 1 that are none of the kernel's own, 253 to 255",
-                self.tables[0], self.tables[1]
+                "--tables {}: expected two different numbers from 1 that are none of the kernel's own, 253 to 255, such as 7100,7101",
+                written.join(",")
             )));
         }
-        if self.dry_run {
-            return Ok(());
-        }
+        Ok(())
+    }
+
+    /// Checks that the interfaces are there, and that nothing is set up.
+    fn check_interfaces(&self) -> Result<(), Failure> {
         for name in self.lan.iter().chain([&self.wan]) {
             index(name).map_err(|error| Failure::Usage(error.to_string()))?;
+        }
+        if self.place.path().exists() {
+            return Err(self.place.is_there());
         }
         for name in self.place.interfaces() {
             if index(&name).is_ok() {
@@ -250,7 +306,64 @@ impl SetupArgs {
         Ok(())
     }
 
-    fn plan(&self) -> Result<Plan, Failure> {
+    /// Checks that the firewall does not drop what passes the TUN interfaces.
+    fn check_firewall(&self, rules: &Rules) -> Result<(), Failure> {
+        let ends = self.place.interfaces();
+        let Some(chain) = rules.drops.as_ref().filter(|_| !rules.know(&ends, &self.place.name)) else {
+            return Ok(());
+        };
+        let [near, far] = ends;
+        let (lan, wan) = (&self.lan[0], &self.wan);
+        let ways = [(lan, &near, ""), (&near, lan, ""), (&far, wan, ""), (wan, &far, "established,related")];
+        let rule = |(from, to, state): (&String, &String, &str)| {
+            if chain == "FORWARD" {
+                let state = if state.is_empty() {
+                    String::new()
+                } else {
+                    format!(" -m conntrack --ctstate {}", state.to_uppercase())
+                };
+                format!("\n  iptables -I FORWARD -i {from} -o {to}{state} -j ACCEPT")
+            } else {
+                let state = if state.is_empty() { String::new() } else { format!(" ct state {state}") };
+                format!("\n  nft insert rule {} iifname {from} oifname {to}{state} accept", Printable(chain))
+            }
+        };
+        Err(Failure::Failed(format!(
+            "the firewall drops what its rules do not accept between interfaces ({}), and they do not name {near} and {far}. Packets pass it \
+             twice: between {lan} and {near}, and between {far} and {wan}. Allow that first, in the firewall's own file if it has one; your rules \
+             for {lan} and {wan} then belong to {far} and {wan}:{}",
+            Printable(chain),
+            ways.map(rule).concat()
+        )))
+    }
+
+    /// Returns the scripts as text.
+    ///
+    /// # Errors
+    /// When the routes of this host cannot be read.
+    pub fn shown(&self, nat: Nat) -> Result<String, Failure> {
+        let plan = self.plan(nat)?;
+        Ok(format!("# do.sh\n{}\n# undo.sh\n{}", plan.forward(self), plan.back(&self.place.name)))
+    }
+
+    /// Sets up. If a command fails, or `stop` is set, takes back what was done before.
+    ///
+    /// # Errors
+    /// When a command fails, or the setup is interrupted.
+    pub fn make(&self, nat: Nat, stop: &AtomicBool) -> Result<(), Failure> {
+        let plan = self.plan(nat)?;
+        let folder = self.place.make()?;
+        let done = write(&folder.join("undo.sh"), &plan.back(&self.place.name))
+            .and_then(|()| write(&folder.join("do.sh"), &plan.forward(self)))
+            .and_then(|()| run(&folder.join("do.sh")))
+            .and_then(|()| {
+                let is_stopped = stop.load(Ordering::Relaxed);
+                if is_stopped { Err(Failure::Failed("interrupted".to_owned())) } else { Ok(()) }
+            });
+        done.map_err(|failure| self.place.take_back(failure))
+    }
+
+    fn plan(&self, nat: Nat) -> Result<Plan, Failure> {
         let mut plan = Plan::default();
         let [near, far] = self.place.interfaces();
         for tun in [&near, &far] {
@@ -287,8 +400,8 @@ impl SetupArgs {
             let rule = format!("iif {} lookup {to_lan} priority {}", self.wan, PRIORITIES[1]);
             plan.add(format!("ip {family} rule add {rule}"), format!("ip {family} rule delete {rule}"));
         }
-        if self.nat != Nat::None {
-            plan.add(self.nat_rules(), format!("nft delete table inet {}", self.nat_table()));
+        if matches!(nat, Nat::Existing | Nat::Masquerade) {
+            plan.add(self.nat_rules(nat), format!("nft delete table inet {}", self.nat_table()));
         }
         Ok(plan)
     }
@@ -319,7 +432,7 @@ impl SetupArgs {
     /// Packets pass the host twice, and connection tracking must not take the second pass for the first. A zone of its own for what has
     /// the side of the hosts on it makes them two connections: only that beside the WAN is translated. Without a router there is one pass,
     /// one connection, and it is translated, too.
-    fn nat_rules(&self) -> String {
+    fn nat_rules(&self, nat: Nat) -> String {
         let near = &self.place.interfaces()[0];
         let lan: Vec<String> = self.lan.iter().map(|name| format!("\"{name}\"")).collect();
         let mut text = format!(
@@ -328,7 +441,7 @@ impl SetupArgs {
             self.nat_table(),
             lan.join(", ")
         );
-        if self.nat == Nat::Masquerade {
+        if nat == Nat::Masquerade {
             let wan = &self.wan;
             let lan = lan.join(", ");
             // What began on the other way than the packets take now, because a router has started or ended: it is told to begin anew.
@@ -356,7 +469,7 @@ impl Plan {
         self.0.push(Step { forward, back: None });
     }
 
-    fn forward(&self, args: &SetupArgs) -> String {
+    fn forward(&self, args: &Setup) -> String {
         let mut text = format!(
             "#!/bin/sh\n# Leads what is forwarded between {} and {} through {}. undo.sh takes it back.\nset -eu\n",
             args.lan.join(", "),
@@ -397,14 +510,16 @@ fn has(version: &str) -> bool {
     Path::new("/proc/sys/net").join(version).exists()
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+/// Writes a file.
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text)
         .map_err(|error| Failure::Failed(format!("{} cannot be written: {error}", Printable(path.display()))))
 }
 
 /// Runs a script. The error has what its command said.
 fn run(script: &Path) -> Result<(), Failure> {
-    let output = Command::new("sh").arg(script).output();
+    // Ctrl-C goes to this process alone, which takes back what was done.
+    let output = Command::new("sh").arg(script).process_group(0).output();
     let output = output.map_err(|error| Failure::Failed(format!("`sh` cannot be started: {error}")))?;
     if output.status.success() {
         return Ok(());

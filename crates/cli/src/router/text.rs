@@ -4,7 +4,7 @@ use crate::table::{Table, cells, titles};
 use cutline_documents::Record as _;
 use cutline_router_service::{
     AutorateStatistics, Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus,
-    Statistics,
+    Statistics, TRUNCATED, UNFILLED,
 };
 use cutline_text::Printable;
 use cutline_units::Rate;
@@ -155,14 +155,8 @@ fn hints(direction: &Direction) -> String {
 fn warnings(interface: &Interface) -> String {
     let counts = [
         (interface.missed_packets, "arrived faster than they were read, and were lost"),
-        (
-            interface.truncated.packets,
-            "were longer than its MTU, and were dropped: turn GRO and TSO off (ethtool -K)",
-        ),
-        (
-            interface.without_checksum.packets,
-            "arrived without checksums: turn `tx` off at the sender's end (ethtool -K)",
-        ),
+        (interface.truncated.packets, TRUNCATED),
+        (interface.without_checksum.packets, UNFILLED),
     ];
     let line = |(count, what)| format!("{}: {count} frames {what}\n", Printable(&interface.name));
     counts.into_iter().filter(|(count, _)| *count > 0).map(line).collect()

@@ -16,8 +16,28 @@ const TOLD: [(&str, &str, &str, f64); 3] = [
     ("goodput_bps", "goodput", "kbit/s", 1e-3),
 ];
 
-/// Returns a sentence for each group that has a quality, or nothing without several points and seeds.
-pub fn sentences(found: &[Values]) -> String {
+/// The most environments that a group has a sentence for.
+const MOST_ENVIRONMENTS: usize = 6;
+
+/// The settings of a point: keys and values, in the order of the sweep.
+pub type Settings<'s> = &'s [(String, String)];
+
+/// Whether a key describes where flows meet, and not what is tried there: the rates, delays and faults of links, and the load. Points with
+/// different links or loads are not alternatives.
+fn is_environment(key: &str) -> bool {
+    const OF_LINKS: [&str; 7] =
+        ["rate", "delay", "access-rate", "access-delay", "rate-changes", "rate-trace", "rate-trace-as"];
+    let (first, last) = (key.split('.').next().unwrap_or(key), key.rsplit('.').next().unwrap_or(key));
+    match first {
+        "dumbbell" | "link" => OF_LINKS.contains(&last) || key.contains("impairment"),
+        "flow" => last == "count" || key.contains(".app."),
+        _ => false,
+    }
+}
+
+/// Returns a sentence for each group that has a quality and each environment, or nothing without several points and seeds. `settings` are
+/// those of a point by its label.
+pub fn sentences<'s>(found: &[Values], settings: &dyn Fn(&str) -> Settings<'s>) -> String {
     let qualities: Vec<&Values> = found.iter().filter(|values| values.measure == "q").collect();
     let mut groups: Vec<&str> = Vec::new();
     for values in &qualities {
@@ -27,17 +47,64 @@ pub fn sentences(found: &[Values]) -> String {
     }
     let mut text = String::new();
     for group in groups {
-        let of_group: Vec<&Values> =
-            qualities.iter().filter(|values| *values.subject.name == *group).copied().collect();
-        if let Some(sentence) = sentence(found, &of_group) {
-            let _ = writeln!(text, "{}: {}", Printable(group), Printable(sentence));
+        let of_group = qualities.iter().filter(|values| *values.subject.name == *group).copied();
+        let environments = environments(of_group, settings);
+        let told: Vec<(String, String)> = environments
+            .into_iter()
+            .filter_map(|(environment, points)| Some((environment, sentence(found, &points, settings)?)))
+            .collect();
+        for (environment, sentence) in told.iter().take(MOST_ENVIRONMENTS) {
+            let place = if environment.is_empty() { String::new() } else { format!(", {environment}") };
+            let _ = writeln!(text, "{}{}: {}", Printable(group), Printable(place), Printable(sentence));
+        }
+        if told.len() > MOST_ENVIRONMENTS {
+            let _ = writeln!(
+                text,
+                "{}: {} further environments",
+                Printable(group),
+                told.len() - MOST_ENVIRONMENTS
+            );
         }
     }
     text
 }
 
+/// The points by their environment, in the order of the points.
+fn environments<'v, 's>(
+    points: impl Iterator<Item = &'v Values>,
+    settings: &dyn Fn(&str) -> Settings<'s>,
+) -> Vec<(String, Vec<&'v Values>)> {
+    let mut found: Vec<(String, Vec<&Values>)> = Vec::new();
+    for values in points {
+        let of_point = settings(&values.subject.point);
+        let environment = in_words(of_point.iter().filter(|(key, _)| is_environment(key)));
+        match found.iter_mut().find(|(known, _)| *known == environment) {
+            Some((_, points)) => points.push(values),
+            None => found.push((environment, vec![values])),
+        }
+    }
+    found
+}
+
+fn in_words<'s>(settings: impl Iterator<Item = &'s (String, String)>) -> String {
+    settings.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
+}
+
+/// What distinguishes a point from others of its environment; its label if nothing does.
+fn name<'s>(values: &Values, points: &[&Values], settings: &dyn Fn(&str) -> Settings<'s>) -> String {
+    let varies = |(key, value): &&(String, String)| {
+        !points.iter().all(|other| settings(&other.subject.point).iter().any(|(k, v)| k == key && v == value))
+    };
+    let words = in_words(settings(&values.subject.point).iter().filter(varies));
+    if words.is_empty() { values.subject.point.to_string() } else { words }
+}
+
 /// The points with the highest and the lowest quality, or that they do not differ.
-fn sentence(found: &[Values], points: &[&Values]) -> Option<String> {
+fn sentence<'s>(
+    found: &[Values],
+    points: &[&Values],
+    settings: &dyn Fn(&str) -> Settings<'s>,
+) -> Option<String> {
     let mean = |values: &Values| Estimate::from_values(&values.values()).map(|estimate| estimate.mean);
     let measured: Vec<(&Values, f64)> =
         points.iter().filter_map(|values| Some((*values, mean(values)?))).collect();
@@ -55,20 +122,24 @@ fn sentence(found: &[Values], points: &[&Values]) -> Option<String> {
             best.1
         ));
     }
-    let value = |of: &Values, measure: &str| {
-        let is_it = |values: &&Values| values.measure == measure && values.subject == of.subject;
-        mean(found.iter().find(is_it)?)
+    let values = |of: &Values, measure: &str| {
+        found.iter().find(|values| values.measure == measure && values.subject == of.subject)
     };
     let told = TOLD.iter().filter_map(|(measure, name, unit, scale)| {
-        let (here, there) = (value(best.0, measure)? * scale, value(worst.0, measure)? * scale);
-        let (here, there) = (significant(here, 3), significant(there, 3));
-        (here != there).then(|| format!("{name} {here} instead of {there} {unit}"))
+        let (here, there) = (values(best.0, measure)?, values(worst.0, measure)?);
+        // A difference within the interval is chance.
+        let differ = Comparison::new(&here.by_seed, &there.by_seed)?.is_significant();
+        let (here, there) = (significant(mean(here)? * scale, 3), significant(mean(there)? * scale, 3));
+        (differ && here != there).then(|| format!("{name} {here} instead of {there} {unit}"))
     });
     let told: Vec<String> = told.collect();
     let rest = if told.is_empty() { String::new() } else { format!("; there, {}", told.join(", ")) };
     Some(format!(
         "best with {} (Q = {:.3}), worst with {} (Q = {:.3}){rest}",
-        best.0.subject.point, best.1, worst.0.subject.point, worst.1
+        name(best.0, points, settings),
+        best.1,
+        name(worst.0, points, settings),
+        worst.1
     ))
 }
 
@@ -82,6 +153,41 @@ mod tests {
         Values { subject, measure, by_seed: (1..).zip(of_seeds.iter().copied()).collect() }
     }
 
+    fn none(_: &str) -> Settings<'static> {
+        &[]
+    }
+
+    /// A queue is not better because its link is faster.
+    #[test]
+    fn points_are_compared_within_one_environment() {
+        let setting = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let at = |rate: &str, queue: &str| {
+            vec![
+                setting("dumbbell.rate", rate),
+                setting("dumbbell.queue.limit", rate),
+                setting("dumbbell.queue.aqm", queue),
+            ]
+        };
+        let all = [("a", at("4 Mbit/s", "pi")), ("b", at("4 Mbit/s", "sieve")), ("c", at("90 Mbit/s", "pi"))];
+        let found = [
+            values("a", "q", &[0.40, 0.41, 0.42]),
+            values("b", "q", &[0.60, 0.61, 0.62]),
+            values("c", "q", &[0.90, 0.91, 0.92]),
+        ];
+        let settings = |label: &str| &*all.iter().find(|(name, _)| *name == label).unwrap().1;
+        assert_eq!(
+            sentences(&found, &settings),
+            "audio, dumbbell.rate=4 Mbit/s: best with dumbbell.queue.aqm=sieve (Q = 0.610), worst with dumbbell.queue.aqm=pi (Q = 0.410)\n"
+        );
+        for key in ["link.backbone.delay", "flow.bulk.count", "flow.web.app.rate", "dumbbell.impairment.loss"]
+        {
+            assert!(is_environment(key), "{key}");
+        }
+        for key in ["flow.audio.hint", "dumbbell.queue.aqm", "dumbbell.queue.target", "queue.router.limit"] {
+            assert!(!is_environment(key), "{key}");
+        }
+    }
+
     #[test]
     fn the_best_point_is_told_with_what_it_costs() {
         let found = [
@@ -93,21 +199,39 @@ mod tests {
             values("hint=16", "one_way_mean_ms", &[210.0, 213.0, 216.0]),
         ];
         assert_eq!(
-            sentences(&found),
+            sentences(&found, &none),
             "audio: best with hint=1 (Q = 0.991), worst with hint=16 (Q = 0.810); there, one-way delay 71.0 instead of 213 ms, \
              loss 1.10 instead of 0.100 %\n"
         );
     }
 
     #[test]
+    fn what_differs_by_chance_is_left_out() {
+        let found = [
+            values("hint=1", "q", &[0.990, 0.991, 0.992]),
+            values("hint=1", "goodput_bps", &[64_100.0, 63_200.0, 64_000.0]),
+            values("hint=16", "q", &[0.80, 0.82, 0.81]),
+            values("hint=16", "goodput_bps", &[63_000.0, 64_000.0, 63_100.0]),
+        ];
+        assert_eq!(
+            sentences(&found, &none),
+            "audio: best with hint=1 (Q = 0.991), worst with hint=16 (Q = 0.810)\n"
+        );
+    }
+
+    #[test]
     fn differences_within_the_interval_are_none() {
         let found = [values("hint=1", "q", &[0.7, 0.9, 0.8]), values("hint=16", "q", &[0.9, 0.7, 0.79])];
-        assert!(sentences(&found).contains("no point's quality differs"), "{}", sentences(&found));
+        assert!(
+            sentences(&found, &none).contains("no point's quality differs"),
+            "{}",
+            sentences(&found, &none)
+        );
     }
 
     #[test]
     fn one_point_or_one_seed_says_nothing() {
-        assert_eq!(sentences(&[values("", "q", &[0.7, 0.9])]), "");
-        assert_eq!(sentences(&[values("hint=1", "q", &[0.7]), values("hint=16", "q", &[0.9])]), "");
+        assert_eq!(sentences(&[values("", "q", &[0.7, 0.9])], &none), "");
+        assert_eq!(sentences(&[values("hint=1", "q", &[0.7]), values("hint=16", "q", &[0.9])], &none), "");
     }
 }

@@ -102,6 +102,6 @@ pub fn print(points: &[SweepPoint], outcome: &Outcome, as_json: bool) -> Result<
     if as_json {
         output::print_json(&json::document(points, outcome))
     } else {
-        output::print(&tables::render(points, outcome))
+        output::print_wrapped(&tables::render(points, outcome))
     }
 }

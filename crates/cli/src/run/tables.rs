@@ -6,6 +6,7 @@ use crate::table::{Table, estimate};
 use cutline_results::{FlowRow, Heading, QueueRow, Row, Subject, Values, group_measures, queue_measures};
 use cutline_scenario::SweepPoint;
 use cutline_text::Printable;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Returns the tables and the folder of the results as text.
@@ -23,7 +24,9 @@ pub fn render(points: &[SweepPoint], outcome: &Outcome) -> String {
     let groups = table::<FlowRow>(["point", "group"], &of_groups);
     let queues = table::<QueueRow>(["point", "queue"], &queue_measures(&outcome.queues));
     let _ = write!(text, "\n{groups}\n{queues}");
-    let glance = glance::sentences(&of_groups);
+    let labelled: BTreeMap<String, &SweepPoint> = points.iter().map(|point| (point.label(), point)).collect();
+    let settings = |label: &str| labelled.get(label).map_or(&[][..], |point| &point.settings);
+    let glance = glance::sentences(&of_groups, &settings);
     if !glance.is_empty() {
         let _ = write!(text, "\nAt a glance, by the quality Q (docs/glossary.md):\n{glance}");
     }

@@ -34,7 +34,11 @@ impl PictureArgs {
 impl Target {
     /// Draws the picture.
     pub fn draw(self, document: &ResponsivenessDocument) -> Result<(), Failure> {
-        let drawn = figure(document).file("rrul", self.format);
+        let figure = figure(document);
+        if self.format != Format::Svg {
+            picture_file::warn_of_scripts(&picture_file::texts(std::slice::from_ref(&figure)));
+        }
+        let drawn = figure.file("rrul", self.format);
         let drawn =
             drawn.map_err(|error| Failure::Failed(format!("the picture cannot be drawn: {error}")))?;
         self.file.write_all(&drawn)

@@ -153,7 +153,7 @@ fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     };
     let count = report.flows.len() + session.sent.len();
     let sent = tables::sent_here(&session.sent);
-    output::print(&format!("\n{}: {count} flows\n{received}{sent}", session.peer))
+    output::print_wrapped(&format!("\n{}: {count} flows\n{received}{sent}", session.peer))
 }
 
 /// Parses `5203`, `:5203`, `192.0.2.7`, `[2001:db8::7]`, `2001:db8::7`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.

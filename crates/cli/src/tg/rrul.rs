@@ -110,7 +110,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         output::print_json(&document)?;
     } else {
         let end = tables::clock(&outcome.clock) + &tables::trouble(&found);
-        output::print(&(table(&document) + &verdict(&document) + &end))?;
+        output::print_wrapped(&(table(&document) + &verdict(&document) + &end))?;
     }
     #[cfg(feature = "charts")]
     if let Some(picture) = picture {

@@ -112,7 +112,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if args.json {
         output::print_json(&found.document())?;
     } else {
-        output::print(&tables::sent(&found, args.per_flow, asked.is_some()))?;
+        output::print_wrapped(&tables::sent(&found, args.per_flow, asked.is_some()))?;
     }
     if let Some(target) = flent {
         super::flent::write(&target, &found, &found.flow_totals())?;

@@ -17,8 +17,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// How long the router may take for an answer, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What becomes of datagrams during an attack. None ever comes twice or is overtaken.
 #[derive(Clone, Copy, PartialEq)]
@@ -93,7 +96,7 @@ impl Bed {
     /// Asks the router; `None` if it does not answer.
     pub fn ask(&self, request: &str) -> Option<Value> {
         let mut stream = UnixStream::connect(self.path("s.sock")).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
         writeln!(stream, "{request}").ok()?;
         let mut line = String::new();
         BufReader::new(stream).read_line(&mut line).ok()?;
@@ -104,23 +107,25 @@ impl Bed {
         Pid::from_raw(self.lab().router.id() as i32)
     }
 
-    /// Whether a reload is taken within seconds. One that is being read may be refused first.
+    /// Whether a reload is taken. One that is being read may be refused first.
     pub fn hup_is_taken(&mut self) -> bool {
-        let done = |bed: &Self| bed.ask("reload status").map_or(0, |status| packets(&status, "/reload/done"));
-        let before = done(self);
-        (0..50).any(|_| {
+        let done = |bed: &Self| bed.ask("reload status").map(|status| packets(&status, "/reload/done"));
+        let Some(before) = in_the_end(|| done(self)) else { return false };
+        let taken = in_the_end(|| {
             self.lab().router.signal(Signal::HUP);
-            sleep(Duration::from_millis(150));
-            done(self) > before
-        })
+            // A busy machine needs its time for each reload.
+            (0..20).find_map(|_| {
+                sleep(Duration::from_millis(100));
+                done(self).filter(|&count| count > before)
+            })
+        });
+        taken.is_some()
     }
 
-    /// Whether it answers again within seconds.
+    /// Whether it answers again.
     pub fn answers(&self) -> bool {
-        (0..50).any(|_| {
-            sleep(Duration::from_millis(100));
-            self.ask("stats").is_some_and(|answer| answer["event"] == "stats")
-        })
+        let answer = || self.ask("stats").filter(|answer| answer["event"] == "stats");
+        in_the_end(answer).is_some()
     }
 
     /// A packet socket of the first host.
@@ -148,6 +153,18 @@ impl Bed {
         let by_interfaces: u64 =
             interfaces.map(|(host, name)| host.within(|| dropped_at(name)).unwrap()).iter().sum();
         by_router + by_port + by_interfaces + lab.b.within(wrong_checksums).unwrap()
+    }
+}
+
+/// Asks until there is an answer, on a machine that may be busy; `None` after [`PATIENCE`].
+fn in_the_end<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let answer = ask();
+        if answer.is_some() || Instant::now() > until {
+            return answer;
+        }
+        sleep(Duration::from_millis(50));
     }
 }
 

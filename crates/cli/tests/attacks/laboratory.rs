@@ -136,7 +136,7 @@ fn interrupt(laboratory: &mut Laboratory, assault: &mut Assault) {
         let asked = Instant::now();
         let code = process.wait().unwrap().code();
         assert!(matches!(code, Some(0 | 1)), "it ended with {code:?}");
-        assert!(asked.elapsed() < Duration::from_secs(10), "it ended after {:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(90), "it ended after {:?}", asked.elapsed());
         assert_eq!(namespaces_of(process.id()), [] as [&str; 0]);
         assert_eq!(interfaces(), before);
     });

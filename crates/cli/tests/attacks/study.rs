@@ -110,7 +110,7 @@ fn set_two_at_it(study: &mut Reproduced, assault: &mut Assault) {
         study.clear();
         let mut first = study.place.start(&both);
         let lock = study.place.path(&format!("{FOLDER}/unresponsive/.lock"));
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(120);
         while fs::metadata(&lock).map_or(0, |about| about.len()) == 0 {
             assert!(Instant::now() < until && first.try_wait().unwrap().is_none(), "the first has no lock");
             std::thread::sleep(Duration::from_millis(1));

@@ -9,6 +9,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod exec;
 pub mod home;
 pub mod place;
 pub mod schema;
@@ -201,12 +202,21 @@ impl Lab {
         sockets
     }
 
-    /// Whether datagrams come across, both ways. The first ones may be lost until the hosts know each other.
+    /// Whether datagrams come across, both ways, on a machine that may be busy. The first ones may be lost until the hosts know each other.
     pub fn is_crossed(&self, v6: bool, port: u16) -> bool {
+        self.is_crossed_within(300, v6, port)
+    }
+
+    /// Whether none of a few datagrams comes across.
+    pub fn is_apart(&self, v6: bool, port: u16) -> bool {
+        !self.is_crossed_within(10, v6, port)
+    }
+
+    fn is_crossed_within(&self, tries: usize, v6: bool, port: u16) -> bool {
         let [a, b] = self.sockets(v6, port);
         [(&a, &b), (&b, &a)].into_iter().all(|(from, to)| {
             let mut buffer = [0; 100];
-            (0..10).any(|_| {
+            (0..tries).any(|_| {
                 from.send(b"hello").is_ok() && to.recv(&mut buffer).is_ok_and(|n| &buffer[..n] == b"hello")
             })
         })
@@ -271,7 +281,7 @@ impl Hosts {
 /// Sends by TCP from a to b, and what b has read back to a.
 pub fn echo([a, b]: [&Namespace; 2], address: &str, bytes: &[u8]) -> Vec<u8> {
     let listener = b.within(|| TcpListener::bind(address).unwrap()).unwrap();
-    let timeout = Some(Duration::from_secs(5));
+    let timeout = Some(Duration::from_secs(90));
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();

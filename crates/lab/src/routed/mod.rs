@@ -131,6 +131,7 @@ pub fn run(
     if cancel.load(Ordering::Relaxed) {
         return Err(LabError::Interrupted);
     }
+    nodes.check()?;
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let machine = before.and_then(|before| Busy::now()?.since(before, cores));
     let mut measures = TimingMeasures {

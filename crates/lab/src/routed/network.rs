@@ -235,6 +235,14 @@ impl Nodes {
         Ok(nodes)
     }
 
+    /// Checks that the namespaces have their names still.
+    ///
+    /// # Errors
+    /// When somebody has removed one.
+    pub fn check(&self) -> Result<(), LabError> {
+        Ok(self.namespaces.values().chain([&self.wires]).try_for_each(Namespace::check)?)
+    }
+
     /// The namespace of a node.
     pub fn get(&self, node: &str) -> &Namespace {
         &self.namespaces[node]

@@ -10,6 +10,8 @@ pub struct Axis {
     pub(crate) low: Option<f64>,
     pub(crate) high: Option<f64>,
     pub(crate) ticks: Option<Vec<(f64, String)>>,
+    /// Larger values do not extend the axis.
+    pub(crate) cap: Option<f64>,
 }
 
 /// How values are laid out along an axis.
@@ -34,7 +36,7 @@ pub(crate) struct FittedAxis {
 impl Axis {
     /// A linear axis. The label names the quantity and its unit, such as `Queuing delay, ms`.
     pub fn linear(label: impl Into<String>) -> Self {
-        Self { label: label.into(), scale: Scale::Linear, low: None, high: None, ticks: None }
+        Self { label: label.into(), scale: Scale::Linear, low: None, high: None, ticks: None, cap: None }
     }
 
     /// A logarithmic axis with ticks at powers of `base`, 2 or 10.
@@ -80,7 +82,8 @@ impl Axis {
         let usable = values.filter(|v| v.is_finite() && (!log || *v > 0.0));
         let (min, max) = usable.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
         let (min, max) = if min <= max { (min, max) } else { (1.0, 1.0) };
-        let (min, max) = (self.low.unwrap_or(min), self.high.unwrap_or(max));
+        let max = self.cap.map_or(max, |cap| max.min(cap));
+        let (min, max) = (self.low.unwrap_or(min.min(max)), self.high.unwrap_or(max));
         let (low, high) = match self.scale {
             Scale::Log(base) => whole_powers(min, max, f64::from(base)),
             _ => whole_ticks(min, max, max_ticks),

@@ -2,17 +2,29 @@
 
 use std::fmt::Write as _;
 
+/// The number of colours of series.
+pub(crate) const COLOURS: usize = 14;
+
 /// The palette of Okabe and Ito (2008), which people with any kind of colour vision can distinguish. Its black is used
-/// for text and the paper's values. Its yellow comes last because it is pale on white.
-pub(crate) const PALETTE: [&str; 7] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b8ab00"];
+/// for text and the paper's values. Its yellow comes last because it is pale on white. Dark shades of the same hues follow for further
+/// series, and differ from them in lightness.
+pub(crate) const PALETTE: [&str; COLOURS] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b8ab00", "#003a66", "#7a2f00",
+    "#004d38", "#7d2f59", "#6e4b00", "#8c8c8c", "#4a4600",
+];
 
 /// The same hues for a dark background.
-const PALETTE_DARK: [&str; 7] = ["#4aa8e0", "#ff8a3d", "#2fc79b", "#e39cc4", "#f2b83b", "#8fd0f7", "#f0e442"];
+const PALETTE_DARK: [&str; COLOURS] = [
+    "#4aa8e0", "#ff8a3d", "#2fc79b", "#e39cc4", "#f2b83b", "#8fd0f7", "#f0e442", "#2b78ad", "#c4591b",
+    "#0f8f6c", "#b0558a", "#b07a10", "#c2c2c2", "#a39a17",
+];
 
 /// The palette for text on a light background: the same hues, dark enough to be read (WCAG 2.1, level AA). On a dark background, text has
 /// the colours of the series.
-const PALETTE_TEXT: [&str; 7] = ["#0072b2", "#b04e00", "#00775a", "#a34a7d", "#8a5f00", "#1873a8", "#6f6700"];
+const PALETTE_TEXT: [&str; COLOURS] = [
+    "#0072b2", "#b04e00", "#00775a", "#a34a7d", "#8a5f00", "#1873a8", "#6f6700", "#003a66", "#7a2f00",
+    "#004d38", "#7d2f59", "#6e4b00", "#6b6b6b", "#4a4600",
+];
 
 /// Where a figure is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Figures and charts as data.
 
-use super::axis::Axis;
-use super::element::{Element, Reference, ReferencePosition};
+use super::axis::{Axis, Scale};
+use super::element::{Element, Join, Point, Reference, ReferencePosition};
 
 /// One or more charts under one title, in a grid.
 #[derive(Clone, Debug)]
@@ -77,6 +77,13 @@ impl Figure {
         self.panels.iter().filter(|other| other.x == chart.x).flat_map(Chart::xs)
     }
 
+    /// All remarks under the charts.
+    pub(crate) fn all_notes(&self) -> Vec<&str> {
+        const CUT: &str = "What lies beyond the vertical axis is cut off. A triangle at the upper edge marks such values, and the number beside it is the largest of them.";
+        let is_cut = self.panels.iter().any(|chart| chart.y.cap.is_some());
+        self.notes.iter().map(String::as_str).chain(is_cut.then_some(CUT)).collect()
+    }
+
     /// The name of the figure: its own title, or that of its first chart.
     pub fn name(&self) -> &str {
         let first = self.panels.first().map(|panel| panel.title.as_str());
@@ -120,6 +127,57 @@ impl Chart {
     /// Adds a labelled vertical line at `x`.
     pub fn vline(self, x: f64, label: impl Into<String>) -> Self {
         self.plot(Element::Reference(Reference { label: label.into(), at: ReferencePosition::X(x) }))
+    }
+
+    /// Lets the vertical axis leave out rare values that would flatten the rest, such as a spike at the start. They are marked at the upper
+    /// edge. Only for lines on a linear axis whose upper end is not set.
+    pub fn cut_spikes(mut self) -> Self {
+        if self.y.scale == Scale::Linear && self.y.high.is_none() {
+            self.y.cap = self.usual_height();
+        }
+        self
+    }
+
+    /// The height that the usual values of every line have room below; `None` if the others do not stand out, or are no spikes because there
+    /// are many of them.
+    fn usual_height(&self) -> Option<f64> {
+        /// The share of the values of a line that are usual.
+        const USUAL: f64 = 0.9;
+        /// How many times as high the others are at least.
+        const OUTSTANDING: f64 = 2.0;
+        /// The room for the usual values.
+        const ROOM: f64 = 1.3;
+        const FEWEST_VALUES: usize = 20;
+        const MOST_SPIKES: usize = 8;
+        let mut lines: Vec<&[Point]> = Vec::new();
+        for element in &self.elements {
+            match element {
+                Element::Line(line) if line.join == Join::Straight => lines.push(&line.points),
+                Element::Reference(_) => {}
+                Element::Line(_) | Element::Bars(_) => return None,
+            }
+        }
+        let (mut usual, mut largest) = (0.0_f64, 0.0_f64);
+        for points in &lines {
+            let mut values: Vec<f64> = points.iter().map(|p| p.y).filter(|y| y.is_finite()).collect();
+            values.sort_by(f64::total_cmp);
+            if values.len() < FEWEST_VALUES {
+                return None;
+            }
+            usual = usual.max(values[((values.len() - 1) as f64 * USUAL) as usize]);
+            let ends = points.iter().map(|p| p.interval.map_or(p.y, |(_, high)| high.max(p.y)));
+            largest = ends.filter(|y| y.is_finite()).fold(largest, f64::max);
+        }
+        let height = ROOM * usual;
+        let is_beyond = |point: &Point| point.y > height;
+        let spikes = |points: &&[Point]| {
+            points
+                .chunk_by(|one, next| is_beyond(one) == is_beyond(next))
+                .filter(|run| is_beyond(&run[0]))
+                .count()
+        };
+        let are_few = lines.iter().all(|points| spikes(points) <= MOST_SPIKES);
+        (usual > 0.0 && largest > OUTSTANDING * height && are_few).then_some(height)
     }
 
     /// The label of the only reference line of a bar chart. Bars leave no space beside the line, so the label stands in

@@ -1,9 +1,14 @@
-//! The formats of a figure's file: SVG, and PNG and PDF made from it. The font is embedded, so no font or program of the system is needed.
+//! The formats of a figure's file: SVG, and PNG and PDF made from it. The font for Latin, Greek and Cyrillic is embedded, so no font or
+//! program of the system is needed. Other scripts are drawn with the fonts of the system. [`missing_scripts`] names those that none has.
 
+use super::text;
 use krilla_svg::{SurfaceExt as _, SvgSettings};
+use resvg::usvg::fontdb::Database;
 use resvg::{tiny_skia, usvg};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
+use unicode_script::UnicodeScript as _;
 
 /// The format of a picture's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +40,51 @@ pub enum FormatError {
     Encode(String),
 }
 
-static FONTS: LazyLock<Arc<usvg::fontdb::Database>> = LazyLock::new(|| {
-    let mut fonts = usvg::fontdb::Database::new();
-    fonts.load_font_data(ttf_noto_sans::REGULAR.to_vec());
-    fonts.load_font_data(ttf_noto_sans::BOLD.to_vec());
+static EMBEDDED: LazyLock<Arc<Database>> = LazyLock::new(|| Arc::new(embedded()));
+
+/// The embedded fonts and those of the system.
+static ALL: LazyLock<Arc<Database>> = LazyLock::new(|| {
+    let mut fonts = embedded();
+    fonts.load_system_fonts();
     fonts.set_sans_serif_family("Noto Sans");
     Arc::new(fonts)
 });
+
+fn embedded() -> Database {
+    let mut fonts = Database::new();
+    fonts.load_font_data(ttf_noto_sans::REGULAR.to_vec());
+    fonts.load_font_data(ttf_noto_sans::BOLD.to_vec());
+    fonts.set_sans_serif_family("Noto Sans");
+    fonts
+}
+
+/// The fonts that a text needs. A text that the embedded font covers looks the same on every system.
+fn fonts_for(text: &str) -> Arc<Database> {
+    if text.chars().all(is_embedded) { EMBEDDED.clone() } else { ALL.clone() }
+}
+
+fn is_embedded(character: char) -> bool {
+    character.is_whitespace() || character.is_control() || text::has_glyph(character)
+}
+
+/// The names of the scripts in a text of which no font of this system has all characters: in PNG and PDF these would be boxes.
+pub fn missing_scripts(text: &str) -> Vec<&'static str> {
+    missing_from(&ALL, text)
+}
+
+fn missing_from(fonts: &Database, text: &str) -> Vec<&'static str> {
+    let others: BTreeSet<char> = text.chars().filter(|character| !is_embedded(*character)).collect();
+    let missing = others.into_iter().filter(|character| !has_glyph(fonts, *character));
+    let names: BTreeSet<&str> = missing.map(|character| character.script().full_name()).collect();
+    names.into_iter().collect()
+}
+
+fn has_glyph(fonts: &Database, character: char) -> bool {
+    let has = |data: &[u8], index| {
+        ttf_parser::Face::parse(data, index).is_ok_and(|face| face.glyph_index(character).is_some())
+    };
+    fonts.faces().any(|face| fonts.with_face_data(face.id, has).unwrap_or(false))
+}
 
 impl Format {
     /// All of them, in the order in which a report names them.
@@ -70,31 +113,44 @@ impl Format {
         match self {
             Self::Svg => Ok(svg.into_bytes()),
             Self::Png => png(&svg, 2.0),
-            Self::Pdf => pdf(&svg),
+            Self::Pdf => pdf(&[svg]),
+        }
+    }
+
+    /// The files with the pages of a picture, each of which is given as an SVG document: one file for PDF, else one for each page.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_pages(self, pages: Vec<String>) -> Result<Vec<Vec<u8>>, FormatError> {
+        match self {
+            Self::Pdf => Ok(vec![pdf(&pages)?]),
+            Self::Svg | Self::Png => pages.into_iter().map(|page| self.encode(page)).collect(),
         }
     }
 }
 
 fn tree(svg: &str) -> Result<usvg::Tree, usvg::Error> {
     let options =
-        usvg::Options { fontdb: FONTS.clone(), font_family: "Noto Sans".into(), ..Default::default() };
+        usvg::Options { fontdb: fonts_for(svg), font_family: "Noto Sans".into(), ..Default::default() };
     usvg::Tree::from_str(svg, &options)
 }
 
-/// Draws an SVG document as a page of its size, a point for each pixel.
-fn pdf(svg: &str) -> Result<Vec<u8>, FormatError> {
-    let tree = tree(svg)?;
-    let size = tree.size();
-    let page = krilla::page::PageSettings::from_wh(size.width(), size.height());
-    let area = krilla::geom::Size::from_wh(size.width(), size.height());
-    let (page, area) = page.zip(area).ok_or(FormatError::Size { width: 0, height: 0 })?;
+/// Draws each SVG document as a page of its size, a point for each pixel.
+fn pdf(pages: &[String]) -> Result<Vec<u8>, FormatError> {
     let mut document = krilla::Document::new();
-    let mut page = document.start_page_with(page);
-    let mut surface = page.surface();
-    let drawn = surface.draw_svg(&tree, area, SvgSettings::default());
-    surface.finish();
-    page.finish();
-    drawn.ok_or_else(|| FormatError::Encode("a text or path has no outline".to_owned()))?;
+    for svg in pages {
+        let tree = tree(svg)?;
+        let size = tree.size();
+        let page = krilla::page::PageSettings::from_wh(size.width(), size.height());
+        let area = krilla::geom::Size::from_wh(size.width(), size.height());
+        let (page, area) = page.zip(area).ok_or(FormatError::Size { width: 0, height: 0 })?;
+        let mut page = document.start_page_with(page);
+        let mut surface = page.surface();
+        let drawn = surface.draw_svg(&tree, area, SvgSettings::default());
+        surface.finish();
+        page.finish();
+        drawn.ok_or_else(|| FormatError::Encode("a text or path has no outline".to_owned()))?;
+    }
     document.finish().map_err(|error| FormatError::Encode(format!("{error:?}")))
 }
 
@@ -130,12 +186,26 @@ mod tests {
     #[test]
     fn a_page_has_the_size_of_the_svg_and_its_text() {
         let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"300\" height=\"200\"><text x=\"10\" y=\"50\">Hint</text></svg>";
-        let page = pdf(svg).unwrap();
+        let page = pdf(&[svg.to_owned()]).unwrap();
         let text = String::from_utf8_lossy(&page);
         assert!(text.starts_with("%PDF-1."));
         assert!(text.contains("/MediaBox[0 0 300 200]"), "{text}");
         assert!(text.contains("NotoSans"), "the font is embedded");
-        assert_eq!(pdf(svg).unwrap(), page, "the same figure is the same file");
+        assert_eq!(pdf(&[svg.to_owned()]).unwrap(), page, "the same figure is the same file");
+        let three = Format::Pdf.encode_pages(vec![svg.to_owned(); 3]).unwrap();
+        assert_eq!(three.len(), 1);
+        assert_eq!(String::from_utf8_lossy(&three[0]).matches("/MediaBox").count(), 3, "a page for each");
+        assert_eq!(Format::Svg.encode_pages(vec![svg.to_owned(); 3]).unwrap().len(), 3, "a file for each");
+    }
+
+    /// What the embedded font has needs no other, and what no font has is named.
+    #[test]
+    fn scripts_without_a_font_are_named() {
+        let embedded = embedded();
+        assert!(missing_from(&embedded, "Verzögerung, Задержка, Καθυστέρηση, 5 µs − 3 ≤ 9").is_empty());
+        assert_eq!(missing_from(&embedded, "遅延 תור"), ["Han", "Hebrew"]);
+        let private = "\u{f8ff}";
+        assert_eq!(missing_scripts(private).len(), 1, "a character that no font has");
     }
 
     #[test]

@@ -88,8 +88,11 @@ pub(crate) fn arrange(figure: &Figure, entries: Vec<LegendEntry>) -> Layout<'_> 
     let cell = (inner - GAP * (figure.columns - 1) as f64) / figure.columns as f64;
     let panels = panels(figure, cell, plot_height, &mut cursor);
     cursor += 12.0;
-    let notes =
-        figure.notes.iter().flat_map(|note| lines(note, SMALL, true, inner, MARGIN, &mut cursor)).collect();
+    let notes = figure
+        .all_notes()
+        .into_iter()
+        .flat_map(|note| lines(note, SMALL, true, inner, MARGIN, &mut cursor))
+        .collect();
     Layout { size: (full, (cursor + MARGIN - 8.0).ceil()), heading, legend, panels, notes }
 }
 
@@ -132,17 +135,20 @@ fn lines(text: &str, size: f64, muted: bool, limit: f64, left: f64, cursor: &mut
 fn panels<'a>(figure: &'a Figure, cell: f64, plot_height: f64, cursor: &mut f64) -> Vec<Panel<'a>> {
     let titled = figure.title.is_some();
     let columns = figure.columns;
-    let margins: Vec<Margins> =
+    let mut margins: Vec<Margins> =
         figure.panels.iter().map(|chart| margins_of(figure, chart, cell, plot_height)).collect();
+    // The plots of a column are equally wide, and a narrower one may need more rows of labels.
+    for (index, chart) in figure.panels.iter().enumerate() {
+        let (left, right) = sides(&margins, index % columns, columns);
+        margins[index].bottom = foot(figure, chart, cell - left - right);
+    }
     let mut placed = Vec::with_capacity(margins.len());
     for (row, charts) in figure.panels.chunks(columns).enumerate() {
         let in_row = &margins[row * columns..][..charts.len()];
         let head = in_row.iter().fold(0.0_f64, |max, margins| max.max(margins.top));
         let foot = in_row.iter().fold(0.0_f64, |max, margins| max.max(margins.bottom));
         for (column, chart) in charts.iter().enumerate() {
-            let in_column = margins.iter().skip(column).step_by(columns);
-            let sides = in_column
-                .fold((0.0_f64, 0.0_f64), |(l, r), margins| (l.max(margins.left), r.max(margins.right)));
+            let sides = sides(&margins, column, columns);
             let left = MARGIN + column as f64 * (cell + GAP);
             let origin = (left + sides.0, *cursor + head);
             let size = (cell - sides.0 - sides.1, plot_height);
@@ -200,13 +206,22 @@ fn margins_of(figure: &Figure, chart: &Chart, cell: f64, plot_height: f64) -> Ma
     let left = y_ticks.iter().map(|tick| width(&tick.label, SMALL, Weight::Regular)).fold(16.0, f64::max);
     let left = left + TICK_GAP;
     let right = right_margin(chart, figure.legend);
-    let plot_width = cell - left - right;
+    Margins { top: head, bottom: 0.0, left, right }
+}
+
+/// The margin below a plot of this width: for the labels of the ticks and of the axis.
+fn foot(figure: &Figure, chart: &Chart, plot_width: f64) -> f64 {
     let x = chart.x.fit(figure.xs_of(chart), ticks_across(plot_width));
     let x_ticks = chart.x.ticks_of(&x, ticks_across(plot_width));
     let rows = tick_lines(&chart.x.scale, &x_ticks, plot_width).iter().map(Vec::len).max();
     let label = if chart.x.label.is_empty() { 0.0 } else { line_height(SMALL) + 2.0 };
-    let foot = TICK_GAP + rows.unwrap_or(0) as f64 * line_height(SMALL) + label;
-    Margins { top: head, bottom: foot, left, right }
+    TICK_GAP + rows.unwrap_or(0) as f64 * line_height(SMALL) + label
+}
+
+/// The margins at the left and right of all panels of a column.
+fn sides(margins: &[Margins], column: usize, columns: usize) -> (f64, f64) {
+    let in_column = margins.iter().skip(column).step_by(columns);
+    in_column.fold((0.0_f64, 0.0_f64), |(l, r), margins| (l.max(margins.left), r.max(margins.right)))
 }
 
 /// The margin to the right: wide enough for names at the ends of lines, otherwise for half of a tick label.

@@ -39,7 +39,7 @@ pub use axis::{Axis, Scale};
 pub use colour::Theme;
 pub use element::{Bars, Element, Line, Point, Reference};
 pub use figure::{Chart, Figure, Legend};
-pub use formats::{Format, FormatError};
+pub use formats::{Format, FormatError, missing_scripts};
 pub use radar::{Radar, Spoke};
 
 impl Figure {
@@ -56,6 +56,14 @@ impl Figure {
     pub fn file(&self, id: &str, format: Format) -> Result<Vec<u8>, FormatError> {
         format.encode(self.svg(id, Theme::Paper))
     }
+}
+
+/// Figures as the files of one picture: one file for PDF, else one for each figure.
+///
+/// # Errors
+/// When a figure has no area.
+pub fn files(figures: &[Figure], id: &str, format: Format) -> Result<Vec<Vec<u8>>, FormatError> {
+    format.encode_pages(figures.iter().map(|figure| figure.svg(id, Theme::Paper)).collect())
 }
 
 /// A number as charts show it: `decimals` decimals, separators between thousands, a typographic minus sign.

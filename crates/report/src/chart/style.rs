@@ -4,8 +4,10 @@
 use super::colour::{Colour, Stroke};
 use std::fmt::Write as _;
 
-/// Dash patterns in px; the first is solid. There are more than colours, so that the eighth series does not look like the first.
-const DASHES: [&str; 8] = ["", "9 4", "2.5 3", "10 3 2.5 3", "5 3", "14 4 5 4", "2 5", "12 3 2.5 3 2.5 3"];
+/// Dash patterns in px; the first is solid. Their number and that of the colours have no common divisor, so that only the 127th series
+/// looks like the first.
+const DASHES: [&str; 9] =
+    ["", "9 4", "2.5 3", "10 3 2.5 3", "5 3", "14 4 5 4", "2 5", "12 3 2.5 3 2.5 3", "18 5"];
 
 /// Font sizes, px.
 pub(crate) const FIGURE_TITLE: f64 = 18.0;
@@ -68,6 +70,18 @@ pub(crate) fn hatch(slot: usize) -> &'static str {
 mod tests {
     use super::*;
     use crate::chart::colour::PALETTE;
+
+    #[test]
+    fn no_two_of_many_series_look_the_same() {
+        let look = |slot: usize| (PALETTE[slot % PALETTE.len()], dash(slot));
+        for slot in 0..126 {
+            assert!((0..slot).all(|other| look(other) != look(slot)), "slot {slot}");
+        }
+        let bars = |slot: usize| (PALETTE[slot % PALETTE.len()], hatch(slot));
+        assert!((0..70).all(|slot| (0..slot).all(|other| bars(other) != bars(slot))));
+        let distinct: std::collections::BTreeSet<&str> = PALETTE.into_iter().collect();
+        assert_eq!(distinct.len(), PALETTE.len());
+    }
 
     #[test]
     fn neighbouring_slots_differ_in_everything() {

@@ -232,3 +232,66 @@ fn panels_with_the_same_axis_share_its_range() {
     };
     assert_eq!((ticks("Rate"), ticks("Delay")), (2, 1));
 }
+
+/// Two courses whose first seconds are twenty times as high as the rest.
+fn course(cut: bool) -> Figure {
+    let height = |i: i32| if i < 5 { 800.0 - 100.0 * f64::from(i) } else { 30.0 + f64::from(i % 7) };
+    let line = |name: &str, factor: f64| {
+        let points = (0..300).map(move |i| {
+            let y = factor * height(i);
+            Point::new(f64::from(i), y).with_interval(0.5 * y, 2.0 * y)
+        });
+        Line::new(name, points).band()
+    };
+    let chart = Chart::new("Queuing delay")
+        .x(Axis::linear("Time, s"))
+        .y(Axis::linear("ms").from(0.0))
+        .plot(line("bulk", 1.0))
+        .plot(line("call", 0.5));
+    Figure::grid("A spike at the start", 1, [if cut { chart.cut_spikes() } else { chart }])
+}
+
+#[test]
+fn a_spike_does_not_flatten_a_course_and_is_marked() {
+    let heights = |figure: &Figure| {
+        let texts = check(&figure.svg("spike", Theme::Paper));
+        (has(&texts, "800"), texts.iter().any(|text| text.text.contains("is cut off")), has(&texts, "30"))
+    };
+    assert_eq!(heights(&course(false)), (false, false, false), "the axis reaches 2,000");
+    let (peak, note, tick) = heights(&course(true));
+    assert!(peak && note && tick, "the largest value, what the triangle means, and an axis for the rest");
+    let svg = course(true).svg("spike", Theme::Paper);
+    assert!(svg.contains("h9l-4.5 -8Z"), "a triangle");
+}
+
+#[test]
+fn a_course_without_a_spike_is_shown_whole() {
+    let steady = (0..300).map(|i| (f64::from(i), 100.0 + f64::from(i % 90)));
+    let chart = Chart::new("t").y(Axis::linear("ms")).plot(Line::new("a", steady)).cut_spikes();
+    assert!(chart.y.cap.is_none());
+    // Bursts all the time are no spikes.
+    let bursts = (0..300).map(|i| (f64::from(i), if i % 20 == 0 { 900.0 } else { 10.0 }));
+    let chart = Chart::new("t").y(Axis::linear("ms")).plot(Line::new("a", bursts)).cut_spikes();
+    assert!(chart.y.cap.is_none());
+    let few = [(0.0, 900.0), (1.0, 1.0), (2.0, 1.0)];
+    assert!(Chart::new("t").plot(Line::new("a", few)).cut_spikes().y.cap.is_none());
+}
+
+/// The plots of a column are equally wide, so one with a long vertical label may need staggered names in all of them.
+#[test]
+fn names_that_are_staggered_leave_room_for_what_is_below() {
+    let names = ["drop-tail", "pi", "pie", "codel", "fq-codel", "cake", "sieve"];
+    let chart = |title: &str, scale: f64| {
+        let bars = (0..7).map(move |i| (f64::from(i), scale * f64::from(i + 1)));
+        Chart::new(title)
+            .x(Axis::categories("dumbbell.queue.aqm", names))
+            .y(Axis::linear(""))
+            .plot(Bars::new("bulk", bars))
+    };
+    let charts = [chart("Goodput", 1e6), chart("Delay", 1.0), chart("Loss", 0.001), chart("Quality", 0.1)];
+    check(
+        &Figure::grid("Queues", 2, charts)
+            .note("Means over the flows of a group.")
+            .svg("names", Theme::Paper),
+    );
+}

@@ -32,6 +32,11 @@ pub(crate) fn width(text: &str, size: f64, weight: Weight) -> f64 {
     text.chars().map(advance).sum::<f64>() * size / em
 }
 
+/// Whether the embedded font has this character.
+pub(crate) fn has_glyph(character: char) -> bool {
+    REGULAR.glyph_index(character).is_some()
+}
+
 /// Breaks `text` between words into lines of at most `limit` px. A longer word has a separate line.
 pub(crate) fn wrap(text: &str, size: f64, weight: Weight, limit: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

@@ -57,6 +57,12 @@ pub(crate) fn label(value: f64) -> String {
     with_decimals(value, shortest.unwrap_or(6) as usize)
 }
 
+/// A number with three digits, or all before the point.
+pub(crate) fn rounded(value: f64) -> String {
+    let decimals = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
+    with_decimals(value, decimals)
+}
+
 /// A number with `decimals` decimals, separators between thousands, and a typographic minus sign.
 pub(crate) fn with_decimals(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());

@@ -10,6 +10,8 @@ pub struct Report {
     pub title: String,
     /// What was done and how to read the report. Blank lines separate paragraphs.
     pub intro: String,
+    /// The citations of the papers that the evaluation rests on.
+    pub papers: Vec<String>,
     /// The heading above the [`Section::paper_says`] of each section, such as "The paper says".
     pub statement_heading: String,
     /// What was run, as pairs of name and value: version, seeds, scenario hash, host, duration.

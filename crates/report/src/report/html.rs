@@ -21,6 +21,7 @@ pub fn html_page(report: &Report) -> String {
          </head>\n<body>\n<main>\n<h1>{title}</h1>\n",
         title = escape(&report.title)
     );
+    html += &papers(&report.papers);
     html += &paragraphs(&report.intro);
     html += &summary(report);
     html += &contents(&report.sections);
@@ -30,6 +31,17 @@ pub fn html_page(report: &Report) -> String {
     html += &all_claims(report);
     html += &meta(&report.meta);
     html + "</main>\n</body>\n</html>\n"
+}
+
+/// The papers that the evaluation rests on.
+fn papers(papers: &[String]) -> String {
+    let heading = if papers.len() == 1 { "The paper" } else { "The papers" };
+    let listed = joined(papers.iter().map(|paper| format!("<br>{}", escape(paper))));
+    if papers.is_empty() {
+        listed
+    } else {
+        format!("<p class=\"papers\"><strong>{heading}</strong>{listed}</p>\n")
+    }
 }
 
 fn meta(meta: &[(String, String)]) -> String {
@@ -186,19 +198,23 @@ fn files(section: &Section) -> String {
 
 /// A table of claims. A claim with an anchor links to its section.
 fn table<'a>(caption: &str, claims: impl Iterator<Item = (&'a Claim, Option<&'a str>)>) -> String {
+    let claims: Vec<_> = claims.collect();
+    // A study of one's own has no paper.
+    let has_paper = claims.iter().any(|(claim, _)| claim.paper.is_some());
+    let paper = if has_paper { "<th scope=\"col\" class=\"n\">Paper</th>" } else { "" };
     let mut html = format!(
         "<div class=\"scroll\"><table>\n<caption>{}</caption>\n<thead><tr><th scope=\"col\">Figure</th><th scope=\"col\">Claim</th>\
-         <th scope=\"col\" class=\"n\">Paper</th><th scope=\"col\" class=\"n\">Rule</th>\
+         {paper}<th scope=\"col\" class=\"n\">Rule</th>\
          <th scope=\"col\" class=\"n\">Measured<br>95 % interval</th><th scope=\"col\">Holds?</th></tr></thead>\n<tbody>\n",
         escape(caption)
     );
     for (claim, section) in claims {
-        html += &row(claim, section);
+        html += &row(claim, section, has_paper);
     }
     html + "</tbody>\n</table></div>\n"
 }
 
-fn row(claim: &Claim, section: Option<&str>) -> String {
+fn row(claim: &Claim, section: Option<&str>, has_paper: bool) -> String {
     let figure = match section {
         Some(anchor) => format!("<a href=\"#{}\">{}</a>", escape(anchor), escape(&claim.figure)),
         None => escape(&claim.figure),
@@ -206,19 +222,19 @@ fn row(claim: &Claim, section: Option<&str>) -> String {
     let why = if claim.note.is_empty() {
         String::new()
     } else {
-        format!("<span class=\"why\">{}</span>", escape(&claim.note))
+        format!(" <span class=\"why\">{}</span>", escape(&claim.note))
     };
     let kind = match claim.kind {
         Kind::Statement => "",
-        Kind::Variant => "<span class=\"why\">a variant, counted apart</span>",
-        Kind::Check => "<span class=\"why\">a check of the code, counted apart</span>",
+        Kind::Variant => " <span class=\"why\">a variant, counted apart</span>",
+        Kind::Check => " <span class=\"why\">a check of the code, counted apart</span>",
     };
     let (class, symbol, text) = verdict_style(claim.holds);
     format!(
         "<tr><td>{figure}</td><th scope=\"row\">{}{kind}{why}</th>{}<td class=\"w\">{}</td><td class=\"n\">{}</td>\
          <td><span class=\"v {class}\">{symbol} {text}</span></td></tr>\n",
         escape(&claim.claim),
-        paper_value(claim),
+        if has_paper { paper_value(claim) } else { String::new() },
         if claim.rule.is_empty() { "\u{2013}".to_owned() } else { escape(&claim.rule) },
         measured(claim)
     )
@@ -241,7 +257,7 @@ fn measured(claim: &Claim) -> String {
     if let (Some(low), Some(high)) = (claim.ci_low, claim.ci_high) {
         let decimals = decimals(value);
         let (low, high) = (fixed(low, decimals), fixed(high, decimals));
-        let _ = write!(cell, "<span class=\"ci\">{low} to {high}</span>");
+        let _ = write!(cell, " <span class=\"ci\">{low} to {high}</span>");
     }
     cell
 }

@@ -39,6 +39,7 @@ fn report() -> Report {
     Report {
         title: "TSQ".into(),
         intro: "Everything & more.".into(),
+        papers: vec!["A. Author & B. Author: A Title. 2005.".into()],
         statement_heading: "The paper says".into(),
         meta,
         sections: vec![section],
@@ -73,12 +74,14 @@ fn the_page_is_complete_and_has_no_external_resources() {
         "\u{2717} 1 differs<",
         "? 1 unclear",
         "Files lose &lt;nothing&gt; &amp; more",
-        "Slow start differs.",
+        " <span class=\"why\">Slow start differs.",
+        "<strong>The paper</strong><br>A. Author &amp; B. Author: A Title. 2005.",
+        "<th scope=\"col\" class=\"n\">Paper</th>",
         "<figure aria-describedby=\"mixed-seen\">",
         "<div id=\"mixed-seen\"><h3>We see</h3>",
         "<figcaption>n = 3 seeds.</figcaption>",
         "<td class=\"n\">1.18</td>",
-        "1.180<span class=\"ci\">1.114 to 1.246</span>",
+        "1.180 <span class=\"ci\">1.114 to 1.246</span>",
         "href=\"figures/fig14-mixed.png\"",
         "href=\"scenarios/mixed.toml\"",
         "<p>Files lose nothing.</p>",
@@ -101,6 +104,25 @@ fn the_page_is_complete_and_has_no_external_resources() {
     let anchors = document.descendants().filter_map(|node| node.attribute("href")?.strip_prefix('#'));
     for anchor in anchors {
         assert!(ids.contains(&anchor), "#{anchor} leads nowhere");
+    }
+}
+
+/// A study of one's own has no paper, so no column of it.
+#[test]
+fn a_report_without_a_paper_has_no_column_for_it() {
+    let mut own = report();
+    own.papers.clear();
+    for claim in own.sections.iter_mut().flat_map(|section| &mut section.claims) {
+        claim.paper = None;
+    }
+    let html = html_page(&own);
+    assert!(!html.contains(">Paper<") && !html.contains("The paper</strong>"), "{html}");
+    let cells = |row: &str| row.matches("<td").count() + row.matches("<th").count();
+    let table = html.split("<tbody>").nth(1).unwrap();
+    let head = html.split("<thead>").nth(1).unwrap().split("</thead>").next().unwrap();
+    let columns = cells(&head.replace("<thead", ""));
+    for row in table.split("<tr>").skip(1).map(|row| row.split("</tr>").next().unwrap()) {
+        assert_eq!(cells(row), columns, "{row}");
     }
 }
 

@@ -120,13 +120,8 @@ fn write_file(path: PathBuf, content: &[u8]) -> Result<PathBuf, WriteError> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = PathBuf::from(temporary);
-    let done = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, &path));
-    match done {
+    match cutline_files::write_whole(&path, &temporary, content) {
         Ok(()) => Ok(path),
-        Err(source) => {
-            // The temporary file may not exist. The first error is the one to report.
-            let _ = fs::remove_file(&temporary);
-            Err(WriteError::Io { path, source })
-        }
+        Err(source) => Err(WriteError::Io { path, source }),
     }
 }

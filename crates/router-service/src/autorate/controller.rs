@@ -4,8 +4,12 @@
 //!   by half where it is five times that. It waits until the queue shows whether that was enough, and while the delay falls it
 //!   does not fall further.
 //! - **No standing queue, and the direction has as much to send as it may**: it rises by 4 % each [`TICK`], so that it doubles in 3.5 s.
+//! - **No replies**: nothing is known, so it does not rise. If it is above the rate that was configured, it falls to that by 1 % each tick; a
+//!   direction that is busy, when there were replies before, falls to the lowest rate, because its own queue may be the reason.
+//! - **Reflectors that disagree**: it stays.
 //! - **Little to send**: it returns to the rate that was configured, 1 % each second, because what it has learnt becomes old.
 
+use super::delays::Evidence;
 use cutline_units::{Duration, Instant, Rate};
 use std::ops::RangeInclusive;
 
@@ -16,6 +20,8 @@ const BUSY: f64 = 0.5;
 /// From this part it has as much to send as it may.
 const FULL: f64 = 0.75;
 const RISE: f64 = 1.04;
+/// The fall each tick while nothing is known.
+const DECAY: f64 = 0.99;
 /// The fall for each time that the delay contains the limit, and the largest fall.
 const FALL: f64 = 0.1;
 const LARGEST_FALL: f64 = 0.5;
@@ -47,9 +53,9 @@ impl Controller {
         Self { configured, range, since: now, sent: None, settled: now, delay: 0.0, returns: now }
     }
 
-    /// Returns the new rate if it changes. `sent` are the bytes on the link since the router's start, `delay` that of a standing
-    /// queue in units of the limit.
-    pub fn step(&mut self, now: Instant, rate: Rate, sent: f64, delay: Option<f64>) -> Option<Rate> {
+    /// Returns the new rate if it changes. `sent` are the bytes on the link since the router's start, `evidence` is what is known about a
+    /// queue behind the router.
+    pub fn step(&mut self, now: Instant, rate: Rate, sent: f64, evidence: Evidence) -> Option<Rate> {
         let seconds = now.saturating_since(self.since).as_secs_f64();
         self.since = now;
         let before = self.sent.replace(sent)?;
@@ -59,14 +65,22 @@ impl Controller {
         let achieved = (sent - before).max(0.0) * 8.0 / seconds;
         let bps = rate.as_bps() as f64;
         let load = achieved / bps;
-        if delay.is_none() {
+        if !matches!(evidence, Evidence::Standing(_)) {
             self.delay = 0.0;
         }
-        let new = match delay {
-            Some(delay) if load >= BUSY => self.falls(now, delay)?.min(1.0) * achieved.min(bps),
-            Some(_) => return None,
-            None if load >= FULL => bps * RISE,
-            None => self.returns(now, bps)?,
+        let new = match evidence {
+            Evidence::Standing(delay) if load >= BUSY => self.falls(now, delay)?.min(1.0) * achieved.min(bps),
+            Evidence::Standing(_) | Evidence::Disputed => return None,
+            Evidence::Clear if load >= FULL => bps * RISE,
+            Evidence::Clear => self.returns(now, bps)?,
+            Evidence::Silent { ever } => {
+                let least = if ever && load >= BUSY { self.range.start() } else { &self.configured };
+                let least = least.as_bps() as f64;
+                if bps <= least {
+                    return None;
+                }
+                least.max(bps * DECAY)
+            }
         };
         let new = Rate::from_bps(new as u64).clamp(*self.range.start(), *self.range.end());
         (new != rate).then_some(new)
@@ -119,8 +133,9 @@ mod tests {
             // Replies show the queue of some time before.
             let [shown, next] = delays;
             delays = [next, delay_ms];
-            let standing = (shown > LIMIT_MS).then_some(shown / LIMIT_MS);
-            rate = controller.step(now, rate, sent, standing).unwrap_or(rate);
+            let evidence =
+                if shown > LIMIT_MS { Evidence::Standing(shown / LIMIT_MS) } else { Evidence::Clear };
+            rate = controller.step(now, rate, sent, evidence).unwrap_or(rate);
             seen.push((rate.as_bps() as f64 / 1e6, delay_ms));
         }
         seen
@@ -146,6 +161,43 @@ mod tests {
         // Delayed by others: the direction is not the reason.
         let seen = run(20.0, |_| 0.9, 1.0, 20);
         assert!(seen.iter().all(|(rate, _)| *rate == 20.0), "{seen:?}");
+    }
+
+    /// The rate after this many ticks of the same evidence, Mbit/s, where 4 Mbit/s are configured and a part of the rate is sent.
+    fn after(evidence: Evidence, start: f64, load: f64, ticks: usize) -> f64 {
+        let (mut now, mut sent) = (Instant::ZERO, 0.0);
+        let mut rate = Rate::from_bps((start * 1e6) as u64);
+        let range = Rate::from_mbps(1)..=Rate::from_mbps(50);
+        let mut controller = Controller::new(Rate::from_mbps(4), range, now);
+        for _ in 0..ticks {
+            now += TICK;
+            sent += rate.as_bps() as f64 * load * TICK.as_secs_f64() / 8.0;
+            rate = controller.step(now, rate, sent, evidence).unwrap_or(rate);
+        }
+        rate.as_bps() as f64 / 1e6
+    }
+
+    /// Half an hour without a reply, with more to send than the rate.
+    #[test]
+    fn without_replies_the_rate_never_rises() {
+        for load in [0.1, 1.0] {
+            for (start, ever, end) in [
+                (4.0, false, 4.0),
+                (50.0, false, 4.0),
+                (2.0, false, 2.0),
+                (50.0, true, if load > 0.5 { 1.0 } else { 4.0 }),
+            ] {
+                let silent = Evidence::Silent { ever };
+                assert!((after(silent, start, load, 9000) - end).abs() < 0.01, "{start} Mbit/s, {load}");
+                let first = after(silent, start, load, 10);
+                assert!(first <= start && first > 0.9 * start, "it falls slowly: {first}");
+            }
+        }
+        assert!((after(Evidence::Disputed, 9.0, 1.0, 9000) - 9.0).abs() < 0.01);
+        assert!(
+            (after(Evidence::Clear, 4.0, 1.0, 9000) - 50.0).abs() < 0.01,
+            "it rises where there is evidence"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! probes      a thread that asks, so that the loop that forwards waits for nobody
-//! delays      whether the last replies were later than usual
+//! delays      what the last replies say about a queue
 //! controller  the rate of a direction
 //! ```
 
@@ -18,7 +18,7 @@ use controller::{Controller, TICK};
 use cutline_router::{DuplexShaper, Shaper};
 use cutline_sys::SysError;
 use cutline_units::{Duration, Instant, Rate};
-use delays::Delays;
+use delays::{Delays, Evidence};
 use probes::Probes;
 
 /// The rates of both directions.
@@ -30,7 +30,22 @@ pub struct Autorate {
     next: Instant,
     decreases: u64,
     increases: u64,
+    silence: Silence,
 }
+
+/// The silence of all reflectors, as it is reported.
+#[derive(Debug)]
+struct Silence {
+    since: Option<Instant>,
+    is_reported: bool,
+    /// When it may be reported again.
+    next: Instant,
+}
+
+/// The silence that is worth a report.
+const REPORTED: Duration = Duration::from_secs(5);
+/// The least time between reports.
+const REPORTS: Duration = Duration::from_secs(60);
 
 /// What its sockets need to be opened before privileges are dropped.
 #[derive(Debug)]
@@ -61,6 +76,7 @@ impl OpenAutorate {
             next: now,
             decreases: 0,
             increases: 0,
+            silence: Silence { since: None, is_reported: false, next: now },
         })
     }
 }
@@ -71,8 +87,14 @@ impl Autorate {
         self.directions = controllers(spec, now);
     }
 
-    /// Takes the replies that have arrived, and changes the rates when it is time. Returns when it wants to look again.
-    pub fn look(&mut self, now: Instant, duplex: &mut DuplexShaper) -> Instant {
+    /// Takes the replies that have arrived, and changes the rates when it is time. Returns when it must be called again. `report` gets
+    /// what the user should know.
+    pub fn look(
+        &mut self,
+        now: Instant,
+        duplex: &mut DuplexShaper,
+        report: &mut dyn FnMut(String),
+    ) -> Instant {
         for (reflector, time) in self.probes.replies() {
             self.delays.add(now, reflector, time);
         }
@@ -80,12 +102,15 @@ impl Autorate {
             return self.next;
         }
         self.next = now + TICK;
-        let delay = self.delays.standing(now);
+        let evidence = self.delays.evidence(now);
+        if let Some(text) = self.silence.look(now, evidence) {
+            report(text);
+        }
         for (controller, shaper) in self.directions.iter_mut().zip([&mut duplex.forward, &mut duplex.reverse])
         {
             let Some(controller) = controller else { continue };
             let (before, sent) = (rate(shaper), on_link(shaper));
-            let Some(after) = controller.step(now, before, sent, delay) else { continue };
+            let Some(after) = controller.step(now, before, sent, evidence) else { continue };
             shaper.set_rate(now, after);
             if after < before {
                 self.decreases += 1;
@@ -97,15 +122,39 @@ impl Autorate {
     }
 
     /// What it has seen and done.
-    pub fn statistics(&self) -> AutorateStatistics {
+    pub fn statistics(&self, now: Instant) -> AutorateStatistics {
         AutorateStatistics {
             requests: self.probes.requests(),
             replies: self.delays.replies(),
+            replying: self.delays.replying(now) as u64,
             delayed_replies: self.delays.delayed(),
             delay_ms: self.delays.last().map(Duration::as_millis_f64),
             decreases: self.decreases,
             increases: self.increases,
         }
+    }
+}
+
+impl Silence {
+    /// Returns a report when all reflectors have been silent for some time, and when one replies again.
+    fn look(&mut self, now: Instant, evidence: Evidence) -> Option<String> {
+        let Evidence::Silent { ever } = evidence else {
+            self.since = None;
+            return std::mem::take(&mut self.is_reported)
+                .then(|| "autorate: a reflector replies again: the rate follows the link".to_owned());
+        };
+        let since = *self.since.get_or_insert(now);
+        if self.is_reported || now.saturating_since(since) < REPORTED || now < self.next {
+            return None;
+        }
+        (self.is_reported, self.next) = (true, now + REPORTS);
+        let text = if ever {
+            "autorate: no reflector replies any more: no rate rises until one does; it falls to the configured one, or to the lowest one while \
+             the direction is busy"
+        } else {
+            "autorate: no reflector has replied so far: no rate rises above the configured one until one does. Does `ping` reach them from this host?"
+        };
+        Some(text.to_owned())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The thread that asks reflectors, one after the other, and hands the times of their replies to the loop that forwards.
 
+use super::delays::EVERY;
 use cutline_sys::address::ZonedIp;
 use cutline_sys::ping::Echo;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -10,8 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-/// The time between two requests, of all reflectors together.
-const EVERY: Duration = Duration::from_millis(100);
 /// The stack of the thread, bytes.
 const STACK: usize = 256 * 1024;
 

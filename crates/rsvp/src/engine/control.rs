@@ -34,6 +34,7 @@ impl Engine {
         style: Style,
         filter: Option<Sender>,
     ) -> Result<bool, Failure> {
+        s.is_to_account = true;
         let needed = needed(s, interface, style, filter)?;
         let is_it = |control: &Tcsb| {
             control.interface == interface
@@ -162,6 +163,7 @@ impl Engine {
     /// Updates all that is reserved for a session after reservations or paths have become fewer. Returns whether something has
     /// changed.
     pub(super) fn update_controls(&mut self, s: &mut SessionState) -> bool {
+        s.is_to_account = true;
         let places = s.controls.iter().map(|control| {
             let filter = control.filters.first().copied().filter(|_| control.style == Style::FixedFilter);
             (control.interface, control.style, filter)

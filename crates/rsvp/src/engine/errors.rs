@@ -5,11 +5,14 @@ use super::control::Failure;
 use super::neighbours::Target;
 use super::outputs::Event;
 use super::params::InterfaceId;
-use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState};
+use super::receive::Origin;
+use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState, UpKey};
 use super::upstream::Cause;
+use crate::intserv::Tspec;
 use crate::message::{Body, Descriptor, Kind, Message, Path, PathErr, Refused, Resv, ResvErr};
 use crate::object::{ErrorSpec, Hop, Sender, Session, Style, code};
 use cutline_units::Instant;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 impl Engine {
@@ -22,17 +25,28 @@ impl Engine {
         code: u8,
         value: u16,
     ) {
+        if let Some(node) = self.address_of(interface) {
+            let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
+            self.tell_refused(path.session, path.sender, error);
+        }
+        let about = (path.session, path.sender, path.tspec);
+        self.send_path_error(now, interface, path.hop.address, about, (code, value));
+    }
+
+    /// Tells a previous hop that a path is refused, or has ended.
+    pub(super) fn send_path_error(
+        &mut self,
+        now: Instant,
+        interface: InterfaceId,
+        hop: IpAddr,
+        (session, sender, tspec): (Session, Sender, Tspec),
+        (code, value): Failure,
+    ) {
         let Some(node) = self.address_of(interface) else { return };
         let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
-        let error = PathErr {
-            session: path.session,
-            error,
-            policy: Vec::new(),
-            sender: path.sender,
-            tspec: Some(path.tspec),
-        };
+        let error = PathErr { session, error, policy: Vec::new(), sender, tspec: Some(tspec) };
         let message = Message::new(self.params.ttl, Body::PathErr(error));
-        self.transmit(now, interface, Target::Neighbour(path.hop.address), message);
+        self.transmit(now, interface, Target::Neighbour(hop), message);
     }
 
     /// Answers a message that is not understood.
@@ -61,13 +75,19 @@ impl Engine {
         self.transmit(now, interface, Target::Neighbour(hop.address), Message::new(self.params.ttl, body));
     }
 
-    /// Passes an error on to the sender.
-    pub(super) fn on_path_error(&mut self, now: Instant, error: PathErr, message: &Message) {
+    /// Passes an error on to the sender, if it came back by an interface by which the path leaves.
+    pub(super) fn on_path_error(&mut self, now: Instant, origin: &Origin, error: PathErr, message: &Message) {
         let id = self.by_session.get(&error.session);
         let s = id.and_then(|id| self.sessions.get(id));
         let psb = s.and_then(|s| {
             s.paths.iter().find(|((sender, _), psb)| *sender == error.sender && !psb.is_local_only)
         });
+        let leaves_there =
+            |psb: &super::state::Psb| psb.outgoing.iter().any(|out| self.speaks_for(origin, out.interface));
+        if psb.is_some_and(|(_, psb)| !leaves_there(psb)) {
+            self.stats.misplaced += 1;
+            return;
+        }
         match psb.map(|(_, psb)| psb.from) {
             None => self.stats.without_state += 1,
             Some(None) => {
@@ -164,24 +184,26 @@ impl Engine {
         self.report_failure(now, s, (rsb.next_hop, rsb.handle), rsb.style, failure, in_place, Some(flow));
     }
 
-    /// Handles a `ResvErr` message: larger reservations are blockaded, and those concerned hear of it.
-    pub(super) fn on_resv_error(&mut self, now: Instant, interface: InterfaceId, error: &ResvErr) {
+    /// Handles a `ResvErr` message: larger reservations are blockaded, and those concerned hear of it. It must come from a previous hop at which
+    /// this node has reserved.
+    pub(super) fn on_resv_error(&mut self, now: Instant, origin: &Origin, error: &ResvErr) {
         let id = self.by_session.get(&error.session).copied();
         let has_path = |id: &u64| self.sessions.get(id).is_some_and(|s| !s.paths.is_empty());
-        match id.filter(has_path) {
-            Some(id) => self.in_session(id, |this, s| this.on_session_resv_error(now, s, interface, error)),
-            None => self.stats.without_state += 1,
-        }
+        let Some(id) = id.filter(has_path) else {
+            self.stats.without_state += 1;
+            return;
+        };
+        self.in_session(id, |this, s| {
+            let answers = |key: &UpKey| key.1 == error.hop.address && this.speaks_for(origin, key.0);
+            match s.upstream.keys().copied().find(answers) {
+                Some(key) => this.on_session_resv_error(now, s, key, error),
+                None => this.stats.misplaced += 1,
+            }
+        });
     }
 
-    fn on_session_resv_error(
-        &mut self,
-        now: Instant,
-        s: &mut SessionState,
-        interface: InterfaceId,
-        error: &ResvErr,
-    ) {
-        let key = (interface, error.hop.address);
+    fn on_session_resv_error(&mut self, now: Instant, s: &mut SessionState, key: UpKey, error: &ResvErr) {
+        let interface = key.0;
         if matches!(error.error.code, code::NO_PATH | code::NO_SENDER)
             && let Some(upstream) = s.upstream.get_mut(&key)
         {
@@ -190,11 +212,11 @@ impl Engine {
         let failed = error.flow.as_ref().and_then(|flow| flow.flowspec);
         let filters = error.flow.as_ref().map_or(&[][..], |flow| &flow.filters);
         let is_admission = error.error.code == code::ADMISSION;
+        let paths = s.paths.iter().filter(|(_, psb)| psb.up_key() == Some(key));
+        let theirs: BTreeSet<Sender> = paths.map(|((sender, _), _)| *sender).collect();
+        let from_there = |sender: &Sender| theirs.contains(sender);
         if let Some(flowspec) = failed.filter(|_| is_admission) {
             let until = now + self.params.refresh.mul_f64(self.params.blockade);
-            let from_there = |sender: &Sender| {
-                s.paths.iter().any(|((other, _), psb)| other == sender && psb.up_key() == Some(key))
-            };
             let keys: Vec<BlockadeKey> = match error.style {
                 Style::WildcardFilter => vec![BlockadeKey::Hop(key)],
                 _ => filters
@@ -211,9 +233,12 @@ impl Engine {
         let is_concerned = |rsb: &&Rsb| {
             rsb.next_hop.interface() != Some(interface)
                 && rsb.style == error.style
-                && (rsb.style == Style::WildcardFilter
-                    || filters.is_empty()
-                    || filters.iter().any(|sender| rsb.selects(sender)))
+                && theirs.iter().any(|sender| {
+                    rsb.selects(sender)
+                        && (rsb.style == Style::WildcardFilter
+                            || filters.is_empty()
+                            || filters.contains(sender))
+                })
         };
         let concerned: Vec<Rsb> = s.reservations.iter().filter(is_concerned).cloned().collect();
         for rsb in concerned {
@@ -222,8 +247,12 @@ impl Engine {
             if is_admission && error.error.in_place && is_smaller {
                 continue;
             }
-            let senders: Vec<Sender> =
-                rsb.filters.keys().copied().filter(|sender| filters.contains(sender)).collect();
+            let senders: Vec<Sender> = rsb
+                .filters
+                .keys()
+                .copied()
+                .filter(|sender| filters.contains(sender) && from_there(sender))
+                .collect();
             match rsb.next_hop {
                 NextHop::Application => {
                     let spec = ErrorSpec { not_guilty: is_smaller, ..error.error };

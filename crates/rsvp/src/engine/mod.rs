@@ -24,9 +24,11 @@
 //!
 //! # Bounds
 //!
-//! Sessions, senders and reservations of a session, and neighbours are limited ([`EngineParams`]). What exceeds a limit is refused and
-//! counted. Everything else that is remembered belongs to one of these.
+//! Sessions, senders and reservations of a session, neighbours, and the state of a neighbour and of an interface are limited
+//! ([`EngineParams`], `budgets.rs`). What exceeds a limit ends something older that nobody has confirmed, or is refused, and is counted.
+//! Everything else that is remembered belongs to one of these.
 
+mod budgets;
 mod control;
 mod errors;
 mod neighbours;
@@ -53,11 +55,12 @@ use crate::integrity::{Guard, IntegrityConfig};
 use crate::intserv::{LinkCharacter, TspecError};
 use crate::message::Message;
 use crate::object::Session;
+use budgets::{Budgets, Newcomer};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Instant, RandomStream};
 use neighbours::{Neighbour, Unacknowledged};
 use rand_core::Rng as _;
-use state::{SessionId, SessionState};
+use state::{NeighbourKey, SessionId, SessionState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use timers::{Timer, Timers};
@@ -152,8 +155,9 @@ pub struct Engine {
     by_session: BTreeMap<Session, SessionId>,
     by_handle: BTreeMap<Handle, SessionId>,
     routes: BTreeMap<RouteKey, RouteEntry>,
-    neighbours: BTreeMap<IpAddr, Neighbour>,
+    neighbours: BTreeMap<NeighbourKey, Neighbour>,
     unacknowledged: BTreeMap<u32, Unacknowledged>,
+    budgets: Budgets,
     timers: Timers,
     outputs: VecDeque<Output>,
     stats: Stats,
@@ -184,6 +188,7 @@ impl Engine {
             routes: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             unacknowledged: BTreeMap::new(),
+            budgets: Budgets::default(),
             timers: Timers::default(),
             outputs: VecDeque::new(),
             stats: Stats::default(),
@@ -241,6 +246,7 @@ impl Engine {
             unacknowledged: self.unacknowledged.len(),
             deadlines: self.timers.len(),
             routes: self.routes.len(),
+            accounted: self.budgets.states(),
         }
     }
 
@@ -279,6 +285,9 @@ impl Engine {
     fn in_session(&mut self, id: SessionId, run: impl FnOnce(&mut Self, &mut SessionState)) {
         let Some(mut s) = self.sessions.remove(&id) else { return };
         run(self, &mut s);
+        if std::mem::take(&mut s.is_to_account) {
+            self.account(&mut s);
+        }
         if s.is_empty() {
             self.timers.cancel(&mut s.cleanup);
             self.by_session.remove(&s.session);
@@ -291,20 +300,26 @@ impl Engine {
         }
     }
 
-    /// Returns the number of a session, which is created if it does not exist; `None` if there are too many.
-    fn session_id(&mut self, session: Session) -> Option<SessionId> {
-        if let Some(id) = self.by_session.get(&session) {
-            return Some(*id);
-        }
-        if self.sessions.len() >= self.params.most_sessions as usize {
+    /// Returns the number of a session of an application here, which is created if it does not exist; `None` if there are too many.
+    fn local_session_id(&mut self, now: Instant, session: Session) -> Option<SessionId> {
+        let is_there = self.by_session.contains_key(&session);
+        if !is_there && !self.make_room_for_session(now, Newcomer::Local) {
             self.stats.full += 1;
             return None;
+        }
+        Some(self.session_id(session))
+    }
+
+    /// Returns the number of a session, which is created if it does not exist. There must be room.
+    fn session_id(&mut self, session: Session) -> SessionId {
+        if let Some(id) = self.by_session.get(&session) {
+            return *id;
         }
         let id = self.next_session;
         self.next_session += 1;
         self.by_session.insert(session, id);
         self.sessions.insert(id, Box::new(SessionState::new(id, session)));
-        Some(id)
+        id
     }
 
     fn owns(&self, address: IpAddr) -> bool {
@@ -344,4 +359,6 @@ pub struct Sizes {
     pub deadlines: usize,
     /// Routes that are watched.
     pub routes: usize,
+    /// Paths and reservations of neighbours, as their budgets count them.
+    pub accounted: usize,
 }

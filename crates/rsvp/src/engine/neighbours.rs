@@ -3,7 +3,7 @@
 use super::Engine;
 use super::outputs::{Datagram, Output};
 use super::params::InterfaceId;
-use super::state::{NextHop, PathKey, Received, Sent, SessionId, UpKey};
+use super::state::{NeighbourKey, NextHop, PathKey, Received, Sent, SessionId, UpKey};
 use super::timers::{Slot, Timer};
 use crate::encapsulation::{Carrier, Copy};
 use crate::integrity::{LONGEST_OBJECT, sign};
@@ -23,7 +23,6 @@ const MOST_ACKNOWLEDGEMENTS: usize = 10_000;
 /// A neighbour that has sent a message.
 #[derive(Debug)]
 pub(super) struct Neighbour {
-    interface: InterfaceId,
     /// Whether it has refresh reduction.
     pub reduces_refreshes: bool,
     /// Whether it sends by UDP.
@@ -57,6 +56,8 @@ pub(super) enum Installs {
 #[derive(Debug)]
 pub(super) struct Unacknowledged {
     what: What,
+    /// The neighbour that may acknowledge it.
+    neighbour: NeighbourKey,
     attempts: u32,
     interval: Duration,
     timer: Slot,
@@ -92,13 +93,14 @@ impl Engine {
     ) {
         message.reduces_refreshes = self.params.refresh_reduction;
         if let Target::Neighbour(address) = target {
-            message.acknowledgements = self.take_acknowledgements(address);
+            message.acknowledgements = self.take_acknowledgements((interface, address));
         }
         let Some(place) = self.interfaces.get(&interface) else { return };
         let own = place.config.address;
         let copies = match target {
             Target::Neighbour(address) | Target::Host(address) => {
-                let has_udp = self.neighbours.get(&address).is_some_and(|neighbour| neighbour.has_udp);
+                let neighbour = self.neighbours.get(&(interface, address));
+                let has_udp = neighbour.is_some_and(|neighbour| neighbour.has_udp);
                 vec![place.config.encapsulation.towards_neighbour(address, has_udp)]
             }
             Target::Session(_, session) => {
@@ -149,17 +151,17 @@ impl Engine {
         target: Target,
         mut message: Message,
     ) {
-        if self.reduces_refreshes(neighbour) {
+        if self.reduces_refreshes((interface, neighbour)) {
             let id = self.next_number();
             message.id = Some(MessageId { wants_ack: true, epoch: self.epoch, id });
             let what = What::Message(Box::new((interface, target, message.clone())));
-            self.await_acknowledgement(now, id, what, 1);
+            self.await_acknowledgement(now, id, (interface, neighbour), what, 1);
         }
         self.transmit(now, interface, target, message);
     }
 
     /// Whether a neighbour has refresh reduction, and this node uses it.
-    pub(super) fn reduces_refreshes(&self, neighbour: IpAddr) -> bool {
+    pub(super) fn reduces_refreshes(&self, neighbour: NeighbourKey) -> bool {
         self.params.refresh_reduction
             && self.neighbours.get(&neighbour).is_some_and(|neighbour| neighbour.reduces_refreshes)
     }
@@ -170,11 +172,18 @@ impl Engine {
         id
     }
 
-    fn await_acknowledgement(&mut self, now: Instant, id: u32, what: What, attempts: u32) {
+    fn await_acknowledgement(
+        &mut self,
+        now: Instant,
+        id: u32,
+        neighbour: NeighbourKey,
+        what: What,
+        attempts: u32,
+    ) {
         let interval = self.params.rapid_retransmission;
         let mut timer = Slot::EMPTY;
         self.timers.set(&mut timer, now + interval, Timer::Retransmit(id));
-        self.unacknowledged.insert(id, Unacknowledged { what, attempts, interval, timer });
+        self.unacknowledged.insert(id, Unacknowledged { what, neighbour, attempts, interval, timer });
     }
 
     /// Gives a message that installs state its number (RFC 2961 section 4.5): that of the message before if it says the same,
@@ -183,18 +192,18 @@ impl Engine {
     pub(super) fn number(
         &mut self,
         now: Instant,
-        neighbour: Option<IpAddr>,
+        neighbour: Option<NeighbourKey>,
         sent: &mut Sent,
         (hash, is_once): (u64, bool),
         installs: Installs,
     ) -> Option<MessageId> {
-        let neighbour = neighbour.filter(|address| self.reduces_refreshes(*address));
+        let neighbour = neighbour.filter(|key| self.reduces_refreshes(*key));
         let Some(neighbour) = neighbour else {
             self.forget(sent);
             sent.hash = hash;
             return None;
         };
-        let old = sent.id.filter(|(_, address)| *address == neighbour && sent.hash == hash && !is_once);
+        let old = sent.id.filter(|(_, key)| *key == neighbour && sent.hash == hash && !is_once);
         let id = if let Some((id, _)) = old {
             id
         } else {
@@ -204,7 +213,7 @@ impl Engine {
         if !sent.is_acknowledged && !self.unacknowledged.contains_key(&id) {
             // What was given up is sent once with every refresh.
             let attempts = if old.is_some() { self.params.rapid_limit } else { 1 };
-            self.await_acknowledgement(now, id, What::State(installs), attempts);
+            self.await_acknowledgement(now, id, neighbour, What::State(installs), attempts);
         }
         *sent = Sent { hash, id: Some((id, neighbour)), is_acknowledged: sent.is_acknowledged };
         Some(MessageId { wants_ack: !sent.is_acknowledged, epoch: self.epoch, id })
@@ -271,20 +280,13 @@ impl Engine {
     }
 
     /// Notes what a message says of its sender: that it is there, and what it can do.
-    pub(super) fn hear(
-        &mut self,
-        now: Instant,
-        (address, interface): (IpAddr, InterfaceId),
-        reduces_refreshes: bool,
-        has_udp: bool,
-    ) {
-        if !self.neighbours.contains_key(&address) {
-            if self.neighbours.len() >= self.params.most_neighbours as usize && !self.drop_idle_neighbour() {
+    pub(super) fn hear(&mut self, now: Instant, key: NeighbourKey, reduces_refreshes: bool, has_udp: bool) {
+        if !self.neighbours.contains_key(&key) {
+            if !self.has_room_for_neighbour(key.0) && !self.drop_idle_neighbour(key.0) {
                 self.stats.full += 1;
                 return;
             }
             let neighbour = Neighbour {
-                interface,
                 reduces_refreshes,
                 has_udp,
                 epoch: None,
@@ -294,10 +296,10 @@ impl Engine {
                 summarised: BTreeMap::new(),
                 summary: Slot::EMPTY,
             };
-            self.neighbours.insert(address, neighbour);
+            self.neighbours.insert(key, neighbour);
         }
-        let neighbour = self.neighbours.get_mut(&address).expect("it was there or was added");
-        (neighbour.interface, neighbour.has_udp) = (interface, has_udp);
+        let neighbour = self.neighbours.get_mut(&key).expect("it was there or was added");
+        neighbour.has_udp = has_udp;
         let stops = neighbour.reduces_refreshes && !reduces_refreshes;
         neighbour.reduces_refreshes = reduces_refreshes;
         if stops {
@@ -319,20 +321,31 @@ impl Engine {
         }
     }
 
-    fn drop_idle_neighbour(&mut self) -> bool {
+    /// Whether there may be another neighbour at an interface. One without keys has half of all at most, because addresses can be made up there.
+    fn has_room_for_neighbour(&self, interface: InterfaceId) -> bool {
+        let most = self.params.most_neighbours as usize;
+        if self.neighbours.len() >= most {
+            return false;
+        }
+        let there = || self.neighbours.keys().filter(|(its, _)| *its == interface).count();
+        self.is_keyed(interface) || self.neighbours.len() < most / 2 || there() < most / 2
+    }
+
+    /// Forgets a neighbour of an interface of which nothing is installed here. Returns whether there was one.
+    fn drop_idle_neighbour(&mut self, interface: InterfaceId) -> bool {
         let is_idle = |neighbour: &Neighbour| {
             neighbour.received.is_empty()
                 && neighbour.summarised.is_empty()
                 && neighbour.acknowledgements.is_empty()
         };
-        let idle =
-            self.neighbours.iter().find(|(_, neighbour)| is_idle(neighbour)).map(|(address, _)| *address);
-        let removed = idle.and_then(|address| self.neighbours.remove(&address));
+        let mut its = self.neighbours.iter().filter(|(key, _)| key.0 == interface);
+        let idle = its.find(|(_, neighbour)| is_idle(neighbour)).map(|(key, _)| *key);
+        let removed = idle.and_then(|key| self.neighbours.remove(&key));
         removed.map(|mut neighbour| self.timers.cancel(&mut neighbour.summary)).is_some()
     }
 
     /// Returns what the number of a message means for the state that it is about.
-    pub(super) fn order(received: Option<Received>, neighbour: IpAddr, id: Option<MessageId>) -> Order {
+    pub(super) fn order(received: Option<Received>, neighbour: NeighbourKey, id: Option<MessageId>) -> Order {
         let (Some(last), Some(id)) = (received, id) else { return Order::New };
         if last.neighbour != neighbour || last.epoch != id.epoch {
             return Order::New;
@@ -348,7 +361,7 @@ impl Engine {
     pub(super) fn install(
         &mut self,
         slot: &mut Option<Received>,
-        neighbour: IpAddr,
+        neighbour: NeighbourKey,
         id: Option<MessageId>,
         installed: Installed,
     ) {
@@ -374,7 +387,7 @@ impl Engine {
     }
 
     /// Says that a message has arrived, if its sender wants to know.
-    pub(super) fn acknowledge(&mut self, now: Instant, neighbour: IpAddr, id: Option<MessageId>) {
+    pub(super) fn acknowledge(&mut self, now: Instant, neighbour: NeighbourKey, id: Option<MessageId>) {
         if let Some(id) = id.filter(|id| id.wants_ack) {
             self.add_acknowledgement(
                 now,
@@ -384,19 +397,19 @@ impl Engine {
         }
     }
 
-    fn add_acknowledgement(&mut self, now: Instant, address: IpAddr, acknowledgement: Acknowledgement) {
-        let Some(neighbour) = self.neighbours.get_mut(&address) else { return };
+    fn add_acknowledgement(&mut self, now: Instant, key: NeighbourKey, acknowledgement: Acknowledgement) {
+        let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
         if neighbour.acknowledgements.len() < MOST_ACKNOWLEDGEMENTS {
             neighbour.acknowledgements.push(acknowledgement);
         }
         if neighbour.acknowledge.at().is_none() {
             let at = now + self.params.ack_delay;
-            self.timers.set(&mut neighbour.acknowledge, at, Timer::Acknowledge(address));
+            self.timers.set(&mut neighbour.acknowledge, at, Timer::Acknowledge(key));
         }
     }
 
-    fn take_acknowledgements(&mut self, address: IpAddr) -> Vec<Acknowledgement> {
-        let Some(neighbour) = self.neighbours.get_mut(&address) else { return Vec::new() };
+    fn take_acknowledgements(&mut self, key: NeighbourKey) -> Vec<Acknowledgement> {
+        let Some(neighbour) = self.neighbours.get_mut(&key) else { return Vec::new() };
         let most = ((self.params.longest_list - LIST_HEADERS) / ACKNOWLEDGEMENT) as usize;
         let rest = neighbour.acknowledgements.split_off(most.min(neighbour.acknowledgements.len()));
         let taken = std::mem::replace(&mut neighbour.acknowledgements, rest);
@@ -407,17 +420,10 @@ impl Engine {
     }
 
     /// Sends the acknowledgements that no message has taken along.
-    pub(super) fn acknowledge_due(&mut self, now: Instant, address: IpAddr) {
-        while let Some(neighbour) =
-            self.neighbours.get(&address).filter(|each| !each.acknowledgements.is_empty())
-        {
-            let interface = neighbour.interface;
-            self.transmit(
-                now,
-                interface,
-                Target::Neighbour(address),
-                Message::new(self.params.ttl, Body::Ack),
-            );
+    pub(super) fn acknowledge_due(&mut self, now: Instant, key: NeighbourKey) {
+        while self.neighbours.get(&key).is_some_and(|each| !each.acknowledgements.is_empty()) {
+            let message = Message::new(self.params.ttl, Body::Ack);
+            self.transmit(now, key.0, Target::Neighbour(key.1), message);
         }
     }
 
@@ -425,7 +431,7 @@ impl Engine {
     pub(super) fn on_acknowledgement(
         &mut self,
         now: Instant,
-        address: IpAddr,
+        key: NeighbourKey,
         acknowledgement: Acknowledgement,
     ) {
         let Acknowledgement { is_known, epoch, id } = acknowledgement;
@@ -433,13 +439,17 @@ impl Engine {
             return;
         }
         if is_known {
+            // Only the neighbour that the message went to can acknowledge it.
+            if self.unacknowledged.get(&id).is_none_or(|waiting| waiting.neighbour != key) {
+                return;
+            }
             let Some(mut waiting) = self.unacknowledged.remove(&id) else { return };
             self.timers.cancel(&mut waiting.timer);
             if let What::State(installs) = waiting.what {
-                self.summarise(now, address, id, installs);
+                self.summarise(now, key, id, installs);
             }
         } else {
-            let Some(neighbour) = self.neighbours.get_mut(&address) else { return };
+            let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
             if let Some(installs) = neighbour.summarised.remove(&id) {
                 self.refresh_wholly(now, installs);
                 self.send_again(now, installs);
@@ -448,22 +458,22 @@ impl Engine {
     }
 
     /// From now on summaries refresh this state.
-    fn summarise(&mut self, now: Instant, address: IpAddr, id: u32, installs: Installs) {
+    fn summarise(&mut self, now: Instant, at: NeighbourKey, id: u32, installs: Installs) {
         let next = now + self.jittered();
-        let Some(neighbour) = self.neighbours.get_mut(&address).filter(|each| each.reduces_refreshes) else {
+        let Some(neighbour) = self.neighbours.get_mut(&at).filter(|each| each.reduces_refreshes) else {
             return;
         };
         let mut is_ours = false;
         neighbour.summarised.insert(id, installs);
         if neighbour.summary.at().is_none() {
-            self.timers.set(&mut neighbour.summary, next, Timer::Summary(address));
+            self.timers.set(&mut neighbour.summary, next, Timer::Summary(at));
         }
         self.with_sent(installs, |sent| {
-            is_ours = sent.id == Some((id, address));
+            is_ours = sent.id == Some((id, at));
             sent.is_acknowledged |= is_ours;
         });
         if !is_ours {
-            if let Some(neighbour) = self.neighbours.get_mut(&address) {
+            if let Some(neighbour) = self.neighbours.get_mut(&at) {
                 neighbour.summarised.remove(&id);
             }
             return;
@@ -475,16 +485,16 @@ impl Engine {
     }
 
     /// Refreshes all that a neighbour has acknowledged (RFC 2961 section 5.3).
-    pub(super) fn summary_due(&mut self, now: Instant, address: IpAddr) {
+    pub(super) fn summary_due(&mut self, now: Instant, key: NeighbourKey) {
         let next = now + self.jittered();
-        let Some(neighbour) = self.neighbours.get_mut(&address) else { return };
+        let Some(neighbour) = self.neighbours.get_mut(&key) else { return };
         neighbour.summary = Slot::EMPTY;
         let ids: Vec<u32> = neighbour.summarised.keys().copied().collect();
         if ids.is_empty() {
             return;
         }
-        let interface = neighbour.interface;
-        self.timers.set(&mut neighbour.summary, next, Timer::Summary(address));
+        let (interface, address) = key;
+        self.timers.set(&mut neighbour.summary, next, Timer::Summary(key));
         let most = ((self.params.longest_list - LIST_HEADERS) / 4) as usize;
         for ids in ids.chunks(most) {
             let list = IdList { epoch: self.epoch, ids: Ids::Plain(ids.to_vec()) };
@@ -497,7 +507,7 @@ impl Engine {
     pub(super) fn on_summary(
         &mut self,
         now: Instant,
-        address: IpAddr,
+        key: NeighbourKey,
         destination: IpAddr,
         lists: &[IdList],
     ) {
@@ -513,15 +523,14 @@ impl Engine {
                 }
             };
             for (id, is_wanted) in numbers {
-                let neighbour =
-                    self.neighbours.get(&address).filter(|neighbour| neighbour.epoch == Some(*epoch));
+                let neighbour = self.neighbours.get(&key).filter(|neighbour| neighbour.epoch == Some(*epoch));
                 let installed = neighbour.and_then(|neighbour| neighbour.received.get(&id)).copied();
                 let is_known =
-                    installed.is_some_and(|installed| self.prolong(now, address, (*epoch, id), installed));
+                    installed.is_some_and(|installed| self.prolong(now, key, (*epoch, id), installed));
                 if !is_known && is_wanted {
                     self.add_acknowledgement(
                         now,
-                        address,
+                        key,
                         Acknowledgement { is_known: false, epoch: *epoch, id },
                     );
                 }
@@ -539,7 +548,7 @@ impl Engine {
     fn prolong(
         &mut self,
         now: Instant,
-        neighbour: IpAddr,
+        neighbour: NeighbourKey,
         (epoch, id): (u32, u32),
         installed: Installed,
     ) -> bool {

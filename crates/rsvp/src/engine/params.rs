@@ -62,12 +62,29 @@ pub struct EngineParams {
     /// The TTL of messages.
     #[param(default = 64, range = (1, 255), source = "RFC 1700")]
     pub ttl: u8,
+    /// The longest refresh period of a neighbour that is believed, or this node's own if that is longer. State of a neighbour that sends less
+    /// often ends between its messages.
+    #[param(
+        default = Duration::from_secs(120),
+        range = (Duration::from_secs(1), Duration::from_secs(3600)),
+        source = "ours: four times the default of refresh; RFC 2205 section 3.7 believes everything"
+    )]
+    pub longest_refresh: Duration,
     /// The most sessions.
     #[param(default = 100_000, range = (1, 10_000_000), source = "ours: some 200 MB")]
     pub most_sessions: u32,
     /// The most senders, and the most reservations, of a session.
     #[param(default = 500, range = (1, 800), source = "ours: a Resv message for more does not fit a datagram")]
     pub most_per_session: u32,
+    /// The most paths and reservations of a neighbour.
+    #[param(default = 30_000, range = (1, 10_000_000), source = "ours: three times what was measured")]
+    pub most_per_neighbour: u32,
+    /// The most paths and reservations of all neighbours at an interface.
+    #[param(default = 50_000, range = (1, 10_000_000), source = "ours: half of most-sessions")]
+    pub most_per_interface: u32,
+    /// The most paths at an interface for which nothing is reserved.
+    #[param(default = 20_000, range = (1, 10_000_000), source = "ours: some 90 MB")]
+    pub most_unconfirmed: u32,
     /// The most bytes of `POLICY_DATA`, and of objects of unknown classes, in a message that is taken, and in one that is sent.
     #[param(default = 2048, range = (0, 4096), unit = "B", source = "ours: such objects are kept with the state")]
     pub most_opaque: u32,
@@ -79,12 +96,9 @@ pub struct EngineParams {
 impl EngineParams {
     /// Returns how long state lives that a neighbour refreshes with this period (RFC 2205 section 3.7).
     pub fn lifetime_of(&self, refresh: Duration) -> Duration {
-        refresh.min(LONGEST_REFRESH).mul_f64((f64::from(self.lifetime) + 0.5) * 1.5)
+        refresh.min(self.longest_refresh.max(self.refresh)).mul_f64((f64::from(self.lifetime) + 0.5) * 1.5)
     }
 }
-
-/// The longest refresh period of a neighbour that is believed.
-const LONGEST_REFRESH: Duration = Duration::from_secs(3600);
 
 /// An interface, or a tunnel. Its number is the logical interface handle in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

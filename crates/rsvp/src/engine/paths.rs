@@ -3,10 +3,11 @@
 use super::neighbours::{Installed, Installs, Order, Target};
 use super::outputs::{Event, Output, Route, RouteKey};
 use super::params::InterfaceId;
-use super::state::{Outgoing, PathKey, Psb, Sent, SessionState};
+use super::receive::Origin;
+use super::state::{Entry, Outgoing, PathKey, Psb, Sent, SessionState};
 use super::timers::{Slot, Timer};
 use super::upstream::Cause;
-use super::{CallError, Engine, RouteEntry};
+use super::{CallError, Engine, Newcomer, RouteEntry};
 use crate::intserv::{Adspec, Tspec};
 use crate::message::{Body, Message, Path, PathTear};
 use crate::object::{Hop, MessageId, Opaque, Selector, Sender, Session, Style, code};
@@ -17,7 +18,7 @@ use std::net::IpAddr;
 
 /// A Path message, and how it came.
 pub(super) struct ArrivedPath {
-    pub interface: InterfaceId,
+    pub origin: Origin,
     /// The TTL of its IP header, and that in its own.
     pub ttl: (u8, u8),
     pub id: Option<MessageId>,
@@ -58,15 +59,18 @@ impl Engine {
         let polices_entry = place.share.is_none();
         let adspec = advertise.then(|| Adspec::new(place.config.mtu));
         let most = self.params.most_sessions;
-        let id = self.session_id(session).ok_or(CallError::Full { what: "sessions", most })?;
+        let id = self.local_session_id(now, session).ok_or(CallError::Full { what: "sessions", most })?;
         let most = self.params.most_per_session;
-        let mut outcome = Ok(());
+        let is_there = self.sessions.get(&id).is_some_and(|s| s.paths.contains_key(&(sender, None)));
+        if !is_there && !self.make_room_in_session(now, id, Newcomer::Local) {
+            self.stats.full += 1;
+            self.in_session(id, |_, _| {});
+            return Err(CallError::Full { what: "senders", most });
+        }
+        // The session may have ended with what made room.
+        let id = self.session_id(session);
         self.in_session(id, |this, s| {
             let key = (sender, None);
-            if s.paths.len() >= most as usize && !s.paths.contains_key(&key) {
-                outcome = Err(CallError::Full { what: "senders", most });
-                return;
-            }
             let psb = Psb {
                 from: None,
                 tspec,
@@ -84,6 +88,7 @@ impl Engine {
                 refresh: Slot::EMPTY,
                 early: 0,
                 received: None,
+                entry: Entry::default(),
             };
             if let Some(mut old) = s.paths.insert(key, Box::new(psb)) {
                 this.timers.cancel(&mut old.refresh);
@@ -92,7 +97,7 @@ impl Engine {
             this.send_paths(now, s, key);
             this.path_changed(now, s, &sender);
         });
-        outcome
+        Ok(())
     }
 
     /// Ends what an application here sends. Nothing happens if it does not.
@@ -109,26 +114,36 @@ impl Engine {
 
     /// Handles a Path message.
     pub(super) fn on_path(&mut self, now: Instant, arrived: ArrivedPath) {
-        let path = &arrived.path;
-        if let Some(code) = self.port_conflict(path) {
-            self.path_error(now, arrived.interface, path, code, 0);
+        let (path, interface) = (&arrived.path, arrived.origin.interface);
+        let key = (path.sender, path.session.is_multicast().then_some(interface));
+        let s = self.by_session.get(&path.session).and_then(|id| self.sessions.get(id));
+        let is_new = s.is_none_or(|s| !s.paths.contains_key(&key));
+        if is_new && let Err((code, value)) = self.make_room_for_path(now, &arrived.origin, path) {
+            self.stats.full += u64::from(code == code::RSVP_SYSTEM);
+            self.path_error(now, interface, path, code, value);
             return;
         }
-        let Some(id) = self.session_id(path.session) else {
-            self.path_error(now, arrived.interface, path, code::RSVP_SYSTEM, 0);
-            return;
-        };
+        let id = self.session_id(path.session);
         self.in_session(id, |this, s| this.on_session_path(now, s, arrived));
     }
 
     fn on_session_path(&mut self, now: Instant, s: &mut SessionState, arrived: ArrivedPath) {
-        let ArrivedPath { interface, ttl: (ttl, header_ttl), id, passed_on, path } = arrived;
+        let ArrivedPath { origin, ttl: (ttl, header_ttl), id, passed_on, path } = arrived;
+        let interface = origin.interface;
         let key = (path.sender, s.session.is_multicast().then_some(interface));
-        let neighbour = path.hop.address;
+        let neighbour = (interface, path.hop.address);
         let is_new = !s.paths.contains_key(&key);
         if let Some(psb) = s.paths.get_mut(&key) {
             if psb.from.is_none() {
                 // Our own sender's message has come back.
+                self.stats.misplaced += 1;
+                return;
+            }
+            if let Some((old, _)) = psb.from
+                && self.is_keyed(old)
+                && !self.speaks_for(&origin, old)
+            {
+                // It would move what an authenticated neighbour has announced.
                 self.stats.misplaced += 1;
                 return;
             }
@@ -140,10 +155,6 @@ impl Engine {
                 // What has the number of the state here and says something else mends it (RFC 2961 section 5.5).
                 Order::Same | Order::New => {}
             }
-        } else if s.paths.len() >= self.params.most_per_session as usize {
-            self.stats.full += 1;
-            self.path_error(now, interface, &path, code::RSVP_SYSTEM, 0);
-            return;
         }
         let lifetime = self.params.lifetime_of(path.refresh);
         let from = Some((interface, path.hop));
@@ -164,11 +175,17 @@ impl Engine {
             refresh: Slot::EMPTY,
             early: 0,
             received: None,
+            entry: Entry::default(),
         };
         let psb = s.paths.entry(key).or_insert_with(|| Box::new(fresh.blank()));
         let has_moved = psb.from != from;
         let is_other = is_new || has_moved || !psb.says_the_same(&fresh);
         let old_hop = psb.up_key().filter(|_| has_moved && !is_new);
+        if is_new {
+            psb.entry.number = self.budgets.add_path(neighbour, (s.id, key));
+        } else if let Some(old) = old_hop {
+            self.budgets.move_path(psb.entry.number, psb.entry.is_confirmed, (old, neighbour));
+        }
         psb.take(fresh);
         if is_new {
             self.timers.set(&mut psb.cleanup, psb.expires, Timer::PathCleanup(s.id, key));
@@ -186,7 +203,7 @@ impl Engine {
             self.ask_route(now, s, key);
         }
         if !is_other {
-            self.path_is_back(now, s, (interface, neighbour));
+            self.path_is_back(now, s, neighbour);
             return;
         }
         if s.is_watched || s.request.is_some() {
@@ -204,8 +221,8 @@ impl Engine {
             self.send_paths(now, s, key);
         }
         self.path_changed(now, s, &path.sender);
-        self.refresh_upstream(now, s, (interface, neighbour), Cause::Changed);
-        self.path_is_back(now, s, (interface, neighbour));
+        self.refresh_upstream(now, s, neighbour, Cause::Changed);
+        self.path_is_back(now, s, neighbour);
     }
 
     /// Reservations follow the paths: what the application here wants, and what is installed for a sender that has changed.
@@ -244,41 +261,11 @@ impl Engine {
         }
     }
 
-    /// RFC 2205 section 3.2: destination ports, and the source ports of a sender, are all zero or none is.
-    fn port_conflict(&self, path: &Path) -> Option<u8> {
-        let Session { destination, protocol, port } = path.session;
-        let all = Session { port: 0, ..path.session }..=Session { port: u16::MAX, ..path.session };
-        let others = self.by_session.range(all).filter(|(other, _)| other.port != port);
-        for (other, id) in others {
-            debug_assert_eq!((other.destination, other.protocol), (destination, protocol));
-            let has_path = self.sessions.get(id).is_some_and(|s| !s.paths.is_empty());
-            if has_path && (other.port == 0 || port == 0) {
-                return Some(code::CONFLICTING_PORTS);
-            }
-            if port != 0 && other.port != 0 {
-                break;
-            }
-        }
-        let s = self.by_session.get(&path.session).and_then(|id| self.sessions.get(id))?;
-        let Selector::Port(port) = path.sender.selector else { return None };
-        let from = (Sender::new(path.sender.address, 0), None);
-        let same_host =
-            s.paths.range(from..).take_while(|((sender, _), _)| sender.address == path.sender.address);
-        let is_other = |sender: &Sender| match sender.selector {
-            Selector::Port(other) => other != port && (other == 0 || port == 0),
-            Selector::FlowLabel(_) => false,
-        };
-        same_host
-            .into_iter()
-            .any(|((sender, _), _)| is_other(sender))
-            .then_some(code::CONFLICTING_SENDER_PORTS)
-    }
-
     /// Handles a `PathTear` message.
     pub(super) fn on_path_tear(
         &mut self,
         now: Instant,
-        interface: InterfaceId,
+        origin: &Origin,
         id: Option<MessageId>,
         tear: &PathTear,
     ) {
@@ -286,15 +273,19 @@ impl Engine {
             self.stats.without_state += 1;
             return;
         };
-        let key = (tear.sender, tear.session.is_multicast().then_some(interface));
+        let key = (tear.sender, tear.session.is_multicast().then_some(origin.interface));
         self.in_session(session, |this, s| {
             // RFC 2205 section 3.1.5: it must come from the previous hop that the state has.
             let psb = s.paths.get(&key).filter(|psb| psb.from.is_some_and(|(_, hop)| hop == tear.hop));
-            let Some(psb) = psb else {
+            let Some((psb, neighbour)) = psb.and_then(|psb| Some((psb, psb.up_key()?))) else {
                 this.stats.without_state += 1;
                 return;
             };
-            if Self::order(psb.received, tear.hop.address, id) == Order::Old {
+            if !this.speaks_for(origin, neighbour.0) {
+                this.stats.misplaced += 1;
+                return;
+            }
+            if Self::order(psb.received, neighbour, id) == Order::Old {
                 this.stats.out_of_order += 1;
                 return;
             }
@@ -304,7 +295,7 @@ impl Engine {
     }
 
     /// Tells the nodes after this one that a sender has gone.
-    fn tear_downstream(&mut self, now: Instant, s: &SessionState, key: PathKey) {
+    pub(super) fn tear_downstream(&mut self, now: Instant, s: &SessionState, key: PathKey) {
         let Some(psb) = s.paths.get(&key).filter(|psb| !psb.is_local_only) else { return };
         let ttl = psb.ttl.saturating_sub(1);
         if ttl == 0 {
@@ -326,7 +317,7 @@ impl Engine {
     }
 
     /// Ends path state and the reservations that need it (RFC 2205 section 3.1.5). The nodes before and after hear nothing of it.
-    fn remove_path(&mut self, s: &mut SessionState, key: PathKey) {
+    pub(super) fn remove_path(&mut self, s: &mut SessionState, key: PathKey) {
         let Some(mut psb) = s.paths.remove(&key) else { return };
         for slot in [&mut psb.cleanup, &mut psb.refresh] {
             self.timers.cancel(slot);
@@ -334,6 +325,7 @@ impl Engine {
         psb.outgoing.iter_mut().for_each(|out| self.forget(&mut out.sent));
         self.uninstall(&mut psb.received, Installed::Path(s.id, key));
         if let Some(hop) = psb.up_key() {
+            self.budgets.remove_path(psb.entry.number, psb.entry.is_confirmed, hop);
             self.leave_hop(s, hop, &key.0);
         }
         self.release_route(s, key);
@@ -405,7 +397,7 @@ impl Engine {
         message.passed_on.clone_from(&psb.passed_on);
         let hash = hash_of(&message);
         let Some(out) = psb.outgoing.iter_mut().find(|out| out.interface == by) else { return };
-        let neighbour = out.next_hop.filter(|_| !s.session.is_multicast());
+        let neighbour = out.next_hop.filter(|_| !s.session.is_multicast()).map(|address| (by, address));
         let mut sent = std::mem::take(&mut out.sent);
         message.id = self.number(now, neighbour, &mut sent, (hash, false), Installs::Path(s.id, key, by));
         out.sent = sent;
@@ -557,6 +549,7 @@ impl Engine {
             self.prune(s);
             self.check_upstream_later(now, s);
         }
+        s.is_to_account = true;
         self.apply_request(now, s);
     }
 }

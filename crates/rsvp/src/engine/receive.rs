@@ -1,4 +1,10 @@
-//! Messages that arrive: whether they are believed, and whose they are.
+//! Messages that arrive: whether they are believed, whose they are, and of which interface they may change state.
+//!
+//! Keys are given to interfaces (RFC 2747 section 3), so what they protect is the state of an interface: the path state that came by it, the
+//! reservations on it, and what is known of the neighbours there. A message creates, changes or removes state of an interface only if it
+//! arrived there, or if it arrived elsewhere and was authenticated with a key of that interface ([`Engine::speaks_for`]). An error is
+//! accepted only along the path that it answers. The one exception is path state that came by an interface without keys: a Path message at
+//! any other interface moves it, because routes change (RFC 2205 section 3.6) and nothing there was authenticated.
 
 use super::Engine;
 use super::neighbours::Target;
@@ -6,12 +12,24 @@ use super::outputs::Arrival;
 use super::params::InterfaceId;
 use super::paths::ArrivedPath;
 use super::reservations::ArrivedResv;
+use super::state::NeighbourKey;
 use crate::encapsulation::Carrier;
-use crate::integrity::{Verdict, sender_of};
+use crate::integrity::{Verdict, key_number, sender_of};
 use crate::message::{Body, DecodeError, Kind, Message};
 use crate::object::Challenge;
 use cutline_units::Instant;
 use std::net::IpAddr;
+
+/// Where a message came from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// The interface at which it arrived.
+    pub interface: InterfaceId,
+    /// The address of the node that sent it: that in its `RSVP_HOP` object, or else its source.
+    pub sender: IpAddr,
+    /// The number of the key with which it was authenticated; `None` at an interface without keys.
+    pub key: Option<u64>,
+}
 
 impl Engine {
     /// Handles a message.
@@ -43,9 +61,7 @@ impl Engine {
     }
 
     fn receive_one(&mut self, now: Instant, arrival: &Arrival<'_>, bundle_ttl: Option<u8>) {
-        if !self.is_authentic(now, arrival) {
-            return;
-        }
+        let Some(origin) = self.authenticate(now, arrival) else { return };
         let message = match Message::decode(arrival.bytes) {
             Ok(message) => message,
             Err(error) => {
@@ -61,28 +77,65 @@ impl Engine {
             return;
         }
         *self.stats.received.entry(message.kind()).or_default() += 1;
-        let neighbour = neighbour_of(&message.body).unwrap_or(arrival.source);
+        let Some(neighbour) = self.neighbour_of(&message.body, &origin) else {
+            self.stats.misplaced += 1;
+            return;
+        };
         let is_hop = !matches!(message.body, Body::ResvConf(_) | Body::IntegrityChallenge(_));
-        if is_hop && !self.owns(neighbour) {
+        if is_hop && !self.owns(neighbour.1) {
             let has_udp = matches!(arrival.carrier, Carrier::Udp(_));
             if has_udp && let Some(place) = self.interfaces.get_mut(&arrival.interface) {
                 place.heard_udp = true;
             }
-            self.hear(now, (neighbour, arrival.interface), message.reduces_refreshes, has_udp);
+            self.hear(now, neighbour, message.reduces_refreshes, has_udp);
         }
         for acknowledgement in &message.acknowledgements {
             self.on_acknowledgement(now, neighbour, *acknowledgement);
         }
         let header_ttl = bundle_ttl.unwrap_or(message.ttl);
         let ttl = (arrival.ttl.unwrap_or(header_ttl), header_ttl);
-        self.dispatch(now, arrival, neighbour, ttl, message);
+        self.dispatch(now, arrival, (origin, neighbour), ttl, message);
+    }
+
+    /// Returns the neighbour that has sent a message; `None` if the message names an interface for which it may not speak. A reservation names
+    /// the interface that it is for by its handle (RFC 2205 section 3.1.4).
+    fn neighbour_of(&self, body: &Body, origin: &Origin) -> Option<NeighbourKey> {
+        let place = match body {
+            Body::Resv(resv) => InterfaceId(resv.hop.handle),
+            Body::ResvTear(tear) => InterfaceId(tear.hop.handle),
+            _ => origin.interface,
+        };
+        self.speaks_for(origin, place).then_some((place, origin.sender))
+    }
+
+    /// Returns whether a message may create, change or remove state of an interface: it arrived there, or it was authenticated with a key that is
+    /// one of that interface, too.
+    pub(super) fn speaks_for(&self, origin: &Origin, owner: InterfaceId) -> bool {
+        if origin.interface == owner {
+            return true;
+        }
+        let guard = |interface| self.interfaces.get(&interface).and_then(|place| place.guard.as_ref());
+        let (Some(key), Some(here), Some(there)) = (origin.key, guard(origin.interface), guard(owner)) else {
+            return false;
+        };
+        let theirs = |config: &crate::integrity::IntegrityConfig| {
+            config.keys_of(origin.sender).filter(|its| its.id == key).cloned().collect::<Vec<_>>()
+        };
+        theirs(here.config())
+            .iter()
+            .any(|used| theirs(there.config()).iter().any(|its| its.is_same_secret(used)))
+    }
+
+    /// Returns whether messages at an interface are authenticated.
+    pub(super) fn is_keyed(&self, interface: InterfaceId) -> bool {
+        self.interfaces.get(&interface).is_some_and(|place| place.guard.is_some())
     }
 
     fn dispatch(
         &mut self,
         now: Instant,
         arrival: &Arrival<'_>,
-        neighbour: IpAddr,
+        (origin, neighbour): (Origin, NeighbourKey),
         ttl: (u8, u8),
         message: Message,
     ) {
@@ -93,14 +146,14 @@ impl Engine {
         }
         match message.body {
             Body::Path(path) => {
-                self.on_path(now, ArrivedPath { interface, ttl, id, passed_on: message.passed_on, path });
+                self.on_path(now, ArrivedPath { origin, ttl, id, passed_on: message.passed_on, path });
             }
             Body::Resv(resv) => self.on_resv(now, ArrivedResv { id, passed_on: message.passed_on, resv }),
-            Body::PathTear(tear) => self.on_path_tear(now, interface, id, &tear),
+            Body::PathTear(tear) => self.on_path_tear(now, &origin, id, &tear),
             Body::ResvTear(tear) => self.on_resv_tear(now, id, &tear),
-            Body::PathErr(ref error) => self.on_path_error(now, error.clone(), &message),
-            Body::ResvErr(error) => self.on_resv_error(now, interface, &error),
-            Body::ResvConf(_) => self.on_confirmation(now, Message { ttl: ttl.0, ..message }),
+            Body::PathErr(ref error) => self.on_path_error(now, &origin, error.clone(), &message),
+            Body::ResvErr(error) => self.on_resv_error(now, &origin, &error),
+            Body::ResvConf(_) => self.on_confirmation(now, Some(&origin), Message { ttl: ttl.0, ..message }),
             Body::Srefresh(lists) => self.on_summary(now, neighbour, arrival.destination, &lists),
             Body::IntegrityChallenge(challenge) => {
                 self.on_challenge(now, interface, arrival.source, challenge);
@@ -109,20 +162,21 @@ impl Engine {
         }
     }
 
-    /// Whether a message may be believed (RFC 2747 section 4.2).
-    fn is_authentic(&mut self, now: Instant, arrival: &Arrival<'_>) -> bool {
-        let Some(guard) = self.interfaces.get_mut(&arrival.interface).and_then(|place| place.guard.as_mut())
-        else {
-            return true;
+    /// Returns where a message came from; `None` if it may not be believed (RFC 2747 section 4.2).
+    fn authenticate(&mut self, now: Instant, arrival: &Arrival<'_>) -> Option<Origin> {
+        let Ok(sender) = sender_of(arrival.bytes, arrival.source) else {
+            self.stats.malformed += 1;
+            return None;
+        };
+        let interface = arrival.interface;
+        let place = self.interfaces.get_mut(&interface);
+        let Some(guard) = place.and_then(|place| place.guard.as_mut()) else {
+            return Some(Origin { interface, sender, key: None });
         };
         let kind = arrival.bytes.get(1).copied();
         if kind == Some(Kind::IntegrityChallenge as u8) {
-            return true;
+            return Some(Origin { interface, sender, key: None });
         }
-        let Ok(sender) = sender_of(arrival.bytes, arrival.source) else {
-            self.stats.malformed += 1;
-            return false;
-        };
         let verdict = match Message::decode(arrival.bytes).map(|message| message.body) {
             Ok(Body::IntegrityResponse(answer)) => guard.check_response(now, sender, arrival.bytes, &answer),
             _ => guard.check(now, sender, arrival.bytes),
@@ -132,7 +186,8 @@ impl Engine {
             let message = Message::new(self.params.ttl, Body::IntegrityChallenge(challenge));
             self.transmit(now, arrival.interface, Target::Neighbour(sender), message);
         }
-        verdict == Verdict::Accept
+        let key = key_number(arrival.bytes);
+        (verdict == Verdict::Accept).then_some(Origin { interface, sender, key })
     }
 
     /// Proves that this node's messages are recent (RFC 2747 section 4.3).
@@ -148,17 +203,5 @@ impl Engine {
             let message = Message::new(self.params.ttl, Body::IntegrityResponse(challenge));
             self.transmit(now, interface, Target::Neighbour(challenger), message);
         }
-    }
-}
-
-/// The neighbour that has sent a message, from its `RSVP_HOP` object.
-const fn neighbour_of(body: &Body) -> Option<IpAddr> {
-    match body {
-        Body::Path(path) => Some(path.hop.address),
-        Body::PathTear(tear) => Some(tear.hop.address),
-        Body::Resv(resv) => Some(resv.hop.address),
-        Body::ResvTear(tear) => Some(tear.hop.address),
-        Body::ResvErr(error) => Some(error.hop.address),
-        _ => None,
     }
 }

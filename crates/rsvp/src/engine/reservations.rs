@@ -60,7 +60,7 @@ impl Engine {
             _ => {}
         }
         let most = self.params.most_sessions;
-        let id = self.session_id(session).ok_or(CallError::Full { what: "sessions", most })?;
+        let id = self.local_session_id(now, session).ok_or(CallError::Full { what: "sessions", most })?;
         self.in_session(id, |this, s| {
             if s.request.as_ref().is_some_and(|old| old.style != wanted.style) {
                 this.drop_request(now, s);
@@ -90,9 +90,12 @@ impl Engine {
     ///
     /// # Errors
     /// When there are too many sessions.
-    pub fn watch(&mut self, session: Session, is_watched: bool) -> Result<(), CallError> {
+    pub fn watch(&mut self, now: Instant, session: Session, is_watched: bool) -> Result<(), CallError> {
+        if !is_watched && !self.by_session.contains_key(&session) {
+            return Ok(());
+        }
         let most = self.params.most_sessions;
-        let id = self.session_id(session).ok_or(CallError::Full { what: "sessions", most })?;
+        let id = self.local_session_id(now, session).ok_or(CallError::Full { what: "sessions", most })?;
         self.in_session(id, |_, s| s.is_watched = is_watched);
         Ok(())
     }
@@ -173,7 +176,7 @@ impl Engine {
             return;
         }
         let resv = &arrived.resv;
-        self.acknowledge(now, resv.hop.address, arrived.id);
+        self.acknowledge(now, (interface, resv.hop.address), arrived.id);
         let to = (NextHop::Neighbour(interface, resv.hop.address), resv.hop.handle);
         for descriptor in &resv.flows {
             self.report_stray(now, resv, to, (code::NO_PATH, 0), Some(descriptor.clone()));
@@ -188,8 +191,8 @@ impl Engine {
         arrived: ArrivedResv,
     ) {
         let ArrivedResv { id, passed_on, resv } = arrived;
-        let neighbour = resv.hop.address;
-        let next_hop = NextHop::Neighbour(interface, neighbour);
+        let neighbour = (interface, resv.hop.address);
+        let next_hop = NextHop::Neighbour(interface, resv.hop.address);
         let to = (next_hop, resv.hop.handle);
         let fail = |this: &mut Self, s: &SessionState, failure, descriptor| {
             this.acknowledge(now, neighbour, id);
@@ -205,7 +208,7 @@ impl Engine {
             fail(self, s, (code::CONFLICTING_STYLE, vector), resv.flows.first().cloned());
             return;
         }
-        s.learn_next_hop(interface, neighbour);
+        s.learn_next_hop(interface, resv.hop.address);
         let theirs = s.reservations.iter().filter(|rsb| rsb.next_hop == next_hop);
         let orders: Vec<Order> = theirs.map(|rsb| Self::order(rsb.received, neighbour, id)).collect();
         if orders.contains(&Order::Old) {
@@ -317,9 +320,11 @@ impl Engine {
                 (rsb.expires, rsb.lifetime, rsb.handle) = (until, lifetime, handle);
                 (at, Some(before))
             }
-            None if s.reservations.len() >= self.params.most_per_session as usize => {
+            None if s.reservations.len() >= self.params.most_per_session as usize
+                || !self.has_room_for_reservation(next_hop) =>
+            {
                 self.stats.full += 1;
-                return Err(((code::RSVP_SYSTEM, 0), descriptor));
+                return Err(((code::RSVP_SYSTEM, code::NO_ROOM), descriptor));
             }
             None => {
                 let rsb = Rsb {
@@ -387,8 +392,8 @@ impl Engine {
                 this.stats.without_state += 1;
                 return;
             }
-            let is_old =
-                |rsb: &Rsb| theirs(rsb) && Self::order(rsb.received, tear.hop.address, id) == Order::Old;
+            let neighbour = (interface, tear.hop.address);
+            let is_old = |rsb: &Rsb| theirs(rsb) && Self::order(rsb.received, neighbour, id) == Order::Old;
             if s.reservations.iter().any(is_old) {
                 this.stats.out_of_order += 1;
                 return;
@@ -438,6 +443,7 @@ impl Engine {
     fn remove_reservations(&mut self, s: &mut SessionState, is_gone: impl Fn(&Rsb) -> bool) {
         let (gone, kept): (Vec<Rsb>, Vec<Rsb>) =
             std::mem::take(&mut s.reservations).into_iter().partition(is_gone);
+        s.is_to_account = true;
         s.reservations = kept;
         for mut rsb in gone {
             self.uninstall_resv(s, &mut rsb);

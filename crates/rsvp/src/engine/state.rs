@@ -16,8 +16,12 @@ pub(super) type SessionId = u64;
 /// (RFC 2205 section 3.1.3).
 pub(super) type PathKey = (Sender, Option<InterfaceId>);
 
-/// A neighbour towards the senders: the interface to it, and its address.
-pub(super) type UpKey = (InterfaceId, IpAddr);
+/// A neighbour: the interface to it, and its address. The same address at another interface is another neighbour, because nothing proves
+/// that both are the same node.
+pub(super) type NeighbourKey = (InterfaceId, IpAddr);
+
+/// A neighbour towards the senders.
+pub(super) type UpKey = NeighbourKey;
 
 /// All state of a session.
 #[derive(Debug)]
@@ -38,6 +42,10 @@ pub(super) struct SessionState {
     pub is_watched: bool,
     /// When the first reservation ends.
     pub cleanup: Slot,
+    /// How many reservations of each neighbour the budgets have counted.
+    pub accounted: Vec<(NeighbourKey, usize)>,
+    /// Whether the budgets are to follow what has changed.
+    pub is_to_account: bool,
 }
 
 /// Path state block: a sender.
@@ -62,6 +70,16 @@ pub(super) struct Psb {
     /// How often it has been sent early since it changed.
     pub early: u32,
     pub received: Option<Received>,
+    pub entry: Entry,
+}
+
+/// What budgets know of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Its number; the older one is smaller. 0 for that of an application here.
+    pub number: u64,
+    /// Whether something is reserved for it.
+    pub is_confirmed: bool,
 }
 
 /// An interface that a path leaves by.
@@ -79,14 +97,14 @@ pub(super) struct Sent {
     /// A hash of its content.
     pub hash: u64,
     /// Its number and the neighbour.
-    pub id: Option<(u32, IpAddr)>,
+    pub id: Option<(u32, NeighbourKey)>,
     pub is_acknowledged: bool,
 }
 
 /// The number of the message that has installed state here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Received {
-    pub neighbour: IpAddr,
+    pub neighbour: NeighbourKey,
     pub epoch: u32,
     pub id: u32,
 }
@@ -230,6 +248,8 @@ impl SessionState {
             flowspecs: BTreeMap::new(),
             is_watched: false,
             cleanup: Slot::EMPTY,
+            accounted: Vec::new(),
+            is_to_account: false,
         }
     }
 

@@ -33,7 +33,8 @@ pub struct Stats {
     pub expired_key: u64,
     /// Messages that were not sent because there is no key.
     pub without_key: u64,
-    /// Messages by a carrier or at an interface that is not used, or with a handle that is not ours.
+    /// Messages by a carrier or at an interface that is not used, with a handle that is not ours, or about state of an interface where they
+    /// did not arrive.
     pub misplaced: u64,
     /// Messages that an older one overtook.
     pub out_of_order: u64,
@@ -41,6 +42,8 @@ pub struct Stats {
     pub without_state: u64,
     /// What was refused because a limit was reached.
     pub full: u64,
+    /// Paths that ended because there was no room for newer ones.
+    pub evicted: u64,
     /// Reservations that admission control has refused.
     pub not_admitted: u64,
     /// States that ended because they were not refreshed.

@@ -1,10 +1,9 @@
 //! The deadlines of an engine, in order. Each has a slot at what it belongs to, and a slot has one deadline at most, so there are never
 //! more deadlines than state.
 
-use super::state::{PathKey, SessionId, UpKey};
+use super::state::{NeighbourKey, PathKey, SessionId, UpKey};
 use cutline_units::Instant;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +15,9 @@ pub(super) enum Timer {
     /// A message that is not acknowledged.
     Retransmit(u32),
     /// Acknowledgements for a neighbour.
-    Acknowledge(IpAddr),
+    Acknowledge(NeighbourKey),
     /// The summary of refreshes for a neighbour.
-    Summary(IpAddr),
+    Summary(NeighbourKey),
 }
 
 /// The place of a deadline; none if nothing is to happen.

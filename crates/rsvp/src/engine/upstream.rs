@@ -5,6 +5,7 @@ use super::neighbours::{Installs, Target};
 use super::outputs::{Event, Route, RouteKey};
 use super::params::InterfaceId;
 use super::paths::hash_of;
+use super::receive::Origin;
 use super::state::{BlockadeKey, NextHop, SessionState, Tcsb, UpKey, Upstream};
 use super::timers::{Slot, Timer};
 use crate::intserv::Flowspec;
@@ -101,7 +102,7 @@ impl Engine {
             upstream.early = 0;
         }
         let mut sent = std::mem::take(&mut upstream.sent);
-        message.id = self.number(now, Some(key.1), &mut sent, (hash, is_wanted), Installs::Resv(s.id, key));
+        message.id = self.number(now, Some(key), &mut sent, (hash, is_wanted), Installs::Resv(s.id, key));
         if let Some(upstream) = s.upstream.get_mut(&key) {
             upstream.sent = sent;
         }
@@ -360,14 +361,19 @@ impl Engine {
         let message = Message::new(self.params.ttl, Body::ResvConf(confirmation));
         match control.interface {
             Some(interface) => self.transmit(now, interface, Target::Host(receiver), message),
-            None => self.on_confirmation(now, message),
+            None => self.on_confirmation(now, None, message),
         }
     }
 
-    /// Handles a confirmation: it is for an application here, or goes on (RFC 2209: RESV CONFIRM ARRIVES).
-    pub(super) fn on_confirmation(&mut self, now: Instant, message: Message) {
+    /// Handles a confirmation: it is for an application here, or goes on (RFC 2209: RESV CONFIRM ARRIVES). `origin` is `None` for one that
+    /// this node gives.
+    pub(super) fn on_confirmation(&mut self, now: Instant, origin: Option<&Origin>, message: Message) {
         let Body::ResvConf(confirmation) = &message.body else { return };
         let receiver = confirmation.receiver;
+        if origin.is_some_and(|origin| !self.may_confirm(origin, &confirmation.session, receiver)) {
+            self.stats.misplaced += 1;
+            return;
+        }
         if self.owns(receiver) {
             let senders = confirmation.flows.iter().flat_map(|flow| flow.filters.iter().copied()).collect();
             let ResvConf { session, error, style, .. } = *confirmation;
@@ -380,6 +386,17 @@ impl Engine {
             None if entry.waiting.len() < MOST_WAITING => entry.waiting.push(message),
             None => self.stats.full += 1,
         }
+    }
+
+    /// Returns whether a confirmation is believed: it was authenticated, or it came by an interface by which a path of the session comes. A node
+    /// without the session passes one on to a link without keys, because the receiver's route may differ from the path of a group.
+    fn may_confirm(&self, origin: &Origin, session: &Session, receiver: IpAddr) -> bool {
+        if origin.key.is_some() {
+            return true;
+        }
+        let s = self.by_session.get(session).and_then(|id| self.sessions.get(id));
+        let Some(s) = s.filter(|s| !s.paths.is_empty()) else { return !self.owns(receiver) };
+        s.paths.values().any(|psb| psb.from.is_some_and(|(interface, _)| interface == origin.interface))
     }
 
     pub(super) fn forward_confirmation(

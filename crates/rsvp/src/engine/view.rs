@@ -2,12 +2,13 @@
 
 use super::Engine;
 use super::params::InterfaceId;
-use super::state::NextHop;
+use super::state::{NextHop, SessionState};
 use crate::admission::{Handle, Refusal, ShareParams};
 use crate::intserv::{Adspec, Flowspec, Tspec};
 use crate::object::{Sender, Session, Style};
 use cutline_params::{ParameterError, Parameters as _};
 use std::net::IpAddr;
+use std::ops::Bound;
 
 /// A session with its senders and reservations.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,28 +50,14 @@ pub struct ReservationView {
 impl Engine {
     /// Returns the sessions with what is known of them.
     pub fn sessions(&self) -> impl Iterator<Item = SessionView> + '_ {
-        self.sessions.values().map(|s| {
-            let senders = s.paths.iter().map(|((sender, _), psb)| SenderView {
-                sender: *sender,
-                tspec: psb.tspec,
-                previous: psb.up_key(),
-                outgoing: psb.outgoing.iter().map(|out| out.interface).collect(),
-            });
-            let reservations = s.reservations.iter().map(|rsb| ReservationView {
-                next: match rsb.next_hop {
-                    NextHop::Application => None,
-                    NextHop::Neighbour(interface, address) => Some((interface, address)),
-                },
-                style: rsb.style,
-                senders: rsb.filters.keys().copied().collect(),
-                flowspec: rsb.flowspec,
-            });
-            SessionView {
-                session: s.session,
-                senders: senders.collect(),
-                reservations: reservations.collect(),
-            }
-        })
+        self.sessions_after(0).map(|(_, view)| view)
+    }
+
+    /// Returns the sessions whose numbers are larger than this one, each with its number. So a list can be read in parts: a session that stays
+    /// is in it once, whatever comes and goes between the parts.
+    pub fn sessions_after(&self, number: u64) -> impl Iterator<Item = (u64, SessionView)> + '_ {
+        let after = (Bound::Excluded(number), Bound::Unbounded);
+        self.sessions.range(after).map(|(number, s)| (*number, view(s)))
     }
 
     /// Returns what a sender of a session announces, and what its path offers; `None` if it is not known.
@@ -129,4 +116,23 @@ impl Engine {
             share.set_mtu(mtu);
         }
     }
+}
+
+fn view(s: &SessionState) -> SessionView {
+    let senders = s.paths.iter().map(|((sender, _), psb)| SenderView {
+        sender: *sender,
+        tspec: psb.tspec,
+        previous: psb.up_key(),
+        outgoing: psb.outgoing.iter().map(|out| out.interface).collect(),
+    });
+    let reservations = s.reservations.iter().map(|rsb| ReservationView {
+        next: match rsb.next_hop {
+            NextHop::Application => None,
+            NextHop::Neighbour(interface, address) => Some((interface, address)),
+        },
+        style: rsb.style,
+        senders: rsb.filters.keys().copied().collect(),
+        flowspec: rsb.flowspec,
+    });
+    SessionView { session: s.session, senders: senders.collect(), reservations: reservations.collect() }
 }

@@ -3,11 +3,13 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod bed;
+
 use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
 use cutline_rsvp::engine::{
     Arrival, Control, Datagram, Engine, EngineParams, Event, InterfaceConfig, InterfaceId, LocalSender,
-    Output, Reservation, Route, RouteKey, Start,
+    Output, Reservation, Route, RouteKey, SessionView, Start,
 };
 use cutline_rsvp::integrity::IntegrityConfig;
 use cutline_rsvp::intserv::{Flowspec, Tspec};
@@ -332,6 +334,11 @@ impl World {
         &mut self.nodes[node].engine
     }
 
+    pub fn watch(&mut self, node: usize, session: Session, is_watched: bool) {
+        let now = self.now;
+        self.engine(node).watch(now, session, is_watched).unwrap();
+    }
+
     /// An application sends by interface 1 of its node.
     pub fn send_path(&mut self, node: usize, session: Session, tspec: Tspec) -> Sender {
         let sender = Sender::new(self.address(node, 1), 5000);
@@ -375,13 +382,32 @@ impl World {
         for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.is_alive) {
             let sizes = node.engine.sizes();
             assert_eq!(
-                (sizes.sessions, sizes.paths, sizes.reservations, sizes.controls, sizes.routes),
-                (0, 0, 0, 0, 0),
+                (
+                    sizes.sessions,
+                    sizes.paths,
+                    sizes.reservations,
+                    sizes.controls,
+                    sizes.routes,
+                    sizes.accounted
+                ),
+                (0, 0, 0, 0, 0, 0),
                 "node {at}"
             );
             for interface in 1..=node.interfaces.len() as u32 {
                 assert_eq!(self.reserved(at, interface), 0, "node {at}, interface {interface}");
             }
+        }
+    }
+
+    /// The budgets of every node have counted what there is of neighbours.
+    pub fn assert_accounted(&self) {
+        for (at, node) in self.nodes.iter().enumerate() {
+            let states = |view: SessionView| {
+                view.senders.iter().filter(|sender| sender.previous.is_some()).count()
+                    + view.reservations.iter().filter(|its| its.next.is_some()).count()
+            };
+            let states: usize = node.engine.sessions().map(states).sum();
+            assert_eq!(node.engine.sizes().accounted, states, "node {at}");
         }
     }
 

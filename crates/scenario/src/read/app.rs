@@ -18,6 +18,8 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<Params> {
     };
     let values = parameter::values(&reader, &about.parameters);
     let params = parameter::checked(&reader, Params::from_values(about.name, values));
-    reader.finish();
+    let others = app::describe();
+    let others = || others.iter().map(|other| (other.name, &other.parameters));
+    reader.finish_explaining(|key| parameter::of_others(key, ("kind", about.name), others()));
     params
 }

@@ -1,7 +1,8 @@
 //! Reads the dumbbell topology: `s1..sN - r1 = r2 - d1..dN`.
 
-use super::graph::rate_changes;
+use super::graph::course;
 use super::impairment;
+use super::rate_trace::Course;
 use crate::spec::DumbbellSpec;
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{TableReader, kind};
@@ -21,7 +22,7 @@ pub(super) fn read(
     let queue = queue::required(reader, "queue", named);
     let reverse_queue = queue::optional(reader, "reverse-queue", named);
     let access_queue = queue::optional(reader, "access-queue", named);
-    let rate_changes = rate_changes(reader, duration);
+    let Course { rate_changes, deliveries } = course(reader, duration);
     let impairments = Impairments {
         forward: impairment::read(reader, "impairment", delay),
         reverse: impairment::read(reader, "reverse-impairment", delay),
@@ -48,6 +49,7 @@ pub(super) fn read(
         access_queue: access_queue.unwrap_or_else(queue::default_queue),
         queue,
         rate_changes,
+        deliveries,
         impairments: Box::new(impairments),
     })
 }

@@ -1,6 +1,7 @@
 //! Reads a graph of `[[node]]` and `[[link]]` tables, and computes which nodes can reach each other.
 
-use super::{impairment, rate_trace};
+use super::impairment;
+use super::rate_trace::{self, Course};
 use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{Kind, TableReader, kind};
@@ -61,7 +62,7 @@ fn link(
     let both_ways = reader.or("both-ways", &kind::flag(), true);
     let queue = queue::optional(reader, "queue", named).unwrap_or_else(queue::default_queue);
     let reverse_queue = queue::optional(reader, "reverse-queue", named);
-    let rate_changes = rate_changes(reader, duration);
+    let Course { rate_changes, deliveries } = course(reader, duration);
     let impairment = impairment::read(reader, "impairment", delay);
     let reverse_impairment = impairment::read(reader, "reverse-impairment", delay);
     for key in ["reverse-queue", "reverse-impairment"] {
@@ -72,7 +73,8 @@ fn link(
     reader.finish();
     let (from, to, rate, delay) = (from?, to?, rate?, delay?);
     join(reader, (&from, &to), both_ways, joined)?;
-    let forward = LinkSpec { rate_changes, impairment, ..LinkSpec::new(&from, &to, rate, delay, &queue) };
+    let forward =
+        LinkSpec { rate_changes, deliveries, impairment, ..LinkSpec::new(&from, &to, rate, delay, &queue) };
     let reverse_queue = reverse_queue.unwrap_or_else(|| Arc::new(QueueConfig::drop_tail(queue.limit)));
     let reverse = both_ways.then(|| LinkSpec {
         impairment: reverse_impairment,
@@ -110,8 +112,8 @@ pub(super) fn node_name(nodes: &[String]) -> Kind<String> {
     kind::choice("the name of a [[node]]", nodes.iter().map(|name| (name.clone(), name.clone())).collect())
 }
 
-/// Reads the changes of a link's rate in a simulation of this length, one by one or from a record.
-pub(super) fn rate_changes(reader: &TableReader<'_>, duration: Option<Duration>) -> Vec<RateChange> {
+/// Reads the course of a link's rate in a simulation of this length: changes one by one, or a record.
+pub(super) fn course(reader: &TableReader<'_>, duration: Option<Duration>) -> Course {
     let mut changes: Vec<RateChange> = Vec::new();
     for table in reader.tables("rate-changes") {
         let at = table.required("at", &kind::positive_duration());
@@ -133,7 +135,7 @@ pub(super) fn rate_changes(reader: &TableReader<'_>, duration: Option<Duration>)
             "it sets the link's rate all the time, and rate-changes do so, too: use one of them",
         );
     }
-    traced.unwrap_or(changes)
+    traced.unwrap_or(Course { rate_changes: changes, deliveries: None })
 }
 
 impl GraphSpec {

@@ -10,10 +10,11 @@ mod qos;
 mod rate_trace;
 mod transport;
 
-use crate::spec::{QualityDelay, RateChange, Scenario, Topology};
+use crate::spec::{FlowSpec, QualityDelay, RateChange, Scenario, Topology};
 use crate::sweep::SWEEP_KEYS;
 use cutline_config::queue::{self, QueueConfig};
 use cutline_config::{Document, Errors, Kind, TableReader, kind};
+use cutline_sim::Deliveries;
 use cutline_units::{Duration, HintBits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,9 @@ const NOT_SIMULATED: [&str; 6] = ["name", "title", "description", "seed", "seeds
 
 /// The largest number of flows in a scenario. Current computers cannot simulate more.
 const MOST_FLOWS: u64 = 10_000_000;
+
+/// The largest number of intervals of all series of a run together. Each takes some 100 bytes of memory.
+const MOST_INTERVALS: u64 = 4_000_000;
 
 /// Reads the scenario that a document describes.
 pub(crate) fn scenario(document: &Document) -> Result<Scenario, Errors> {
@@ -55,10 +59,13 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
         root.report("flow", None, format!(": there are more than {MOST_FLOWS} flows in all"));
     }
     let Times { duration, warm_up, measure_until, interval } = times?;
+    if let Some(topology) = &topology {
+        check_intervals(root, (duration, interval), topology, &flows);
+    }
     let (topology, mut canonical) = (topology?, root.document().canonical(&NOT_SIMULATED));
     if canonical.contains(rate_trace::KEY) {
         // The file may change while its name stays.
-        let rates = rate_trace::digest(rate_changes(&topology));
+        let rates = rate_trace::digest(rate_changes(&topology), deliveries(&topology));
         canonical = format!("{canonical}\n{} {rates}", rate_trace::KEY);
     }
     Some(Scenario {
@@ -110,6 +117,34 @@ fn times(root: &TableReader<'_>) -> Option<Times> {
     Some(Times { duration, warm_up, measure_until, interval })
 }
 
+/// Refuses an interval that is so short that the series would not fit the memory.
+fn check_intervals(
+    root: &TableReader<'_>,
+    (duration, interval): (Duration, Duration),
+    topology: &Topology,
+    flows: &[FlowSpec],
+) {
+    let of_flows: u64 = flows.iter().filter(|flow| flow.series).map(|flow| flow.count).sum();
+    let of_queues = match topology {
+        Topology::Dumbbell(_) => 1,
+        Topology::Graph(graph) => graph.links.len() as u64,
+    };
+    let series = of_flows + of_queues;
+    let each = duration.as_nanos().div_ceil(interval.as_nanos());
+    if each.saturating_mul(series) <= MOST_INTERVALS {
+        return;
+    }
+    let ms = duration.as_nanos().saturating_mul(series).div_ceil(MOST_INTERVALS).div_ceil(1_000_000);
+    let least = Duration::from_millis(ms);
+    let keeps = if of_flows > 1 { ", or set series = false for a [[flow]]" } else { "" };
+    root.refuse(
+        "interval",
+        &format!(
+            "{series} series of {each} intervals each are more than {MOST_INTERVALS} intervals; it must be at least {least}{keeps}"
+        ),
+    );
+}
+
 fn topology(root: &TableReader<'_>, duration: Option<Duration>) -> Option<Topology> {
     let named = queue::named(root);
     let dumbbell = root.table("dumbbell", "a table: write [dumbbell]");
@@ -140,6 +175,17 @@ fn rate_changes(topology: &Topology) -> impl Iterator<Item = &RateChange> {
     };
     let of_links = graph.into_iter().flat_map(|graph| &graph.links).flat_map(|link| &link.rate_changes);
     dumbbell.into_iter().flat_map(|dumbbell| &dumbbell.rate_changes).chain(of_links)
+}
+
+/// Returns the records of deliveries of all links that follow one.
+fn deliveries(topology: &Topology) -> impl Iterator<Item = &Arc<Deliveries>> {
+    let (dumbbell, graph) = match topology {
+        Topology::Dumbbell(dumbbell) => (dumbbell.deliveries.as_ref(), None),
+        Topology::Graph(graph) => (None, Some(graph)),
+    };
+    let of_links =
+        graph.into_iter().flat_map(|graph| &graph.links).filter_map(|link| link.deliveries.as_ref());
+    dumbbell.into_iter().chain(of_links)
 }
 
 /// Returns the number of hint bits, which must be the same in all TSQ queues; `None` if no queue has TSQ.

@@ -1,43 +1,82 @@
-//! A link's rate from a record of deliveries, in Mahimahi's format: each line is a time in milliseconds at which a packet of 1500 B can be
+//! A link's rate from a record of deliveries, in Mahimahi's format: each line is a time in milliseconds at which 1500 B can be
 //! delivered; the last line is the record's length, after which it begins anew.
 //!
-//! The rate is constant between two deliveries that are at least 100 ms apart: that of the deliveries after the first of them up to the second. So the bytes that
-//! can be delivered by then are those of the record, and a time without a delivery is a low rate, not none.
+//! As rates, which is the default, the rate is constant between two deliveries that are at least 100 ms apart: that of the deliveries after
+//! the first of them up to the second. So the bytes that can be delivered by then are those of the record, and a time without a delivery
+//! is a low rate, not none. As deliveries, packets leave at the recorded times alone, as in Mahimahi.
 
 use crate::spec::RateChange;
-use cutline_config::{TableReader, kind};
+use cutline_config::{Kind, TableReader, kind};
+use cutline_sim::{DELIVERY_BYTES, Deliveries};
 use cutline_units::{Duration, Rate};
 use sha2::{Digest, Sha256};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The key of a link's record.
 pub const KEY: &str = "rate-trace";
+/// The key of the way in which a link follows its record.
+const AS: &str = "rate-trace-as";
 /// The shortest time of a constant rate, ms.
 const STEP: u64 = 100;
 /// The size of a delivery, bits.
-const PACKET: u64 = 1500 * 8;
+const PACKET: u64 = DELIVERY_BYTES as u64 * 8;
 /// The largest file, bytes.
 const LARGEST: u64 = 64 << 20;
 /// The most changes of rate: a record of a year.
 const MOST: usize = 400_000_000 / 100;
 
-/// Reads the key of a link in a simulation of this length, if there is one. The file is sought beside the scenario file.
-pub fn read(reader: &TableReader<'_>, duration: Option<Duration>) -> Option<Vec<RateChange>> {
-    let name = reader.optional(KEY, &kind::text())?;
+/// The course of a link's rate over a run.
+#[derive(Debug, Default)]
+pub struct Course {
+    /// The changes of the rate, in the order of time.
+    pub rate_changes: Vec<RateChange>,
+    /// The times at which the link delivers, if it does so in place of sending at its rate.
+    pub deliveries: Option<Arc<Deliveries>>,
+}
+
+/// How a link follows its record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum As {
+    Rates,
+    Deliveries,
+}
+
+/// Reads the keys of a link in a simulation of this length, if there are any. The file is sought beside the scenario file.
+pub fn read(reader: &TableReader<'_>, duration: Option<Duration>) -> Option<Course> {
+    let name = reader.optional(KEY, &kind::text());
+    let follow = reader.optional(AS, &ways());
+    if reader.has(AS) && !reader.has(KEY) {
+        reader
+            .refuse(AS, &format!("it says how to follow a record, and there is none: add {KEY} = \"FILE\""));
+    }
+    let name = name?;
     let folder = Path::new(reader.document().name()).parent().unwrap_or(Path::new(""));
     let path = folder.join(name);
-    let read = load(&path)
-        .and_then(|text| deliveries(&text))
-        .and_then(|times| changes(&times, duration.unwrap_or(Duration::from_secs(1))));
+    let read = load(&path).and_then(|text| deliveries(&text)).and_then(|times| {
+        let rate_changes = changes(&times, duration.unwrap_or(Duration::from_secs(1)))?;
+        let deliveries = (follow == Some(As::Deliveries)).then(|| Arc::new(Deliveries::new(times)));
+        Ok(Course { rate_changes, deliveries })
+    });
     read.map_err(|why| reader.refuse(KEY, &format!("{}: {why}", path.display()))).ok()
 }
 
-/// A digest of rates, which stands for the content of the records among what identifies a run.
-pub fn digest<'r>(rates: impl Iterator<Item = &'r RateChange>) -> String {
+fn ways() -> Kind<As> {
+    kind::one_of("a way to follow a record", &[("rates", As::Rates), ("deliveries", As::Deliveries)])
+}
+
+/// A digest of rates and deliveries, which stands for the content of the records among what identifies a run.
+pub fn digest<'r>(
+    rates: impl Iterator<Item = &'r RateChange>,
+    deliveries: impl Iterator<Item = &'r Arc<Deliveries>>,
+) -> String {
     let mut hash = Sha256::new();
     for change in rates {
         hash.update(change.at.as_nanos().to_le_bytes());
         hash.update(change.rate.as_bps().to_le_bytes());
+    }
+    for time in deliveries.flat_map(|record| record.times_ms()) {
+        hash.update(time.to_le_bytes());
     }
     let first = hash.finalize().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
     format!("{first:016x}")

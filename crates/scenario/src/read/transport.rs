@@ -37,7 +37,9 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
     values.extend(chosen);
     let params =
         parameter::checked(&reader, TransportParams::from_values(protocol, defaults(&reader), values));
-    reader.finish();
+    let others =
+        || TransportParams::NAMES.iter().filter_map(|name| Some((*name, TransportParams::describe(name)?)));
+    reader.finish_explaining(|key| parameter::of_others(key, ("protocol", protocol), others()));
     Some(TransportSpec { params: params?, given, bbr: control == Some(BBR) })
 }
 

@@ -8,7 +8,7 @@ pub use flow::{
 };
 
 use cutline_config::queue::QueueConfig;
-use cutline_sim::{ImpairmentParams, Impairments};
+use cutline_sim::{Deliveries, ImpairmentParams, Impairments};
 use cutline_units::{Duration, HintBits, Rate};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -83,6 +83,8 @@ pub struct DumbbellSpec {
     pub access_queue: Arc<QueueConfig>,
     /// Changes of the rate r1 -> r2, in order of time.
     pub rate_changes: Vec<RateChange>,
+    /// The recorded times at which r1 -> r2 delivers, if it does so in place of sending at its rate.
+    pub deliveries: Option<Arc<Deliveries>>,
     /// Loss, reordering and jitter: r1 -> r2, r2 -> r1, and each access link.
     pub impairments: Box<Impairments>,
 }
@@ -120,6 +122,8 @@ pub struct LinkSpec {
     pub queue: Arc<QueueConfig>,
     /// Changes of the rate, in order of time.
     pub rate_changes: Vec<RateChange>,
+    /// The recorded times at which the link delivers, if it does so in place of sending at its rate.
+    pub deliveries: Option<Arc<Deliveries>>,
     /// Loss, reordering and jitter on the wire behind the queue.
     pub impairment: Option<ImpairmentParams>,
 }
@@ -219,7 +223,8 @@ impl DumbbellSpec {
             ..LinkSpec::new(from, to, self.rate, self.delay, queue)
         };
         let there = middle("r1", "r2", &self.queue, forward);
-        graph.links.push(LinkSpec { rate_changes: self.rate_changes.clone(), ..there });
+        let (rate_changes, deliveries) = (self.rate_changes.clone(), self.deliveries.clone());
+        graph.links.push(LinkSpec { rate_changes, deliveries, ..there });
         graph.links.push(middle("r2", "r1", &self.reverse_queue, reverse));
         for i in 1..=pairs {
             let (source, sink) = (format!("s{i}"), format!("d{i}"));
@@ -256,6 +261,7 @@ impl LinkSpec {
             delay,
             queue: Arc::clone(queue),
             rate_changes: Vec::new(),
+            deliveries: None,
             impairment: None,
         }
     }

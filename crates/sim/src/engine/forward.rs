@@ -87,6 +87,9 @@ impl Simulation {
     /// Starts the next transmission of a queued link that is free; `event` is the handle of the link's own event.
     #[inline]
     pub(super) fn serve(&mut self, now: Instant, link: usize, event: Handle) {
+        if self.queued_links[link].deliveries.is_some() && self.wait_for_delivery(now, link, event) {
+            return;
+        }
         let started = self.queued_links[link].start_next(now);
         self.drop_shed(now, link);
         let Some(Started { handle, waited, marked, free, departs, arrives }) = started else {
@@ -110,6 +113,17 @@ impl Simulation {
         } else {
             self.calendar.schedule(arrives, handle, next.tag());
         }
+    }
+
+    /// Schedules the link's own event for the next delivery, or releases it if nothing waits. Returns false if a delivery is open now.
+    #[cold]
+    fn wait_for_delivery(&mut self, now: Instant, link: usize, event: Handle) -> bool {
+        match self.queued_links[link].next_delivery(now) {
+            None => self.calendar.release(event),
+            Some(at) if at > now => self.calendar.schedule(at, event, self.queued_links[link].free.tag()),
+            Some(_) => return false,
+        }
+        true
     }
 
     /// Sends a packet over a wire with an impairment. A lost packet ends when its last bit has left.

@@ -77,7 +77,10 @@ fn finish_queued_link(queued_link: &mut QueuedLink, end: Instant, window: Window
     queued_link.finish(end);
     LinkOutcome {
         counts: queued_link.counts,
-        utilisation: utilisation(&queued_link.counts, window),
+        utilisation: match &mut queued_link.deliveries {
+            None => utilisation(&queued_link.counts, window),
+            Some(deliveries) => deliveries.utilisation(end),
+        },
         backlog: (&queued_link.meter).into(),
         waits: std::mem::take(&mut queued_link.waits),
         probability: queued_link.probability.mean_and_deviation(),

@@ -5,6 +5,7 @@ use super::{Settings, Simulation};
 use crate::adaptive::{AdaptiveHint, HintKeeper, Reporter};
 use crate::agent::Address;
 use crate::calendar::Calendar;
+use crate::deliveries::DeliveryClock;
 use crate::external::{External, ExternalEndpoint};
 use crate::fifo_link::{FifoClass, FifoLink};
 use crate::flow::{Background, Receiving, Sending};
@@ -15,9 +16,11 @@ use crate::network::{Distributions, FlowSpec, LinkSpec, Network, NetworkError};
 use crate::packet::{Packet, WideHeaders};
 use crate::queued_link::{Impaired, QueuedLink};
 use crate::route::{EventKind, Hop, Routes};
+use crate::transmitter::Transmitter;
 use crate::watch::Watch;
 use cutline_aqm::{AqmSpec, QueueSpec};
 use cutline_units::{Instant, Streams};
+use std::sync::Arc;
 
 impl Simulation {
     pub(super) fn set_up(network: &Network, settings: &Settings) -> Result<Self, NetworkError> {
@@ -110,8 +113,11 @@ impl Simulation {
         let watched = network.is_watched(id);
         self.watch.add_link(id, watched);
         let free = Hop::new(if watched { EventKind::WatchedFree } else { EventKind::LinkFree }, index);
+        let transmitter = Transmitter::new(spec.rate, &spec.rate_changes);
         let mut queued_link =
-            QueuedLink::new(queue, random, spec.rate, spec.delay, window, spec.series, free);
+            QueuedLink::new(queue, random, transmitter, spec.delay, window, spec.series, free);
+        queued_link.deliveries =
+            spec.deliveries.as_ref().map(|record| Box::new(DeliveryClock::new(Arc::clone(record), window)));
         queued_link.pass_on = spec.pass_on;
         if let Some(params) = &spec.impairment {
             let link = network.link_name(id);
@@ -219,6 +225,7 @@ impl Simulation {
 fn is_fifo_link(link: &LinkSpec) -> bool {
     is_drop_tail(&link.queue)
         && link.rate_changes.is_empty()
+        && link.deliveries.is_none()
         && link.pass_on.is_none()
         && link.impairment.is_none()
         && !link.series

@@ -21,7 +21,7 @@ impl Simulation {
         self.enqueue(now, handle, link);
         let marked = self.queued_links[link].marked_in_interval() > marked_before;
         self.watch.has_arrived(handle, marked);
-        if !was_busy && self.queued_links[link].busy {
+        if !was_busy && self.queued_links[link].has_started() {
             self.observe_departure(now, link, false);
         }
     }
@@ -31,7 +31,7 @@ impl Simulation {
     pub(super) fn serve_watched(&mut self, now: Instant, link: usize, event: Handle) {
         let marked_before = self.queued_links[link].marked_in_interval();
         self.serve(now, link, event);
-        if self.queued_links[link].busy {
+        if self.queued_links[link].has_started() {
             let marked = self.queued_links[link].marked_in_interval() > marked_before;
             self.observe_departure(now, link, marked);
         }

@@ -81,6 +81,7 @@ impl Plan {
             reverse_queue: drop_tail(limit, rate),
             access_queue: drop_tail(self.access_queue_packets, access_rate),
             rate_changes: self.rate_changes.clone(),
+            deliveries: None,
             impairments: self.impairments.clone(),
         };
         let mut network = Network::new();

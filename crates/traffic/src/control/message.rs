@@ -3,18 +3,24 @@
 pub use super::reverse::{Carrier, Law, Member, Parameters, ReverseFlows, Setting};
 use crate::report::{MeterReport, SenderReport};
 pub use cutline_signal::authentication::TAG;
+use cutline_units::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead};
 
 /// The version of the protocol. Both ends must have the same version.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// The longest request but `start`, bytes.
 pub const LONGEST_REQUEST: u64 = 4096;
 /// The longest `start`, bytes. It names the flows that the receiver sends.
 pub const LONGEST_START: u64 = 1 << 20;
 /// The longest reply, bytes. A report of many flows with many intervals is long.
 pub const LONGEST_REPLY: u64 = 1 << 30;
+
+/// The interval at which a sender says during a run that it goes on.
+pub const BEAT: Duration = Duration::from_secs(2);
+/// The longest silence of a sender during a run. A process that was stopped, whose kernel still answers, is silent.
+pub const LONGEST_SILENCE: Duration = Duration::from_secs(15);
 
 /// The length of a tag in a line, hexadecimal digits.
 const DIGITS: usize = 2 * TAG;
@@ -33,6 +39,8 @@ pub enum Request {
     Gather,
     /// Begins the run.
     Begin(Begin),
+    /// Says during the run that the sender goes on. There is no reply.
+    Alive,
     /// Asks for the report.
     Finish,
 }

@@ -10,6 +10,7 @@
 //! | `start` | `ready` | the number of flows, the flows that the receiver sends; the port for the traffic, and its token |
 //! | `gather` | `gathered` | only if the receiver sends flows: it has their connections and proven paths ([`crate::header::Proof`]) |
 //! | `begin` | `begun` | the run's zero on the receiver's clock, and the offset of the clocks |
+//! | `alive` | | during the run, every 2 s: a sender that is silent for 15 s has stopped |
 //! | `clock` | `clock` | after the run, to measure the drift |
 //! | `finish` | `report` | the receiver's measurements of what it received and sent |
 //!
@@ -44,6 +45,7 @@ pub use receiver::{Receiver, ReceiverParams, Session};
 pub use sender::{Outcome, SendParams, send};
 
 use cutline_text::Printable;
+use cutline_units::Duration;
 use message::PROTOCOL;
 use std::io;
 
@@ -89,6 +91,9 @@ pub enum ControlError {
     /// The connection was lost.
     #[error("the connection to the other end broke: {}", Printable(.0))]
     Broken(io::Error),
+    /// The sender was silent during the run for this time.
+    #[error("the sender has been silent for {0}: it was stopped, or the path between them is interrupted")]
+    Silent(Duration),
     /// The other end did not send the expected message.
     #[error("the other end violated the protocol: {}", Printable(.0))]
     Unexpected(String),

@@ -3,7 +3,7 @@
 use super::door::{Door, Entered};
 use super::key::{Key, token};
 use super::line::{Line, Waited};
-use super::message::{Begin, LONGEST_REQUEST, LONGEST_START, Reply, Report, Request, Start};
+use super::message::{Begin, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Reply, Report, Request, Start};
 use super::prefix::Prefix;
 use super::reverse::{ReverseFlows, fixed_rate};
 use super::{ControlError, boot_id};
@@ -209,7 +209,7 @@ fn measure(
         let meter = scope.spawn(|| meter.run(zero, last, &ended));
         let generator = scope.spawn(|| generator.run(zero, until, &ended));
         let patience = zero.saturating_add(last).saturating_since(now());
-        let answered = phase.answer(patience, LONGEST_REQUEST);
+        let answered = phase.answer_within(patience, LONGEST_REQUEST, Some(LONGEST_SILENCE));
         ended.store(true, Ordering::Relaxed);
         (answered, join(generator), join(meter))
     });
@@ -272,11 +272,22 @@ struct Phase<'s> {
 }
 
 impl Phase<'_> {
-    /// Answers `clock` requests until another request arrives, of at most `longest` bytes, and returns that one. Returns `None`
+    /// Answers `clock` and notes `alive` requests until another request arrives, of at most `longest` bytes, and returns that one. Returns `None`
     /// if `stop` is set. Other senders are refused meanwhile. However many requests arrive, it lasts no longer than `patience`.
     fn answer(&mut self, patience: Duration, longest: u64) -> Result<Option<Request>, ControlError> {
+        self.answer_within(patience, longest, None)
+    }
+
+    /// As [`answer`](Self::answer), for a sender that must not be silent for longer than `silence`.
+    fn answer_within(
+        &mut self,
+        patience: Duration,
+        longest: u64,
+        silence: Option<Duration>,
+    ) -> Result<Option<Request>, ControlError> {
         let gone = || ControlError::Broken(io::ErrorKind::UnexpectedEof.into());
         let tired = now().saturating_add(patience);
+        let mut heard = now();
         loop {
             let waited = self.line.wait(LOOK)?;
             let came_ns = now().as_nanos();
@@ -288,18 +299,22 @@ impl Phase<'_> {
             }
             match waited {
                 Waited::Nothing => {
+                    if let Some(silence) = silence.filter(|silence| now() >= heard.saturating_add(*silence)) {
+                        return Err(ControlError::Silent(silence));
+                    }
                     // An error of the listening socket must not end a session. The next one reports it.
                     let _later = self.door.look(true);
                     continue;
                 }
                 Waited::End => return Err(gone()),
-                Waited::Message => {}
+                Waited::Message => heard = now(),
             }
             match self.line.receive(longest, MESSAGE)?.ok_or_else(gone)? {
                 Request::Clock => {
                     let left_ns = now().as_nanos();
                     self.line.send(&Reply::Clock { came_ns, left_ns }, MESSAGE)?;
                 }
+                Request::Alive => {}
                 other => return Ok(Some(other)),
             }
         }

@@ -2,10 +2,10 @@
 
 use super::exchange::ClockReport;
 use super::key::{Key, Role, nonce};
-use super::line::{Line, Waited};
+use super::line::{Line, Waited, std};
 use super::message::{
-    Begin, Hello, LONGEST_REPLY, LONGEST_REQUEST, LONGEST_START, Open, PROTOCOL, Reply, Report, Request,
-    Start, write_message,
+    BEAT, Begin, Hello, LONGEST_REPLY, LONGEST_REQUEST, LONGEST_START, Open, PROTOCOL, Reply, Report,
+    Request, Start, write_message,
 };
 use super::reverse::ReverseFlows;
 use super::{ControlError, boot_id};
@@ -209,6 +209,12 @@ impl Run<'_> {
             let is_early = stop.load(Ordering::Relaxed) || !matches!(watched, Ok(Watched::Over));
             halt.store(is_early, Ordering::Relaxed);
             let elapsed = now().saturating_since(zero).min(duration);
+            let mut beat = Beat::new();
+            while !generator.is_finished() {
+                // What the receiver says meanwhile is read below.
+                beat.send(line);
+                thread::sleep(std(LOOK));
+            }
             let sent = join(generator);
             let linger = end.saturating_add(linger).saturating_since(now());
             let mut ending = Ending { report: None, after: None, error: None };
@@ -392,6 +398,25 @@ fn begin(line: &mut Line, clock: &ClockReport) -> Result<Instant, ControlError> 
     }
 }
 
+/// Tells the receiver at intervals that the sender goes on.
+struct Beat {
+    next: Instant,
+}
+
+impl Beat {
+    fn new() -> Self {
+        Self { next: now() }
+    }
+
+    /// Sends a message if it is time. A connection that is lost is noticed by whoever reads it.
+    fn send(&mut self, line: &mut Line) {
+        if now() >= self.next {
+            let _lost = line.send(&Request::Alive, PATIENCE);
+            self.next = now().saturating_add(BEAT);
+        }
+    }
+}
+
 /// How watching the connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watched {
@@ -402,20 +427,26 @@ enum Watched {
 }
 
 /// Waits for what is still in flight.
-fn pause(line: &Line, time: Duration, stop: &AtomicBool) -> Result<Watched, ControlError> {
+fn pause(line: &mut Line, time: Duration, stop: &AtomicBool) -> Result<Watched, ControlError> {
     watch(line, time, stop, &AtomicBool::new(false))
 }
 
 /// Watches the connection until `time` is over, or `stop` or `done` is set. Returns an error if the connection is lost.
-fn watch(line: &Line, time: Duration, stop: &AtomicBool, done: &AtomicBool) -> Result<Watched, ControlError> {
+fn watch(
+    line: &mut Line,
+    time: Duration,
+    stop: &AtomicBool,
+    done: &AtomicBool,
+) -> Result<Watched, ControlError> {
     let end = now().saturating_add(time);
+    let mut beat = Beat::new();
     while !stop.load(Ordering::Relaxed) && !done.load(Ordering::Relaxed) {
         let left = end.saturating_since(now());
         if left.is_zero() {
             break;
         }
         match line.wait(left.min(LOOK))? {
-            Waited::Nothing => {}
+            Waited::Nothing => beat.send(line),
             Waited::Message => return Ok(Watched::Message),
             Waited::End => return Err(ControlError::Broken(std::io::ErrorKind::UnexpectedEof.into())),
         }

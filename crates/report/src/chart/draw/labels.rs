@@ -31,6 +31,39 @@ pub(super) fn references(svg: &mut Svg, panel: &Panel) {
     }
 }
 
+/// Marks what the vertical axis cuts off: a triangle for each run of values beyond it, and the largest of them where there is room.
+pub(super) fn cut_off(svg: &mut Svg, panel: &Panel, slots: &Slots) {
+    if panel.chart.y.cap.is_none() {
+        return;
+    }
+    let top = panel.origin.1;
+    let mut labelled: Vec<Rect> = Vec::new();
+    for element in &panel.chart.elements {
+        let Element::Line(line) = element else { continue };
+        let slot = slots.get(&line.name);
+        let is_beyond = |point: &Point| point.y.is_finite() && point.y > panel.y.high;
+        for run in line.points.chunk_by(|one, next| is_beyond(one) && is_beyond(next)) {
+            let Some(peak) =
+                run.iter().max_by(|one, other| one.y.total_cmp(&other.y)).filter(|peak| is_beyond(peak))
+            else {
+                continue;
+            };
+            let x = panel.position(peak.x, panel.y.high).0;
+            let d = format!("M{:.2} {:.2}h9l-4.5 -8Z", x - 4.5, top + 5.0);
+            svg.path(&d, Colour::Series(slot), 1.0, Stroke::solid(Colour::Background, 1.0));
+            let label = super::super::ticks::rounded(peak.y);
+            let left = x + 7.0;
+            let at = (left, top - 6.0, left + width(&label, SMALL, Weight::Regular), top + 8.0);
+            let is_free = labelled.iter().all(|other| other.2 + 4.0 < at.0 || at.2 + 4.0 < other.0);
+            if at.2 <= panel.right() && is_free {
+                let style = TextStyle::regular(SMALL, Colour::SeriesText(slot)).with_halo();
+                svg.text(left, top + 5.0, style, &label);
+                labelled.push(at);
+            }
+        }
+    }
+}
+
 /// Candidate positions above and below a horizontal line: at its right end, its left end, and in the middle.
 fn beside_horizontal(panel: &Panel, y: f64, wide: f64) -> Vec<Rect> {
     let tall = SMALL + 6.0;

@@ -52,6 +52,7 @@ fn draw_panel(svg: &mut Svg, panel: &Panel, slots: &Slots, legend: Legend, clip:
     svg.open_clipped(clip);
     series::draw(svg, panel, slots, id);
     svg.close();
+    labels::cut_off(svg, panel, slots);
     labels::references(svg, panel);
     if legend == Legend::Direct {
         labels::on_lines(svg, panel, slots);

@@ -1,11 +1,17 @@
 //! `cutline compare`: compares two sets of results.
 
+mod points;
+
+use crate::columns::{quantities, unknown};
 use crate::exit::Failure;
 use crate::output;
 use crate::stored::{self, Selection};
 use crate::table::{Table, number};
 use cutline_report::stats::{Comparison, Estimate, Pairing};
-use cutline_results::{SubjectKind, Values, group_measures, queue_measures};
+use cutline_results::{
+    FlowRow, QueueRow, SubjectKind, Summary, Values, group_measures, group_values, queue_measures,
+    queue_values,
+};
 use cutline_text::Printable;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +20,8 @@ use std::sync::Arc;
 
 /// Compare two sets of results: A - B with 95 % confidence intervals
 ///
-/// Points are matched by their label, groups and queues by name. If both sides have the same seeds, the difference is
+/// Points are matched by the values of the swept keys, however they are written, and also where one side has a key in its file that the
+/// other side sweeps; groups and queues are matched by name. If both sides have the same seeds, the difference is
 /// taken seed by seed; otherwise Welch's interval is used. The table has the measures that differ, whose interval excludes zero; --all
 /// adds the others. With --measure it has these measures, whether they differ or not, and a star marks those that do.
 #[derive(clap::Args)]
@@ -45,7 +52,13 @@ const EXAMPLES: &str = "Examples:
   cutline plot results/dumbbell results/without --kind sweep --measure q --open   # the same as a picture";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let (a, b) = (read(&args.a)?, read(&args.b)?);
+    let known = quantities::<FlowRow, QueueRow>();
+    if let Some(measure) = args.measures.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(unknown("a column of flows or queues", measure, &known));
+    }
+    let (a, mut b) = (read(&args.a, &args.measures)?, read(&args.b, &args.measures)?);
+    points::name_alike(&a, &mut b);
+    let (a, b) = (a.values, b.values);
     let mut matched = matched(&a, &b);
     if matched.is_empty() {
         return Err(Failure::Failed(nothing_matches(args, &a, &b)));
@@ -55,7 +68,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         let measures = matched.iter().map(ComparedMeasure::from).collect();
         return output::print_json(&ComparisonDocument { a: args.a.clone(), b: args.b.clone(), measures });
     }
-    output::print(&render(&matched, args))
+    output::print_wrapped(&render(&matched, args))
 }
 
 impl Args {
@@ -68,12 +81,12 @@ impl Args {
         matched.retain(|Matched { values, .. }| {
             self.selection.has_group(&values.subject.name) && self.selection.has_point(&values.subject.point)
         });
-        let known = distinct(matched.iter().map(|one| one.values.measure));
-        if let Some(unknown) = self.measures.iter().find(|name| !known.contains(&name.as_str())) {
+        let measured = distinct(matched.iter().map(|one| one.values.measure));
+        if let Some(absent) = self.measures.iter().find(|name| !measured.contains(&name.as_str())) {
             return Err(Failure::Usage(format!(
-                "--measure {}: neither side has it; expected one of: {}",
-                Printable(unknown),
-                known.join(", ")
+                "--measure {}: these results have no values of it; they have: {}",
+                Printable(absent),
+                measured.join(", ")
             )));
         }
         matched.retain(|one| {
@@ -94,12 +107,26 @@ fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     found
 }
 
-/// Reads the measures of a results folder, or of the folder of a summary.
-fn read(path: &Path) -> Result<Vec<Values>, Failure> {
-    let (_, store, _) = stored::open(path)?;
-    let mut values = group_measures(&store.read()?);
-    values.extend(queue_measures(&store.read()?));
-    Ok(values)
+/// One side of a comparison.
+struct Measured {
+    summary: Summary,
+    values: Vec<Values>,
+}
+
+/// Reads the measures of a results folder, or of the folder of a summary: those that are usual, and the columns that are asked for.
+fn read(path: &Path, columns: &[String]) -> Result<Measured, Failure> {
+    let (_, store, summary) = stored::open(path)?;
+    let (flows, queues): (Vec<FlowRow>, Vec<QueueRow>) = (store.read()?, store.read()?);
+    let mut values = group_measures(&flows);
+    values.extend(queue_measures(&queues));
+    for column in columns {
+        let of_column = [group_values(&flows, column), queue_values(&queues, column)].concat();
+        let is_new =
+            |one: &Values| !values.iter().any(|old| old.subject == one.subject && old.measure == one.measure);
+        let new: Vec<Values> = of_column.into_iter().filter(is_new).collect();
+        values.extend(new);
+    }
+    Ok(Measured { summary, values })
 }
 
 /// A measure that both sides have, and its comparison.

@@ -1,0 +1,182 @@
+//! The systemd units that set up a host that routes, and start its router, at each start of the machine.
+//!
+//! ```text
+//! /etc/cutline/setup/NAME        the options of `cutline router setup`, for cutline-setup@NAME
+//! /etc/cutline/router/NAME.toml  the router's file, for cutline-router@NAME
+//! /etc/systemd/system            the units, unless a package has installed them
+//! ```
+//!
+//! Each file that is written here begins with [`MARK`]. A file without it belongs to somebody else and is neither replaced nor removed.
+
+use super::setup::write;
+use crate::exit::Failure;
+use cutline_text::Printable;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The first line of each file.
+const MARK: &str = "# Written by `cutline router up --persist`. `cutline router down` removes this file; delete this line to keep it.\n";
+
+const SETUPS: &str = "/etc/cutline/setup";
+const ROUTERS: &str = "/etc/cutline/router";
+const UNITS: &str = "/etc/systemd/system";
+/// The folders in which systemd looks for units (systemd.unit(5)).
+const UNIT_FOLDERS: [&str; 4] =
+    [UNITS, "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
+
+/// The units with their text. They run the command below /usr/local/bin.
+const TEMPLATES: [(&str, &str); 2] = [
+    ("cutline-setup@.service", include_str!("../../../../packaging/cutline-setup@.service")),
+    ("cutline-router@.service", include_str!("../../../../packaging/cutline-router@.service")),
+];
+const PACKAGED_COMMAND: &str = "/usr/local/bin/cutline";
+
+/// The units of one setup.
+pub struct Units<'n> {
+    name: &'n str,
+}
+
+impl<'n> Units<'n> {
+    /// The units of the setup of this name.
+    pub const fn of(name: &'n str) -> Self {
+        Self { name }
+    }
+
+    /// Returns whether these units were written here.
+    pub fn are_written(&self) -> bool {
+        is_ours(&self.setup())
+    }
+
+    /// Returns the path of the router's file.
+    pub fn router(&self) -> PathBuf {
+        Path::new(ROUTERS).join(format!("{}.toml", self.name))
+    }
+
+    /// Returns the path of the socket of the router's statistics, in the folder that its unit makes.
+    pub fn socket(&self) -> String {
+        format!("/run/cutline/{}/stats.sock", self.name)
+    }
+
+    /// Checks that units can be written, and that this command can run in them.
+    ///
+    /// # Errors
+    /// When it cannot, with the reason.
+    pub fn check(&self, command: &Path) -> Result<(), Failure> {
+        if !Path::new("/run/systemd/system").exists() {
+            return Err(Failure::Failed(
+                "--persist writes units of systemd, and systemd does not run here: start `cutline router up` without --persist from the \
+                 start scripts of this machine"
+                    .to_owned(),
+            ));
+        }
+        for path in [self.setup(), self.router()] {
+            if path.exists() {
+                let path = Printable(path.display());
+                let remedy = if self.are_written() {
+                    "`cutline router down` removes it".to_owned()
+                } else {
+                    "it was not written by this command: choose another --name, or move it away".to_owned()
+                };
+                return Err(Failure::Failed(format!("{path} exists already: {remedy}")));
+            }
+        }
+        // The units see no home folders.
+        let is_hidden = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"]
+            .iter()
+            .any(|folder| command.starts_with(folder));
+        if is_hidden {
+            return Err(Failure::Failed(format!(
+                "{} cannot run as a service, because services do not see this folder: install it for all users (`sudo make install-service`)",
+                Printable(command.display())
+            )));
+        }
+        Ok(())
+    }
+
+    /// Writes the files, and starts the units now and at each start of the machine. On an error everything is as before.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or a unit does not start.
+    pub fn start(&self, command: &Path, options: &str, router: &str) -> Result<(), Failure> {
+        let started = self.write(command, options, router).and_then(|()| {
+            systemctl(&["daemon-reload"])?;
+            let [setup, router] = self.names();
+            systemctl(&["enable", "--now", &setup])?;
+            systemctl(&["enable", "--now", &router])
+        });
+        started.map_err(|failure| match self.stop() {
+            Ok(()) => failure.with("everything was taken back"),
+            Err(why) => failure.with(&format!("taking it back failed, too: {}", why.message())),
+        })
+    }
+
+    /// Stops the units, now and at each start, and removes the files.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn stop(&self) -> Result<(), Failure> {
+        let [setup, router] = self.names();
+        systemctl(&["disable", "--now", &router, &setup])?;
+        for path in [self.router(), self.setup()].into_iter().filter(|path| is_ours(path)) {
+            remove(&path)?;
+        }
+        let is_last = std::fs::read_dir(SETUPS).map_or(true, |entries| entries.flatten().next().is_none());
+        if is_last {
+            let units = TEMPLATES.map(|(unit, _)| Path::new(UNITS).join(unit));
+            for path in units.iter().filter(|path| is_ours(path)) {
+                remove(path)?;
+            }
+            systemctl(&["daemon-reload"])?;
+        }
+        Ok(())
+    }
+
+    fn setup(&self) -> PathBuf {
+        Path::new(SETUPS).join(self.name)
+    }
+
+    fn names(&self) -> [String; 2] {
+        ["setup", "router"].map(|kind| format!("cutline-{kind}@{}.service", self.name))
+    }
+
+    fn write(&self, command: &Path, options: &str, router: &str) -> Result<(), Failure> {
+        for folder in [SETUPS, ROUTERS, UNITS] {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                Failure::Failed(format!("{folder} cannot be made: {error}; are you root?"))
+            })?;
+        }
+        for (unit, text) in TEMPLATES {
+            let is_installed = UNIT_FOLDERS.iter().any(|folder| Path::new(folder).join(unit).exists());
+            if !is_installed {
+                let text = text.replace(PACKAGED_COMMAND, &command.display().to_string());
+                write(&Path::new(UNITS).join(unit), &format!("{MARK}{text}"))?;
+            }
+        }
+        write(&self.setup(), &format!("{MARK}OPTIONS=\"{options}\"\n"))?;
+        write(&self.router(), &format!("{MARK}{router}"))
+    }
+}
+
+fn is_ours(path: &Path) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|text| text.starts_with(MARK))
+}
+
+fn remove(path: &Path) -> Result<(), Failure> {
+    std::fs::remove_file(path)
+        .map_err(|error| Failure::Failed(format!("{} cannot be removed: {error}", Printable(path.display()))))
+}
+
+fn systemctl(arguments: &[&str]) -> Result<(), Failure> {
+    let shown = format!("`systemctl {}`", arguments.join(" "));
+    let output = Command::new("systemctl").args(arguments).output();
+    let output = output.map_err(|error| Failure::Failed(format!("{shown} cannot be started: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<String> = said.trim().lines().map(|line| Printable(line).to_string()).collect();
+    Err(Failure::Failed(format!(
+        "{shown} failed: {}; `journalctl -u 'cutline-*'` says more",
+        said.join("\n")
+    )))
+}

@@ -1,0 +1,198 @@
+//! Clients that ask too much, read nothing, or ask for what is not theirs.
+//!
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon --test clients`.
+
+#[allow(dead_code, reason = "each test uses a part")]
+mod common;
+
+use common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve};
+use cutline_provision::protocol::{Reply, Request, Senders};
+use cutline_provision::{Client, Flow, Reason, Transport};
+use cutline_units::Duration;
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
+use std::os::unix::net::UnixStream;
+
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test clients";
+/// How long a client that reads waits.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(90);
+
+/// The memory of a node's agent now, kB.
+fn memory(net: &Net, node: &str) -> u64 {
+    let id = net.agents[Net::at(node)].as_ref().unwrap().id();
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// A connection that has said hello, and reads nothing.
+fn silent(net: &Net, node: &str) -> UnixStream {
+    let mut stream = UnixStream::connect(net.socket(node)).unwrap();
+    stream.write_all(Request::Hello { version: 1 }.line().as_bytes()).unwrap();
+    stream
+}
+
+/// Sends a line so often, or as often as there is room. Returns how many are on the way whole.
+fn pour(mut stream: &UnixStream, line: &str, most: usize) -> usize {
+    stream.set_nonblocking(true).unwrap();
+    let written = match stream.write(line.repeat(most).as_bytes()) {
+        Ok(length) => length,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+        Err(error) => panic!("{error}"),
+    };
+    stream.set_nonblocking(false).unwrap();
+    written / line.len()
+}
+
+/// A network where one agent has many flows of its own host.
+fn busy(label: &str, flows: u64) -> Option<(Net, Client)> {
+    let mut net = Net::new(label, COMMAND)?;
+    net.rsvp = "refresh = '30 s'";
+    net.start("a");
+    let mut sender = net.client("a");
+    for id in 0..flows {
+        sender.send(&announce(id, 10_000 + id as u16, 10_000)).unwrap();
+        while sender.reply(Duration::ZERO).unwrap().is_some() {}
+    }
+    eventually("all are announced", || net.status("a").sessions.len() as u64 == flows);
+    Some((net, sender))
+}
+
+/// One that asks ten thousand times and reads nothing, and twenty others, cost little memory and nobody's time; and who reads gets all.
+#[test]
+fn a_client_that_reads_nothing_is_not_read_either() {
+    let Some((net, _sender)) = busy("cls", 200) else { return };
+    let before = memory(&net, "a");
+    let greedy = silent(&net, "a");
+    let asked = pour(&greedy, &Request::Status {}.line(), 12_000);
+    assert!(asked > 1000, "{asked}");
+    let others: Vec<UnixStream> = (0..20).map(|_| silent(&net, "a")).collect();
+    for other in &others {
+        assert!(pour(other, &Request::Status {}.line(), 100) > 0);
+    }
+    for _ in 0..20 {
+        assert_eq!(net.status("a").sessions.len(), 200, "somebody else is served");
+    }
+    let most = memory(&net, "a");
+    assert!(most < before + 30_000, "{before} kB, then {most} kB");
+    // A status is some 70 kB, and each is whole.
+    greedy.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut lines = BufReader::new(&greedy).lines();
+    assert!(lines.next().unwrap().unwrap().contains("welcome"));
+    for _ in 0..asked.min(300) {
+        let line = lines.next().unwrap().unwrap();
+        let Reply::Status { status } = serde_json::from_str(&line).unwrap() else { panic!("{line}") };
+        assert_eq!(status["sessions"].as_array().unwrap().len(), 200);
+    }
+    drop(others);
+    eventually("they are gone", || net.status("a").clients <= 3);
+}
+
+/// What is announced and shaped is all in a status that takes many slices, once each, also while flows come and go.
+#[test]
+fn a_long_status_is_whole() {
+    let Some((net, mut sender)) = busy("clw", 1000) else { return };
+    for id in 0..200 {
+        let shape = Request::Shape { id: 5000 + id, flow: flow(20_000 + id as u16), bucket: bucket(8000) };
+        sender.send(&shape).unwrap();
+        while sender.reply(Duration::ZERO).unwrap().is_some() {}
+    }
+    eventually("all are shaped", || net.status("a").local.len() == 200);
+    for round in 0..10 {
+        // The first ones go, and new ones come, while it is written.
+        let mut reader = net.client("a");
+        reader.send(&Request::Status {}).unwrap();
+        for id in 0..10 {
+            sender.send(&Request::Withdraw { id: round * 10 + id }).unwrap();
+            sender
+                .send(&announce(9000 + round * 10 + id, 40_000 + (round * 10 + id) as u16, 10_000))
+                .unwrap();
+        }
+        let Some(Reply::Status { status }) = reader.reply(Duration::from_secs(90)).unwrap() else {
+            panic!("no status")
+        };
+        let status: cutline_daemon::status::Status = serde_json::from_value(status).unwrap();
+        let mut ports: Vec<u16> = status.sessions.iter().map(|its| its.destination.port()).collect();
+        let count = ports.len();
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), count, "each is there once");
+        let stay = (10_100..11_000_u16).filter(|port| ports.binary_search(port).is_ok()).count();
+        assert_eq!((stay, status.local.len()), (900, 200));
+        while sender.reply(Duration::ZERO).unwrap().is_some() {}
+    }
+}
+
+/// An application asks for what its host sends and receives, and not for others.
+#[test]
+fn what_other_hosts_send_and_receive_is_refused() {
+    let Some(mut net) = Net::new("cll", COMMAND) else { return };
+    net.start("a");
+    let mut client = net.client("a");
+    let mut refused = |request: &Request| {
+        client.send(request).unwrap();
+        let reply = hear(&mut client, |reply| matches!(reply, Reply::Failed { .. } | Reply::Accepted { .. }));
+        match reply {
+            Reply::Failed { refusal, .. } => match refusal.reason {
+                Reason::Invalid(why) => Some(why),
+                other => panic!("{other:?}"),
+            },
+            _ => None,
+        }
+    };
+    let foreign = Flow {
+        transport: Transport::Udp,
+        source: "10.1.1.99:5000".parse().unwrap(),
+        destination: format!("{B}:5000").parse().unwrap(),
+    };
+    let why = "flow.source = 10.1.1.99: allowed is an address of this host";
+    let said = refused(&Request::Announce { id: 1, flow: foreign, bucket: bucket(8000) });
+    assert_eq!(said.as_deref(), Some(why));
+    let said = refused(&Request::Shape { id: 1, flow: foreign, bucket: bucket(8000) });
+    assert_eq!(said.as_deref(), Some(why));
+    let reserve = |id, destination: &str| Request::Reserve {
+        id,
+        transport: Transport::Udp,
+        destination: destination.parse().unwrap(),
+        senders: Senders::Fixed { senders: vec!["10.9.9.9:5000".parse().unwrap()] },
+        bucket: bucket(8000),
+        confirm: false,
+    };
+    let said = refused(&reserve(1, "10.1.1.99:5000"));
+    let why = "destination = 10.1.1.99: allowed is an address of this host or a group";
+    assert_eq!(said.as_deref(), Some(why));
+    assert_eq!(refused(&reserve(1, &format!("{A}:5000"))), None);
+    assert_eq!(refused(&reserve(2, "239.1.1.1:5000")), None);
+    assert_eq!(refused(&announce(3, 5000, 8000)), None);
+    assert_eq!(net.status("a").sessions.len(), 3);
+}
+
+/// A client that sends without end takes its turn with others, and what it has asked for is done.
+#[test]
+fn a_client_that_never_stops_takes_turns() {
+    let Some(mut net) = Net::new("clt", COMMAND) else { return };
+    net.start_all();
+    let busy = silent(&net, "a");
+    let mut written = 0;
+    let mut writer = &busy;
+    for id in 0..3000 {
+        writer.write_all(announce(id, 10_000 + id as u16, 10_000).line().as_bytes()).unwrap();
+        writer.write_all(Request::Withdraw { id }.line().as_bytes()).unwrap();
+        written += 2;
+        if id == 100 {
+            // Its replies wait in its socket; this one has its own.
+            let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
+            sender.send(&announce(1, 5000, 10_000)).unwrap();
+            receiver.send(&reserve(2, 5000, 10_000)).unwrap();
+            hear(&mut receiver, |reply| matches!(reply, Reply::Confirmed { id: 2, .. }));
+        }
+        // It reads slowly: what it has not read keeps it from being read.
+        if id % 10 == 0 {
+            busy.set_nonblocking(true).unwrap();
+            let _some = std::io::Read::read(&mut &busy, &mut vec![0; 1 << 16]);
+            busy.set_nonblocking(false).unwrap();
+        }
+    }
+    assert_eq!(written, 6000);
+    drop(busy);
+    eventually("nothing is left of it", || net.status("a").sessions.is_empty());
+}
