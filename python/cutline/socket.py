@@ -225,7 +225,7 @@ def _bytes(data):
     return data if type(data) is bytes else bytes(memoryview(data))
 
 
-def _arguments(type, address, spec, options, key):
+def _arguments(type, address, spec, options, key, timeout=None):
     if type not in (SOCK_STREAM, SOCK_DGRAM):
         raise ValueError(f"type = {type}: allowed are SOCK_STREAM and SOCK_DGRAM")
     if len(address) not in (2, 3, 4):
@@ -236,6 +236,8 @@ def _arguments(type, address, spec, options, key):
     # As with a plain server, no host is every address.
     place = (host or "0.0.0.0", port)
     settings = [(name, _text(value)) for name, value in (options or {}).items()]
+    if timeout and "connect-timeout" not in (options or {}):
+        settings.append(("connect-timeout", f"{timeout:.9f} s"))
     return type == SOCK_DGRAM, place, _document(spec), settings, key
 
 
@@ -243,10 +245,11 @@ def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key
     """Connects to (host, port), and negotiates with the QoS socket there. All addresses of the host are tried. A link-local address has
     its interface: ("fe80::1%eth0", 80), or ("fe80::1", 80, 0, 2).
 
-    `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` is for calls on the connection.
+    `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` is for
+    connecting, of which it bounds all but the look-up of the name, and for each call on the connection.
     """
     timeout = _timeout(timeout)
-    connection = Connection(Socket.open(False, *_arguments(type, address, spec, options, key)))
+    connection = Connection(Socket.open(False, *_arguments(type, address, spec, options, key, timeout)))
     connection.settimeout(timeout)
     return connection
 

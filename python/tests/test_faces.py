@@ -470,20 +470,22 @@ class Waiting(unittest.TestCase):
             self.assertEqual((found.stdout, found.returncode), ("late\n", 0), found.stderr)
             self.assertLess(time.monotonic() - began, 60)
 
-    def interrupted(self, call):
+    def interrupted(self, call, spec=None, types=("SOCK_STREAM", "SOCK_DGRAM")):
         """Sends SIGINT to a program that waits in a call."""
         program = """
             import sys, threading
             from cutline import socket
             QUICK = {"negotiation.first-timeout": "20 ms", "monitor.interval": "20 ms"}
+            SPEC = """ + repr(spec) + """
             server = socket.create_server(("127.0.0.1", 0), type=getattr(socket, sys.argv[1]), options=QUICK)
-            print("waits", flush=True)
+            def waits():
+                print("waits", flush=True)
             try:
                 """ + call + """
             except KeyboardInterrupt:
                 print("interrupted")
             """
-        for type in ("SOCK_STREAM", "SOCK_DGRAM"):
+        for type in types:
             with self.subTest(call=call, type=type):
                 process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program), type],
                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -495,11 +497,54 @@ class Waiting(unittest.TestCase):
                 self.assertEqual((out, process.returncode), ("interrupted\n", 0), errors)
 
     def test_accept_can_be_interrupted(self):
-        self.interrupted("server.accept()")
+        self.interrupted("waits(); server.accept()")
 
     CONNECTED = ("accepted = []; thread = threading.Thread(target=lambda: accepted.append(server.accept()[0])); "
                  "thread.start(); client = socket.create_connection(server.getsockname(), type=getattr(socket, "
-                 "sys.argv[1]), options=QUICK); thread.join(); list(client.events()); ")
+                 "sys.argv[1]), options=QUICK, spec=SPEC); thread.join(); list(client.events()); waits()\n                ")
+
+    def test_a_call_that_sends_or_receives_can_be_interrupted(self):
+        # As fast as the other end takes nothing, or as the specification allows.
+        for call in ("client.recv(10)", "while True: client.send(bytes(1000))"):
+            self.interrupted(self.CONNECTED + call, spec={"send": {"max-rate": 0.1, "size": "1000 B", "coerce": True}})
+
+    def test_connecting_can_be_interrupted(self):
+        with Silent() as silent:
+            self.interrupted(f"waits(); socket.create_connection(('127.0.0.1', {silent.address[1]}), options={{'peer': 'plain'}})",
+                             types=["SOCK_STREAM"])
+        nobody = plain.socket(type=SOCK_DGRAM)
+        with nobody:
+            nobody.bind(LOOPBACK)
+            self.interrupted(f"waits(); socket.create_connection(('127.0.0.1', {nobody.getsockname()[1]}), type=socket.SOCK_DGRAM, "
+                             "options={'peer': 'speaks', 'negotiation.give-up': '60 s'})", types=["SOCK_DGRAM"])
+
+    def test_connecting_has_the_timeout(self):
+        def connects(address, **more):
+            began = time.monotonic()
+            with self.assertRaises(TimeoutError):
+                socket.create_connection(address, timeout=1, **more)
+            self.assertLess(0.9, time.monotonic() - began)
+            # The kernel itself, and a negotiation that is told to, would take two minutes.
+            self.assertLess(time.monotonic() - began, 60)
+
+        with Silent() as silent:
+            connects(silent.address, options={"peer": "plain"})
+        with plain.socket(type=SOCK_DGRAM) as nobody:
+            nobody.bind(LOOPBACK)
+            connects(nobody.getsockname(), type=SOCK_DGRAM,
+                     options={"peer": "speaks", "negotiation.give-up": "120 s"})
+
+    def test_every_address_of_a_name_is_tried(self):
+        if plain.getaddrinfo("localhost", 0, type=SOCK_STREAM)[0][4][0] != "::1":
+            self.skipTest("localhost has one address")
+        with socket.create_server(LOOPBACK, options=QUICK) as server:
+            accepted = []
+            thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
+            thread.start()
+            with socket.create_connection(("localhost", server.getsockname()[1]), options=QUICK, timeout=60) as one:
+                thread.join()
+                self.assertEqual(one.getpeername()[0], "127.0.0.1")
+                accepted[0].close()
 
     def test_waiting_for_events_can_be_interrupted(self):
         self.interrupted(self.CONNECTED + "list(client.events(timeout=100000))")

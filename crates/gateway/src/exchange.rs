@@ -432,7 +432,11 @@ impl<'s> Exchanges<'s> {
                 let failed = self.shared.side == Side::Near;
                 self.end(number, "the other gateway has gone".to_owned(), failed);
             }
-            ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+            ErrorKind::TimedOut => {
+                let failed = self.shared.side == Side::Near;
+                self.end(number, format!("the other gateway is gone: {error}"), failed);
+            }
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => {}
             _ => {
                 exchange.errors += 1;
                 if exchange.errors > MOST_ERRORS {
