@@ -5,7 +5,7 @@
 #   tools/setup.sh lint     also, for make lint: cargo-deny, built in about two minutes
 #   tools/setup.sh miri     also, for make miri: a nightly Rust with Miri
 #   tools/setup.sh fuzz     also, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
-#   tools/setup.sh python   also, for make wheel: Python, and maturin in target/venv
+#   tools/setup.sh python   also, for make wheel and make test-python: Python, and maturin and mypy in target/venv
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
 #   tools/setup.sh linux    also, for make validate-linux: QEMU, busybox
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
@@ -49,7 +49,8 @@ case "${1:-base}" in
     python)
         need python3 "python3 python3-venv"
         venv="$(dirname "$0")/../target/venv"
-        [ -x "$venv/bin/maturin" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet maturin==1.16.0; } ;;
+        [ -x "$venv/bin/maturin" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet maturin==1.16.0; }
+        [ -x "$venv/bin/mypy" ] || "$venv/bin/pip" install --quiet mypy==1.18.2 ;;
     ns2) need ns ns2; need python3 python3 ;;
     ns3) need /usr/include/ns3/core-module.h libns3-dev; need g++ g++; need python3 python3 ;;
     linux) need qemu-system-x86_64 qemu-system-x86; need busybox busybox-static; need python3 python3 ;;

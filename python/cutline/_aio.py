@@ -1,28 +1,74 @@
-"""QoS sockets in asyncio: transports that work with any asyncio.Protocol, and with its streams."""
+"""QoS sockets in asyncio: transports that work with any asyncio protocol, streams, datagrams, and servers of both."""
 
 import asyncio
 import errno
+import threading
 from collections import deque
 from socket import SOCK_DGRAM, SOCK_STREAM
 
 HIGH_WATER = 65536
+ACCEPTED_AT_ONCE = 100
+"""How many connections are accepted before the loop does something else."""
+ACCEPT_RETRY_DELAY = 1.0
+"""How long nothing is accepted after the system has run out of descriptors or memory, s, as in asyncio."""
+CALL_EVERY = 0.05
+"""How often a listener for datagrams is called without news, s: it sends again what was lost."""
+MOST_WAITING = 256
+"""How many datagrams wait to be read before no more are received."""
+NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+async def _in_thread(function):
+    """Makes a call that waits. If this is cancelled, the loop need not wait for the call: what it opens is closed."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+
+    def give(result, error):
+        if future.done():
+            if error is None:
+                result.close()
+        elif error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def work():
+        result = error = None
+        try:
+            result = function()
+        except BaseException as raised:
+            error = raised
+        try:
+            loop.call_soon_threadsafe(give, result, error)
+        except RuntimeError:
+            # The loop is closed.
+            if error is None:
+                result.close()
+
+    threading.Thread(target=work, name="cutline", daemon=True).start()
+    return await future
 
 
 class Transport(asyncio.Transport):
     """A connection in an event loop. The connection itself is `get_extra_info("connection")`: its MIB, its events."""
 
-    def __init__(self, loop, connection, protocol, is_stream):
-        super().__init__({"connection": connection, "peername": connection.getpeername(),
+    def __init__(self, loop, connection, protocol, is_stream, server=None):
+        super().__init__({"connection": connection, "socket": connection, "peername": connection.getpeername(),
                           "sockname": connection.getsockname()})
         self._loop, self._connection, self._protocol, self._is_stream = loop, connection, protocol, is_stream
+        self._server = server
         self._waiting, self._size = deque(), 0
+        self._high, self._low = HIGH_WATER, HIGH_WATER // 4
         self._is_closing = self._is_paused = self._has_paused = self._ends = False
         connection.setblocking(False)
         self._descriptor = connection.fileno()
+        if server is not None:
+            server._attach(self)
         protocol.connection_made(self)
-        loop.add_reader(self._descriptor, self._read)
-        # What came before is no news to the descriptor.
-        loop.call_soon(self._read)
+        if self._descriptor >= 0 and not (self._is_paused or self._is_closing):
+            loop.add_reader(self._descriptor, self._read)
+            # What came before is no news to the descriptor.
+            loop.call_soon(self._read)
 
     def _read(self):
         while not (self._is_closing or self._is_paused):
@@ -44,19 +90,22 @@ class Transport(asyncio.Transport):
 
     def write(self, data):
         """Sends, now or when there is room."""
+        data = bytes(memoryview(data))
         if self._is_closing or (self._is_stream and not data):
             return
-        self._waiting.append(bytes(data))
+        self._waiting.append(data)
         self._size += len(data)
         if len(self._waiting) == 1:
             self._loop.add_writer(self._descriptor, self._write)
             self._write()
-        if self._size > HIGH_WATER and not self._has_paused:
+        if self._size > self._high and not self._has_paused:
             self._has_paused = True
             self._protocol.pause_writing()
 
     def sendto(self, data, addr=None):
-        """Sends a datagram to the other end."""
+        """Sends a datagram to the other end, which is the only one."""
+        if addr is not None and addr[:2] != self.get_extra_info("peername")[:2]:
+            raise ValueError(f"addr = {addr!r}: must be None or {self.get_extra_info('peername')!r}")
         self.write(data)
 
     def _write(self):
@@ -79,7 +128,7 @@ class Transport(asyncio.Transport):
             self._size -= sent if self._is_stream else len(data)
             if self._is_stream and sent < len(data):
                 self._waiting.appendleft(data[sent:])
-        if self._has_paused and self._size <= HIGH_WATER // 4:
+        if self._has_paused and self._size <= self._low:
             self._has_paused = False
             self._protocol.resume_writing()
         if not self._waiting and self._descriptor >= 0:
@@ -95,9 +144,27 @@ class Transport(asyncio.Transport):
 
     def write_eof(self):
         """Ends this end's direction when all is sent."""
+        if not self._is_stream:
+            raise NotImplementedError("datagrams have no end")
+        if self._is_closing or self._ends:
+            return
         self._ends = True
         if not self._waiting:
             self._connection.shutdown(1)
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        """Sets how many bytes may wait before the protocol is paused, and how few before it is resumed."""
+        if high is None:
+            high = HIGH_WATER if low is None else 4 * low
+        if low is None:
+            low = high // 4
+        if not high >= low >= 0:
+            raise ValueError(f"high = {high}, low = {low}: high must be at least low, and low at least 0")
+        self._high, self._low = high, low
+
+    def get_write_buffer_limits(self):
+        """These limits: low, high."""
+        return self._low, self._high
 
     def get_write_buffer_size(self):
         """Bytes that wait."""
@@ -113,7 +180,7 @@ class Transport(asyncio.Transport):
 
     def pause_reading(self):
         """Receives no more for now."""
-        if not self._is_paused:
+        if not self._is_paused and not self._is_closing:
             self._is_paused = True
             self._loop.remove_reader(self._descriptor)
 
@@ -154,68 +221,372 @@ class Transport(asyncio.Transport):
             self._loop.call_soon(self._lost, error)
 
     def _lost(self, error):
-        self._protocol.connection_lost(error)
-        self._connection.close()
+        try:
+            self._protocol.connection_lost(error)
+        finally:
+            self._connection.close()
+            if self._server is not None:
+                self._server._detach(self)
+                self._server = None
+
+
+class DatagramReader:
+    """Receives from a datagram connection, one datagram at a time: `await reader.read()`, or `async for datagram in reader`, which ends when
+    the connection is closed or the peer is gone."""
+
+    def __init__(self, loop=None):
+        self._loop = loop or asyncio.get_running_loop()
+        self._datagrams, self._waiters = deque(), deque()
+        self._transport = self._error = None
+        self._has_ended = False
+
+    async def read(self, n=-1):
+        """The next datagram, of which at most n bytes if n is not negative. EOFError when the connection is closed, or
+        the peer is gone, and there is none."""
+        while not self._datagrams:
+            if self._error is not None:
+                raise self._error
+            if self._has_ended:
+                raise EOFError("the connection is closed")
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            finally:
+                if waiter in self._waiters:
+                    self._waiters.remove(waiter)
+        datagram = self._datagrams.popleft()
+        if self._transport is not None and len(self._datagrams) <= MOST_WAITING // 4:
+            self._transport.resume_reading()
+        if self._datagrams:
+            self._wake()
+        return datagram if n < 0 else datagram[:n]
+
+    def at_eof(self):
+        """Whether the connection is closed and every datagram was read."""
+        return self._has_ended and not self._datagrams
+
+    def exception(self):
+        """The error that has ended the connection; None if there is none."""
+        return self._error
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        try:
+            return await self.read()
+        except EOFError:
+            raise StopAsyncIteration from None
+
+    def _wake(self):
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                return waiter.set_result(None)
+
+    def _feed(self, datagram):
+        self._datagrams.append(datagram)
+        if len(self._datagrams) >= MOST_WAITING:
+            self._transport.pause_reading()
+        self._wake()
+
+    def _end(self, error):
+        self._error, self._has_ended = error, True
+        while self._waiters:
+            self._wake()
+
+
+class DatagramWriter:
+    """Sends over a datagram connection: each `write` is a datagram."""
+
+    def __init__(self, transport, protocol):
+        self._transport, self._protocol = transport, protocol
+
+    @property
+    def transport(self):
+        """The transport."""
+        return self._transport
+
+    def write(self, data):
+        """Sends a datagram, now or when its turn comes."""
+        self._transport.sendto(data)
+
+    async def drain(self):
+        """Waits while too many bytes wait for their turn."""
+        await self._protocol.drain()
+
+    def close(self):
+        """Closes when all is sent."""
+        self._transport.close()
+
+    def is_closing(self):
+        """Whether it is closed or will be."""
+        return self._transport.is_closing()
+
+    async def wait_closed(self):
+        """Waits until it is closed."""
+        await asyncio.shield(self._protocol.closed)
+
+    def get_extra_info(self, name, default=None):
+        """What belongs to the connection: "connection", "peername", "sockname"."""
+        return self._transport.get_extra_info(name, default)
+
+
+class _DatagramStream(asyncio.DatagramProtocol):
+    """The protocol below a reader and a writer of datagrams."""
+
+    def __init__(self, loop, connected=None):
+        self._loop, self._connected = loop, connected
+        self.reader, self.closed = DatagramReader(loop), loop.create_future()
+        self._drained, self._task = None, None
+
+    def connection_made(self, transport):
+        self.reader._transport = transport
+        if self._connected is not None:
+            _call(self, self._connected, self.reader, DatagramWriter(transport, self))
+
+    def datagram_received(self, data, addr):
+        self.reader._feed(data)
+
+    def error_received(self, exc):
+        """One datagram was lost, as datagrams are."""
+
+    def pause_writing(self):
+        self._drained = self._loop.create_future()
+
+    def resume_writing(self):
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        self._drained = None
+
+    async def drain(self):
+        if self.reader._error is not None:
+            raise self.reader._error
+        if self.closed.done():
+            raise ConnectionResetError("Connection lost")
+        if self._drained is not None:
+            await asyncio.shield(self._drained)
+
+    def connection_lost(self, exc):
+        self.resume_writing()
+        # A peer that has closed its socket cannot say so otherwise.
+        self.reader._end(None if isinstance(exc, ConnectionRefusedError) else exc)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+
+def _call(owner, connected, reader, writer):
+    """Calls who serves a connection, as asyncio's streams do: a coroutine becomes a task, whose error goes to the loop's handler."""
+    loop, result = owner._loop, connected(reader, writer)
+    if not asyncio.iscoroutine(result):
+        return
+
+    def done(task):
+        if not task.cancelled() and task.exception() is not None:
+            loop.call_exception_handler({"message": "Unhandled exception in client_connected_cb",
+                                         "exception": task.exception(), "transport": writer.transport})
+        if task.cancelled() or task.exception() is not None:
+            writer.transport.close()
+
+    # A loop holds its tasks weakly.
+    owner._task = loop.create_task(result)
+    owner._task.add_done_callback(done)
 
 
 async def create_endpoint(protocol_factory, address, spec=None, *, type=SOCK_STREAM, **options):
     """Connects, as `loop.create_connection` does. With SOCK_DGRAM the protocol is an asyncio.DatagramProtocol."""
     from . import socket
 
-    connection = await asyncio.to_thread(socket.create_connection, address, spec, type=type, **options)
-    protocol = protocol_factory()
-    loop = asyncio.get_running_loop()
-    return Transport(loop, connection, protocol, type != SOCK_DGRAM), protocol
+    connection = await _in_thread(lambda: socket.create_connection(address, spec, type=type, **options))
+    try:
+        protocol = protocol_factory()
+        return Transport(asyncio.get_running_loop(), connection, protocol, type != SOCK_DGRAM), protocol
+    except BaseException:
+        connection.close()
+        raise
 
 
-async def open_connection(address, spec=None, *, limit=65536, **options):
-    """Connects a stream. Returns an asyncio.StreamReader and an asyncio.StreamWriter."""
+async def open_connection(address, spec=None, *, limit=65536, type=SOCK_STREAM, **options):
+    """Connects. Returns an asyncio.StreamReader and an asyncio.StreamWriter; with SOCK_DGRAM a DatagramReader and a DatagramWriter."""
     loop = asyncio.get_running_loop()
+    if type == SOCK_DGRAM:
+        transport, protocol = await create_endpoint(lambda: _DatagramStream(loop), address, spec, type=type, **options)
+        return protocol.reader, DatagramWriter(transport, protocol)
     reader = asyncio.StreamReader(limit=limit, loop=loop)
     transport, protocol = await create_endpoint(
-        lambda: asyncio.StreamReaderProtocol(reader, loop=loop), address, spec, **options)
+        lambda: asyncio.StreamReaderProtocol(reader, loop=loop), address, spec, type=type, **options)
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
 
-class AsyncServer:
-    """A listening stream in an event loop. It closes with `close`, or as a context manager."""
+class AsyncServer(asyncio.AbstractServer):
+    """A listening socket in an event loop. It closes with `close`, or as a context manager."""
 
-    def __init__(self, loop, server, client_connected, limit):
-        self._loop, self._server, self._connected, self._limit = loop, server, client_connected, limit
+    def __init__(self, loop, server, protocol_factory):
+        self._loop, self._server, self._factory = loop, server, protocol_factory
+        self._is_stream = server.type != SOCK_DGRAM
+        self._transports, self._waiters = set(), []
+        self._timer = self._forever = None
+        self._is_serving = False
         server.setblocking(False)
         self._descriptor = server.fileno()
-        loop.add_reader(self._descriptor, self._accept)
 
     def _accept(self):
-        try:
-            connection, _ = self._server.accept()
-        except OSError:
-            return
-        reader = asyncio.StreamReader(limit=self._limit, loop=self._loop)
-        protocol = asyncio.StreamReaderProtocol(reader, self._connected, loop=self._loop)
-        Transport(self._loop, connection, protocol, True)
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                connection, _ = self._server.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    return self._report("a connection cannot be accepted", error)
+                # The listener stays ready: without a pause the loop would do nothing else.
+                self._report("the system has no room for another connection", error)
+                self._loop.remove_reader(self._descriptor)
+                self._loop.call_later(ACCEPT_RETRY_DELAY, self._resume)
+                return
+            try:
+                Transport(self._loop, connection, self._factory(), self._is_stream, self)
+            except Exception as error:
+                connection.close()
+                self._report("a connection cannot be served", error)
+
+    def _report(self, message, error):
+        self._loop.call_exception_handler({"message": message, "exception": error, "socket": self._server})
+
+    def _resume(self):
+        if self._is_serving:
+            self._loop.add_reader(self._descriptor, self._accept)
+            self._accept()
+
+    def _look(self):
+        self._timer = self._loop.call_later(CALL_EVERY, self._look)
+        self._accept()
+
+    def _attach(self, transport):
+        self._transports.add(transport)
+
+    def _detach(self, transport):
+        self._transports.discard(transport)
+        self._wake()
+
+    def _wake(self):
+        if self._descriptor < 0 and not self._transports:
+            for waiter in self._waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            self._waiters.clear()
+
+    @property
+    def sockets(self):
+        """The listening socket; nothing once it is closed."""
+        return () if self._descriptor < 0 else (self._server,)
 
     def getsockname(self):
         """The address of this end."""
         return self._server.getsockname()
 
+    def get_loop(self):
+        """The event loop."""
+        return self._loop
+
+    def is_serving(self):
+        """Whether it accepts."""
+        return self._is_serving
+
+    async def start_serving(self):
+        """Accepts from now on. It does nothing if it accepts already."""
+        self._start()
+        await asyncio.sleep(0)
+
+    def _start(self):
+        if self._descriptor < 0:
+            raise RuntimeError(f"server {self!r} is closed")
+        if not self._is_serving:
+            self._is_serving = True
+            self._loop.add_reader(self._descriptor, self._accept)
+            # What came before is no news to the descriptor of a listener for datagrams.
+            self._loop.call_soon(self._resume)
+            if not self._is_stream:
+                self._timer = self._loop.call_later(CALL_EVERY, self._look)
+
+    async def serve_forever(self):
+        """Accepts until this is cancelled, which closes the server."""
+        if self._forever is not None:
+            raise RuntimeError(f"server {self!r} is already being awaited on serve_forever()")
+        self._start()
+        self._forever = self._loop.create_future()
+        try:
+            await self._forever
+        except asyncio.CancelledError:
+            try:
+                self.close()
+                await self.wait_closed()
+            finally:
+                raise
+        finally:
+            self._forever = None
+
     def close(self):
-        """Accepts no more."""
+        """Accepts no more. Connections go on."""
         if self._descriptor >= 0:
+            self._is_serving = False
+            if self._timer is not None:
+                self._timer.cancel()
             self._loop.remove_reader(self._descriptor)
             self._descriptor = -1
             self._server.close()
+            if self._forever is not None and not self._forever.done():
+                self._forever.cancel()
+            self._wake()
+
+    def close_clients(self):
+        """Closes its connections when all is sent."""
+        for transport in list(self._transports):
+            transport.close()
+
+    def abort_clients(self):
+        """Closes its connections at once."""
+        for transport in list(self._transports):
+            transport.abort()
+
+    async def wait_closed(self):
+        """Waits until the server is closed and its connections have ended."""
+        if self._descriptor >= 0 or self._transports:
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
 
     async def __aenter__(self):
         return self
 
     async def __aexit__(self, *_):
         self.close()
+        await self.wait_closed()
 
 
-async def start_server(client_connected, address, spec=None, *, limit=65536, **options):
-    """Listens, and calls `client_connected(reader, writer)` for each stream, as `asyncio.start_server` does."""
+async def create_server_endpoint(
+        protocol_factory, address, spec=None, *, type=SOCK_STREAM, start_serving=True, **options):
+    """Listens, as `loop.create_server` does: each connection gets a protocol. With SOCK_DGRAM it is an asyncio.DatagramProtocol, whose
+    transport sends to its own peer alone."""
     from . import socket
 
-    server = await asyncio.to_thread(socket.create_server, address, spec, **options)
-    return AsyncServer(asyncio.get_running_loop(), server, client_connected, limit)
+    server = await _in_thread(lambda: socket.create_server(address, spec, type=type, **options))
+    listening = AsyncServer(asyncio.get_running_loop(), server, protocol_factory)
+    if start_serving:
+        await listening.start_serving()
+    return listening
+
+
+async def start_server(client_connected_cb, address, spec=None, *, limit=65536, type=SOCK_STREAM, **options):
+    """Listens, and calls `client_connected_cb(reader, writer)` for each connection, as `asyncio.start_server` does. With SOCK_DGRAM they are a
+    DatagramReader and a DatagramWriter."""
+    loop = asyncio.get_running_loop()
+
+    def protocol():
+        if type == SOCK_DGRAM:
+            return _DatagramStream(loop, client_connected_cb)
+        reader = asyncio.StreamReader(limit=limit, loop=loop)
+        return asyncio.StreamReaderProtocol(reader, client_connected_cb, loop=loop)
+
+    return await create_server_endpoint(protocol, address, spec, type=type, **options)

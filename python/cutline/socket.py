@@ -9,22 +9,27 @@
             print(event.text)
 
 The calls are those of the standard library's `socket`. With a plain socket at the other end, this one is a plain socket on the wire,
-too. A specification is the name of a class of applications, a dict, or the text of a specification file.
+too. A specification is the name of a class of applications, a mapping, or the text of a specification file.
 """
 
 import io
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from socket import SHUT_RD, SHUT_RDWR, SHUT_WR, SOCK_DGRAM, SOCK_STREAM
+from socket import AF_INET, AF_INET6, SHUT_RD, SHUT_RDWR, SHUT_WR, SOCK_DGRAM, SOCK_STREAM, getdefaulttimeout
 from types import SimpleNamespace
 
-from ._aio import create_endpoint, open_connection, start_server
+from ._aio import (
+    AsyncServer, DatagramReader, DatagramWriter, Transport, create_endpoint, create_server_endpoint, open_connection,
+    start_server,
+)
 from ._native import Lost, NoPeer, OptionError, Refused, Socket
 
 __all__ = [
-    "Connection", "Event", "Lost", "NoPeer", "OptionError", "Refused", "ReservationEvent", "Server", "SHUT_RD",
-    "SHUT_RDWR", "SHUT_WR", "SOCK_DGRAM", "SOCK_STREAM", "create_connection", "create_endpoint", "create_server",
-    "open_connection", "start_server",
+    "AsyncServer", "Connection", "DatagramReader", "DatagramWriter", "Event", "Lost", "NoPeer", "OptionError", "Refused",
+    "ReservationEvent", "Server", "SHUT_RD", "SHUT_RDWR", "SHUT_WR", "SOCK_DGRAM", "SOCK_STREAM", "Transport",
+    "create_connection", "create_endpoint", "create_server", "create_server_endpoint", "open_connection", "start_server",
 ]
 
 KINDS = ["", "agreed", "refused", "one-sided", "violated", "restored", "hint", "rate", "asked",
@@ -169,34 +174,82 @@ def _mib(found):
 
 
 def _document(spec):
-    """A specification as the text of a file: a class, a dict, or such a text."""
+    """A specification as the text of a file: a class, a mapping, or such a text."""
     if spec is None:
         return ""
-    if isinstance(spec, dict):
-        return json.dumps(spec)
+    if isinstance(spec, Mapping):
+        return json.dumps(dict(spec), default=_as_dict)
+    if not isinstance(spec, str):
+        raise TypeError(f"spec: expected the name of a class, a mapping or a text, not {type(spec).__name__}")
     is_class = spec.replace("-", "").isalnum()
     return f"class = {json.dumps(spec)}" if is_class else spec
 
 
+def _as_dict(value):
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"spec: {value!r} is no value of a specification")
+
+
 def _text(value):
-    return json.dumps(value) if isinstance(value, (bool, list)) else str(value)
+    return json.dumps(value) if isinstance(value, (bool, list, tuple)) else str(value)
 
 
-def _arguments(type, address, spec, options, key):
+_DEFAULT = object()
+"""The timeout of a call that was given none: that of `socket.setdefaulttimeout`."""
+
+
+def _timeout(seconds):
+    seconds = getdefaulttimeout() if seconds is _DEFAULT else seconds
+    if seconds is not None:
+        # A text is no number.
+        seconds = math.ldexp(seconds, 0)
+        if not seconds >= 0:
+            raise ValueError("Timeout value out of range")
+    return seconds
+
+
+def _address(found):
+    """An address as `socket` has it: of IPv6 also flow label and zone."""
+    host, port, more = found
+    return (host, port) if more is None else (host, port, *more)
+
+
+def _no_flags(flags):
+    if flags:
+        raise ValueError(f"flags = {flags}: allowed is 0")
+
+
+def _bytes(data):
+    """The bytes of any object that has some."""
+    return data if type(data) is bytes else bytes(memoryview(data))
+
+
+def _arguments(type, address, spec, options, key, timeout=None):
     if type not in (SOCK_STREAM, SOCK_DGRAM):
         raise ValueError(f"type = {type}: allowed are SOCK_STREAM and SOCK_DGRAM")
-    host, port = address[:2]
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if len(address) not in (2, 3, 4):
+        raise TypeError(f"address = {address!r}: expected (host, port), or (host, port, flow label, zone) of IPv6")
+    host, port, *more = address
+    if len(more) == 2 and more[1] and "%" not in host:
+        host = f"{host}%{more[1]}"
+    # As with a plain server, no host is every address.
+    place = (host or "0.0.0.0", port)
     settings = [(name, _text(value)) for name, value in (options or {}).items()]
+    if timeout and "connect-timeout" not in (options or {}):
+        settings.append(("connect-timeout", f"{timeout:.9f} s"))
     return type == SOCK_DGRAM, place, _document(spec), settings, key
 
 
-def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key=None, timeout=None):
-    """Connects to (host, port), and negotiates with the QoS socket there.
+def create_connection(address, spec=None, *, type=SOCK_STREAM, options=None, key=None, timeout=_DEFAULT):
+    """Connects to (host, port), and negotiates with the QoS socket there. All addresses of the host are tried. A link-local address has
+    its interface: ("fe80::1%eth0", 80), or ("fe80::1", 80, 0, 2).
 
-    `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` is for calls on the connection.
+    `options` are set by name: {"send.max-delay": "150 ms", "peer": "speaks"}. `timeout` is for
+    connecting, of which it bounds all but the look-up of the name, and for each call on the connection.
     """
-    connection = Connection(Socket.open(False, *_arguments(type, address, spec, options, key)))
+    timeout = _timeout(timeout)
+    connection = Connection(Socket.open(False, *_arguments(type, address, spec, options, key, timeout)))
     connection.settimeout(timeout)
     return connection
 
@@ -207,6 +260,8 @@ def create_server(address, spec=None, *, type=SOCK_STREAM, options=None, key=Non
 
 
 class _Base:
+    _timeout = None
+
     def __init__(self, native):
         self._socket = native
 
@@ -221,12 +276,46 @@ class _Base:
         return -1 if self._socket is None else self._socket.fileno()
 
     def getsockname(self):
-        """The address of this end."""
-        return self._native.addresses()[:2]
+        """The address of this end: (host, port), of IPv6 also the flow label and the zone."""
+        return _address(self._native.addresses()[0])
+
+    @property
+    def family(self):
+        """AF_INET or AF_INET6."""
+        return AF_INET if self._native.addresses()[0][2] is None else AF_INET6
+
+    @property
+    def type(self):
+        """SOCK_STREAM or SOCK_DGRAM."""
+        return SOCK_DGRAM if self._native.datagrams() else SOCK_STREAM
+
+    @property
+    def proto(self):
+        """0: the protocol follows from the type."""
+        return 0
+
+    @property
+    def timeout(self):
+        """How long calls wait, s; None is as long as it takes."""
+        return self._timeout
+
+    def gettimeout(self):
+        """How long calls wait, s; None is as long as it takes."""
+        return self._timeout
+
+    def settimeout(self, value):
+        """Sets how long calls wait, s; None is as long as it takes, 0 not at all."""
+        value = _timeout(value)
+        self._set_timeout(value)
+        self._timeout = value
 
     def setblocking(self, flag):
         """Sets whether calls wait."""
-        self._native.set_nonblocking(not flag)
+        self.settimeout(None if flag else 0.0)
+
+    def getblocking(self):
+        """Whether calls wait."""
+        return self._timeout != 0
 
     def close(self):
         """Closes the socket, when calls of other threads have returned."""
@@ -242,60 +331,93 @@ class _Base:
 class Server(_Base):
     """A listening socket."""
 
+    def __init__(self, native):
+        super().__init__(native)
+        # A call that waits does so in slices, so that it can be interrupted.
+        native.set_nonblocking(True)
+
+    def _set_timeout(self, value):
+        self._native.fileno()
+
     def accept(self):
         """Waits for the next connection. Returns it and the address of its other end."""
-        connection = Connection(self._native.accept())
+        connection = Connection(self._native.accept(self._timeout))
+        if getdefaulttimeout() is not None:
+            connection.settimeout(getdefaulttimeout())
         return connection, connection.getpeername()
 
 
 class Connection(_Base):
     """A connected socket."""
 
-    _timeout = None
+    def _set_timeout(self, value):
+        self._native.set_nonblocking(value == 0)
+        self._native.set_timeout(value or None)
 
-    def send(self, data):
+    def send(self, data, flags=0):
         """Sends a message. Returns how many bytes were taken."""
-        return self._waiting(self._native.send, data)
+        _no_flags(flags)
+        return self._waiting(self._native.send, _bytes(data), 0)
 
-    def sendall(self, data):
+    def sendall(self, data, flags=0):
         """Sends all of it."""
-        left = memoryview(data).cast("B")
-        while left:
-            left = left[self.send(bytes(left)):]
+        _no_flags(flags)
+        data, sent = _bytes(data), 0
+        while sent < len(data):
+            sent += self._waiting(self._native.send, data, sent)
 
-    def recv(self, bufsize):
+    def recv(self, bufsize, flags=0):
         """Receives at most so many bytes of a stream, or a datagram; b"" at a stream's end."""
+        _no_flags(flags)
+        if bufsize < 0:
+            raise ValueError("negative buffersize in recv")
         return self._waiting(self._native.recv, bufsize)
 
-    def _waiting(self, call, argument):
+    def recv_into(self, buffer, nbytes=0, flags=0):
+        """Receives into a buffer, at most so many bytes, or as many as it has. Returns how many."""
+        if nbytes < 0:
+            raise ValueError("negative buffersize in recv_into")
+        place = memoryview(buffer).cast("B")
+        if nbytes > len(place):
+            raise ValueError("buffer too small for requested bytes")
+        data = self.recv(nbytes or len(place), flags)
+        place[:len(data)] = data
+        return len(data)
+
+    def _waiting(self, call, *arguments):
         try:
-            return call(argument)
+            return call(*arguments)
         except BlockingIOError:
             if self._timeout:
                 raise TimeoutError("timed out") from None
             raise
 
-    def makefile(self, mode="rb"):
-        """A buffered file of the stream: "rb", "wb" or "rwb". Closing it leaves the connection open."""
-        if mode not in ("rb", "wb", "rwb"):
-            raise ValueError(f"mode = {mode!r}: allowed are 'rb', 'wb' and 'rwb'")
-        raw = _Raw(self)
-        return {"rb": io.BufferedReader, "wb": io.BufferedWriter,
-                "rwb": lambda raw: io.BufferedRWPair(raw, raw)}[mode](raw)
-
-    def settimeout(self, seconds):
-        """Sets how long calls wait; None is as long as it takes, 0 not at all."""
-        self.setblocking(seconds != 0)
-        self._native.set_timeout(seconds or None)
-        self._timeout = seconds
-
-    def gettimeout(self):
-        """How long calls wait."""
-        return self._timeout
+    def makefile(self, mode="r", buffering=None, *, encoding=None, errors=None, newline=None):
+        """A file of the stream, as `socket.makefile` makes one: modes "r", "w" and "rw", with "b" for bytes. Closing it leaves the
+        connection open."""
+        if not set(mode) <= {"r", "w", "b"}:
+            raise ValueError(f"invalid mode {mode!r} (only r, w, b allowed)")
+        writes = "w" in mode
+        reads = "r" in mode or not writes
+        raw = _Raw(self, reads, writes)
+        if buffering == 0:
+            if "b" not in mode:
+                raise ValueError("unbuffered streams must be binary")
+            return raw
+        size = io.DEFAULT_BUFFER_SIZE if buffering is None or buffering < 0 else buffering
+        if reads and writes:
+            file = io.BufferedRWPair(raw, raw, size)
+        else:
+            file = io.BufferedReader(raw, size) if reads else io.BufferedWriter(raw, size)
+        if "b" in mode:
+            return file
+        text = io.TextIOWrapper(file, io.text_encoding(encoding), errors, newline)
+        text.mode = mode
+        return text
 
     def getpeername(self):
         """The address of the other end."""
-        return self._native.addresses()[2]
+        return _address(self._native.addresses()[1])
 
     def shutdown(self, how):
         """Ends a direction of a stream: SHUT_RD, SHUT_WR or SHUT_RDWR."""
@@ -352,19 +474,26 @@ class Connection(_Base):
 
 
 class _Raw(io.RawIOBase):
-    def __init__(self, connection):
-        self._connection = connection
+    def __init__(self, connection, reads, writes):
+        self._connection, self._reads, self._writes = connection, reads, writes
 
     def readable(self):
-        return True
+        return self._reads
 
     def writable(self):
-        return True
+        return self._writes
+
+    def fileno(self):
+        return self._connection.fileno()
 
     def readinto(self, buffer):
-        data = self._connection.recv(len(buffer))
-        buffer[:len(data)] = data
-        return len(data)
+        try:
+            return self._connection.recv_into(buffer)
+        except BlockingIOError:
+            return None
 
     def write(self, data):
-        return self._connection.send(bytes(data))
+        try:
+            return self._connection.send(data)
+        except BlockingIOError:
+            return None

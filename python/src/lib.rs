@@ -7,16 +7,22 @@ use cutline_bindings::{Event, Mib, Options, ReservationEvent};
 use cutline_socket::{
     Event as QosEvent, Interruptible, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
 };
+use cutline_sys::address::lookup_host;
+use cutline_sys::now;
+use cutline_sys::reactor::{self, PollFd, PollFlags};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyConnectionAbortedError, PyConnectionRefusedError, PyOSError, PyTimeoutError, PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use pyo3::{PyTraverseError, PyVisit};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 create_exception!(
@@ -46,9 +52,21 @@ enum Kind {
     DatagramListener(Box<QosUdpListener>),
 }
 
+/// The callable that gets events. The core calls it by a closure that shares this, so that Python's collector of garbage sees who holds it.
+type Handler = Arc<Mutex<Option<Py<PyAny>>>>;
+
 /// A socket of either kind, connected or listening.
 #[pyclass(module = "cutline._native", frozen)]
-struct Socket(Kind);
+struct Socket {
+    kind: Kind,
+    handler: Handler,
+}
+
+/// An address as Python has it: the host, the port and, of IPv6, flow label and zone.
+type Address = (String, u16, Option<(u32, u32)>);
+
+/// The longest wait until it is looked whether a signal has come for Python, such as that of Ctrl-C.
+const SLICE: Duration = Duration::from_millis(50);
 
 fn failed(error: QosError) -> PyErr {
     let text = error.to_string();
@@ -60,10 +78,16 @@ fn failed(error: QosError) -> PyErr {
         QosError::NotRecovered { .. } | QosError::Silent(_) => PyTimeoutError::new_err(text),
         QosError::Inherited => io::Error::new(io::ErrorKind::NotConnected, text).into(),
         QosError::System { doing, source } => match source.raw_os_error() {
-            Some(errno) => PyOSError::new_err((errno, format!("{doing}: {source}"))),
+            Some(errno) => PyOSError::new_err((errno, format!("{doing}: {}", said(&source)))),
             None => io::Error::new(source.kind(), text).into(),
         },
     }
+}
+
+/// What the system says, without the number, which Python shows itself.
+fn said(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
 fn failed_io(error: io::Error) -> PyErr {
@@ -74,7 +98,11 @@ fn failed_io(error: io::Error) -> PyErr {
     if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() {
         return OptionError::new_err(error.to_string());
     }
-    error.into()
+    // With the number Python chooses the kind of the exception, and programs find it in `errno`.
+    match error.raw_os_error() {
+        Some(errno) => PyOSError::new_err((errno, said(&error))),
+        None => error.into(),
+    }
 }
 
 /// Carries out a call while other threads run. It looks for signals while it waits; one that Python handles may end it.
@@ -98,9 +126,64 @@ fn options(document: &str, settings: &[(String, String)], key: Option<&[u8]>) ->
     Ok(options)
 }
 
+/// Carries out a call that does not wait again and again until it succeeds, fails or the time is over. Between calls it waits for a descriptor,
+/// in slices, so that signals that Python handles end it.
+fn polling<T: Send>(
+    py: Python<'_>,
+    fd: BorrowedFd<'_>,
+    timeout: Option<Duration>,
+    mut act: impl FnMut() -> io::Result<T> + Send,
+) -> PyResult<T> {
+    let until = timeout.map(|timeout| now().saturating_add(units(timeout)));
+    loop {
+        let outcome = py.detach(|| {
+            let outcome = act();
+            let waits = |error: &io::Error| {
+                matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+            };
+            if outcome.as_ref().is_err_and(waits) {
+                let left = until.map_or(units(SLICE), |until| until.saturating_since(now()));
+                let slice = left.min(units(SLICE));
+                // An error of the descriptor is seen by the next call.
+                let _news = reactor::wait(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], slice);
+                return None;
+            }
+            Some(outcome)
+        });
+        if let Some(outcome) = outcome {
+            return outcome.map_err(failed_io);
+        }
+        py.check_signals()?;
+        if until.is_some_and(|until| now() >= until) {
+            return Err(PyTimeoutError::new_err("timed out"));
+        }
+    }
+}
+
+fn units(time: Duration) -> cutline_units::Duration {
+    cutline_units::Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
+}
+
 impl Socket {
+    fn new(kind: Kind) -> Self {
+        Self { kind, handler: Arc::default() }
+    }
+
+    fn remove_handler(&self) -> io::Result<()> {
+        match &self.kind {
+            Kind::Stream(it) => it.remove_handler(),
+            Kind::Datagrams(it) => it.remove_handler(),
+            _ => return Err(listening()),
+        }
+        Ok(())
+    }
+
     fn fd(&self) -> BorrowedFd<'_> {
-        match &self.0 {
+        match &self.kind {
             Kind::Stream(it) => it.as_fd(),
             Kind::Datagrams(it) => it.as_fd(),
             Kind::StreamListener(it) => it.as_fd(),
@@ -109,25 +192,33 @@ impl Socket {
     }
 }
 
+fn locked(handler: &Mutex<Option<Py<PyAny>>>) -> MutexGuard<'_, Option<Py<PyAny>>> {
+    handler.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn listening() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "a listening socket has no such call")
 }
 
 #[pymethods]
 impl Socket {
-    /// Connects to an address, "host:port", or listens there.
+    /// Connects to a host, a name or an address, or listens there.
     #[staticmethod]
     fn open(
         py: Python<'_>,
         listens: bool,
         datagrams: bool,
-        address: &str,
+        address: (String, u16),
         document: &str,
         settings: Vec<(String, String)>,
         key: Option<Vec<u8>>,
     ) -> PyResult<Self> {
         let options = options(document, &settings, key.as_deref())?;
         let options = &options.qos_options().map_err(OptionError::new_err)?;
+        let doing = if listens { "cannot listen" } else { "cannot connect" };
+        let found = py.detach(|| lookup_host(&address.0, address.1));
+        let found = found.map_err(|source| failed(QosError::System { doing, source }))?;
+        let address = &found[..];
         let kind = match (listens, datagrams) {
             (false, false) => {
                 let mut connecting =
@@ -148,19 +239,28 @@ impl Socket {
                 Kind::DatagramListener(bound.into())
             }
         };
-        Ok(Self(kind))
+        Ok(Self::new(kind))
     }
 
-    fn accept(&self, py: Python<'_>) -> PyResult<Self> {
-        waiting(py, || match &self.0 {
-            Kind::StreamListener(it) => Ok(Self(Kind::Stream(it.accept()?.0))),
-            Kind::DatagramListener(it) => Ok(Self(Kind::Datagrams(it.accept()?.0))),
+    /// Accepts a connection: waits so many seconds, or as long as it takes. The listener itself must not wait.
+    fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Self> {
+        let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
+        let accept = || match &self.kind {
+            Kind::StreamListener(it) => Ok(Self::new(Kind::Stream(it.accept()?.0))),
+            // It has to be called now and then: it sends again what was lost.
+            Kind::DatagramListener(it) => Ok(Self::new(Kind::Datagrams(it.accept()?.0))),
             _ => Err(io::Error::new(io::ErrorKind::Unsupported, "a connected socket accepts none")),
-        })
+        };
+        if timeout == Some(Duration::ZERO) {
+            return py.detach(accept).map_err(failed_io);
+        }
+        polling(py, self.fd(), timeout, accept)
     }
 
-    fn send(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
-        waiting(py, || match &self.0 {
+    /// Sends what is from `start` on.
+    fn send(&self, py: Python<'_>, data: &[u8], start: usize) -> PyResult<usize> {
+        let data = data.get(start..).unwrap_or_default();
+        waiting(py, || match &self.kind {
             Kind::Stream(it) => (&mut &*it).write(data),
             Kind::Datagrams(it) => it.send(data),
             _ => Err(listening()),
@@ -169,7 +269,7 @@ impl Socket {
 
     fn recv<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
         let mut buffer = vec![0; size];
-        let length = waiting(py, || match &self.0 {
+        let length = waiting(py, || match &self.kind {
             Kind::Stream(it) => (&mut &*it).read(&mut buffer),
             Kind::Datagrams(it) => it.recv(&mut buffer),
             _ => Err(listening()),
@@ -177,12 +277,17 @@ impl Socket {
         Ok(PyBytes::new(py, &buffer[..length]))
     }
 
+    /// Whether it carries datagrams.
+    fn datagrams(&self) -> bool {
+        matches!(self.kind, Kind::Datagrams(_) | Kind::DatagramListener(_))
+    }
+
     fn fileno(&self) -> i32 {
         self.fd().as_raw_fd()
     }
 
     fn pending(&self) -> bool {
-        match &self.0 {
+        match &self.kind {
             Kind::Stream(it) => it.has_pending(),
             Kind::Datagrams(it) => it.has_pending(),
             _ => false,
@@ -190,7 +295,7 @@ impl Socket {
     }
 
     fn set_nonblocking(&self, nonblocking: bool) -> PyResult<()> {
-        let outcome = match &self.0 {
+        let outcome = match &self.kind {
             Kind::Stream(it) => it.set_nonblocking(nonblocking),
             Kind::Datagrams(it) => it.set_nonblocking(nonblocking),
             Kind::StreamListener(it) => it.set_nonblocking(nonblocking),
@@ -203,7 +308,7 @@ impl Socket {
     fn set_timeout(&self, seconds: Option<f64>) -> PyResult<()> {
         let time = seconds.map(Duration::try_from_secs_f64).transpose();
         let time = time.map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
-        let outcome = match &self.0 {
+        let outcome = match &self.kind {
             Kind::Stream(it) => it.set_read_timeout(time).and_then(|()| it.set_write_timeout(time)),
             Kind::Datagrams(it) => it.set_read_timeout(time),
             _ => Err(listening()),
@@ -211,20 +316,25 @@ impl Socket {
         outcome.map_err(failed_io)
     }
 
-    fn addresses(&self) -> PyResult<(String, u16, Option<(String, u16)>)> {
-        let pair = |address: SocketAddr| (address.ip().to_string(), address.port());
-        let (here, there) = match &self.0 {
+    fn addresses(&self) -> PyResult<(Address, Option<Address>)> {
+        let parts = |address: SocketAddr| {
+            let more = match address {
+                SocketAddr::V6(v6) => Some((v6.flowinfo(), v6.scope_id())),
+                SocketAddr::V4(_) => None,
+            };
+            (address.ip().to_string(), address.port(), more)
+        };
+        let (here, there) = match &self.kind {
             Kind::Stream(it) => (it.local_addr(), Some(it.peer_addr())),
             Kind::Datagrams(it) => (it.local_addr(), Some(it.peer_addr())),
             Kind::StreamListener(it) => (it.local_addr(), None),
             Kind::DatagramListener(it) => (it.local_addr(), None),
         };
-        let (host, port) = pair(here.map_err(failed_io)?);
-        Ok((host, port, there.map(pair)))
+        Ok((parts(here.map_err(failed_io)?), there.map(parts)))
     }
 
     fn has_qos_peer(&self, py: Python<'_>) -> PyResult<bool> {
-        match &self.0 {
+        match &self.kind {
             Kind::Stream(it) => py.detach(|| it.has_qos_peer()).map_err(failed),
             Kind::Datagrams(it) => Ok(it.has_qos_peer()),
             _ => Err(failed_io(listening())),
@@ -233,38 +343,56 @@ impl Socket {
 
     /// The next event as JSON and in words; waits for it so many seconds.
     fn event(&self, py: Python<'_>, seconds: f64) -> PyResult<Option<(String, String)>> {
-        let time = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
-        let event = py.detach(|| match &self.0 {
-            Kind::Stream(it) => Ok(it.wait_for_event(time)),
-            Kind::Datagrams(it) => Ok(it.wait_for_event(time)),
-            _ => Err(listening()),
-        });
-        let event = event.map_err(failed_io)?.map(|event| Event::from(&event));
-        Ok(event.map(|event| (json(&event), event.words().to_owned())))
+        let mut left = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+        loop {
+            let slice = left.min(SLICE);
+            let event = py.detach(|| match &self.kind {
+                Kind::Stream(it) => Ok(it.wait_for_event(slice)),
+                Kind::Datagrams(it) => Ok(it.wait_for_event(slice)),
+                _ => Err(listening()),
+            });
+            if let Some(event) = event.map_err(failed_io)? {
+                let event = Event::from(&event);
+                return Ok(Some((json(&event), event.words().to_owned())));
+            }
+            py.check_signals()?;
+            left -= slice;
+            if left.is_zero() {
+                return Ok(None);
+            }
+        }
     }
 
     /// Has a callable called with each event, as JSON and in words; `None` removes it.
     fn on_event(&self, py: Python<'_>, handler: Option<Py<PyAny>>) -> PyResult<()> {
+        let is_set = handler.is_some();
+        // The former one is dropped after the lock is released: its end may be anything.
+        let former = {
+            // The core's former closure is removed first, so that it never calls the new handler.
+            py.detach(|| self.remove_handler()).map_err(failed_io)?;
+            std::mem::replace(&mut *locked(&self.handler), handler)
+        };
+        drop(former);
+        if !is_set {
+            return Ok(());
+        }
+        let shared = Arc::downgrade(&self.handler);
+        let call = move |event: QosEvent| {
+            let event = Event::from(&event);
+            // While the interpreter ends nobody is called.
+            let _called = Python::try_attach(|py| {
+                let held = shared.upgrade();
+                let handler =
+                    held.and_then(|held| locked(&held).as_ref().map(|handler| handler.clone_ref(py)));
+                let Some(handler) = handler else { return };
+                if let Err(error) = handler.call1(py, (json(&event), event.words())) {
+                    error.write_unraisable(py, Some(handler.bind(py)));
+                }
+            });
+        };
         // A handler that is running needs the interpreter.
         py.detach(|| {
-            let Some(handler) = handler else {
-                match &self.0 {
-                    Kind::Stream(it) => it.remove_handler(),
-                    Kind::Datagrams(it) => it.remove_handler(),
-                    _ => return Err(listening()),
-                }
-                return Ok(());
-            };
-            let call = move |event: QosEvent| {
-                let event = Event::from(&event);
-                // While the interpreter ends nobody is called.
-                let _called = Python::try_attach(|py| {
-                    if let Err(error) = handler.call1(py, (json(&event), event.words())) {
-                        error.write_unraisable(py, Some(handler.bind(py)));
-                    }
-                });
-            };
-            match &self.0 {
+            match &self.kind {
                 Kind::Stream(it) => it.on_event(call),
                 Kind::Datagrams(it) => it.on_event(call),
                 _ => return Err(listening()),
@@ -274,9 +402,23 @@ impl Socket {
         .map_err(failed_io)
     }
 
+    /// Shows the collector of garbage what this object holds: a handler often holds the connection.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // It is locked for a moment only, by a thread that has the interpreter, as this one has.
+        match self.handler.try_lock() {
+            Ok(handler) => handler.as_ref().map_or(Ok(()), |handler| visit.call(handler)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        let former = self.handler.try_lock().ok().and_then(|mut handler| handler.take());
+        drop(former);
+    }
+
     /// All that is known of the connection, as JSON.
     fn mib(&self) -> PyResult<String> {
-        match &self.0 {
+        match &self.kind {
             Kind::Stream(it) => Ok(json(&Mib::from(&it.mib()))),
             Kind::Datagrams(it) => Ok(json(&Mib::from(&it.mib()))),
             _ => Err(failed_io(listening())),
@@ -285,7 +427,7 @@ impl Socket {
 
     /// The next event of the reservation as JSON; it does not wait.
     fn reservation_event(&self) -> PyResult<Option<String>> {
-        let event = match &self.0 {
+        let event = match &self.kind {
             Kind::Stream(it) => it.reservation_event(),
             Kind::Datagrams(it) => it.reservation_event(),
             _ => return Err(failed_io(listening())),
@@ -296,7 +438,7 @@ impl Socket {
     fn renegotiate(&self, document: &str, settings: Vec<(String, String)>) -> PyResult<()> {
         let specification = options(document, &settings, None)?.specification();
         let specification = specification.map_err(OptionError::new_err)?;
-        match &self.0 {
+        match &self.kind {
             Kind::Stream(it) => it.renegotiate(specification),
             Kind::Datagrams(it) => it.renegotiate(specification),
             _ => return Err(failed_io(listening())),
@@ -310,13 +452,16 @@ impl Socket {
             0 => (std::net::Shutdown::Read, Shutdown::Read),
             1 => (std::net::Shutdown::Write, Shutdown::Write),
             2 => (std::net::Shutdown::Both, Shutdown::Both),
-            _ => return Err(PyValueError::new_err(format!("how = {how}: allowed are 0, 1 and 2"))),
+            _ => {
+                let why = format!("how = {how}: allowed are 0, 1 and 2");
+                return Err(PyOSError::new_err((Errno::INVAL.raw_os_error(), why)));
+            }
         };
-        if matches!(self.0, Kind::Datagrams(_) | Kind::DatagramListener(_)) {
+        if matches!(self.kind, Kind::Datagrams(_) | Kind::DatagramListener(_)) {
             let text = "shutdown: datagrams have no end";
             return Err(failed_io(io::Error::new(io::ErrorKind::Unsupported, text)));
         }
-        match &self.0 {
+        match &self.kind {
             // What was written before is delivered, which the kernel's call alone does not promise.
             Kind::Stream(it) => it.shutdown(how).map_err(failed_io),
             _ => shutdown(self.fd(), kernel).map_err(|errno| failed_io(errno.into())),

@@ -17,6 +17,8 @@ use cutline_gateway::{
 use cutline_params::Choice as _;
 use cutline_service::{Outlet, Pen, Written};
 use cutline_socket::QosOptions;
+use cutline_sys::address::{self, AddressError};
+use cutline_sys::descriptors;
 use cutline_text::Printable;
 use cutline_traffic::control::Key;
 use cutline_units::{DscpPool2, Duration, HintCodec as _};
@@ -59,6 +61,10 @@ pub struct Args {
     /// Largest number of connections at a time; others are turned away
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_connections: u32,
+    /// Largest number of them of one address, or of one /64 network of IPv6; it does not hold for programs of this host, nor at a far
+    /// gateway with a key [default: half of them]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    max_per_address: Option<u32>,
     /// End an exchange of datagrams when there were none for this long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     idle: Duration,
@@ -136,6 +142,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         // One that finds no room is counted.
         let _counted = messages.give(message.to_owned());
     };
+    // Each connection takes two, and each that waits at the door one.
+    descriptors::allow_most();
     let gateway = Gateway::start(&plan, recording, Box::new(tell))?;
     if !args.quiet {
         announce(&plan, gateway.addresses(), &outlets);
@@ -206,6 +214,7 @@ impl Args {
         };
         let limits = Limits {
             connections: self.max_connections as usize,
+            of_one_address: self.max_per_address.unwrap_or(self.max_connections.div_ceil(2)) as usize,
             idle: self.idle,
             connect: self.connect_timeout,
         };
@@ -352,17 +361,14 @@ fn link(text: &str) -> Result<Ends, String> {
     let (listen, to) = text
         .split_once('=')
         .ok_or("expected LISTEN=HOST:PORT, such as 8080=192.0.2.7:6000 or 192.0.2.7:6000=127.0.0.1:80")?;
-    let has_port = to
-        .rsplit_once(':')
-        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
-    if !has_port {
-        return Err(format!("{to}: expected HOST:PORT, such as 192.0.2.7:6000 or [2001:db8::7]:6000"));
-    }
+    address::check(to, None).map_err(|error| format!("{to}: {error}"))?;
     let local = |port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
     let port = listen.parse::<u16>().map(local).ok();
-    let address = port.or_else(|| listen.parse().ok());
-    let listen = address.ok_or_else(|| {
-        format!("{listen}: expected 8080, 192.0.2.7:8080, 0.0.0.0:8080 for all IPv4 addresses, or [2001:db8::7]:8080")
+    let listen = port.map_or_else(|| address::listening(listen), Ok).map_err(|error| match error {
+        AddressError::Malformed => format!(
+            "{listen}: expected 8080, 192.0.2.7:8080, 0.0.0.0:8080 for all IPv4 addresses, [2001:db8::7]:8080 or [fe80::7%eth0]:8080"
+        ),
+        error => format!("{listen}: {error}"),
     })?;
     Ok(Ends { listen, to: to.to_owned() })
 }
@@ -376,11 +382,19 @@ mod tests {
         let ends = |listen: &str, to: &str| Ok(Ends { listen: listen.parse().unwrap(), to: to.to_owned() });
         assert_eq!(link("8080=host:80"), ends("127.0.0.1:8080", "host:80"));
         assert_eq!(link("[::]:0=[2001:db8::7]:80"), ends("[::]:0", "[2001:db8::7]:80"));
+        let lo = cutline_sys::interface::index("lo").unwrap();
+        assert_eq!(
+            link("[fe80::1%lo]:0=[fe80::7%lo]:80"),
+            ends(&format!("[fe80::1%{lo}]:0"), "[fe80::7%lo]:80")
+        );
         for (text, expected) in [
             ("8080", "expected LISTEN=HOST:PORT"),
             ("8080=80", "80: expected HOST:PORT"),
-            ("8080=:80", ":80: expected HOST:PORT"),
-            ("8080=host:0", "host:0: expected HOST:PORT"),
+            ("8080=:80", ":80: expected an address"),
+            ("8080=host:0", "host:0: port \"0\": expected a number from 1 to 65535"),
+            ("8080=[fe80::7%nosuch0]:80", "there is no interface `nosuch0`; there are: "),
+            ("8080=[fe80::7]:80", "write fe80::7%INTERFACE, one of "),
+            ("[fe80::7]:80=host:80", "write fe80::7%INTERFACE, one of "),
             ("eighty=host:80", "eighty: expected 8080"),
             ("70000=host:80", "70000: expected 8080"),
         ] {

@@ -6,11 +6,11 @@ use crate::probe::{self, Backlog};
 use crate::source::{Source, SourceError, StatisticsReader};
 use cutline_router::Overhead;
 use cutline_router_service::Statistics;
+use cutline_sys::address::ZonedIp;
 use cutline_sys::ping::Echo;
 use cutline_sys::thread::set_realtime;
 use cutline_sys::{SysError, now};
 use cutline_units::{Duration, Instant};
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The interval between probes. Ten probes of 98 B per second are 8 kbit/s.
@@ -34,7 +34,7 @@ pub struct Watch {
     /// The hint that the router gives to the probes, 1 to 16.
     pub hint: u16,
     /// The host that replies to probes.
-    pub probe: Option<IpAddr>,
+    pub probe: Option<ZonedIp>,
     /// The round-trip time of the idle path, if it is known.
     pub base: Option<Duration>,
     /// The interface behind the router.

@@ -1,7 +1,8 @@
 //! The connections of a gateway, and what they have delivered.
 
 use crate::document::{ConnectionDocument, GatewayDocument, MOST_LISTED};
-use crate::plan::{Plan, Route};
+use crate::networks::network_of;
+use crate::plan::{Plan, Route, Transport};
 use crate::record::{
     ConnectionClosed, ConnectionOpened, IntervalReceived, IntervalSent, MessageReceived, RecordLine,
     Recorder, RecordingStarted, SamplesForgotten, seconds,
@@ -10,7 +11,7 @@ use cutline_socket::{Mib, QosTcpStream, QosUdpSocket, ReservationEvent, Sample};
 use cutline_sys::now;
 use cutline_units::Instant;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -81,8 +82,27 @@ struct Open {
     received_until: Instant,
 }
 
+/// Why a connection has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// There are as many as there may be.
+    All,
+    /// There are as many of its address as there may be.
+    OfAddress,
+}
+
+impl Full {
+    pub const fn is_of_address(self) -> bool {
+        matches!(self, Self::OfAddress)
+    }
+}
+
 struct Pages {
     open: BTreeMap<u64, Open>,
+    /// How many of them are of each transport.
+    by_transport: BTreeMap<Transport, usize>,
+    /// How many of them each address has, of those addresses that may not have all.
+    by_address: BTreeMap<IpAddr, usize>,
     last: u64,
     document: GatewayDocument,
 }
@@ -91,6 +111,10 @@ struct Pages {
 pub struct Book {
     routes: Vec<Route>,
     most: usize,
+    /// The most of one transport: where there are routes of both, neither takes all places from the other.
+    most_of_transport: usize,
+    /// The most of one address; `None` where every peer has proved a key.
+    most_of_one: Option<usize>,
     began: Instant,
     pages: Mutex<Pages>,
     recorder: Option<Mutex<Recorder>>,
@@ -114,8 +138,16 @@ impl Book {
         let book = Self {
             routes: plan.routes.clone(),
             most: plan.limits.connections,
+            most_of_transport: plan.limit_of_transport(),
+            most_of_one: plan.limit_of_one(),
             began: now(),
-            pages: Mutex::new(Pages { open: BTreeMap::new(), last: 0, document }),
+            pages: Mutex::new(Pages {
+                open: BTreeMap::new(),
+                by_transport: BTreeMap::new(),
+                by_address: BTreeMap::new(),
+                last: 0,
+                document,
+            }),
             recorder: recorder.map(Mutex::new),
         };
         let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -144,13 +176,27 @@ impl Book {
         &self.routes[place]
     }
 
-    /// Begins a connection; `None` if there are too many, which is counted.
-    pub fn open(self: &Arc<Self>, route: usize, peer: SocketAddr) -> Option<Ticket> {
+    /// Begins a connection.
+    ///
+    /// # Errors
+    /// When there is no place for it. The caller may make one, or calls [`Book::turn_away`].
+    pub fn try_open(self: &Arc<Self>, route: usize, peer: SocketAddr) -> Result<Ticket, Full> {
+        let limited = self.limited(peer);
         let (number, opened) = {
             let mut pages = lock(&self.pages);
-            if pages.open.len() >= self.most {
-                pages.document.routes[route].totals.turned_away += 1;
-                return None;
+            if let Some((address, most)) = limited
+                && pages.by_address.get(&address).is_some_and(|open| *open >= most)
+            {
+                return Err(Full::OfAddress);
+            }
+            let transport = self.routes[route].transport;
+            let of_transport = pages.by_transport.get(&transport).copied().unwrap_or(0);
+            if pages.open.len() >= self.most || of_transport >= self.most_of_transport {
+                return Err(Full::All);
+            }
+            pages.by_transport.insert(transport, of_transport + 1);
+            if let Some((address, _)) = limited {
+                *pages.by_address.entry(address).or_default() += 1;
             }
             pages.last += 1;
             pages.document.routes[route].totals.accepted += 1;
@@ -177,7 +223,23 @@ impl Book {
             peer: peer.to_string(),
             at_s: seconds(opened),
         }));
-        Some(Ticket { book: Arc::clone(self), number, ending: None })
+        Ok(Ticket { book: Arc::clone(self), number, ending: None })
+    }
+
+    /// The address that a peer counts for, and the most connections of it; `None` if it may have all.
+    fn limited(&self, peer: SocketAddr) -> Option<(IpAddr, usize)> {
+        let most = self.most_of_one.filter(|_| !peer.ip().to_canonical().is_loopback())?;
+        Some((network_of(peer.ip()), most))
+    }
+
+    /// Counts a connection for which there is no place.
+    pub fn turn_away(&self, route: usize) {
+        lock(&self.pages).document.routes[route].totals.turned_away += 1;
+    }
+
+    /// Counts a peer that has not shown that it is a gateway.
+    pub fn count_stranger(&self, route: usize) {
+        lock(&self.pages).document.routes[route].totals.strangers += 1;
     }
 
     fn record(&self, line: &RecordLine<'_>) {
@@ -239,7 +301,7 @@ impl Book {
         if let Some(link) = link.as_ref().filter(|_| self.records()) {
             self.record_news_of(number, link);
         }
-        let Some(open) = lock(&self.pages).open.remove(&number) else { return };
+        let Some(open) = self.take(number) else { return };
         let at = now();
         let elapsed = at.saturating_since(open.opened);
         let route = &self.routes[open.route];
@@ -267,6 +329,24 @@ impl Book {
         } else {
             whole.unlisted += 1;
         }
+    }
+
+    /// Gives the place of a connection back.
+    fn take(&self, number: u64) -> Option<Open> {
+        let mut pages = lock(&self.pages);
+        let open = pages.open.remove(&number)?;
+        if let Some(count) = pages.by_transport.get_mut(&self.routes[open.route].transport) {
+            *count -= 1;
+        }
+        if let Some((address, _)) = self.limited(open.peer)
+            && let Some(count) = pages.by_address.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                pages.by_address.remove(&address);
+            }
+        }
+        Some(open)
     }
 
     /// All that was delivered.

@@ -3,345 +3,276 @@
 //! At the near gateway, what one program's address sends is one connection. Datagrams have no end, so a connection ends when there were none
 //! for a while, or the other gateway is gone. A datagram that is longer than was agreed on is not sent, and one for which too many
 //! wait is dropped, as in any queue; both are counted.
+//!
+//! One thread serves a route. Connecting waits for the other gateway, so a few more threads do that, and no more than a few: a
+//! datagram's source may be false.
 
-use crate::book::{Counters, Link, Ticket, count};
-use crate::gateway::{Shared, pause};
-use crate::plan::Side;
-use cutline_socket::{QosUdpListener, QosUdpSocket};
+use crate::exchange::{Exchanges, OWN_NUMBERS, Plain, Server, TURN};
+use crate::gateway::Shared;
+use cutline_socket::{QosError, QosUdpListener, QosUdpSocket};
+use cutline_sys::address::lookup;
+use cutline_sys::datagram_server::{DatagramServer, Ends};
 use cutline_sys::now;
+use cutline_sys::reactor::EventFlags;
 use cutline_text::Printable;
 use cutline_units::{Duration, Instant};
-use rustix::io::Errno;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// The longest datagram, bytes.
-const LONGEST: usize = 65_535;
-/// The most datagrams of a program that wait for their turn at the rate agreed on.
-const MOST_WAITING: usize = 256;
-/// How often a thread that waits looks whether its connection has ended.
-const LOOK_EVERY: time::Duration = time::Duration::from_millis(100);
 /// How long a program waits after a connection for it was not made, before the next datagram begins another one.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The most programs of which that is remembered.
+const MOST_REMEMBERED: usize = 4096;
 /// How often a listener that does not wait has to be called: it sends again what was lost.
 const CALL_EVERY: Duration = Duration::from_millis(50);
+/// How long nothing is accepted after the system has refused it.
+const REFUSED_FOR: Duration = Duration::from_millis(100);
+/// The most connections that are made at a time.
+const MOST_CONNECTING: usize = 16;
 
-/// Whether a connection goes on, for its two threads.
-struct Life {
-    /// When the last datagram came, of either direction, ns.
-    latest: AtomicU64,
-    is_over: AtomicBool,
-    /// Why it has ended, and whether that is a failure: what was said first.
-    ending: Mutex<Option<(String, bool)>>,
+/// The numbers of the descriptors in a reactor.
+const LISTENER: u32 = 0;
+const CONNECTED: u32 = 1;
+
+/// A connection that was made, or not, by the number of its exchange.
+type Outcome = (u32, Result<QosUdpSocket, QosError>);
+
+/// The programs of a near gateway.
+struct Programs<'s> {
+    server: DatagramServer,
+    exchanges: Exchanges<'s>,
+    by_ends: BTreeMap<Ends, u32>,
+    /// Programs for which no connection was made, and when.
+    failed: BTreeMap<Ends, Instant>,
+    /// Exchanges that wait for a thread that connects.
+    unconnected: Vec<u32>,
+    connecting: usize,
+    outcomes: Receiver<Outcome>,
+    /// What a thread that connects gets.
+    sender: Sender<Outcome>,
+    wakes: UnixStream,
+    waker: Arc<UnixStream>,
 }
-
-impl Life {
-    fn new() -> Self {
-        Self {
-            latest: AtomicU64::new(now().as_nanos()),
-            is_over: AtomicBool::new(false),
-            ending: Mutex::default(),
-        }
-    }
-
-    fn came(&self) {
-        self.latest.store(now().as_nanos(), Ordering::Relaxed);
-    }
-
-    fn end(&self, why: String, failed: bool) {
-        self.ending.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert((why, failed));
-        self.is_over.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it goes on; it ends when nothing came for too long, or the gateway ends.
-    fn goes_on(&self, shared: &Shared) -> bool {
-        let latest = Instant::from_nanos(self.latest.load(Ordering::Relaxed));
-        if shared.stop.is_set() {
-            self.end("the gateway was stopped".to_owned(), false);
-        } else if now().saturating_since(latest) > shared.limits.idle {
-            self.end(format!("no datagram for {}", shared.limits.idle), false);
-        }
-        !self.is_over.load(Ordering::Relaxed)
-    }
-
-    fn conclude(&self, shared: &Shared, route: usize, ticket: Ticket) {
-        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (why, failed) = ending.unwrap_or_default();
-        if failed {
-            shared.tell(format_args!("{}: {why}", shared.book.route(route)));
-        }
-        ticket.close(why, failed);
-    }
-}
-
-/// A program that sends datagrams, as the near gateway's listener knows it.
-struct Program {
-    to: SyncSender<Vec<u8>>,
-    counters: Arc<Counters>,
-    /// When its connection ended; unset while it goes on.
-    ended: Arc<AtomicU64>,
-}
-
-/// What [`Program::ended`] is while a connection goes on.
-const GOES_ON: u64 = u64::MAX;
 
 /// Takes programs' datagrams until the gateway ends.
-pub fn near(shared: &Arc<Shared>, route: usize, socket: &Arc<UdpSocket>) {
-    let mut programs: BTreeMap<SocketAddr, Program> = BTreeMap::new();
-    let mut buffer = vec![0; LONGEST];
-    while !shared.stop.is_set() {
-        let (length, from) = match socket.recv_from(&mut buffer) {
-            Ok(found) => found,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let _ready = shared.stop.readable(socket, None);
-                continue;
-            }
-            // A program that has gone is told of by the kernel.
-            Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::Interrupted) => {
-                continue;
-            }
-            Err(error) => {
-                shared.tell(format_args!("{}: cannot receive: {error}", shared.book.route(route)));
-                pause();
-                continue;
-            }
-        };
-        if !programs.contains_key(&from) {
-            forget_ended(&mut programs);
-            let Some(program) = begin(shared, route, socket, from) else { continue };
-            programs.insert(from, program);
-        }
-        let Some(program) = programs.get(&from) else { continue };
-        match program.to.try_send(buffer[..length].to_vec()) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => count(&program.counters.overflowed),
-            // A connection that has ended makes place for another one, but not at once if it has only just failed.
-            Err(TrySendError::Disconnected(datagram)) => {
-                let ended = Instant::from_nanos(program.ended.load(Ordering::Relaxed));
-                if now().saturating_since(ended) < PAUSE {
-                    continue;
+pub fn near(shared: &Arc<Shared>, route: usize, server: DatagramServer) {
+    let carried = Programs::new(shared, route, server).and_then(|mut programs| programs.carry());
+    if let Err(error) = carried {
+        shared
+            .tell(format_args!("{}: datagrams are not carried any more: {error}", shared.book.route(route)));
+    }
+}
+
+impl<'s> Programs<'s> {
+    fn new(shared: &'s Arc<Shared>, route: usize, server: DatagramServer) -> io::Result<Self> {
+        let exchanges = Exchanges::new(shared, route)?;
+        exchanges.reactor.add(&server, LISTENER, EventFlags::IN)?;
+        let (wakes, waker) = UnixStream::pair()?;
+        wakes.set_nonblocking(true)?;
+        waker.set_nonblocking(true)?;
+        exchanges.reactor.add(&wakes, CONNECTED, EventFlags::IN)?;
+        let (sender, outcomes) = channel();
+        Ok(Self {
+            server,
+            exchanges,
+            by_ends: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            unconnected: Vec::new(),
+            connecting: 0,
+            outcomes,
+            sender,
+            wakes,
+            waker: Arc::new(waker),
+        })
+    }
+
+    fn carry(&mut self) -> io::Result<()> {
+        while !self.exchanges.shared.stop.is_set() {
+            let deadline = self.exchanges.deadline();
+            let ready: Vec<u32> = self.exchanges.reactor.wait(deadline)?.map(|(number, _)| number).collect();
+            for number in ready {
+                match number {
+                    LISTENER => self.hear_programs(),
+                    CONNECTED => self.take_outcomes(),
+                    number => self.exchanges.serve(number, Some(&self.server)),
                 }
-                programs.remove(&from);
-                if let Some(program) = begin(shared, route, socket, from) {
-                    // Its queue is empty.
-                    let _sent = program.to.try_send(datagram);
-                    programs.insert(from, program);
+            }
+            self.exchanges.advance(Some(&self.server));
+            self.forget_ended();
+            self.connect_some();
+        }
+        self.exchanges.end_all();
+        Ok(())
+    }
+
+    /// Takes datagrams of programs.
+    fn hear_programs(&mut self) {
+        for _ in 0..TURN {
+            match self.server.receive(&mut self.exchanges.buffer) {
+                Ok((length, ends)) => self.hear(ends, length),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // A program that has gone is told of by the kernel.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::Interrupted) => {}
+                Err(error) => {
+                    let shared = self.exchanges.shared;
+                    return shared.tell(format_args!(
+                        "{}: cannot receive: {error}",
+                        shared.book.route(self.exchanges.route)
+                    ));
                 }
             }
         }
     }
-}
 
-/// Forgets programs whose connections ended a while ago.
-fn forget_ended(programs: &mut BTreeMap<SocketAddr, Program>) {
-    let now = now();
-    programs.retain(|_, program| {
-        let ended = program.ended.load(Ordering::Relaxed);
-        ended == GOES_ON || now.saturating_since(Instant::from_nanos(ended)) < PAUSE
-    });
-}
+    fn hear(&mut self, ends: Ends, length: usize) {
+        let known = self.by_ends.get(&ends).copied();
+        let Some(number) = known.or_else(|| self.begin(ends)) else { return };
+        let datagram = self.exchanges.buffer[..length].to_vec();
+        self.exchanges.put(number, datagram);
+    }
 
-/// Begins a connection for a program; `None` if that is not possible, which is counted or told.
-fn begin(shared: &Arc<Shared>, route: usize, socket: &Arc<UdpSocket>, from: SocketAddr) -> Option<Program> {
-    let ticket = shared.book.open(route, from)?;
-    let (to, datagrams) = sync_channel(MOST_WAITING);
-    let ended = Arc::new(AtomicU64::new(GOES_ON));
-    let program = Program { to, counters: ticket.counters(), ended: Arc::clone(&ended) };
-    let socket = Arc::clone(socket);
-    let work = move |shared: &Arc<Shared>| {
-        carry_near(shared, route, (&socket, from), &datagrams, ticket);
-        ended.store(now().as_nanos(), Ordering::Relaxed);
-    };
-    let spawned = shared.spawn(work);
-    spawned
-        .map_err(|error| {
-            shared.tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
-        })
-        .ok()
-        .map(|()| program)
-}
-
-/// Carries a program's datagrams to the far gateway, and back.
-fn carry_near(
-    shared: &Arc<Shared>,
-    route: usize,
-    (socket, program): (&UdpSocket, SocketAddr),
-    datagrams: &Receiver<Vec<u8>>,
-    ticket: Ticket,
-) {
-    let to = &shared.book.route(route).to;
-    let connected = QosUdpSocket::connect(to.as_str(), &shared.options);
-    let qos = match connected {
-        Ok(qos) => qos,
-        Err(error) => {
-            let ending = format!("the far gateway {} cannot be reached: {error}", Printable(to));
-            shared.tell(format_args!("{}: {ending}", shared.book.route(route)));
-            return ticket.close(ending, true);
+    /// Begins an exchange for a program; `None` if there is no place, or its last connection was not made a moment ago.
+    fn begin(&mut self, ends: Ends) -> Option<u32> {
+        let has_failed = |at: &Instant| now().saturating_since(*at) < PAUSE;
+        if self.failed.get(&ends).is_some_and(has_failed) {
+            return None;
         }
-    };
-    shared.tell_unreserved(route, qos.reservation().as_ref());
-    let counters = ticket.counters();
-    let next = || datagrams.recv_timeout(LOOK_EVERY).ok();
-    let give = |datagram: &[u8]| {
-        if socket.send_to(datagram, program).is_err() {
-            count(&counters.unsent);
+        let number = self.exchanges.begin(ends.peer, Plain::Program(ends))?;
+        self.forget_ended();
+        self.by_ends.insert(ends, number);
+        self.unconnected.push(number);
+        Some(number)
+    }
+
+    fn forget_ended(&mut self) {
+        for (ends, failed) in std::mem::take(&mut self.exchanges.ended) {
+            self.by_ends.remove(&ends);
+            if failed && self.failed.len() < MOST_REMEMBERED {
+                self.failed.insert(ends, now());
+            }
         }
-    };
-    carry(shared, route, &qos, ticket, next, give);
+        if self.failed.len() > MOST_REMEMBERED / 2 {
+            let now = now();
+            self.failed.retain(|_, at| now.saturating_since(*at) < PAUSE);
+        }
+    }
+
+    /// Starts threads that connect, for programs that have sent most.
+    fn connect_some(&mut self) {
+        while self.connecting < MOST_CONNECTING {
+            let waiting = |number: u32| self.exchanges.waits_for_connection(number);
+            self.unconnected.retain(|number| waiting(*number).is_some());
+            let places = 0..self.unconnected.len();
+            let place = places.max_by_key(|&place| (waiting(self.unconnected[place]), Reverse(place)));
+            let Some(number) = place.map(|place| self.unconnected.remove(place)) else { return };
+            let (sender, waker, route) = (self.sender.clone(), Arc::clone(&self.waker), self.exchanges.route);
+            let spawned = self.exchanges.shared.spawn(move |shared: &Arc<Shared>| {
+                let to = &shared.book.route(route).to;
+                let found =
+                    lookup(to, None).map_err(|source| QosError::System { doing: "cannot connect", source });
+                let outcome =
+                    found.and_then(|addresses| QosUdpSocket::connect(&addresses[..], &shared.options));
+                // The route may have ended.
+                let _over = sender.send((number, outcome));
+                // A pipe that is full wakes it, too.
+                let _full = (&*waker).write(&[0]);
+            });
+            match spawned {
+                Ok(()) => self.connecting += 1,
+                Err(error) => {
+                    self.exchanges.end(number, format!("no thread for a connection: {error}"), true);
+                }
+            }
+        }
+    }
+
+    fn take_outcomes(&mut self) {
+        let mut bytes = [0; 64];
+        while (&self.wakes).read(&mut bytes).is_ok_and(|length| length > 0) {}
+        while let Ok((number, outcome)) = self.outcomes.try_recv() {
+            self.connecting -= 1;
+            let (shared, route) = (self.exchanges.shared, self.exchanges.route);
+            match outcome {
+                // It may have made place for another one.
+                Ok(qos) => {
+                    if self.exchanges.waits_for_connection(number).is_some() {
+                        shared.tell_unreserved(route, qos.reservation().as_ref());
+                        self.exchanges.attach(number, qos);
+                    }
+                }
+                Err(error) => {
+                    let to = &shared.book.route(route).to;
+                    let why = format!("the far gateway {} cannot be reached: {error}", Printable(to));
+                    self.exchanges.end(number, why, true);
+                }
+            }
+        }
+    }
 }
 
 /// Accepts near gateways' connections until the gateway ends.
 pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosUdpListener) {
-    while !shared.stop.is_set() {
+    let carried = Exchanges::new(shared, route).and_then(|mut exchanges| carry_far(&mut exchanges, listener));
+    if let Err(error) = carried {
+        shared
+            .tell(format_args!("{}: datagrams are not carried any more: {error}", shared.book.route(route)));
+    }
+}
+
+fn carry_far(exchanges: &mut Exchanges<'_>, listener: &QosUdpListener) -> io::Result<()> {
+    exchanges.reactor.add(listener, LISTENER, EventFlags::IN)?;
+    let mut call_at = now();
+    while !exchanges.shared.stop.is_set() {
+        let deadline = exchanges.deadline().min(call_at);
+        let ready: Vec<u32> = exchanges.reactor.wait(deadline)?.map(|(number, _)| number).collect();
+        let has_come = ready.contains(&LISTENER);
+        for number in ready.into_iter().filter(|number| *number >= OWN_NUMBERS) {
+            exchanges.serve(number, None);
+        }
+        exchanges.advance(None);
+        exchanges.ended.clear();
+        if has_come || now() >= call_at {
+            call_at = now().saturating_add(accept(exchanges, listener));
+        }
+    }
+    exchanges.end_all();
+    Ok(())
+}
+
+/// Accepts what has come. Returns when to do that again if nothing comes.
+fn accept(exchanges: &mut Exchanges<'_>, listener: &QosUdpListener) -> Duration {
+    let (shared, route) = (exchanges.shared, exchanges.route);
+    for _ in 0..TURN {
         match listener.accept() {
             Ok((qos, peer)) => {
-                let Some(ticket) = shared.book.open(route, peer) else { continue };
-                let work = move |shared: &Arc<Shared>| carry_far(shared, route, &qos, ticket);
-                if let Err(error) = shared.spawn(work) {
-                    let route = shared.book.route(route);
-                    shared.tell(format_args!("{route}: no thread for a connection: {error}"));
+                let to = &shared.book.route(route).to;
+                match Server::connect(to) {
+                    Ok(server) => {
+                        if let Some(number) = exchanges.begin(peer, Plain::Server(server)) {
+                            exchanges.attach(number, qos);
+                        }
+                    }
+                    Err(error) => {
+                        let why = format!("datagrams cannot be sent to {}: {error}", Printable(to));
+                        shared.tell(format_args!("{}: {why}", shared.book.route(route)));
+                        if let Ok(ticket) = shared.book.try_open(route, peer) {
+                            ticket.close(why, true);
+                        }
+                    }
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let _ready = shared.stop.readable(listener, Some(CALL_EVERY));
-            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return CALL_EVERY,
             Err(error) => {
                 shared.tell(format_args!("a connection cannot be accepted: {error}"));
-                pause();
+                // What caused it was taken from the listener.
+                return REFUSED_FOR;
             }
         }
     }
-}
-
-/// Carries a near gateway's messages to the server, and back.
-fn carry_far(shared: &Arc<Shared>, route: usize, qos: &QosUdpSocket, ticket: Ticket) {
-    let to = &shared.book.route(route).to;
-    let socket = match connect(to) {
-        Ok(socket) => socket,
-        Err(error) => {
-            let ending = format!("datagrams cannot be sent to {}: {error}", Printable(to));
-            shared.tell(format_args!("{}: {ending}", shared.book.route(route)));
-            return ticket.close(ending, true);
-        }
-    };
-    let counters = ticket.counters();
-    let (inbox, is_told) = (Mutex::new(vec![0; LONGEST]), AtomicBool::new(false));
-    let refused = |error: &io::Error| {
-        count(&counters.unsent);
-        if !is_told.swap(true, Ordering::Relaxed) {
-            let route = shared.book.route(route);
-            shared.tell(format_args!("{route}: {} does not take datagrams: {error}", Printable(to)));
-        }
-    };
-    let next = || {
-        let mut inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        match socket.recv(&mut inbox) {
-            Ok(length) => Some(inbox[..length].to_vec()),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
-            // What the network says of a datagram that was sent.
-            Err(error) => {
-                refused(&error);
-                None
-            }
-        }
-    };
-    let give = |datagram: &[u8]| {
-        if let Err(error) = socket.send(datagram) {
-            refused(&error);
-        }
-    };
-    carry(shared, route, qos, ticket, next, give);
-}
-
-/// A socket that sends to a server.
-fn connect(to: &str) -> io::Result<UdpSocket> {
-    let none = || io::Error::new(ErrorKind::NotFound, "the name has no address");
-    let address = to.to_socket_addrs()?.next().ok_or_else(none)?;
-    let any: SocketAddr = match address {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let socket = UdpSocket::bind(any)?;
-    socket.connect(address)?;
-    socket.set_read_timeout(Some(LOOK_EVERY))?;
-    Ok(socket)
-}
-
-/// Carries datagrams both ways until the connection ends. `next` waits a little for a datagram of this side, `give` takes one that the
-/// other gateway has sent.
-fn carry(
-    shared: &Arc<Shared>,
-    route: usize,
-    qos: &QosUdpSocket,
-    ticket: Ticket,
-    next: impl Fn() -> Option<Vec<u8>>,
-    give: impl Fn(&[u8]) + Sync,
-) {
-    let life = Life::new();
-    ticket.attach(Link::Udp(qos.clone()));
-    let counters = ticket.counters();
-    let patience = qos.set_read_timeout(Some(LOOK_EVERY));
-    if let Err(error) = patience {
-        return ticket.close(format!("the system refuses a timeout: {error}"), true);
-    }
-    std::thread::scope(|scope| {
-        let back = std::thread::Builder::new().name("gateway back".to_owned());
-        let back = back.spawn_scoped(scope, || {
-            let mut buffer = vec![0; LONGEST];
-            while life.goes_on(shared) {
-                match qos.recv(&mut buffer) {
-                    Ok(length) => {
-                        life.came();
-                        give(&buffer[..length]);
-                    }
-                    Err(error) => judge(shared, &life, &error),
-                }
-            }
-        });
-        if let Err(error) = back {
-            return life.end(format!("no thread for a connection: {error}"), true);
-        }
-        let is_told = AtomicBool::new(false);
-        while life.goes_on(shared) {
-            let Some(datagram) = next() else { continue };
-            life.came();
-            match qos.send(&datagram) {
-                Ok(_) => {}
-                Err(error) if is_too_long(&error) => {
-                    count(&counters.oversized);
-                    if !is_told.swap(true, Ordering::Relaxed) {
-                        shared.tell(format_args!("{}: not sent: {error}", shared.book.route(route)));
-                    }
-                }
-                Err(error) => {
-                    count(&counters.unsent);
-                    judge(shared, &life, &error);
-                }
-            }
-        }
-    });
-    life.conclude(shared, route, ticket);
-}
-
-/// Whether a message is longer than was agreed on, or than any datagram with its header.
-fn is_too_long(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::InvalidInput || Errno::from_io_error(error) == Some(Errno::MSGSIZE)
-}
-
-/// Ends a connection whose other gateway has gone. Other errors concern single datagrams.
-fn judge(shared: &Shared, life: &Life, error: &io::Error) {
-    match error.kind() {
-        // A near gateway that ends a connection cannot say so otherwise.
-        ErrorKind::ConnectionRefused => {
-            life.end("the other gateway has gone".to_owned(), shared.side == Side::Near);
-        }
-        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
-        // One that comes again and again must not keep the processor busy.
-        _ => std::thread::sleep(time::Duration::from_millis(1)),
-    }
+    Duration::ZERO
 }

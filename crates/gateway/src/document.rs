@@ -44,7 +44,8 @@ record! {
     pub struct ConnectionTotals {
         accepted: u64, counter("connections"), "Connections accepted.", shown("accepted");
         failed: u64, counter("connections"), "Connections of them that were not made, or broke.", shown("failed");
-        turned_away: u64, counter("connections"), "Connections not accepted because there were too many.", shown("turned away");
+        turned_away: u64, counter("connections"), "Connections not accepted because there were too many, in all or of one address.", shown("turned away");
+        strangers: u64, counter("connections"), "Connections whose other end was no near gateway, had another key, or said nothing in time; they are in no other counter.", shown("strangers");
         sent_messages: u64, counter("messages"), "Messages sent to the other gateway.", shown("messages sent");
         sent_bytes: u64, counter("B"), "Their bytes.", shown("KB sent", 1e-3);
         received_messages: u64, counter("messages"), "Messages received from the other gateway.", shown("received");

@@ -1,6 +1,6 @@
 //! One gateway at work: its listeners, its end.
 
-use crate::book::Book;
+use crate::book::{Book, Full};
 use crate::document::GatewayDocument;
 use crate::error::GatewayError;
 use crate::plan::{Limits, Plan, Side, Transport};
@@ -9,10 +9,11 @@ use crate::stop::Stop;
 use crate::{datagrams, streams};
 use cutline_provision::Standing;
 use cutline_socket::{QosError, QosOptions, QosTcpListener, QosUdpListener, ReservationStatus};
+use cutline_sys::datagram_server::DatagramServer;
 use std::fmt::Display;
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -25,6 +26,8 @@ const STACK: usize = 256 << 10;
 const FAREWELL: Duration = Duration::from_secs(15);
 /// The most failures that are told one by one.
 const MOST_TOLD: usize = 100;
+/// The most strangers that are told one by one. Everybody can be one, so they do not count among the failures.
+const MOST_STRANGERS_TOLD: usize = 10;
 
 /// Takes what happens, in words.
 pub type Notify = Box<dyn Fn(&str) + Send + Sync>;
@@ -38,6 +41,8 @@ pub struct Shared {
     pub stop: Stop,
     notify: Notify,
     told: AtomicUsize,
+    told_strangers: AtomicUsize,
+    has_told_limit: AtomicBool,
     /// The threads of connections that run, and that one has ended.
     running: Mutex<usize>,
     ended: Condvar,
@@ -53,7 +58,7 @@ pub struct Gateway {
 /// A listener, and what goes on there.
 enum Entry {
     NearTcp(TcpListener),
-    NearUdp(UdpSocket),
+    NearUdp(DatagramServer),
     FarTcp(Box<QosTcpListener>),
     FarUdp(Box<QosUdpListener>),
 }
@@ -69,15 +74,15 @@ impl Entry {
         Ok(match (side, transport) {
             (Side::Near, Transport::Tcp) => {
                 let listener = TcpListener::bind(address)?;
+                streams::keep_urgent_bytes(&listener)?;
                 listener.set_nonblocking(true)?;
                 let at = listener.local_addr()?;
                 (Self::NearTcp(listener), at)
             }
             (Side::Near, Transport::Udp) => {
-                let socket = UdpSocket::bind(address)?;
-                socket.set_nonblocking(true)?;
-                let at = socket.local_addr()?;
-                (Self::NearUdp(socket), at)
+                let server = DatagramServer::bind(address)?;
+                let at = server.local_addr()?;
+                (Self::NearUdp(server), at)
             }
             (Side::Far, Transport::Tcp) => {
                 let listener = QosTcpListener::bind(address, options).map_err(of_qos)?;
@@ -97,7 +102,7 @@ impl Entry {
     fn serve(self, shared: &Arc<Shared>, route: usize) {
         match self {
             Self::NearTcp(listener) => streams::near(shared, route, &listener),
-            Self::NearUdp(socket) => datagrams::near(shared, route, &Arc::new(socket)),
+            Self::NearUdp(server) => datagrams::near(shared, route, server),
             Self::FarTcp(listener) => streams::far(shared, route, &listener),
             Self::FarUdp(listener) => datagrams::far(shared, route, &listener),
         }
@@ -133,6 +138,8 @@ impl Gateway {
             stop: Stop::new()?,
             notify,
             told: AtomicUsize::new(0),
+            told_strangers: AtomicUsize::new(0),
+            has_told_limit: AtomicBool::new(false),
             running: Mutex::new(0),
             ended: Condvar::new(),
         });
@@ -190,6 +197,40 @@ impl Shared {
             MOST_TOLD => (self.notify)("further failures are counted, and not told"),
             _ => {}
         }
+    }
+
+    /// Counts a peer that has not shown that it is a gateway, and tells of it unless there were many.
+    pub fn tell_stranger(&self, route: usize, peer: SocketAddr, why: impl Display) {
+        self.book.count_stranger(route);
+        let route = self.book.route(route);
+        match self.told_strangers.fetch_add(1, Ordering::Relaxed) {
+            told if told < MOST_STRANGERS_TOLD => (self.notify)(&format!("{route}: {peer}: {why}")),
+            MOST_STRANGERS_TOLD => (self.notify)("further strangers are counted, and not told"),
+            _ => {}
+        }
+    }
+
+    /// Counts a connection for which there is no place, and tells of the limit once.
+    pub fn turn_away(&self, route: usize, peer: SocketAddr, full: Full) {
+        self.book.turn_away(route);
+        if self.has_told_limit.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let route = self.book.route(route);
+        let why = match full {
+            Full::All => {
+                format!(
+                    "there are {} connections: others are turned away (--max-connections)",
+                    self.limits.connections
+                )
+            }
+            Full::OfAddress => format!(
+                "{} has {} connections: others of it are turned away (--max-per-address)",
+                peer.ip(),
+                self.limits.of_one_address
+            ),
+        };
+        (self.notify)(&format!("{route}: {why}"));
     }
 
     /// Says what the network has not reserved for a connection that goes on nevertheless.

@@ -14,21 +14,28 @@
 //! streams    accepting and connecting streams
 //!   relay    one stream: two directions, back-pressure, half-close
 //!   greeting how the far gateway says whether it has reached the server
-//! datagrams  the same for datagrams
+//!   door     streams whose other end has not shown that it is a gateway
+//! datagrams  accepting and connecting datagrams
+//!   exchange exchanges of datagrams, all served by one thread
+//! networks   whose connection it is
 //! book       the connections, counters, what was delivered
 //! record     what was delivered, as lines while it happens
 //! document   what was delivered, as a document at the end
 //! stop       how all threads learn that the gateway ends
 //! ```
 //!
-//! Each stream has a thread, each exchange of datagrams two. Everything is bounded: connections, what waits for each, times to connect.
+//! Each stream has a thread once its other end has shown what it is; one thread serves all datagrams of a route. Everything is bounded:
+//! connections, those of one address, what waits for each, times to connect.
 
 mod book;
 mod datagrams;
 mod document;
+mod door;
 mod error;
+mod exchange;
 mod gateway;
 mod greeting;
+mod networks;
 mod plan;
 mod record;
 mod relay;

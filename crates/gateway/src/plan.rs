@@ -25,7 +25,7 @@ impl Side {
 }
 
 /// What programs speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
     /// Streams.
     Tcp,
@@ -65,6 +65,9 @@ impl fmt::Display for Route {
 pub struct Limits {
     /// The most connections at a time, of all routes.
     pub connections: usize,
+    /// The most of them that one address, or one /64 network of IPv6, may have. It does not hold for programs of this host, nor where the
+    /// other gateway has proved a key.
+    pub of_one_address: usize,
     /// How long an exchange of datagrams lasts without any. Streams end themselves.
     pub idle: Duration,
     /// How long to wait for a server to accept a connection.
@@ -73,7 +76,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 1000, idle: Duration::from_secs(60), connect: Duration::from_secs(10) }
+        Self {
+            connections: 1000,
+            of_one_address: 500,
+            idle: Duration::from_secs(60),
+            connect: Duration::from_secs(10),
+        }
     }
 }
 
@@ -91,6 +99,19 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The most connections of one transport: three quarters where there are routes of both.
+    pub(crate) fn limit_of_transport(&self) -> usize {
+        let of = |transport| self.routes.iter().any(|route| route.transport == transport);
+        let has_both = of(Transport::Tcp) && of(Transport::Udp);
+        if has_both { (self.limits.connections * 3).div_ceil(4) } else { self.limits.connections }
+    }
+
+    /// The most connections of one address; `None` if there is no such limit.
+    pub(crate) fn limit_of_one(&self) -> Option<usize> {
+        let is_proven = self.side == Side::Far && self.options.has_key();
+        (!is_proven).then_some(self.limits.of_one_address)
+    }
+
     /// The options: the other end is known to be a gateway, so nothing is sent to find out, and anything else is refused.
     pub(crate) fn qos_options(&self) -> QosOptions {
         self.options.clone().peer(Peer::Speaks)

@@ -51,6 +51,21 @@ impl Stop {
         Ok(std::array::from_fn(|place| fds[place + 1].revents()))
     }
 
+    /// The same for any number of descriptors that are to become readable. Whether each is, or has failed.
+    pub fn poll_all<'a>(
+        &'a self,
+        descriptors: impl Iterator<Item = BorrowedFd<'a>>,
+        timeout: Option<Duration>,
+    ) -> io::Result<Vec<bool>> {
+        let all = std::iter::once(self.theirs.as_fd()).chain(descriptors);
+        let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        match poll(&mut fds, timeout.map(timespec).as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(fds[1..].iter().map(|fd| !fd.revents().is_empty()).collect())
+    }
+
     /// Waits for one descriptor to become readable.
     pub fn readable(&self, fd: impl AsFd, timeout: Option<Duration>) -> io::Result<()> {
         self.poll([(fd.as_fd(), PollFlags::IN)], timeout).map(drop)

@@ -1,24 +1,26 @@
 //! Accepting and connecting streams.
 
 use crate::book::{Link, Ticket};
+use crate::door::Door;
 use crate::gateway::{Shared, pause};
 use crate::greeting::Greeting;
 use crate::plan::Side;
 use crate::relay::{Ending, Expects, ROOM, relay, reset};
-use cutline_socket::{QosError, QosTcpListener, QosTcpStream};
+use crate::stop::Stop;
+use cutline_socket::{QosTcpListener, QosTcpStream};
+use cutline_sys::address::lookup;
 use cutline_sys::now;
 use cutline_text::Printable;
 use cutline_units::Duration;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time;
 
-/// How long a near gateway has for its part of the negotiation.
-const NEGOTIATION: Duration = Duration::from_secs(10);
-/// How often it is looked at meanwhile. Its descriptor does not say it: another thread may take what comes, and what came may be a part.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// How long the near gateway has to read why the server was not reached.
 const FAREWELL: time::Duration = time::Duration::from_secs(2);
 
@@ -26,7 +28,13 @@ const FAREWELL: time::Duration = time::Duration::from_secs(2);
 pub fn near(shared: &Arc<Shared>, route: usize, listener: &TcpListener) {
     let accept = || listener.accept();
     serve(shared, listener, accept, |client, peer| {
-        let Some(ticket) = shared.book.open(route, peer) else { return reset(&client) };
+        let ticket = match shared.book.try_open(route, peer) {
+            Ok(ticket) => ticket,
+            Err(full) => {
+                shared.turn_away(route, peer, full);
+                return reset(&client);
+            }
+        };
         let work = move |shared: &Arc<Shared>| carry_near(shared, route, &client, ticket);
         if let Err(error) = shared.spawn(work) {
             shared.tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
@@ -34,16 +42,32 @@ pub fn near(shared: &Arc<Shared>, route: usize, listener: &TcpListener) {
     });
 }
 
-/// Accepts near gateways' connections until the gateway ends.
+/// Accepts near gateways' connections until the gateway ends. One thread waits for all that have not shown yet what they are.
 pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosTcpListener) {
-    let accept = || listener.accept();
-    serve(shared, listener, accept, |stream, peer| {
-        let Some(ticket) = shared.book.open(route, peer) else { return reset(&stream) };
-        let work = move |shared: &Arc<Shared>| carry_far(shared, route, &stream, ticket);
-        if let Err(error) = shared.spawn(work) {
-            shared.tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
+    let mut door = Door::default();
+    while !shared.stop.is_set() {
+        let refused = door.accept(shared, route, listener);
+        for (stream, peer) in door.look(shared, route) {
+            let ticket = match shared.book.try_open(route, peer) {
+                Ok(ticket) => ticket,
+                Err(full) => {
+                    shared.turn_away(route, peer, full);
+                    reset(&stream);
+                    continue;
+                }
+            };
+            let work = move |shared: &Arc<Shared>| carry_far(shared, route, &stream, ticket);
+            if let Err(error) = shared.spawn(work) {
+                shared
+                    .tell(format_args!("{}: no thread for a connection: {error}", shared.book.route(route)));
+            }
         }
-    });
+        if let Some(error) = refused {
+            shared.tell(format_args!("a connection cannot be accepted: {error}"));
+            pause();
+        }
+        door.wait(shared, listener);
+    }
 }
 
 /// Accepts until the gateway ends.
@@ -74,7 +98,7 @@ fn carry_near(shared: &Arc<Shared>, route: usize, client: &TcpStream, ticket: Ti
     let connected = || -> io::Result<QosTcpStream> {
         client.set_nonblocking(true)?;
         client.set_nodelay(true)?;
-        let stream = QosTcpStream::connect(to.as_str(), &shared.options)?;
+        let stream = QosTcpStream::connect(&lookup(to, None)?[..], &shared.options)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         Ok(stream)
@@ -97,15 +121,9 @@ fn carry_near(shared: &Arc<Shared>, route: usize, client: &TcpStream, ticket: Ti
 
 /// Carries a near gateway's connection to the server.
 fn carry_far(shared: &Arc<Shared>, route: usize, stream: &QosTcpStream, ticket: Ticket) {
-    if let Err(error) = negotiate(shared, stream) {
-        let ending = format!("the other end is no near gateway: {error}");
-        shared.tell(format_args!("{}: {ending}", shared.book.route(route)));
-        reset(stream);
-        return ticket.close(ending, true);
-    }
     ticket.attach(Link::Tcp(stream.clone()));
     let to = &shared.book.route(route).to;
-    match connect(to, shared.limits.connect) {
+    match connect(shared, to) {
         Ok(server) => {
             let greeting = [Greeting::Connected.byte()];
             // There is room for one byte in a new connection.
@@ -166,45 +184,51 @@ fn turn_away(stream: &QosTcpStream, why: Greeting) {
     while heard.is_ok() && (&mut &*stream).read(&mut ignored).is_ok_and(|bytes| bytes > 0) {}
 }
 
-/// Negotiates with a near gateway, within a time.
-fn negotiate(shared: &Shared, stream: &QosTcpStream) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    stream.set_nodelay(true)?;
-    let until = now().saturating_add(NEGOTIATION);
-    loop {
-        match stream.has_qos_peer() {
-            Ok(true) => return Ok(()),
-            Ok(false) => {
-                return Err(io::Error::new(ErrorKind::ConnectionRefused, "it speaks something else"));
-            }
-            Err(QosError::System { source, .. }) if source.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.into()),
-        }
-        if shared.stop.is_set() {
-            return Err(io::Error::new(ErrorKind::Interrupted, "the gateway was stopped"));
-        }
-        if now() >= until {
-            return Err(io::Error::new(ErrorKind::TimedOut, "it has not answered in time"));
-        }
-        shared.stop.poll([], Some(LOOK_EVERY))?;
-    }
-}
-
 /// Connects to a server, at each of its addresses in turn.
-fn connect(to: &str, patience: Duration) -> io::Result<TcpStream> {
-    let patience = time::Duration::from_nanos(patience.as_nanos());
-    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
-    for address in to.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, patience) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_nonblocking(true)?;
-                return Ok(stream);
-            }
+fn connect(shared: &Shared, to: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(ErrorKind::NotFound);
+    for address in lookup(to, None)? {
+        match connect_one(address, shared.limits.connect, &shared.stop) {
+            Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+/// Connects to an address. The stream does not wait.
+fn connect_one(address: SocketAddr, patience: Duration, stop: &Stop) -> io::Result<TcpStream> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = TcpStream::from(net::socket_with(family, SocketType::STREAM, flags, None)?);
+    // Before anything has come.
+    keep_urgent_bytes(&socket)?;
+    socket.set_nodelay(true)?;
+    match net::connect(&socket, &address) {
+        Ok(()) => return Ok(socket),
+        Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let until = now().saturating_add(patience);
+    loop {
+        let left = until.saturating_since(now());
+        let [found] = stop.poll([(socket.as_fd(), PollFlags::OUT)], Some(left))?;
+        if !found.is_empty() {
+            return sockopt::socket_error(&socket)?.map_err(io::Error::from).map(|()| socket);
+        }
+        if stop.is_set() {
+            return Err(io::Error::new(ErrorKind::Interrupted, "the gateway was stopped"));
+        }
+        if left.is_zero() {
+            return Err(io::Error::new(ErrorKind::TimedOut, format!("no answer within {patience}")));
+        }
+    }
+}
+
+/// Leaves urgent bytes at their place in the stream (RFC 6093). Without this the kernel keeps each aside, and it is lost. Streams that a
+/// listener accepts have this option of it.
+pub fn keep_urgent_bytes(stream: impl AsFd) -> io::Result<()> {
+    Ok(sockopt::set_socket_oobinline(stream, true)?)
 }
 
 /// The longest message that was agreed on, bytes.

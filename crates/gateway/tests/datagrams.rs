@@ -8,7 +8,7 @@ use cutline_quality::spec::Specification;
 use cutline_socket::QosOptions;
 use cutline_testbed::LossyPath;
 use cutline_units::{Bytes, Duration as Time};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
@@ -173,4 +173,85 @@ fn a_server_that_takes_nothing_is_told() {
     far.told.wait_for(&format!("{nobody} does not take datagrams: Connection refused"));
     let document = far.stop();
     assert!(document.connections[0].unsent > 0 && document.connections[0].received.received_messages > 10);
+}
+
+/// A server that answers each datagram with the same.
+fn echo() -> SocketAddr {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = server.local_addr().unwrap();
+    spawn(move || {
+        let mut buffer = vec![0; 65_535];
+        while let Ok((length, from)) = server.recv_from(&mut buffer) {
+            let _gone = server.send_to(&buffer[..length], from);
+        }
+    });
+    at
+}
+
+/// Sends a datagram until an answer comes, at most a minute.
+fn is_answered(program: &UdpSocket) -> bool {
+    program.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    (0..300).any(|number: u32| {
+        let sent = program.send(&number.to_be_bytes());
+        sent.is_ok() && program.recv(&mut [0; 10]).is_ok()
+    })
+}
+
+#[test]
+fn a_program_gets_its_answers_from_the_address_that_it_has_asked() {
+    let far = Watched::start(Side::Far, Transport::Udp, echo(), &Settings::default());
+    let near = Watched::start_at(
+        "0.0.0.0:0",
+        Side::Near,
+        Transport::Udp,
+        &far.address().to_string(),
+        &Settings::default(),
+    );
+    for asked in ["127.0.0.1", "127.0.0.9", "127.1.2.3"] {
+        // A connected socket gets nothing from elsewhere.
+        let program = UdpSocket::bind("0.0.0.0:0").unwrap();
+        program.connect((asked, near.address().port())).unwrap();
+        assert!(is_answered(&program), "{asked}");
+    }
+}
+
+#[test]
+fn a_large_flood_takes_bounded_memory() {
+    // A message each minute may be sent, so nearly everything waits.
+    let spec = Specification::builder().max_rate(1.0 / 60.0).size(Bytes::new(60_000)).build().unwrap();
+    let settings = Settings { options: QosOptions::sending(spec), ..Settings::default() };
+    let far = Watched::start(Side::Far, Transport::Udp, echo(), &Settings::default());
+    let mut near = Watched::start(Side::Near, Transport::Udp, far.address(), &settings);
+    let program = program(&near);
+    for _ in 0..200 {
+        program.send(&vec![7; 60_000]).unwrap();
+        sleep(Duration::from_millis(2));
+    }
+    sleep(Duration::from_millis(500));
+    // A megabyte waits, which is 17 of them; the kernel's buffer has lost others.
+    let of = near.stop().connections[0].clone();
+    assert!(of.overflowed > 20, "{of:?}");
+}
+
+/// A far gateway that was killed and started again knows nothing of a connection, and the kernel says nothing of it: its port is open.
+#[test]
+fn an_exchange_whose_other_gateway_has_been_replaced_begins_again() {
+    let server = echo();
+    let mut far = Watched::start(Side::Far, Transport::Udp, server, &Settings::default());
+    let far_at = far.address();
+    // What goes to the far gateway passes a relay, which hides that its port was closed.
+    let path = LossyPath::start(far_at, 0.0, 1, |_| false);
+    let near = Watched::start(Side::Near, Transport::Udp, path.address(), &Settings::default());
+    let program = program(&near);
+    assert!(is_answered(&program));
+    far.stop();
+    let _far = Watched::start_at(
+        &far_at.to_string(),
+        Side::Far,
+        Transport::Udp,
+        &server.to_string(),
+        &Settings::default(),
+    );
+    assert!(is_answered(&program));
+    assert!(near.wait_for_ends(1).connections[0].ending.starts_with("the other gateway has "));
 }

@@ -7,6 +7,7 @@ use cutline_gateway::{Limits, Side, Transport};
 use cutline_quality::spec::{Preset, Specification};
 use cutline_socket::{Access, IfRefused, QosOptions};
 use cutline_units::Bytes;
+use rustix::net::SendFlags;
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -228,6 +229,35 @@ fn a_key_keeps_others_out() {
     }
 }
 
+/// TCP's urgent byte is a byte of the stream (RFC 6093): a relay that leaves it out changes what the application has sent.
+#[test]
+fn urgent_bytes_stay_at_their_place_in_both_directions() {
+    let send = |stream: &TcpStream, bytes: &[u8], flags| {
+        assert_eq!(rustix::net::send(stream, bytes, flags).unwrap(), bytes.len());
+    };
+    let words = move |stream: &TcpStream| {
+        // One at the beginning, two together, one within, one at the end.
+        for (bytes, is_urgent) in
+            [("!", true), ("?", true), ("abc", false), ("xy!", true), ("def", false), ("#", true)]
+        {
+            let flags = if is_urgent { SendFlags::OOB } else { SendFlags::empty() };
+            send(stream, bytes.as_bytes(), flags);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        stream.shutdown(Shutdown::Write).unwrap();
+    };
+    let (heard, hears) = std::sync::mpsc::channel();
+    let to = server(move |stream| {
+        words(&stream);
+        heard.send(rest(stream).0).unwrap();
+    });
+    let (near, _far) = pair(Transport::Tcp, to, &Settings::default());
+    let stream = client(&near);
+    words(&stream);
+    assert_eq!(rest(stream), (b"!?abcxy!def#".to_vec(), None));
+    assert_eq!(hears.recv().unwrap(), b"!?abcxy!def#");
+}
+
 #[test]
 fn a_hundred_connections_at_once_are_kept_apart() {
     let (near, mut far) = pair(Transport::Tcp, after_end(), &Settings::default());
@@ -258,6 +288,8 @@ fn more_connections_than_allowed_are_turned_away() {
     assert_eq!(rest(client(&near)), (Vec::new(), Some(ErrorKind::ConnectionReset)));
     let totals = near.gateway.as_ref().unwrap().document().routes[0].totals.clone();
     assert_eq!((totals.accepted, totals.turned_away), (2, 1));
+    assert_eq!(near.told.text().lines().count(), 1);
+    near.told.wait_for("there are 2 connections: others are turned away (--max-connections)");
 }
 
 #[test]

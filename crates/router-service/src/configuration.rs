@@ -7,7 +7,7 @@ use cutline_units::{Bytes, Dscp, Duration, HintTable, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// How a router works. Quantities are as people write them in its file, but for rates and times whose names have a unit.
@@ -49,7 +49,7 @@ pub struct Configuration {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct AutorateConfiguration {
     /// The hosts that are asked for echo replies.
-    reflectors: Vec<IpAddr>,
+    reflectors: Vec<String>,
     /// A reply that takes longer than usual by more than this is delayed, ms.
     delay_ms: f64,
 }
@@ -127,7 +127,7 @@ pub fn configuration(spec: &RouterSpec) -> Configuration {
         forward: direction(&spec.forward),
         reverse: direction(&spec.reverse),
         autorate: spec.autorate.as_ref().map(|autorate| AutorateConfiguration {
-            reflectors: autorate.reflectors.clone(),
+            reflectors: autorate.reflectors.iter().map(ToString::to_string).collect(),
             delay_ms: autorate.delay.as_millis_f64(),
         }),
         fix_offloads: *fix_offloads,

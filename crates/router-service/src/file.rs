@@ -22,8 +22,9 @@ use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{Document, Errors, Kind, Node, Problem, TableReader, Value, kind};
 use cutline_router::{FlowKeys, Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_service::regular_file;
+use cutline_sys::address::{ZonedIp, listening};
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -302,11 +303,12 @@ fn host_prefix() -> Kind<u64> {
     kind::integer(i64::from(*allowed.start()), i64::from(*allowed.end()))
 }
 
-fn reflectors() -> Kind<Vec<IpAddr>> {
-    Kind::new("a list of addresses such as [\"192.0.2.1\", \"2001:db8::1\"]", |node| {
+fn reflectors() -> Kind<Vec<ZonedIp>> {
+    Kind::new("a list of addresses such as [\"192.0.2.1\", \"fe80::1%eth0\"]", |node| {
         let Value::List(nodes) = &node.value else { return Err(String::new()) };
         let address = |node: &Node| node.as_text().and_then(|text| text.parse().ok());
-        let addresses = nodes.iter().map(address).collect::<Option<Vec<IpAddr>>>().ok_or_else(String::new)?;
+        let addresses =
+            nodes.iter().map(address).collect::<Option<Vec<ZonedIp>>>().ok_or_else(String::new)?;
         AutorateSpec::check(&addresses).map(|()| addresses)
     })
 }
@@ -323,7 +325,7 @@ fn socket() -> Kind<String> {
 
 fn metrics() -> Kind<SocketAddr> {
     Kind::new("an address with a port, such as \"127.0.0.1:9105\" or \"[::1]:9105\"", |node| {
-        node.as_text().and_then(|text| text.parse().ok()).ok_or_else(String::new)
+        node.as_text().and_then(|text| listening(text).ok()).ok_or_else(String::new)
     })
 }
 

@@ -2,8 +2,9 @@
 
 use cutline_aqm::QueueSpec;
 use cutline_router::{ETHERNET, Overhead, ShaperParams};
+use cutline_sys::address::ZonedIp;
 use cutline_units::{Bytes, Duration, HintTable, Rate, RemarkTable};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -45,7 +46,7 @@ pub struct DirectionSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutorateSpec {
     /// The hosts that are asked for echo replies, from 1 to [`AutorateSpec::MOST`]. Their replies must come through the link.
-    pub reflectors: Vec<IpAddr>,
+    pub reflectors: Vec<ZonedIp>,
     /// A reply that takes longer than usual by more than this is delayed.
     pub delay: Duration,
 }
@@ -61,8 +62,8 @@ impl AutorateSpec {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn check(reflectors: &[IpAddr]) -> Result<(), String> {
-        let twice = |(at, address): (usize, &IpAddr)| reflectors[..at].contains(address);
+    pub fn check(reflectors: &[ZonedIp]) -> Result<(), String> {
+        let twice = |(at, address): (usize, &ZonedIp)| reflectors[..at].contains(address);
         match reflectors.len() {
             1..=Self::MOST if !reflectors.iter().enumerate().any(twice) => Ok(()),
             1..=Self::MOST => Err("a reflector is named twice".to_owned()),

@@ -12,7 +12,7 @@ use rustix::fd::{AsFd, AsRawFd};
 use rustix::net::sockopt::{set_ip_recvtos, set_ipv6_recvtclass};
 use std::fmt;
 use std::io;
-use std::mem::{size_of, zeroed};
+use std::mem::{MaybeUninit, size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Enough bytes of a datagram to measure it.
@@ -20,7 +20,7 @@ pub const HEAD: usize = 64;
 /// How many datagrams one system call returns if nothing else is said.
 const BATCH: usize = 64;
 /// Room for a socket address of any kind, bytes.
-const NAME: usize = size_of::<libc::sockaddr_storage>();
+pub(crate) const NAME: usize = size_of::<libc::sockaddr_storage>();
 /// Room for a time stamp, a traffic class of either protocol and a drop counter, each behind its header, bytes.
 pub(crate) const CONTROL: usize = 256;
 /// How long a datagram has waited at most of which no other one is likely to wait behind it.
@@ -60,8 +60,9 @@ pub enum Wait {
 pub struct Inbox {
     /// Room for the first bytes of a datagram.
     room: usize,
-    // Vectors, not boxes: a box that is moved may not be referred to by pointers.
-    heads: Vec<u8>,
+    // Vectors, not boxes: a box that is moved may not be referred to by pointers. What no datagram has needed is not initialised, so
+    // that it takes no memory, also where the allocator uses a former block again.
+    heads: Vec<MaybeUninit<u8>>,
     names: Vec<[u8; NAME]>,
     controls: Vec<Control>,
     /// Point into `heads`.
@@ -113,10 +114,12 @@ impl Inbox {
     /// When one of them is zero.
     pub fn new(room: usize, batch: usize) -> Self {
         assert!(room > 0 && batch > 0, "an inbox has room");
-        let mut heads = vec![0; room * batch];
+        let mut heads: Vec<MaybeUninit<u8>> = Vec::with_capacity(room * batch);
+        // SAFETY: there is room for so many, and a `MaybeUninit` need not be initialised.
+        unsafe { heads.set_len(room * batch) };
         let mut names = vec![[0; NAME]; batch];
         let mut controls = vec![Control([0; CONTROL]); batch];
-        let part = |head: &mut [u8]| libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: room };
+        let part = |head: &mut [MaybeUninit<u8>]| libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: room };
         let mut parts: Vec<libc::iovec> = heads.chunks_exact_mut(room).map(part).collect();
         let places = names.iter_mut().zip(&mut controls).zip(&mut parts);
         let message = |((name, control), part): ((&mut [u8; NAME], &mut Control), &mut libc::iovec)| {
@@ -286,7 +289,9 @@ impl Inbox {
     /// # Panics
     /// As [`datagram`](Self::datagram).
     pub fn head(&self, number: usize) -> &[u8] {
-        &self.heads[number * self.room..][..self.length(number).min(self.room)]
+        let head = &self.heads[number * self.room..][..self.length(number).min(self.room)];
+        // SAFETY: the kernel has written so many bytes there: the length is that of the last datagram in this place, or zero before the first.
+        unsafe { &*(std::ptr::from_ref(head) as *const [u8]) }
     }
 
     /// Returns when a datagram of the last call arrived at the kernel, on the scale of [`crate::now`].
@@ -352,7 +357,7 @@ pub(crate) fn each_control(mut control: &[u8], mut each: impl FnMut(i32, i32, &[
 }
 
 /// A socket address of IPv4 or IPv6 as the kernel writes it.
-fn address(name: &[u8; NAME]) -> Option<SocketAddr> {
+pub(crate) fn address(name: &[u8; NAME]) -> Option<SocketAddr> {
     let family = i32::from(u16::from_ne_bytes([name[0], name[1]]));
     let port = u16::from_be_bytes([name[2], name[3]]);
     let ip: IpAddr = match family {

@@ -31,6 +31,11 @@ pub fn index(name: &str) -> Result<u32, SysError> {
     })
 }
 
+/// Returns an interface's name; `None` when there is none of this number.
+pub fn name(index: u32) -> Option<String> {
+    index_to_name(ioctl::socket().ok()?, index).ok()
+}
+
 /// An interface that is looked at again and again. It holds its descriptors, so that later looks need none.
 #[derive(Debug)]
 pub struct Watch {

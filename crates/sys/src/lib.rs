@@ -4,6 +4,7 @@
 //! block says why it is sound. The crate decides nothing: it knows no routers, no flows and no services.
 //!
 //! ```text
+//! address     hosts as people write them: names, zones of link-local addresses, ports
 //! clock       the monotonic clock, and the kernel's wall-clock time stamps on its scale
 //! error       why a system call has failed
 //! reactor     waiting for file descriptors and a deadline
@@ -11,9 +12,11 @@
 //! tcp         what the kernel has counted of a TCP connection (TCP_INFO)
 //! traffic_class   the code point of a socket's packets
 //! datagrams   many datagrams with one system call, with time stamps and traffic classes
+//! datagram_server   datagrams that are answered from the address that was asked
 //! ip_socket   raw and UDP sockets for messages whose IP headers matter
 //! local_address   the local address that a datagram has come to, or leaves with
 //! ping        round-trip times by ICMP echo
+//! descriptors     how many descriptors this process may have open
 //! error_queue the errors that a datagram socket has queued
 //! mapping     memory that is shared with the kernel: one type that owns it
 //! packet      packet sockets (AF_PACKET)
@@ -35,9 +38,12 @@
 //! plain       types that may be shared with the kernel
 //! ```
 
+pub mod address;
 pub mod bpf;
 pub mod clock;
+pub mod datagram_server;
 pub mod datagrams;
+pub mod descriptors;
 mod error;
 pub mod error_queue;
 pub mod ethtool;

@@ -5,6 +5,7 @@
 //! 64 random bits in the payload, which a host returns (RFC 792, RFC 4443 section 4.2). So a host that does not see the requests cannot forge
 //! replies, and one that sees them cannot reply before a request. The time when a request was sent is kept here.
 
+use crate::address::ZonedIp;
 use crate::reactor::{PollFd, PollFlags, wait};
 use crate::{SysError, now};
 use cutline_units::{Duration, Instant};
@@ -14,7 +15,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, ipproto, recv, send, socket_with,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// A socket that sends echo requests to one host.
 #[derive(Debug)]
@@ -54,15 +55,16 @@ impl Echo {
     ///
     /// # Errors
     /// When the process lacks the privilege, or there is no route to the host.
-    pub fn open(target: IpAddr) -> Result<Self, SysError> {
+    pub fn open(target: ZonedIp) -> Result<Self, SysError> {
+        let (address, target) = (target, target.ip());
         let failed = |errno: Errno| {
-            SysError::privileged(format!("echo requests cannot be sent to {target}"), "CAP_NET_RAW", errno)
+            SysError::privileged(format!("echo requests cannot be sent to {address}"), "CAP_NET_RAW", errno)
         };
         let (socket, raw) = match open(target, SocketType::DGRAM) {
             Ok(socket) => (socket, false),
             Err(_) => (open(target, SocketType::RAW).map_err(failed)?, true),
         };
-        connect(&socket, &SocketAddr::new(target, 0)).map_err(failed)?;
+        connect(&socket, &address.with_port(0)).map_err(failed)?;
         Ok(Self {
             socket,
             target,
@@ -210,7 +212,7 @@ mod tests {
     /// A reply that has the right numbers and not the random bits is forged.
     #[test]
     fn forged_replies_do_not_count() {
-        let Ok(mut echo) = Echo::open(V4) else { return };
+        let Ok(mut echo) = Echo::open(V4.into()) else { return };
         echo.request();
         let Request { sequence, nonce, .. } = echo.waiting[0].unwrap();
         let forged = |nonce| {
@@ -233,7 +235,7 @@ mod tests {
     #[test]
     fn this_host_replies() {
         for target in [V4, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)] {
-            let Ok(mut echo) = Echo::open(target) else { continue };
+            let Ok(mut echo) = Echo::open(target.into()) else { continue };
             let mut times = Vec::new();
             for _ in 0..3 {
                 echo.request();

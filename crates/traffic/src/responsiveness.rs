@@ -199,13 +199,7 @@ impl Responsiveness {
     }
 
     /// Returns the document of an outcome whose intervals have a width of `interval`.
-    pub fn document(
-        &self,
-        outcome: &Outcome,
-        receiver: SocketAddr,
-        seed: u64,
-        interval: Duration,
-    ) -> ResponsivenessDocument {
+    pub fn document(&self, outcome: &Outcome, seed: u64, interval: Duration) -> ResponsivenessDocument {
         let flows = Flows { of: self, sent: &outcome.sent, received: outcome.received.as_ref() };
         let classes: Vec<_> = (0..self.classes.len()).map(|class| flows.class(class, interval)).collect();
         let all =
@@ -214,7 +208,7 @@ impl Responsiveness {
         let slowest = all(|class| class.round_trips_per_minute);
         let slowest = slowest.map(|rates| rates.into_iter().fold(f64::INFINITY, f64::min));
         ResponsivenessDocument {
-            receiver: receiver.to_string(),
+            receiver: outcome.receiver.to_string(),
             seed,
             idle_s: self.idle.as_secs_f64(),
             loaded_s: self.loaded.as_secs_f64(),
@@ -361,6 +355,7 @@ mod tests {
             round_trip: Duration::from_millis(1),
         };
         Outcome {
+            receiver: "127.0.0.1:5203".parse().unwrap(),
             sent: plans.iter().map(sent).collect(),
             received: Some(MeterReport {
                 flows: plans.iter().map(received).collect(),
@@ -380,7 +375,7 @@ mod tests {
         assert_eq!(plans.len(), 2 * 2 * 4);
         for offset_ms in [0, 8] {
             let outcome = outcome(&plans, offset_ms);
-            let document = measurement.document(&outcome, to, 1, Duration::from_secs(3));
+            let document = measurement.document(&outcome, 1, Duration::from_secs(3));
             let near = |value: Option<f64>, expected: f64| {
                 // The buckets of a histogram have a width of 3 %.
                 assert!((value.unwrap() / expected - 1.0).abs() < 0.06, "{value:?} is not {expected}");
@@ -405,7 +400,7 @@ mod tests {
         let measurement = measurement();
         let to = "192.0.2.1:9".parse().unwrap();
         let outcome = Outcome { received: None, ..outcome(&measurement.plans(None, to), 0) };
-        let document = measurement.document(&outcome, to, 1, Duration::from_secs(1));
+        let document = measurement.document(&outcome, 1, Duration::from_secs(1));
         assert_eq!((document.added_ms, document.grade, document.round_trips_per_minute), (None, None, None));
         assert_eq!(document.classes[0].forward.loss_ratio, Some(1.0));
     }

@@ -1,6 +1,7 @@
 //! Opens and configures sockets: addresses, code points, buffers.
 
 use crate::plan::{FlowPlan, TcpOptions};
+use cutline_sys::address::with_port;
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
@@ -11,7 +12,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 
 /// ECN-capable transport, ECT(0) (RFC 3168 section 5).
 const ECT0: u8 = 0b10;
@@ -133,10 +134,14 @@ pub(crate) fn detect_absence(socket: impl AsFd) -> io::Result<()> {
 }
 
 /// Connects to a receiver's control port within `time`.
-pub(crate) fn connect_control(from: Option<IpAddr>, to: SocketAddr, time: Duration) -> io::Result<TcpStream> {
+pub(crate) fn connect_control(
+    from: Option<SocketAddr>,
+    to: SocketAddr,
+    time: Duration,
+) -> io::Result<TcpStream> {
     let socket = open(to, SocketType::STREAM)?;
     if let Some(from) = from {
-        net::bind(&socket, &SocketAddr::new(from, 0))?;
+        net::bind(&socket, &with_port(from, 0))?;
     }
     match net::connect(&socket, &to) {
         Ok(()) => return Ok(socket.into()),

@@ -50,7 +50,7 @@ fn params(ms: u64) -> SendParams {
 }
 
 fn call(receiver: SocketAddr, ms: u64) -> Result<Outcome, ControlError> {
-    send(receiver, plans(), params(ms), &AtomicBool::new(false))
+    send(&[receiver], plans(), params(ms), &AtomicBool::new(false))
 }
 
 fn receiver() -> (Receiver, SocketAddr) {
@@ -187,7 +187,7 @@ fn a_stopped_sender_gets_the_report() {
                 thread::sleep(std::time::Duration::from_millis(500));
                 stop.store(true, Ordering::Relaxed);
             });
-            send(address, plans(), params(3_600_000), &stop).unwrap()
+            send(&[address], plans(), params(3_600_000), &stop).unwrap()
         })
     });
     assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?}");
@@ -337,7 +337,7 @@ fn with_a_key_both_ends_are_authenticated() {
         let receiver = ReceiverParams { key: ours.map(key), ..ReceiverParams::default() };
         let (result, sessions, _) = sessions(receiver, |address| {
             let params = SendParams { key: theirs.map(key), ..params(200) };
-            send(address, plans(), params, &AtomicBool::new(false))
+            send(&[address], plans(), params, &AtomicBool::new(false))
         });
         (result, sessions)
     };
@@ -410,7 +410,7 @@ fn nobody_in_the_middle_can_change_a_session() {
         let receiver = ReceiverParams { key: Some(key(1)), ..ReceiverParams::default() };
         let (result, sessions, _) = sessions(receiver, |address| {
             let params = SendParams { key: Some(key(1)), ..params(200) };
-            send(in_the_middle(address, change), plans(), params, &AtomicBool::new(false))
+            send(&[in_the_middle(address, change)], plans(), params, &AtomicBool::new(false))
         });
         assert!(result.is_err(), "{name}");
         let [Session { report: None, error: Some(ControlError::Forged), .. }] = &sessions[..] else {
@@ -471,7 +471,7 @@ fn a_sender_connects_from_the_address_of_its_flows() {
     let (outcome, session) = session(|address, _| {
         let from = Some("127.0.0.3:0".parse().unwrap());
         let plans = plans().into_iter().map(|plan| FlowPlan { from, ..plan }).collect();
-        send(address, plans, params(200), &AtomicBool::new(false)).unwrap()
+        send(&[address], plans, params(200), &AtomicBool::new(false)).unwrap()
     });
     assert_eq!(session.peer.ip().to_string(), "127.0.0.3");
     assert_eq!(outcome.received.unwrap().flows.len(), 2);
@@ -521,7 +521,7 @@ fn one_of_each() -> Vec<FlowPlan> {
 #[test]
 fn a_receiver_sends_and_its_sender_measures() {
     let (outcome, session) = session(|address, _| {
-        send(address, reversed(one_of_each()), params(500), &AtomicBool::new(false)).unwrap()
+        send(&[address], reversed(one_of_each()), params(500), &AtomicBool::new(false)).unwrap()
     });
     assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?} {session:?}");
     assert!(session.report.as_ref().unwrap().flows.is_empty() && session.sent.len() == 4, "{session:?}");
@@ -548,7 +548,7 @@ fn both_ends_send_at_once() {
     let (outcome, session) = session(|address, _| {
         let reverse = reversed(one_of_each()).into_iter().map(|plan| FlowPlan { id: plan.id + 4, ..plan });
         let plans = one_of_each().into_iter().chain(reverse).collect();
-        send(address, plans, params(400), &AtomicBool::new(false)).unwrap()
+        send(&[address], plans, params(400), &AtomicBool::new(false)).unwrap()
     });
     assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?} {session:?}");
     let received = outcome.received.unwrap();
@@ -569,7 +569,7 @@ fn a_receiver_that_vanishes_leaves_what_was_received() {
                 thread::sleep(std::time::Duration::from_millis(600));
                 stop.store(true, Ordering::Relaxed);
             });
-            send(address, reversed(plans()), params(3_600_000), &AtomicBool::new(false)).unwrap()
+            send(&[address], reversed(plans()), params(3_600_000), &AtomicBool::new(false)).unwrap()
         })
     });
     assert!(matches!(outcome.error.take(), Some(ControlError::Stopped)) && session.sent.len() == 2);
@@ -690,7 +690,7 @@ fn a_receiver_bounds_what_it_sends() {
         let most_rate = Rate::from_kbps(1000);
         let receiver = ReceiverParams { most_rate, most_flows: 3, ..ReceiverParams::default() };
         let (result, session) = session_with(receiver, |address, _| {
-            send(address, reversed(plans), params(100), &AtomicBool::new(false))
+            send(&[address], reversed(plans), params(100), &AtomicBool::new(false))
         });
         assert!(session.sent.is_empty(), "{session:?}");
         result.unwrap_err().to_string()
@@ -714,12 +714,33 @@ fn bursts_above_the_largest_rate_are_not_sent() {
         let size = Distribution::Pareto { minimum: 100.0, shape: 1.1, maximum: Some(60_000.0) };
         let app = Params::Poisson(PoissonParams { rate: Rate::from_kbps(390), size });
         let plan = FlowPlan { app, ..plans().remove(0) };
-        send(address, reversed(vec![plan]), params(2000), &AtomicBool::new(false)).unwrap()
+        send(&[address], reversed(vec![plan]), params(2000), &AtomicBool::new(false)).unwrap()
     });
     let sent = &outcome.sent[0];
     // 100 kB in two seconds, and a burst of a tenth of a second.
     assert!(sent.bytes <= 100_000 + 5_000 + 1472, "{sent:?}");
     assert!(sent.bytes > 0 && outcome.received.unwrap().flows[0].bytes == sent.bytes);
+}
+
+/// A name may have an address that nobody listens at, such as that of a family that the server does not speak.
+#[test]
+fn every_address_of_a_receiver_is_tried() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let v6: SocketAddr = "[::1]:9".parse().unwrap();
+    let (outcome, _) = session(|address, _| {
+        // A source of IPv4 leaves the address of IPv6 out.
+        let plans = plans().into_iter();
+        let plans =
+            plans.map(|plan| FlowPlan { from: Some("127.0.0.1:0".parse().unwrap()), ..plan }).collect();
+        let sent = send(&[v6, nobody, address], plans, params(200), &AtomicBool::new(false)).unwrap();
+        assert_eq!(sent.receiver, address);
+        sent
+    });
+    assert!(outcome.received.unwrap().flows.iter().all(|flow| flow.packets > 0));
+    let error = send(&[v6, nobody], plans(), params(200), &AtomicBool::new(false)).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("cannot connect to {nobody}: Connection refused")), "{error}");
+    let none = send(&[], plans(), params(200), &AtomicBool::new(false)).unwrap_err().to_string();
+    assert_eq!(none, "the receiver has no address");
 }
 
 /// A process that was stopped says nothing, but its kernel still answers. The receiver is free after 15 s, not at the end of an hour.
@@ -746,7 +767,7 @@ fn a_sender_that_was_stopped_does_not_keep_the_receiver() {
 fn a_sender_that_goes_on_is_not_silent() {
     let (outcome, session) = session(|address, _| {
         let slow = SendParams { linger: Duration::from_millis(300), interval: None, ..params(18_000) };
-        send(address, plans(), slow, &AtomicBool::new(false)).unwrap()
+        send(&[address], plans(), slow, &AtomicBool::new(false)).unwrap()
     });
     assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?} {session:?}");
 }

@@ -6,9 +6,10 @@ use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_doctor::{BottleneckDocument, Judgement, Observations, Place, Source, Thresholds, Watch, judge};
 use cutline_router::Overhead;
+use cutline_sys::address::{AddressError, ZonedIp};
 use cutline_sys::interface;
 use cutline_units::Duration;
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{ToSocketAddrs as _, UdpSocket};
 
 /// Find out whether packets wait in the router's queue or elsewhere
 ///
@@ -23,7 +24,7 @@ pub struct Args {
     /// - for stdin
     #[arg(long, value_name = "PATH", value_parser = source)]
     stats: Option<Source>,
-    /// Host behind the bottleneck that answers echo requests
+    /// Host behind the bottleneck that answers echo requests, by name or address; a link-local one is `fe80::1%eth0`
     #[arg(long, value_name = "HOST")]
     probe: Option<String>,
     /// Interface behind the router's queue, on the router's host
@@ -90,12 +91,30 @@ impl Args {
 }
 
 /// Resolves a host's name or address.
-fn address(host: &str) -> Result<IpAddr, Failure> {
+fn address(host: &str) -> Result<ZonedIp, Failure> {
     let unknown = |why: String| {
         Failure::Usage(format!("--probe {host}: {why}; expected the name or address of a host"))
     };
-    let mut found = (host, 0).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    found.next().map(|address| address.ip()).ok_or_else(|| unknown("the name has no address".to_owned()))
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    match bare.parse::<ZonedIp>() {
+        Ok(address) => return Ok(address),
+        Err(AddressError::Malformed) => {}
+        Err(error) => return Err(unknown(error.to_string())),
+    }
+    let found = (bare, 0).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    // One that there is a way to.
+    let mut found: Vec<ZonedIp> = found.map(ZonedIp::from).collect();
+    let reachable = found.iter().position(|address| has_route(*address)).unwrap_or(0);
+    if found.is_empty() {
+        return Err(unknown("the name has no address".to_owned()));
+    }
+    Ok(found.swap_remove(reachable))
+}
+
+/// Whether the kernel has a route to an address.
+fn has_route(address: ZonedIp) -> bool {
+    let any = if address.ip().is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    UdpSocket::bind(any).is_ok_and(|socket| socket.connect(address.with_port(9)).is_ok())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "clap requires a result")]
@@ -138,7 +157,11 @@ mod tests {
 
     #[test]
     fn a_host_is_resolved_and_a_time_has_bounds() {
-        assert_eq!(address("127.0.0.1").unwrap(), IpAddr::from([127, 0, 0, 1]));
+        assert_eq!(address("127.0.0.1").unwrap().to_string(), "127.0.0.1");
+        assert_eq!(address("fe80::1%lo").unwrap().to_string(), "fe80::1%lo");
+        assert_eq!(address("[fe80::1%lo]").unwrap().to_string(), "fe80::1%lo");
+        let Err(Failure::Usage(message)) = address("fe80::1") else { panic!("expected a usage error") };
+        assert!(message.contains("write fe80::1%INTERFACE, one of "), "{message}");
         let Err(Failure::Usage(message)) = address("no host") else { panic!("expected a usage error") };
         assert!(message.starts_with("--probe no host: "), "{message}");
         assert!(watched("0.5").is_err() && watched("2h").is_err());

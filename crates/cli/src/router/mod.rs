@@ -19,6 +19,7 @@ use cutline_router_service::{
     long_waits, obstacles, summary,
 };
 use cutline_sys::SysError;
+use cutline_sys::address::listening;
 use cutline_units::{Bytes, Duration, Rate};
 use listener::Printer;
 use settings::{AutorateArgs, CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
@@ -129,7 +130,7 @@ struct ProcessArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     socket: Option<PathBuf>,
     /// Address at which Prometheus scrapes the statistics, such as 127.0.0.1:9105; its path is /metrics
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "config")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listening, conflicts_with = "config")]
     metrics: Option<SocketAddr>,
     /// Largest memory for waiting frames; each direction has half of it [default: 67 MB]
     #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "config")]

@@ -8,8 +8,8 @@ use cutline_config::{parameter, quantity};
 use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
 use cutline_router::ShaperParams;
 use cutline_router_service::{AutorateSpec, ProcessSpec};
+use cutline_sys::address::ZonedIp;
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
-use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 /// The queue of both directions, unless the reverse direction has a separate one.
@@ -76,9 +76,10 @@ pub struct AutorateArgs {
     /// Let the rate of the reverse direction follow the link, too; it begins with --reverse-rate
     #[arg(long, value_name = "LEAST..MOST", value_parser = rate_range, requires = "reflector", conflicts_with = "config")]
     reverse_autorate: Option<RangeInclusive<Rate>>,
-    /// Address of a host behind the link that is asked for echo replies; may be repeated: the majority decides, three are better than one
+    /// Address of a host behind the link that is asked for echo replies, a link-local one with its interface (`fe80::1%eth0`); may be repeated:
+    /// the majority decides, three are better than one
     #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
-    reflector: Vec<IpAddr>,
+    reflector: Vec<ZonedIp>,
     /// A reply that takes longer than usual by more than this is delayed
     #[arg(long, value_name = "TIME", default_value = "15ms", value_parser = duration, conflicts_with = "config")]
     autorate_delay: Duration,

@@ -29,7 +29,6 @@ pub struct Found<'a> {
 impl<'a> Found<'a> {
     /// Joins the reports of both ends.
     pub fn new(
-        receiver: SocketAddr,
         (seed, duration, interval): (u64, Duration, Option<Duration>),
         flows: &'a Flows,
         outcome: &'a Outcome,
@@ -48,7 +47,7 @@ impl<'a> Found<'a> {
         for group in &groups {
             total.merge(group);
         }
-        Self { receiver, seed, duration, interval, flows, outcome, received, groups, total }
+        Self { receiver: outcome.receiver, seed, duration, interval, flows, outcome, received, groups, total }
     }
 
     /// Returns the JSON document.

@@ -5,6 +5,7 @@ use crate::arguments::{duration, rate};
 use crate::exit::Failure;
 use crate::outlets::Outlets;
 use crate::{interrupt, output};
+use cutline_sys::address::{self, AddressError, ZonedIp};
 use cutline_traffic::ReceiveDocument;
 use cutline_traffic::control::{PORT, Prefix, Receiver, ReceiverParams, Session};
 use cutline_units::{Duration, Rate};
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, `::` for all addresses [default: the loopback
+    /// Address and port to listen at; 0.0.0.0 for all IPv4 addresses, `::` for all addresses, `fe80::1%eth0` for a link-local one [default: the loopback
     /// addresses, which only this host can reach, and port 5203]
     #[arg(long, value_name = "[ADDRESS][:PORT]", value_parser = listen, default_value = "5203", hide_default_value = true)]
     listen: Listen,
@@ -64,7 +65,7 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Clone, Copy, Debug)]
 struct Listen {
-    address: Option<IpAddr>,
+    address: Option<ZonedIp>,
     port: u16,
 }
 
@@ -106,12 +107,13 @@ fn bind(args: &Args) -> Result<Receiver, Failure> {
         longest_run: args.max_duration,
         most_rate: args.max_rate,
     };
-    let at = |addresses: &[IpAddr]| {
-        let addresses: Vec<_> = addresses.iter().map(|&address| SocketAddr::new(address, port)).collect();
+    let at = |addresses: &[ZonedIp]| {
+        let addresses: Vec<_> = addresses.iter().map(|address| address.with_port(port)).collect();
         Receiver::bind(&addresses, params.clone())
     };
-    let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+    let (v4, v6) = (IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST));
     let has_v6 = || std::net::UdpSocket::bind((v6, 0)).is_ok();
+    let (v4, v6) = (v4.into(), v6.into());
     Ok(match address {
         Some(address) => at(&[address])?,
         // With port 0 the two would have different ports.
@@ -163,17 +165,26 @@ fn print(args: &Args, session: &Session, outlets: &Outlets) {
 
 /// Parses `5203`, `:5203`, `192.0.2.7`, `[2001:db8::7]`, `2001:db8::7`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.
 fn listen(text: &str) -> Result<Listen, String> {
-    let wrong =
-        || format!("expected {PORT}, :{PORT}, 192.0.2.7, 192.0.2.7:{PORT}, :: or [2001:db8::7]:{PORT}");
+    let wrong = || {
+        format!(
+            "expected {PORT}, :{PORT}, 192.0.2.7, 192.0.2.7:{PORT}, ::, [2001:db8::7]:{PORT} or [fe80::7%eth0]:{PORT}"
+        )
+    };
+    if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse() {
+        return Ok(Listen { address: None, port });
+    }
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    if let Ok(address) = bare.parse::<IpAddr>() {
-        return Ok(Listen { address: Some(address), port: PORT });
+    let found = match bare.parse::<ZonedIp>() {
+        Err(AddressError::Malformed) => {
+            address::listening(text).map(|found| (ZonedIp::from(found), found.port()))
+        }
+        alone => alone.map(|address| (address, PORT)),
+    };
+    match found {
+        Ok((address, port)) => Ok(Listen { address: Some(address), port }),
+        Err(AddressError::Malformed | AddressError::Port(_)) => Err(wrong()),
+        Err(error) => Err(error.to_string()),
     }
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(Listen { address: Some(address.ip()), port: address.port() });
-    }
-    let port = text.strip_prefix(':').unwrap_or(text).parse().map_err(|_| wrong())?;
-    Ok(Listen { address: None, port })
 }
 
 /// Parses the longest duration of a run.

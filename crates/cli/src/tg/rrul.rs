@@ -9,6 +9,7 @@ use crate::exit::Failure;
 use crate::output_file::OutputFile;
 use crate::table::{Table, number};
 use crate::{interrupt, message, output};
+use cutline_sys::address::ZonedIp;
 use cutline_traffic::control::{self, SendParams};
 use cutline_traffic::responsiveness::{
     Class, ClassDocument, LoadedDirection, Responsiveness, ResponsivenessDocument, SETTLING,
@@ -50,7 +51,7 @@ pub struct Args {
     congestion_control: Option<String>,
     /// Source address
     #[arg(long, value_name = "ADDRESS")]
-    from: Option<std::net::IpAddr>,
+    from: Option<ZonedIp>,
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -85,10 +86,12 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let measurement = measurement(args)?;
     #[cfg(feature = "charts")]
     let picture = args.picture.target(args.force)?;
-    let receiver = resolve(&args.receiver)?;
+    let from = args.from.map(|address| address.with_port(0));
+    let receivers = resolve(&args.receiver, from)?;
+    let receiver = receivers[0];
     let key = args.key_file.as_deref().map(super::key).transpose()?;
     let flent = args.flent.as_deref().map(|path| OutputFile::for_flent(path, args.force)).transpose()?;
-    let flows = flows(&measurement, args.from.map(|address| SocketAddr::new(address, 0)), receiver);
+    let flows = flows(&measurement, from, receiver);
     for plan in &flows.plans {
         plan.validate().map_err(|error| Failure::Usage(error.to_string()))?;
     }
@@ -100,9 +103,9 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         "measuring {classes} classes with {receiver}: {} idle, {} with load, seed {}",
         args.idle, args.duration, args.seed
     ));
-    let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
-    let document = measurement.document(&outcome, receiver, args.seed, INTERVAL);
-    let found = Found::new(receiver, (args.seed, duration, interval), &flows, &outcome);
+    let outcome = control::send(&receivers, flows.plans.clone(), params, &stop)?;
+    let document = measurement.document(&outcome, args.seed, INTERVAL);
+    let found = Found::new((args.seed, duration, interval), &flows, &outcome);
     if args.json {
         output::print_json(&document)?;
     } else {

@@ -9,10 +9,12 @@ use crate::exit::Failure;
 use crate::output_file::OutputFile;
 use crate::{interrupt, message, output};
 use cutline_scenario::FlowsFile;
+use cutline_sys::address::{self, ZonedIp};
 use cutline_text::Printable;
 use cutline_traffic::control::{self, SendParams};
 use cutline_units::{Duration, Streams};
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -31,9 +33,9 @@ pub struct Args {
     /// File with several groups; its `[[flow]]` tables are those of a scenario
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Source address
+    /// Source address; a link-local one with its interface, `fe80::1%eth0`
     #[arg(long, value_name = "ADDRESS")]
-    from: Option<std::net::IpAddr>,
+    from: Option<ZonedIp>,
     /// Duration of the run [default: the plan's, or 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
@@ -76,7 +78,6 @@ const EXAMPLES: &str = "Examples:
   cutline tg send host --key-file key --flows 8";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let receiver = resolve(&args.receiver)?;
     let file = args.plan.as_deref().map(FlowsFile::load).transpose()?;
     let from_file = |value: fn(&FlowsFile) -> Option<Duration>| file.as_ref().and_then(value);
     let seed = args.seed.or_else(|| file.as_ref().and_then(|file| file.seed)).unwrap_or(1);
@@ -85,7 +86,9 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let asked = args.interval.or_else(|| from_file(|file| file.interval));
     let flent = args.flent.as_deref().map(|path| OutputFile::for_flent(path, args.force)).transpose()?;
     let interval = asked.or_else(|| flent.is_some().then_some(super::flent::INTERVAL));
-    let from = args.from.map(|address| SocketAddr::new(address, 0));
+    let from = args.from.map(|address| address.with_port(0));
+    let receivers = resolve(&args.receiver, from)?;
+    let receiver = receivers[0];
     let streams = Streams::new(seed);
     let flows = match &file {
         Some(file) => Flows::from_file(file, streams, from, receiver)?,
@@ -104,8 +107,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         (true, true) => ("exchanging", "with"),
     };
     message::print(&format!("{verb} {count} flows {preposition} {receiver} for {duration}, seed {seed}"));
-    let outcome = control::send(receiver, flows.plans.clone(), params, &stop)?;
-    let found = Found::new(receiver, (seed, duration, interval), &flows, &outcome);
+    let outcome = control::send(&receivers, flows.plans.clone(), params, &stop)?;
+    let found = Found::new((seed, duration, interval), &flows, &outcome);
     if args.json {
         output::print_json(&found.document())?;
     } else {
@@ -117,16 +120,17 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     found.judge(stop.load(Ordering::Relaxed))
 }
 
-/// Resolves the receiver's address. The default port is [`control::PORT`].
-pub fn resolve(text: &str) -> Result<SocketAddr, Failure> {
-    if let Ok(address) = text.parse::<std::net::IpAddr>() {
-        return Ok(SocketAddr::new(address, control::PORT));
-    }
-    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let with_port = if has_port { text.to_owned() } else { format!("{text}:{}", control::PORT) };
-    let found = with_port.to_socket_addrs();
-    let mut found = found.map_err(|error| {
-        Failure::Failed(format!("{}: the address cannot be found: {error}", Printable(text)))
+/// Returns the addresses of a receiver. The default port is [`control::PORT`]. With a source address only those of its family are left.
+pub fn resolve(text: &str, from: Option<SocketAddr>) -> Result<Vec<SocketAddr>, Failure> {
+    let found = address::lookup(text, Some(control::PORT)).map_err(|error| {
+        let why = format!("{}: the address cannot be found: {error}", Printable(text));
+        if error.kind() == ErrorKind::InvalidInput { Failure::Usage(why) } else { Failure::Failed(why) }
     })?;
-    found.next().ok_or_else(|| Failure::Failed(format!("{}: the name has no address", Printable(text))))
+    let fits = |address: &SocketAddr| from.is_none_or(|from| from.is_ipv4() == address.is_ipv4());
+    let found: Vec<_> = found.into_iter().filter(fits).collect();
+    if let (true, Some(from)) = (found.is_empty(), from) {
+        let why = format!("--from {}: {} has no address of the same family", from.ip(), Printable(text));
+        return Err(Failure::Usage(why));
+    }
+    Ok(found)
 }

@@ -1,4 +1,4 @@
-//! Everything that we know against what Cutline promises: against a router at work, stored results, the laboratory.
+//! Everything that we know against what Cutline promises: against a router at work, gateways, stored results, the laboratory.
 //!
 //! ```text
 //! sudo -E make attack                                  # 10 s for each attack, or ATTACK_TIME=...
@@ -18,6 +18,7 @@ mod common;
 
 mod bed;
 mod garbage;
+mod gateway;
 mod laboratory;
 mod plan;
 mod results;
@@ -33,6 +34,7 @@ fn promises_are_kept_under_attack() {
     plan.attack("study", || Some(study::Reproduced::new()), &[&study::ATTACKS]);
     plan.attack("router", || bed::Bed::new("at", ["p0", "p1"]), &[&router::ATTACKS, &router::ON_ANY_PORT]);
     plan.attack("AF_XDP", || bed::Bed::new("az", ["xdp:p0", "xdp:p1"]), &[&router::ON_ANY_PORT]);
+    plan.attack("gateway", || Some(gateway::Gateways::new()), &[&gateway::ATTACKS]);
     plan.attack("laboratory", laboratory::Laboratory::new, &[&laboratory::ATTACKS]);
     plan.conclude();
 }

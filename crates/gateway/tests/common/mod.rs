@@ -55,9 +55,17 @@ pub struct Watched {
 
 impl Watched {
     pub fn start(side: Side, transport: Transport, to: SocketAddr, settings: &Settings) -> Self {
-        let route = Route { transport, listen: "127.0.0.1:0".parse().unwrap(), to: to.to_string() };
+        Self::start_at("127.0.0.1:0", side, transport, &to.to_string(), settings)
+    }
+
+    pub fn start_at(listen: &str, side: Side, transport: Transport, to: &str, settings: &Settings) -> Self {
+        let route = Route { transport, listen: listen.parse().unwrap(), to: to.to_owned() };
+        Self::with_routes(side, vec![route], settings)
+    }
+
+    pub fn with_routes(side: Side, routes: Vec<Route>, settings: &Settings) -> Self {
         let Settings { options, limits, records } = settings.clone();
-        let plan = Plan { side, routes: vec![route], options, limits };
+        let plan = Plan { side, routes, options, limits };
         let (told, recorded) = (Heard::default(), Heard::default());
         let of_gateway = told.clone();
         let notify = move |text: &str| writeln!(of_gateway.clone(), "{text}").unwrap();

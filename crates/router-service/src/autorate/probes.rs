@@ -1,11 +1,11 @@
 //! The thread that asks reflectors, one after the other, and hands the times of their replies to the loop that forwards.
 
 use super::delays::EVERY;
+use cutline_sys::address::ZonedIp;
 use cutline_sys::ping::Echo;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::{SysError, now};
 use cutline_units::Duration;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -32,7 +32,7 @@ impl Sockets {
     ///
     /// # Errors
     /// When there is no route to one, or the process lacks `CAP_NET_RAW`.
-    pub fn open(reflectors: &[IpAddr]) -> Result<Self, SysError> {
+    pub fn open(reflectors: &[ZonedIp]) -> Result<Self, SysError> {
         reflectors.iter().map(|reflector| Echo::open(*reflector)).collect::<Result<_, _>>().map(Self)
     }
 
@@ -107,13 +107,11 @@ fn ask(mut echoes: Vec<Echo>, replies: &Sender<(usize, Duration)>, requests: &At
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
 
     /// Where the process may not send echo requests, there is nothing to try.
     #[test]
     fn this_host_replies_and_the_thread_ends() {
-        let Ok(sockets) = Sockets::open(&[Ipv4Addr::LOCALHOST.into(), Ipv4Addr::new(127, 0, 0, 2).into()])
-        else {
+        let Ok(sockets) = Sockets::open(&["127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap()]) else {
             return;
         };
         let probes = sockets.start().unwrap();

@@ -15,6 +15,7 @@ use crate::rendezvous::{Gathered, Gathering};
 use crate::report::{MeterReport, SenderReport, Window};
 use crate::socket::detect_absence;
 use cutline_signal::clock::ClockOffset;
+use cutline_sys::address::with_port;
 use cutline_sys::now;
 use cutline_sys::reactor::LONGEST_WAIT;
 use cutline_units::{Duration, Instant, Rate, Streams};
@@ -171,7 +172,7 @@ fn measure(
     let checked = check(start, allowed, session.peer);
     let Run { plans, params } = checked.map_err(|why| phase.refuse(why))?;
     let local = phase.line.stream().local_addr().map_err(ControlError::Broken)?;
-    let data = SocketAddr::new(local.ip(), allowed.data_port);
+    let data = with_port(local, allowed.data_port);
     let meter = Meter::bind(data, params).map_err(|error| phase.refuse(error.to_string()))?;
     let until = Duration::from_nanos(start.until_ns);
     (session.until, session.interval) = (until, params.interval);

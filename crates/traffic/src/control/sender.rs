@@ -17,10 +17,11 @@ use crate::rendezvous::{Called, call};
 use crate::report::{MeterReport, SenderReport, Window};
 use crate::socket::connect_control;
 use cutline_signal::clock::{self, Estimate, Exchange};
+use cutline_sys::address::with_port;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant, Streams};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -53,6 +54,8 @@ pub struct SendParams {
 /// The reports of both ends.
 #[derive(Debug)]
 pub struct Outcome {
+    /// The receiver's address that was reached.
+    pub receiver: SocketAddr,
     /// The senders' reports, in the order of the plans. Those of reverse flows have an error if the connection to the receiver
     /// was lost.
     pub sent: Vec<SenderReport>,
@@ -67,7 +70,8 @@ pub struct Outcome {
     pub error: Option<ControlError>,
 }
 
-/// Sends flows to a receiver, and receives those that it sends. The function sets their `to` to the port that the receiver
+/// Sends flows to a receiver, and receives those that it sends. The receiver's addresses are tried in their order; those of another family than
+/// the first flow's source are left out. The function sets their `to` to the port that the receiver
 /// reports. The connection to the receiver has the source address of the first flow, because a receiver accepts traffic from no
 /// other one. The function returns when the duration is over, when `stop` is set or when the connection to the receiver is lost.
 /// In each case the outcome has the measurements up to then.
@@ -75,23 +79,23 @@ pub struct Outcome {
 /// # Errors
 /// Returns an error if the session fails before sending starts, or if the generator or the meter fails.
 pub fn send(
-    receiver: SocketAddr,
+    receivers: &[SocketAddr],
     plans: Vec<FlowPlan>,
     params: SendParams,
     stop: &AtomicBool,
 ) -> Result<Outcome, ControlError> {
-    let from = plans.first().and_then(|plan| plan.from).map(|from| from.ip());
+    let from = plans.first().and_then(|plan| plan.from);
     // The generator checks the plans of forward flows, and that all numbers are unique.
     Generator::new(plans.clone(), params.streams)?;
     check_ecn(plans.iter()).map_err(TrafficError::from)?;
-    let mut line = connect(receiver, from)?;
+    let (mut line, receiver) = connect_first(receivers, from)?;
     let their_boot_id = open(&mut line, receiver, params.key.as_ref())?;
     let before = compare(&mut line)?;
     let is_within_error = before.offset.as_nanos().unsigned_abs() <= before.error.as_nanos();
     let same = !their_boot_id.is_empty() && their_boot_id == boot_id() && is_within_error;
     let clock = ClockReport { same, before, after: None };
     let (port, token) = ask_to_start(&mut line, &plans, params)?;
-    let data = SocketAddr::new(receiver.ip(), port);
+    let data = with_port(receiver, port);
     let plans: Vec<_> = plans.into_iter().map(|plan| FlowPlan { to: data, ..plan }).collect();
     let names: Vec<_> = plans.iter().map(|plan| (plan.id, plan.name.clone())).collect();
     let (forward, reverse): (Vec<_>, Vec<_>) =
@@ -106,7 +110,7 @@ pub fn send(
         (None, ours) => ours,
     };
     let sent = in_order(&names, reports.sent);
-    Ok(Outcome { sent, received, clock: ClockReport { after, ..clock }, elapsed, error })
+    Ok(Outcome { receiver, sent, received, clock: ClockReport { after, ..clock }, elapsed, error })
 }
 
 /// What this end has measured.
@@ -248,7 +252,29 @@ fn bring_together(line: &mut Line, watched: Watched, ending: &mut Ending) -> Res
     Ok(())
 }
 
-fn connect(receiver: SocketAddr, from: Option<IpAddr>) -> Result<Line, ControlError> {
+/// Connects to the first address that accepts.
+fn connect_first(
+    receivers: &[SocketAddr],
+    from: Option<SocketAddr>,
+) -> Result<(Line, SocketAddr), ControlError> {
+    let fits = |receiver: &&SocketAddr| from.is_none_or(|from| from.is_ipv4() == receiver.is_ipv4());
+    let mut failed = None;
+    for receiver in receivers.iter().filter(fits) {
+        match connect(*receiver, from) {
+            Ok(line) => return Ok((line, *receiver)),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.unwrap_or_else(|| {
+        let why = match from {
+            Some(from) => format!("the receiver has no address of the family of {}", from.ip()),
+            None => "the receiver has no address".to_owned(),
+        };
+        ControlError::Path(why)
+    }))
+}
+
+fn connect(receiver: SocketAddr, from: Option<SocketAddr>) -> Result<Line, ControlError> {
     let line = connect_control(from, receiver, PATIENCE).and_then(|stream| Line::new(stream, None));
     line.map_err(|source| ControlError::Unreachable { address: receiver.to_string(), source })
 }

@@ -1,0 +1,211 @@
+//! Strangers at gateways: those that say nothing, and those that send in others' names. They take no thread and nobody's place.
+
+mod common;
+
+use common::{Settings, Watched, pair};
+use cutline_gateway::{Limits, Route, Side, Transport};
+use cutline_socket::QosOptions;
+use cutline_units::Duration as Time;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::spawn;
+use std::time::Duration;
+
+/// Tests that count the threads of this process run one after the other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A server that answers each connection with all that it has received, behind a byte, once that has ended.
+fn after_end() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    spawn(move || {
+        for stream in listener.incoming() {
+            spawn(move || {
+                let mut stream = stream.unwrap();
+                let mut request = vec![b'!'];
+                let asked = stream.read_to_end(&mut request);
+                let _gone = asked.and_then(|_| stream.write_all(&request));
+            });
+        }
+    });
+    address
+}
+
+/// What a program gets for an answer.
+fn ask(near: &Watched) -> Vec<u8> {
+    let mut stream = TcpStream::connect(near.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(b"ask").unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    let _reset = stream.read_to_end(&mut answer);
+    answer
+}
+
+/// A program behind the near gateway.
+fn program(near: &Watched) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(near.address()).unwrap();
+    socket
+}
+
+/// A server that answers each datagram with the same.
+fn echo() -> SocketAddr {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = server.local_addr().unwrap();
+    spawn(move || {
+        let mut buffer = vec![0; 65_535];
+        while let Ok((length, from)) = server.recv_from(&mut buffer) {
+            let _gone = server.send_to(&buffer[..length], from);
+        }
+    });
+    at
+}
+
+/// Sends a datagram until an answer comes, at most a minute.
+fn is_answered(program: &UdpSocket) -> bool {
+    program.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    (0..300).any(|number: u32| {
+        let sent = program.send(&number.to_be_bytes());
+        sent.is_ok() && program.recv(&mut [0; 10]).is_ok()
+    })
+}
+
+/// Waits until a check holds.
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(std::time::Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The threads of this process.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+fn silent_connections_have_no_threads_and_no_places_and_keep_nobody_out() {
+    let _alone = alone();
+    let options = QosOptions::default().key(&[1; 32]).unwrap();
+    let limits = Limits { connections: 5, ..Limits::default() };
+    let settings = Settings { options, limits, ..Settings::default() };
+    let (near, far) = pair(Transport::Tcp, after_end(), &settings);
+    let before = threads();
+    let silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(far.address()).unwrap()).collect();
+    // Of one address, 128 may wait; those that came first have been reset.
+    let strangers = || far.gateway.as_ref().unwrap().document().routes[0].totals.strangers;
+    wait_until("the oldest have left", || strangers() >= 300 - 128);
+    assert!(threads() < before + 50, "{} threads, {before} before", threads());
+    for _ in 0..10 {
+        assert_eq!(ask(&near), b"!ask");
+    }
+    let totals = far.gateway.as_ref().unwrap().document().routes[0].totals.clone();
+    assert_eq!((totals.accepted, totals.failed, totals.turned_away), (10, 0, 0));
+    far.told.wait_for("further strangers are counted, and not told");
+    drop(silent);
+}
+
+#[test]
+fn one_address_does_not_get_all_connections_unless_it_has_proved_a_key() {
+    let _alone = alone();
+    for (key, expected) in [(None, 3), (Some([7; 32]), 5)] {
+        let options = key.iter().fold(QosOptions::default(), |options, key| options.key(key).unwrap());
+        let limits = Limits { connections: 5, of_one_address: 3, ..Limits::default() };
+        let settings = Settings { options, limits, ..Settings::default() };
+        let far =
+            Watched::start_at("0.0.0.0:0", Side::Far, Transport::Tcp, &after_end().to_string(), &settings);
+        let Some(own) = own_address() else { return };
+        let to = SocketAddr::new(own, far.address().port());
+        // Programs of this host may have as many as there are.
+        let near = Watched::start(Side::Near, Transport::Tcp, to, &settings);
+        let streams: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(near.address()).unwrap()).collect();
+        let totals = || far.gateway.as_ref().unwrap().document().routes[0].totals.clone();
+        wait_until("all have come", || totals().accepted + totals().turned_away == 5);
+        assert_eq!(totals().accepted, expected);
+        if key.is_none() {
+            far.told.wait_for(&format!("{own} has 3 connections: others of it are turned away"));
+            // A place that is given back is another one's.
+            drop(streams);
+            wait_until("they have ended", || {
+                totals().failed + far.gateway.as_ref().unwrap().document().connections.len() as u64 >= 3
+            });
+            assert_eq!(ask(&near), b"!ask");
+        }
+    }
+}
+
+/// An address of this host that is not the loopback's; `None` if it has none.
+fn own_address() -> Option<std::net::IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("192.0.2.1:9").ok()?;
+    Some(socket.local_addr().unwrap().ip())
+}
+
+#[test]
+fn forged_datagrams_have_no_threads_and_keep_no_program_out() {
+    let _alone = alone();
+    // The places would be taken for an hour.
+    let limits = Limits { connections: 40, idle: Time::from_secs(3600), ..Limits::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    let (mut near, far) = pair(Transport::Udp, echo(), &settings);
+    let known = program(&near);
+    assert!(is_answered(&known) && is_answered(&known));
+    let before = threads();
+    // Each comes from an address of its own.
+    let mut most = 0;
+    for number in 0..400_u32 {
+        let from = Ipv4Addr::from_bits(0x7f01_0000 + number);
+        let forged = UdpSocket::bind((from, 0)).unwrap();
+        forged.send_to(b"forged", near.address()).unwrap();
+        most = most.max(threads());
+    }
+    assert!(most < before + 60, "{most} threads, {before} before");
+    // Another program finds a place, and one that was answered before has kept its own.
+    assert!(is_answered(&program(&near)));
+    let port = known.local_addr().unwrap();
+    assert!(is_answered(&known));
+    let document = near.stop();
+    let of_known: Vec<_> = document.connections.iter().filter(|it| it.peer == port.to_string()).collect();
+    assert_eq!(of_known.len(), 1, "{of_known:?}");
+    assert!(document.connections.iter().any(|it| it.ending == "it has made place for another one"));
+    drop(far);
+}
+
+#[test]
+fn datagrams_leave_places_for_streams() {
+    let _alone = alone();
+    let limits = Limits { connections: 40, idle: Time::from_secs(3600), ..Limits::default() };
+    let settings = Settings { limits, ..Settings::default() };
+    let route = |transport, to: SocketAddr| Route {
+        transport,
+        listen: "127.0.0.1:0".parse().unwrap(),
+        to: to.to_string(),
+    };
+    let far = [(Transport::Tcp, after_end()), (Transport::Udp, echo())]
+        .map(|(transport, to)| Watched::start(Side::Far, transport, to, &Settings::default()));
+    let routes = vec![route(Transport::Tcp, far[0].address()), route(Transport::Udp, far[1].address())];
+    let mut near = Watched::with_routes(Side::Near, routes, &settings);
+    let udp = near.gateway.as_ref().unwrap().addresses()[1];
+    let forge = |most: u32| {
+        for number in 0..most {
+            let forged = UdpSocket::bind((Ipv4Addr::from_bits(0x7f02_0000 + number), 0)).unwrap();
+            forged.send_to(b"forged", udp).unwrap();
+        }
+    };
+    forge(200);
+    wait_until("its places are taken", || {
+        near.gateway.as_ref().unwrap().document().routes[1].totals.turned_away > 0
+    });
+    for _ in 0..10 {
+        assert_eq!(ask(&near), b"!ask");
+    }
+    let document = near.stop();
+    assert_eq!(document.routes[0].totals.turned_away, 0);
+    assert!(document.routes[1].totals.accepted >= 30);
+}

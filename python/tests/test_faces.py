@@ -1,0 +1,648 @@
+"""What Python's own sockets and asyncio do, these do, too: each call with its arguments."""
+
+import array
+import asyncio
+import collections
+import errno
+import gc
+import io
+import os
+import resource
+import shutil
+import signal
+import socket as plain
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import types
+import unittest
+import weakref
+
+from cutline import socket
+from cutline.socket import SOCK_DGRAM, SOCK_STREAM
+
+QUICK = {"negotiation.first-timeout": "20 ms", "negotiation.give-up": "500 ms", "detection": "200 ms",
+         "monitor.interval": "20 ms"}
+LOOPBACK = ("127.0.0.1", 0)
+
+
+def connect(server, spec=None, **more):
+    """The end that connects to a server, the end that is accepted, and its peer's address."""
+    accepted = []
+    thread = threading.Thread(target=lambda: accepted.extend(server.accept()))
+    thread.start()
+    connected = socket.create_connection(server.getsockname(), spec, **({"type": server.type, "options": QUICK} | more))
+    thread.join()
+    return connected, *accepted
+
+
+def ours(type=SOCK_STREAM):
+    with socket.create_server(LOOPBACK, type=type, options=QUICK) as server:
+        connected, accepted, _ = connect(server, timeout=20)
+    accepted.settimeout(20)
+    return connected, accepted
+
+
+def theirs():
+    with plain.create_server(LOOPBACK) as server:
+        connected = plain.create_connection(server.getsockname(), timeout=20)
+        accepted, _ = server.accept()
+        accepted.settimeout(20)
+        return connected, accepted
+
+
+def outcome(call, *words, **options):
+    """The result, or the kind of the exception."""
+    try:
+        found = call(*words, **options)
+    except Exception as error:
+        return type(error), getattr(error, "errno", None)
+    if isinstance(found, io.IOBase):
+        return type(found).__name__, getattr(found, "mode", None) if isinstance(found, io.TextIOBase) else None
+    return found
+
+
+# Each call on a connected pair with the same state: "hello" waits to be read.
+CALLS = [
+    ("send", (b"ab",), {}), ("send", (bytearray(b"ab"),), {}), ("send", (memoryview(b"ab"),), {}),
+    ("send", (array.array("I", [1, 2]),), {}), ("send", (b"ab", 0), {}), ("send", ("text",), {}), ("send", (5,), {}),
+    ("send", (), {}),
+    ("sendall", (b"ab",), {}), ("sendall", (bytearray(b"ab"),), {}), ("sendall", (memoryview(b"abcd")[1:3],), {}),
+    ("sendall", (array.array("H", [1, 2]),), {}), ("sendall", (b"", 0), {}), ("sendall", ("text",), {}),
+    ("recv", (5,), {}), ("recv", (2, 0), {}), ("recv", (-1,), {}), ("recv", ("5",), {}), ("recv", (), {}),
+    ("recv_into", (bytearray(5),), {}), ("recv_into", (bytearray(9), 5), {}), ("recv_into", (bytearray(9), 5, 0), {}),
+    ("recv_into", (bytearray(3), 5), {}), ("recv_into", (bytearray(3), -1), {}), ("recv_into", (b"no",), {}),
+    ("recv_into", (array.array("B", bytes(5)),), {}), ("recv_into", (bytearray(9),), {"nbytes": 5}),
+    ("settimeout", (1,), {}), ("settimeout", (0.5,), {}), ("settimeout", (None,), {}), ("settimeout", (0,), {}),
+    ("settimeout", (-1,), {}), ("settimeout", ("1",), {}),
+    ("gettimeout", (), {}), ("setblocking", (True,), {}), ("setblocking", (0,), {}), ("getblocking", (), {}),
+    ("shutdown", (plain.SHUT_WR,), {}), ("shutdown", (plain.SHUT_RDWR,), {}), ("shutdown", (9,), {}),
+    ("shutdown", ("x",), {}),
+    ("makefile", (), {}), ("makefile", ("r",), {}), ("makefile", ("rb",), {}), ("makefile", ("w",), {}),
+    ("makefile", ("wb",), {}), ("makefile", ("rw",), {}), ("makefile", ("rwb",), {}), ("makefile", ("x",), {}),
+    ("makefile", ("r", 0), {}), ("makefile", ("rb", 100), {}),
+    ("makefile", ("r",), {"encoding": "ascii", "errors": "replace", "newline": "\n"}),
+    ("close", (), {}),
+]
+
+
+class Table(unittest.TestCase):
+    def test_each_call_does_what_it_does_with_a_plain_socket(self):
+        for name, words, options in CALLS:
+            with self.subTest(call=name, words=words, options=options):
+                found = []
+                for pair in (theirs, ours):
+                    one, other = pair()
+                    with one, other:
+                        other.sendall(b"hello")
+                        if name.startswith("recv"):
+                            # "hello" comes at once, and is one message.
+                            self.assertEqual(one.makefile("rb").peek(5)[:5], b"hello")
+                            other.sendall(b"hello")
+                        found.append(outcome(getattr(one, name), *words, **options))
+                        found.append((one.gettimeout(), one.fileno() >= 0))
+                self.assertEqual(found[:2], found[2:])
+
+    def test_what_a_socket_is(self):
+        for host in ("127.0.0.1", "::1"):
+            with self.subTest(host=host):
+                family = plain.AF_INET6 if ":" in host else plain.AF_INET
+                try:
+                    like = plain.create_server((host, 0), family=family)
+                except OSError:
+                    self.skipTest("the host has no IPv6")
+                with like, socket.create_server((host, 0), options=QUICK) as server:
+                    self.assertEqual((server.family, server.type, server.proto), (like.family, like.type, like.proto))
+                    self.assertEqual((server.timeout, server.gettimeout(), server.getblocking()), (None, None, True))
+                    address = server.getsockname()
+                    self.assertEqual((len(address), address[2:]), (len(like.getsockname()), like.getsockname()[2:]))
+                    client, connection, peer = connect(server)
+                    with client, connection:
+                        self.assertEqual((peer, connection.getpeername()), (client.getsockname(),) * 2)
+                        self.assertEqual(client.getpeername(), address)
+
+    def test_a_listener_has_a_timeout(self):
+        for type in (SOCK_STREAM, SOCK_DGRAM):
+            with socket.create_server(LOOPBACK, type=type, options=QUICK) as server:
+                server.settimeout(0.05)
+                with self.assertRaises(TimeoutError):
+                    server.accept()
+                server.setblocking(False)
+                with self.assertRaises(BlockingIOError):
+                    server.accept()
+
+    def test_the_default_timeout_holds(self):
+        plain.setdefaulttimeout(7)
+        try:
+            with socket.create_server(LOOPBACK, options=QUICK) as server:
+                one, other, _ = connect(server)
+                with one, other:
+                    self.assertEqual((one.gettimeout(), other.gettimeout()), (7, 7))
+                one, other, _ = connect(server, timeout=None)
+                with one, other:
+                    self.assertIsNone(one.gettimeout())
+        finally:
+            plain.setdefaulttimeout(None)
+
+    def test_a_closed_socket_says_so(self):
+        for one in (*ours(), socket.create_server(LOOPBACK, options=QUICK)):
+            one.close()
+            one.close()
+            self.assertEqual(one.fileno(), -1)
+            for call, words in [(one.getsockname, ()), (one.setblocking, (True,)), (one.settimeout, (1,))]:
+                with self.assertRaises(OSError) as raised:
+                    call(*words)
+                self.assertEqual(raised.exception.errno, errno.EBADF)
+
+    def test_a_server_without_a_host_is_at_all_addresses(self):
+        with socket.create_server(("", 0), options=QUICK) as server:
+            self.assertEqual(server.getsockname()[0], "0.0.0.0")
+        with self.assertRaises(OverflowError):
+            socket.create_server(("127.0.0.1", 65536), options=QUICK)
+        with self.assertRaises(TypeError):
+            socket.create_connection(("127.0.0.1",), options=QUICK)
+
+    def test_files_of_a_stream_read_and_write(self):
+        one, other = ours()
+        with one, other, one.makefile("rw", encoding="utf-8", newline="\n") as file:
+            file.write("für\n")
+            file.flush()
+            with other.makefile("r", encoding="utf-8") as lines:
+                self.assertEqual(lines.readline(), "für\n")
+            other.sendall("two\nlines\n".encode())
+            self.assertEqual([file.readline(), file.readline()], ["two\n", "lines\n"])
+            buffer = bytearray(b"....")
+            other.sendall(memoryview(bytearray(b"ab")))
+            self.assertEqual((one.recv_into(buffer, 2), buffer), (2, b"ab.."))
+
+    def test_a_specification_is_any_mapping(self):
+        sizes = collections.ChainMap({"size": "900 B", "coerce": True})
+        for spec in (types.MappingProxyType({"send": sizes}), collections.UserDict(send=dict(sizes)), {"send": sizes}):
+            with socket.create_server(LOOPBACK, options=QUICK) as server:
+                one, other, _ = connect(server, spec, options=types.MappingProxyType(QUICK))
+                with one, other:
+                    self.assertTrue(other.has_qos_peer)
+                    self.assertEqual(one.mib.send.effective.size, 900)
+        for spec in (5, {"send": {"size": object()}}):
+            with self.assertRaisesRegex(TypeError, "spec: "):
+                socket.create_connection(("127.0.0.1", 9), spec)
+
+    def test_a_handler_that_holds_its_connection_is_collected(self):
+        class Holder:
+            def __init__(self):
+                self.connection, self.other = ours()
+                self.connection.on_event(self.handle)
+
+            def handle(self, event):
+                pass
+
+        descriptors = []
+        for _ in range(3):
+            holder = Holder()
+            descriptors.append(holder.connection.fileno())
+            seen = weakref.ref(holder)
+            del holder
+            # A handler that is running holds it for a moment.
+            until = time.monotonic() + 60
+            while seen() is not None and time.monotonic() < until:
+                gc.collect()
+                time.sleep(0.01)
+            self.assertIsNone(seen())
+
+
+def run(program, *words, prefix=(), **options):
+    """A program of this Python in a process of its own."""
+    command = [*prefix, sys.executable, "-c", textwrap.dedent(program), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, **options)
+
+
+class Zones(unittest.TestCase):
+    PROGRAM = """
+        import threading
+        from cutline import socket
+        for given in (("fe80::1%lo", 0), ("fe80::1", 0, 0, 1)):
+            for type in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                with socket.create_server(given, type=type) as server:
+                    host, port, flow, zone = server.getsockname()
+                    assert (host, zone) == ("fe80::1", 1), server.getsockname()
+                    accepted = []
+                    thread = threading.Thread(target=lambda: accepted.append(server.accept()))
+                    thread.start()
+                    with socket.create_connection(server.getsockname(), type=type) as client:
+                        client.send(b"hello")
+                        thread.join()
+                        (connection, peer), = accepted
+                        assert connection.recv(10) == b"hello" and peer[3] == 1, peer
+                        connection.close()
+        try:
+            socket.create_connection(("fe80::1", 9))
+        except OSError as error:
+            assert "write fe80::1%INTERFACE" in str(error), error
+        else:
+            assert False
+        print("done")
+        """
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip"), "needs root and ip")
+    def test_link_local_addresses_have_zones(self):
+        network = "ip link set lo up && ip -6 addr add fe80::1/64 dev lo nodad && exec \"$@\""
+        found = run(self.PROGRAM, prefix=["unshare", "-n", "sh", "-c", network, "sh"])
+        self.assertEqual((found.stdout, found.returncode), ("done\n", 0), found.stderr)
+
+
+class Servers(unittest.IsolatedAsyncioTestCase):
+    def test_servers_and_transports_have_every_public_name_of_asyncio(self):
+        def public(kind):
+            return {name for name in dir(kind) if not name.startswith("_")}
+
+        self.assertEqual(public(asyncio.base_events.Server) - public(socket.AsyncServer), set())
+        self.assertEqual(public(asyncio.Transport) - public(socket.Transport), set())
+        # Of those of datagrams one end is the only one.
+        self.assertEqual(public(asyncio.DatagramTransport) - public(socket.Transport), set())
+
+    async def test_a_server_is_what_asyncio_has(self):
+        async def serve(reader, writer):
+            writer.write(await reader.read(100))
+            await writer.drain()
+            writer.close()
+
+        server = await socket.start_server(serve, LOOPBACK, options=QUICK, start_serving=False)
+        self.assertFalse(server.is_serving())
+        self.assertIs(server.get_loop(), asyncio.get_running_loop())
+        await server.start_serving()
+        self.assertTrue(server.is_serving())
+        address = server.sockets[0].getsockname()
+        self.assertEqual(address, server.getsockname())
+        forever = asyncio.create_task(server.serve_forever())
+        await asyncio.sleep(0)
+        with self.assertRaises(RuntimeError):
+            await server.serve_forever()
+        reader, writer = await socket.open_connection(address, options=QUICK)
+        writer.write(bytearray(b"ask"))
+        self.assertEqual(await asyncio.wait_for(reader.read(100), 60), b"ask")
+        writer.close()
+        await writer.wait_closed()
+        forever.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await asyncio.wait_for(forever, 60)
+        self.assertEqual((server.sockets, server.is_serving()), ((), False))
+        await asyncio.wait_for(server.wait_closed(), 60)
+        with self.assertRaises(RuntimeError):
+            await server.start_serving()
+
+    async def test_closing_a_server_waits_for_its_connections(self):
+        async def serve(reader, writer):
+            await reader.read()
+
+        server = await socket.start_server(serve, LOOPBACK, options=QUICK)
+        reader, writer = await socket.open_connection(server.getsockname(), options=QUICK)
+        writer.write(b"x")
+        while not server._transports:
+            await asyncio.sleep(0.01)
+        server.close()
+        closed = asyncio.create_task(server.wait_closed())
+        await asyncio.sleep(0.05)
+        self.assertFalse(closed.done())
+        server.close_clients()
+        await asyncio.wait_for(closed, 60)
+        writer.close()
+
+    async def test_datagrams_are_kept_apart(self):
+        async def echo(reader, writer):
+            async for datagram in reader:
+                writer.write(datagram)
+
+        async with await socket.start_server(echo, LOOPBACK, type=SOCK_DGRAM, options=QUICK) as server:
+            address = server.sockets[0].getsockname()
+            pairs = [await socket.open_connection(address, type=SOCK_DGRAM, options=QUICK) for _ in range(3)]
+            sent = [bytes([number]) * length for number, length in enumerate((1, 5, 0, 700, 2))]
+            for reader, writer in pairs:
+                # All wait at the other end before one is read.
+                for datagram in sent:
+                    writer.write(datagram)
+                await writer.drain()
+            for reader, writer in pairs:
+                got = [await asyncio.wait_for(reader.read(), 60) for _ in sent]
+                self.assertEqual(got, sent)
+                self.assertFalse(reader.at_eof())
+                writer.write(b"long")
+                self.assertEqual(await asyncio.wait_for(reader.read(2), 60), b"lo")
+                waiting = asyncio.create_task(reader.read())
+                await asyncio.sleep(0)
+                writer.close()
+                await asyncio.wait_for(writer.wait_closed(), 60)
+                with self.assertRaises(EOFError):
+                    await waiting
+                self.assertTrue(reader.at_eof())
+            server.close()
+            server.abort_clients()
+
+    async def test_a_server_of_datagram_protocols(self):
+        class Echo(asyncio.DatagramProtocol):
+            def connection_made(self, transport):
+                self.transport = transport
+
+            def datagram_received(self, data, addr):
+                self.transport.sendto(data + b"!", addr)
+
+        server = await socket.create_server_endpoint(Echo, LOOPBACK, type=SOCK_DGRAM, options=QUICK)
+        reader, writer = await socket.open_connection(server.getsockname(), type=SOCK_DGRAM, options=QUICK)
+        for number in range(10):
+            writer.write(b"%d" % number)
+            self.assertEqual(await asyncio.wait_for(reader.read(), 60), b"%d!" % number)
+        with self.assertRaisesRegex(ValueError, "addr = "):
+            writer.transport.sendto(b"x", ("192.0.2.1", 9))
+        writer.close()
+        server.close()
+        server.abort_clients()
+        await asyncio.wait_for(server.wait_closed(), 60)
+
+    async def test_a_reader_that_does_not_read_holds_few_datagrams(self):
+        readers = asyncio.Queue()
+        async with await socket.start_server(
+                lambda reader, writer: readers.put_nowait(reader), LOOPBACK, type=SOCK_DGRAM, options=QUICK) as server:
+            reader, writer = await socket.open_connection(server.getsockname(), type=SOCK_DGRAM, options=QUICK)
+            for number in range(1000):
+                writer.write(b"%d" % number)
+                if number % 50 == 0:
+                    await asyncio.sleep(0.005)
+            slow = await asyncio.wait_for(readers.get(), 60)
+            until = time.monotonic() + 60
+            while len(slow._datagrams) < 256 and time.monotonic() < until:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            self.assertEqual(len(slow._datagrams), 256)
+            self.assertEqual([await slow.read() for _ in range(300)], [b"%d" % number for number in range(300)])
+            writer.close()
+            server.close()
+            server.abort_clients()
+
+    async def test_without_descriptors_a_server_reports_and_rests(self):
+        def serve(reader, writer):
+            writer.close()
+
+        reports = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reports.append(context))
+        server = await socket.start_server(serve, LOOPBACK, options=QUICK)
+        calls, accept = [], server._server.accept
+        server._server.accept = lambda: calls.append(1) or accept()
+        client = plain.create_connection(server.getsockname())
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        fillers = []
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, limits[1]))
+            while True:
+                try:
+                    fillers.append(os.dup(0))
+                except OSError:
+                    break
+            await asyncio.sleep(0.5)
+            self.assertLess(len(calls), 5)
+            self.assertEqual(reports[0]["exception"].errno, errno.EMFILE)
+            self.assertIs(reports[0]["socket"], server._server)
+        finally:
+            for filler in fillers:
+                os.close(filler)
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        # Then it goes on.
+        client.settimeout(60)
+        self.assertEqual(await asyncio.to_thread(client.recv, 1), b"")
+        client.close()
+        server.close()
+        await asyncio.wait_for(server.wait_closed(), 60)
+
+    async def test_an_error_of_who_serves_goes_to_the_loop(self):
+        async def serve(reader, writer):
+            raise KeyError("on purpose")
+
+        reports = asyncio.Queue()
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reports.put_nowait(context))
+        async with await socket.start_server(serve, LOOPBACK, type=SOCK_DGRAM, options=QUICK) as server:
+            reader, writer = await socket.open_connection(server.getsockname(), type=SOCK_DGRAM, options=QUICK)
+            writer.write(b"x")
+            found = await asyncio.wait_for(reports.get(), 60)
+            self.assertIsInstance(found["exception"], KeyError)
+            writer.close()
+
+
+class Silent:
+    """A listener that accepts nobody: those that connect wait."""
+
+    def __enter__(self):
+        self._listener = plain.socket()
+        self._listener.bind(LOOPBACK)
+        self._listener.listen(0)
+        self.address = self._listener.getsockname()
+        self._fillers = []
+        for _ in range(3):
+            filler = plain.socket()
+            filler.setblocking(False)
+            filler.connect_ex(self.address)
+            self._fillers.append(filler)
+        time.sleep(0.2)
+        return self
+
+    def __exit__(self, *_):
+        for one in (self._listener, *self._fillers):
+            one.close()
+
+
+class Waiting(unittest.TestCase):
+    def test_a_connection_that_nobody_waits_for_does_not_hold_the_loop(self):
+        program = """
+            import asyncio, sys
+            from cutline import socket
+            async def main():
+                try:
+                    await asyncio.wait_for(socket.open_connection(("127.0.0.1", int(sys.argv[1])),
+                                                                  options={"peer": "plain"}), 1)
+                except TimeoutError:
+                    print("late")
+            asyncio.run(main())
+            """
+        with Silent() as silent:
+            began = time.monotonic()
+            found = run(program, silent.address[1])
+            # The kernel itself gives up after two minutes.
+            self.assertEqual((found.stdout, found.returncode), ("late\n", 0), found.stderr)
+            self.assertLess(time.monotonic() - began, 60)
+
+    def interrupted(self, call, spec=None, types=("SOCK_STREAM", "SOCK_DGRAM")):
+        """Sends SIGINT to a program that waits in a call."""
+        program = """
+            import sys, threading
+            from cutline import socket
+            QUICK = {"negotiation.first-timeout": "20 ms", "monitor.interval": "20 ms"}
+            SPEC = """ + repr(spec) + """
+            server = socket.create_server(("127.0.0.1", 0), type=getattr(socket, sys.argv[1]), options=QUICK)
+            def waits():
+                print("waits", flush=True)
+            try:
+                """ + call + """
+            except KeyboardInterrupt:
+                print("interrupted")
+            """
+        for type in types:
+            with self.subTest(call=call, type=type):
+                process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program), type],
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.addCleanup(process.kill)
+                self.assertEqual(process.stdout.readline(), "waits\n")
+                time.sleep(0.3)
+                process.send_signal(signal.SIGINT)
+                out, errors = process.communicate(timeout=60)
+                self.assertEqual((out, process.returncode), ("interrupted\n", 0), errors)
+
+    def test_accept_can_be_interrupted(self):
+        self.interrupted("waits(); server.accept()")
+
+    CONNECTED = ("accepted = []; thread = threading.Thread(target=lambda: accepted.append(server.accept()[0])); "
+                 "thread.start(); client = socket.create_connection(server.getsockname(), type=getattr(socket, "
+                 "sys.argv[1]), options=QUICK, spec=SPEC); thread.join(); list(client.events()); waits()\n                ")
+
+    def test_a_call_that_sends_or_receives_can_be_interrupted(self):
+        # As fast as the other end takes nothing, or as the specification allows.
+        for call in ("client.recv(10)", "while True: client.send(bytes(1000))"):
+            self.interrupted(self.CONNECTED + call, spec={"send": {"max-rate": 0.1, "size": "1000 B", "coerce": True}})
+
+    def test_connecting_can_be_interrupted(self):
+        with Silent() as silent:
+            self.interrupted(f"waits(); socket.create_connection(('127.0.0.1', {silent.address[1]}), options={{'peer': 'plain'}})",
+                             types=["SOCK_STREAM"])
+        nobody = plain.socket(type=SOCK_DGRAM)
+        with nobody:
+            nobody.bind(LOOPBACK)
+            self.interrupted(f"waits(); socket.create_connection(('127.0.0.1', {nobody.getsockname()[1]}), type=socket.SOCK_DGRAM, "
+                             "options={'peer': 'speaks', 'negotiation.give-up': '60 s'})", types=["SOCK_DGRAM"])
+
+    def test_connecting_has_the_timeout(self):
+        def connects(address, **more):
+            began = time.monotonic()
+            with self.assertRaises(TimeoutError):
+                socket.create_connection(address, timeout=1, **more)
+            self.assertLess(0.9, time.monotonic() - began)
+            # The kernel itself, and a negotiation that is told to, would take two minutes.
+            self.assertLess(time.monotonic() - began, 60)
+
+        with Silent() as silent:
+            connects(silent.address, options={"peer": "plain"})
+        with plain.socket(type=SOCK_DGRAM) as nobody:
+            nobody.bind(LOOPBACK)
+            connects(nobody.getsockname(), type=SOCK_DGRAM,
+                     options={"peer": "speaks", "negotiation.give-up": "120 s"})
+
+    def test_every_address_of_a_name_is_tried(self):
+        if plain.getaddrinfo("localhost", 0, type=SOCK_STREAM)[0][4][0] != "::1":
+            self.skipTest("localhost has one address")
+        with socket.create_server(LOOPBACK, options=QUICK) as server:
+            accepted = []
+            thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
+            thread.start()
+            with socket.create_connection(("localhost", server.getsockname()[1]), options=QUICK, timeout=60) as one:
+                thread.join()
+                self.assertEqual(one.getpeername()[0], "127.0.0.1")
+                accepted[0].close()
+
+    def test_waiting_for_events_can_be_interrupted(self):
+        self.interrupted(self.CONNECTED + "list(client.events(timeout=100000))")
+
+
+TYPED = '''
+import asyncio
+import array
+import types
+from cutline import Refused, socket
+from cutline.socket import SOCK_DGRAM, SOCK_STREAM, AsyncServer, Connection, DatagramReader, DatagramWriter
+
+
+def blocking() -> int:
+    with socket.create_server(("", 0), types.MappingProxyType({"class": "web"})) as server:
+        server.settimeout(1.5)
+        host: str = server.getsockname()[0]
+        connection, peer = server.accept()
+    with connection:
+        sent: int = connection.send(bytearray(b"x")) + connection.send(memoryview(b"y")) + connection.send(array.array("B"))
+        connection.sendall(b"z")
+        line: bytes = connection.makefile("rb").readline()
+        text: str = connection.makefile(encoding="utf-8").readline()
+        count: int = connection.recv_into(bytearray(10), 5)
+        connection.on_event(lambda event: print(event.text, host, line, text, peer))
+        for event in connection.events(timeout=5):
+            if event.rate is not None:
+                count += int(event.rate)
+    try:
+        with socket.create_connection(("fe80::1", 80, 0, 2), "video", type=SOCK_DGRAM, timeout=1) as call:
+            call.send(b"x")
+    except Refused as why:
+        print(why)
+    return sent + count
+
+
+class Echo(asyncio.DatagramProtocol):
+    def datagram_received(self, data: bytes, addr: tuple[str | int, int]) -> None:
+        print(len(data))
+
+
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(await reader.read(10))
+    connection: Connection = writer.get_extra_info("connection")
+    print(connection.mib.send.last)
+
+
+async def answer(reader: DatagramReader, writer: DatagramWriter) -> None:
+    async for datagram in reader:
+        writer.write(datagram)
+
+
+async def main() -> None:
+    server: AsyncServer = await socket.start_server(serve, ("127.0.0.1", 0), "file", limit=100)
+    print(server.sockets[0].getsockname())
+    async with server:
+        reader, writer = await socket.open_connection(server.getsockname(), type=SOCK_STREAM)
+        line: bytes = await reader.readline()
+        writer.writelines([line])
+        await server.serve_forever()
+    datagrams = await socket.start_server(answer, ("127.0.0.1", 0), type=SOCK_DGRAM)
+    receives, sends = await socket.open_connection(datagrams.getsockname(), type=SOCK_DGRAM)
+    sends.write(await receives.read())
+    transport, protocol = await socket.create_endpoint(Echo, ("127.0.0.1", 9), type=SOCK_DGRAM)
+    transport.sendto(b"x")
+    protocol.datagram_received(b"y", ("127.0.0.1", 9))
+    protocols = await socket.create_server_endpoint(Echo, ("127.0.0.1", 0), type=SOCK_DGRAM)
+    protocols.close()
+    await protocols.wait_closed()
+'''
+WRONG = {
+    'socket.create_connection("host", "web")': "arg-type",
+    'socket.create_connection(("host", 1)).send("text")': "arg-type",
+    'socket.create_connection(("host", 1)).events().text': "attr-defined",
+    'socket.create_server(("host", 1)).recv(5)': "attr-defined",
+}
+
+
+@unittest.skipUnless(shutil.which("mypy", path=os.path.dirname(sys.executable)), "mypy is not installed")
+class Types(unittest.TestCase):
+    def mypy(self, text):
+        return subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", "-c", text],
+                              capture_output=True, text=True, timeout=600)
+
+    def test_correct_programs_pass_strict_checks(self):
+        found = self.mypy(TYPED)
+        self.assertEqual(found.returncode, 0, found.stdout)
+
+    def test_wrong_programs_do_not(self):
+        found = self.mypy("from cutline import socket\n" + "\n".join(WRONG))
+        for line, kind in enumerate(WRONG.values(), 2):
+            self.assertRegex(found.stdout, rf"<string>:{line}: error: .*\[{kind}\]")
+
+    def test_the_types_are_those_of_the_code(self):
+        found = subprocess.run([sys.executable, "-m", "mypy.stubtest", "cutline"], capture_output=True, text=True,
+                               timeout=600)
+        self.assertEqual(found.returncode, 0, found.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
