@@ -15,7 +15,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp install install-command install-library install-service deb check-deb package wheel test-python clean
+.PHONY: help setup trial demo test test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -34,7 +34,8 @@ help:
 	@echo "make bench-router  the router's part of it alone, beside the kernel's forwarding; writes bench-router.json (root)"
 	@echo "make validate-linux  against the kernel's own queues in a virtual machine, which writes docs/validation/linux.md (five runs a mix: four to five hours on one core; downloads a kernel)"
 	@echo "make validate  that; against ns-2 (ten minutes on one core), ns-3 (fifteen) and Linux's TCP (half an hour in real time), which writes docs/validation; traces and RSVP's messages read by tshark and flent; cutline exec with a browser and"
-	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root)"
+	@echo "               iperf3; gateways with ffmpeg and omniORB (installs them; root); the recipes of docs/internals"
+	@echo "make validate-recipes  follows the recipes for an AQM, a transport, a traffic source, a congestion control and a column in a copy of the repository"
 	@echo "make install   the command, cutlined and the library of cutline exec into $(PREFIX), with manuals; the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
@@ -119,7 +120,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri test-real-time validate-traces validate-exec validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
+validate: miri test-real-time validate-recipes validate-traces validate-exec validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -163,6 +164,11 @@ validate-rsvp: setup
 	$(CARGO) test --locked -p cutline-rsvp --test captures
 	$(CARGO) test --locked -p cutline-sim --test rsvp -- --ignored --nocapture
 	$(CARGO) test --locked -p cutline-daemon --test capacity -- --ignored --nocapture --test-threads 1
+
+# The walkthroughs of docs/internals/recipes, applied to one copy of the repository in target/recipes, and their commands: ten to thirty
+# minutes, and some gigabytes, which stay for the next time until `make clean`.
+validate-recipes: setup
+	$(CARGO) test --locked -p cutline-testbed --test recipes -- --ignored --nocapture
 
 install: install-command install-library
 

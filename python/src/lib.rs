@@ -76,6 +76,7 @@ fn failed(error: QosError) -> PyErr {
         QosError::NoPeer(_) => NoPeer::new_err(text),
         QosError::Lost(_) => Lost::new_err(text),
         QosError::NotRecovered { .. } | QosError::Silent(_) => PyTimeoutError::new_err(text),
+        QosError::Inherited => io::Error::new(io::ErrorKind::NotConnected, text).into(),
         QosError::System { doing, source } => match source.raw_os_error() {
             Some(errno) => PyOSError::new_err((errno, format!("{doing}: {}", said(&source)))),
             None => io::Error::new(source.kind(), text).into(),

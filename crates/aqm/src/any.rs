@@ -1,8 +1,8 @@
 //! The queue that a description asks for.
 
 use crate::forward::forward_queue;
-use crate::{AnyAqm, AnyDiscipline, AqmSpec, Fifo, Limit, Tsq, TsqParams, drop_tail};
-use cutline_params::ParameterError;
+use crate::{AnyAqm, AnyDiscipline, AqmSpec, BandsSpec, Fifo, Limit, SieveSpec, Tsq, TsqParams, drop_tail};
+use cutline_params::{ParameterError, Value};
 use cutline_units::Rate;
 
 /// The description of a queue.
@@ -39,6 +39,13 @@ impl QueueSpec {
         Self { limit, ecn: false, aqm, tsq: None, rate }
     }
 
+    /// Returns the queue for an interface whose longest frames have this many bytes, Ethernet header included: quanta and typical packets that
+    /// have their default, a full Ethernet frame, have this size instead, as in Linux.
+    #[must_use]
+    pub fn at_interface(&self, frame: u64) -> Self {
+        Self { aqm: self.aqm.at_interface(frame), ..self.clone() }
+    }
+
     /// An empty queue of this description.
     ///
     /// # Errors
@@ -54,6 +61,35 @@ impl QueueSpec {
     }
 }
 
+/// The parameters that have the size of a full frame, where that is their default.
+const FRAMES: [&str; 3] = ["quantum", "mtu", "mean-packet"];
+/// The sizes of a full frame among the defaults, with the Ethernet header and without it, bytes.
+const FULL: [u64; 2] = [1514, 1500];
+
+impl AqmSpec {
+    fn at_interface(&self, frame: u64) -> Self {
+        match self {
+            Self::Bands(BandsSpec { priority, below }) => {
+                Self::Bands(BandsSpec { priority: *priority, below: Box::new(below.at_interface(frame)) })
+            }
+            Self::SieveOver(SieveSpec { sieve, below }) => {
+                Self::SieveOver(SieveSpec { sieve: *sieve, below: Box::new(below.at_interface(frame)) })
+            }
+            Self::External(_) => self.clone(),
+            _ => {
+                let Ok(defaults) = Self::from_values(self.name(), []) else { return self.clone() };
+                let is_full = |value: &Value| matches!(value, Value::Count(size) if FULL.contains(size));
+                let adapted =
+                    self.values().into_iter().zip(defaults.values()).map(|((name, value), (_, default))| {
+                        let follows = FRAMES.contains(&name) && is_full(&default) && value == default;
+                        (name, if follows { Value::Count(frame) } else { value })
+                    });
+                Self::from_values(self.name(), adapted).unwrap_or_else(|_| self.clone())
+            }
+        }
+    }
+}
+
 fn zero(parameter: &str, allowed: &str) -> ParameterError {
     ParameterError::new(parameter, 0, allowed)
 }
@@ -62,3 +98,69 @@ forward_queue!(
     #[inline]
     AnyQueue { Fifo, Tsq, Discipline }
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+
+    fn spec(name: &str, values: &[(&str, Value)]) -> QueueSpec {
+        let aqm = AqmSpec::from_values(name, values.iter().cloned()).unwrap();
+        QueueSpec { aqm, ..QueueSpec::drop_tail(Limit::Packets(9), Rate::from_mbps(8)) }
+    }
+
+    fn count(spec: &QueueSpec, name: &str) -> Option<u64> {
+        spec.aqm.values().into_iter().find_map(|(found, value)| match value {
+            Value::Count(count) if found == name => Some(count),
+            _ => None,
+        })
+    }
+
+    /// The parameters in `FRAMES`, and no others, of every AQM.
+    #[test]
+    fn what_is_a_full_frame_follows_the_interface() {
+        let mut adapted = Vec::new();
+        for aqm in registry::describe() {
+            let (before, jumbo) = (spec(aqm.name, &[]), spec(aqm.name, &[]).at_interface(9014));
+            assert_eq!(before.at_interface(1514).aqm.name(), aqm.name);
+            for ((name, old), (_, new)) in before.aqm.values().into_iter().zip(jumbo.aqm.values()) {
+                if old != new {
+                    assert_eq!(new, Value::Count(9014), "{}: {name}", aqm.name);
+                    adapted.push(format!("{} {name}", aqm.name));
+                }
+            }
+            jumbo.build::<u32>().unwrap();
+        }
+        adapted.sort();
+        let expected = [
+            "cake mtu",
+            "codel mtu",
+            "drr quantum",
+            "dual-pi2 mean-packet",
+            "fq-codel mtu",
+            "fq-codel quantum",
+            "fq-pie mean-packet",
+            "fq-pie quantum",
+            "pie mean-packet",
+        ];
+        assert_eq!(adapted, expected);
+    }
+
+    #[test]
+    fn what_was_set_stays_and_laws_below_follow() {
+        let set = spec("fq-codel", &[("quantum", Value::Count(300))]).at_interface(9014);
+        assert_eq!((count(&set, "quantum"), count(&set, "mtu")), (Some(300), Some(9014)));
+        assert_eq!(
+            count(&spec("fq-codel", &[]).at_interface(1294), "quantum"),
+            Some(1294),
+            "a shorter MTU, too"
+        );
+        let over = |below: AqmSpec| {
+            let bands =
+                BandsSpec { priority: crate::StrictPriorityParams::default(), below: Box::new(below) };
+            QueueSpec { aqm: AqmSpec::Bands(bands), ..spec("pie", &[]) }.at_interface(9014)
+        };
+        let AqmSpec::Bands(bands) = over(spec("pie", &[]).aqm).aqm else { panic!("it stays what it is") };
+        assert!(bands.below.values().contains(&("mean-packet", Value::Count(9014))));
+    }
+}

@@ -13,7 +13,7 @@
 //! - [`registry::describe`] lists every AQM with its parameters as data, for scenario files, the command line and the
 //!   documentation.
 //!
-//! To add an AQM to this crate, write its file (start from `pi.rs`), and add its line to the registry. An AQM of another
+//! To add an AQM to this crate, follow `docs/internals/recipes/aqm.md`: write its file, and add its line to the registry. An AQM of another
 //! crate or language is registered while the program runs ([`registry::register_law`]). The checks of [`conformance`] hold
 //! for both.
 

@@ -191,8 +191,8 @@ fn index(all: &[About]) -> String {
 }
 
 const INTRODUCTION: &str = "Every queue that a scenario may name, with its parameters, its formulas, what departs from its source, and how it was
-checked. `cutline aqm list` and `cutline aqm show NAME` print the same from the command line. To add one, see
-[ARCHITECTURE.md](../../ARCHITECTURE.md).
+checked. `cutline aqm list` and `cutline aqm show NAME` print the same from the command line. To add one, follow
+[the recipe](../internals/recipes/aqm.md).
 ";
 
 /// Every page by its path.

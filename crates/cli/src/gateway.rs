@@ -3,9 +3,11 @@
 use crate::arguments::duration;
 use crate::class_args::ClassArgs;
 use crate::exit::Failure;
+use crate::outlets::Outlets;
 use crate::output_file::OutputFile;
+use crate::screen::SCREEN;
 use crate::table::{Table, cells, number, titles};
-use crate::{interrupt, message, output};
+use crate::{interrupt, output};
 use clap::ValueEnum;
 use cutline_bindings::Options;
 use cutline_gateway::{
@@ -13,15 +15,18 @@ use cutline_gateway::{
     Transport,
 };
 use cutline_params::Choice as _;
+use cutline_service::{Outlet, Pen, Written};
 use cutline_socket::QosOptions;
 use cutline_sys::address::{self, AddressError};
 use cutline_sys::descriptors;
 use cutline_text::Printable;
 use cutline_traffic::control::Key;
 use cutline_units::{DscpPool2, Duration, HintCodec as _};
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time;
 
@@ -125,25 +130,79 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let stop = interrupt::cancel_flag("What was delivered is printed.".to_owned())?;
     // Each connection takes two, and each that waits at the door one.
     descriptors::allow_most();
-    let gateway = Gateway::start(&plan, record, Box::new(message::print))?;
+    let outlets = Outlets::new(Arc::clone(&stop));
+    let recording = record.map(|file| {
+        let outlet = Outlet::with_room(RECORD_ROOM, &file, SCREEN, |lines: String| lines);
+        (Recording { pen: outlet.pen(), lines: String::new() }, outlet)
+    });
+    let (recording, record): (Option<Box<dyn Write + Send>>, _) = match recording {
+        Some((recording, outlet)) => (Some(Box::new(recording)), Some(outlet)),
+        None => (None, None),
+    };
+    let messages = outlets.messages();
+    let tell = move |message: &str| {
+        // One that finds no room is counted.
+        let _counted = messages.give(message.to_owned());
+    };
+    let gateway = Gateway::start(&plan, recording, Box::new(tell))?;
     if !args.quiet {
-        announce(&plan, gateway.addresses());
+        announce(&plan, gateway.addresses(), &outlets);
     }
     let until = args.duration.map(|time| time::Instant::now() + time::Duration::from_nanos(time.as_nanos()));
     while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| time::Instant::now() < until) {
         std::thread::sleep(LOOK_EVERY);
     }
-    let document = gateway.stop();
-    if args.json {
-        output::print_json(&document)?;
-    } else {
-        output::print_wrapped(&text(&document))?;
+    let mut document = gateway.stop();
+    if let Some(outlet) = record {
+        let unwritten = match outlet.finish(None, RECORD_PATIENCE) {
+            (Written::Failed(error), _) => Some(error.to_string()),
+            (Written::Waiting, _) => Some("it is not read".to_owned()),
+            (Written::Done, dropped) => (dropped > 0).then(|| "it was not read fast enough".to_owned()),
+        };
+        document.record_error = document.record_error.or(unwritten);
     }
+    outlets.finish(Some(if args.json {
+        output::json(&document)
+    } else {
+        output::wrapped(&text(&document))
+    }))?;
     match (&document.record_error, &args.record) {
         (Some(error), Some(file)) => {
             Err(Failure::Failed(format!("{} was not written whole: {error}", Printable(file.display()))))
         }
         _ => Ok(()),
+    }
+}
+
+/// The file of --record, whose lines another thread writes.
+struct Recording {
+    pen: Pen<String>,
+    /// Lines that are not passed on yet.
+    lines: String,
+}
+
+/// The most parts of a recording that wait to be written, of [`RECORD_PART`] bytes each.
+const RECORD_ROOM: usize = 512;
+/// The length at which lines are passed on together, bytes.
+const RECORD_PART: usize = 32 << 10;
+/// How long the rest of a recording may take to be written.
+const RECORD_PATIENCE: Duration = Duration::from_secs(5);
+
+impl Write for Recording {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.lines.push_str(&String::from_utf8_lossy(bytes));
+        if self.lines.len() >= RECORD_PART {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let lines = std::mem::take(&mut self.lines);
+        if lines.is_empty() || self.pen.give(lines) {
+            return Ok(());
+        }
+        Err(std::io::Error::other("nobody reads it, or it cannot be written"))
     }
 }
 
@@ -202,27 +261,29 @@ impl Args {
 }
 
 /// Says what is carried, and who can use it.
-fn announce(plan: &Plan, addresses: &[SocketAddr]) {
+fn announce(plan: &Plan, addresses: &[SocketAddr], outlets: &Outlets) {
     for (route, address) in plan.routes.iter().zip(addresses) {
         let transport = route.transport.name();
-        message::print(&format!("{transport} {address} goes to {}", Printable(&route.to)));
+        outlets.say(format!("{transport} {address} goes to {}", Printable(&route.to)));
     }
     let is_open = addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
     if is_open && plan.side == Side::Far && !plan.options.has_key() {
-        message::print(
-            "warning: everybody who can reach this gateway can reach the server: --key-file requires a key",
+        outlets.say(
+            "warning: everybody who can reach this gateway can reach the server: --key-file requires a key"
+                .to_owned(),
         );
     }
     if is_open && plan.side == Side::Near {
-        message::print(
-            "warning: everybody who can reach this gateway can reach the server behind the far one",
+        outlets.say(
+            "warning: everybody who can reach this gateway can reach the server behind the far one"
+                .to_owned(),
         );
     }
 }
 
 /// Opens the file of --record.
-fn open(file: &Path, force: bool) -> Result<Box<dyn Write + Send>, Failure> {
-    Ok(Box::new(BufWriter::new(OutputFile::create(file, force)?.into_file())))
+fn open(file: &Path, force: bool) -> Result<File, Failure> {
+    Ok(OutputFile::create(file, force)?.into_file())
 }
 
 /// Returns what was delivered as text.

@@ -31,6 +31,8 @@ mod interrupt;
 mod lab;
 mod manuals;
 mod message;
+#[cfg(feature = "machine")]
+mod outlets;
 mod output;
 mod output_file;
 #[cfg(feature = "charts")]

@@ -20,7 +20,12 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// # Errors
 /// When stdout cannot be written.
 pub fn print_wrapped(text: &str) -> Result<(), Failure> {
-    print(&wrap::within(text, width()))
+    print(&wrapped(text))
+}
+
+/// Returns text whose tables fit the terminal that shows stdout.
+pub fn wrapped(text: &str) -> String {
+    wrap::within(text, width())
 }
 
 /// The columns of the terminal that shows stdout; `None` if it goes elsewhere.
@@ -43,13 +48,16 @@ pub fn print_on(text: &str) -> Result<ControlFlow<()>, Failure> {
     }
 }
 
-/// Writes a JSON document as one line to stdout.
-///
-/// # Errors
-/// When stdout cannot be written.
-pub fn print_json_line(document: &impl Serialize) -> Result<(), Failure> {
+/// Returns a JSON document as one line.
+pub fn json_line(document: &impl Serialize) -> String {
     let text = serde_json::to_string(document).expect("the documents have text keys only");
-    print(&(cutline_text::json(&text).into_owned() + "\n"))
+    cutline_text::json(&text).into_owned() + "\n"
+}
+
+/// Returns a JSON document as it is printed. Numbers that are not finite become null.
+pub fn json(document: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(document).expect("the documents have text keys only");
+    cutline_text::json(&text).into_owned() + "\n"
 }
 
 /// Writes a JSON document to stdout. Numbers that are not finite become null.
@@ -57,6 +65,5 @@ pub fn print_json_line(document: &impl Serialize) -> Result<(), Failure> {
 /// # Errors
 /// When stdout cannot be written.
 pub fn print_json(document: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(document).expect("the documents have text keys only");
-    print(&(cutline_text::json(&text).into_owned() + "\n"))
+    print(&json(document))
 }

@@ -1,6 +1,6 @@
 //! What may reach a terminal.
 //!
-//! All output goes through [`crate::output`], [`crate::message`] or the router's outlets: clippy refuses other ways
+//! All output goes through [`crate::output`], [`crate::message`] or the outlets of services ([`crate::outlets`]): clippy refuses other ways
 //! (clippy.toml). What a terminal would obey is escaped, other than line ends and [`STYLES`]. A foreign text on a line is a
 //! [`Printable`](cutline_text::Printable) in addition, because line ends stay here.
 
@@ -10,7 +10,10 @@ use std::borrow::Cow;
 /// The escape sequences of our styles and of clap's: none, bold, underlined, red, green, yellow, cyan.
 const STYLES: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[4m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"];
 
+/// What reaches the terminal of this command.
+pub const SCREEN: Screen = Screen { styles: &STYLES };
+
 /// Returns an output without what a terminal would obey.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    Screen { styles: &STYLES }.escaped(text)
+    SCREEN.escaped(text)
 }

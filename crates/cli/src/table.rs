@@ -83,8 +83,9 @@ impl Table {
         let (head, rows) = self.rows.split_first().expect("there is a header line");
         let entry = |row: &Vec<String>| {
             let others = head.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
-            let others: String = others.map(|(title, cell)| format!("  {title}: {cell}\n")).collect();
-            wrap::within(&format!("{}\n{others}", row[0]), Some(room))
+            let others = others.map(|(title, cell)| format!("  {title}: {cell}"));
+            let lines: Vec<String> = std::iter::once(row[0].clone()).chain(others).collect();
+            wrap::within(&(lines.join("\n") + "\n"), Some(room))
         };
         rows.iter().map(entry).collect::<Vec<_>>().join("\n")
     }

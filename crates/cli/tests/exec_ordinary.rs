@@ -163,11 +163,11 @@ fn a_closed_number_is_neither_paced_nor_counted() {
 #[test]
 fn a_copied_number_is_paced_and_counted() {
     for how in ["fcntl", "dup", "syscall-dup"] {
-        let Some(document) = run(&["--rate", "800kbit"], &["copy", how]) else { return };
+        let Some(document) = run(&["--rate", "80kbit"], &["copy", how]) else { return };
         let counted = &document["counted"];
-        let expected = [5, 4, 1].map(Value::from);
-        let found = ["udp_messages", "udp_waits", "udp_sockets"].map(|key| counted[key].clone());
-        assert_eq!(found, expected, "{how}: {counted:#}");
+        let found = ["udp_messages", "udp_sockets"].map(|key| counted[key].clone());
+        assert_eq!(found, [5, 1].map(Value::from), "{how}: {counted:#}");
+        assert!(counted["udp_waits"].as_u64() > Some(0), "{how}: {counted:#}");
     }
 }
 
@@ -175,10 +175,12 @@ fn a_copied_number_is_paced_and_counted() {
 fn every_function_that_sends_is_paced_and_counted() {
     for how in ["write", "writev", "pwritev2", "sendfile", "splice", "send", "sendto", "sendmsg", "sendmmsg"]
     {
-        let Some(document) = run(&["--rate", "800kbit"], &["send", how]) else { return };
+        let Some(document) = run(&["--rate", "80kbit"], &["send", how]) else { return };
         let counted = &document["counted"];
-        let found = ["udp_messages", "udp_bytes", "udp_waits"].map(|key| counted[key].clone());
-        assert_eq!(found, [5, 5000, 4].map(Value::from), "{how}: {counted:#}");
+        let found = ["udp_messages", "udp_bytes"].map(|key| counted[key].clone());
+        assert_eq!(found, [5, 5000].map(Value::from), "{how}: {counted:#}");
+        // A machine that stands still for 100 ms between two of them makes a wait needless.
+        assert!(counted["udp_waits"].as_u64() > Some(0), "{how}: {counted:#}");
     }
 }
 

@@ -269,6 +269,7 @@ fn measure(request: &Request) -> Vec<u8> {
         Request::Gather => Reply::Gathered,
         Request::Alive => return Vec::new(),
         Request::Begin(_) => Reply::Begun,
+        Request::Alive => return Vec::new(),
         Request::Finish => {
             let error = Some(NASTY.to_owned());
             let flows = vec![ReceiverReport { flow: 0, error, ..ReceiverReport::default() }];

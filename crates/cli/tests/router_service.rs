@@ -159,6 +159,36 @@ fn watch(socket: &str) {
         .collect();
     assert_eq!(client.wait().unwrap().code(), Some(0));
     assert!(times.len() == 3 && times.is_sorted_by(|a, b| a < b), "{times:?}");
+    let arguments = ["router", "stats", socket, "--watch", "100ms"];
+    let mut client =
+        Command::new(env!("CARGO_BIN_EXE_cutline")).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let lines: Vec<String> =
+        BufReader::new(client.stdout.take().unwrap()).lines().take(4).map(Result::unwrap).collect();
+    client.wait().unwrap();
+    // The first lines are about everything since the start: packets have crossed.
+    assert!(lines[0].contains(" ms  backlog 0 packets (0.0 ms)  dropped 0"), "{lines:?}");
+    assert!(lines[0].contains("  wait 0.") && lines[2].contains("  wait "), "{lines:?}");
+}
+
+/// What the queues take a full frame to be is what the interfaces take, at the start and after a reload, and what was set stays.
+#[test]
+fn jumbo_frames_are_full_frames() {
+    let Some(hosts) = Hosts::new("jf") else { return };
+    let home = Home::new(REVERSE);
+    for (host, name) in [(&hosts.a, "a0"), (&hosts.middle, "p0"), (&hosts.middle, "p1"), (&hosts.b, "b0")] {
+        host.ip(&["link", "set", name, "mtu", "9000"]).unwrap();
+    }
+    home.describe("20 Mbit/s", "{ aqm = \"fq-codel\", limit = \"500 packets\" }");
+    let mut router = Router::spawn(&hosts.middle, &["--config", &home.text("r.toml")], &[]);
+    let parameter = |name: &str| home.ask("config")["config"]["forward"]["queue"]["parameters"][name].clone();
+    assert_eq!((parameter("quantum"), parameter("mtu")), ("9014".into(), "9014".into()));
+    home.describe("20 Mbit/s", "{ aqm = \"fq-codel\", limit = \"500 packets\", quantum = 300 }");
+    router.signal(Signal::HUP);
+    while home.ask("reload status")["reload"]["done"] != 1 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!((parameter("quantum"), parameter("mtu")), ("300".into(), "9014".into()));
+    assert_eq!(router.end().0, Some(0));
 }
 
 /// A line of `/proc/PID/task/TID/status`, for every thread.
@@ -370,14 +400,63 @@ fn the_example_is_right() {
     assert!(said.contains("the router cannot start now: there is no interface `lan0`"), "{said}");
     assert_eq!(
         lines[0],
-        "routing lan0 -> wan0 at 9.5 Mbit/s through TSQ over pie, reverse at 48 Mbit/s through sieve"
+        "routing lan0 -> wan0 at 19 Mbit/s through sieve, reverse at 95 Mbit/s through sieve"
     );
     let json: Value =
         serde_json::from_slice(&cutline(&["--config", &file, "--check", "--json"]).stdout).unwrap();
-    assert_eq!(
-        (&json["forward"]["overhead"], &json["reverse"]["hints"]["EF"]),
-        (&"pppoe-ptm".into(), &4.into())
-    );
+    assert_eq!(json["forward"]["overhead"], "ethernet");
+
+    // The recommended defaults are those of the options.
+    let options = [
+        "--in",
+        "lan0",
+        "--out",
+        "wan0",
+        "--rate",
+        "19Mbit",
+        "--reverse-rate",
+        "95Mbit",
+        "--check",
+        "--json",
+    ];
+    let defaults: Value = serde_json::from_slice(&cutline(&options).stdout).unwrap();
+    for direction in ["forward", "reverse"] {
+        let queue = |document: &Value, key: &str| document[direction]["queue"][key].clone();
+        for key in ["aqm", "parameters", "ecn"] {
+            assert_eq!(queue(&json, key), queue(&defaults, key), "{direction} {key}");
+        }
+    }
+
+    // The second example is right, too, and is what `up` writes.
+    let text = std::fs::read_to_string(packaging("router.toml")).unwrap();
+    let (_, second) = text.split_once("# --- A host that routes").unwrap();
+    let second: String =
+        second.lines().skip(1).map(|line| line.trim_start_matches("# ").to_owned() + "\n").collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tun.toml");
+    std::fs::write(&file, &second).unwrap();
+    let output = cutline(&["--config", file.to_str().unwrap(), "--check", "--json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json["in"], &json["forward"]["overhead"]), (&"tun:cut0".into(), &"pppoe-ptm".into()));
+    let up = [
+        "up",
+        "--lan",
+        "lo",
+        "--wan",
+        "wan0",
+        "--rate",
+        "9.5Mbit",
+        "--reverse-rate",
+        "48Mbit",
+        "--overhead",
+        "pppoe-ptm",
+    ];
+    let output = cutline(&[&up[..], &["--nat", "none", "--dry-run"]].concat());
+    let written = String::from_utf8(output.stdout).unwrap();
+    let (_, written) = written.split_once("# router.toml\n").unwrap();
+    std::fs::write(&file, format!("socket = \"/run/cutline/cut/stats.sock\"\n{written}")).unwrap();
+    let output = cutline(&["--config", file.to_str().unwrap(), "--check", "--json"]);
+    assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), json, "{written}\n{second}");
 }
 
 #[test]

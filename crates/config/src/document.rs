@@ -17,8 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 /// Returns what to do about a table whose header is there a second time, if that is at `span`.
 fn twice(text: &str, span: &Span) -> Option<String> {
-    let line =
-        text[..text.floor_char_boundary(span.bytes.start)].rfind('\n').map_or(0, |newline| newline + 1);
+    let line = text.get(..span.bytes.start).unwrap_or_default().rfind('\n').map_or(0, |newline| newline + 1);
     let header = text[line..].trim_start().strip_prefix('[')?;
     let name = header.split(']').next()?.trim();
     if name.is_empty() || header.starts_with('[') {

@@ -15,16 +15,17 @@ use crate::status::{
     InterfaceStatus, LocalStatus, MessageCount, ProtocolCounters, ReservationStatus, SenderStatus,
     SessionStatus, Status,
 };
-use cutline_netlink::{Interface, sweep};
+use cutline_netlink::{Interface, Touched, TrafficMonitor, sweep};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Reason, Refusal};
 use cutline_rsvp::admission::{self, Handle};
 use cutline_rsvp::engine::{
-    CallError, Control, Engine, Event, Flow, InterfaceId, LocalSender, Output, Police, SessionView, Start,
+    CallError, Control, Engine, Event, Flow, InterfaceId, LocalSender, Output, Police, RouteKey, SessionView,
+    Start,
 };
 use cutline_rsvp::intserv::{Adspec, Tspec};
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
-use cutline_service::{SdNotify, SighupWatcher, SocketFile};
+use cutline_service::{Pen, SdNotify, SighupWatcher, SocketFile};
 use cutline_sys::clock::wall_clock_offset;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
@@ -32,17 +33,27 @@ use cutline_units::{Duration, Instant, Rate, Streams};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The numbers of descriptors: the listener, routes, sockets from here on, clients from there on.
+/// The numbers of descriptors: the listener, routes, traffic control, sockets from here on, clients from there on.
 const LISTENER: u32 = 0;
 const ROUTES: u32 = 1;
-const SOCKETS: u32 = 2;
+const TRAFFIC: u32 = 2;
+const SOCKETS: u32 = 3;
 const CLIENTS: u32 = 100;
 
 /// How long one socket, or the end of what a client has asked for, keeps the others waiting.
 const TURN: Duration = Duration::from_millis(20);
+
+/// What depends on a route.
+#[derive(Clone, Copy, Debug)]
+enum Stale {
+    Route(RouteKey),
+    Announced(RequestId),
+    Shaped(RequestId),
+}
 
 /// An agent that is ready to run. All that it has installed is removed when it is dropped.
 #[derive(Debug)]
@@ -52,6 +63,7 @@ pub struct Agent {
     engine: Engine,
     network: Network,
     routes: Routes,
+    traffic: TrafficMonitor,
     /// The interfaces of the file, in its order.
     interfaces: Interfaces,
     installers: Installers,
@@ -59,12 +71,16 @@ pub struct Agent {
     requests: Requests,
     /// What clients that have gone had asked for, and is not ended yet.
     leaving: VecDeque<RequestId>,
+    /// Routes that may have changed.
+    stale: VecDeque<Stale>,
     socket: SocketFile,
     started: Instant,
     not_installed: u64,
     counted: Sparing<BTreeMap<InterfaceId, Counted>>,
     /// What is reported, a line each.
     reports: Vec<String>,
+    /// Where it is reported.
+    log: Option<Pen<String>>,
 }
 
 impl Agent {
@@ -96,17 +112,20 @@ impl Agent {
         let mut this = Self {
             engine: engine(&config)?,
             network,
-            routes: Routes::open()?,
+            routes: Routes::open(config.route_mark)?,
+            traffic: TrafficMonitor::open()?,
             interfaces: Interfaces::new(config.interfaces.len()),
             installers: Installers::new(given),
             clients: Clients::new(CLIENTS),
             requests: Requests::default(),
             leaving: VecDeque::new(),
+            stale: VecDeque::new(),
             socket,
             started: now(),
             not_installed: 0,
             counted: Sparing::default(),
             reports,
+            log: None,
             config,
             file: None,
         };
@@ -120,20 +139,22 @@ impl Agent {
         Self { file: Some(file), ..self }
     }
 
-    /// Serves until one of `stops` is set. What has happened is passed to `report`, a line each.
+    /// Reports what happens to this log, a line each.
+    #[must_use]
+    pub fn with_log(self, log: Pen<String>) -> Self {
+        Self { log: Some(log), ..self }
+    }
+
+    /// Serves until one of `stops` is set.
     ///
     /// # Errors
     /// When descriptors cannot be waited for.
-    pub fn run(
-        &mut self,
-        stops: &[&AtomicBool],
-        hangup: Option<&SighupWatcher>,
-        mut report: impl FnMut(&str),
-    ) -> Result<(), DaemonError> {
+    pub fn run(&mut self, stops: &[&AtomicBool], hangup: Option<&SighupWatcher>) -> Result<(), DaemonError> {
         let failed = |error| SysError::new("descriptors cannot be waited for", error);
         let mut reactor = Reactor::new().map_err(failed)?;
         reactor.add(self.socket.listener(), LISTENER, EventFlags::IN).map_err(failed)?;
         reactor.add(self.routes.descriptor(), ROUTES, EventFlags::IN).map_err(failed)?;
+        reactor.add(&self.traffic, TRAFFIC, EventFlags::IN).map_err(failed)?;
         for (number, descriptor) in self.network.descriptors() {
             reactor.add(descriptor, SOCKETS + number as u32, EventFlags::IN).map_err(failed)?;
         }
@@ -141,18 +162,20 @@ impl Agent {
         manager.ready(&self.summary());
         let mut next_watchdog = now();
         while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-            let has_work = !self.leaving.is_empty() || self.clients.has_work();
+            let has_work = !self.leaving.is_empty() || !self.stale.is_empty() || self.clients.has_work();
             let deadline = if has_work { now() } else { self.engine.deadline() };
             let ready: Vec<(u32, EventFlags)> = reactor.wait(deadline).map_err(failed)?.collect();
             for (number, flags) in ready {
                 match number {
                     LISTENER => self.clients.accept(self.socket.listener(), &reactor),
                     ROUTES => self.look_around(),
+                    TRAFFIC => self.look_at_traffic_control(),
                     CLIENTS.. if !self.clients.ready(number - CLIENTS, flags) => self.leave(number - CLIENTS),
                     CLIENTS.. => {}
                     _ => self.receive((number - SOCKETS) as usize),
                 }
             }
+            self.refresh_routes(now() + TURN);
             // What others had must have ended before somebody asks for the same.
             if self.leaving.is_empty() {
                 self.serve_some();
@@ -178,7 +201,10 @@ impl Agent {
                 manager.watchdog();
                 next_watchdog = at + interval;
             }
-            self.reports.drain(..).for_each(|line| report(&line));
+            for line in self.reports.drain(..) {
+                // One that finds no room is counted.
+                let _counted = self.log.as_ref().is_some_and(|log| log.give(line));
+            }
         }
         manager.stopping();
         self.withdraw_all();
@@ -235,7 +261,10 @@ impl Agent {
     fn act(&mut self) {
         while let Some(output) = self.engine.poll() {
             match output {
-                Output::Send(datagram) => self.network.send(&datagram),
+                Output::Send(datagram) => {
+                    let detour = self.routes.detour(&datagram, self.network.links());
+                    self.network.send(&datagram, detour);
+                }
                 Output::AskRoute(key) => {
                     self.routes.remember(key);
                     let route = self.routes.route(key, self.network.links());
@@ -267,7 +296,10 @@ impl Agent {
         };
         self.installers.apply(interface, handle, control).map_err(|error| {
             self.not_installed += u64::from(is_new);
-            self.reports.push(format!("interface {}: {error}", self.name_of(interface)));
+            // A problem of the interface is reported once, and not with each request.
+            if self.installers.problem(interface).is_none() {
+                self.reports.push(format!("interface {}: {error}", self.name_of(interface)));
+            }
             (handle, is_new)
         })
     }
@@ -289,6 +321,12 @@ impl Agent {
             }
             let node = self.network.links().iter().find(|link| link.id == interface).map(|link| link.address);
             self.fail(request, Refusal { node, ..Refusal::new(Reason::Conflict) });
+        }
+        let ids: Vec<InterfaceId> = self.interfaces.ids().flatten().collect();
+        for id in ids {
+            for notice in self.installers.notices(id) {
+                self.reports.push(format!("interface {}: {notice}", self.name_of(id)));
+            }
         }
         for (name, problem) in self.interfaces.new_problems(&self.config, &mut self.installers) {
             self.reports.push(match problem {
@@ -376,6 +414,14 @@ impl Agent {
         }
     }
 
+    /// Hears of changes of traffic control that others have made.
+    fn look_at_traffic_control(&mut self) {
+        let ports = self.installers.ports();
+        let unknown = Touched { is_incomplete: true, ..Touched::default() };
+        let touched = self.traffic.take(|port| ports.contains(&port)).unwrap_or(unknown);
+        self.installers.touched(&touched);
+    }
+
     /// Takes the interfaces over that are there.
     ///
     /// # Errors
@@ -383,7 +429,14 @@ impl Agent {
     fn take_interfaces(&mut self) -> Result<(), DaemonError> {
         let all = cutline_netlink::interfaces()?;
         let Self { interfaces, config, engine, network, installers, .. } = self;
-        interfaces.attach(config, &all, engine, network, installers).map_or(Ok(()), Err)
+        let outcome = interfaces.attach(config, &all, engine, network, installers).map_or(Ok(()), Err);
+        self.forget_own_changes();
+        outcome
+    }
+
+    /// Passes over the reports of what taking interfaces over has removed there, by sockets that are closed now.
+    fn forget_own_changes(&mut self) {
+        let _ours = self.traffic.take(|_| true);
     }
 
     /// Gives interfaces up that have gone, and takes over those that are new. What cannot be taken over is reported.
@@ -396,25 +449,38 @@ impl Agent {
         if interfaces.detach(config, &all, network, installers) {
             // What was reserved there ends before an interface of the same name begins.
             self.look_at_routes();
+            self.refresh_routes(Instant::FAR_FUTURE);
             self.act();
         }
+        self.look_at_traffic_control();
         let Self { interfaces, config, engine, network, installers, .. } = self;
         // An error is a problem of its interface, which is reported.
         let _first = interfaces.attach(config, &all, engine, network, installers);
+        self.forget_own_changes();
     }
 
-    /// Asks for all routes again.
+    /// Notes that all routes are to be asked for again, which takes its turns with other work.
     fn look_at_routes(&mut self) {
-        for key in self.routes.asked() {
-            let route = self.routes.route(key, self.network.links());
-            self.engine.set_route(now(), key, &route);
-        }
-        for request in self.requests.announced() {
-            self.announce(request, false);
-        }
-        let shaped: Vec<RequestId> = self.requests.shaped().map(|(id, _)| id).collect();
-        for request in shaped {
-            self.shape(request, false);
+        self.stale.clear();
+        self.stale.extend(self.routes.asked().into_iter().map(Stale::Route));
+        self.stale.extend(self.requests.announced().into_iter().map(Stale::Announced));
+        self.stale.extend(self.requests.shaped().map(|(request, _)| Stale::Shaped(request)));
+    }
+
+    /// Asks for some routes again, until that time.
+    fn refresh_routes(&mut self, until: Instant) {
+        while let Some(stale) = self.stale.pop_front() {
+            match stale {
+                Stale::Route(key) => {
+                    let route = self.routes.route(key, self.network.links());
+                    self.engine.set_route(now(), key, &route);
+                }
+                Stale::Announced(request) => self.announce(request, false),
+                Stale::Shaped(request) => self.shape(request, false),
+            }
+            if now() >= until {
+                return;
+            }
         }
     }
 
@@ -618,7 +684,9 @@ impl Agent {
     /// Announces a flow by the route that it takes now, unless it is announced so already.
     fn announce(&mut self, request: RequestId, is_first: bool) {
         let Some(Ask::Announce(announced)) = self.requests.get_mut(request) else { return };
-        let route = self.routes.next(announced.session.destination, self.network.links());
+        let Session { destination, protocol, port } = announced.session;
+        let ends = (address(&announced.sender), SocketAddr::new(destination, port));
+        let route = self.routes.next(ends, protocol, self.network.links());
         if route == announced.route && !is_first {
             return;
         }
@@ -641,7 +709,8 @@ impl Agent {
         let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) else { return };
         let Shaped { flow, bucket: wanted, place } = *shaped;
         let interface =
-            self.routes.next(flow.destination.ip(), self.network.links()).map(|(interface, _)| interface);
+            self.routes.next((flow.source, flow.destination), flow.transport.number(), self.network.links());
+        let interface = interface.map(|(interface, _)| interface);
         if !is_first && interface.is_some() && interface == place.map(|(interface, _)| interface) {
             return;
         }
@@ -812,6 +881,7 @@ impl Agent {
             local: Vec::new(),
             clients: self.clients.len() as u64,
             refused_clients: self.clients.refused,
+            dropped_output: self.log.as_ref().map_or(0, Pen::dropped),
             counters: self.counters(),
         }
     }

@@ -42,6 +42,8 @@ pub struct Config {
     pub socket: PathBuf,
     /// The group whose members may ask, beside the owner; `None`: that of the process.
     pub group: Option<u32>,
+    /// The mark of packets when they are routed; 0 for none.
+    pub route_mark: u32,
     /// The protocol.
     pub params: EngineParams,
     /// The interfaces.
@@ -155,6 +157,7 @@ impl Config {
         let differ = [
             ("socket", self.socket != other.socket),
             ("group", self.group != other.group),
+            ("route-mark", self.route_mark != other.route_mark),
             ("rsvp", self.params != other.params),
             ("interface", self.interfaces.len() != other.interfaces.len()),
             ("interface.name", any(|a, b| a.name != b.name)),
@@ -189,6 +192,7 @@ impl InterfaceSpec {
 fn read(root: &TableReader<'_>) -> Option<Config> {
     let socket = root.or("socket", &path(), DEFAULT_SOCKET.to_owned()).into();
     let group = root.optional("group", &group());
+    let route_mark = root.or("route-mark", &kind::integer(0, u32::MAX.into()), 0) as u32;
     let params = match root.table("rsvp", "a table: write [rsvp]") {
         Some(table) => {
             let params = EngineParams::from_values(parameter::values(&table, &EngineParams::describe()));
@@ -221,7 +225,7 @@ fn read(root: &TableReader<'_>) -> Option<Config> {
         interfaces.push(interface);
     }
     root.finish();
-    is_whole.then_some(Config { socket, group, params: params?, interfaces })
+    is_whole.then_some(Config { socket, group, route_mark, params: params?, interfaces })
 }
 
 fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {

@@ -3,12 +3,12 @@
 use crate::config::{ControlKind, InterfaceSpec};
 use crate::error::DaemonError;
 use crate::installer::{Counted, InstallError, Installer, RouterClass, TrafficControl};
-use cutline_netlink::{Interface, Options, sweep};
+use cutline_netlink::{Interface, Options, Touched, sweep};
 use cutline_rsvp::admission::Handle;
 use cutline_rsvp::engine::{Control, InterfaceId};
 use cutline_units::Instant;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Installers that the program has brought, by the name of the interface.
@@ -127,6 +127,26 @@ impl Installers {
         let routers = self.routers.values_mut().map(|installer| installer as &mut dyn Installer);
         let given = self.given.values_mut().map(|installer| &mut **installer as &mut dyn Installer);
         kernel.chain(routers).chain(given)
+    }
+
+    /// Returns the numbers of the sockets by which traffic control is changed here.
+    pub fn ports(&self) -> BTreeSet<u32> {
+        self.kernel.values().filter_map(TrafficControl::port).collect()
+    }
+
+    /// Hears that somebody else has changed traffic control.
+    pub fn touched(&mut self, touched: &Touched) {
+        for (index, its) in &mut self.kernel {
+            let is_sure = touched.interfaces.contains(index);
+            if is_sure || touched.is_incomplete {
+                its.touched(is_sure);
+            }
+        }
+    }
+
+    /// Takes what the operator should know of an interface.
+    pub fn notices(&mut self, interface: InterfaceId) -> Vec<String> {
+        self.at(interface).map(Installer::notices).unwrap_or_default()
     }
 
     /// Does what is due. Returns the reservations that are lost, with their interfaces and the reasons.

@@ -2,11 +2,11 @@
 
 use clap::Parser;
 use cutline_daemon::{Agent, Config, DaemonError, remove_installed};
-use cutline_service::SighupWatcher;
+use cutline_service::{Outlet, SighupWatcher};
 use cutline_sys::{SysError, signal};
-use cutline_text::Printable;
+use cutline_text::{Printable, Screen};
+use cutline_units::Duration;
 use rustix::process::Signal;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -37,58 +37,64 @@ The file is described in cutlined.toml(5).";
 /// The exit code of a wrong file.
 const WRONG_FILE: u8 = 2;
 
+/// How long messages may take to be written when the agent has ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the agent waits for a reader of the message of a panic.
+const PANIC_PATIENCE: Duration = Duration::from_millis(500);
+
 fn main() -> ExitCode {
     let args = Args::parse();
-    let config = match Config::load(&args.config) {
-        Ok(config) => config,
-        Err(errors) => {
-            say(&errors.render());
-            return ExitCode::from(WRONG_FILE);
-        }
+    // Nobody waits for whoever reads it, or does not.
+    let log = log();
+    let (code, last) = match serve(&args, &log) {
+        Ok(()) => (ExitCode::SUCCESS, None),
+        Err((code, message)) => (ExitCode::from(code), Some(message)),
     };
-    config.warnings().iter().for_each(|warning| say(&format!("warning: {warning}")));
-    if args.check {
-        return match config.interfaces.iter().try_for_each(|spec| spec.integrity().map(drop)) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                say(&format!("error: {error}"));
-                ExitCode::from(WRONG_FILE)
-            }
-        };
-    }
-    match run(config, args.config) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            say(&format!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    log.finish(last, PATIENCE);
+    code
 }
 
-fn run(config: Config, file: PathBuf) -> Result<(), DaemonError> {
+/// The exit code when the agent cannot run.
+const FAILED: u8 = 1;
+
+fn serve(args: &Args, log: &Outlet<String>) -> Result<(), (u8, String)> {
+    let config = Config::load(&args.config).map_err(|errors| (WRONG_FILE, errors.render()))?;
+    for warning in config.warnings() {
+        let _counted = log.give(format!("warning: {warning}"));
+    }
+    if args.check {
+        let wrong = |error: DaemonError| (WRONG_FILE, format!("error: {error}"));
+        return config.interfaces.iter().try_for_each(|spec| spec.integrity().map(drop)).map_err(wrong);
+    }
+    run(config, args.config.clone(), log).map_err(|error| (FAILED, format!("error: {error}")))
+}
+
+fn run(config: Config, file: PathBuf, log: &Outlet<String>) -> Result<(), DaemonError> {
     // Either of both signals stops it.
     let failed = |error| SysError::new("signals cannot be caught", error);
     let stops: [&'static AtomicBool; 2] =
         [signal::flag(Signal::TERM).map_err(failed)?, signal::flag(Signal::INT).map_err(failed)?];
     let hangup = SighupWatcher::new()?;
-    let mut agent = Agent::open(config.clone())?.with_file(file);
+    let mut agent = Agent::open(config.clone())?.with_file(file).with_log(log.pen());
     remove_on_panic(config);
-    say(&agent.summary());
-    agent.run(&stops, Some(&hangup), say)
+    let _counted = log.give(agent.summary());
+    agent.run(&stops, Some(&hangup))
 }
 
-/// A program that was built to abort drops nothing when it panics.
+/// A program that was built to abort drops nothing when it panics. What is installed is removed before anything is said.
 fn remove_on_panic(config: Config) {
-    let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        print(panic);
-        for line in remove_installed(&config) {
-            say(&line);
+        let left = remove_installed(&config);
+        let log = log();
+        for line in [panic.to_string()].into_iter().chain(left) {
+            let _counted = log.give(line);
         }
+        log.finish(None, PANIC_PATIENCE);
     }));
 }
 
-/// Prints a line to standard error. That nobody reads it is no reason to end.
-fn say(line: &str) {
-    drop(writeln!(std::io::stderr(), "cutlined: {}", Printable(line)));
+/// Standard error, a message a line.
+fn log() -> Outlet<String> {
+    let in_words = |line: String| format!("cutlined: {}\n", Printable(&line));
+    Outlet::new(std::io::stderr(), Screen { styles: &[] }, in_words)
 }

@@ -4,6 +4,7 @@ use cutline_rsvp::encapsulation::{Carrier, Encapsulation, PORT_FROM_HOSTS, PORT_
 use cutline_rsvp::engine::{Arrival, Datagram, InterfaceId};
 use cutline_sys::SysError;
 use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
+use cutline_sys::packet::{LinkAddress, NeighbourSocket};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -33,6 +34,8 @@ struct Socket {
 #[derive(Debug)]
 pub struct Network {
     sockets: Vec<Socket>,
+    /// For messages to a neighbour to which routes do not lead them; none without raw sockets.
+    neighbours: Option<NeighbourSocket>,
     links: Vec<Link>,
     /// Messages at interfaces that are not ours.
     pub misplaced: u64,
@@ -76,7 +79,10 @@ impl Network {
                 sockets.push(Socket { inner: socket, version, carrier: Carrier::Udp(port), sends: true });
             }
         }
-        Ok(Self { sockets, links: Vec::new(), misplaced: 0, unsent: 0 })
+        let has_raw = sockets.iter().any(|socket| socket.carrier == Carrier::Raw);
+        let failed = |error| SysError::privileged("a packet socket cannot be opened", "CAP_NET_RAW", error);
+        let neighbours = has_raw.then(NeighbourSocket::open).transpose().map_err(failed)?;
+        Ok(Self { sockets, neighbours, links: Vec::new(), misplaced: 0, unsent: 0 })
     }
 
     /// The descriptors, each with its number.
@@ -133,13 +139,14 @@ impl Network {
     }
 
     /// Sends a message. One that cannot be sent is counted: the protocol repeats what is not heard.
-    pub fn send(&mut self, datagram: &Datagram) {
-        if self.try_send(datagram).is_err() {
+    /// A `detour` is the neighbour that it is sent to, in place of the one to which routes lead.
+    pub fn send(&mut self, datagram: &Datagram, detour: Option<LinkAddress>) {
+        if self.try_send(datagram, detour).is_err() {
             self.unsent += 1;
         }
     }
 
-    fn try_send(&self, datagram: &Datagram) -> io::Result<()> {
+    fn try_send(&self, datagram: &Datagram, detour: Option<LinkAddress>) -> io::Result<()> {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let link = self.links.iter().find(|link| link.id == datagram.interface).ok_or_else(missing)?;
         let port = match datagram.carrier {
@@ -151,14 +158,18 @@ impl Network {
         let socket = self.sockets.iter().find(|socket| {
             socket.sends && socket.version == link.version && (socket.carrier == Carrier::Raw) == is_raw
         });
-        socket.ok_or_else(missing)?.inner.send(&Outgoing {
+        let message = Outgoing {
             interface: link.index,
             source: datagram.source,
             destination: (datagram.destination, port),
             ttl: datagram.ttl,
             router_alert: datagram.router_alert,
             payload: &datagram.bytes,
-        })
+        };
+        match (detour, &self.neighbours) {
+            (Some(to), Some(neighbours)) => neighbours.send(PROTOCOL, &message, to),
+            _ => socket.ok_or_else(missing)?.inner.send(&message),
+        }
     }
 
     /// Uses an interface.

@@ -2,10 +2,11 @@
 
 use crate::network::Link;
 use cutline_netlink::{Changes, Error, Monitor, Question, Route as Kernel, Router};
-use cutline_rsvp::engine::{InterfaceId, Route, RouteKey};
+use cutline_rsvp::engine::{Datagram, InterfaceId, Route, RouteKey};
 use cutline_sys::ip_socket::Version;
+use cutline_sys::packet::LinkAddress;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// Asks the kernel, and hears of changes.
@@ -15,11 +16,14 @@ pub struct Routes {
     monitor: Monitor,
     /// The routes that the engine wants to know.
     asked: BTreeSet<RouteKey>,
+    /// The mark of packets (`route-mark`).
+    mark: u32,
 }
 
 impl Routes {
-    pub fn open() -> Result<Self, Error> {
-        Ok(Self { router: Router::open()?, monitor: Monitor::open()?, asked: BTreeSet::new() })
+    /// Begins to hear of changes. Packets have this mark when they are routed; 0 for none.
+    pub fn open(mark: u32) -> Result<Self, Error> {
+        Ok(Self { router: Router::open()?, monitor: Monitor::open()?, asked: BTreeSet::new(), mark })
     }
 
     /// The descriptor that is readable after a change.
@@ -53,12 +57,65 @@ impl Routes {
 
     /// Where packets go. A route by an interface that is not ours leads nowhere, as far as the protocol is concerned.
     pub fn route(&mut self, key: RouteKey, links: &[Link]) -> Route {
-        Route { incoming: None, outgoing: self.next(key.destination, links).into_iter().collect() }
+        let outgoing = match key.flow {
+            Some(flow) => {
+                let incoming = links.iter().find(|link| link.id == flow.incoming).map(|link| link.index);
+                let transport = (flow.protocol, flow.ports);
+                self.next_of(key.destination, Some((flow.source, transport)), incoming, links)
+            }
+            None => self.next_of(key.destination, None, None, links),
+        };
+        Route { incoming: None, outgoing: outgoing.into_iter().collect() }
     }
 
-    /// The interface and the next node on the way to a destination.
-    pub fn next(&mut self, destination: IpAddr, links: &[Link]) -> Option<(InterfaceId, Option<IpAddr>)> {
-        let Ok(Kernel::Leaves(hop)) = self.router.route(Question::from(destination)) else { return None };
+    /// The interface and the next node on the way of a flow of this host.
+    pub fn next(
+        &mut self,
+        (source, destination): (SocketAddr, SocketAddr),
+        protocol: u8,
+        links: &[Link],
+    ) -> Option<(InterfaceId, Option<IpAddr>)> {
+        let ports = (source.port(), destination.port());
+        self.next_of(destination.ip(), Some((source.ip(), (protocol, ports))), None, links)
+    }
+
+    /// Returns the address on its link of the next node of a message, if the kernel's routes would lead the message itself elsewhere: rules may
+    /// be for the protocol or the ports of the flow that it is about. Until the address is known, the message is sent as routes have it.
+    pub fn detour(&mut self, datagram: &Datagram, links: &[Link]) -> Option<LinkAddress> {
+        let next_hop = datagram.next_hop?;
+        let link = links.iter().find(|link| link.id == datagram.interface)?;
+        let usual = self.router.route(Question {
+            source: Some(datagram.source),
+            outgoing: Some(link.index),
+            ..Question::from(datagram.destination)
+        });
+        match usual {
+            Ok(Kernel::Leaves(hop)) if hop.next_hop == Some(next_hop) => None,
+            _ => self.router.neighbour(link.index, next_hop).ok().flatten(),
+        }
+    }
+
+    fn next_of(
+        &mut self,
+        destination: IpAddr,
+        flow: Option<(IpAddr, (u8, (u16, u16)))>,
+        incoming: Option<u32>,
+        links: &[Link],
+    ) -> Option<(InterfaceId, Option<IpAddr>)> {
+        let question = Question {
+            source: flow.map(|(source, _)| source),
+            incoming,
+            transport: flow.map(|(_, transport)| transport),
+            mark: self.mark,
+            ..Question::from(destination)
+        };
+        let mut answer = self.router.route(question);
+        // Packets that arrive may have no route because this host does not forward at this time, or because their source has another one. The
+        // reservation is made where they would leave then.
+        if incoming.is_some() && matches!(answer, Ok(Kernel::None(_)) | Err(_)) {
+            answer = self.router.route(Question { incoming: None, ..question });
+        }
+        let Ok(Kernel::Leaves(hop)) = answer else { return None };
         let version = Version::of(destination);
         let link = links.iter().find(|link| link.index == hop.interface && link.version == version)?;
         let is_group = destination.is_multicast();

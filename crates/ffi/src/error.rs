@@ -95,6 +95,7 @@ impl From<QosError> for Failure {
             QosError::Option(_) => libc::EINVAL,
             QosError::Refused { .. } | QosError::NoPeer(_) | QosError::Reservation(_) => libc::ECONNREFUSED,
             QosError::Lost(_) => libc::ECONNABORTED,
+            QosError::Inherited => libc::ENOTCONN,
             QosError::NotRecovered { .. } | QosError::Silent(_) => libc::ETIMEDOUT,
             QosError::System { source, .. } => source.raw_os_error().unwrap_or_else(|| number(source.kind())),
         };
@@ -108,7 +109,10 @@ fn kind_of(error: &QosError) -> ErrorCode {
         QosError::Refused { .. } | QosError::Reservation(_) => ErrorCode::Refused,
         QosError::NoPeer(_) => ErrorCode::NoPeer,
         QosError::Lost(_) => ErrorCode::Lost,
-        QosError::NotRecovered { .. } | QosError::Silent(_) | QosError::System { .. } => ErrorCode::System,
+        QosError::NotRecovered { .. }
+        | QosError::Silent(_)
+        | QosError::Inherited
+        | QosError::System { .. } => ErrorCode::System,
     }
 }
 

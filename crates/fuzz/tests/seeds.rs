@@ -299,6 +299,37 @@ fn marks() {
     check("program-marks", seeds);
 }
 
+/// Tunnels and labels around an IPv4 packet and a frame of IPv6.
+fn tunnels(v4: &[u8], v6: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let around = |protocol: u8, inner: &[u8]| {
+        let length = (20 + inner.len() as u16).to_be_bytes();
+        let head =
+            [0x45, 0, length[0], length[1], 0, 7, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 9, 10, 0, 0, 8];
+        [&[2; 12], &[8, 0][..], &head, inner].concat()
+    };
+    let datagram = |port: u16, inner: &[u8]| {
+        let length = (8 + inner.len() as u16).to_be_bytes();
+        around(17, &[&[0x13, 0x88], &port.to_be_bytes()[..], &length, &[0, 0], inner].concat())
+    };
+    let first = |frame: Vec<u8>| {
+        let mut frame = frame;
+        frame[20] = 0x20;
+        frame
+    };
+    vec![
+        seed("ip-in-ip", around(4, v4)),
+        seed("6in4", around(41, &v6[14..])),
+        seed("gre-key", around(47, &[&[0x20, 0, 8, 0, 0, 0, 0, 5][..], v4].concat())),
+        seed("gre-ethernet", around(47, &[&[0, 0, 0x65, 0x58][..], v6].concat())),
+        seed("pptp", around(47, &[&[0x20, 1, 0x88, 0x0b, 0, 9, 0, 5, 0xff, 3, 0, 0x21][..], v4].concat())),
+        seed("mpls", [&[2; 12], &[0x88, 0x47, 0, 6, 0x40, 64, 0, 6, 0x41, 64][..], v4].concat()),
+        seed("vxlan", datagram(4789, &[&[8, 0, 0, 0, 0, 0, 5, 0][..], v6].concat())),
+        seed("geneve", datagram(6081, &[&[1, 0, 0x65, 0x58, 0, 0, 5, 0, 1, 2, 3, 4][..], v6].concat())),
+        seed("tunnel-fragment", first(around(4, v4))),
+        seed("vlan-8", [&[2; 12], &[0x81, 0, 0, 1].repeat(8)[..], &[8, 0], v4].concat()),
+    ]
+}
+
 /// The frames that a router meets.
 #[test]
 fn frames() {
@@ -341,6 +372,7 @@ fn frames() {
             .concat();
     let head = [&[0x60, 0, 0, 0, 0, inner.len() as u8, 0, 64][..], &[1; 16], &[2; 16]].concat();
     seeds.push(seed("ipv6-fragment", [&[2; 12][..], &[0x86, 0xdd], &head, &inner].concat()));
+    seeds.extend(tunnels(&packet(&seeds[1].1), &seeds[3].1));
     check("frame-headers", seeds);
 }
 

@@ -18,7 +18,8 @@ use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recvfrom, send, socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, getsockname, recvfrom, send,
+    socket_with,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -52,6 +53,13 @@ impl Channel {
         NETLINK_EXT_ACK.set(&socket, 1).map_err(failed)?;
         NETLINK_CAP_ACK.set(&socket, 1).map_err(failed)?;
         Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Returns the number of the socket, which is in the kernel's reports of what is done over it (`nlmsg_pid`).
+    pub(crate) fn port(&self) -> Result<u32, Error> {
+        let failed = |errno: Errno| SysError::new("the address of a netlink socket cannot be read", errno);
+        let address = getsockname(&self.socket).map_err(failed)?;
+        Ok(SocketAddrNetlink::try_from(address).map_err(failed)?.pid())
     }
 
     /// Sends a request that the kernel carries out. Returns its answers, those before the acknowledgement. `failure` is what an

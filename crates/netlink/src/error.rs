@@ -72,6 +72,11 @@ impl Error {
         Self::Refused { failure, source, explanation }
     }
 
+    /// Returns whether the kernel refused a request that was well-formed here.
+    pub fn is_refusal(&self) -> bool {
+        self.number().is_some()
+    }
+
     /// The kernel's error number, if it refused a request.
     pub(crate) fn number(&self) -> Option<Errno> {
         match self {

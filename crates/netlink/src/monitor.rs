@@ -1,4 +1,4 @@
-//! Changes of routes, links and addresses (the multicast groups of rtnetlink(7)).
+//! Changes of routes, links, addresses and traffic control (the multicast groups of rtnetlink(7)).
 //!
 //! The kernel sends a message for each change. What is in it is not read: the listener asks again for what it needs, so a message
 //! that is lost does no harm as long as the loss is noticed, and the kernel reports it.
@@ -9,9 +9,16 @@ use cutline_sys::SysError;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+use std::collections::BTreeSet;
 
 /// The groups: links, addresses, routes and rules of IPv4 and IPv6, next hops.
 const GROUPS: u32 = group(1) | group(5) | group(7) | group(8) | group(9) | group(11) | group(19) | group(32);
+
+/// The group of traffic control.
+const TRAFFIC_CONTROL: u32 = group(4);
+/// Room for reports of our own changes, of which a few hundred may come before they are read, bytes.
+const BUFFER: usize = 8 << 20;
 
 const fn group(number: u32) -> u32 {
     1 << (number - 1)
@@ -95,5 +102,102 @@ impl Monitor {
 impl AsFd for Monitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// Interfaces whose traffic control somebody else has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Those at which something at the root, or of our discipline, was changed.
+    pub interfaces: BTreeSet<u32>,
+    /// Reports were lost, so it may be any.
+    pub is_incomplete: bool,
+}
+
+/// Hears of changes of traffic control in the network namespace of the thread that opened it. Its descriptor becomes readable with one.
+#[derive(Debug)]
+pub struct TrafficMonitor {
+    socket: OwnedFd,
+}
+
+impl TrafficMonitor {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When a socket cannot be opened.
+    pub fn open() -> Result<Self, Error> {
+        let socket = channel::socket(SocketFlags::NONBLOCK, TRAFFIC_CONTROL)?;
+        // Without CAP_NET_ADMIN the buffer is as large as the system lets it be.
+        if set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
+            let _smaller = set_socket_recv_buffer_size(&socket, BUFFER);
+        }
+        Ok(Self { socket })
+    }
+
+    /// Returns what others have changed since the last call; it does not wait. `is_ours` says whether a change was made over a socket of this
+    /// process ([`Shaper::port`](crate::Shaper::port)).
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn take(&mut self, is_ours: impl Fn(u32) -> bool) -> Result<Touched, Error> {
+        let mut touched = Touched::default();
+        loop {
+            let datagram = match channel::receive(&self.socket) {
+                Ok(datagram) => datagram,
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::AGAIN) => return Ok(touched),
+                    Some(Errno::NOBUFS) => {
+                        touched.is_incomplete = true;
+                        continue;
+                    }
+                    _ => {
+                        return Err(
+                            SysError::new("changes of traffic control cannot be received", error).into()
+                        );
+                    }
+                },
+            };
+            for message in channel::split(&datagram) {
+                if let Some(change) = TrafficChange::read(message)
+                    && !is_ours(change.port)
+                    && change.concerns_us()
+                {
+                    touched.interfaces.insert(change.interface);
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for TrafficMonitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A report about traffic control (`struct nlmsghdr`, `struct tcmsg`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TrafficChange {
+    /// Who has made it: the number of a socket, 0 for the kernel.
+    port: u32,
+    interface: u32,
+    handle: u32,
+    parent: u32,
+}
+
+impl TrafficChange {
+    fn read(message: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u32::from_ne_bytes(*message.get(at..)?.first_chunk()?));
+        let kind = u16::from_ne_bytes([*message.get(4)?, *message.get(5)?]);
+        // RTM_NEWQDISC, RTM_DELQDISC; RTM_NEWTCLASS, RTM_DELTCLASS; RTM_NEWTFILTER, RTM_DELTFILTER
+        matches!(kind, 36 | 37 | 40 | 41 | 44 | 45).then_some(())?;
+        Some(Self { port: word(12)?, interface: word(20)?, handle: word(24)?, parent: word(28)? })
+    }
+
+    /// Whether it is about the root of the interface, or about what is in our discipline.
+    const fn concerns_us(&self) -> bool {
+        const ROOT: u32 = u32::MAX;
+        let ours = crate::MAJOR as u32;
+        self.parent == ROOT || self.parent >> 16 == ours || self.handle >> 16 == ours
     }
 }

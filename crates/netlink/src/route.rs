@@ -1,10 +1,15 @@
 //! Where the kernel would send a packet (`RTM_GETROUTE`).
 //!
-//! The kernel is asked for each destination; no table is copied. So rules, several tables and multipath routes count as they do
-//! for packets.
+//! The kernel is asked for each flow; no table is copied. So rules (`ip rule from`, `iif`, `fwmark`, `ipproto`, `dport`), several tables and
+//! multipath routes count as they do for packets.
 
 use crate::Error;
 use crate::channel::Channel;
+use cutline_sys::packet::LinkAddress;
+use netlink_packet_core::NLM_F_CREATE;
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType, RouteVia,
 };
@@ -22,11 +27,18 @@ pub struct Question {
     pub source: Option<IpAddr>,
     /// The interface at which they arrive; `None` for packets of this host.
     pub incoming: Option<u32>,
+    /// The interface by which they leave, where only routes by it count.
+    pub outgoing: Option<u32>,
+    /// Their protocol, and their ports of source and destination, where rules or the choice among several links depend on them. The kernel
+    /// answers for TCP and UDP alone; with another protocol, they are left out.
+    pub transport: Option<(u8, (u16, u16))>,
+    /// The mark that they have in this host (`SO_MARK`, or set by a packet filter); 0 for none.
+    pub mark: u32,
 }
 
 impl From<IpAddr> for Question {
     fn from(destination: IpAddr) -> Self {
-        Self { destination, source: None, incoming: None }
+        Self { destination, source: None, incoming: None, outgoing: None, transport: None, mark: 0 }
     }
 }
 
@@ -63,6 +75,9 @@ pub enum NoRoute {
     Blackhole,
 }
 
+/// The protocols whose ports the kernel takes in a question (`rtm_getroute_parse_ip_proto`): TCP and UDP.
+const WITH_PORTS: [u8; 2] = [6, 17];
+
 /// Asks the kernel for routes, in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Router {
@@ -98,6 +113,32 @@ impl Router {
         no_route(self.ask(&Question { source, ..question }))
     }
 
+    /// Returns the address of a neighbour on its link; `None` while it is not known. Then the kernel begins to ask for it.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn neighbour(&mut self, interface: u32, address: IpAddr) -> Result<Option<LinkAddress>, Error> {
+        let failed = || format!("the neighbour {address} cannot be looked up");
+        let mut message = NeighbourMessage::default();
+        message.header.family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        message.header.ifindex = interface;
+        let destination = match address {
+            IpAddr::V4(v4) => NeighbourAddress::Inet(v4),
+            IpAddr::V6(v6) => NeighbourAddress::Inet6(v6),
+        };
+        message.attributes.push(NeighbourAttribute::Destination(destination));
+        let answers = self.channel.request(RouteNetlinkMessage::GetNeighbour(message.clone()), 0, failed);
+        let found = answers.ok().into_iter().flatten().find_map(|answer| match answer {
+            RouteNetlinkMessage::NewNeighbour(neighbour) => link_address(&neighbour),
+            _ => None,
+        });
+        if found.is_none() {
+            message.header.flags = NeighbourFlags::Use;
+            self.channel.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE, failed)?;
+        }
+        Ok(found)
+    }
+
     fn ask(&mut self, question: &Question) -> Result<Route, Error> {
         let failed = || format!("the route to {} cannot be looked up", question.destination);
         let answers = self.channel.request(RouteNetlinkMessage::GetRoute(request(question)), 0, failed)?;
@@ -109,6 +150,19 @@ impl Router {
             .ok_or_else(|| Error::Answer(format!("there is no route in it, to {}", question.destination)))?;
         read(&route)
     }
+}
+
+/// The address in an entry, unless it is one of a neighbour that does not answer.
+fn link_address(neighbour: &NeighbourMessage) -> Option<LinkAddress> {
+    let is_unknown = matches!(
+        neighbour.header.state,
+        NeighbourState::Incomplete | NeighbourState::Failed | NeighbourState::None
+    );
+    let address = neighbour.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(address) => address.as_slice().try_into().ok(),
+        _ => None,
+    });
+    address.filter(|_| !is_unknown)
 }
 
 fn request(question: &Question) -> RouteMessage {
@@ -127,6 +181,17 @@ fn request(question: &Question) -> RouteMessage {
     message.attributes.push(RouteAttribute::Destination(question.destination.into()));
     message.attributes.extend(question.source.map(|source| RouteAttribute::Source(source.into())));
     message.attributes.extend(question.incoming.map(RouteAttribute::Iif));
+    message.attributes.extend(question.outgoing.map(RouteAttribute::Oif));
+    if question.mark != 0 {
+        message.attributes.push(RouteAttribute::Mark(question.mark));
+    }
+    if let Some((protocol, (source, destination))) =
+        question.transport.filter(|(its, _)| WITH_PORTS.contains(its))
+    {
+        message.attributes.push(RouteAttribute::IpProto(protocol));
+        message.attributes.extend((source != 0).then_some(RouteAttribute::Sport(source)));
+        message.attributes.extend((destination != 0).then_some(RouteAttribute::Dport(destination)));
+    }
     message
 }
 

@@ -104,7 +104,7 @@ fn a_route_may_depend_on_the_source() {
     let mut router = host.within(|| Router::open().unwrap()).unwrap();
     let east = host.within(|| Interface::named("east").unwrap().index).unwrap();
     let mut next_hop = |destination: &str, source: &str, incoming| {
-        let question = Question { destination: ip(destination), source: Some(ip(source)), incoming };
+        let question = Question { source: Some(ip(source)), incoming, ..Question::from(ip(destination)) };
         router.route(question).map(|route| match route {
             Route::Leaves(hop) => Ok(hop.next_hop),
             other => Err(other),
@@ -190,4 +190,57 @@ fn the_uses_of_an_interface() {
     assert_eq!(of("q1"), [""; 0]);
     switch("ipv6/conf/all/forwarding");
     assert_eq!(of("q1"), ["IPv6 forwarding"]);
+}
+
+/// Rules by source, incoming interface, mark, protocol and ports, and the choice among links by ports, are those of packets.
+#[test]
+fn a_flow_is_routed_as_its_packets_are() {
+    let Some(host) = host("policy") else { return };
+    let set_up = "link add south type veth peer name north\nlink set south up\nlink set north up\n\
+                  address add 10.20.0.1/24 dev south\n\
+                  route add 10.9.0.0/16 via 10.0.0.2\nroute add 10.9.0.0/16 via 10.20.0.2 table 88\n\
+                  rule add from 10.0.0.9 to 10.9.1.0/24 lookup 88\nrule add iif west to 10.9.2.0/24 lookup 88\n\
+                  rule add fwmark 7 to 10.9.3.0/24 lookup 88\n\
+                  rule add ipproto udp dport 5004 to 10.9.4.0/24 lookup 88\n\
+                  rule add ipproto tcp sport 80 to 10.9.5.0/24 lookup 88\n\
+                  route add 10.10.0.0/16 nexthop via 10.0.0.2 nexthop via 10.20.0.2";
+    host.ip_batch(set_up).unwrap();
+    host.within(|| {
+        for (name, value) in [("ip_forward", "1"), ("conf/all/rp_filter", "0"), ("conf/west/rp_filter", "0")]
+        {
+            std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value).unwrap();
+        }
+        // By the ports, too.
+        std::fs::write("/proc/sys/net/ipv4/fib_multipath_hash_policy", "1").unwrap();
+    })
+    .unwrap();
+    let mut router = host.within(|| Router::open().unwrap()).unwrap();
+    let west = host.within(|| Interface::named("west").unwrap().index).unwrap();
+    let mut by = |question: Question| match router.route(question).unwrap() {
+        Route::Leaves(hop) => hop.next_hop.unwrap().to_string(),
+        other => panic!("{question:?}: {other:?}"),
+    };
+    let (usual, other) = ("10.0.0.2", "10.20.0.2");
+    let to = |text: &str| Question::from(ip(text));
+    assert_eq!(by(to("10.9.1.1")), usual);
+    assert_eq!(by(Question { source: Some(ip("10.0.0.9")), ..to("10.9.1.1") }), other);
+    let arrives = Question { source: Some(ip("10.0.0.77")), incoming: Some(west), ..to("10.9.2.1") };
+    assert_eq!(
+        (by(Question { incoming: None, ..arrives }), by(arrives)),
+        (usual.to_owned(), other.to_owned())
+    );
+    assert_eq!(
+        (by(to("10.9.3.1")), by(Question { mark: 7, ..to("10.9.3.1") })),
+        (usual.into(), other.into())
+    );
+    let udp = |ports| Question { transport: Some((17, ports)), ..to("10.9.4.1") };
+    assert_eq!((by(udp((1, 5003))), by(udp((1, 5004)))), (usual.into(), other.into()));
+    let tcp = |ports| Question { transport: Some((6, ports)), ..to("10.9.5.1") };
+    assert_eq!((by(tcp((81, 1))), by(tcp((80, 1)))), (usual.into(), other.into()));
+    // A protocol of which the kernel takes no ports is asked for without them.
+    assert_eq!(by(Question { transport: Some((132, (1, 5004))), ..to("10.9.4.1") }), usual);
+    let mut chosen = |port| by(Question { transport: Some((17, (port, 5004))), ..to("10.10.0.1") });
+    let links: std::collections::BTreeSet<String> = (1..100).map(&mut chosen).collect();
+    assert_eq!(links.len(), 2, "flows share both links");
+    assert_eq!(chosen(5), chosen(5), "and each keeps to one");
 }

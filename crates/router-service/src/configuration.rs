@@ -1,9 +1,9 @@
 //! A router's configuration, as text and as JSON.
 
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
-use cutline_aqm::{Limit, QueueSpec};
+use cutline_aqm::{AqmSpec, Limit, QueueSpec};
 use cutline_params::{Parameters as _, Value as Setting};
-use cutline_units::{Bytes, Dscp, Duration, HintTable};
+use cutline_units::{Bytes, Dscp, Duration, HintTable, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -74,6 +74,8 @@ struct DirectionConfiguration {
     queue: QueueConfiguration,
     /// What the link adds to a frame, as it is written in the file.
     overhead: String,
+    /// The leading bits of an IPv6 address that name a host.
+    ipv6_host_prefix: u8,
     /// The hints of code points that differ from the standard ones, by code point.
     hints: BTreeMap<String, u16>,
     /// What code points become on the way out, by code point; those that stay are not listed.
@@ -158,6 +160,7 @@ fn direction(spec: &DirectionSpec) -> DirectionConfiguration {
             .map(|range| RateRange { least_bps: range.start().as_bps(), most_bps: range.end().as_bps() }),
         queue: queue(&spec.queue),
         overhead: spec.overhead.to_string(),
+        ipv6_host_prefix: spec.host_prefix,
         hints: Dscp::all().filter_map(hint).collect(),
         remark: Dscp::all().filter_map(remarked).collect(),
     }
@@ -207,6 +210,9 @@ fn through(direction: &DirectionSpec) -> String {
 /// Waits of sparse traffic that are longer than this are worth a warning.
 const LONG_WAIT: Duration = Duration::from_millis(50);
 
+/// The rate below which Sieve is not good at keeping waits short.
+const SLOW: Rate = Rate::from_kbps(64);
+
 /// Returns a warning for each direction whose queue makes sparse traffic without a hint wait long behind the rest.
 pub fn long_waits(spec: &RouterSpec) -> Vec<String> {
     let RouterSpec { input, output, forward, reverse, .. } = spec;
@@ -220,7 +226,17 @@ pub fn long_waits(spec: &RouterSpec) -> Vec<String> {
             in_words(&direction.queue)
         ))
     };
-    directions.into_iter().filter_map(warning).collect()
+    let slow = |(from, to, direction): (&String, &String, &DirectionSpec)| {
+        let rate = direction.autorate.as_ref().map_or(direction.queue.rate, |range| *range.start());
+        let is_sieve = matches!(direction.queue.aqm, AqmSpec::Sieve(_) | AqmSpec::SieveOver(_));
+        (is_sieve && rate < SLOW).then(|| {
+            format!(
+                "{from} -> {to}: at {rate}, below {SLOW}, sparse packets may wait for seconds with sieve while transfers fill the link; \
+                 cake keeps them shorter (--aqm cake)"
+            )
+        })
+    };
+    directions.into_iter().filter_map(warning).chain(directions.into_iter().filter_map(slow)).collect()
 }
 
 /// Returns a queue's name, such as `TSQ over pi` or `strict-priority over pie`.
@@ -234,6 +250,31 @@ pub fn in_words(queue: &QueueSpec) -> String {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+
+    #[test]
+    fn sieve_on_a_very_slow_link_is_warned_of() {
+        let warnings = |aqm: &str, rate: &str, more: &str| {
+            let direction = |rate: &str, more: &str| {
+                format!("{{ rate = '{rate}', queue = {{ aqm = '{aqm}', limit = '90 packets' }}{more} }}")
+            };
+            let text = format!(
+                "in = 'a'\nout = 'b'\nforward = {}\nreverse = {}\n{}",
+                direction(rate, more),
+                direction("9 Mbit/s", ""),
+                if more.is_empty() { "" } else { "[autorate]\nreflectors = ['192.0.2.1']\n" }
+            );
+            long_waits(&RouterSpec::parse(&text, "r.toml").unwrap())
+        };
+        let slow = warnings("sieve", "63 kbit/s", "");
+        assert!(
+            slow.len() == 1 && slow[0].starts_with("a -> b: at 63 kbit/s") && slow[0].contains("cake"),
+            "{slow:?}"
+        );
+        assert_eq!(warnings("sieve", "64 kbit/s", ""), Vec::<String>::new());
+        assert_eq!(warnings("cake", "32 kbit/s", ""), Vec::<String>::new());
+        let follows = ", autorate = { least = '32 kbit/s', most = '9 Mbit/s' }";
+        assert_eq!(warnings("sieve", "1 Mbit/s", follows).len(), 1, "a rate that may become so low");
+    }
 
     #[test]
     fn strict_priority_says_what_is_below() {

@@ -20,7 +20,7 @@ use crate::spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
 use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{Document, Errors, Kind, Node, Problem, TableReader, Value, kind};
-use cutline_router::{Overhead, RESERVATION_LIMITS, ShaperParams};
+use cutline_router::{FlowKeys, Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_service::regular_file;
 use cutline_sys::address::{ZonedIp, listening};
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
@@ -31,6 +31,9 @@ use std::path::Path;
 /// The allowed values of `remark`, for messages.
 const REMARK: &str =
     "\"to-hints\", \"without-hints\" or a table such as { CS1 = \"LE\" }, which may have all = \"to-hints\"";
+
+/// The key for the leading bits of an IPv6 address that name a host.
+const HOST_PREFIX: &str = "ipv6-host-prefix";
 
 /// The key of a re-mark table for all code points that it does not name.
 const ALL: &str = "all";
@@ -66,6 +69,7 @@ impl RouterSpec {
 struct Common {
     queues: Named,
     overhead: Overhead,
+    host_prefix: u64,
     hints: HintTable,
     remark: Remark,
 }
@@ -95,6 +99,7 @@ fn read(root: &TableReader<'_>) -> Option<RouterSpec> {
     let common = Common {
         queues: queue::named(root),
         overhead: root.or("overhead", &overhead(), Overhead::Ethernet),
+        host_prefix: root.or(HOST_PREFIX, &host_prefix(), FlowKeys::HOST_PREFIX.into()),
         hints: hints(root).unwrap_or_default(),
         remark: remark(root).unwrap_or_default(),
     };
@@ -195,11 +200,12 @@ fn direction(root: &TableReader<'_>, key: &str, former: &str, common: &Common) -
     let queue = queue::required(&table, "queue", &common.queues);
     let autorate = rate.and_then(|rate| range(&table, rate));
     let overhead = table.or("overhead", &overhead(), common.overhead);
+    let host_prefix = table.or(HOST_PREFIX, &host_prefix(), common.host_prefix);
     let hints = hints(&table).unwrap_or_else(|| common.hints.clone());
     let remark = remark(&table).unwrap_or_else(|| common.remark.clone()).table(&hints);
     table.finish();
     let queue = queue_of(&table, queue?.as_ref(), rate?)?;
-    Some(DirectionSpec { queue, autorate, overhead, hints, remark })
+    Some(DirectionSpec { queue, autorate, overhead, host_prefix: host_prefix as u8, hints, remark })
 }
 
 /// Returns the queue in front of a link of this rate. It is built once to check it, because the rate limits some parameters.
@@ -290,6 +296,11 @@ fn overhead() -> Kind<Overhead> {
         Value::Text(text) => text.parse().map_err(|_| String::new()),
         _ => Err(String::new()),
     })
+}
+
+fn host_prefix() -> Kind<u64> {
+    let allowed = FlowKeys::HOST_PREFIXES;
+    kind::integer(i64::from(*allowed.start()), i64::from(*allowed.end()))
 }
 
 fn reflectors() -> Kind<Vec<ZonedIp>> {

@@ -106,6 +106,8 @@ impl Reloader {
             let (keys, path) = (fixed.join("\", \""), Printable(self.path.display()));
             return Err(format!("{path}: key \"{keys}\": cannot change while the router runs: restart it"));
         }
+        let largest = [&duplex.reverse, &duplex.forward].map(|shaper| shaper.params().largest_packet);
+        let new = new.at_interfaces(largest);
         let params = [(&duplex.forward, &new.forward), (&duplex.reverse, &new.reverse)]
             .map(|(shaper, spec)| params(shaper.params(), spec));
         duplex.reconfigure(now, params).map_err(|error| error.to_string())?;
@@ -119,6 +121,7 @@ pub fn params(base: &ShaperParams, spec: &DirectionSpec) -> ShaperParams {
     ShaperParams {
         queue: spec.queue.clone(),
         overhead: spec.overhead,
+        host_prefix: spec.host_prefix,
         hints: spec.hints.clone(),
         remark: spec.remark.clone(),
         ..*base

@@ -105,6 +105,8 @@ impl Router {
         // Before the ports: changing them may restart a card, and AF_XDP wants them off.
         let offloads = offloads(&spec, &mut notices)?;
         let ports = AnyPort::open_pair([&spec.input, &spec.output])?;
+        let spec = spec.at_interfaces(ports.each_ref().map(AnyPort::largest_packet));
+        let process = &spec.process;
         let duplex = duplex(&spec, &ports, Streams::new(seed))?;
         let socket = socket(process, user.as_ref())?;
         let autorate = spec.autorate.as_ref().map(OpenAutorate::open).transpose()?;

@@ -1,7 +1,7 @@
 //! The specification of a router as plain, checked values, from its file or the command line.
 
 use cutline_aqm::QueueSpec;
-use cutline_router::{Overhead, ShaperParams};
+use cutline_router::{ETHERNET, Overhead, ShaperParams};
 use cutline_sys::address::ZonedIp;
 use cutline_units::{Bytes, Duration, HintTable, Rate, RemarkTable};
 use std::net::SocketAddr;
@@ -34,6 +34,8 @@ pub struct DirectionSpec {
     pub autorate: Option<RangeInclusive<Rate>>,
     /// What the link adds to a frame.
     pub overhead: Overhead,
+    /// The leading bits of an IPv6 address that name a host.
+    pub host_prefix: u8,
     /// The hint of each code point.
     pub hints: HintTable,
     /// The new code point of each code point in outgoing frames.
@@ -122,6 +124,16 @@ impl ProcessSpec {
 }
 
 impl RouterSpec {
+    /// Returns the specification for interfaces with these longest packets, of the first and of the second one, bytes: what the queues
+    /// take a full frame to be follows from them.
+    #[must_use]
+    pub fn at_interfaces(mut self, [input, output]: [u32; 2]) -> Self {
+        for (direction, largest) in [(&mut self.forward, output), (&mut self.reverse, input)] {
+            direction.queue = direction.queue.at_interface(u64::from(largest) + ETHERNET as u64);
+        }
+        self
+    }
+
     /// Returns the keys that differ in `other` and cannot change while the router runs.
     pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
         let (old, new) = (&self.process, &other.process);

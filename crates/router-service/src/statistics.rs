@@ -72,8 +72,8 @@ record! {
     /// What Sieve knows, and what it has counted since it became the queue.
     #[derive(Copy, Deserialize)]
     pub struct SieveStatistics {
-        first: Counted, counter("packets, B"), "Frames that went first, because their flow sends less than the fair share.";
-        paid: Counted, counter("packets, B"), "Frames that did not; they stood in the lanes, or were dropped before.";
+        below_fair_share: Counted, counter("packets, B"), "Frames of flows that send less than the fair share. They do not wait behind the others.";
+        above_fair_share: Counted, counter("packets, B"), "Frames of flows that send more. They waited in the lanes, or were dropped before.";
         fair_share_bps: u64, gauge("bit/s"), "The fair share of a flow.";
         load: f64, gauge("0..1"), "The part of the memory for flows that is in use.";
     }
@@ -473,7 +473,12 @@ impl Interface {
 
 impl From<SieveReadings> for SieveStatistics {
     fn from(SieveReadings { went_first, paid, fair_share, load }: SieveReadings) -> Self {
-        Self { first: went_first.into(), paid: paid.into(), fair_share_bps: fair_share.as_bps(), load }
+        Self {
+            below_fair_share: went_first.into(),
+            above_fair_share: paid.into(),
+            fair_share_bps: fair_share.as_bps(),
+            load,
+        }
     }
 }
 

@@ -98,7 +98,7 @@ impl FlowFilter {
 impl FlowKey {
     /// Returns the key of a packet whose IP header has been found.
     #[inline]
-    fn of(frame: &[u8], ip: &Ip) -> Option<Self> {
+    fn of(frame: &[u8], ip: Ip) -> Option<Self> {
         let (protocol, ports) = transport(frame, ip)?;
         let header = frame.get(usize::from(ip.at)..)?;
         let word = |at: usize| Some(u64::from_be_bytes(*header.get(at..)?.first_chunk()?));
@@ -145,7 +145,7 @@ impl FilterTable {
 
     /// Returns the reservation of a packet.
     #[inline]
-    pub(crate) fn find(&self, frame: &[u8], ip: &Ip) -> Option<u32> {
+    pub(crate) fn find(&self, frame: &[u8], ip: Ip) -> Option<u32> {
         if self.len == 0 {
             return None;
         }

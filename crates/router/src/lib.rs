@@ -10,6 +10,8 @@
 //!     reserved    reserved flows, which are served before the queue
 //!       flow_filter  which packets belong to a reservation
 //!     headers     parses a frame's headers
+//!       tunnels   the packets inside tunnels
+//!       fragments the flows of fragmented packets
 //!     overhead    the size of a frame on the link
 //!     frames      the room of waiting frames, which is bounded
 //!     traffic_class  sets marks and code points in a frame's bytes
@@ -21,6 +23,7 @@
 
 mod duplex_shaper;
 mod flow_filter;
+mod fragments;
 mod frames;
 mod headers;
 mod overhead;
@@ -29,10 +32,12 @@ mod reserved;
 mod shaper;
 mod stats;
 mod traffic_class;
+mod tunnels;
 
 pub use duplex_shaper::{DuplexShaper, Round};
 pub use flow_filter::FlowFilter;
-pub use headers::{ETHERNET, Headers, Ip, Version};
+pub use fragments::FragmentFlows;
+pub use headers::{ETHERNET, FlowKeys, Headers, Ip, Version};
 pub use overhead::{Overhead, OverheadError, Units};
 pub use port::Port;
 pub use reserved::{RESERVATION_LIMITS, Reservation, ReservationCounters, ReservationError, ReservationId};

@@ -11,7 +11,7 @@
 //! | `docsis` | the IP packet | 18 | | Ethernet header 14 and check sequence 4 |
 //! | `ptm` | the IP packet | 22 | 65/64 | bridged Ethernet on VDSL2: header and check sequence 18, PTM 4 (ITU-T G.993.2) |
 //! | `pppoe-ptm` | the IP packet | 30 | 65/64 | the same with PPPoE and PPP, 8 |
-//! | `pppoe` | the frame, at least 60 B | 32 | | PPPoE added later, on Ethernet |
+//! | `pppoe` | the frame without padding | 32, at least 84 in all | | PPPoE added later, on Ethernet |
 //! | `pppoa` | the IP packet | 10 | cells | PPP 2 and AAL5's trailer 8 (RFC 2364, VC multiplexed) |
 //! | `pppoe-atm` | the IP packet | 40 | cells | PPP 2, PPPoE 6, Ethernet 14, LLC/SNAP 10, trailer 8 (RFC 2684, no check sequence) |
 //! | `18`, `atm:10`, `ptm:22` | the IP packet | that number, 0 to 256 | nothing, cells, 65/64 | what no name is for |
@@ -76,6 +76,8 @@ impl std::error::Error for OverheadError {}
 
 /// The shortest frame without its check sequence, bytes (IEEE 802.3).
 const SHORTEST_FRAME: u32 = 60;
+/// The longest frame that may be padded to Ethernet's shortest, with two tags, bytes.
+const PADDED: u32 = 68;
 /// Preamble and start delimiter, check sequence, gap between frames, bytes (IEEE 802.3).
 const AROUND_A_FRAME: u32 = 8 + 4 + 12;
 
@@ -103,14 +105,18 @@ impl Overhead {
     /// Returns the size on the link of a frame of `length` bytes with these headers, bytes.
     #[inline]
     pub fn size(self, length: u32, headers: &Headers) -> u32 {
-        let packet =
-            || headers.ip.map_or_else(|| length - u32::from(headers.payload).min(length), |ip| ip.length);
+        let packet = || match headers.ip {
+            Some(ip) => ip_length(length, ip),
+            None => length - u32::from(headers.payload).min(length),
+        };
+        // The padding of a short frame is not sent behind another header.
+        let unpadded = || headers.ip.map_or(length, |ip| u32::from(ip.at) + ip_length(length, ip));
         match self {
             Self::None => length,
             // A frame without payload still occupies the queue, so its transmission time must not be zero.
             Self::Ip => packet().max(1),
             Self::Ethernet => length.max(SHORTEST_FRAME) + AROUND_A_FRAME,
-            Self::Pppoe => (length + 8).max(SHORTEST_FRAME) + AROUND_A_FRAME,
+            Self::Pppoe => (unpadded() + 8).max(SHORTEST_FRAME) + AROUND_A_FRAME,
             Self::Docsis => packet().max(SHORTEST_FRAME - 14) + 18,
             Self::Ptm => blocks(packet().max(SHORTEST_FRAME - 14) + 22),
             Self::PppoePtm => blocks((packet() + 8).max(SHORTEST_FRAME - 14) + 22),
@@ -128,15 +134,8 @@ impl Overhead {
         let Some(mean) = bytes.checked_div(packets) else { return 0.0 };
         let mean = mean as u32;
         let length = mean.saturating_sub(ETHERNET as u32);
-        let ip = Ip {
-            at: ETHERNET as u16,
-            version: Version::V4,
-            traffic_class: 0,
-            length,
-            flow: 0,
-            hosts: [0; 2],
-        };
-        let size = self.size(mean, &Headers { payload: ETHERNET as u16, ip: Some(ip) });
+        let ip = Ip { at: ETHERNET as u16, version: Version::V4, traffic_class: 0, length };
+        let size = self.size(mean, &Headers { payload: ETHERNET as u16, ip: Some(ip), ..Headers::default() });
         let added = f64::from(size) - f64::from(mean);
         (bytes as f64 + packets as f64 * added).max(0.0)
     }
@@ -190,6 +189,12 @@ impl FromStr for Overhead {
     }
 }
 
+/// Returns the length of the IP packet in a frame of `length` bytes. What is behind the packet in a short frame is padding; in a longer one it counts,
+/// so that no sender can declare it to be none.
+pub(crate) fn ip_length(length: u32, ip: Ip) -> u32 {
+    if length <= PADDED { ip.length } else { ip.length.max(length - u32::from(ip.at).min(length)) }
+}
+
 /// Returns the size as ATM cells.
 const fn cells(bytes: u32) -> u32 {
     bytes.div_ceil(48) * 53
@@ -205,9 +210,8 @@ mod tests {
     use super::*;
 
     fn size(overhead: Overhead, packet: u32) -> u32 {
-        let ip =
-            Ip { at: 14, version: Version::V4, traffic_class: 0, length: packet, flow: 0, hosts: [0; 2] };
-        overhead.size(packet + 14, &Headers { payload: 14, ip: Some(ip) })
+        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: packet };
+        overhead.size(packet + 14, &Headers { payload: 14, ip: Some(ip), ..Headers::default() })
     }
 
     /// Worked by hand: a full packet, and a TCP acknowledgement of 40 B.
@@ -251,14 +255,34 @@ mod tests {
 
     #[test]
     fn what_is_not_ip_counts_as_what_follows_the_tags() {
-        let arp = Headers { payload: 18, ip: None };
+        let arp = Headers { payload: 18, ip: None, ..Headers::default() };
         assert_eq!(Overhead::Ip.size(46, &arp), 28);
-        assert_eq!(Overhead::Ip.size(14, &Headers { payload: 14, ip: None }), 1);
+        assert_eq!(Overhead::Ip.size(14, &Headers { payload: 14, ip: None, ..Headers::default() }), 1);
     }
 
     #[test]
     fn padding_of_a_short_frame_is_no_part_of_the_packet() {
-        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: 40, flow: 0, hosts: [0; 2] };
-        assert_eq!(Overhead::Ip.size(60, &Headers { payload: 14, ip: Some(ip) }), 40);
+        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: 40 };
+        let headers = Headers { payload: 14, ip: Some(ip), ..Headers::default() };
+        assert_eq!(Overhead::Ip.size(60, &headers), 40);
+        // An acknowledgement of 40 B: 14 B of Ethernet, 8 B of PPPoE, 24 B around the frame; as it arrives, padded or not.
+        for length in [54, 60, 64] {
+            assert_eq!(Overhead::Pppoe.size(length, &headers), 86, "{length}");
+        }
+        let shorter = Headers { ip: headers.ip.map(|ip| Ip { length: 28, ..ip }), ..headers };
+        assert_eq!(Overhead::Pppoe.size(60, &shorter), 84, "the frame behind PPPoE is padded, too");
+        let tagged = Headers { payload: 18, ip: headers.ip.map(|ip| Ip { at: 18, ..ip }), ..headers };
+        assert_eq!(Overhead::Pppoe.size(64, &tagged), 90);
+    }
+
+    /// A frame of 1500 B that claims to hold a packet of 40 B takes its time on the link.
+    #[test]
+    fn a_long_frame_does_not_pass_for_padding() {
+        let ip = Ip { at: 14, version: Version::V4, traffic_class: 0, length: 40 };
+        let headers = Headers { payload: 14, ip: Some(ip), ..Headers::default() };
+        for overhead in Overhead::NAMED {
+            let honest = Headers { ip: Some(Ip { length: 1500, ..ip }), ..headers };
+            assert_eq!(overhead.size(1514, &headers), overhead.size(1514, &honest), "{overhead}");
+        }
     }
 }

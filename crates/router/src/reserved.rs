@@ -28,7 +28,7 @@
 use crate::flow_filter::{FilterTable, FlowFilter};
 use crate::frames::Slot;
 use crate::headers::{ETHERNET, Headers, Ip, Version};
-use crate::overhead::Overhead;
+use crate::overhead::{Overhead, ip_length};
 use cutline_aqm::{Count, Policer, PolicerParams};
 use cutline_params::ParameterError;
 use cutline_units::{Duration, Instant, Rate};
@@ -136,8 +136,6 @@ pub(crate) enum Judgement {
 const SLACK: Duration = Duration::from_millis(100);
 /// The share of the link's rate that can be reserved, in tenths.
 const SHARE: u128 = 9;
-/// The longest frame that may be padded to Ethernet's shortest, with two tags, bytes.
-const PADDED: usize = 68;
 /// How many sizes above the smallest one are tried for the largest overhead. Cells have 48 B and code blocks 64 B, and from one to the
 /// next the ratio of the sizes becomes smaller.
 const SIZES: u32 = 65;
@@ -165,7 +163,7 @@ impl ReservedClass {
 
     /// Judges a frame that arrived at `at` and has this size on the link. Counts it for its reservation.
     #[inline]
-    pub(crate) fn judge(&mut self, at: Instant, frame: &[u8], ip: &Ip, size: u32) -> Judgement {
+    pub(crate) fn judge(&mut self, at: Instant, frame: &[u8], ip: Ip, size: u32) -> Judgement {
         let Some(place) = self.table.find(frame, ip) else { return Judgement::BestEffort };
         let has_room =
             self.waiting_bytes + u64::from(size) <= self.room && self.waiting.try_reserve(1).is_ok();
@@ -445,18 +443,15 @@ impl Charge {
 /// Returns the bytes of a packet that count against its bucket: the datagram, and what follows it in the frame beyond Ethernet's
 /// padding. Otherwise long frames with short datagrams would take more of the link than was reserved.
 #[inline]
-fn policed_size(frame: &[u8], ip: &Ip) -> u32 {
-    if frame.len() <= PADDED {
-        return ip.length;
-    }
-    ip.length.max(frame.len() as u32 - u32::from(ip.at))
+fn policed_size(frame: &[u8], ip: Ip) -> u32 {
+    ip_length(frame.len() as u32, ip)
 }
 
 /// Returns the size on the link of an untagged frame with an IP packet of this length.
 fn size_on_link(overhead: Overhead, length: u32) -> u32 {
     let at = ETHERNET as u16;
-    let ip = Ip { at, version: Version::V4, traffic_class: 0, length, flow: 0, hosts: [0; 2] };
-    overhead.size(ETHERNET as u32 + length, &Headers { payload: at, ip: Some(ip) })
+    let ip = Ip { at, version: Version::V4, traffic_class: 0, length };
+    overhead.size(ETHERNET as u32 + length, &Headers { payload: at, ip: Some(ip), ..Headers::default() })
 }
 
 impl From<ParameterError> for ReservationError {

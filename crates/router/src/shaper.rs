@@ -24,8 +24,9 @@
 //! own backlog, and the limits of both queues together bound what waits.
 
 use crate::flow_filter::FlowFilter;
+use crate::fragments::FragmentFlows;
 use crate::frames::{Frames, Slot};
-use crate::headers::{ETHERNET, Headers, Ip};
+use crate::headers::{ETHERNET, FlowKeys, Headers, Ip};
 use crate::overhead::Overhead;
 use crate::port::Port;
 use crate::reserved::{
@@ -60,8 +61,10 @@ pub struct ShaperParams {
     /// The longest time by which the link may be behind its schedule and still catch up. The default is 10 ms, about the
     /// delay of a process that waits for two time slices on a busy machine.
     pub burst: Duration,
-    /// The salt of the flow's hash.
+    /// The salt of the hashes of flows and hosts.
     pub salt: u64,
+    /// The leading bits of an IPv6 address that name a host, within [`FlowKeys::HOST_PREFIXES`].
+    pub host_prefix: u8,
     /// The most memory for stored frames, bytes. A frame that finds no room is lost.
     pub memory: usize,
     /// The most reservations; 0 allows none.
@@ -85,6 +88,8 @@ pub struct Shaper {
     /// The earliest time from which the schedule may catch up. Earlier arrivals count as arriving then.
     earliest: Instant,
     frames: Frames,
+    /// The flows of fragmented packets.
+    fragments: FragmentFlows,
     /// Reserved flows; `None` before the first reservation.
     reserved: Option<Box<ReservedClass>>,
     /// Frames whose transmission has started and that the port has not accepted yet, with their start times.
@@ -121,6 +126,7 @@ impl ShaperParams {
             remark: RemarkTable::unchanged(),
             burst: Self::BURST,
             salt: 0,
+            host_prefix: FlowKeys::HOST_PREFIX,
             memory: Self::MEMORY,
             reservations: 0,
         }
@@ -129,6 +135,9 @@ impl ShaperParams {
     /// Checks what no queue checks.
     fn check(&self) -> Result<(), ParameterError> {
         check_rate(self.queue.rate)?;
+        if !FlowKeys::HOST_PREFIXES.contains(&self.host_prefix) {
+            return Err(ParameterError::new("host_prefix", self.host_prefix, "from 1 to 128"));
+        }
         if Self::MEMORIES.contains(&self.memory) {
             return Ok(());
         }
@@ -151,6 +160,7 @@ impl Shaper {
             retired: VecDeque::new(),
             serializer: Serializer::new(params.queue.rate),
             frames,
+            fragments: FragmentFlows::default(),
             params,
             random,
             busy: false,
@@ -217,7 +227,8 @@ impl Shaper {
 
     /// Queues a frame at `now`; `arrived` is when it came, which is earlier if the schedule has slipped.
     fn enqueue(&mut self, now: Instant, arrived: Instant, bytes: &[u8]) {
-        let headers = Headers::parse(bytes, self.params.salt);
+        let keys = FlowKeys { salt: self.params.salt, host_prefix: self.params.host_prefix };
+        let headers = Headers::follow(bytes, keys, &mut self.fragments);
         let arrival = self.arrival(bytes.len() as u32, &headers);
         if headers.ip.is_none() {
             self.stats.not_ip.add(bytes.len() as u32);
@@ -254,7 +265,7 @@ impl Shaper {
         headers: &Headers,
         arrival: &Arrival,
     ) -> bool {
-        let (Some(class), Some(ip)) = (&mut self.reserved, &headers.ip) else { return false };
+        let (Some(class), Some(ip)) = (&mut self.reserved, headers.ip) else { return false };
         let length = bytes.len() as u32;
         let place = match class.judge(arrived, bytes, ip, arrival.size) {
             Judgement::BestEffort => return false,
@@ -297,8 +308,8 @@ impl Shaper {
         Arrival {
             size: self.params.overhead.size(length, headers),
             hint: self.params.hints.hint(headers.ip.as_ref().map(Ip::dscp).unwrap_or_default()),
-            flow: headers.ip.map_or(0, |ip| ip.flow),
-            hosts: headers.ip.map_or([0; 2], |ip| ip.hosts),
+            flow: headers.flow,
+            hosts: headers.hosts,
             // Nothing in a packet says how long it has waited elsewhere.
             waited: Duration::ZERO,
             ecn_capable: ecn != Ecn::NotEct,
@@ -510,12 +521,12 @@ impl Shaper {
     /// # Errors
     /// When the queue cannot be built or its rate is out of range; then nothing has changed.
     pub fn reconfigure(&mut self, now: Instant, params: ShaperParams) -> Result<(), ParameterError> {
-        let ShaperParams { queue, overhead, hints, remark, burst, .. } = params;
+        let ShaperParams { queue, overhead, hints, remark, burst, host_prefix, .. } = params;
         self.set_queue(now, queue)?;
         if let Some(class) = self.reserved.as_mut().filter(|_| overhead != self.params.overhead) {
             class.set_overhead(overhead);
         }
-        self.params = ShaperParams { overhead, hints, remark, burst, ..self.params.clone() };
+        self.params = ShaperParams { overhead, hints, remark, burst, host_prefix, ..self.params.clone() };
         Ok(())
     }
 

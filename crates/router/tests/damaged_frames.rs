@@ -123,7 +123,7 @@ fn shaper((aqm, tsq): (&str, bool), overhead: Overhead) -> Shaper {
 }
 
 /// Everything but the traffic class and IPv4's checksum.
-fn other_bytes(frame: &[u8], ip: &Ip) -> Vec<u8> {
+fn other_bytes(frame: &[u8], ip: Ip) -> Vec<u8> {
     let (mut bytes, at) = (frame.to_vec(), usize::from(ip.at));
     match ip.version {
         Version::V4 => {
@@ -143,7 +143,7 @@ fn check_passed(sent: &[u8], came: &[u8]) -> Result<(), TestCaseError> {
         prop_assert_eq!(sent, came, "what is not IP passes untouched");
         return Ok(());
     };
-    prop_assert_eq!(other_bytes(sent, &ip), other_bytes(came, &ip));
+    prop_assert_eq!(other_bytes(sent, ip), other_bytes(came, ip));
     let after = Headers::parse(sent, 0).ip.expect("it is still IP");
     prop_assert_eq!(after.traffic_class >> 2, (ip.traffic_class >> 2) ^ 1, "re-marked");
     let ecn = after.traffic_class & 3;

@@ -321,6 +321,60 @@ fn a_revoked_reservation_is_reported() {
     assert_eq!((world.reserved(1, 2), world.reserved(0, 1)), (0, 0));
 }
 
+/// What cannot be installed is confirmed nowhere, and the nodes towards the sender never hear of it.
+#[test]
+fn nothing_is_confirmed_before_it_is_installed() {
+    for (refusing, confirms) in [(0, false), (1, false), (2, false), (3, true)] {
+        for refresh_reduction in [false, true] {
+            let mut world = line(1, 2, &EngineParams { refresh_reduction, ..Default::default() });
+            world.keeps_messages = true;
+            world.refuses.insert(refusing);
+            let session = session(world.address(3, 1), 5004);
+            let sender = world.send_path(0, session, tspec(RATE));
+            world.reserve(3, session, Style::FixedFilter, &[sender], RATE);
+            world.run(SECOND);
+            assert_eq!(world.confirmations(3) > 0, confirms, "node {refusing}");
+            if confirms {
+                continue;
+            }
+            // An early refresh may have tried it again.
+            let errors = world.resv_errors(3);
+            assert!(
+                !errors.is_empty() && errors.iter().all(|error| *error == (code::SYSTEM, 0)),
+                "{errors:?}"
+            );
+            let is_early = |kind: Kind| {
+                world
+                    .passed
+                    .iter()
+                    .any(|passed| passed.from == refusing && passed.datagram.bytes[1] == kind as u8)
+            };
+            assert!(!is_early(Kind::Resv) && !is_early(Kind::ResvConf), "node {refusing}");
+            let told = |event: &Event| matches!(event, Event::Reserved { flowspec: Some(_), .. });
+            assert!(!world.events.iter().any(|(_, at, event)| *at == refusing && told(event)));
+            for node in 0..=refusing {
+                assert_eq!(world.reserved(node, if node == 0 { 1 } else { 2 }), 0);
+            }
+        }
+    }
+}
+
+/// A reservation that grows and cannot be installed is taken back whole, and the nodes towards the sender hear that it has gone.
+#[test]
+fn a_change_that_cannot_be_installed_ends_the_reservation() {
+    let mut world = line(1, 2, &EngineParams::default());
+    let session = session(world.address(3, 1), 5004);
+    let sender = world.send_path(0, session, tspec(2.0 * RATE));
+    world.reserve(3, session, Style::FixedFilter, &[sender], RATE);
+    world.run(SECOND);
+    assert_eq!(world.reserved(0, 1), 100_000);
+    world.refuses.insert(1);
+    world.reserve(3, session, Style::FixedFilter, &[sender], 2.0 * RATE);
+    world.run(SECOND);
+    assert_eq!(world.resv_errors(3), [(code::SYSTEM, 0)]);
+    assert_eq!((world.reserved(1, 2), world.reserved(0, 1)), (0, 0));
+}
+
 /// An application's mistake is named.
 #[test]
 fn a_call_with_an_impossible_value_is_refused() {

@@ -5,13 +5,16 @@
 //! sd_notify     messages to the service manager
 //! sighup        SIGHUP as a flag
 //! regular_file  reading its file, if that is a regular file that is not too long
+//! outlet        output that never blocks
 //! ```
 
+mod outlet;
 pub mod regular_file;
 mod sd_notify;
 mod sighup;
 mod socket_file;
 
+pub use outlet::{Outlet, Pen, Written};
 pub use sd_notify::SdNotify;
 pub use sighup::SighupWatcher;
 pub use socket_file::SocketFile;

@@ -87,6 +87,23 @@ pub struct Work {
     pub undeliverable: u64,
 }
 
+impl BacklogOutcome {
+    /// Returns the backlog of samples that were taken at regular intervals: packets and bytes of each.
+    pub fn from_samples(samples: &[(u32, u64)]) -> Self {
+        let mean = |of: &dyn Fn(&(u32, u64)) -> f64| {
+            samples.iter().map(of).sum::<f64>() / samples.len().max(1) as f64
+        };
+        let mean_packets = mean(&|(packets, _)| f64::from(*packets));
+        Self {
+            mean_packets,
+            deviation_packets: mean(&|(packets, _)| (f64::from(*packets) - mean_packets).powi(2)).sqrt(),
+            mean_bytes: mean(&|(_, bytes)| *bytes as f64),
+            max_packets: samples.iter().map(|(packets, _)| *packets).max().unwrap_or(0),
+            max_bytes: samples.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0),
+        }
+    }
+}
+
 impl From<&BacklogMeter> for BacklogOutcome {
     fn from(meter: &BacklogMeter) -> Self {
         Self {
@@ -96,5 +113,19 @@ impl From<&BacklogMeter> for BacklogOutcome {
             max_packets: meter.max_packets(),
             max_bytes: meter.max_bytes(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_have_a_mean_a_deviation_and_a_largest() {
+        let backlog = BacklogOutcome::from_samples(&[(0, 0), (4, 4000), (2, 200)]);
+        assert!((backlog.mean_packets - 2.0).abs() < 1e-12 && (backlog.mean_bytes - 1400.0).abs() < 1e-9);
+        assert!((backlog.deviation_packets - (8.0_f64 / 3.0).sqrt()).abs() < 1e-12);
+        assert_eq!((backlog.max_packets, backlog.max_bytes), (4, 4000));
+        assert_eq!(BacklogOutcome::from_samples(&[]), BacklogOutcome::default());
     }
 }

@@ -13,6 +13,7 @@ use cutline_signal::mib::{LocalFeedback, TcpFigures};
 use cutline_signal::negotiation::{Agreed, Carrier, Nonce, Reason};
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
+use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_sys::traffic_class::set_traffic_class;
 use cutline_sys::{now, send_queue};
@@ -44,6 +45,8 @@ pub struct Connection {
     control: Mutex<VecDeque<Vec<u8>>>,
     /// Its place in the keeper's agenda, once it has one.
     kept: OnceLock<Kept>,
+    /// The process that has made it.
+    generation: u32,
     /// What the network is asked for.
     pub reserver: Option<Reserver>,
 }
@@ -203,8 +206,23 @@ impl Connection {
             feedback: Mutex::default(),
             control: Mutex::default(),
             kept: OnceLock::new(),
+            generation: generation(),
             reserver,
         }
+    }
+
+    /// Whether this process is a copy by fork of the one that has made the connection. It has none of the threads that serve it, and a lock may
+    /// have been held by one of them for ever.
+    pub fn is_inherited(&self) -> bool {
+        self.generation != generation()
+    }
+
+    /// Whether a call of the application may use the connection.
+    ///
+    /// # Errors
+    /// [`QosError::Inherited`] in a copy of the process.
+    pub fn check_process(&self) -> Result<(), QosError> {
+        if self.is_inherited() { Err(QosError::Inherited) } else { Ok(()) }
     }
 
     pub fn standing(&self) -> Standing {
@@ -362,11 +380,17 @@ impl Connection {
 
     /// The next event that the application has not taken.
     pub fn event(&self) -> Option<Event> {
+        if self.is_inherited() {
+            return None;
+        }
         lock(&self.events).pop_front()
     }
 
     /// The next event, for which it waits at most so long.
     pub fn wait_for_event(&self, time: Duration) -> Option<Event> {
+        if self.is_inherited() {
+            return None;
+        }
         let until = now().saturating_add(time);
         let mut events = lock(&self.events);
         loop {

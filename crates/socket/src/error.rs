@@ -41,6 +41,12 @@ pub enum QosError {
     /// Nothing has been heard of the other end of datagrams for so long, although it reports: a call that receives waits no longer.
     #[error("nothing was heard of the other end for {0}: it is gone, or the path is broken")]
     Silent(Duration),
+    /// This process is a copy by fork(2) of the one that has made the socket, whose threads serve it. A child makes its own connections, and
+    /// listens itself for datagrams.
+    #[error(
+        "the socket is of the process that has made it, not of its child by fork: let the child connect or listen by itself"
+    )]
+    Inherited,
     /// The network has refused a reservation, which was said to be an error.
     #[error("the reservation is refused: {0}")]
     Reservation(cutline_provision::Refusal),
@@ -86,6 +92,7 @@ impl From<QosError> for io::Error {
                 io::ErrorKind::ConnectionRefused
             }
             QosError::Lost(_) => io::ErrorKind::ConnectionAborted,
+            QosError::Inherited => io::ErrorKind::NotConnected,
             QosError::NotRecovered { .. } | QosError::Silent(_) => io::ErrorKind::TimedOut,
         };
         Self::new(kind, error)

@@ -2,13 +2,14 @@
 //! measurement, and answers the other end.
 //!
 //! There is one for all connections of a process, from the first one on. It holds no connection: one that the application
-//! drops is forgotten.
+//! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.
 
 use cutline_sys::now;
+use cutline_sys::process::PerProcess;
 use cutline_units::{Duration, Instant};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What is served.
 pub trait Service: Send + Sync {
@@ -45,6 +46,8 @@ enum Due {
 struct Keeper {
     agenda: Mutex<Agenda>,
     earlier: Condvar,
+    /// Whether the thread was started.
+    started: Mutex<bool>,
 }
 
 /// The longest time that a connection is not served, and so the longest that one that was dropped is remembered.
@@ -67,8 +70,8 @@ impl Kept {
 }
 
 fn keeper() -> &'static Keeper {
-    static KEEPER: OnceLock<Keeper> = OnceLock::new();
-    KEEPER.get_or_init(Keeper::default)
+    static KEEPER: PerProcess<Keeper> = PerProcess::new();
+    KEEPER.get()
 }
 
 thread_local! {
@@ -154,13 +157,13 @@ pub fn start() -> std::io::Result<()> {
 }
 
 fn started() -> std::io::Result<&'static Keeper> {
-    static STARTED: Mutex<bool> = Mutex::new(false);
     let keeper = keeper();
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut started = keeper.started.lock().unwrap_or_else(PoisonError::into_inner);
     if !*started {
         std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| keeper.run())?;
         *started = true;
     }
+    drop(started);
     Ok(keeper)
 }
 

@@ -3,16 +3,18 @@
 
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 /// Calls at the end of the process, in the order of their registration.
-static AT_EXIT: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
+static AT_EXIT: PerProcess<Mutex<Calls>> = PerProcess::new();
+
+type Calls = Vec<fn()>;
 
 /// Calls `act` when the process ends by `exit`, or by returning from `main`; not when a signal ends it, nor after `_exit` and `abort`. It is
 /// called after the functions of `atexit` and after the destructors of what uses this library. A function that is registered twice is called
 /// once.
 pub fn at_exit(act: fn()) {
-    let mut calls = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut calls = AT_EXIT.get().lock().unwrap_or_else(PoisonError::into_inner);
     if !calls.iter().any(|call| std::ptr::fn_addr_eq(*call, act)) {
         calls.push(act);
     }
@@ -26,7 +28,7 @@ static DESTRUCTOR: extern "C" fn() = run;
 
 extern "C" fn run() {
     // A thread that stands still with this lock would stop the exit.
-    let Ok(mut calls) = AT_EXIT.try_lock() else { return };
+    let Ok(mut calls) = AT_EXIT.get().try_lock() else { return };
     let taken = std::mem::take(&mut *calls);
     drop(calls);
     for call in taken {
@@ -52,4 +54,33 @@ pub fn generation() -> u32 {
 
 unsafe extern "C" fn forked() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How many generations of processes have something of their own; later ones share that of the last.
+const GENERATIONS: usize = 64;
+
+/// Something that each process has of its own. In a copy by fork, that of the parent may be in the middle of a change by a thread which the
+/// copy does not have, such as locked for ever; so the copy begins with another one.
+#[derive(Debug)]
+pub struct PerProcess<T>([OnceLock<T>; GENERATIONS]);
+
+impl<T> PerProcess<T> {
+    /// Nothing yet.
+    pub const fn new() -> Self {
+        Self([const { OnceLock::new() }; GENERATIONS])
+    }
+}
+
+impl<T> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Default> PerProcess<T> {
+    /// Returns that of this process, which is made with the first call.
+    pub fn get(&self) -> &T {
+        let number = usize::try_from(generation()).unwrap_or(usize::MAX);
+        self.0[number.min(GENERATIONS - 1)].get_or_init(T::default)
+    }
 }

@@ -1,5 +1,5 @@
 //! For tests alone: whether the machine let a test tell time ([`undisturbed`]), tests that cannot run ([`skip`]), what was
-//! sent ([`capture`]), and a path that loses datagrams ([`LossyPath`]).
+//! sent ([`capture`]), a path that loses datagrams ([`LossyPath`]), and output that nobody reads ([`outputs`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
 //! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
@@ -13,6 +13,7 @@
 pub mod capture;
 mod lossy;
 mod namespaces;
+pub mod outputs;
 mod skipped;
 
 pub use lossy::LossyPath;

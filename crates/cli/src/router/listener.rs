@@ -1,10 +1,11 @@
 //! Prints the statistics and messages of a running router.
 
-use super::outlet::{Outlet, Written};
 use super::text;
 use crate::exit::Failure;
+use crate::screen::SCREEN;
 use cutline_router_service::{Listener, Statistics};
-use std::time::Duration;
+use cutline_service::{Outlet, Written};
+use cutline_units::Duration;
 
 /// Prints statistics on stdout, and messages on stderr. Neither holds up the router.
 pub struct Printer {
@@ -40,14 +41,15 @@ impl Printer {
         };
         #[expect(clippy::disallowed_methods, reason = "an outlet escapes")]
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-        let statistics = Outlet::new(stdout, render);
-        let messages = Outlet::new(stderr, |message: String| message + "\n");
+        let statistics = Outlet::new(stdout, SCREEN, render);
+        let messages = Outlet::new(stderr, SCREEN, |message: String| message + "\n");
         Self { statistics, messages, end: None }
     }
 
     /// Prints a message.
     pub fn say(&self, message: String) {
-        self.messages.give(message);
+        // One that finds no room is counted.
+        let _counted = self.messages.give(message);
     }
 
     /// Waits for a limited time until everything is printed.
@@ -74,7 +76,7 @@ impl Printer {
 
 impl Listener for Printer {
     fn interval(&mut self, now: Statistics) {
-        self.statistics.give(Report::Interval(now));
+        let _counted = self.statistics.give(Report::Interval(now));
     }
 
     fn reloaded(&mut self, result: Result<(), String>, summary: &str) {

@@ -1,7 +1,6 @@
 //! `cutline router`: the router on real interfaces.
 
 mod listener;
-mod outlet;
 mod rules;
 pub(crate) mod settings;
 mod setup;
@@ -14,7 +13,7 @@ use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_ports::{PortError, PortKind};
-use cutline_router::Overhead;
+use cutline_router::{FlowKeys, Overhead};
 use cutline_router_service::{
     DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration,
     long_waits, obstacles, summary,
@@ -106,6 +105,9 @@ struct Routing {
     /// added to each IP packet, such as 18; atm:10 and ptm:22 count in cells and in code blocks
     #[arg(long, default_value = "ethernet", value_parser = overhead, conflicts_with = "config")]
     overhead: Overhead,
+    /// Leading bits of an IPv6 address that name a host, for queues that separate hosts
+    #[arg(long, value_name = "BITS", default_value_t = FlowKeys::HOST_PREFIX, value_parser = clap::value_parser!(u8).range(1..=128), conflicts_with = "config")]
+    ipv6_host_prefix: u8,
     #[command(flatten)]
     code_points: CodePoints,
     #[command(flatten)]
@@ -249,6 +251,7 @@ impl Routing {
             queue,
             autorate,
             overhead: self.overhead,
+            host_prefix: self.ipv6_host_prefix,
             hints: hints.clone(),
             remark: remark.clone(),
         };

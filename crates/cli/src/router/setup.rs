@@ -7,7 +7,7 @@ use super::rules::Rules;
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use clap::ValueEnum;
-use cutline_sys::interface::index;
+use cutline_sys::interface::{index, mtu};
 use cutline_text::Printable;
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -366,9 +366,12 @@ impl Setup {
     fn plan(&self, nat: Nat) -> Result<Plan, Failure> {
         let mut plan = Plan::default();
         let [near, far] = self.place.interfaces();
+        // No packet that fits both interfaces is too long for those between them. A dry run may be for another machine.
+        let mtus = self.lan.iter().chain([&self.wan]).filter_map(|name| mtu(name).ok());
+        let mtu = mtus.max().map_or_else(String::new, |mtu| format!(" mtu {mtu}"));
         for tun in [&near, &far] {
             plan.add(format!("ip tuntap add {tun} mode tun"), format!("ip link delete {tun}"));
-            plan.add_kept(format!("ip link set {tun} up txqueuelen 4000"));
+            plan.add_kept(format!("ip link set {tun} up txqueuelen 4000{mtu}"));
             // Packets come from addresses whose routes lead elsewhere, which a strict check would refuse.
             plan.add_kept(set(&format!("ipv4/conf/{tun}/rp_filter"), "2"));
             for version in ["ipv4", "ipv6"].into_iter().filter(|version| has(version)) {

@@ -54,16 +54,35 @@ pub fn since(before: Option<&Statistics>, now: &Statistics) -> String {
         let dropped = before.map_or(0, Direction::dropped_packets);
         let p = after.probability.map_or_else(String::new, |p| format!("  p {p:.2e}"));
         format!(
-            "{:8.1} s  {}  {:8.3} Mbit/s  {:6.0} packets/s  backlog {} packets  dropped {}{p}\n",
+            "{:8.1} s  {}  {:8.3} Mbit/s  {:6.0} packets/s  wait {}  backlog {} packets ({:.1} ms)  dropped {}{p}\n",
             now.elapsed_s,
             Printable(&after.name),
             (after.sent.bytes - sent.bytes) as f64 * 8e-6 / span,
             (after.sent.packets - sent.packets) as f64 / span,
+            mean_wait(before, after),
             after.backlog.packets,
+            after.backlog.bytes as f64 * 8e3 / after.rate_bps as f64,
             after.dropped_packets() - dropped,
         )
     };
     line(false) + &line(true)
+}
+
+/// Returns the mean waiting time of the frames that left the queue since `before`, or since the start.
+fn mean_wait(before: Option<&Direction>, after: &Direction) -> String {
+    let sum = |direction: &Direction| {
+        let waits = direction.hints.iter().map(|of| {
+            let packets = of.departed.packets;
+            (packets, packets as f64 * of.mean_wait_ms)
+        });
+        waits.fold((0, 0.0), |(packets, ms), (more, longer)| (packets + more, ms + longer))
+    };
+    let (packets, ms) = sum(after);
+    let (packets_before, ms_before) = before.map_or((0, 0.0), sum);
+    match packets - packets_before {
+        0 => "-".to_owned(),
+        packets => format!("{:.2} ms", (ms - ms_before).max(0.0) / packets as f64),
+    }
 }
 
 /// Returns the limit and the parameters of a direction's queue in a line.
@@ -123,9 +142,9 @@ fn counted(value: &Value) -> String {
 fn sieve(direction: &Direction) -> String {
     direction.sieve.as_ref().map_or_else(String::new, |sieve| {
         format!(
-            "sieve: {} went first, {} paid, fair share {:.3} Mbit/s, {:.0} % of its memory in use\n",
-            sieve.first.packets,
-            sieve.paid.packets,
+            "sieve: {} below the fair share, {} above; fair share {:.3} Mbit/s, {:.0} % of its memory in use\n",
+            sieve.below_fair_share.packets,
+            sieve.above_fair_share.packets,
             sieve.fair_share_bps as f64 / 1e6,
             100.0 * sieve.load,
         )
@@ -140,7 +159,7 @@ fn departure_error(error: &DepartureError) -> String {
     if shown.is_empty() {
         return String::new();
     }
-    format!("handed over after its time by {}\n", shown.join(", "))
+    format!("sent late by {}\n", shown.join(", "))
 }
 
 fn hints(direction: &Direction) -> String {

@@ -172,6 +172,10 @@ impl UpArgs {
              in = \"tun:{first}\"\nout = \"tun:{second}\"\noverhead = \"{}\"\n",
             self.overhead
         );
+        if self.fair == Fair::Hosts {
+            // The hosts of a LAN share a prefix.
+            text += "ipv6-host-prefix = 128\n";
+        }
         if let Some(socket) = socket {
             let _ = writeln!(text, "socket = \"{socket}\"");
         }

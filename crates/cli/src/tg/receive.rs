@@ -3,7 +3,8 @@
 use super::tables;
 use crate::arguments::{duration, rate};
 use crate::exit::Failure;
-use crate::{interrupt, message, output};
+use crate::outlets::Outlets;
+use crate::{interrupt, output};
 use cutline_sys::address::{self, AddressError, ZonedIp};
 use cutline_traffic::ReceiveDocument;
 use cutline_traffic::control::{PORT, Prefix, Receiver, ReceiverParams, Session};
@@ -74,17 +75,23 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if let Some(time) = args.duration {
         end_after(time, &stop);
     }
-    announce(args, &receiver.addresses()?);
-    while let Some(session) = receiver.session(&stop)? {
-        let good = session.error.is_none();
-        print(args, &session)?;
+    let outlets = Outlets::new(Arc::clone(&stop));
+    announce(args, &receiver.addresses()?, &outlets);
+    let served = serve(args, &mut receiver, &stop, &outlets);
+    let printed = outlets.finish(None);
+    served.and(printed)
+}
+
+fn serve(args: &Args, receiver: &mut Receiver, stop: &AtomicBool, outlets: &Outlets) -> Result<(), Failure> {
+    while let Some(session) = receiver.session(stop)? {
+        print(args, &session, outlets);
         if args.once {
             let failed = || Failure::Failed(format!("the sender {} stopped before its end", session.peer));
-            return if good { Ok(()) } else { Err(failed()) };
+            return if session.error.is_none() { Ok(()) } else { Err(failed()) };
         }
     }
     if receiver.refused() > 0 {
-        message::print(&format!("{} connections were refused", receiver.refused()));
+        outlets.say(format!("{} connections were refused", receiver.refused()));
     }
     Ok(())
 }
@@ -116,15 +123,15 @@ fn bind(args: &Args) -> Result<Receiver, Failure> {
 }
 
 /// Says where the receiver listens, and who can reach it.
-fn announce(args: &Args, addresses: &[SocketAddr]) {
+fn announce(args: &Args, addresses: &[SocketAddr], outlets: &Outlets) {
     let shown: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
-    message::print(&format!("listening at {}", shown.join(" and ")));
+    outlets.say(format!("listening at {}", shown.join(" and ")));
     let is_local = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
     if args.listen.address.is_none() {
-        message::print("only this host can send to it: --listen :: listens at all addresses");
+        outlets.say("only this host can send to it: --listen :: listens at all addresses".to_owned());
     } else if !is_local && args.key_file.is_none() {
         let who = if args.allow.is_empty() { "everybody who can reach it" } else { "every allowed address" };
-        message::print(&format!("warning: {who} can start a measurement: --key-file requires a key"));
+        outlets.say(format!("warning: {who} can start a measurement: --key-file requires a key"));
     }
 }
 
@@ -136,13 +143,13 @@ fn end_after(time: Duration, stop: &Arc<AtomicBool>) {
     });
 }
 
-fn print(args: &Args, session: &Session) -> Result<(), Failure> {
+fn print(args: &Args, session: &Session, outlets: &Outlets) {
     if let Some(error) = &session.error {
-        message::print(&format!("{}: {error}", session.peer));
+        outlets.say(format!("{}: {error}", session.peer));
     }
-    let Some(report) = &session.report else { return Ok(()) };
+    let Some(report) = &session.report else { return };
     if args.json {
-        return output::print_json_line(&ReceiveDocument::new(session, report));
+        return outlets.print(output::json_line(&ReceiveDocument::new(session, report)));
     }
     let last = report.flows.iter().filter_map(|flow| flow.last).max().unwrap_or_default();
     let interval = session.interval.filter(|_| args.interval);
@@ -153,7 +160,7 @@ fn print(args: &Args, session: &Session) -> Result<(), Failure> {
     };
     let count = report.flows.len() + session.sent.len();
     let sent = tables::sent_here(&session.sent);
-    output::print_wrapped(&format!("\n{}: {count} flows\n{received}{sent}", session.peer))
+    outlets.print(output::wrapped(&format!("\n{}: {count} flows\n{received}{sent}", session.peer)));
 }
 
 /// Parses `5203`, `:5203`, `192.0.2.7`, `[2001:db8::7]`, `2001:db8::7`, `192.0.2.7:5203` or `[2001:db8::7]:5203`.

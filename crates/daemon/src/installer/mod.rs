@@ -40,6 +40,14 @@ pub trait Installer: fmt::Debug + Send {
         Vec::new()
     }
 
+    /// Hears that somebody else has changed the traffic control of the interface; `is_sure` is not set if it may be another one.
+    fn touched(&mut self, _is_sure: bool) {}
+
+    /// Takes what the operator should know, a sentence each.
+    fn notices(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns why reservations are not in effect at this time; `None` if they are.
     fn problem(&self) -> Option<String> {
         None

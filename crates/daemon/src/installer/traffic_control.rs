@@ -1,4 +1,8 @@
 //! The kernel's traffic control: a class of HTB for each reservation.
+//!
+//! Others may take it away (`tc qdisc del dev X root`) or change what is in it. The kernel reports that, and all of it is installed again: the
+//! discipline at once, the reservations in turns, because each takes a millisecond with thousands of them. Where somebody has set another
+//! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
 
 use super::{Counted, InstallError, Installer};
 use cutline_netlink::{ClassId, Counters, Error, Filter, Interface, Options, Reservation, Shaper, sweep};
@@ -6,15 +10,50 @@ use cutline_rsvp::admission::Handle;
 use cutline_rsvp::engine::{Control, Flow};
 use cutline_rsvp::intserv::Tspec;
 use cutline_rsvp::object::{Selector, Sender, Session};
-use cutline_units::{Bytes, Rate};
-use std::collections::BTreeMap;
+use cutline_sys::now;
+use cutline_units::{Bytes, Duration, Instant, Rate};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How long installing again may keep other work waiting.
+const TURN: Duration = Duration::from_millis(20);
+/// How long it takes at least until it is installed again another time: somebody may remove it again and again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often it is tried where another discipline is.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// Classes in the shaper of an interface, for both versions of IP.
 #[derive(Debug)]
 pub struct TrafficControl {
     shaper: Arc<Mutex<Shaper>>,
     classes: BTreeMap<Handle, ClassId>,
+    wanted: BTreeMap<Handle, Wanted>,
+    /// Reservations that are to be installed again.
+    pending: BTreeSet<Handle>,
+    health: Health,
+    /// When it may be installed again.
+    next: Instant,
+    notices: Vec<String>,
+    /// Reservations that are lost, until they are reported.
+    lost: Vec<(Handle, InstallError)>,
+}
+
+/// What a reservation is, to install it again.
+#[derive(Clone, Debug)]
+struct Wanted {
+    reservation: Reservation,
+    filters: Vec<Filter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Health {
+    Fine,
+    /// Somebody else has changed it, or may have.
+    Touched {
+        is_sure: bool,
+    },
+    /// It cannot be installed, and this is why.
+    Lost(String),
 }
 
 impl TrafficControl {
@@ -29,7 +68,21 @@ impl TrafficControl {
 
     /// Uses a shaper that others use, too.
     pub const fn of(shaper: Arc<Mutex<Shaper>>) -> Self {
-        Self { shaper, classes: BTreeMap::new() }
+        Self {
+            shaper,
+            classes: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            pending: BTreeSet::new(),
+            health: Health::Fine,
+            next: Instant::ZERO,
+            notices: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// Returns the number of the socket by which the shaper changes traffic control.
+    pub fn port(&self) -> Option<u32> {
+        self.shaper().port().ok()
     }
 
     fn class(&self, handle: Handle) -> Result<ClassId, InstallError> {
@@ -39,34 +92,125 @@ impl TrafficControl {
     fn shaper(&self) -> MutexGuard<'_, Shaper> {
         self.shaper.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Installs the discipline again if somebody has removed or changed it. The reservations follow, or are lost if it cannot be installed.
+    fn mend(&mut self, at: Instant) {
+        let is_whole = self.health != Health::Touched { is_sure: true };
+        let was_lost = matches!(self.health, Health::Lost(_));
+        self.next = at + PAUSE;
+        let restored = self.shaper().restore(is_whole);
+        match restored {
+            Ok(false) => self.health = Health::Fine,
+            Ok(true) => {
+                self.health = Health::Fine;
+                self.classes.clear();
+                self.pending = self.wanted.keys().copied().collect();
+                let count = self.pending.len();
+                let what = if was_lost { "it is free again" } else { "somebody has removed or changed it" };
+                self.notices.push(format!(
+                    "traffic control: {what}: it is installed anew, and {count} reservations follow"
+                ));
+            }
+            Err(error) => {
+                self.health = Health::Lost(format!("traffic control was taken away: {error}"));
+                self.next = at + RETRY;
+                self.classes.clear();
+                self.pending.clear();
+                let lost = |handle| (handle, InstallError::Other(error.to_string()));
+                self.lost.extend(std::mem::take(&mut self.wanted).into_keys().map(lost));
+            }
+        }
+    }
+
+    /// Installs some of the reservations again.
+    fn install_pending(&mut self) {
+        let until = now() + TURN;
+        while let Some(handle) = self.pending.pop_first() {
+            let Some(Wanted { reservation, filters }) = self.wanted.get(&handle).cloned() else { continue };
+            let added = self.shaper().add(&reservation, &filters);
+            match added {
+                Ok(class) => drop(self.classes.insert(handle, class)),
+                Err(error) => {
+                    self.wanted.remove(&handle);
+                    self.lost.push((handle, error.into()));
+                }
+            }
+            if now() >= until {
+                break;
+            }
+        }
+    }
+
+    /// Adds a class. If the kernel refuses it because somebody has removed the discipline, which may not have been reported yet, the discipline
+    /// comes first.
+    fn add(&mut self, wanted: &Wanted) -> Result<ClassId, InstallError> {
+        if let Health::Lost(why) = &self.health {
+            return Err(InstallError::Other(why.clone()));
+        }
+        let added = self.shaper().add(&wanted.reservation, &wanted.filters);
+        let error = match added {
+            Ok(class) => return Ok(class),
+            Err(error) if error.is_refusal() && self.health == Health::Fine => error,
+            Err(error) => return Err(error.into()),
+        };
+        self.health = Health::Touched { is_sure: false };
+        self.mend(now());
+        // It was whole, or cannot be installed.
+        if self.health != Health::Fine || !self.classes.is_empty() {
+            return Err(error.into());
+        }
+        Ok(self.shaper().add(&wanted.reservation, &wanted.filters)?)
+    }
+
+    /// Changes a reservation that is installed, or is to be.
+    fn change(
+        &mut self,
+        handle: Handle,
+        store: impl FnOnce(&mut Wanted),
+        apply: impl FnOnce(&mut Shaper, ClassId) -> Result<(), Error>,
+    ) -> Result<(), InstallError> {
+        if !self.pending.contains(&handle) {
+            let class = self.class(handle)?;
+            apply(&mut self.shaper(), class)?;
+        }
+        store(self.wanted.get_mut(&handle).ok_or(InstallError::Unknown)?);
+        Ok(())
+    }
 }
 
 impl Installer for TrafficControl {
     fn apply(&mut self, control: &Control) -> Result<(), InstallError> {
         match control {
             Control::Add(flow) => {
-                let class = self.shaper().add(&reservation(&flow.tspec), &filters(flow))?;
+                let wanted = Wanted { reservation: reservation(&flow.tspec), filters: filters(flow) };
+                let class = self.add(&wanted)?;
                 self.classes.insert(flow.handle, class);
+                self.wanted.insert(flow.handle, wanted);
+                Ok(())
             }
             Control::Modify(flow) => {
-                let class = self.class(flow.handle)?;
-                self.shaper().change(class, &reservation(&flow.tspec))?;
+                let changed = reservation(&flow.tspec);
+                let store = |wanted: &mut Wanted| wanted.reservation = changed;
+                self.change(flow.handle, store, |shaper, class| shaper.change(class, &changed))
             }
             Control::AddFilter { handle, session, sender, .. } => {
-                let class = self.class(*handle)?;
-                self.shaper().add_filter(class, &filter(session, Some(sender)))?;
+                let filter = filter(session, Some(sender));
+                let store = |wanted: &mut Wanted| wanted.filters.push(filter);
+                self.change(*handle, store, |shaper, class| shaper.add_filter(class, &filter))
             }
             Control::RemoveFilter { handle, session, sender, .. } => {
-                let class = self.class(*handle)?;
-                self.shaper().remove_filter(class, &filter(session, Some(sender)))?;
+                let filter = filter(session, Some(sender));
+                let store = |wanted: &mut Wanted| wanted.filters.retain(|its| *its != filter);
+                self.change(*handle, store, |shaper, class| shaper.remove_filter(class, &filter))
             }
             Control::Delete { handle, .. } => {
+                self.wanted.remove(handle);
+                self.pending.remove(handle);
                 // One that could not be installed is deleted, too.
                 let Some(class) = self.classes.remove(handle) else { return Ok(()) };
-                self.shaper().remove(class)?;
+                Ok(self.shaper().remove(class)?)
             }
         }
-        Ok(())
     }
 
     fn counters(&mut self) -> BTreeMap<Handle, Counted> {
@@ -78,6 +222,38 @@ impl Installer for TrafficControl {
         };
         let all = self.shaper().counters().unwrap_or_default();
         self.classes.iter().filter_map(|(handle, class)| Some((*handle, counted(all.get(class)?)))).collect()
+    }
+
+    fn touched(&mut self, is_sure: bool) {
+        let was_sure = self.health == Health::Touched { is_sure: true };
+        if !matches!(self.health, Health::Lost(_)) {
+            self.health = Health::Touched { is_sure: is_sure || was_sure };
+        }
+    }
+
+    fn maintain(&mut self, at: Instant) -> Vec<(Handle, InstallError)> {
+        if self.health != Health::Fine && at >= self.next {
+            self.mend(at);
+        }
+        if !self.pending.is_empty() {
+            self.install_pending();
+        }
+        std::mem::take(&mut self.lost)
+    }
+
+    fn notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+
+    fn problem(&self) -> Option<String> {
+        match &self.health {
+            Health::Lost(why) => Some(why.clone()),
+            Health::Touched { is_sure: true } => Some("somebody has changed its traffic control".to_owned()),
+            _ if !self.pending.is_empty() => {
+                Some(format!("{} reservations are yet to be installed again", self.pending.len()))
+            }
+            _ => None,
+        }
     }
 }
 

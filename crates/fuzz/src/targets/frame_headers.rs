@@ -4,9 +4,10 @@
 //! - Nothing behind the packet matters: padding is neither read nor missed.
 //! - The salt changes the flow's number and nothing else.
 //! - The traffic class does not tell flows apart, so a mark or a new code point leaves a flow one flow.
+//! - Fragments that are remembered give the same packets, and the same flows to everything that is no fragment.
 //! - An overhead makes a size of every frame.
 
-use cutline_router::{ETHERNET, Headers, Ip, Overhead, Version};
+use cutline_router::{ETHERNET, FlowKeys, FragmentFlows, Headers, Ip, Overhead, Version};
 
 /// Behind the frame, where nothing may look.
 const OTHER_BYTES: [u8; 3] = [0, 0xff, 0x45];
@@ -17,7 +18,8 @@ pub fn parse(frame: &[u8]) -> bool {
     for overhead in Overhead::NAMED {
         assert!(overhead.size(frame.len() as u32, &headers) < 1 << 20, "a size on the link");
     }
-    let Some(ip) = headers.ip else { return false };
+    check_fragments(frame, &headers);
+    let Some(ip) = headers.ip else { return headers.flow != 0 };
     let end = usize::from(ip.at) + ip.length as usize;
     let header = match ip.version {
         Version::V4 => 20,
@@ -26,8 +28,8 @@ pub fn parse(frame: &[u8]) -> bool {
     assert!(usize::from(ip.at) >= usize::from(headers.payload), "the packet is in the payload");
     assert!(ip.length >= header && end <= frame.len(), "the packet ends in the frame");
     check_padding(&frame[..end], &headers);
-    check_salt(frame, &ip);
-    check_traffic_class(frame, &ip);
+    check_salt(frame, ip);
+    check_traffic_class(frame, ip);
     true
 }
 
@@ -42,12 +44,20 @@ fn check_padding(packet: &[u8], headers: &Headers) {
     }
 }
 
-fn check_salt(frame: &[u8], ip: &Ip) {
-    let salted = Headers::parse(frame, 0x5eed).ip.expect("salt does not hide a packet");
-    assert_eq!(Ip { flow: ip.flow, hosts: ip.hosts, ..salted }, *ip, "salt is for flow and hosts alone");
+/// What comes twice has the flow that it had before.
+fn check_fragments(frame: &[u8], headers: &Headers) {
+    let mut fragments = FragmentFlows::default();
+    for _ in 0..2 {
+        assert_eq!(Headers::follow(frame, FlowKeys::new(0), &mut fragments), *headers);
+    }
 }
 
-fn check_traffic_class(frame: &[u8], ip: &Ip) {
+fn check_salt(frame: &[u8], ip: Ip) {
+    let salted = Headers::parse(frame, 0x5eed).ip.expect("salt does not hide a packet");
+    assert_eq!(salted, ip, "salt is for flow and hosts alone");
+}
+
+fn check_traffic_class(frame: &[u8], ip: Ip) {
     let (mut marked, at) = (frame.to_vec(), usize::from(ip.at));
     match ip.version {
         Version::V4 => marked[at + 1] ^= 0xff,
@@ -56,6 +66,11 @@ fn check_traffic_class(frame: &[u8], ip: &Ip) {
             marked[at + 1] ^= 0xf0;
         }
     }
-    let found = Headers::parse(&marked, 0).ip.expect("a traffic class does not hide a packet");
-    assert_eq!(found, Ip { traffic_class: !ip.traffic_class, ..*ip });
+    let (found, before) = (Headers::parse(&marked, 0), Headers::parse(frame, 0));
+    let changed = Ip { traffic_class: !ip.traffic_class, ..ip };
+    assert_eq!(
+        found,
+        Headers { ip: Some(changed), ..before },
+        "a traffic class hides no packet and makes no flow"
+    );
 }

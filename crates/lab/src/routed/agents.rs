@@ -79,6 +79,7 @@ impl Agents {
         let config = Config {
             socket: socket.clone(),
             group: None,
+            route_mark: 0,
             params: EngineParams::default(),
             interfaces: places.iter().map(spec).collect(),
         };
@@ -92,7 +93,7 @@ impl Agents {
             // The thread stays in this namespace.
             let thread = std::thread::spawn(move || {
                 // What it cannot do shows as a reservation that fails.
-                let _ended = agent.run(&[&stop], None, |_| {});
+                let _ended = agent.run(&[&stop], None);
             });
             Ok::<_, LabError>(thread)
         };

@@ -162,11 +162,7 @@ impl LinkSamples {
             self.0.iter().enumerate().map(|(index, now)| since(before(index), now)).collect();
         let measured = series.get(window.start..window.end.min(series.len())).unwrap_or_default();
         let sum = |of: fn(&QueueInterval) -> u64| measured.iter().map(of).sum::<u64>();
-        let mean = |of: &dyn Fn(&QueueInterval) -> f64| {
-            measured.iter().map(of).sum::<f64>() / measured.len().max(1) as f64
-        };
-        let packets = |interval: &QueueInterval| f64::from(interval.backlog_packets);
-        let mean_packets = mean(&packets);
+        let backlogs: Vec<_> = measured.iter().map(|one| (one.backlog_packets, one.backlog_bytes)).collect();
         let (sent_bytes, dropped) = (sum(|one| one.sent_bytes), sum(|one| one.dropped));
         let seconds = width.as_secs_f64() * measured.len().max(1) as f64;
         LinkOutcome {
@@ -180,13 +176,7 @@ impl LinkSamples {
                 busy: rate.transmission_time(Bytes::new(sent_bytes)),
             },
             utilisation: sent_bytes as f64 * 8.0 / (rate.as_bps() as f64 * seconds),
-            backlog: BacklogOutcome {
-                mean_packets,
-                deviation_packets: mean(&|one| (packets(one) - mean_packets).powi(2)).sqrt(),
-                mean_bytes: mean(&|one| one.backlog_bytes as f64),
-                max_packets: measured.iter().map(|one| one.backlog_packets).max().unwrap_or(0),
-                max_bytes: measured.iter().map(|one| one.backlog_bytes).max().unwrap_or(0),
-            },
+            backlog: BacklogOutcome::from_samples(&backlogs),
             // The kernel does not say how long each packet waited.
             waits: Histogram::default(),
             probability: None,

@@ -232,11 +232,19 @@ impl Shaper {
     /// When an option is not allowed, the interface has a discipline that somebody has set, the kernel has no HTB or u32, or the
     /// process may not. Nothing is left installed then.
     pub fn install(interface: &Interface, rate: Rate, options: Options) -> Result<Self, Error> {
+        Self::install_by(Channel::open()?, interface, rate, options)
+    }
+
+    fn install_by(
+        mut channel: Channel,
+        interface: &Interface,
+        rate: Rate,
+        options: Options,
+    ) -> Result<Self, Error> {
         options.validate()?;
         if rate < LEAST_RATE {
             return Err(Error::invalid("rate", rate, format!("at least {LEAST_RATE}")));
         }
-        let mut channel = Channel::open()?;
         match root(&mut channel, interface)? {
             Root::Default => {}
             Root::Ours => return Err(Error::Installed { interface: interface.name.clone() }),
@@ -553,6 +561,36 @@ impl Shaper {
             self.channel.list(&asked, || format!("the classes of `{}` cannot be listed", self.name))?;
         let ours = answers.iter().filter_map(htb::read_class).filter(|(handle, _)| handle.major == MAJOR);
         Ok(ours.map(|(handle, attributes)| (ClassId(handle.minor), Counters::read(attributes))).collect())
+    }
+
+    /// Returns the number of the socket by which traffic control is changed here, as reports of changes have it.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn port(&self) -> Result<u32, Error> {
+        self.channel.port()
+    }
+
+    /// Looks whether the discipline is there, and installs it again, without reservations, if somebody else has removed it; or in any case if it
+    /// is not `whole`, because something in it was changed. Returns whether it was installed again: then all that was added has to be added again.
+    ///
+    /// # Errors
+    /// When somebody else has set another discipline and [`Options::replace`] is not set, or the kernel refuses. Nothing is installed then.
+    pub fn restore(&mut self, is_whole: bool) -> Result<bool, Error> {
+        let interface = Interface::named(&self.name)?;
+        if interface.index != self.interface {
+            return Err(Error::invalid("interface", interface.index, format!("{}", self.interface)));
+        }
+        match root(&mut self.channel, &interface)? {
+            Root::Ours if is_whole => return Ok(false),
+            Root::Ours => delete(&mut self.channel, self.interface, &self.name)?,
+            Root::Default | Root::Other { .. } => {}
+        }
+        self.is_installed = false;
+        // By the same socket, so that what is done is known as ours.
+        let channel = std::mem::replace(&mut self.channel, Channel::open()?);
+        *self = Self::install_by(channel, &interface, self.rate, self.options)?;
+        Ok(true)
     }
 
     /// Removes all of it.

@@ -7,6 +7,7 @@ use super::state::{NextHop, Police, SessionState, Tcsb};
 use super::upstream::Cause;
 use crate::admission::Handle;
 use crate::intserv::{Flowspec, Tspec};
+use crate::message::{Body, Message};
 use crate::object::{Sender, Session, Style, code};
 use cutline_units::Instant;
 use std::collections::BTreeSet;
@@ -180,8 +181,9 @@ impl Engine {
         has_changed
     }
 
-    /// Takes a reservation away that traffic control cannot keep any more, or gives to somebody else (RFC 2205 section
-    /// 3.11.2). The receivers hear of it.
+    /// Takes a reservation away that traffic control cannot install or keep, or gives to somebody else (RFC 2205 section
+    /// 3.11.2). The receivers hear of it. What was to be said of the session's reservations and was not taken yet is taken back, so a reservation that
+    /// cannot be installed was neither confirmed nor made upstream, if its owner says so before it takes anything else.
     pub fn revoke(&mut self, now: Instant, handle: Handle, is_preempted: bool) {
         let failure = if is_preempted { (code::PREEMPTED, 0) } else { (code::SYSTEM, 0) };
         let Some(id) = self.by_handle.get(&handle).copied() else { return };
@@ -189,6 +191,7 @@ impl Engine {
             let Some(control) = s.controls.iter().find(|control| control.handle == handle).cloned() else {
                 return;
             };
+            this.take_back(s);
             let is_its = |rsb: &super::state::Rsb| {
                 rsb.next_hop.interface() == control.interface
                     && rsb.style == control.style
@@ -206,6 +209,26 @@ impl Engine {
                 this.refresh_upstream(now, s, hop, Cause::Changed);
             }
         });
+    }
+}
+
+impl Engine {
+    /// Takes back what waits to be said of a session's reservations: to the nodes towards the senders, to receivers, to applications here.
+    fn take_back(&mut self, s: &mut SessionState) {
+        let is_its = |bytes: &[u8]| match Message::decode(bytes).map(|message| message.body) {
+            Ok(Body::Resv(resv)) => resv.session == s.session,
+            Ok(Body::ResvConf(confirmation)) => confirmation.session == s.session,
+            _ => false,
+        };
+        self.outputs.retain(|output| match output {
+            Output::Send(datagram) => !is_its(&datagram.bytes),
+            Output::Event(Event::Confirmed { session, .. } | Event::Reserved { session, .. }) => {
+                *session != s.session
+            }
+            _ => true,
+        });
+        // What is reserved upstream then is sent, whatever was there before.
+        s.upstream.values_mut().for_each(|upstream| upstream.sent.hash = 0);
     }
 }
 

@@ -43,7 +43,7 @@ mod timers;
 mod upstream;
 mod view;
 
-pub use outputs::{Arrival, Control, Datagram, Event, Flow, Output, Route, RouteKey};
+pub use outputs::{Arrival, Control, Datagram, Event, Flow, Output, Route, RouteKey, RoutedFlow};
 pub use params::{EngineParams, InterfaceConfig, InterfaceId};
 pub use paths::LocalSender;
 pub use state::{Police, Reservation};

@@ -76,8 +76,8 @@ enum What {
 pub(super) enum Target {
     /// To a neighbour.
     Neighbour(IpAddr),
-    /// Along the path of a session's packets, from a sender.
-    Session(IpAddr, Session),
+    /// Along the path of a session's packets, from a sender, to this node first if it is known.
+    Session(IpAddr, Session, Option<IpAddr>),
     /// To a host, by way of the nodes before it.
     Host(IpAddr),
 }
@@ -103,7 +103,7 @@ impl Engine {
                 let has_udp = neighbour.is_some_and(|neighbour| neighbour.has_udp);
                 vec![place.config.encapsulation.towards_neighbour(address, has_udp)]
             }
-            Target::Session(_, session) => {
+            Target::Session(_, session, _) => {
                 place.config.encapsulation.towards_session(&session, place.heard_udp)
             }
         };
@@ -123,9 +123,11 @@ impl Engine {
             self.sequence = self.sequence.wrapping_add(1);
             sign(&mut bytes, key, self.sequence, true);
         }
-        let source = match target {
-            Target::Session(sender, _) => sender,
-            _ => own,
+        let (source, next_hop) = match target {
+            Target::Session(sender, session, next_hop) => {
+                (sender, next_hop.filter(|next| *next != session.destination))
+            }
+            _ => (own, None),
         };
         *self.stats.sent.entry(message.kind()).or_default() += 1;
         let router_alert = message.kind().has_router_alert();
@@ -135,8 +137,16 @@ impl Engine {
             // Over UDP a host cannot send as somebody else, nor with Router Alert.
             let is_raw = carrier == Carrier::Raw;
             let (source, router_alert) = (if is_raw { source } else { own }, router_alert && is_raw);
-            let datagram =
-                Datagram { interface, source, destination, ttl: message.ttl, router_alert, carrier, bytes };
+            let datagram = Datagram {
+                interface,
+                source,
+                destination,
+                next_hop: next_hop.filter(|_| is_raw),
+                ttl: message.ttl,
+                router_alert,
+                carrier,
+                bytes,
+            };
             self.outputs.push_back(Output::Send(datagram));
         }
     }
@@ -540,7 +550,7 @@ impl Engine {
 
     /// Whether this node has path state of a sender to a group, and forwards it.
     fn forwards(&self, source: IpAddr, group: IpAddr) -> bool {
-        let key = super::RouteKey { destination: group, source: Some(source) };
+        let key = super::RouteKey { source: Some(source), ..super::RouteKey::to(group) };
         let route = self.routes.get(&key).and_then(|entry| entry.route.as_ref());
         route.is_some_and(|route| !route.outgoing.is_empty())
     }

@@ -49,6 +49,9 @@ pub struct Datagram {
     pub source: IpAddr,
     /// Its destination.
     pub destination: IpAddr,
+    /// The next node on the way there, if it is known and is not the destination itself: the message must take the way of the flow, and routing may
+    /// lead a message elsewhere than the packets that it is about.
+    pub next_hop: Option<IpAddr>,
     /// Its TTL.
     pub ttl: u8,
     /// Whether it has the Router Alert option.
@@ -64,8 +67,30 @@ pub struct Datagram {
 pub struct RouteKey {
     /// Where packets go.
     pub destination: IpAddr,
-    /// Where they come from, if that matters: for a group.
+    /// Where they come from, for a group.
     pub source: Option<IpAddr>,
+    /// Whose they are, for one destination: routing may depend on all of it. `None` for messages of this node.
+    pub flow: Option<RoutedFlow>,
+}
+
+impl RouteKey {
+    /// The route of this node's own messages.
+    pub const fn to(destination: IpAddr) -> Self {
+        Self { destination, source: None, flow: None }
+    }
+}
+
+/// What routing may look at in a flow's packets, beside their destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RoutedFlow {
+    /// Where they come from.
+    pub source: IpAddr,
+    /// Their protocol.
+    pub protocol: u8,
+    /// Their ports of source and destination; 0 where they have none, or it is not known.
+    pub ports: (u16, u16),
+    /// The interface at which they arrive.
+    pub incoming: InterfaceId,
 }
 
 /// A route.

@@ -1,7 +1,7 @@
 //! Path state: Path and `PathTear` messages, senders here, routes (RFC 2209: PATH, PTEAR, PATH REFRESH, ROUTE CHANGE, PATH LOCAL REPAIR).
 
 use super::neighbours::{Installed, Installs, Order, Target};
-use super::outputs::{Event, Output, Route, RouteKey};
+use super::outputs::{Event, Output, Route, RouteKey, RoutedFlow};
 use super::params::InterfaceId;
 use super::receive::Origin;
 use super::state::{Entry, Outgoing, PathKey, Psb, Sent, SessionState};
@@ -81,6 +81,7 @@ impl Engine {
                 policy: Vec::new(),
                 passed_on: Vec::new(),
                 is_local_only: false,
+                route: None,
                 outgoing: vec![Outgoing { interface, next_hop, sent: Sent::default() }],
                 expires: Instant::FAR_FUTURE,
                 lifetime: cutline_units::Duration::ZERO,
@@ -168,6 +169,7 @@ impl Engine {
             policy: path.policy,
             passed_on,
             is_local_only: s.session.is_multicast(),
+            route: None,
             outgoing: Vec::new(),
             expires: now + lifetime,
             lifetime,
@@ -199,7 +201,8 @@ impl Engine {
         if let Some(old) = old_hop {
             self.leave_hop(s, old, &path.sender);
         }
-        if is_new {
+        // Where packets go may depend on where they come from.
+        if is_new || has_moved {
             self.ask_route(now, s, key);
         }
         if !is_other {
@@ -308,8 +311,9 @@ impl Engine {
             let tear = PathTear { session: s.session, hop, sender: key.0, tspec: Some(psb.tspec) };
             let mut message = Message::new(ttl, Body::PathTear(tear));
             message.passed_on.clone_from(&psb.passed_on);
-            let target = Target::Session(key.0.address, s.session);
-            match next_hop.filter(|_| !s.session.is_multicast()) {
+            let next_hop = next_hop.filter(|_| !s.session.is_multicast());
+            let target = Target::Session(key.0.address, s.session, next_hop);
+            match next_hop {
                 Some(next_hop) => self.transmit_reliably(now, interface, next_hop, target, message),
                 None => self.transmit(now, interface, target, message),
             }
@@ -328,7 +332,7 @@ impl Engine {
             self.budgets.remove_path(psb.entry.number, psb.entry.is_confirmed, hop);
             self.leave_hop(s, hop, &key.0);
         }
-        self.release_route(s, key);
+        self.release_route(s, psb.route);
         self.prune(s);
         if s.is_watched || s.request.is_some() {
             self.event(Event::PathEnded { session: s.session, sender: key.0 });
@@ -397,11 +401,12 @@ impl Engine {
         message.passed_on.clone_from(&psb.passed_on);
         let hash = hash_of(&message);
         let Some(out) = psb.outgoing.iter_mut().find(|out| out.interface == by) else { return };
-        let neighbour = out.next_hop.filter(|_| !s.session.is_multicast()).map(|address| (by, address));
+        let next_hop = out.next_hop.filter(|_| !s.session.is_multicast());
+        let neighbour = next_hop.map(|address| (by, address));
         let mut sent = std::mem::take(&mut out.sent);
         message.id = self.number(now, neighbour, &mut sent, (hash, false), Installs::Path(s.id, key, by));
         out.sent = sent;
-        self.transmit(now, by, Target::Session(key.0.address, s.session), message);
+        self.transmit(now, by, Target::Session(key.0.address, s.session, next_hop), message);
     }
 
     /// Sets the next refresh: an early one of what is new, a rare one of what summaries refresh.
@@ -432,16 +437,30 @@ impl Engine {
         self.timers.set(&mut psb.refresh, now + period * u64::from(periods), Timer::PathRefresh(s.id, key));
     }
 
-    fn route_key(session: &Session, sender: &Sender) -> RouteKey {
-        RouteKey {
-            destination: session.destination,
-            source: session.is_multicast().then_some(sender.address),
+    fn route_key(session: &Session, sender: &Sender, incoming: InterfaceId) -> RouteKey {
+        if session.is_multicast() {
+            return RouteKey { source: Some(sender.address), ..RouteKey::to(session.destination) };
         }
+        let port = match sender.selector {
+            Selector::Port(port) => port,
+            Selector::FlowLabel(_) => 0,
+        };
+        let (source, protocol, ports) = (sender.address, session.protocol, (port, session.port));
+        let flow = Some(RoutedFlow { source, protocol, ports, incoming });
+        RouteKey { flow, ..RouteKey::to(session.destination) }
     }
 
     /// Takes the route that is known, or asks for it.
     fn ask_route(&mut self, now: Instant, s: &mut SessionState, path: PathKey) {
-        let key = Self::route_key(&s.session, &path.0);
+        let session = s.session;
+        let Some(psb) = s.paths.get_mut(&path) else { return };
+        let Some((incoming, _)) = psb.from else { return };
+        let key = Self::route_key(&session, &path.0, incoming);
+        let before = psb.route.replace(key);
+        if before == Some(key) {
+            return;
+        }
+        self.release_route(s, before);
         if !self.routes.contains_key(&key) {
             self.outputs.push_back(Output::AskRoute(key));
         }
@@ -452,15 +471,11 @@ impl Engine {
         }
     }
 
-    fn release_route(&mut self, s: &SessionState, path: PathKey) {
-        let key = Self::route_key(&s.session, &path.0);
-        let is_needed = s
-            .paths
-            .iter()
-            .any(|((sender, _), psb)| psb.from.is_some() && Self::route_key(&s.session, sender) == key);
-        if is_needed {
+    /// Forgets a route that no path of the session has any more.
+    fn release_route(&mut self, s: &SessionState, route: Option<RouteKey>) {
+        let Some(key) = route.filter(|key| s.paths.values().all(|psb| psb.route != Some(*key))) else {
             return;
-        }
+        };
         if let Some(entry) = self.routes.get_mut(&key) {
             entry.sessions.remove(&s.id);
             if entry.sessions.is_empty() && entry.waiting.is_empty() {
@@ -498,12 +513,8 @@ impl Engine {
 
     fn apply_route(&mut self, now: Instant, s: &mut SessionState, key: &RouteKey, route: &Route) {
         let is_multicast = s.session.is_multicast();
-        let paths: Vec<PathKey> = s
-            .paths
-            .keys()
-            .copied()
-            .filter(|(sender, _)| Self::route_key(&s.session, sender) == *key)
-            .collect();
+        let paths: Vec<PathKey> =
+            s.paths.keys().copied().filter(|path| s.paths[path].route == Some(*key)).collect();
         let mut has_changed = false;
         for path in paths {
             let Some(psb) = s.paths.get_mut(&path).filter(|psb| psb.from.is_some()) else { continue };

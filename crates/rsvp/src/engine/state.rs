@@ -1,5 +1,6 @@
 //! What is remembered of a session (RFC 2209 section 1). The blocks have the RFC's names.
 
+use super::outputs::RouteKey;
 use super::params::InterfaceId;
 use super::timers::Slot;
 use crate::admission::Handle;
@@ -62,6 +63,8 @@ pub(super) struct Psb {
     pub passed_on: Vec<Opaque>,
     /// It is not the one that routing uses (RFC 2209 section 1).
     pub is_local_only: bool,
+    /// What routing was asked for; `None` for an application here.
+    pub route: Option<RouteKey>,
     pub outgoing: Vec<Outgoing>,
     pub expires: Instant,
     pub lifetime: Duration,

@@ -380,7 +380,7 @@ impl Engine {
             self.event(Event::Confirmed { session, node: error.node, style, senders });
             return;
         }
-        let entry = self.route_entry(RouteKey { destination: receiver, source: None });
+        let entry = self.route_entry(RouteKey::to(receiver));
         match entry.route.clone() {
             Some(route) => self.forward_confirmation(now, &route, receiver, message),
             None if entry.waiting.len() < MOST_WAITING => entry.waiting.push(message),

@@ -105,8 +105,16 @@ impl Bed {
         let destination = self.world.address(R, interface);
         let carrier = Carrier::Raw;
         let interface = InterfaceId(interface);
-        let datagram =
-            Datagram { interface, source, destination, ttl: 64, router_alert: false, carrier, bytes };
+        let datagram = Datagram {
+            interface,
+            source,
+            destination,
+            next_hop: None,
+            ttl: 64,
+            router_alert: false,
+            carrier,
+            bytes,
+        };
         self.world.deliver((R, interface), &datagram);
     }
 

@@ -62,6 +62,8 @@ pub struct World {
     pub passed: Vec<Passed>,
     pub keeps_messages: bool,
     pub is_v6: bool,
+    /// Nodes whose traffic control installs nothing.
+    pub refuses: BTreeSet<usize>,
     in_flight: BTreeMap<(Instant, u64), (End, Datagram)>,
     sequence: u64,
     seed: u64,
@@ -80,6 +82,7 @@ impl World {
             passed: Vec::new(),
             keeps_messages: false,
             is_v6: false,
+            refuses: BTreeSet::new(),
             in_flight: BTreeMap::new(),
             sequence: 0,
             seed,
@@ -266,6 +269,11 @@ impl World {
         while let Some(output) = self.nodes[node].engine.poll() {
             match output {
                 Output::Send(datagram) => self.send(node, datagram),
+                Output::Control(Control::Add(flow) | Control::Modify(flow))
+                    if self.refuses.contains(&node) =>
+                {
+                    self.nodes[node].engine.revoke(self.now, flow.handle, false);
+                }
                 Output::Control(control) => self.controls.push((self.now, node, control)),
                 Output::AskRoute(key) => {
                     self.nodes[node].asked.insert(key);

@@ -10,7 +10,7 @@ use cutline_rsvp::engine::{
 };
 use cutline_units::{Hint, Instant, RandomStream, Rate, Streams};
 use rand_core::Rng as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) struct RsvpAgent {
     /// The next nodes, in the order of the interfaces.
     next_nodes: Vec<NodeId>,
     /// The routes that the engine wants to know.
-    asked: Vec<RouteKey>,
+    asked: BTreeSet<RouteKey>,
     /// Routes that are not those of the topology.
     rerouted: BTreeMap<NodeId, NodeId>,
     next_action: usize,
@@ -64,7 +64,7 @@ impl RsvpAgent {
             log,
             engine,
             next_nodes,
-            asked: Vec::new(),
+            asked: BTreeSet::new(),
             rerouted: BTreeMap::new(),
             next_action: 0,
             next_sample,
@@ -85,7 +85,7 @@ impl RsvpAgent {
         const ALLOWED: &str = "the actions have values that are allowed";
         match action {
             Action::Send { session, sender, tspec } => {
-                let route = self.route(RouteKey { destination: session.destination, source: None });
+                let route = self.route(RouteKey::to(session.destination));
                 let Some((interface, next_hop)) = route.outgoing.first().copied() else { return };
                 let local = LocalSender { sender, tspec, interface, next_hop, advertise: true };
                 self.engine.send_path(now, session, &local).expect(ALLOWED);
@@ -143,11 +143,11 @@ impl RsvpAgent {
             match output {
                 Output::Send(datagram) => self.send(&datagram, context),
                 Output::AskRoute(key) => {
-                    self.asked.push(key);
+                    self.asked.insert(key);
                     let route = self.route(key);
                     self.engine.set_route(now, key, &route);
                 }
-                Output::ForgetRoute(key) => self.asked.retain(|asked| *asked != key),
+                Output::ForgetRoute(key) => drop(self.asked.remove(&key)),
                 Output::Event(event) => {
                     self.log.with(|record| record.events.push((now, self.address.node, event)));
                 }

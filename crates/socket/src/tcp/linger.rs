@@ -5,15 +5,15 @@
 //! direction; then the thread that serves connections reads and discards what comes, until the other end's kernel has acknowledged
 //! everything. A reset after that takes nothing away: Linux delivers what it has received, and the end of the stream behind it.
 //!
-//! At the end of the process there is no such thread. A function that runs then ([`at_exit`]) does the same for all streams, closed or not.
+//! At the end of the process there is no such thread. A function that runs then ([`close_all`]) does the same for all streams, closed or not.
 
 use super::Inner;
 use crate::connection::lock;
 use crate::keeper::{Service, keep};
 use cutline_signal::session::Standing;
-use cutline_sys::process::generation;
+use cutline_sys::now;
+use cutline_sys::process::{PerProcess, at_exit};
 use cutline_sys::tcp::{is_delivered, tcp_info};
-use cutline_sys::{now, process};
 use cutline_units::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
@@ -43,7 +43,6 @@ struct Closing {
     socket: Arc<TcpStream>,
     /// How long the other end may acknowledge nothing more.
     linger: Duration,
-    generation: u32,
     /// Whether no reports come: then the kernel delivers without help once nothing is unread.
     is_plain: bool,
     progress: Mutex<Progress>,
@@ -66,37 +65,34 @@ struct Streams {
     closing: BTreeMap<u64, Arc<Closing>>,
 }
 
-static STREAMS: Mutex<Streams> = Mutex::new(Streams { open: BTreeMap::new(), closing: BTreeMap::new() });
+static STREAMS: PerProcess<Mutex<Streams>> = PerProcess::new();
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The place of an open stream in the list of those that the end of the process closes.
-pub struct Listed {
-    number: u64,
-    /// The process that has opened it. In a copy by fork, it is still the parent's to end.
-    generation: u32,
-}
+pub struct Listed(u64);
 
 impl Listed {
     /// A place for a stream that is being opened.
     pub fn new() -> Self {
-        Self { number: NEXT.fetch_add(1, Ordering::Relaxed), generation: generation() }
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Has the end of the process close this stream, unless it is closed before.
     pub fn list(&self, stream: Weak<Inner>) {
-        process::at_exit(at_exit);
-        lock(&STREAMS).open.insert(self.number, stream);
+        at_exit(close_all);
+        lock(STREAMS.get()).open.insert(self.0, stream);
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        lock(&STREAMS).open.remove(&self.listed.number);
-        if self.listed.generation != generation() {
+        // In a copy by fork, it is still the parent's to end.
+        if self.connection.is_inherited() {
             return;
         }
+        lock(STREAMS.get()).open.remove(&self.listed.0);
         if let Some(closing) = Closing::begin(self).filter(|closing| !closing.is_over(now())) {
-            closing.go_on_in_background(self.listed.number);
+            closing.go_on_in_background(self.listed.0);
         }
     }
 }
@@ -113,7 +109,6 @@ impl Closing {
         Some(Self {
             socket: Arc::clone(&stream.socket),
             linger: stream.linger,
-            generation: stream.listed.generation,
             is_plain: stream.connection.standing() == Standing::Alone,
             progress: Mutex::new(Progress { bytes, since: now(), pause: FIRST_PAUSE }),
         })
@@ -146,13 +141,13 @@ impl Closing {
         let this = Arc::new(self);
         let weak = Arc::downgrade(&this) as Weak<dyn Service>;
         let oldest = {
-            let mut streams = lock(&STREAMS);
+            let mut streams = lock(STREAMS.get());
             streams.closing.insert(number, this);
             if streams.closing.len() as u64 > most() { streams.closing.pop_first() } else { None }
         };
         drop(oldest);
         if keep(weak, now()).is_err() {
-            lock(&STREAMS).closing.remove(&number);
+            lock(STREAMS.get()).closing.remove(&number);
         }
     }
 }
@@ -161,7 +156,7 @@ impl Service for Closing {
     fn serve(&self, now: Instant) -> Instant {
         if self.is_over(now) {
             // The last one that has it closes the descriptor.
-            let mut streams = lock(&STREAMS);
+            let mut streams = lock(STREAMS.get());
             let place = streams.closing.iter().find(|(_, other)| std::ptr::eq(other.as_ref(), self));
             let ended = place.map(|(number, _)| *number).and_then(|number| streams.closing.remove(&number));
             drop(streams);
@@ -204,15 +199,13 @@ fn discard(socket: &TcpStream) -> Input {
 }
 
 /// Closes all streams at the end of the process, and waits until they are delivered, each at most for its linger time.
-fn at_exit() {
-    let Some(mut streams) = try_for_a_while(&STREAMS) else { return };
+fn close_all() {
+    let Some(mut streams) = try_for_a_while(STREAMS.get()) else { return };
     let (open, closing) = (std::mem::take(&mut streams.open), std::mem::take(&mut streams.closing));
     drop(streams);
-    let ours = open.into_values().filter_map(|stream| stream.upgrade());
-    let ours: Vec<_> = ours.filter(|stream| stream.listed.generation == generation()).collect();
-    let begun = ours.iter().filter_map(|stream| Closing::begin(stream)).map(Arc::new);
-    let before = closing.into_values().filter(|closing| closing.generation == generation());
-    let mut left: Vec<_> = begun.chain(before).collect();
+    let open: Vec<_> = open.into_values().filter_map(|stream| stream.upgrade()).collect();
+    let begun = open.iter().filter_map(|stream| Closing::begin(stream)).map(Arc::new);
+    let mut left: Vec<_> = begun.chain(closing.into_values()).collect();
     let mut pause = FIRST_PAUSE;
     loop {
         left.retain(|closing| !closing.is_over(now()) && !closing.is_plain);
@@ -223,7 +216,7 @@ fn at_exit() {
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
     // What other threads do with the sockets until the process is gone goes on as before.
-    std::mem::forget(ours);
+    std::mem::forget(open);
 }
 
 /// A lock that another thread may hold for ever at the end of the process.

@@ -9,6 +9,7 @@ use crate::options::{Peer, QosOptions};
 use crate::settings::Settings;
 use crate::signals;
 use cutline_signal::negotiation::Carrier;
+use cutline_sys::process::generation;
 use cutline_translate::Protocol;
 use rustix::io::Errno;
 use rustix::net::{
@@ -34,6 +35,8 @@ pub struct QosTcpListener {
     socket: TcpListener,
     options: QosOptions,
     callers: Arc<Callers>,
+    /// The process that has made it.
+    generation: u32,
 }
 
 impl QosTcpListener {
@@ -74,7 +77,7 @@ impl QosTcpListener {
             }
         };
         listen(&socket, BACKLOG).map_err(QosError::system(doing))?;
-        Ok(Self { socket, options: options.clone(), callers })
+        Ok(Self { socket, options: options.clone(), callers, generation: generation() })
     }
 
     /// Waits for the next stream. Whether its other end is a QoS socket is found out with the first call that reads or writes.
@@ -95,7 +98,8 @@ impl QosTcpListener {
         let session = begin(&self.options, &role, Carrier::Stream)?;
         Settings::new(&self.options, Protocol::Tcp, &session)?.mark(&socket, peer)?;
         let demands = self.options.demands_peer();
-        let expects = demands || self.callers.expects(peer.ip());
+        // In a copy by fork nobody notes who has asked: the parent's thread answers.
+        let expects = demands || self.generation != generation() || self.callers.expects(peer.ip());
         let stream =
             QosTcpStream::new(socket, peer, session, &self.options, (demands, expects), (None, None));
         stream.0.keep()?;

@@ -219,6 +219,9 @@ impl QosTcpStream {
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
+        if self.0.connection.is_inherited() {
+            return;
+        }
         if let Some(recovery) = &self.0.recovery {
             recovery.specify(&specification);
         }
@@ -231,6 +234,7 @@ impl QosTcpStream {
     /// # Errors
     /// When the ends do not agree, or the connection is broken.
     pub fn has_qos_peer(&self) -> Result<bool, QosError> {
+        self.0.connection.check_process()?;
         self.0.join()?;
         Ok(matches!(self.0.connection.standing(), Standing::Joined(_)))
     }
@@ -280,6 +284,7 @@ impl QosTcpStream {
     /// # Errors
     /// As [`TcpStream::shutdown`].
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        self.0.connection.check_process()?;
         if let Some(recovery) = &self.0.recovery {
             recovery.end();
         }
@@ -542,6 +547,7 @@ impl Inner {
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.connection.check_process()?;
         let Some(recovery) = &self.recovery else {
             self.join()?;
             return self.read_from(&mut lock(&self.inlet), buffer);
@@ -640,6 +646,7 @@ impl Inner {
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.connection.check_process()?;
         let Some(recovery) = &self.recovery else { return self.write_first(bytes) };
         let until = self.write_patience.until();
         loop {

@@ -12,6 +12,7 @@ use cutline_signal::session::{Event, Inbound, Opening, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::local_address::{self, LocalAddress, send_from};
 use cutline_sys::now;
+use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_translate::Protocol;
 use cutline_units::Instant;
@@ -22,8 +23,8 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 /// A socket that datagram connections come to.
 ///
@@ -34,6 +35,8 @@ pub struct QosUdpListener {
     options: QosOptions,
     arrivals: Mutex<Arrivals>,
     nonblocking: AtomicBool,
+    /// The process that has made it. Another one would take datagrams of a negotiation away.
+    generation: u32,
 }
 
 /// What has come and was not accepted.
@@ -43,6 +46,8 @@ struct Arrivals {
     joining: BTreeMap<SocketAddr, Joining>,
     /// Connections that can be accepted.
     ready: VecDeque<Ready>,
+    /// Connections that were accepted, by the addresses of their other ends.
+    accepted: BTreeMap<SocketAddr, Weak<super::Inner>>,
 }
 
 /// A connection that can be accepted.
@@ -105,13 +110,18 @@ impl QosUdpListener {
         // It negotiates for ends that were not accepted yet.
         let session = begin(options, &Role::Alone, Carrier::Datagrams)?;
         Settings::new(options, Protocol::Udp, &session)?.mark_listener(&socket, address)?;
-        let arrivals =
-            Arrivals { inbox: Inbox::new(LONGEST, BATCH), joining: BTreeMap::new(), ready: VecDeque::new() };
+        let arrivals = Arrivals {
+            inbox: Inbox::new(LONGEST, BATCH),
+            joining: BTreeMap::new(),
+            ready: VecDeque::new(),
+            accepted: BTreeMap::new(),
+        };
         Ok(Self {
             socket,
             options: options.clone(),
             arrivals: Mutex::new(arrivals),
             nonblocking: AtomicBool::new(false),
+            generation: generation(),
         })
     }
 
@@ -121,6 +131,9 @@ impl QosUdpListener {
     /// When the system refuses another socket, or the listener's socket has an error. [`io::ErrorKind::WouldBlock`] when
     /// the listener does not wait ([`QosUdpListener::set_nonblocking`]) and there is none.
     pub fn accept(&self) -> io::Result<(QosUdpSocket, SocketAddr)> {
+        if self.generation != generation() {
+            return Err(QosError::Inherited.into());
+        }
         loop {
             let mut arrivals = lock(&self.arrivals);
             arrivals.receive(&self.socket, &self.socket, &self.options)?;
@@ -169,9 +182,11 @@ impl QosUdpListener {
         let place = arrivals.ready.iter().position(|ready| ready.peer == peer);
         let ready = place.and_then(|place| arrivals.ready.remove(place));
         let Ready { session, directions, early, .. } = ready.ok_or(io::ErrorKind::ConnectionAborted)?;
-        let this = QosUdpSocket::new(socket?, session, directions, &self.options, None)?;
-        this.0.take_early(early);
+        let this = QosUdpSocket::new(socket?, session, directions, &self.options, (None, true))?;
+        this.0.hand_over(early);
         this.0.keep()?;
+        arrivals.accepted.retain(|_, socket| socket.strong_count() > 0);
+        arrivals.accepted.insert(peer, Arc::downgrade(&this.0));
         Ok(this)
     }
 }
@@ -251,6 +266,11 @@ impl Arrivals {
             if ready.early.len() < MOST_EARLY {
                 ready.early.push((at, bytes));
             }
+            return;
+        }
+        // The kernel may have been about to put it into this queue when the connection's socket was connected.
+        if let Some(socket) = self.accepted.get(&from).and_then(Weak::upgrade) {
+            socket.hand_over([(at, bytes)]);
             return;
         }
         if !self.joining.contains_key(&from) && !self.begin(options, (from, to), at) {

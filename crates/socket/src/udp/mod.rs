@@ -68,6 +68,11 @@ struct Inner {
     /// Whether the application waits for the descriptor: then only it takes messages from the kernel.
     is_watched: AtomicBool,
     patience: Patience,
+    /// Datagrams that the listener's socket has received.
+    early: Mutex<Vec<(Instant, Vec<u8>)>>,
+    has_early: AtomicBool,
+    /// Whether a listener has accepted it.
+    is_accepted: bool,
     /// The error that the next call returns, which the thread that serves connections has met; 0 for none.
     fault: AtomicI32,
     /// How long the other end is silent, ns, if that is too long; else 0.
@@ -88,6 +93,8 @@ pub enum Attempt {
     Early(time::Duration),
 }
 
+/// The most datagrams that are handed over by the listener and not taken.
+const MOST_EARLY: usize = 128;
 /// The most control messages that are taken at a time, by who does not wait for messages of the application.
 const MOST_CONTROL: usize = 16;
 /// The longest time between looks for feedback, while sending waits for its turn under rate control and another thread
@@ -133,7 +140,7 @@ impl QosUdpSocket {
         session: Session,
         directions: (Outbound, Inbound),
         options: &QosOptions,
-        recovery: Option<Recovery<Box<Candidate>>>,
+        (recovery, is_accepted): (Option<Recovery<Box<Candidate>>>, bool),
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
@@ -151,6 +158,9 @@ impl QosUdpSocket {
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             patience: Patience::default(),
+            early: Mutex::default(),
+            has_early: AtomicBool::new(false),
+            is_accepted,
             fault: AtomicI32::new(0),
             silence: AtomicU64::new(0),
             longest_silence: options.longest_silence(),
@@ -257,6 +267,9 @@ impl QosUdpSocket {
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
     pub fn renegotiate(&self, specification: ConnectionSpecification) {
+        if self.0.connection.is_inherited() {
+            return;
+        }
         if let Some(recovery) = &self.0.recovery {
             recovery.specify(&specification);
         }
@@ -276,7 +289,8 @@ impl QosUdpSocket {
 
     /// Whether a message was received already, so that [`QosUdpSocket::recv`] does not wait. The descriptor does not show it.
     pub fn has_pending(&self) -> bool {
-        self.0.reader.try_lock().is_ok_and(|reader| !reader.is_empty())
+        self.0.has_early.load(Ordering::SeqCst)
+            || self.0.reader.try_lock().is_ok_and(|reader| !reader.is_empty())
     }
 
     /// The address of the other end.
@@ -436,6 +450,7 @@ impl Inner {
     }
 
     fn send(&self, message: &[u8]) -> io::Result<usize> {
+        self.connection.check_process()?;
         self.over_any(Direction::Send, None, || {
             self.take_fault()?;
             let out = self.may_send(message)?;
@@ -455,6 +470,7 @@ impl Inner {
     }
 
     fn try_send(&self, message: &[u8]) -> io::Result<Attempt> {
+        self.connection.check_process()?;
         self.over_any(Direction::Send, Some(Instant::ZERO), || self.try_to_transmit(message))
     }
 
@@ -649,6 +665,7 @@ impl Inner {
     }
 
     fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
+        self.connection.check_process()?;
         let until = self.patience.until();
         if self.recovery.is_none() {
             return self.recv_until(&mut lock(&self.reader), buffer, &until);
@@ -672,13 +689,15 @@ impl Inner {
         buffer: &mut [u8],
         until: &Until,
     ) -> io::Result<(usize, Instant)> {
-        if let Some(message) = reader.take(buffer) {
-            return Ok(message);
-        }
         loop {
+            self.take_early(reader);
+            if let Some(message) = reader.take(buffer) {
+                return Ok(message);
+            }
             let waits = !self.nonblocking.load(Ordering::Relaxed);
             self.take_fault()?;
-            let may_end = waits && (self.recovery.is_some() || self.is_watching_silence());
+            let may_end =
+                waits && (self.recovery.is_some() || self.is_accepted || self.is_watching_silence());
             match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
                 Ok(Filled::End) => return Ok((0, now())),
                 Err(error) if may_end && error.kind() == io::ErrorKind::WouldBlock => {
@@ -696,8 +715,8 @@ impl Inner {
                     continue;
                 }
             }
-            if let Some(message) = reader.take(buffer) {
-                return Ok(message);
+            if !reader.is_empty() {
+                continue;
             }
             // Control messages alone have come, which do not make the time longer.
             if !may_end {
@@ -736,6 +755,9 @@ impl Inner {
             }
             if let Some(silent) = self.silent() {
                 return Err(silent.into());
+            }
+            if self.has_early.load(Ordering::SeqCst) {
+                return Ok(Filled::Datagrams);
             }
             let left = until.time().map_or(Duration::MAX, |until| until.saturating_since(now()));
             // Another thread takes a connection that is lost down.
@@ -819,11 +841,23 @@ impl Inner {
         took
     }
 
-    /// Takes datagrams that were received elsewhere.
-    fn take_early(&self, datagrams: impl IntoIterator<Item = (Instant, Vec<u8>)>) {
+    /// Takes datagrams that were received by the listener's socket. A call that receives looks for them.
+    pub(super) fn hand_over(&self, datagrams: impl IntoIterator<Item = (Instant, Vec<u8>)>) {
+        let mut early = lock(&self.early);
+        early.extend(datagrams);
+        early.truncate(MOST_EARLY);
+        self.has_early.store(!early.is_empty(), Ordering::SeqCst);
+    }
+
+    /// Takes what was handed over into the reader.
+    fn take_early(&self, reader: &mut Reader) {
+        if !self.has_early.swap(false, Ordering::SeqCst) {
+            return;
+        }
         let mut found = Vec::new();
         {
-            let (mut reader, mut inbound) = (lock(&self.reader), self.connection.inbound());
+            let datagrams = std::mem::take(&mut *lock(&self.early));
+            let mut inbound = self.connection.inbound();
             for (at, mut bytes) in datagrams {
                 match inbound.on_datagram(at, &bytes, self.connection.standing()) {
                     Purpose::Message(start) => reader.add(at, bytes.split_off(start)),
@@ -849,6 +883,7 @@ impl Service for Inner {
         }
         // While the application waits for messages it reads what comes.
         if let Ok(mut reader) = self.reader.try_lock() {
+            self.take_early(&mut reader);
             self.hear(&mut reader);
         }
         let mut silence = (Duration::ZERO, Duration::MAX);

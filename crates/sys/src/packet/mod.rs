@@ -3,8 +3,10 @@
 //! What a packet socket receives are copies; the kernel handles the frames too.
 #![expect(unsafe_code, reason = "binding to an interface and sendmmsg, which no safe crate wraps")]
 
+mod neighbour;
 mod ring;
 
+pub use neighbour::{LinkAddress, NeighbourSocket};
 pub use ring::{Received, Ring};
 
 use crate::sockopt::{SocketOption, check};

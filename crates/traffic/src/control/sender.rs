@@ -213,7 +213,7 @@ impl Run<'_> {
             while !generator.is_finished() {
                 // What the receiver says meanwhile is read below.
                 beat.send(line);
-                thread::sleep(std(LOOK));
+                thread::park_timeout(std(LOOK));
             }
             let sent = join(generator);
             let linger = end.saturating_add(linger).saturating_since(now());

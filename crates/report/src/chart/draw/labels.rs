@@ -31,37 +31,63 @@ pub(super) fn references(svg: &mut Svg, panel: &Panel) {
     }
 }
 
+/// A value beyond the vertical axis, at the x position where it is largest.
+struct CutOff {
+    x: f64,
+    y: f64,
+    slot: usize,
+}
+
+/// Marks of a line that are nearer to each other become one, px.
+const APART: f64 = 44.0;
+
 /// Marks what the vertical axis cuts off: a triangle for each run of values beyond it, and the largest of them where there is room.
 pub(super) fn cut_off(svg: &mut Svg, panel: &Panel, slots: &Slots) {
     if panel.chart.y.cap.is_none() {
         return;
     }
     let top = panel.origin.1;
-    let mut labelled: Vec<Rect> = Vec::new();
-    for element in &panel.chart.elements {
-        let Element::Line(line) = element else { continue };
-        let slot = slots.get(&line.name);
-        let is_beyond = |point: &Point| point.y.is_finite() && point.y > panel.y.high;
-        for run in line.points.chunk_by(|one, next| is_beyond(one) && is_beyond(next)) {
-            let Some(peak) =
-                run.iter().max_by(|one, other| one.y.total_cmp(&other.y)).filter(|peak| is_beyond(peak))
-            else {
-                continue;
-            };
-            let x = panel.position(peak.x, panel.y.high).0;
-            let d = format!("M{:.2} {:.2}h9l-4.5 -8Z", x - 4.5, top + 5.0);
-            svg.path(&d, Colour::Series(slot), 1.0, Stroke::solid(Colour::Background, 1.0));
-            let label = super::super::ticks::rounded(peak.y);
-            let left = x + 7.0;
-            let at = (left, top - 6.0, left + width(&label, SMALL, Weight::Regular), top + 8.0);
-            let is_free = labelled.iter().all(|other| other.2 + 4.0 < at.0 || at.2 + 4.0 < other.0);
-            if at.2 <= panel.right() && is_free {
-                let style = TextStyle::regular(SMALL, Colour::SeriesText(slot)).with_halo();
-                svg.text(left, top + 5.0, style, &label);
-                labelled.push(at);
-            }
+    let lines = panel.chart.elements.iter().filter_map(|element| match element {
+        Element::Line(line) => Some(line),
+        Element::Bars(_) | Element::Reference(_) => None,
+    });
+    let mut marks: Vec<CutOff> = lines.flat_map(|line| beyond(panel, line, slots.get(&line.name))).collect();
+    for CutOff { x, slot, .. } in &marks {
+        let d = format!("M{:.2} {:.2}h9l-4.5 -8Z", x - 4.5, top + 5.0);
+        svg.path(&d, Colour::Series(*slot), 1.0, Stroke::solid(Colour::Background, 1.0));
+    }
+    marks.sort_by(|one, other| other.y.total_cmp(&one.y));
+    let mut taken: Vec<(f64, f64)> = marks.iter().map(|mark| (mark.x - 5.0, mark.x + 5.0)).collect();
+    for CutOff { x, y, slot } in marks {
+        let label = super::super::ticks::rounded(y);
+        let (left, right) = (x + 7.0, x + 7.0 + width(&label, SMALL, Weight::Regular));
+        if right <= panel.right() && taken.iter().all(|(from, to)| *to < left || right + 3.0 < *from) {
+            let style = TextStyle::regular(SMALL, Colour::SeriesText(slot)).with_halo();
+            svg.text(left, top + 5.0, style, &label);
+            taken.push((left - 3.0, right));
         }
     }
+}
+
+/// The runs of a line's values beyond the vertical axis; those that are near each other as one.
+fn beyond(panel: &Panel, line: &Line, slot: usize) -> Vec<CutOff> {
+    let is_beyond = |point: &Point| point.y.is_finite() && point.y > panel.y.high;
+    let mut marks: Vec<(CutOff, f64)> = Vec::new();
+    for run in line.points.chunk_by(|one, next| is_beyond(one) && is_beyond(next)) {
+        let peak = run.iter().max_by(|one, other| one.y.total_cmp(&other.y));
+        let Some(peak) = peak.filter(|peak| is_beyond(peak)) else { continue };
+        let x = panel.position(peak.x, panel.y.high).0;
+        match marks.last_mut() {
+            Some((last, end)) if x - *end < APART => {
+                *end = x;
+                if peak.y > last.y {
+                    (last.x, last.y) = (x, peak.y);
+                }
+            }
+            _ => marks.push((CutOff { x, y: peak.y, slot }, x)),
+        }
+    }
+    marks.into_iter().map(|(mark, _)| mark).collect()
 }
 
 /// Candidate positions above and below a horizontal line: at its right end, its left end, and in the middle.

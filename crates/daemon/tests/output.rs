@@ -1,0 +1,72 @@
+//! Messages that nobody reads: they cost the agent nothing but the messages.
+//!
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon --test output`.
+
+#[allow(dead_code, reason = "each test uses a part")]
+mod common;
+
+use common::{Net, announce, eventually, hear, reserve};
+use cutline_provision::Client;
+use cutline_provision::protocol::Reply;
+use cutline_testbed::outputs::{full_pipe, terminated};
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::{Command, Stdio};
+
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test output";
+
+/// Starts a node's agent with this standard error.
+fn start(net: &mut Net, node: &str, errors: Stdio) {
+    let file = net.describe(node);
+    let child = Command::new("ip")
+        .args(["netns", "exec", net.node(node).name(), env!("CARGO_BIN_EXE_cutlined"), "--config"])
+        .arg(file)
+        .stderr(errors)
+        .spawn()
+        .unwrap();
+    net.agents[Net::at(node)] = Some(child);
+    let socket = net.socket(node);
+    eventually("the agent answers", || Client::connect(&socket).is_ok());
+}
+
+#[test]
+fn an_agent_whose_messages_nobody_reads_serves_and_ends() {
+    let Some(mut net) = Net::new("out", COMMAND) else { return };
+    for node in ["a", "r2", "b"] {
+        net.start(node);
+    }
+    let (_reader, writer) = full_pipe();
+    start(&mut net, "r1", writer.into());
+    let pid = Pid::from_child(net.agents[Net::at("r1")].as_ref().unwrap());
+    // Reloads and an interface whose address comes and goes are reported: more than the queue has room for.
+    for round in 0..50 {
+        kill_process(pid, Signal::HUP).unwrap();
+        net.node("r1").ip_batch("address del 10.1.3.1/24 dev south").unwrap();
+        let address = |net: &Net| net.status("r1").interfaces[2].address;
+        eventually("it sees that the address has gone", || address(&net).is_none());
+        net.node("r1").ip_batch("address add 10.1.3.1/24 dev south").unwrap();
+        eventually("it sees that the address is back", || address(&net).is_some());
+        if round % 10 == 0 {
+            let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
+            sender.send(&announce(1, 5000, 1_000_000)).unwrap();
+            receiver.send(&reserve(2, 5000, 1_000_000)).unwrap();
+            hear(&mut receiver, |reply| matches!(reply, Reply::Confirmed { id: 2, .. }));
+        }
+    }
+    assert!(net.status("r1").dropped_output > 0);
+    let status = terminated(net.agents[Net::at("r1")].as_mut().unwrap()).expect("SIGTERM ends it");
+    assert_eq!(status.code(), Some(0));
+    assert!(!net.tc("r1", "qdisc", "east").contains("htb"), "all is removed");
+}
+
+/// A full disk is no reason to end, either.
+#[test]
+fn an_agent_whose_messages_cannot_be_written_serves_and_ends() {
+    let Some(mut net) = Net::new("ouf", COMMAND) else { return };
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    start(&mut net, "a", full.into());
+    let pid = Pid::from_child(net.agents[Net::at("a")].as_ref().unwrap());
+    kill_process(pid, Signal::HUP).unwrap();
+    eventually("it is counted", || net.status("a").dropped_output >= 2);
+    let status = terminated(net.agents[Net::at("a")].as_mut().unwrap()).expect("SIGTERM ends it");
+    assert_eq!(status.code(), Some(0));
+}

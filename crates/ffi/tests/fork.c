@@ -1,0 +1,100 @@
+/* Children of a process that has connections make their own, and may not use those of their parent: fork STREAM DATAGRAMS CHILDREN */
+#define _DEFAULT_SOURCE
+#include <cutline.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(truth)                                                                                                   \
+    do {                                                                                                               \
+        if (!(truth)) {                                                                                                \
+            fprintf(stderr, "line %d: %s: %s (errno %d)\n", __LINE__, #truth, cutline_error(), errno);                \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static char **places;
+
+static cutline_socket *connected(int datagrams)
+{
+    cutline_options *options = cutline_options_new("telemetry");
+    cutline_options_set(options, "monitor.interval", "20 ms");
+    cutline_socket *made = cutline_connect_to(datagrams ? SOCK_DGRAM : SOCK_STREAM, places[datagrams], options);
+    CHECK(made);
+    cutline_options_free(options);
+    return made;
+}
+
+static void exchange(cutline_socket *socket, int datagrams)
+{
+    char data[100] = {0};
+    CHECK(cutline_send(socket, data, sizeof data, 0) == sizeof data);
+    ssize_t got = cutline_recv(socket, data, sizeof data, 0);
+    if (got != sizeof data)
+        fprintf(stderr, "%s: %zd bytes\n", datagrams ? "datagrams" : "stream", got);
+    CHECK(got == sizeof data);
+}
+
+/* Makes connections all the time, so that a fork meets this thread, and those of the library, anywhere. */
+static void *busy(void *unused)
+{
+    for (int datagrams = 0;; datagrams = !datagrams) {
+        cutline_socket *socket = connected(datagrams);
+        exchange(socket, datagrams);
+        cutline_close(socket);
+    }
+    return unused;
+}
+
+static void child(cutline_socket **inherited)
+{
+    alarm(120);
+    for (int datagrams = 0; datagrams < 2; datagrams++) {
+        char data[100] = {0};
+        CHECK(cutline_send(inherited[datagrams], data, 1, 0) == -1 && errno == ENOTCONN);
+        CHECK(strstr(cutline_error(), "fork"));
+        CHECK(cutline_recv(inherited[datagrams], data, 1, 0) == -1 && errno == ENOTCONN);
+        cutline_close(inherited[datagrams]);
+        cutline_socket *own = connected(datagrams);
+        exchange(own, datagrams);
+        /* A thread of this process takes the other end's reports. */
+        cutline_mib mib = {.size = sizeof mib};
+        do
+            CHECK(cutline_get_mib(own, &mib) == 0);
+        while (mib.send.received.messages < 1 && usleep(1000) == 0);
+        cutline_close(own);
+    }
+    exit(0);
+}
+
+int main(int count, char **words)
+{
+    if (count != 4)
+        return 2;
+    places = words + 1;
+    cutline_socket *sockets[2] = {connected(0), connected(1)};
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, busy, NULL) == 0);
+    for (int left = atoi(words[3]); left > 0; left--) {
+        pid_t pid = fork();
+        if (pid == 0)
+            child(sockets);
+        int status;
+        CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+        if (status != 0) {
+            fprintf(stderr, "a child ended with %d (14: it hung)\n", status);
+            return 1;
+        }
+        /* The parent's connections are as they were. */
+        exchange(sockets[0], 0);
+        exchange(sockets[1], 1);
+    }
+    cutline_close(sockets[0]);
+    cutline_close(sockets[1]);
+    puts("all is well");
+    return 0;
+}
