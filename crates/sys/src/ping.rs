@@ -212,7 +212,7 @@ mod tests {
     /// A reply that has the right numbers and not the random bits is forged.
     #[test]
     fn forged_replies_do_not_count() {
-        let Ok(mut echo) = Echo::open(V4) else { return };
+        let Ok(mut echo) = Echo::open(V4.into()) else { return };
         echo.request();
         let Request { sequence, nonce, .. } = echo.waiting[0].unwrap();
         let forged = |nonce| {
