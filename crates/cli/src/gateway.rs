@@ -145,8 +145,6 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         // One that finds no room is counted.
         let _counted = messages.give(message.to_owned());
     };
-    // Each connection takes two, and each that waits at the door one.
-    descriptors::allow_most();
     let gateway = Gateway::start(&plan, recording, Box::new(tell))?;
     if !args.quiet {
         announce(&plan, gateway.addresses(), &outlets);
