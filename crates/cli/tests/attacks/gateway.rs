@@ -67,7 +67,7 @@ struct Served {
 /// A gateway. Nobody reads its outputs after the first lines.
 struct Running {
     process: Child,
-    _errors: BufReader<ChildStderr>,
+    errors: BufReader<ChildStderr>,
     tcp: SocketAddr,
     udp: SocketAddr,
 }
@@ -86,7 +86,7 @@ impl Running {
             address.unwrap_or_else(|| panic!("{line:?}"))
         };
         let (tcp, udp) = (address(), address());
-        Self { process, _errors: errors, tcp, udp }
+        Self { process, errors: errors, tcp, udp }
     }
 
     fn signal(&self, signal: Signal) {
@@ -434,10 +434,8 @@ fn slow(gateways: &mut Gateways, assault: &mut Assault) {
                 stream.set_nonblocking(true).unwrap();
                 // Some send a byte, others as much as is taken; nobody reads.
                 let length = if assault.below(2) == 0 { 1 } else { block.len() };
-                match stream.write(&block[..length]) {
-                    Ok(_) => {}
-                    Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
-                }
+                let full = stream.write(&block[..length]).err().map(|error| error.kind());
+                assert!(full.is_none_or(|kind| kind == ErrorKind::WouldBlock), "{full:?}");
             }
             gateways.ask().unwrap();
         }
@@ -474,9 +472,9 @@ fn unread(gateways: &mut Gateways, assault: &mut Assault) {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assault.repeat(|_| {
         let far = Running::start("far", &key, [format!("0={nobody}"), format!("0={nobody}")]);
-        rustix::pipe::fcntl_setpipe_size(far._errors.get_ref(), 4096).unwrap();
+        rustix::pipe::fcntl_setpipe_size(far.errors.get_ref(), 4096).unwrap();
         let near = Running::start("near", &key, [far.tcp, far.udp].map(|to| format!("0={to}")));
-        rustix::pipe::fcntl_setpipe_size(near._errors.get_ref(), 4096).unwrap();
+        rustix::pipe::fcntl_setpipe_size(near.errors.get_ref(), 4096).unwrap();
         for _ in 0..150 {
             assert!(ask(near.tcp).is_err(), "there is no server");
         }
