@@ -86,7 +86,7 @@ impl Running {
             address.unwrap_or_else(|| panic!("{line:?}"))
         };
         let (tcp, udp) = (address(), address());
-        Self { process, errors: errors, tcp, udp }
+        Self { process, errors, tcp, udp }
     }
 
     fn signal(&self, signal: Signal) {
