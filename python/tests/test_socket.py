@@ -180,7 +180,7 @@ class Blocking(unittest.TestCase):
             ("vidoe", {}, '"video"'),
             (None, {"send.max-dely": "1 s"}, 'did you mean "max-delay"?'),
             (None, {"send.loss": 101}, "from 0 to 100"),
-            (None, {"tfrc.q": 1}, '"tfrc.q": value 1 is not allowed: expected a number such as 1.5, from 0 to 0.999999'),
+            (None, {"tfrc.q": 1}, '"tfrc.q": value 1 is not allowed: expected a number such as 0.05, or a percentage such as "5 %", from 0 to 0.999999'),
             ({"send": {"min-rate": 5, "max-rate": 4}}, {}, "at most max-rate, which is 4"),
             ("[send]\nloss = 'many'\n", {}, "options:2:8"),
         ]:

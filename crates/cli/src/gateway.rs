@@ -18,7 +18,7 @@ use cutline_params::Choice as _;
 use cutline_service::{Outlet, Pen, Written};
 use cutline_socket::QosOptions;
 use cutline_sys::address::{self, AddressError};
-use cutline_sys::descriptors;
+use cutline_sys::resources;
 use cutline_text::Printable;
 use cutline_traffic::control::Key;
 use cutline_units::{DscpPool2, Duration, HintCodec as _};
@@ -128,6 +128,9 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let plan = args.plan()?;
     let record = args.record.as_deref().map(|file| open(file, args.force)).transpose()?;
     let stop = interrupt::cancel_flag("What was delivered is printed.".to_owned())?;
+    // Each connection takes two, and each that waits at the door one. Their buffers come and go.
+    resources::allow_most_descriptors();
+    resources::return_large_blocks();
     let outlets = Outlets::new(Arc::clone(&stop));
     let recording = record.map(|file| {
         let outlet = Outlet::with_room(RECORD_ROOM, &file, SCREEN, |lines: String| lines);
@@ -142,8 +145,6 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         // One that finds no room is counted.
         let _counted = messages.give(message.to_owned());
     };
-    // Each connection takes two, and each that waits at the door one.
-    descriptors::allow_most();
     let gateway = Gateway::start(&plan, recording, Box::new(tell))?;
     if !args.quiet {
         announce(&plan, gateway.addresses(), &outlets);
@@ -161,7 +162,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         };
         document.record_error = document.record_error.or(unwritten);
     }
-    outlets.finish(Some(if args.json { output::json(&document) } else { output::wrapped(&text(&document)) }))?;
+    outlets.finish(Some(if args.json {
+        output::json(&document)
+    } else {
+        output::wrapped(&text(&document))
+    }))?;
     match (&document.record_error, &args.record) {
         (Some(error), Some(file)) => {
             Err(Failure::Failed(format!("{} was not written whole: {error}", Printable(file.display()))))

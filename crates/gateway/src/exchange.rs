@@ -539,7 +539,11 @@ impl Exchange {
 impl Server {
     /// A socket to the first address of a server that there is a way to.
     pub fn connect(to: &str) -> io::Result<Self> {
-        let mut others = VecDeque::from(lookup(to, None)?);
+        Self::at(lookup(to, None)?)
+    }
+
+    fn at(addresses: Vec<SocketAddr>) -> io::Result<Self> {
+        let mut others = VecDeque::from(addresses);
         let mut last = io::Error::from(ErrorKind::NotFound);
         while let Some(address) = others.pop_front() {
             match connect(address) {
@@ -572,8 +576,7 @@ impl Server {
             };
             let is_same_family = self.socket.local_addr().is_ok_and(|at| at.is_ipv4() == any.is_ipv4());
             if is_same_family && self.socket.connect(address).is_ok() {
-                let last = self.last.take();
-                return last.is_none_or(|last| self.socket.send(&last).is_ok());
+                return self.last.as_ref().is_none_or(|last| self.socket.send(last).is_ok());
             }
         }
         false
@@ -599,6 +602,28 @@ fn is_too_long(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_refuses_is_asked_at_its_next_address() {
+        let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (nobody, there) = (bind().local_addr().unwrap(), bind());
+        there.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        let mut server = Server::at(vec![nobody, nobody, there.local_addr().unwrap()]).unwrap();
+        server.send(b"ask").unwrap();
+        let mut buffer = [0; 10];
+        for _ in 0..2 {
+            let refused = loop {
+                match server.socket.recv(&mut buffer) {
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+                    other => break other.unwrap_err(),
+                }
+            };
+            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+            assert!(server.try_another());
+        }
+        assert_eq!(there.recv(&mut buffer).unwrap(), 3);
+        assert!(!server.try_another(), "there are no more");
+    }
 
     #[test]
     fn a_gateway_is_silent_when_it_says_nothing_though_something_was_sent() {

@@ -186,9 +186,14 @@ fn turn_away(stream: &QosTcpStream, why: Greeting) {
 
 /// Connects to a server, at each of its addresses in turn.
 fn connect(shared: &Shared, to: &str) -> io::Result<TcpStream> {
+    connect_first(&lookup(to, None)?, shared.limits.connect, &shared.stop)
+}
+
+/// Connects to the first of these addresses that accepts.
+fn connect_first(addresses: &[SocketAddr], patience: Duration, stop: &Stop) -> io::Result<TcpStream> {
     let mut last = io::Error::from(ErrorKind::NotFound);
-    for address in lookup(to, None)? {
-        match connect_one(address, shared.limits.connect, &shared.stop) {
+    for address in addresses {
+        match connect_one(*address, patience, stop) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
@@ -235,4 +240,37 @@ pub fn keep_urgent_bytes(stream: impl AsFd) -> io::Result<()> {
 fn longest(stream: &QosTcpStream) -> usize {
     let size = stream.mib().send.contract.effective.size;
     size.map_or(ROOM, |size| usize::try_from(size.get()).unwrap_or(ROOM))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_of_a_server_is_tried_and_the_end_of_the_gateway_ends_it() {
+        let stop = Stop::new().unwrap();
+        let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let (nobody, there) = (bind().local_addr().unwrap(), bind());
+        let addresses = [nobody, there.local_addr().unwrap()];
+        let stream = connect_first(&addresses, Duration::from_secs(60), &stop).unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), addresses[1]);
+        let error = connect_first(&[nobody, nobody], Duration::from_secs(60), &stop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        // A listener whose queue is full answers nothing.
+        let silent =
+            net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        net::bind(&silent, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        net::listen(&silent, 0).unwrap();
+        let at = SocketAddr::try_from(net::getsockname(&silent).unwrap()).unwrap();
+        let start = |_| connect_one(at, Duration::from_millis(200), &stop);
+        let found: Vec<_> = (0..4).map(start).collect();
+        let late = found.iter().find_map(|found| found.as_ref().err()).expect("its queue is full");
+        assert!(
+            late.kind() == ErrorKind::TimedOut && late.to_string() == "no answer within 200 ms",
+            "{late}"
+        );
+        stop.set();
+        let ended = connect_one(at, Duration::from_secs(3600), &stop).unwrap_err();
+        assert_eq!(ended.kind(), ErrorKind::Interrupted);
+    }
 }

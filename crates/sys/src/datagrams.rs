@@ -119,7 +119,8 @@ impl Inbox {
         unsafe { heads.set_len(room * batch) };
         let mut names = vec![[0; NAME]; batch];
         let mut controls = vec![Control([0; CONTROL]); batch];
-        let part = |head: &mut [MaybeUninit<u8>]| libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: room };
+        let part =
+            |head: &mut [MaybeUninit<u8>]| libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: room };
         let mut parts: Vec<libc::iovec> = heads.chunks_exact_mut(room).map(part).collect();
         let places = names.iter_mut().zip(&mut controls).zip(&mut parts);
         let message = |((name, control), part): ((&mut [u8; NAME], &mut Control), &mut libc::iovec)| {

@@ -8,6 +8,7 @@
 //! clock       the monotonic clock, and the kernel's wall-clock time stamps on its scale
 //! error       why a system call has failed
 //! reactor     waiting for file descriptors and a deadline
+//! resources   what this process may take of the system, and what it gives back
 //! sockopt     socket options: one type to get and set any of them
 //! tcp         what the kernel has counted of a TCP connection (TCP_INFO)
 //! traffic_class   the code point of a socket's packets
@@ -16,7 +17,6 @@
 //! ip_socket   raw and UDP sockets for messages whose IP headers matter
 //! local_address   the local address that a datagram has come to, or leaves with
 //! ping        round-trip times by ICMP echo
-//! descriptors     how many descriptors this process may have open
 //! error_queue the errors that a datagram socket has queued
 //! mapping     memory that is shared with the kernel: one type that owns it
 //! packet      packet sockets (AF_PACKET)
@@ -43,7 +43,6 @@ pub mod bpf;
 pub mod clock;
 pub mod datagram_server;
 pub mod datagrams;
-pub mod descriptors;
 mod error;
 pub mod error_queue;
 pub mod ethtool;
@@ -59,6 +58,7 @@ pub mod ping;
 mod plain;
 pub mod process;
 pub mod reactor;
+pub mod resources;
 pub mod signal;
 pub mod sockopt;
 pub mod tcp;

@@ -12,7 +12,7 @@ use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-pub const ATTACKS: [Attack<Gateways>; 9] = [
+pub const ATTACKS: [Attack<Gateways>; 10] = [
     Attack::new(
         "silent connections",
         "hundreds connect to the far gateway and say nothing, or half an offer",
@@ -29,6 +29,12 @@ pub const ATTACKS: [Attack<Gateways>; 9] = [
     Attack::new("false sources", "datagrams from thousands of addresses", (), false_sources),
     Attack::new("slow programs", "programs that send byte by byte, read nothing, or break off", (), slow),
     Attack::new("many programs", "a hundred programs at once, streams and datagrams", (), many),
+    Attack::new(
+        "unread outputs",
+        "a pipe of 4 KiB that nobody reads gets a line for each failure",
+        (),
+        unread,
+    ),
     Attack::new("no descriptors", "the far gateway may open none for a while", (), no_descriptors),
     Attack::new("frozen", "a gateway is stopped for a moment", (), frozen),
     Attack::new("kill -9", "a gateway is killed and started again", (), kill),
@@ -61,7 +67,7 @@ struct Served {
 /// A gateway. Nobody reads its outputs after the first lines.
 struct Running {
     process: Child,
-    _errors: BufReader<ChildStderr>,
+    errors: BufReader<ChildStderr>,
     tcp: SocketAddr,
     udp: SocketAddr,
 }
@@ -80,7 +86,7 @@ impl Running {
             address.unwrap_or_else(|| panic!("{line:?}"))
         };
         let (tcp, udp) = (address(), address());
-        Self { process, _errors: errors, tcp, udp }
+        Self { process, errors, tcp, udp }
     }
 
     fn signal(&self, signal: Signal) {
@@ -428,10 +434,8 @@ fn slow(gateways: &mut Gateways, assault: &mut Assault) {
                 stream.set_nonblocking(true).unwrap();
                 // Some send a byte, others as much as is taken; nobody reads.
                 let length = if assault.below(2) == 0 { 1 } else { block.len() };
-                match stream.write(&block[..length]) {
-                    Ok(_) => {}
-                    Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
-                }
+                let full = stream.write(&block[..length]).err().map(|error| error.kind());
+                assert!(full.is_none_or(|kind| kind == ErrorKind::WouldBlock), "{full:?}");
             }
             gateways.ask().unwrap();
         }
@@ -458,6 +462,30 @@ fn many(gateways: &mut Gateways, assault: &mut Assault) {
         let asking: Vec<_> = (0..100).map(one).collect();
         let failed: Vec<String> = asking.into_iter().filter_map(|one| one.join().unwrap().err()).collect();
         assert_eq!(failed, [] as [String; 0]);
+    });
+}
+
+/// Nobody reads what the gateways say. The far gateway has a line for each stranger and for each server that refuses.
+fn unread(gateways: &mut Gateways, assault: &mut Assault) {
+    let key = key_of(&gateways.folder);
+    // Nobody listens there.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assault.repeat(|_| {
+        let far = Running::start("far", &key, [format!("0={nobody}"), format!("0={nobody}")]);
+        rustix::pipe::fcntl_setpipe_size(far.errors.get_ref(), 4096).unwrap();
+        let near = Running::start("near", &key, [far.tcp, far.udp].map(|to| format!("0={to}")));
+        rustix::pipe::fcntl_setpipe_size(near.errors.get_ref(), 4096).unwrap();
+        for _ in 0..150 {
+            assert!(ask(near.tcp).is_err(), "there is no server");
+        }
+        for mut gateway in [near, far] {
+            gateway.signal(Signal::TERM);
+            let until = Instant::now() + PATIENCE;
+            while gateway.process.try_wait().unwrap().is_none() {
+                assert!(Instant::now() < until, "a gateway whose output nobody reads does not end");
+                sleep(Duration::from_millis(20));
+            }
+        }
     });
 }
 
