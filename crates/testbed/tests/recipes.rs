@@ -8,7 +8,7 @@
 //! to one copy of the repository and runs their commands: `make validate-recipes`.
 
 use regex_lite::Regex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,15 +113,15 @@ fn place(line: &str) -> Option<(String, Place)> {
 }
 
 impl Edit {
-    /// Returns the file below `root` as this edit leaves it.
-    fn edited(&self, root: &Path) -> Result<String, String> {
-        let path = root.join(&self.path);
+    /// Returns the file as this edit leaves it. `read` returns the text of a file, if there is one.
+    fn edited(&self, read: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+        let text = read(&self.path);
         let anchor = match &self.place {
-            Place::NewFile if path.exists() => return Err(format!("{} is there already", self.path)),
+            Place::NewFile if text.is_some() => return Err(format!("{} is there already", self.path)),
             Place::NewFile => return Ok(self.text.clone()),
             Place::After(anchor) | Place::Before(anchor) | Place::InPlaceOf(anchor) => anchor,
         };
-        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", self.path))?;
+        let text = text.ok_or_else(|| format!("there is no file {}", self.path))?;
         let lines: Vec<&str> = text.lines().collect();
         let places: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].trim() == anchor.trim()).collect();
         let [at] = places[..] else {
@@ -140,16 +140,29 @@ impl Edit {
     }
 }
 
+/// Returns the files that the edits of all recipes change, as they leave them, and what is wrong with an edit.
+fn follow(recipes: &[Recipe]) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut edited, mut problems) = (BTreeMap::new(), Vec::new());
+    for Recipe { name, edits, .. } in recipes {
+        for edit in edits {
+            let in_repository = || fs::read_to_string(root().join(&edit.path)).ok();
+            match edit.edited(|path| edited.get(path).cloned().or_else(in_repository)) {
+                Ok(text) => _ = edited.insert(edit.path.clone(), text),
+                Err(why) => problems.push(format!("{name}: {why}")),
+            }
+        }
+    }
+    (edited, problems)
+}
+
 #[test]
 fn every_block_has_its_place() {
     let recipes = recipes();
     assert!(recipes.len() >= 5, "an AQM, a transport, a source, a control and a column: {recipes:?}");
-    let mut problems = Vec::new();
     for Recipe { name, edits, commands } in &recipes {
         assert!(!edits.is_empty() && !commands.is_empty(), "{name}: code and commands");
-        let wrong = edits.iter().filter_map(|edit| edit.edited(&root()).err());
-        problems.extend(wrong.map(|why| format!("{name}: {why}")));
     }
+    let (_, problems) = follow(&recipes);
     assert!(problems.is_empty(), "recipes of {FOLDER} cannot be followed:\n{}", problems.join("\n"));
 }
 
@@ -173,27 +186,26 @@ fn a_block_without_a_place_is_refused() {
 
 #[test]
 fn blocks_go_where_they_say() {
-    let folder = std::env::temp_dir().join(format!("cutline-recipes-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("list"), "one\n  two\ntwo and a half\nthree\nthree\n").unwrap();
+    let list = "one\n  two\ntwo and a half\nthree\nthree\n";
     let edited = |line: &str| {
         let (path, place) = place(line).expect("the line is a place");
-        Edit { path, place, text: "new\n".to_owned() }.edited(&folder)
+        let edit = Edit { path, place, text: "new\n".to_owned() };
+        edit.edited(|path| (path == "list").then(|| list.to_owned()))
     };
     let rest = "two and a half\nthree\nthree\n";
     assert_eq!(edited("In `list`, after `two`:").unwrap(), format!("one\n  two\nnew\n{rest}"));
-    assert_eq!(edited("In `list`, before `two`:").unwrap(), format!("one\nnew\n  two\n{rest}"));
+    assert_eq!(edited("In `list`, before `` two ``:").unwrap(), format!("one\nnew\n  two\n{rest}"));
     assert_eq!(edited("In `list`, in place of `two`:").unwrap(), format!("one\nnew\n{rest}"));
     assert_eq!(edited("New file `other`:").unwrap(), "new\n");
-    assert_eq!(edited("New file `list`:").unwrap_err(), "list is there already");
-    let wrong = |line| edited(&format!("In `list`, after `{line}`:")).unwrap_err();
-    assert_eq!(wrong("three"), "list: the line \"three\" should be there once: 2");
-    assert_eq!(wrong("four"), "list: the line \"four\" should be there once: 0");
-    fs::remove_dir_all(folder).unwrap();
+    let wrong = |line| edited(line).unwrap_err();
+    assert_eq!(wrong("New file `list`:"), "list is there already");
+    assert_eq!(wrong("In `other`, after `two`:"), "there is no file other");
+    assert_eq!(wrong("In `list`, after `three`:"), "list: the line \"three\" should be there once: 2");
+    assert_eq!(wrong("In `list`, after `four`:"), "list: the line \"four\" should be there once: 0");
 }
 
-/// Copies the files of the repository, tracked ones and new ones, but nothing that is ignored.
-fn copy(to: &Path) {
+/// Returns the names of the repository's files, tracked ones and new ones, but nothing that is ignored.
+fn names() -> BTreeSet<String> {
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root())
@@ -201,18 +213,48 @@ fn copy(to: &Path) {
         .expect("git can be run");
     assert!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
     let names = String::from_utf8(listed.stdout).expect("our names are text");
-    for name in names.split_terminator('\0') {
+    // A file that is tracked may have been removed.
+    let is_there = |name: &&str| root().join(name).symlink_metadata().is_ok();
+    names.split_terminator('\0').filter(is_there).map(str::to_owned).collect()
+}
+
+/// Makes a folder a copy of the repository with some files changed. What an earlier copy has already is left alone, so that Cargo builds
+/// only what differs.
+fn copy(to: &Path, edited: &BTreeMap<String, String>) {
+    let names = names();
+    remove_others(to, to, &|name| names.contains(name) || edited.contains_key(name));
+    for name in names.iter().chain(edited.keys()) {
         let (from, to) = (root().join(name), to.join(name));
-        // A file that is tracked and has been removed.
-        if from.symlink_metadata().is_err() {
-            continue;
-        }
         fs::create_dir_all(to.parent().expect("a file lies in a folder")).expect("the folder can be made");
         if from.is_symlink() {
             let target = fs::read_link(&from).expect("a link has a target");
-            std::os::unix::fs::symlink(target, &to).expect("the link can be made");
-        } else {
-            fs::copy(&from, &to).unwrap_or_else(|error| panic!("{name}: {error}"));
+            if fs::read_link(&to).ok().as_ref() != Some(&target) {
+                std::os::unix::fs::symlink(target, &to).expect("the link can be made");
+            }
+            continue;
+        }
+        let text = match edited.get(name) {
+            Some(text) => text.clone().into_bytes(),
+            None => fs::read(&from).unwrap_or_else(|error| panic!("{name}: {error}")),
+        };
+        if fs::read(&to).ok().as_ref() != Some(&text) {
+            fs::write(&to, text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            if let Ok(about) = fs::metadata(&from) {
+                fs::set_permissions(&to, about.permissions()).expect("the file is ours");
+            }
+        }
+    }
+}
+
+/// Removes the files of a copy that do not belong to it.
+fn remove_others(folder: &Path, copy: &Path, belongs: &dyn Fn(&str) -> bool) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.map(|entry| entry.expect("it can be listed").path()) {
+        let name = path.strip_prefix(copy).expect("it lies in the copy").to_string_lossy().into_owned();
+        if path.is_dir() && !path.is_symlink() {
+            remove_others(&path, copy, belongs);
+        } else if !belongs(&name) {
+            fs::remove_file(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
 }
@@ -239,20 +281,10 @@ fn run(command: &str, folder: &Path, target: &Path) -> Result<(), String> {
 fn the_recipes_can_be_followed() {
     let work = root().join("target/recipes");
     let (folder, target) = (work.join("cutline"), work.join("target"));
-    if folder.exists() {
-        fs::remove_dir_all(&folder).expect("an earlier copy can be removed");
-    }
-    copy(&folder);
     let recipes = recipes();
-    for Recipe { name, edits, .. } in &recipes {
-        for edit in edits {
-            let text = edit.edited(&folder).unwrap_or_else(|why| panic!("{name}: {why}"));
-            let path = folder.join(&edit.path);
-            fs::create_dir_all(path.parent().expect("a file lies in a folder"))
-                .expect("the folder can be made");
-            fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", edit.path));
-        }
-    }
+    let (edited, problems) = follow(&recipes);
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    copy(&folder, &edited);
     let mut order: Vec<&str> = Vec::new();
     let mut of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for Recipe { name, commands, .. } in &recipes {
@@ -276,5 +308,4 @@ fn the_recipes_can_be_followed() {
             );
         }
     }
-    fs::remove_dir_all(&folder).expect("the copy can be removed");
 }
