@@ -15,7 +15,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean
+.PHONY: help setup trial demo test test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -41,6 +41,7 @@ help:
 	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
 	@echo "make deb       a Debian package with all that: target/deb; make check-deb installs it over a copy of this system, tries it and removes it (root)"
 	@echo "make package   a package of each crate, built as those who depend on it would"
+	@echo "make service  builds what install-service installs"
 	@echo "make install-service  the command and cutlined below /usr/local, the systemd units of the router and of cutlined, examples of their files (as root)"
 
 setup:
@@ -204,10 +205,13 @@ test-python: wheel
 	target/venv/bin/python -m pip install --quiet --force-reinstall --no-index target/wheels/*.whl
 	target/venv/bin/python -m unittest discover -s python/tests
 
+# What install-service installs, built by you and not by root.
+service: $(BIN) $(DAEMON) $(PRELOAD)
+
 # For all users, with the units of the router and of cutlined: run as root. Files that are there in /etc/cutline stay as they are.
 # DESTDIR is in front of all paths, for packages.
 install-service:
-	@test -x $(BIN) -a -x $(DAEMON) -a -f $(PRELOAD) || { echo "run \`make $(BIN) $(DAEMON) $(PRELOAD)\` first, as yourself"; exit 1; }
+	@test -x $(BIN) -a -x $(DAEMON) -a -f $(PRELOAD) || { echo "run \`make service\` first, as yourself"; exit 1; }
 	install -D -s -m 755 $(BIN) $(DESTDIR)/usr/local/bin/cutline
 	install -D -s -m 755 $(DAEMON) $(DESTDIR)/usr/local/sbin/cutlined
 	install -D -m 755 $(PRELOAD) $(DESTDIR)/usr/local/lib/cutline/libcutline_preload.so

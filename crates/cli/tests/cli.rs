@@ -468,6 +468,32 @@ fn a_class_or_a_specification_is_translated_with_reasons() {
     }
 }
 
+/// What the guide says of shares for hosts and for flows, and why `router up` has the former.
+#[test]
+fn a_call_beside_the_uploads_of_another_host_loses_nothing_with_shares_for_hosts() {
+    let place = Place::new();
+    let file = repository().join("examples/home.toml");
+    let lost = |key: &str, host: &str, rate: &str| {
+        let set = [
+            format!("dumbbell.queue.key={key}"),
+            format!("flow.call.host={host}"),
+            format!("dumbbell.rate={rate}"),
+        ];
+        let set = set.iter().flat_map(|set| ["--set", set.as_str()]);
+        let command = ["run", file.to_str().unwrap(), "--no-store", "--json", "--seeds", "2"];
+        let document = place.json(&command.into_iter().chain(set).collect::<Vec<_>>());
+        let runs = document["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), 2, "one point, two seeds");
+        let calls = runs.iter().flat_map(|run| run["flows"].as_array().unwrap());
+        let calls = calls.filter(|flow| flow["flow"].as_str().unwrap().starts_with("call"));
+        calls.map(|flow| flow["loss_ratio"].as_f64().unwrap()).fold(0.0, f64::max)
+    };
+    assert!(lost("flow", "tablet", "2 Mbit/s") > 0.2);
+    assert!(lost("source-then-flow", "tablet", "2 Mbit/s") < 0.001);
+    assert!(lost("source-then-flow", "desk", "2 Mbit/s") > 0.2, "its own uploads");
+    assert!(lost("source-then-flow", "desk", "5 Mbit/s") < 0.001);
+}
+
 #[test]
 fn the_examples_can_be_run() {
     let place = Place::new();

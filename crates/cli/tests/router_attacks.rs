@@ -12,6 +12,7 @@ use cutline_sys::ethtool::{self, Command as Switch};
 use cutline_sys::namespace::Namespace;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
+use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -107,10 +108,14 @@ fn messages_that_cannot_be_written_hold_up_nothing() {
     for stderr in [Stdio::from(full()), Stdio::from(writer)] {
         home.describe("20 Mbit/s", QUEUE);
         let mut lab = lab(hosts, command(&[], &home, &["--config", &file]).stderr(stderr));
-        for rate in ["20 Mbit/s", "20 Mbot/s", "30 Mbit/s"] {
+        for (before, rate) in ["20 Mbit/s", "20 Mbot/s", "30 Mbit/s"].into_iter().enumerate() {
             home.describe(rate, QUEUE);
             lab.router.signal(Signal::HUP);
-            sleep(Duration::from_millis(300));
+            let reloads =
+                |status: &Value| packets(status, "/reload/done") + packets(status, "/reload/refused");
+            while reloads(&home.ask("reload status")) as usize == before {
+                sleep(Duration::from_millis(20));
+            }
             assert!(lab.is_crossed(false, 5002), "after a message about {rate}");
         }
         let status = home.ask("reload status");
@@ -128,7 +133,7 @@ fn clients_leave_the_descriptors_for_forwarding() {
     let home = Home::new(QUEUE);
     home.describe("50 Mbit/s", QUEUE);
     let file = home.text("r.toml");
-    let by = ["prlimit", "--nofile=24"];
+    let by = ["prlimit", "--nofile=26"];
     let mut lab = lab(hosts, command(&by, &home, &["--config", &file]).stderr(Stdio::piped()));
     assert!(lab.router.error_line().starts_with("routing "));
     let idle: Vec<_> = (0..20).map(|_| home.client("")).collect();
@@ -165,6 +170,8 @@ fn a_locked_folder_keeps_no_router_from_starting() {
     assert_eq!(home.ask("stats")["event"], "stats");
     let lock = std::fs::metadata(home.path("s.sock.lock")).unwrap();
     assert_eq!(lock.permissions().mode() & 0o777, 0o600, "nobody else may open it");
+    lab.middle.ip(&["link", "add", "q0", "type", "veth", "peer", "name", "q1"]).unwrap();
+    let options = ["--in", "q0", "--out", "q1", "--rate", "1Mbit", "--socket", &socket];
     let second = lab.middle.within(|| command(&[], &home, &options).stderr(Stdio::piped()).output());
     let message = String::from_utf8(second.unwrap().unwrap().stderr).unwrap();
     assert!(message.contains("s.sock` cannot be opened: another process serves it"), "{message}");

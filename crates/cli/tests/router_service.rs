@@ -182,10 +182,11 @@ fn jumbo_frames_are_full_frames() {
     let mut router = Router::spawn(&hosts.middle, &["--config", &home.text("r.toml")], &[]);
     let parameter = |name: &str| home.ask("config")["config"]["forward"]["queue"]["parameters"][name].clone();
     assert_eq!((parameter("quantum"), parameter("mtu")), ("9014".into(), "9014".into()));
-    home.describe("20 Mbit/s", "{ aqm = \"fq-codel\", limit = \"500 packets\", quantum = 300 }");
+    home.describe("20 Mbit/s", "{ aqm = \"fq-codel\", limit = \"500 packets\", quantum = \"300 B\" }");
     router.signal(Signal::HUP);
     while home.ask("reload status")["reload"]["done"] != 1 {
-        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(home.ask("reload status")["reload"]["refused"], 0);
+        sleep(Duration::from_millis(20));
     }
     assert_eq!((parameter("quantum"), parameter("mtu")), ("300".into(), "9014".into()));
     assert_eq!(router.end().0, Some(0));
@@ -333,7 +334,7 @@ fn a_router_is_found_without_a_path_and_scraped() {
         "p0 -> p1 at 20 Mbit/s through sieve",
         "limit 1000 packets",
         "rtt 100 ms",
-        "received 0",
+        "received ",
         "waiting: 0 packets",
     ] {
         assert!(text.contains(part), "no {part:?} in {text}");

@@ -117,7 +117,8 @@ fn addresses(link: &Link, named: bool, is_routed: bool, up: &str) -> Option<Find
     }
     if is_routed {
         let what = format!("{addresses}: this host routes here, so a bridge is refused");
-        return Some(Finding::note("addresses", what).then(format!("`{up}` shapes what it forwards")));
+        let next = format!("`{up}` shapes what it forwards; `cutline router setup` is its first half");
+        return Some(Finding::note("addresses", what).then(next));
     }
     if !named {
         return Some(Finding::note("addresses", addresses));
@@ -266,6 +267,7 @@ mod tests {
             let found = interface(&gateway, named, routes, &up);
             let next = of(&found, "addresses").do_next.as_deref().unwrap();
             assert!(next.contains(&up) && !next.contains("flush"), "{next}");
+            assert_eq!(next.contains("cutline router setup"), routes, "{next}");
             assert!(
                 found.iter().all(|finding| !finding.do_next.as_deref().unwrap_or_default().contains("flush"))
             );

@@ -26,8 +26,8 @@ const UNIT_FOLDERS: [&str; 4] =
 
 /// The units with their text. They run the command below /usr/local/bin.
 const TEMPLATES: [(&str, &str); 2] = [
-    ("cutline-setup@.service", include_str!("../../../../packaging/cutline-setup@.service")),
-    ("cutline-router@.service", include_str!("../../../../packaging/cutline-router@.service")),
+    ("cutline-setup@.service", include_str!("../../packaging/cutline-setup@.service")),
+    ("cutline-router@.service", include_str!("../../packaging/cutline-router@.service")),
 ];
 const PACKAGED_COMMAND: &str = "/usr/local/bin/cutline";
 
