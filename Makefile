@@ -20,7 +20,7 @@ PRELOAD := target/preload/libcutline_preload.so
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
 	@echo "make test      all tests"
-	@echo "make attack    everything that we know against a router at work, stored results and the laboratory, ATTACK_TIME seconds each,"
+	@echo "make attack    everything that we know against a router and cutlined at work, stored results and the laboratory, ATTACK_TIME seconds each,"
 	@echo "               in namespaces of its own (root); ATTACK=name,... only these, ATTACK_SEED=... the choices of an earlier run"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
@@ -69,7 +69,7 @@ test: setup
 attack: setup
 	CUTLINE_ATTACK_SECONDS=$(ATTACK_TIME) CUTLINE_ATTACK="$(ATTACK)" \
 		CUTLINE_ATTACK_SEED=$(or $(ATTACK_SEED),$$(shuf -i 1-1000000000 -n 1)) \
-		$(CARGO) test --locked -p cutline-cli --test attacks -- --nocapture
+		$(CARGO) test --locked --no-fail-fast -p cutline-cli -p cutline-daemon --test attacks -- --nocapture
 
 properties: setup
 	@for round in $$(seq $(ROUNDS)); do \
