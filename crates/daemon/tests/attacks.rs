@@ -13,7 +13,12 @@
 
 #[allow(dead_code, reason = "each test uses a part")]
 mod common;
-#[allow(dead_code, reason = "other attacks use the rest")]
+#[allow(
+    dead_code,
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "other attacks use the rest, in a crate that may read clocks"
+)]
 #[path = "../../cli/tests/attacks/plan.rs"]
 mod plan;
 
@@ -92,7 +97,7 @@ struct Router {
     ends: Option<(Client, Client)>,
     small: u64,
     port: u16,
-    _unread: Vec<PipeReader>,
+    unread: Vec<PipeReader>,
 }
 
 impl Victim for Router {
@@ -138,7 +143,7 @@ impl Router {
             ends: None,
             small: 0,
             port: 20_000,
-            _unread: Vec::new(),
+            unread: Vec::new(),
         };
         this.start();
         this.ends = Some(this.set_up(5000));
@@ -150,7 +155,7 @@ impl Router {
     fn start(&mut self) {
         let file = self.net.describe("r1");
         let (reader, writer) = full_pipe();
-        self._unread.push(reader);
+        self.unread.push(reader);
         let child = Command::new("ip")
             .args(["netns", "exec", self.net.node("r1").name(), env!("CARGO_BIN_EXE_cutlined"), "--config"])
             .arg(file)
@@ -385,7 +390,7 @@ fn numbers(router: &mut Router, assault: &mut Assault) {
             let mut message = Message::new(64, body);
             message.reduces_refreshes = assault.below(2) == 0;
             if matches!(message.body, Body::Ack) {
-                let about = |id: u32| Acknowledgement { is_known: id % 2 == 0, epoch, id };
+                let about = |id: u32| Acknowledgement { is_known: id.is_multiple_of(2), epoch, id };
                 message.acknowledgements = (0..100).map(about).collect();
             }
             router.says(assault.one_of(&[STRANGER, "10.1.2.2", A]), ROUTER, &message);
