@@ -21,7 +21,7 @@ help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
 	@echo "make test      all tests, also on a busy machine"
 	@echo "make test-real-time  the tests that tell time, with their claims judged: on a machine that does nothing else (root)"
-	@echo "make attack    everything that we know against a router at work, stored results and the laboratory, ATTACK_TIME seconds each,"
+	@echo "make attack    everything that we know against a router, cutlined and gateways at work, stored results and the laboratory, ATTACK_TIME seconds each,"
 	@echo "               in namespaces of its own (root); ATTACK=name,... only these, ATTACK_SEED=... the choices of an earlier run"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
@@ -78,7 +78,7 @@ test-real-time: setup
 attack: setup
 	CUTLINE_ATTACK_SECONDS=$(ATTACK_TIME) CUTLINE_ATTACK="$(ATTACK)" \
 		CUTLINE_ATTACK_SEED=$(or $(ATTACK_SEED),$$(shuf -i 1-1000000000 -n 1)) \
-		$(CARGO) test --locked -p cutline-cli --test attacks -- --nocapture
+		$(CARGO) test --locked --no-fail-fast -p cutline-cli -p cutline-daemon --test attacks -- --nocapture
 
 properties: setup
 	@for round in $$(seq $(ROUNDS)); do \

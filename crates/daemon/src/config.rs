@@ -22,7 +22,7 @@
 use crate::error::DaemonError;
 use crate::keys;
 use cutline_config::{Document, Errors, Kind, Problem, TableReader, kind, parameter};
-use cutline_netlink::Options;
+use cutline_netlink::{Options, Shaper};
 use cutline_params::Parameters as _;
 use cutline_provision::DEFAULT_SOCKET;
 use cutline_router_service::Way;
@@ -100,6 +100,17 @@ impl ControlKind {
             Self::Tc { .. } => "tc",
             Self::Router { .. } => "router",
             Self::None => "none",
+        }
+    }
+
+    /// Returns the options of traffic control; `None` with another installer.
+    pub fn options(&self) -> Option<Options> {
+        match self {
+            Self::Tc { replace, best_effort_delay } => {
+                let (replace, best_effort_delay) = (*replace, *best_effort_delay);
+                Some(Options { replace, best_effort_delay, ..Options::default() })
+            }
+            Self::Router { .. } | Self::None => None,
         }
     }
 
@@ -255,6 +266,12 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
     let keys = table.optional("keys", &path()).map(PathBuf::from);
     table.finish();
     let (name, rate, share, control) = (name?, rate?, share?, control?);
+    // The same check as at the start.
+    if let Some(options) = control.options()
+        && let Err(error) = Shaper::check(rate, &options)
+    {
+        table.refuse("rate", &format!("with control = \"tc\": {error}"));
+    }
     Some(InterfaceSpec { name, version, rate, share, control, encapsulation, keys })
 }
 
@@ -357,6 +374,18 @@ mod tests {
         assert_eq!((v6.encapsulation, &v6.control), (Encapsulation::Udp { router }, &ControlKind::TC));
     }
 
+    /// A rate that traffic control refuses at the start is refused when the file is checked; without traffic control it is allowed.
+    #[test]
+    fn a_rate_that_the_start_refuses_is_refused_by_the_check() {
+        let read = |keys: &str| {
+            let text = format!("[[interface]]\nname = 'eth0'\nrate = '8 kbit/s'\n{keys}");
+            Config::parse(&text, "c.toml").map(drop).map_err(|errors| errors.render())
+        };
+        let said = read("").unwrap_err();
+        assert!(said.contains("8 kbit/s") && said.contains("at least 64 kbit/s"), "{said}");
+        read("control = 'none'").unwrap();
+    }
+
     /// Keys on some interfaces alone are allowed, and named.
     #[test]
     fn keys_on_some_interfaces_alone_are_warned_of() {
@@ -395,6 +424,7 @@ mod tests {
             ("control = 'none'\nreplace = true", "it is for control = \"tc\""),
             ("control = 'none'\nbest-effort-delay = '1 s'", "it is for control = \"tc\""),
             ("best-effort-delay = '11 s'", "from 1 ms to 10 s"),
+            ("share = 1.5", "share"),
         ] {
             let said = read(keys).unwrap_err().render();
             assert!(said.contains(says), "{keys}: {said}");

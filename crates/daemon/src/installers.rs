@@ -3,7 +3,7 @@
 use crate::config::{ControlKind, InterfaceSpec};
 use crate::error::DaemonError;
 use crate::installer::{Counted, InstallError, Installer, RouterClass, TrafficControl};
-use cutline_netlink::{Interface, Options, Touched, sweep};
+use cutline_netlink::{Interface, Touched, sweep};
 use cutline_rsvp::admission::Handle;
 use cutline_rsvp::engine::{Control, InterfaceId};
 use cutline_units::Instant;
@@ -58,11 +58,10 @@ impl Installers {
             return Ok(());
         }
         match &spec.control {
-            ControlKind::Tc { replace, best_effort_delay } => {
+            ControlKind::Tc { .. } => {
                 // Both versions of IP share a shaper.
                 if let Entry::Vacant(free) = self.kernel.entry(interface.index) {
-                    let (replace, best_effort_delay) = (*replace, *best_effort_delay);
-                    let options = Options { replace, best_effort_delay, ..Options::default() };
+                    let options = spec.control.options().unwrap_or_default();
                     free.insert(TrafficControl::install(interface, spec.rate, options)?);
                 }
                 self.places.insert(id, Place::Kernel(interface.index));

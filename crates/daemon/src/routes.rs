@@ -9,6 +9,14 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
+/// What routing may look at in packets, beside their destination.
+#[derive(Clone, Copy, Debug)]
+struct Packets {
+    source: IpAddr,
+    protocol: u8,
+    ports: (u16, u16),
+}
+
 /// Asks the kernel, and hears of changes.
 #[derive(Debug)]
 pub struct Routes {
@@ -60,8 +68,8 @@ impl Routes {
         let outgoing = match key.flow {
             Some(flow) => {
                 let incoming = links.iter().find(|link| link.id == flow.incoming).map(|link| link.index);
-                let transport = (flow.protocol, flow.ports);
-                self.next_of(key.destination, Some((flow.source, transport)), incoming, links)
+                let packets = Packets { source: flow.source, protocol: flow.protocol, ports: flow.ports };
+                self.next_of(key.destination, Some(packets), incoming, links)
             }
             None => self.next_of(key.destination, None, None, links),
         };
@@ -76,7 +84,7 @@ impl Routes {
         links: &[Link],
     ) -> Option<(InterfaceId, Option<IpAddr>)> {
         let ports = (source.port(), destination.port());
-        self.next_of(destination.ip(), Some((source.ip(), (protocol, ports))), None, links)
+        self.next_of(destination.ip(), Some(Packets { source: source.ip(), protocol, ports }), None, links)
     }
 
     /// Returns the address on its link of the next node of a message, if the kernel's routes would lead the message itself elsewhere: rules may
@@ -98,14 +106,14 @@ impl Routes {
     fn next_of(
         &mut self,
         destination: IpAddr,
-        flow: Option<(IpAddr, (u8, (u16, u16)))>,
+        flow: Option<Packets>,
         incoming: Option<u32>,
         links: &[Link],
     ) -> Option<(InterfaceId, Option<IpAddr>)> {
         let question = Question {
-            source: flow.map(|(source, _)| source),
+            source: flow.map(|flow| flow.source),
             incoming,
-            transport: flow.map(|(_, transport)| transport),
+            transport: flow.map(|flow| (flow.protocol, flow.ports)),
             mark: self.mark,
             ..Question::from(destination)
         };

@@ -115,6 +115,8 @@ pub enum Body {
     Srefresh(Vec<IdList>),
     IntegrityChallenge(Challenge),
     IntegrityResponse(Challenge),
+    /// An error about objects that are not understood, and are in it as they came. It is sent and never read.
+    Unread(Kind, Vec<Opaque>),
 }
 
 /// A sender and what it sends (RFC 2205 section 3.1.3).
@@ -280,8 +282,10 @@ pub struct Refused {
     pub value: u16,
     /// The type of the message, which is Path or Resv.
     pub kind: Kind,
-    /// The session.
-    pub session: Session,
+    /// The session; `None` if it is of a type that is not known.
+    pub session: Option<Session>,
+    /// The objects that name the session, the style and the sender, as they came.
+    pub named: Vec<Opaque>,
     /// The neighbour that sent it.
     pub hop: Hop,
     /// The sender of a Path message.
@@ -392,6 +396,12 @@ fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
+/// Returns the message at the beginning of what a packet carries, without what follows it.
+pub fn whole_message(bytes: &[u8]) -> &[u8] {
+    let said = bytes.get(6..8).map_or(0, |said| usize::from(u16::from_be_bytes([said[0], said[1]])));
+    bytes.get(..said).filter(|_| said >= HEADER).unwrap_or(bytes)
+}
+
 fn check_header(bytes: &[u8]) -> Result<Kind, DecodeError> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
         return Err(DecodeError::Length { found: bytes.len(), said: HEADER });
@@ -465,6 +475,9 @@ enum FlowItem {
     Filter(Sender),
 }
 
+/// The most objects of a message that an error about it repeats: of a Resv message, those of the first sender.
+const MOST_NAMED: usize = 3;
+
 /// The objects of a message, by class.
 #[derive(Default)]
 struct Parts {
@@ -487,6 +500,8 @@ struct Parts {
     challenge: Option<Challenge>,
     /// The first object that is not known: code and value of the error.
     unknown: Option<(u8, u16)>,
+    /// The objects that an error is about, if it is one about an object that is not known.
+    named: Vec<Opaque>,
 }
 
 impl Parts {
@@ -501,6 +516,14 @@ impl Parts {
                 continue;
             }
             self.object(class, object_kind, content)?;
+        }
+        // RFC 2205 section 3.10: an error has them as they came.
+        if self.unknown.is_some() {
+            let named = Objects(objects).flatten().filter(|(class, ..)| {
+                matches!(*class, class::SESSION | class::STYLE | class::SENDER_TEMPLATE | class::FILTER_SPEC)
+            });
+            let named = named.map(|(class, kind, content)| Opaque { class, kind, content: content.into() });
+            self.named = named.take(MOST_NAMED).collect();
         }
         Ok(())
     }
@@ -668,10 +691,21 @@ impl Parts {
 
     /// The error for a Path or Resv message that is not understood. About others nobody is told.
     fn refused(&self, kind: Kind, code: u8, value: u16) -> DecodeError {
-        match (kind, self.session, self.hop) {
-            (Kind::Path | Kind::Resv, Some((session, _)), Some(hop)) => {
-                let (sender, style) = (self.sender, self.style);
-                DecodeError::Refused(Box::new(Refused { code, value, kind, session, hop, sender, style }))
+        let has_session = self.session.is_some() || self.named.iter().any(|its| its.class == class::SESSION);
+        match (kind, self.hop) {
+            (Kind::Path | Kind::Resv, Some(hop)) if has_session => {
+                let session = self.session.map(|(session, _)| session);
+                let (sender, style, named) = (self.sender, self.style, self.named.clone());
+                DecodeError::Refused(Box::new(Refused {
+                    code,
+                    value,
+                    kind,
+                    session,
+                    named,
+                    hop,
+                    sender,
+                    style,
+                }))
             }
             _ => DecodeError::Malformed("an object that is not known"),
         }
@@ -734,11 +768,13 @@ impl Body {
             Self::Srefresh(_) => Kind::Srefresh,
             Self::IntegrityChallenge(_) => Kind::IntegrityChallenge,
             Self::IntegrityResponse(_) => Kind::IntegrityResponse,
+            Self::Unread(kind, _) => *kind,
         }
     }
 
     fn put(&self, to: &mut Vec<u8>) {
         match self {
+            Self::Unread(_, objects) => objects.iter().for_each(|object| object.put(to)),
             Self::Path(path) => {
                 path.session.put(to, path.polices_entry);
                 path.hop.put(to);

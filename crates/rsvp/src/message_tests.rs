@@ -170,6 +170,31 @@ fn unknown_classes_are_refused_ignored_or_passed_on() {
     assert!(matches!(bad, Err(DecodeError::Refused(refused)) if refused.value == code::BAD_TSPEC));
 }
 
+/// RFC 2205 section 3.10: a session or a sender of a type that is not known, such as those of tunnels (RFC 3209 section 4.6: SESSION with type
+/// 7), is answered with "Unknown C-Type", and the error has the objects as they came.
+#[test]
+fn sessions_of_unknown_types_are_refused_with_what_they_named() {
+    let session = [0, 16, class::SESSION, 7, 10, 0, 0, 9, 0, 0, 0, 1, 10, 0, 0, 1];
+    let template = [0, 12, class::SENDER_TEMPLATE, 7, 10, 0, 0, 1, 0, 0, 0, 1];
+    for sample in [&samples()[0], &samples()[3]] {
+        let bytes = sample.encode();
+        let mut changed = bytes[..HEADER].to_vec();
+        changed.extend(session);
+        for (class, kind, content) in Objects(&bytes[HEADER..]).flatten() {
+            match class {
+                class::SESSION => {}
+                class::SENDER_TEMPLATE => changed.extend(template),
+                _ => Opaque { class, kind, content: content.into() }.put(&mut changed),
+            }
+        }
+        finish(&mut changed);
+        let Err(DecodeError::Refused(refused)) = Message::decode(&changed) else { panic!("not refused") };
+        assert_eq!((refused.code, refused.value), (code::UNKNOWN_TYPE, u16::from(class::SESSION) << 8 | 7));
+        assert_eq!((refused.kind, refused.session), (sample.kind(), None));
+        assert_eq!(refused.named[0].content[..], session[4..]);
+    }
+}
+
 /// RFC 2205 section 3.1.4: a fixed-filter flow may leave out a flowspec that is that of the flow before.
 #[test]
 fn a_flowspec_that_is_left_out_is_the_one_before() {

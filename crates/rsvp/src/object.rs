@@ -207,6 +207,29 @@ pub struct Opaque {
     pub content: Box<[u8]>,
 }
 
+impl Opaque {
+    /// An object as it is written.
+    fn of(put: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut bytes = Vec::new();
+        put(&mut bytes);
+        Self { class: bytes[2], kind: bytes[3], content: bytes[OBJECT_HEADER..].into() }
+    }
+}
+
+impl Hop {
+    /// Returns the object as it is on the wire.
+    pub(crate) fn object(self) -> Opaque {
+        Opaque::of(|to| self.put(to))
+    }
+}
+
+impl ErrorSpec {
+    /// Returns the object as it is on the wire.
+    pub(crate) fn object(self) -> Opaque {
+        Opaque::of(|to| self.put(to))
+    }
+}
+
 /// The number of a message, by which its receiver can acknowledge it (RFC 2961 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageId {

@@ -192,3 +192,37 @@ fn refresh_reduction_is_with_the_neighbour_at_its_interface() {
         assert_eq!(bed.sent_to(M, Kind::Srefresh), 0);
     }
 }
+
+/// RFC 2205 section 3.10: who announces a session of a type that is not known here hears so. RFC 2205 section 3.1.1: what follows a message in its
+/// packet is not part of it, also where messages are authenticated.
+#[test]
+fn foreign_sessions_are_answered_and_longer_packets_are_read() {
+    let mut bed = Bed::new(NONE);
+    let bytes = Message::new(64, bed.path(session(bed.address(H2), 7000), bed.sender, M)).encode();
+    let mut foreign = bytes[..8].to_vec();
+    foreign.extend([0, 16, 1, 7, 10, 0, 0, 9, 0, 0, 0, 1, 10, 0, 0, 1]);
+    foreign.extend(&bytes[8 + 12..]);
+    let length = foreign.len() as u16;
+    foreign[6..8].copy_from_slice(&length.to_be_bytes());
+    foreign[2..4].fill(0);
+    let (before, malformed) = (bed.sent_to(M, Kind::PathErr), bed.stats().malformed);
+    bed.arrives(3, bed.address(M), foreign);
+    assert_eq!((bed.sent_to(M, Kind::PathErr), bed.stats().malformed), (before + 1, malformed));
+    let answer = &bed.world.passed.last().unwrap().datagram.bytes;
+    assert_eq!(answer[8..24], [0, 16, 1, 7, 10, 0, 0, 9, 0, 0, 0, 1, 10, 0, 0, 1], "the session as it came");
+    // ERROR_SPEC: the node, flags, code 14, class 1 and type 7.
+    assert_eq!((&answer[24..28], &answer[32..36]), (&[0, 12, 6, 1][..], &[0, 14, 1, 7][..]));
+
+    for (keys, interface, body) in [(NONE, 3, M), (ALL_BUT_M, 1, H1)] {
+        let mut bed = Bed::new(keys);
+        let path = bed.path(session(bed.address(H2), 7000), Sender::new(bed.address(body), 7000), body);
+        let mut bytes = Message::new(64, path).encode();
+        if keys != NONE {
+            sign(&mut bytes, &key(b"a secret of neighbours"), 1 << 60, false);
+        }
+        bytes.extend([0; 7]);
+        bed.arrives(interface, bed.address(body), bytes);
+        assert_eq!(bed.world.nodes[R].engine.sizes().paths, 2, "it is read");
+        assert_eq!(bed.stats().malformed, 0);
+    }
+}

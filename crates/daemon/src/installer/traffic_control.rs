@@ -226,7 +226,10 @@ impl Installer for TrafficControl {
 
     fn touched(&mut self, is_sure: bool) {
         let was_sure = self.health == Health::Touched { is_sure: true };
-        if !matches!(self.health, Health::Lost(_)) {
+        if matches!(self.health, Health::Lost(_)) {
+            // The other discipline may have gone.
+            self.next = self.next.min(now() + PAUSE);
+        } else {
             self.health = Health::Touched { is_sure: is_sure || was_sure };
         }
     }

@@ -226,6 +226,18 @@ pub struct Shaper {
 }
 
 impl Shaper {
+    /// Checks what [`Shaper::install`] would be given, without an interface.
+    ///
+    /// # Errors
+    /// When the rate or an option is not allowed.
+    pub fn check(rate: Rate, options: &Options) -> Result<(), Error> {
+        options.validate()?;
+        if rate < LEAST_RATE {
+            return Err(Error::invalid("rate", rate, format!("at least {LEAST_RATE}")));
+        }
+        Ok(())
+    }
+
     /// Takes over an interface whose link has this rate.
     ///
     /// # Errors
@@ -241,10 +253,7 @@ impl Shaper {
         rate: Rate,
         options: Options,
     ) -> Result<Self, Error> {
-        options.validate()?;
-        if rate < LEAST_RATE {
-            return Err(Error::invalid("rate", rate, format!("at least {LEAST_RATE}")));
-        }
+        Self::check(rate, &options)?;
         match root(&mut channel, interface)? {
             Root::Default => {}
             Root::Ours => return Err(Error::Installed { interface: interface.name.clone() }),

@@ -10,7 +10,7 @@ use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState, UpKey};
 use super::upstream::Cause;
 use crate::intserv::Tspec;
 use crate::message::{Body, Descriptor, Kind, Message, Path, PathErr, Refused, Resv, ResvErr};
-use crate::object::{ErrorSpec, Hop, Sender, Session, Style, code};
+use crate::object::{ErrorSpec, Hop, Opaque, Sender, Session, Style, class, code};
 use cutline_units::Instant;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -52,24 +52,24 @@ impl Engine {
     /// Answers a message that is not understood.
     pub(super) fn refuse(&mut self, now: Instant, interface: InterfaceId, refused: &Refused) {
         let Some(node) = self.address_of(interface) else { return };
-        let Refused { code, value, kind, session, hop, sender, style } = *refused;
+        let Refused { code, value, kind, session, hop, sender, style, .. } = *refused;
         let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
-        let body = match (kind, sender, style) {
-            (Kind::Path, Some(sender), _) => {
+        let own = Hop { address: node, handle: hop.handle };
+        let body = match (kind, session, sender, style) {
+            (Kind::Path, Some(session), Some(sender), _) => {
                 Body::PathErr(PathErr { session, error, policy: Vec::new(), sender, tspec: None })
             }
-            (Kind::Resv, _, Some(style)) => {
-                let hop = Hop { address: node, handle: hop.handle };
-                Body::ResvErr(ResvErr {
-                    session,
-                    hop,
-                    error,
-                    scope: None,
-                    policy: Vec::new(),
-                    style,
-                    flow: None,
-                })
-            }
+            (Kind::Resv, Some(session), _, Some(style)) => Body::ResvErr(ResvErr {
+                session,
+                hop: own,
+                error,
+                scope: None,
+                policy: Vec::new(),
+                style,
+                flow: None,
+            }),
+            (Kind::Path, ..) => Body::Unread(Kind::PathErr, error_about(&refused.named, None, error)),
+            (Kind::Resv, ..) => Body::Unread(Kind::ResvErr, error_about(&refused.named, Some(own), error)),
             _ => return,
         };
         self.transmit(now, interface, Target::Neighbour(hop.address), Message::new(self.params.ttl, body));
@@ -290,4 +290,12 @@ impl Engine {
         let message = Message::new(self.params.ttl, Body::ResvErr(body));
         self.transmit_reliably(now, out, address, Target::Neighbour(address), message);
     }
+}
+
+/// Returns the objects of an error about a session or a sender of a type that is not known (RFC 2205 sections 3.1.7, 3.1.8 and 3.10).
+fn error_about(named: &[Opaque], hop: Option<Hop>, error: ErrorSpec) -> Vec<Opaque> {
+    let (session, others): (Vec<&Opaque>, Vec<&Opaque>) =
+        named.iter().partition(|object| object.class == class::SESSION);
+    let own = hop.map(Hop::object).into_iter().chain([error.object()]);
+    session.into_iter().cloned().chain(own).chain(others.into_iter().cloned()).collect()
 }

@@ -378,8 +378,10 @@ impl Engine {
         self.uninstall(slot, installed);
         let Some((id, known)) = id.zip(self.neighbours.get_mut(&neighbour)) else { return };
         known.see_epoch(id.epoch);
-        // A number stands for one state, so that a forged copy of a message cannot take over its refreshes.
+        // A number stands for one state. If a message says something else, one of both is a forged copy, and summaries refresh neither: the
+        // neighbour is asked for the message itself, whose state has the number then.
         if *known.received.entry(id.id).or_insert(installed) != installed {
+            known.received.remove(&id.id);
             return;
         }
         *slot = Some(Received { neighbour, epoch: id.epoch, id: id.id });

@@ -15,7 +15,7 @@ use super::reservations::ArrivedResv;
 use super::state::NeighbourKey;
 use crate::encapsulation::Carrier;
 use crate::integrity::{Verdict, key_number, sender_of};
-use crate::message::{Body, DecodeError, Kind, Message};
+use crate::message::{Body, DecodeError, Kind, Message, whole_message};
 use crate::object::Challenge;
 use cutline_units::Instant;
 use std::net::IpAddr;
@@ -42,6 +42,8 @@ impl Engine {
             self.stats.misplaced += 1;
             return;
         }
+        // The packet may be longer than the message in it (RFC 2205 section 3.1.1: RSVP Length).
+        let arrival = &Arrival { bytes: whole_message(arrival.bytes), ..*arrival };
         let is_bundle = arrival.bytes.get(1) == Some(&(Kind::Bundle as u8));
         if is_bundle {
             // RFC 2961 section 3.4: each message of a bundle is treated as if it had come alone, but for the TTL.
@@ -158,7 +160,7 @@ impl Engine {
             Body::IntegrityChallenge(challenge) => {
                 self.on_challenge(now, interface, arrival.source, challenge);
             }
-            Body::Ack | Body::IntegrityResponse(_) | Body::Bundle(_) => {}
+            Body::Ack | Body::IntegrityResponse(_) | Body::Bundle(_) | Body::Unread(..) => {}
         }
     }
 
