@@ -40,6 +40,7 @@ STANDINGS = ["not-asked", "pending", "reserved", "failed"]
 REASONS = [None, "bandwidth", "burst", "packet-size", "no-path", "conflict", "preempted", "ended", "unanswered",
            "no-agent", "invalid", "other"]
 RESERVATION_KINDS = ["", "granted", "changed", "confirmed", "lost"]
+PLACES = [None, "sending-host", "behind"]
 REQUIREMENTS = ["min_rate", "max_rate", "peak_rate", "size", "min_delay", "max_delay", "max_gap", "jitter", "loss",
                 "recovery", "reordering"]
 
@@ -59,7 +60,7 @@ class Event:
     limit: float | None = None
     """The worst acceptable value: messages/s, ms or per cent."""
     measured: float | None = None
-    """The value measured, in the same unit."""
+    """The value measured, in the same unit: that of the last interval."""
     hint: int | None = None
     """The hint of packets from now on, 1 to 16."""
     rate: float | None = None
@@ -72,6 +73,10 @@ class Event:
     """Of a connection that works again: whether it is a new one."""
     after: float | None = None
     """How long it did not work, or how long it was tried to make it again, s."""
+    worst: float | None = None
+    """Of a violation: its worst value, in the unit of the limit."""
+    place: str | None = None
+    """Of a violation: "sending-host" if that held its application back, or "behind" it."""
 
     @classmethod
     def _from(cls, found):
@@ -79,7 +84,7 @@ class Event:
         kind = KINDS[numbers["kind"]]
         if kind in ("violated", "restored"):
             return cls(kind, text, SIDES[numbers["side"]], MEASURES[numbers["measure"]], numbers["limit"],
-                       numbers["measured"])
+                       numbers["measured"], worst=numbers["worst"], place=PLACES[numbers["place"]])
         if kind in ("hint", "rate"):
             return cls(kind, text, **{kind: numbers[kind]})
         if kind == "lost":

@@ -43,6 +43,8 @@ class Event:
     reported: int | None = None
     is_new: bool | None = None
     after: float | None = None
+    worst: float | None = None
+    place: str | None = None
 
 @dataclass(frozen=True)
 class ReservationEvent:

@@ -1,6 +1,7 @@
 //! Events as plain data.
 
 use crate::{TEXT, nanos, words};
+use cutline_signal::violation::Place;
 use cutline_socket::{self as socket, Direction};
 use serde::Serialize;
 
@@ -59,7 +60,7 @@ pub struct Event {
     pub hint: i32,
     /// The worst value that is acceptable: messages/s, ms, or per cent.
     pub limit: f64,
-    /// The value measured, in the same unit; while a violation lasts, the worst.
+    /// The value measured, in the same unit: that of the last interval.
     pub measured: f64,
     /// The largest error of the value because of the two clocks, in the same unit.
     pub error: f64,
@@ -78,6 +79,20 @@ pub struct Event {
     pub reported: i64,
     /// Whether a connection that works again is a new one: 1, or 0 if the other end is heard again over the one before.
     pub is_new: i64,
+    /// The worst value of a violation, in the unit of its limit.
+    pub worst: f64,
+    /// Where a violation comes from: one of `CUTLINE_EVENT_PLACE_*`.
+    pub place: i64,
+}
+
+/// Where a violation comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum EventPlace {
+    /// The sending host held its application back.
+    SendingHost = 1,
+    /// Behind the sending host: the network, or the receiving host.
+    Behind = 2,
 }
 
 impl Event {
@@ -98,27 +113,43 @@ impl Event {
             sent: 0,
             reported: 0,
             is_new: 0,
+            worst: 0.0,
+            place: 0,
         }
     }
 
-    fn violation(kind: EventKind, direction: Direction, it: &cutline_signal::violation::Violation) -> Self {
+    fn violation(
+        kind: EventKind,
+        direction: Direction,
+        it: &cutline_signal::violation::Violation,
+        now: f64,
+    ) -> Self {
         let (side, way) = match direction {
             Direction::Send => (Side::Send, "send"),
             Direction::Receive => (Side::Receive, "receive"),
         };
-        let what = if kind == EventKind::Violated { "violated" } else { "restored" };
         let (name, unit) = (it.measure.name(), it.measure.unit());
+        let (what, worst) = match kind {
+            EventKind::Violated => ("violated", String::new()),
+            _ => ("restored", format!(", the worst was {:.3} {unit}", it.measured)),
+        };
+        let (place, whence) = match it.place {
+            Place::SendingHost => (EventPlace::SendingHost, "; the sending host held the application back"),
+            Place::Behind => (EventPlace::Behind, ""),
+        };
+        let limit = it.limit;
         let text = format!(
-            "{what}: {way}: {name} is {:.3} {unit}, the limit is {:.3} {unit}",
-            it.measured, it.limit
+            "{what}: {way}: {name} is {now:.3} {unit}, the limit is {limit:.3} {unit}{worst}{whence}"
         );
         Self {
             side: side as i32,
             measure: it.measure as i32,
-            limit: it.limit,
-            measured: it.measured,
+            limit,
+            measured: now,
             error: it.error,
             since_ns: crate::count(it.since.as_nanos()),
+            worst: it.measured,
+            place: place as i64,
             ..Self::new(kind, &text)
         }
     }
@@ -145,10 +176,12 @@ impl From<&socket::Event> for Event {
             E::OneSided(_) => Self::new(EventKind::OneSided, "the other end takes no part"),
             E::Asked(0) => Self::new(EventKind::Asked, "asks for the application's own specification again"),
             E::Asked(place) => Self::new(EventKind::Asked, &format!("asks for alternative {place}")),
-            E::Violated(direction, violation) => Self::violation(EventKind::Violated, *direction, violation),
-            E::Restored { direction, violation, after } => Self {
+            E::Violated(direction, violation) => {
+                Self::violation(EventKind::Violated, *direction, violation, violation.measured)
+            }
+            E::Restored { direction, violation, measured, after } => Self {
                 after_ns: nanos(*after),
-                ..Self::violation(EventKind::Restored, *direction, violation)
+                ..Self::violation(EventKind::Restored, *direction, violation, *measured)
             },
             E::Hint(hint) => Self {
                 hint: i32::from(hint.level()),
@@ -193,14 +226,24 @@ mod tests {
             limit: 150.0,
             measured: 200.5,
             error: 1.0,
+            place: Place::SendingHost,
             since: Instant::from_nanos(7),
         };
         let of = |event: &socket::Event| Event::from(event);
         let violated = of(&socket::Event::Violated(Direction::Receive, violation));
-        assert_eq!(violated.words(), "violated: receive: delay is 200.500 ms, the limit is 150.000 ms");
+        let whence = "; the sending host held the application back";
+        assert_eq!(
+            violated.words(),
+            format!("violated: receive: delay is 200.500 ms, the limit is 150.000 ms{whence}")
+        );
         assert_eq!((violated.kind, violated.side, violated.measure, violated.since_ns), (4, 2, 1, 7));
         let after = Duration::from_nanos(9);
-        let restored = of(&socket::Event::Restored { direction: Direction::Send, violation, after });
+        let violation = Violation { place: Place::Behind, ..violation };
+        let restored =
+            of(&socket::Event::Restored { direction: Direction::Send, violation, measured: 120.0, after });
+        assert_eq!((restored.measured, restored.worst, restored.place), (120.0, 200.5, 2));
+        let text = "restored: send: delay is 120.000 ms, the limit is 150.000 ms, the worst was 200.500 ms";
+        assert_eq!(restored.words(), text);
         assert_eq!((restored.kind, restored.side, restored.after_ns), (5, 1, 9));
         assert_eq!(of(&socket::Event::Hint(Hint::from_level(3))).hint, 3);
         assert_eq!(of(&socket::Event::Rate(9.5)).rate, 9.5);

@@ -12,7 +12,7 @@ mod mib;
 mod options;
 mod reservation;
 
-pub use event::{Event, EventKind, Side};
+pub use event::{Event, EventKind, EventPlace, Side};
 pub use mib::{
     Axis, Details, Direction, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements, SentInterval,
     Tcp, Tfrc, Totals,

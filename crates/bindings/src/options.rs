@@ -11,7 +11,7 @@ use cutline_signal::renegotiation::Alternatives;
 use cutline_socket::{
     Access, AckPath, IfRefused, Marking, Pacing, Peer, QosOptions, RateControl, TfrcParams,
 };
-use cutline_units::Hint;
+use cutline_units::{Dscp, Hint};
 use std::time::Duration;
 
 /// The longest path of a local socket: `sun_path` of unix(7) without the zero at its end.
@@ -31,6 +31,7 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `pacing` | what sending datagrams too fast does | `block`, `refuse`, `count` |
 /// | `rate-control` | what limits the rate of datagrams | `agreed`, `tfrc`: fair to TCP as well |
 /// | `marking` | the packets' delay hint | `translated`, `none`, 1 to 16, `adaptive-audio` and other classes |
+/// | `dscp` | the code point of packets, instead of `marking` | 0 to 63, or a name such as EF, AF41, CS5 |
 /// | `hint-goal` | what an adaptive marking looks for | `within-limit`, `quality` |
 /// | `weakest.*` | a weaker specification that the socket may ask for | as the specification, whose values absent keys have |
 /// | `adapt-rate` | whether the rate moves inside the region of operation | `true`, `false` |
@@ -103,7 +104,7 @@ impl Options {
     /// # Errors
     /// When they do not go together.
     pub fn qos_options(&self) -> Result<QosOptions, String> {
-        let (_, options) = qos_options(&self.document, Check::All).map_err(|errors| errors.to_string())?;
+        let (_, options) = qos_options(&self.document, Check::All).map_err(|errors| by_name(&errors))?;
         self.key.as_deref().map_or(Ok(options.clone()), |key| options.key(key))
     }
 
@@ -113,7 +114,7 @@ impl Options {
     /// As [`Options::qos_options`].
     pub fn specification(&self) -> Result<ConnectionSpecification, String> {
         let (specification, _) =
-            qos_options(&self.document, Check::Each).map_err(|errors| errors.to_string())?;
+            qos_options(&self.document, Check::Each).map_err(|errors| by_name(&errors))?;
         Ok(specification)
     }
 }
@@ -122,6 +123,15 @@ impl Options {
 fn without_place(errors: &Errors) -> String {
     let problems = errors.problems().iter().cloned().map(|mut problem| {
         problem.location = None;
+        problem.to_string()
+    });
+    problems.collect::<Vec<_>>().join("\n")
+}
+
+/// What is wrong with options, some of which may have been set by name: those have no place in a document.
+fn by_name(errors: &Errors) -> String {
+    let problems = errors.problems().iter().cloned().map(|mut problem| {
+        problem.location = problem.location.filter(|place| place.line_column.is_some());
         problem.to_string()
     });
     problems.collect::<Vec<_>>().join("\n")
@@ -164,7 +174,7 @@ fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecifica
                 .peer(root.or("peer", &peer(), Peer::default()))
                 .pacing(root.or("pacing", &pacing(), Pacing::default()))
                 .rate_control(root.or("rate-control", &rate_control(tfrc), RateControl::default()))
-                .marking(with_goal(root.or("marking", &marking(), Marking::default()), goal))
+                .marking(marked(root, goal))
                 .path(parameters(root, "path").unwrap_or_default());
             let negotiation = parameters(root, "negotiation").unwrap_or_default();
             let monitor = parameters(root, "monitor").unwrap_or_default();
@@ -284,6 +294,27 @@ fn marking() -> Kind<Marking> {
     kind::choice("how packets are marked", words).or(level)
 }
 
+/// The marks of packets: those of `dscp`, or of `marking`.
+fn marked(root: &TableReader<'_>, goal: HintGoal) -> Marking {
+    let marking = root.or("marking", &marking(), Marking::default());
+    match root.optional("dscp", &dscp()) {
+        Some(dscp) => {
+            if let Some(node) = root.node("marking") {
+                root.wrong("marking", node, "it to be absent where dscp is set", "");
+            }
+            Marking::Dscp(dscp)
+        }
+        None => with_goal(marking, goal),
+    }
+}
+
+fn dscp() -> Kind<Dscp> {
+    let number = kind::integer(0, 63).map(|number| Dscp::new(number as u8).unwrap_or(Dscp::DEFAULT));
+    let is_name = |text: &String| text.parse::<Dscp>().is_ok();
+    let name = kind::text().only("a name such as EF, AF41 or CS5", is_name);
+    number.or(name.map(|text| text.parse().unwrap_or(Dscp::DEFAULT)))
+}
+
 fn with_goal(marking: Marking, goal: HintGoal) -> Marking {
     match marking {
         Marking::Adaptive(class, params) => Marking::Adaptive(class, HintParams { goal, ..params }),
@@ -300,6 +331,31 @@ fn hint_goal() -> Kind<HintGoal> {
 mod tests {
     use super::*;
     use cutline_quality::spec::Preset;
+
+    #[test]
+    fn a_code_point_is_set_by_number_or_name() {
+        for (text, number) in [("46", 46), ("EF", 46), ("af41", 34), ("0", 0)] {
+            let mut options = Options::default();
+            options.set("dscp", text).unwrap();
+            let options = format!("{:?}", options.qos_options().unwrap());
+            assert!(options.contains(&format!("Dscp(Dscp({number}))")), "{options}");
+        }
+        let mut options = Options::default();
+        let error = options.set("dscp", "64").unwrap_err();
+        assert!(error.contains("0 to 63") || error.contains("from 0"), "{error}");
+        options.set("dscp", "EF").unwrap();
+        options.set("marking", "6").unwrap();
+        let error = options.qos_options().unwrap_err();
+        assert!(error.contains("absent where dscp is set"), "{error}");
+    }
+
+    #[test]
+    fn errors_of_options_that_do_not_go_together_name_them() {
+        let mut options = Options::default();
+        options.set("ack-path", "best-effort").unwrap();
+        let error = options.qos_options().unwrap_err();
+        assert!(error.contains("key \"ack-path\"") && !error.contains("--set"), "{error}");
+    }
 
     #[test]
     fn options_are_set_in_any_order_and_in_the_words_of_files() {

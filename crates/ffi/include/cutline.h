@@ -40,6 +40,10 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_SIDE_SEND 1 /* What this end sends. */
 #define CUTLINE_SIDE_RECEIVE 2 /* What this end receives. */
 
+/* Where a violation comes from. */
+#define CUTLINE_EVENT_PLACE_SENDING_HOST 1 /* The sending host held its application back. */
+#define CUTLINE_EVENT_PLACE_BEHIND 2 /* Behind the sending host: the network, or the receiving host. */
+
 /* How the reservation of a direction stands. */
 #define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was asked for. */
 #define CUTLINE_STANDING_PENDING 1 /* The network has not answered yet. */
@@ -102,7 +106,7 @@ typedef struct cutline_event {
     int32_t hint;
     /* The worst value that is acceptable: messages/s, ms, or per cent. */
     double limit;
-    /* The value measured, in the same unit; while a violation lasts, the worst. */
+    /* The value measured, in the same unit: that of the last interval. */
     double measured;
     /* The largest error of the value because of the two clocks, in the same unit. */
     double error;
@@ -120,6 +124,10 @@ typedef struct cutline_event {
     int64_t reported;
     /* Whether a connection that works again is a new one: 1, or 0 if the other end is heard again over the one before. */
     int64_t is_new;
+    /* The worst value of a violation, in the unit of its limit. */
+    double worst;
+    /* Where a violation comes from: one of CUTLINE_EVENT_PLACE_*. */
+    int64_t place;
 } cutline_event;
 
 /* What a direction sends at most: a token bucket. Without one all are -1. */

@@ -6,7 +6,6 @@ use cutline_sys::now;
 use cutline_text::Printable;
 use cutline_translate::TokenBucket;
 use cutline_units::{Duration, Rate};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +13,8 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// Why something is refused, or lost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The bandwidth is not there.
@@ -59,13 +59,14 @@ impl fmt::Display for Reason {
 }
 
 /// Why something is not given, where, and what would be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{reason}{}{}", at(node.as_ref()), would(*available_bps))]
 pub struct Refusal {
     /// Why.
     pub reason: Reason,
     /// The node that has refused; `null` if that is not known.
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub node: Option<IpAddr>,
     /// The rate that would be granted, bits per second; `null` if that is not known.
     pub available_bps: Option<u64>,

@@ -18,7 +18,6 @@ use crate::demand::Flow;
 use crate::grant::Refusal;
 use cutline_translate::TokenBucket;
 use cutline_units::{Bytes, Rate};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
@@ -32,7 +31,8 @@ pub const LONGEST_REPLY: usize = 256 << 20;
 pub const MOST_SENDERS: usize = 64;
 
 /// A token bucket as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bucket {
     /// The rate, bits per second.
@@ -72,19 +72,20 @@ impl From<Bucket> for TokenBucket {
 }
 
 /// Which senders a reservation is for (RFC 2205 section 1.3).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "style", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Senders {
     /// FF: each of these has its own.
     Fixed {
         /// Where their packets come from.
-        #[schemars(with = "Vec<String>")]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
         senders: Vec<SocketAddr>,
     },
     /// SE: these share one.
     Shared {
         /// Where their packets come from.
-        #[schemars(with = "Vec<String>")]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
         senders: Vec<SocketAddr>,
     },
     /// WF: all senders share one.
@@ -92,7 +93,8 @@ pub enum Senders {
 }
 
 /// What a client asks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// The first line of a connection.
@@ -116,7 +118,7 @@ pub enum Request {
         /// The protocol of the packets.
         transport: crate::Transport,
         /// Where the packets go: an address of this host, or a group.
-        #[schemars(with = "String")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         destination: SocketAddr,
         /// Whose packets.
         senders: Senders,
@@ -144,7 +146,8 @@ pub enum Request {
 }
 
 /// What `cutlined` answers, and what it tells later.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
     /// The answer to `hello`.
@@ -162,7 +165,7 @@ pub enum Reply {
         /// The client's number.
         id: u64,
         /// Where its packets come from.
-        #[schemars(with = "String")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         sender: SocketAddr,
         /// What they are at most.
         bucket: Bucket,
@@ -174,7 +177,7 @@ pub enum Reply {
         /// The client's number.
         id: u64,
         /// Where its packets came from.
-        #[schemars(with = "String")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         sender: SocketAddr,
     },
     /// What is reserved at this host for the packets has changed.
@@ -189,7 +192,7 @@ pub enum Reply {
         /// The client's number.
         id: u64,
         /// The node that says so.
-        #[schemars(with = "String")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         node: IpAddr,
     },
     /// A request was refused, or what it had is lost.

@@ -107,7 +107,7 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
     let seed = u64::from_ne_bytes(random()?);
     let adapt_hint = match &options.marking {
         Marking::Adaptive(class, params) => Some((*class, *params)),
-        Marking::Translated | Marking::None | Marking::Fixed(_) => None,
+        Marking::Translated | Marking::None | Marking::Fixed(_) | Marking::Dscp(_) => None,
     };
     let start = Start {
         specification: options.specification.clone(),

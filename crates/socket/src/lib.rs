@@ -20,6 +20,31 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! An end that listens, receives until the other end closes, and closes:
+//!
+//! ```
+//! use cutline_socket::{Preset, QosOptions, QosTcpListener, QosTcpStream};
+//! use std::io::{Read as _, Write as _};
+//!
+//! let options = QosOptions::receiving(Preset::File.specification());
+//! let listener = QosTcpListener::bind("127.0.0.1:0", &options)?;
+//! let to = listener.local_addr()?;
+//! let sending = std::thread::spawn(move || -> Result<(), cutline_socket::QosError> {
+//!     let options = QosOptions::sending(Preset::File.specification());
+//!     let mut stream = QosTcpStream::connect(to, &options)?;
+//!     stream.write_all(b"a file").expect("the other end reads");
+//!     // Dropping it closes it, and what was written is delivered.
+//!     Ok(())
+//! });
+//! let (mut stream, _from) = listener.accept()?;
+//! let mut received = Vec::new();
+//! stream.read_to_end(&mut received)?;
+//! assert_eq!(received, b"a file");
+//! println!("{:?}", stream.mib().receive.received);
+//! sending.join().unwrap()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! With an end that is no QoS socket it is a plain socket on the wire, and measures what one end can see.
 //!
 //! The protocol is the object [`Session`](cutline_signal::session::Session), which does no IO. This crate connects it to the
@@ -58,10 +83,17 @@ mod udp;
 
 pub use connecting::{Connect, Connecting, Readiness};
 pub use cutline_provision::{Access, Event as ReservationEvent};
-pub use cutline_quality::spec::ConnectionSpecification;
+pub use cutline_quality::Class;
+pub use cutline_quality::spec::{ConnectionSpecification, Measure, Preset, Specification};
+pub use cutline_signal::monitor::MonitorParams;
 pub use cutline_signal::monitor::{Delivery, Sample, SentInterval};
+pub use cutline_signal::negotiation::NegotiationParams;
+pub use cutline_signal::operation::OperationParams;
 pub use cutline_signal::rate_control::{RateControl, TfrcParams};
+pub use cutline_signal::renegotiation::Alternatives;
 pub use cutline_signal::session::{Cause, Direction, Event};
+pub use cutline_signal::violation::{Place, Violation};
+pub use cutline_units::{Bytes, Dscp, Duration, Hint};
 pub use error::QosError;
 pub use keeper::start;
 pub use mib::Mib;

@@ -5,18 +5,26 @@ use crate::error::QosError;
 use crate::options::{Marking, QosOptions};
 use cutline_signal::session::Session;
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
+use cutline_sys::traffic_class::set_traffic_class;
 use cutline_translate::{EndSystemSettings, Protocol, Request, Translation, translate};
-use cutline_units::{Bytes, DscpPool2, Hint, HintCodec as _};
+use cutline_units::{Bytes, Dscp, DscpPool2, Hint, HintCodec as _};
 use rustix::fd::AsFd;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
+/// The mark of packets.
+#[derive(Clone, Copy)]
+enum Mark {
+    Hint(Hint),
+    Dscp(Dscp),
+}
+
 /// What a socket is set to.
 pub struct Settings {
     end_system: EndSystemSettings,
-    /// The hint of its packets; `None` for none.
-    hint: Option<Hint>,
+    /// The mark of its packets; `None` for none.
+    mark: Option<Mark>,
 }
 
 impl Settings {
@@ -28,14 +36,15 @@ impl Settings {
             ..Request::new(options.specification.clone())
         };
         let Translation { end_system, network, .. } = translate(&request)?;
-        let hint = match &options.marking {
+        let mark = match &options.marking {
             Marking::None => None,
             // A hint without a code point stands for unmarked packets.
-            Marking::Translated => network.dscp.and_then(|dscp| DscpPool2.decode(dscp)),
-            Marking::Fixed(hint) => Some(*hint),
-            Marking::Adaptive(..) => session.hint(),
+            Marking::Translated => network.dscp.and_then(|dscp| DscpPool2.decode(dscp)).map(Mark::Hint),
+            Marking::Fixed(hint) => Some(Mark::Hint(*hint)),
+            Marking::Dscp(dscp) => Some(Mark::Dscp(*dscp)),
+            Marking::Adaptive(..) => session.hint().map(Mark::Hint),
         };
-        Ok(Self { end_system, hint })
+        Ok(Self { end_system, mark })
     }
 
     /// Sets the socket, before it is connected, so that its first packet is marked.
@@ -47,7 +56,12 @@ impl Settings {
     /// Marks the socket's packets to this peer.
     pub fn mark(&self, socket: impl AsFd, peer: SocketAddr) -> Result<(), QosError> {
         let failed = QosError::system("cannot mark packets");
-        self.hint.map_or(Ok(()), |hint| mark(socket, peer, hint)).map_err(failed)
+        let marked = match self.mark {
+            None => Ok(()),
+            Some(Mark::Hint(hint)) => mark(socket, peer, hint),
+            Some(Mark::Dscp(dscp)) => set_traffic_class(socket, peer, dscp.in_traffic_class(0)),
+        };
+        marked.map_err(failed)
     }
 
     /// Marks the packets of a socket that listens at this address.

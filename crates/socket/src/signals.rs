@@ -7,9 +7,9 @@ use crate::connection::Until;
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, wait_once};
 use cutline_units::{Duration, Instant};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// The longest wait until a call returns that looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
@@ -41,18 +41,27 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Interruptible(Arc<State>);
-
-#[derive(Debug)]
-struct State {
-    /// Whether the call also returns now and then without a signal: one that came before the call began to wait is not missed.
+pub struct Interruptible {
     looks: bool,
     /// The end of the call, once its first try has set one.
-    until: OnceLock<Option<Instant>>,
+    until: OnceLock<End>,
+}
+
+/// The end of a call; `None` if it has none.
+#[derive(Clone, Copy, Debug)]
+struct End(Option<Instant>);
+
+/// The call that a thread makes.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    /// Whether it also returns now and then without a signal: one that came before it began to wait is not missed.
+    looks: bool,
+    until: Option<End>,
 }
 
 thread_local! {
-    static CALL: RefCell<Option<Arc<State>>> = const { RefCell::new(None) };
+    // Without a destructor, so that calls are possible as long as the process lives.
+    static CALL: Cell<Option<Call>> = const { Cell::new(None) };
 }
 
 impl Default for Interruptible {
@@ -63,39 +72,49 @@ impl Default for Interruptible {
 
 impl Interruptible {
     /// A call that is repeated until it is done, or a handler ends it.
-    pub fn new() -> Self {
-        Self(Arc::new(State { looks: true, until: OnceLock::new() }))
+    pub const fn new() -> Self {
+        Self { looks: true, until: OnceLock::new() }
     }
 
     /// A call that is not repeated: it returns for a signal alone.
-    pub fn once() -> Self {
-        Self(Arc::new(State { looks: false, until: OnceLock::new() }))
+    pub const fn once() -> Self {
+        Self { looks: false, until: OnceLock::new() }
     }
 
     /// Makes the call, for the first time or again.
     pub fn run<T>(&self, act: impl FnOnce() -> T) -> T {
-        struct Before(Option<Arc<State>>);
+        struct Before(Option<Call>);
         impl Drop for Before {
             fn drop(&mut self) {
-                CALL.set(self.0.take());
+                CALL.set(self.0);
             }
         }
-        let _before = Before(CALL.replace(Some(Arc::clone(&self.0))));
-        act()
+        let call = Call { looks: self.looks, until: self.until.get().copied() };
+        let _before = Before(CALL.replace(Some(call)));
+        let outcome = act();
+        if let Some(until) = CALL.get().and_then(|call| call.until) {
+            let _kept = self.until.set(until);
+        }
+        outcome
     }
 }
 
 /// The end of the call that is being made, which is `until` if it begins now.
 pub fn keep_until(until: Option<Instant>) -> Option<Instant> {
-    CALL.with_borrow(|call| {
-        let Some(call) = call else { return until };
-        *call.until.get_or_init(|| until)
-    })
+    let Some(call) = CALL.get() else { return until };
+    let End(kept) = call.until.unwrap_or(End(until));
+    CALL.set(Some(Call { until: Some(End(kept)), ..call }));
+    kept
+}
+
+/// Whether the call that is being made also returns now and then without a signal.
+fn looks() -> bool {
+    CALL.get().is_some_and(|call| call.looks)
 }
 
 /// Whether the call that is being made returns for signals.
 pub fn may_interrupt() -> bool {
-    CALL.with_borrow(Option::is_some)
+    CALL.get().is_some()
 }
 
 /// A call has been interrupted by a signal.
@@ -108,8 +127,7 @@ pub fn on_signal() -> io::Result<()> {
 
 /// How long a call may wait where a signal does not end the wait.
 pub fn longest_look(longest: Duration) -> Duration {
-    let looks = CALL.with_borrow(|call| call.as_ref().is_some_and(|call| call.looks));
-    if looks { longest.min(LOOK) } else { longest }
+    if looks() { longest.min(LOOK) } else { longest }
 }
 
 /// A call has waited in vain.
@@ -117,8 +135,7 @@ pub fn longest_look(longest: Duration) -> Duration {
 /// # Errors
 /// [`io::ErrorKind::Interrupted`] when a signal may have come before it waited.
 pub fn look() -> io::Result<()> {
-    let looks = CALL.with_borrow(|call| call.as_ref().is_some_and(|call| call.looks));
-    if looks { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+    if looks() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
 }
 
 /// Waits until one of the descriptors is ready, at most for `timeout` and 50 ms. Returns whether one is.

@@ -1,8 +1,8 @@
 //! Servers on all addresses of a host answer from the one that was asked, and nobody shares their ports.
 
 use cutline_signal::presence::{is_answer, question};
-use cutline_socket::{Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
-use rustix::net::sockopt::{set_socket_reuseaddr, set_socket_reuseport};
+use cutline_socket::{Marking, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
+use rustix::net::sockopt::{ip_tos, ipv6_tclass, set_socket_reuseaddr, set_socket_reuseport};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -64,6 +64,20 @@ fn the_question_of_a_stream_is_answered_from_the_address_that_was_asked() {
         assert!(theirs.has_qos_peer().unwrap(), "{listen} at {ip}");
         assert!(connecting.join().unwrap().has_qos_peer().unwrap());
     }
+}
+
+#[test]
+fn packets_have_the_code_point_that_is_asked_for() {
+    let options = QosOptions::default().peer(Peer::Plain).marking(Marking::Dscp("EF".parse().unwrap()));
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = listener.local_addr().unwrap();
+    let own = UdpSocket::bind("[::1]:0").unwrap();
+    options.prepare(&own, own.local_addr().unwrap()).unwrap();
+    assert_eq!(ip_tos(QosTcpStream::connect(to, &options).unwrap()).unwrap(), 46 << 2);
+    assert_eq!(ip_tos(QosUdpSocket::connect(to, &options).unwrap()).unwrap(), 46 << 2);
+    assert_eq!(ip_tos(QosTcpListener::bind("127.0.0.1:0", &options).unwrap()).unwrap(), 46 << 2);
+    assert_eq!(ip_tos(QosUdpListener::bind("127.0.0.1:0", &options).unwrap()).unwrap(), 46 << 2);
+    assert_eq!(ipv6_tclass(&own).unwrap(), 46 << 2);
 }
 
 fn in_use<T: std::fmt::Debug>(outcome: Result<T, impl Into<io::Error>>) {

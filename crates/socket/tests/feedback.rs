@@ -3,14 +3,17 @@
 //! These tests need root, for network namespaces of their own. Without it they say so and pass:
 //! `sudo -E cargo test -p cutline-socket --test feedback`.
 
-use cutline_socket::{Marking, Peer, QosOptions, QosUdpSocket};
+use cutline_quality::spec::{Measure, Specification};
+use cutline_signal::violation::Place;
+use cutline_socket::{Direction, Event, Marking, Peer, QosOptions, QosUdpListener, QosUdpSocket};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_testbed::may_make_namespaces;
-use cutline_units::Duration;
+use cutline_units::{Bytes, Duration};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{self, Instant};
 
@@ -219,4 +222,82 @@ fn a_call_that_waits_goes_on_waiting() {
         assert_eq!(socket.mib().feedback.unreachable, 1);
     })
     .unwrap();
+}
+
+/// A video of 80 messages/s, of which 40 are needed, through a queue of its own host that carries 36 of them.
+#[test]
+fn a_queue_of_the_own_host_that_is_too_slow_is_a_violation_as_long_as_it_is() {
+    if !may_make_namespaces(COMMAND) {
+        return;
+    }
+    let namespace = Namespace::create("blocked").unwrap();
+    namespace.ip(&["link", "set", "lo", "mtu", "1500"]).unwrap();
+    namespace
+        .within(|| {
+            let spec = Specification::builder()
+                .rates(40.0, 80.0, 80.0)
+                .size(Bytes::new(1000))
+                .coerce_all()
+                .build()
+                .unwrap();
+            let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::receiving(spec.clone())).unwrap();
+            let to = listener.local_addr().unwrap();
+            let (ours, theirs) = thread::scope(|scope| {
+                let connecting = scope.spawn(|| QosUdpSocket::connect(to, &QosOptions::sending(spec)).unwrap());
+                let (theirs, _) = listener.accept().unwrap();
+                (connecting.join().unwrap(), theirs)
+            });
+            // The send buffer is smaller than the queue, so that calls block and nothing is lost.
+            tc("qdisc add dev lo root tbf rate 300kbit burst 2000 limit 100000");
+            let ends = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !ends.load(Ordering::SeqCst) {
+                        ours.send(&[7; 1000]).unwrap();
+                    }
+                });
+                scope.spawn(|| {
+                    theirs.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+                    while !ends.load(Ordering::SeqCst) {
+                        let _late = theirs.recv(&mut [0; 2000]);
+                    }
+                });
+                let next = |socket: &QosUdpSocket, side: Direction| loop {
+                    match socket.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
+                        Event::Violated(direction, violation)
+                            if direction == side && violation.measure == Measure::Rate =>
+                        {
+                            break (violation, None);
+                        }
+                        Event::Restored { direction, violation, measured, .. }
+                            if direction == side && violation.measure == Measure::Rate =>
+                        {
+                            break (violation, Some(measured));
+                        }
+                        _ => {}
+                    }
+                };
+                for (socket, side) in [(&ours, Direction::Send), (&theirs, Direction::Receive)] {
+                    let (violation, restored) = next(socket, side);
+                    assert_eq!((violation.place, restored), (Place::SendingHost, None), "{violation:?}");
+                    assert!(violation.measured < 40.0, "{violation:?}");
+                }
+                // It lasts as long as the queue is slow: ten intervals.
+                thread::sleep(time::Duration::from_secs(5));
+                for socket in [&ours, &theirs] {
+                    let over = socket.events().find(|event| {
+                        matches!(event, Event::Restored { violation, .. } if violation.measure == Measure::Rate)
+                    });
+                    assert_eq!(over, None);
+                }
+                tc("qdisc del dev lo root");
+                for (socket, side) in [(&ours, Direction::Send), (&theirs, Direction::Receive)] {
+                    let (violation, restored) = next(socket, side);
+                    assert!(restored.is_some_and(|now| now >= 38.0), "{restored:?}");
+                    assert!(violation.measured < 40.0, "the worst: {violation:?}");
+                }
+                ends.store(true, Ordering::SeqCst);
+            });
+        })
+        .unwrap();
 }

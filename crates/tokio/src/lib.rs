@@ -17,6 +17,35 @@
 //! # }
 //! ```
 //!
+//! An end that listens, receives until the other end closes, and closes:
+//!
+//! ```
+//! use cutline_tokio::{Preset, QosOptions, QosTcpListener, QosTcpStream};
+//! use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::default()).await?;
+//! let to = listener.local_addr()?;
+//! let options = QosOptions::sending(Preset::File.specification());
+//! let sending = async {
+//!     let mut stream = QosTcpStream::connect(to, &options).await?;
+//!     stream.write_all(b"a file").await?;
+//!     Ok::<(), Box<dyn std::error::Error>>(())
+//! };
+//! let receiving = async {
+//!     let (mut stream, _from) = listener.accept().await?;
+//!     let mut received = Vec::new();
+//!     stream.read_to_end(&mut received).await?;
+//!     Ok::<_, Box<dyn std::error::Error>>(received)
+//! };
+//! let (sent, received) = tokio::join!(sending, receiving);
+//! sent?;
+//! assert_eq!(received?, b"a file");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! These are the sockets of [`cutline_socket`], which do not block. They must be made and used in a runtime whose IO and time are
 //! enabled. Connecting negotiates, which takes round trips; no thread waits for that, and dropping the future ends it. With a
 //! service ([`QosOptions::service`]), the call of the local agent is made in the task.
@@ -28,8 +57,10 @@ mod stream;
 mod watched;
 
 pub use cutline_socket::{
-    Access, AckPath, ConnectionSpecification, Direction, Event, IfRefused, Marking, Mib, Pacing, Peer,
-    QosError, QosOptions, ReservationEvent, ReservationStatus,
+    Access, AckPath, Alternatives, Attempt, Bytes, Cause, Class, ConnectionSpecification, Delivery,
+    Direction, Dscp, Duration, Event, Hint, IfRefused, Marking, Measure, Mib, MonitorParams,
+    NegotiationParams, OperationParams, Pacing, Peer, Place, Preset, QosError, QosOptions, RateControl,
+    ReservationEvent, ReservationStatus, Sample, SentInterval, Specification, TfrcParams, Violation,
 };
 pub use datagrams::{QosUdpListener, QosUdpSocket};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, QosTcpListener, QosTcpStream, ReadHalf, WriteHalf};

@@ -107,8 +107,10 @@ pub enum Event {
     Restored {
         /// Of which direction.
         direction: Direction,
-        /// The violation that is over.
+        /// The violation that is over, with the worst value.
         violation: Violation,
+        /// The value of the last interval, in the measure's unit.
+        measured: f64,
         /// How long it lasted.
         after: Duration,
     },
@@ -877,8 +879,8 @@ impl Session {
             while let Some(event) = self.side(direction).watch.event() {
                 self.tell(match event {
                     violation::Event::Violated(violation) => Event::Violated(direction, violation),
-                    violation::Event::Restored { violation, after, .. } => {
-                        Event::Restored { direction, violation, after }
+                    violation::Event::Restored { violation, measured, after } => {
+                        Event::Restored { direction, violation, measured, after }
                     }
                 });
             }

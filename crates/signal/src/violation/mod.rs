@@ -13,6 +13,9 @@
 //! | loss | `loss` | more messages are lost than the limit allows of the latest ones, see below |
 //! | recovery | `recovery` | the time since the last message is longer |
 //!
+//! *Where from*: a rate that is too low because the sending application was held back by its own host, for a tenth of the interval or more, comes
+//! from there ([`Place`]). Both ends know how long that was, from the sender's reports.
+//!
 //! *Rate*: the limits of an interval fall anywhere between two messages, so at exactly `min-rate` one message more or less may be
 //! in it. An application that offers less than `min-rate` is not served badly.
 //!
@@ -72,6 +75,33 @@ pub enum Event {
     },
 }
 
+/// Where a violation comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// The sending host: its application was held back for a tenth of the interval or more, because the send queue was full or its turn had
+    /// not come. The receiving end knows it from the sender's reports.
+    SendingHost,
+    /// Behind the sending host: in the network, or at the receiving host.
+    #[default]
+    Behind,
+}
+
+impl Place {
+    /// Returns where too low a rate comes from. `length` is that of the interval.
+    fn of(measure: Measure, demand: Option<Demand>, length: Duration) -> Self {
+        let is_of_rate = matches!(measure, Measure::Rate | Measure::Gap);
+        let held = demand.map_or(Duration::ZERO, |demand| length.saturating_sub(demand.time));
+        if is_of_rate && !length.is_zero() && held * HELD_SHARE >= length {
+            Self::SendingHost
+        } else {
+            Self::Behind
+        }
+    }
+}
+
+/// A sender that was held back for one of so many parts of an interval is the reason for a low rate.
+const HELD_SHARE: u64 = 10;
+
 /// A measure outside its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Violation {
@@ -83,6 +113,8 @@ pub struct Violation {
     pub measured: f64,
     /// The largest error of it because of the clocks, in the measure's unit; a delay is violated only beyond it.
     pub error: f64,
+    /// Where it comes from, as far as both ends know.
+    pub place: Place,
     /// When the first interval outside the limit began; if no message has arrived in it, when the last one did.
     pub since: Instant,
 }
@@ -195,7 +227,8 @@ impl Watch {
             self.operation.observe(measure, judged.value);
             assessment.judged[measure as usize] = Some(judged);
             let error = if measure == Measure::Delay { ms(delay_error) } else { 0.0 };
-            self.track(&axis, judged, error, delivery);
+            let place = Place::of(measure, demand, delivery.length());
+            self.track(&axis, judged, (error, place), delivery);
         }
         self.assessment = assessment;
         assessment
@@ -211,7 +244,7 @@ impl Watch {
             self.track(
                 &axis,
                 judged,
-                0.0,
+                (0.0, Place::Behind),
                 &Delivery { since: now, until: now, silence, ..Delivery::default() },
             );
         }
@@ -286,7 +319,7 @@ impl Watch {
     }
 
     /// Begins, continues or ends a violation.
-    fn track(&mut self, axis: &Axis, judged: Judged, error: f64, delivery: &Delivery) {
+    fn track(&mut self, axis: &Axis, judged: Judged, (error, place): (f64, Place), delivery: &Delivery) {
         let state = &mut self.states[axis.measure as usize];
         if !judged.is_violated {
             let within_since = *state.within_since.get_or_insert(delivery.since);
@@ -304,7 +337,7 @@ impl Watch {
         let last_arrival = delivery.until.as_nanos().saturating_sub(delivery.silence.as_nanos());
         let since = delivery.since.min(Instant::from_nanos(last_arrival));
         let (measure, limit, measured) = (axis.measure, axis.worst, judged.value);
-        let violation = Violation { measure, limit, measured, error, since };
+        let violation = Violation { measure, limit, measured, error, place, since };
         state.violation = Some(violation);
         state.count += 1;
         self.tell(Event::Violated(violation));

@@ -93,6 +93,7 @@ fn a_violation_has_parameter_limit_value_and_since_and_ends_after_a_second_withi
         watch.on_interval(&delay(number, quantile), Duration::ZERO, None);
     }
     let begun = Violation {
+        place: Place::Behind,
         measure: Measure::Delay,
         limit: 100.0,
         measured: 120.0,

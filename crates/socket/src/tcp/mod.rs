@@ -729,6 +729,9 @@ impl Service for Inner {
             return now.saturating_add(if is_new { JOINING_EVERY } else { self.patience });
         }
         self.listen(now);
+        if let Ok(mut outlet) = self.outlet.try_lock() {
+            outlet.notice_room(&self.socket, &self.connection);
+        }
         let due = self.act(|session, out, inbound| session.advance(now, out, inbound));
         let due = if self.end_reading() { due.min(now.saturating_add(ENDING_EVERY)) } else { due };
         if self.is_up() { due } else { now }

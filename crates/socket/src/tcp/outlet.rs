@@ -5,6 +5,8 @@ use crate::connection::Connection;
 use crate::signals;
 use cutline_signal::frame::{LONGEST_FRAGMENT, STREAM_HEADER, stream_header};
 use cutline_sys::now;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_units::Duration;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::io;
@@ -25,12 +27,14 @@ pub struct Outlet {
     owed: usize,
     /// This direction was shut down: nothing is sent any more.
     is_shut_down: bool,
+    /// Whether the application wants to send and has no room.
+    is_held: bool,
 }
 
 impl Outlet {
     /// What begins with bytes that the kernel has not taken yet.
     pub const fn new(pending: Vec<u8>) -> Self {
-        Self { pending, owed: 0, is_shut_down: false }
+        Self { pending, owed: 0, is_shut_down: false, is_held: false }
     }
 
     /// Whether a message has begun and not ended.
@@ -61,9 +65,10 @@ impl Outlet {
             connection.outbound().begin(now, length as u64);
         }
         let bytes = &bytes[..bytes.len().min(self.owed)];
-        let mut written = 0;
-        while written < bytes.len() {
-            match kernel::send(socket, [&self.pending, &bytes[written..]], SendFlags::empty()) {
+        // The first try does not wait, so that the time is known in which the call does.
+        let (mut written, mut flags) = (0, SendFlags::DONTWAIT);
+        let failure = loop {
+            match kernel::send(socket, [&self.pending, &bytes[written..]], flags) {
                 Ok(taken) => {
                     let payload = self.took(taken);
                     if let Some(at) = begins.take_if(|_| self.pending.len() < STREAM_HEADER) {
@@ -71,28 +76,66 @@ impl Outlet {
                     }
                     written += payload;
                     self.owed -= payload;
+                    if written == bytes.len() {
+                        self.release(connection);
+                        break None;
+                    }
+                    let was_waiting = flags.is_empty();
+                    self.hold(connection);
+                    // A call that waits stops in the middle for a signal, or at the end of its time.
+                    if !waits || was_waiting && signals::may_interrupt() {
+                        break Some(if waits { Errno::INTR } else { Errno::AGAIN });
+                    }
+                    flags = SendFlags::empty();
                 }
                 Err(Errno::INTR) if written == 0 && !signals::may_interrupt() => {}
+                Err(Errno::AGAIN) if waits && !flags.is_empty() => {
+                    self.hold(connection);
+                    connection.feed_back(|feedback| feedback.queue_full += 1);
+                    flags = SendFlags::empty();
+                }
                 Err(errno) => {
                     if errno == Errno::AGAIN {
+                        self.hold(connection);
                         connection.feed_back(|feedback| feedback.queue_full += 1);
                     }
-                    if begins.is_some() {
-                        self.retract(connection);
-                    }
-                    return if written > 0 { Ok(written) } else { Err(errno.into()) };
+                    break Some(errno);
                 }
             }
-            // A call that waits stops in the middle for a signal, or at the end of its time.
-            if written < bytes.len() && (!waits || signals::may_interrupt()) {
-                break;
-            }
+        };
+        if waits {
+            self.release(connection);
         }
         if begins.is_some() {
             self.retract(connection);
         }
-        let none = if waits { io::ErrorKind::Interrupted } else { io::ErrorKind::WouldBlock };
-        if written == 0 { Err(none.into()) } else { Ok(written) }
+        match failure {
+            Some(errno) if written == 0 => Err(errno.into()),
+            _ => Ok(written),
+        }
+    }
+
+    /// The application waits for room from now on.
+    fn hold(&mut self, connection: &Connection) {
+        if !self.is_held {
+            self.is_held = true;
+            connection.outbound().hold(now());
+        }
+    }
+
+    /// The application waits no longer.
+    fn release(&mut self, connection: &Connection) {
+        if self.is_held {
+            self.is_held = false;
+            connection.outbound().release(now());
+        }
+    }
+
+    /// Notices that there is room for an application that does not wait.
+    pub fn notice_room(&mut self, socket: &TcpStream, connection: &Connection) {
+        if self.is_held && wait(&mut [PollFd::new(socket, PollFlags::OUT)], Duration::ZERO).unwrap_or(true) {
+            self.release(connection);
+        }
     }
 
     /// Takes back a message of which the kernel has nothing, not even of its header: its bytes may never be written.

@@ -40,7 +40,7 @@ use dial::Joining;
 use errors::{Errors, Judged, count};
 use reader::{ControlMessage, Reader, Taken};
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -73,6 +73,8 @@ struct Inner {
     has_early: AtomicBool,
     /// Whether a listener has accepted it.
     is_accepted: bool,
+    /// Whether the application wants to send and the send queue is full.
+    is_held: AtomicBool,
     /// The error that the next call returns, which the thread that serves connections has met; 0 for none.
     fault: AtomicI32,
     /// How long the other end is silent, ns, if that is too long; else 0.
@@ -161,6 +163,7 @@ impl QosUdpSocket {
             early: Mutex::default(),
             has_early: AtomicBool::new(false),
             is_accepted,
+            is_held: AtomicBool::new(false),
             fault: AtomicI32::new(0),
             silence: AtomicU64::new(0),
             longest_silence: options.longest_silence(),
@@ -348,6 +351,8 @@ impl AsFd for QosUdpSocket {
     }
 }
 
+/// A call waits for room by itself, so that the time is known in which it does.
+const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
 /// Messages up to this length are copied behind their header: for those the kernel takes longer to read a list of parts.
 const COPIED: usize = 1 << 14;
 
@@ -361,12 +366,12 @@ fn send_parts(socket: &UdpSocket, header: &[u8; DATAGRAM_HEADER], message: &[u8]
         return BUFFER.with_borrow_mut(|buffer| {
             buffer[..DATAGRAM_HEADER].copy_from_slice(header);
             buffer[DATAGRAM_HEADER..length].copy_from_slice(message);
-            socket.send(&buffer[..length])
+            Ok(send(socket, &buffer[..length], SEND_FLAGS)?)
         });
     }
     let parts = [IoSlice::new(header), IoSlice::new(message)];
     let none = &mut SendAncillaryBuffer::default();
-    Ok(sendmsg(socket, &parts, none, SendFlags::NOSIGNAL)?)
+    Ok(sendmsg(socket, &parts, none, SEND_FLAGS)?)
 }
 
 /// What has come.
@@ -455,7 +460,8 @@ impl Inner {
             self.take_fault()?;
             let out = self.may_send(message)?;
             let (out, now) = self.pace(out)?;
-            self.transmit(out, now, message)
+            let waits = !self.nonblocking.load(Ordering::Relaxed);
+            self.transmit(out, now, message, waits)
         })
     }
 
@@ -493,36 +499,93 @@ impl Inner {
         if !wait.is_zero() {
             self.connection.feed_back(|feedback| feedback.unpaced += 1);
         }
-        self.transmit(out, now, message).map(Attempt::Sent)
+        self.transmit(out, now, message, false).map(Attempt::Sent)
     }
 
-    fn transmit(&self, mut out: MutexGuard<'_, Outbound>, now: Instant, message: &[u8]) -> io::Result<usize> {
-        if !self.is_up() {
-            // The connection was lost while this has waited for its turn: the caller looks.
-            return Err(io::ErrorKind::NotConnected.into());
-        }
-        let sent = match self.connection.standing() {
-            Standing::Joining | Standing::Alone => self.try_to_send(|| self.socket.send(message)),
-            Standing::Joined(token) => {
-                let header = datagram_header(token, out.number(), now, out.stated_rtt());
-                let sent = self.try_to_send(|| send_parts(&self.socket, &header, message));
-                sent.map(|sent| sent.saturating_sub(DATAGRAM_HEADER))
+    /// Sends a message. While it waits for room in the send queue, the application is held back.
+    fn transmit<'c>(
+        &'c self,
+        mut out: MutexGuard<'c, Outbound>,
+        mut now: Instant,
+        message: &[u8],
+        waits: bool,
+    ) -> io::Result<usize> {
+        loop {
+            if !self.is_up() {
+                // The connection was lost while this has waited for its turn: the caller looks.
+                return Err(io::ErrorKind::NotConnected.into());
             }
-        };
-        match &sent {
-            Ok(sent) => {
-                out.on_send(now, *sent as u64);
-                if let Some(time) = time_of_feedback(&out) {
-                    self.connection.hasten(now.saturating_add(time));
+            let sent = match self.connection.standing() {
+                Standing::Joining | Standing::Alone => {
+                    self.try_to_send(|| Ok(send(&self.socket, message, SEND_FLAGS)?))
                 }
-            }
-            Err(error) => self.connection.feed_back(|feedback| match Errno::from_io_error(error) {
+                Standing::Joined(token) => {
+                    let header = datagram_header(token, out.number(), now, out.stated_rtt());
+                    let sent = self.try_to_send(|| send_parts(&self.socket, &header, message));
+                    sent.map(|sent| sent.saturating_sub(DATAGRAM_HEADER))
+                }
+            };
+            let error = match sent {
+                Ok(sent) => {
+                    self.release(&mut out, now);
+                    out.on_send(now, sent as u64);
+                    if let Some(time) = time_of_feedback(&out) {
+                        self.connection.hasten(now.saturating_add(time));
+                    }
+                    return Ok(sent);
+                }
+                Err(error) => error,
+            };
+            let errno = Errno::from_io_error(&error);
+            self.connection.feed_back(|feedback| match errno {
                 Some(Errno::NOBUFS) => feedback.no_buffers += 1,
                 Some(Errno::AGAIN) => feedback.queue_full += 1,
                 _ => {}
-            }),
+            });
+            if errno != Some(Errno::AGAIN) {
+                return Err(error);
+            }
+            if !self.is_held.swap(true, Ordering::Relaxed) {
+                out.hold(now);
+            }
+            if !waits {
+                return Err(error);
+            }
+            drop(out);
+            let waited = self.wait_for_room();
+            (out, now) = (self.connection.outbound(), cutline_sys::now());
+            self.release(&mut out, now);
+            waited?;
         }
-        sent
+    }
+
+    /// The application that was held back by a full queue is so no longer.
+    fn release(&self, out: &mut Outbound, now: Instant) {
+        if self.is_held.load(Ordering::Relaxed) {
+            self.is_held.store(false, Ordering::Relaxed);
+            out.release(now);
+        }
+    }
+
+    /// Waits until the send queue has room.
+    fn wait_for_room(&self) -> io::Result<()> {
+        let mut writable = [PollFd::new(&self.socket, PollFlags::OUT)];
+        while self.is_up() {
+            if signals::wait_long(&mut writable, Duration::MAX)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notices that there is room for an application that does not wait.
+    fn notice_room(&self, now: Instant) {
+        if self.is_held.load(Ordering::Relaxed)
+            && self.nonblocking.load(Ordering::Relaxed)
+            && wait(&mut [PollFd::new(&self.socket, PollFlags::OUT)], Duration::ZERO).unwrap_or(true)
+        {
+            self.release(&mut self.connection.outbound(), now);
+        }
     }
 
     /// Makes a call that sends a datagram. What a plain socket does not see is no error.
@@ -886,6 +949,7 @@ impl Service for Inner {
             self.take_early(&mut reader);
             self.hear(&mut reader);
         }
+        self.notice_room(now);
         let mut silence = (Duration::ZERO, Duration::MAX);
         let due = self.act(|session, out, inbound| {
             session.advance(now, out, inbound);
