@@ -555,6 +555,7 @@ fn messages_of_the_control_protocol() {
         ),
         ("gather", Request::Gather),
         ("begin", Request::Begin(Begin { zero_ns: 1 << 60, offset_ns: -5 })),
+        ("alive", Request::Alive),
         ("finish", Request::Finish),
     ];
     let mut seeds: Vec<_> =
