@@ -42,9 +42,9 @@ static void exchange(cutline_socket *socket, int datagrams)
 /* Makes connections all the time, so that a fork meets this thread, and those of the library, anywhere. */
 static void *busy(void *unused)
 {
-    for (int datagrams = 0;; datagrams = !datagrams) {
-        cutline_socket *socket = connected(datagrams);
-        exchange(socket, datagrams);
+    for (;;) {
+        cutline_socket *socket = connected(0);
+        exchange(socket, 0);
         cutline_close(socket);
     }
     return unused;

@@ -473,8 +473,8 @@ fn an_error_that_the_service_thread_meets_is_that_of_the_next_call() {
     let socket = QosUdpSocket::connect(nobody, &QosOptions::default().peer(Peer::Plain)).unwrap();
     for receives in [false, true] {
         socket.send(b"message").unwrap();
-        // Whether the thread has met it already is chance, so it is done here as well.
-        socket.0.serve(now());
+        // Whether the thread has met it already is chance, so it is done here as well, when the thread is not at it.
+        socket.0.hear(&mut lock(&socket.0.reader));
         let error =
             if receives { socket.recv(&mut [0; 9]).unwrap_err() } else { socket.send(b"again").unwrap_err() };
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
