@@ -260,7 +260,7 @@ fn path(session: Session, sender: Sender, hop: Hop, refresh: Duration) -> Body {
 
 fn paths(router: &mut Router, assault: &mut Assault) {
     assault.repeat(|assault| {
-        for _ in 0..200 {
+        for _ in 0..50 {
             let port = assault.below(65_536) as u16;
             let session = Session {
                 port: assault.one_of(&[port, 5000, 0]),
