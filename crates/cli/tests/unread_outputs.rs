@@ -114,7 +114,7 @@ fn a_gateway_carries_although_nobody_reads_its_recording() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     // It is open at both ends, and full.
     let mut both = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
-    both.write_all(&[b'x'; 65_536]).unwrap();
+    both.write_all(&vec![b'x'; 65_536]).unwrap();
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free_port();
     let route = format!("{port}={}", server.local_addr().unwrap());

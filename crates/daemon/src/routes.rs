@@ -118,9 +118,14 @@ impl Routes {
             ..Question::from(destination)
         };
         let mut answer = self.router.route(question);
-        // Packets that arrive may have no route because this host does not forward at this time, or because their source has another one. The
-        // reservation is made where they would leave then.
-        if incoming.is_some() && matches!(answer, Ok(Kernel::None(_)) | Err(_)) {
+        let is_ours = |answer: &Result<Kernel, Error>| match answer {
+            Ok(Kernel::Leaves(hop)) => links.iter().any(|link| link.index == hop.interface),
+            Ok(Kernel::Local) => true,
+            Ok(Kernel::None(_)) | Err(_) => false,
+        };
+        // Packets that arrive may have no route because this host does not forward at this time, or because their source has another one; or
+        // they go to a userspace router first, between interfaces of its own. The reservation is made where they would leave then.
+        if incoming.is_some() && !is_ours(&answer) {
             answer = self.router.route(Question { incoming: None, ..question });
         }
         let Ok(Kernel::Leaves(hop)) = answer else { return None };
