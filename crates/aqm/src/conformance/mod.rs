@@ -12,6 +12,9 @@
 //! TSQ; without and with ECN; with a limit in packets and in bytes. The load is nine seconds of overload by a third,
 //! underload and silence in turn ([`run`]).
 //!
+//! The checks of TSQ need a law that hits some packets and not all. They take the parameters of
+//! [`Aqm::moderate_params`](crate::Aqm::moderate_params).
+//!
 //! It is part of the library because tests of other crates use it. A program that does not call it does not contain it.
 
 mod link;
