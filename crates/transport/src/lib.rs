@@ -26,9 +26,12 @@
 #[macro_use]
 mod list;
 
+#[cfg(feature = "applications")]
 pub mod app;
+#[cfg(feature = "applications")]
 pub mod conformance;
 pub mod endpoint;
+#[cfg(feature = "applications")]
 mod error;
 mod lazy_timer;
 mod queue;
@@ -36,8 +39,10 @@ pub mod tcp;
 pub mod tfrc;
 pub mod udp;
 pub mod wire;
+mod write;
 
 pub use lazy_timer::LazyTimer;
+pub use write::Write;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,6 +1,8 @@
 //! The distributions that sizes, times and counts are drawn from.
 
+#[cfg(feature = "sampling")]
 use crate::RandomStream;
+#[cfg(feature = "sampling")]
 use rand_distr::{Distribution as _, Exp1, StandardNormal};
 use std::fmt;
 
@@ -67,7 +69,8 @@ impl Distribution {
         }
     }
 
-    /// One draw.
+    /// Returns a draw.
+    #[cfg(feature = "sampling")]
     pub fn sample(&self, rng: &mut RandomStream) -> f64 {
         match *self {
             Self::Fixed(x) => x,

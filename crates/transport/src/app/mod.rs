@@ -46,14 +46,7 @@ use cutline_params::{Configured, Parameter, ParameterError, Parameters, Value};
 use cutline_units::{Distribution, Duration, Instant, RandomStream};
 use std::fmt::Debug;
 
-/// A write of an application to its sender.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Write {
-    /// A message of this many bytes.
-    Bytes(u64),
-    /// Unlimited data (`write_unlimited`).
-    Unlimited,
-}
+pub use crate::write::Write;
 
 /// A file or a response that has arrived completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ mod header;
 
 pub use header::{Header, PackedHeader, WideHeader};
 
-use crate::app::Write;
+use crate::Write;
 use cutline_params::{Parameter, ParameterError, Parameters, Value};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;

@@ -124,6 +124,7 @@ macro_rules! controls {
             }
 
             /// Returns the control of a new connection with TCP's parameters `tcp`.
+            #[cfg_attr(not(feature = "applications"), expect(dead_code, reason = "only the checks of the feature call it"))]
             pub(crate) fn begin(&self, tcp: &Params) -> Box<dyn DynControl> {
                 match self {
                     $(Self::$variant => Box::new(<$control>::begin(&NoParams {}, tcp)),)+

@@ -1,7 +1,7 @@
 //! TCP as one of the [transports](crate::endpoint).
 
 use super::{Ack, Params, Receiver, SackBlocks, Segment, Sender, control};
-use crate::app::Write;
+use crate::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
 };

@@ -1,7 +1,7 @@
 //! TFRC as one of the [transports](crate::endpoint). Its ends are boxed because they are large, and rarer than TCP's.
 
 use super::{Feedback, Packet, Params, Receiver, Sender};
-use crate::app::Write;
+use crate::Write;
 use crate::endpoint::{Defaults, Outgoing, ReceivingEnd, SendingEnd, Transport, TransportCounts};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;

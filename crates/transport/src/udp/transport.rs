@@ -2,7 +2,7 @@
 //! TCP's, does not become larger.
 
 use super::{Datagram, Params, Receiver, Sender};
-use crate::app::Write;
+use crate::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
 };
