@@ -1,22 +1,15 @@
 //! A datagram socket that many peers send to, whose answers leave from the address that was asked.
 //!
-//! On a host with several addresses, a socket at a wildcard address receives what was sent to any of them. Where an answer does not say
-//! otherwise, the kernel chooses its source by the route back, which may be another address than the peer asked; a peer with a connected
-//! socket never sees it. So each datagram comes with its destination (`IP_PKTINFO`, `IPV6_RECVPKTINFO`), and the answer has that one
-//! as its source (ip(7), RFC 3542 section 6.2).
-#![expect(unsafe_code, reason = "sendmsg and recvmsg with control messages that no safe crate wraps")]
+//! Each datagram comes with its destination, and the answer has that one as its source ([`local_address`]).
+#![expect(unsafe_code, reason = "recvmsg with control messages that no safe crate wraps")]
 
 use crate::datagrams::{NAME, address, each_control};
-use crate::ip_socket::push_control;
-use crate::sockopt::{SocketOption, check};
+use crate::local_address::{self, LocalAddress, send_from};
+use crate::sockopt::check;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
-use rustix::net::SocketAddrAny;
 use std::io;
 use std::mem::zeroed;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-
-const IP_PKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_PKTINFO);
-const IPV6_RECVPKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
+use std::net::{SocketAddr, UdpSocket};
 
 /// A datagram socket that is not connected. Its calls do not wait.
 #[derive(Debug)]
@@ -28,9 +21,7 @@ pub struct Ends {
     /// The peer.
     pub peer: SocketAddr,
     /// The address of this host that the peer has asked; `None` where the kernel does not say.
-    pub local: Option<IpAddr>,
-    /// The interface that a link-local address of this end belongs to; otherwise 0, and the route decides.
-    interface: u32,
+    pub local: Option<LocalAddress>,
 }
 
 impl DatagramServer {
@@ -41,10 +32,7 @@ impl DatagramServer {
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
-        match address {
-            SocketAddr::V4(_) => IP_PKTINFO.set(&socket, 1)?,
-            SocketAddr::V6(_) => IPV6_RECVPKTINFO.set(&socket, 1)?,
-        }
+        local_address::ask(&socket)?;
         Ok(Self(socket))
     }
 
@@ -78,12 +66,11 @@ impl DatagramServer {
             check(unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) } as i64)?;
         let peer = address(&name).ok_or(io::ErrorKind::InvalidData)?;
         let control: Vec<u8> = control.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let mut found = None;
+        let mut local = None;
         each_control(&control[..(header.msg_controllen as usize).min(control.len())], |level, kind, data| {
-            found = destination(level, kind, data).or(found);
+            local = LocalAddress::read(level, kind, data).or(local);
         });
-        let (local, interface) = found.unzip();
-        Ok((length as usize, Ends { peer, local, interface: interface.unwrap_or(0) }))
+        Ok((length as usize, Ends { peer, local }))
     }
 
     /// Sends a datagram to a peer, from the address that the peer has asked.
@@ -91,32 +78,7 @@ impl DatagramServer {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when the socket has no room; another one when the datagram cannot leave.
     pub fn answer(&self, ends: &Ends, bytes: &[u8]) -> io::Result<()> {
-        let mut control = Vec::with_capacity(64);
-        match ends.local {
-            // A source of IPv4 belongs to the host; the route chooses the interface.
-            Some(IpAddr::V4(local)) => {
-                let info = [&[0; 4][..], &local.octets(), &[0; 4]].concat();
-                push_control(&mut control, (libc::IPPROTO_IP, libc::IP_PKTINFO), &info);
-            }
-            Some(IpAddr::V6(local)) => {
-                let info = [&local.octets()[..], &ends.interface.to_ne_bytes()].concat();
-                push_control(&mut control, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), &info);
-            }
-            None => {}
-        }
-        let name = SocketAddrAny::from(ends.peer);
-        let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-        // SAFETY: all-zero bits are a valid msghdr: null pointers with lengths of zero.
-        let mut header: libc::msghdr = unsafe { zeroed() };
-        header.msg_name = name.as_ptr().cast_mut().cast();
-        header.msg_namelen = name.addr_len();
-        header.msg_iov = &raw mut part;
-        header.msg_iovlen = 1;
-        header.msg_control = control.as_mut_ptr().cast();
-        header.msg_controllen = control.len() as _;
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-        // SAFETY: name, payload and control messages are where the header says and live until the call returns; the kernel only reads them.
-        check(unsafe { libc::sendmsg(self.0.as_raw_fd(), &raw const header, flags) } as i64).map(drop)
+        send_from(&self.0, bytes, ends.peer, ends.local).map(drop)
     }
 }
 
@@ -126,28 +88,10 @@ impl AsFd for DatagramServer {
     }
 }
 
-/// The local address that a control message says a datagram was sent to, and the interface that it belongs to if it is a link-local one.
-fn destination(level: i32, kind: i32, data: &[u8]) -> Option<(IpAddr, u32)> {
-    match (level, kind) {
-        // The interface, a local address to answer from, the destination in the header, which may be a broadcast address.
-        (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-            let local = Ipv4Addr::from(*data.get(4..)?.first_chunk::<4>()?);
-            Some((local.into(), 0))
-        }
-        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-            let local = Ipv6Addr::from(*data.first_chunk::<16>()?);
-            let interface = u32::from_ne_bytes(*data.get(16..)?.first_chunk()?);
-            // Nothing can be sent from a multicast address.
-            let is_local = !local.is_multicast();
-            is_local.then_some((local.into(), if local.is_unicast_link_local() { interface } else { 0 }))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
     use std::time::Duration;
 
     /// Whether a client with a connected socket gets an answer of a server at a wildcard address.
@@ -168,7 +112,7 @@ mod tests {
             }
         };
         assert_eq!(&buffer[..length], b"ask");
-        assert_eq!(ends.local.map(|local| local.to_canonical()), Some(asked));
+        assert_eq!(ends.local.map(|local| local.ip.to_canonical()), Some(asked));
         server.answer(&ends, b"answer").unwrap();
         client.recv(&mut buffer).is_ok_and(|length| &buffer[..length] == b"answer")
     }
@@ -184,19 +128,5 @@ mod tests {
             // IPv4 over a socket of both.
             assert!(is_answered("[::]:0", "127.0.0.79"));
         }
-    }
-
-    #[test]
-    fn a_destination_that_nothing_can_be_sent_from_is_left_to_the_route() {
-        let of = |address: &str, interface: u32| {
-            let octets = address.parse::<Ipv6Addr>().unwrap().octets();
-            let data = [&octets[..], &interface.to_ne_bytes()].concat();
-            destination(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &data)
-        };
-        assert_eq!(of("ff02::1", 3), None);
-        assert_eq!(of("fe80::1", 3), Some(("fe80::1".parse().unwrap(), 3)));
-        assert_eq!(of("2001:db8::1", 3), Some(("2001:db8::1".parse().unwrap(), 0)));
-        assert_eq!(destination(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &[0; 17]), None);
-        assert_eq!(destination(libc::IPPROTO_IP, libc::IP_PKTINFO, &[0; 7]), None);
     }
 }

@@ -12,29 +12,21 @@ use std::io;
 use std::mem::zeroed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// An address of this host, and the interface of a datagram that has come to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An address of this host that a datagram has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocalAddress {
     /// The address. Of a socket of IPv6 that takes IPv4, too, it is a mapped one for IPv4.
     pub ip: IpAddr,
-    /// The number of the interface.
-    pub interface: u32,
+    /// The number of the interface that a link-local address belongs to; 0 for others, where the route decides.
+    zone: u32,
 }
 
 impl LocalAddress {
     /// Returns the address with a port, and with the zone where the address is of a link.
     pub fn with_port(self, port: u16) -> SocketAddr {
         match self.ip {
-            IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, self.zone()).into(),
+            IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, self.zone).into(),
             ip @ IpAddr::V4(_) => SocketAddr::new(ip, port),
-        }
-    }
-
-    /// The interface, if the address means something on its link alone.
-    fn zone(self) -> u32 {
-        match self.ip {
-            IpAddr::V6(ip) if ip.is_unicast_link_local() => self.interface,
-            _ => 0,
         }
     }
 
@@ -44,12 +36,13 @@ impl LocalAddress {
         match (level, kind) {
             // The interface, the local address, the destination in the header, which may be of a broadcast.
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                Some(Self { ip: Ipv4Addr::from(word(4)?).into(), interface: u32::from_ne_bytes(word(0)?) })
+                Some(Self { ip: Ipv4Addr::from(word(4)?).into(), zone: 0 })
             }
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                 let ip = Ipv6Addr::from(*data.first_chunk::<16>()?);
                 let interface = u32::from_ne_bytes(word(16)?);
-                (!ip.is_multicast()).then_some(Self { ip: ip.into(), interface })
+                let zone = if ip.is_unicast_link_local() { interface } else { 0 };
+                (!ip.is_multicast()).then_some(Self { ip: ip.into(), zone })
             }
             _ => None,
         }
@@ -77,7 +70,7 @@ pub fn send_from(
     from: Option<LocalAddress>,
 ) -> io::Result<usize> {
     let mut control = Vec::with_capacity(64);
-    match from.map(|local| (local.ip, local.zone())) {
+    match from.map(|local| (local.ip, local.zone)) {
         Some((IpAddr::V4(ip), _)) => {
             let info = [&[0; 4][..], &ip.octets(), &[0; 4]].concat();
             push_control(&mut control, (libc::IPPROTO_IP, libc::IP_PKTINFO), &info);
@@ -112,6 +105,20 @@ mod tests {
     use super::*;
     use crate::datagrams::Inbox;
     use std::net::UdpSocket;
+
+    #[test]
+    fn an_address_that_nothing_can_be_sent_from_is_left_to_the_route() {
+        let of = |address: &str, interface: u32| {
+            let octets = address.parse::<Ipv6Addr>().unwrap().octets();
+            let data = [&octets[..], &interface.to_ne_bytes()].concat();
+            LocalAddress::read(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &data).map(|it| (it.ip, it.zone))
+        };
+        assert_eq!(of("ff02::1", 3), None);
+        assert_eq!(of("fe80::1", 3), Some(("fe80::1".parse().unwrap(), 3)));
+        assert_eq!(of("2001:db8::1", 3), Some(("2001:db8::1".parse().unwrap(), 0)));
+        assert_eq!(LocalAddress::read(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &[0; 17]), None);
+        assert_eq!(LocalAddress::read(libc::IPPROTO_IP, libc::IP_PKTINFO, &[0; 7]), None);
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
