@@ -1,4 +1,4 @@
-//! What programs do on an ordinary day under `cutline exec`: signals to their group, ends and closes of every kind, writes that libc makes
+//! Ordinary behaviour of programs under `cutline exec`: signals to their group, ends and closes of every kind, writes that libc makes
 //! by itself, sandboxes. The programs are in C, in `common/ordinary.c`; without a C compiler the tests say so and pass.
 
 mod common;

@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// How the folders' names begin.
+/// Prefix of the folders' names.
 const PREFIX: &str = "cutline-exec-";
 /// The file in a folder.
 const TABLE: &str = "table";

@@ -8,7 +8,7 @@
 //! control   the traffic class in a message's control messages
 //! pacer     when a datagram may be sent
 //! table     the counters
-//! seccomp   what a program's filter of system calls does with one
+//! seccomp   the verdict of a program's filter on a system call
 //! ```
 
 pub mod control;

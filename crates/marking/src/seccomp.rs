@@ -1,4 +1,4 @@
-//! What a seccomp filter does with a system call (seccomp(2)).
+//! The verdict of a seccomp filter on a system call (seccomp(2)).
 //!
 //! A program that gives up system calls may be killed for one that the preloaded library makes in its name. So the library
 //! evaluates each filter that the program installs for the calls that it would make, and leaves out those that are not
@@ -18,7 +18,7 @@ pub struct Instruction {
     pub k: u32,
 }
 
-/// A system call, as a filter sees it.
+/// A system call in the form that filters read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The number of the call.
@@ -29,7 +29,7 @@ pub struct Call {
     pub arguments: [u64; 6],
 }
 
-/// What a filter answers, in the upper half of its result.
+/// The action, in the upper half of a filter's result.
 const ACTION: u32 = 0xffff_0000;
 const ALLOW: u32 = 0x7fff_0000;
 const LOG: u32 = 0x7ffc_0000;

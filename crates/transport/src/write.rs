@@ -1,4 +1,4 @@
-//! What an application writes to a sender.
+//! Writes of applications to senders.
 
 /// A write of an application to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

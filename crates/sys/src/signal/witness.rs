@@ -12,9 +12,9 @@ use std::mem::zeroed;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::ptr::null_mut;
 
-/// How long the witness waits for a signal that this process has. The kernel gives it to all members of a group in one pass.
+/// Time for which the witness waits for a signal that this process has got. The kernel gives it to all members of a group in one pass.
 const WAIT: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-/// How long an answer may take, ms. A witness that was stopped does not answer.
+/// Longest time that an answer may take, ms. A witness that was stopped does not answer.
 const PATIENCE_MS: libc::c_int = 1000;
 
 /// The witness. It ends when this is dropped, and with this process.
