@@ -3,6 +3,8 @@
 #include <cutline.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,10 +41,13 @@ static void exchange(cutline_socket *socket, int datagrams)
     CHECK(got == sizeof data);
 }
 
-/* Makes connections all the time, so that a fork meets this thread, and those of the library, anywhere. */
+static atomic_bool is_over;
+
+/* Makes connections all the time, so that a fork meets this thread, and those of the library, anywhere. It ends before the process does: the end
+   of a process closes the streams of all threads. */
 static void *busy(void *unused)
 {
-    for (;;) {
+    while (!is_over) {
         cutline_socket *socket = connected(0);
         exchange(socket, 0);
         cutline_close(socket);
@@ -93,6 +98,8 @@ int main(int count, char **words)
         exchange(sockets[0], 0);
         exchange(sockets[1], 1);
     }
+    is_over = true;
+    CHECK(pthread_join(thread, NULL) == 0);
     cutline_close(sockets[0]);
     cutline_close(sockets[1]);
     puts("all is well");
