@@ -123,13 +123,15 @@ impl Interfaces {
                     continue;
                 }
             };
-            let outcome = known(slot.id, spec, seen, engine)
-                .and_then(|id| installers.attach(id, spec, interface).map(|()| id));
+            let outcome = known(slot.id, spec, seen, engine).and_then(|id| {
+                let Seen { index, address, .. } = seen;
+                network.add_link(Link { id, index, version: spec.version, address }, spec.encapsulation)?;
+                installers.attach(id, spec, interface).inspect_err(|_| network.remove_link(id))?;
+                Ok(id)
+            });
             match outcome {
                 Ok(id) => {
-                    let Seen { index, address, .. } = seen;
                     (slot.id, slot.seen, slot.problem) = (Some(id), Some(seen), None);
-                    network.add_link(Link { id, index, version: spec.version, address });
                 }
                 Err(error) => {
                     slot.problem = Some(error.to_string());

@@ -5,6 +5,7 @@ use cutline_rsvp::engine::{Arrival, Datagram, InterfaceId};
 use cutline_sys::SysError;
 use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
 use cutline_sys::packet::{LinkAddress, NeighbourSocket};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -20,22 +21,48 @@ pub struct Link {
     pub address: IpAddr,
 }
 
-/// A socket, and what it carries.
+/// A socket that receives, and what it carries.
 #[derive(Debug)]
 struct Socket {
     inner: IpSocket,
     version: Version,
     carrier: Carrier,
-    /// Whether messages can be sent by it.
-    sends: bool,
+}
+
+/// The sockets that send at one interface. No other interface shares them: what waits there for a neighbour that does not answer, or for a slow
+/// link, takes room in the socket's buffer, and a host at that link could keep messages at all others from leaving.
+#[derive(Debug)]
+struct Exit {
+    /// For messages directly over IP; none where all travel in UDP.
+    raw: Option<IpSocket>,
+    udp: IpSocket,
+    /// For messages to a neighbour to which routes do not lead them; none without raw sockets.
+    neighbours: Option<NeighbourSocket>,
+}
+
+impl Exit {
+    fn open(version: Version, encapsulation: Encapsulation) -> Result<Self, SysError> {
+        let failed =
+            |error| SysError::privileged("a socket to send messages cannot be opened", "CAP_NET_RAW", error);
+        let has_raw = is_raw(encapsulation);
+        Ok(Self {
+            raw: has_raw.then(|| IpSocket::raw_sender(version, PROTOCOL)).transpose().map_err(failed)?,
+            udp: IpSocket::udp_sender(version).map_err(failed)?,
+            neighbours: has_raw.then(NeighbourSocket::open).transpose().map_err(failed)?,
+        })
+    }
+}
+
+/// Whether messages at an interface travel directly over IP, or can.
+const fn is_raw(encapsulation: Encapsulation) -> bool {
+    !matches!(encapsulation, Encapsulation::Udp { .. })
 }
 
 /// All sockets of the protocol.
 #[derive(Debug)]
 pub struct Network {
     sockets: Vec<Socket>,
-    /// For messages to a neighbour to which routes do not lead them; none without raw sockets.
-    neighbours: Option<NeighbourSocket>,
+    exits: BTreeMap<InterfaceId, Exit>,
     links: Vec<Link>,
     /// Messages at interfaces that are not ours.
     pub misplaced: u64,
@@ -51,10 +78,8 @@ impl Network {
     pub fn open(interfaces: &[(Version, Encapsulation)]) -> Result<Self, SysError> {
         let mut sockets: Vec<Socket> = Vec::new();
         for (version, encapsulation) in interfaces.iter().copied() {
-            let (raw, ports) = match encapsulation {
-                Encapsulation::Udp { .. } => (false, &[PORT_FROM_HOSTS, PORT_TO_HOSTS][..]),
-                _ => (true, &[PORT_FROM_HOSTS][..]),
-            };
+            let raw = is_raw(encapsulation);
+            let ports = if raw { &[PORT_FROM_HOSTS][..] } else { &[PORT_FROM_HOSTS, PORT_TO_HOSTS] };
             let has = |sockets: &[Socket], carrier| {
                 sockets.iter().any(|socket| socket.version == version && socket.carrier == carrier)
             };
@@ -62,10 +87,10 @@ impl Network {
                 let failed =
                     |error| SysError::privileged("a raw socket cannot be opened", "CAP_NET_RAW", error);
                 let socket = IpSocket::raw(version, PROTOCOL, true).map_err(failed)?;
-                sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw, sends: true });
+                sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw });
                 if version == Version::V6 {
                     let socket = IpSocket::interceptor_v6(PROTOCOL).map_err(failed)?;
-                    sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw, sends: false });
+                    sockets.push(Socket { inner: socket, version, carrier: Carrier::Raw });
                 }
             }
             for port in ports.iter().copied() {
@@ -76,13 +101,10 @@ impl Network {
                     SysError::privileged(format!("UDP port {port} cannot be opened"), "CAP_NET_RAW", error)
                 };
                 let socket = IpSocket::udp(version, port).map_err(failed)?;
-                sockets.push(Socket { inner: socket, version, carrier: Carrier::Udp(port), sends: true });
+                sockets.push(Socket { inner: socket, version, carrier: Carrier::Udp(port) });
             }
         }
-        let has_raw = sockets.iter().any(|socket| socket.carrier == Carrier::Raw);
-        let failed = |error| SysError::privileged("a packet socket cannot be opened", "CAP_NET_RAW", error);
-        let neighbours = has_raw.then(NeighbourSocket::open).transpose().map_err(failed)?;
-        Ok(Self { sockets, neighbours, links: Vec::new(), misplaced: 0, unsent: 0 })
+        Ok(Self { sockets, exits: BTreeMap::new(), links: Vec::new(), misplaced: 0, unsent: 0 })
     }
 
     /// The descriptors, each with its number.
@@ -149,15 +171,11 @@ impl Network {
     fn try_send(&self, datagram: &Datagram, detour: Option<LinkAddress>) -> io::Result<()> {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let link = self.links.iter().find(|link| link.id == datagram.interface).ok_or_else(missing)?;
-        let port = match datagram.carrier {
-            Carrier::Raw => 0,
-            Carrier::Udp(port) => port,
+        let exit = self.exits.get(&datagram.interface).ok_or_else(missing)?;
+        let (socket, port) = match datagram.carrier {
+            Carrier::Raw => (exit.raw.as_ref().ok_or_else(missing)?, 0),
+            Carrier::Udp(port) => (&exit.udp, port),
         };
-        let is_raw = datagram.carrier == Carrier::Raw;
-        // Any UDP socket will do: the port that it comes from means nothing.
-        let socket = self.sockets.iter().find(|socket| {
-            socket.sends && socket.version == link.version && (socket.carrier == Carrier::Raw) == is_raw
-        });
         let message = Outgoing {
             interface: link.index,
             source: datagram.source,
@@ -166,19 +184,25 @@ impl Network {
             router_alert: datagram.router_alert,
             payload: &datagram.bytes,
         };
-        match (detour, &self.neighbours) {
+        match (detour, &exit.neighbours) {
             (Some(to), Some(neighbours)) => neighbours.send(PROTOCOL, &message, to),
-            _ => socket.ok_or_else(missing)?.inner.send(&message),
+            _ => socket.send(&message),
         }
     }
 
-    /// Uses an interface.
-    pub fn add_link(&mut self, link: Link) {
+    /// Uses an interface, whose messages travel like this.
+    ///
+    /// # Errors
+    /// When sockets that send there cannot be opened. It is not used then.
+    pub fn add_link(&mut self, link: Link, encapsulation: Encapsulation) -> Result<(), SysError> {
+        self.exits.insert(link.id, Exit::open(link.version, encapsulation)?);
         self.links.push(link);
+        Ok(())
     }
 
     /// Uses an interface no longer.
     pub fn remove_link(&mut self, id: InterfaceId) {
+        self.exits.remove(&id);
         self.links.retain(|link| link.id != id);
     }
 

@@ -116,8 +116,8 @@ fn ip(text: &str) -> IpAddr {
 impl Router {
     fn new(label: &str) -> Option<Self> {
         let mut net = Net::new(label, COMMAND)?;
-        // Refreshes are ten times as frequent as by default, and a build for tests is slow, so as many fewer paths are kept.
-        net.rsvp = "refresh = '3 s'\nmost-unconfirmed = 1000";
+        // Refreshes are ten times as frequent as by default, so a tenth of the paths take as many messages.
+        net.rsvp = "refresh = '3 s'\nmost-unconfirmed = 2000";
         let keys = net.folder.path().join("keys");
         let text =
             "[[key]]\nid = 1\nalgorithm = 'hmac-sha-256'\nsecret = '00112233445566778899aabbccddeeff'\n";
@@ -260,7 +260,7 @@ fn path(session: Session, sender: Sender, hop: Hop, refresh: Duration) -> Body {
 
 fn paths(router: &mut Router, assault: &mut Assault) {
     assault.repeat(|assault| {
-        for _ in 0..50 {
+        for _ in 0..200 {
             let port = assault.below(65_536) as u16;
             let session = Session {
                 port: assault.one_of(&[port, 5000, 0]),

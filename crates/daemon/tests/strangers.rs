@@ -11,8 +11,10 @@ use cutline_provision::protocol::Reply;
 use cutline_rsvp::message::{Body, Descriptor, Message, Path, PathErr, PathTear, Resv, ResvErr, ResvTear};
 use cutline_rsvp::object::{ErrorSpec, Hop, Sender, Session, Style, code};
 use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
+use cutline_sys::now;
 use cutline_units::Duration;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test strangers";
 /// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
@@ -198,6 +200,39 @@ fn a_flood_of_paths_keeps_nobody_away() {
     assert!((690..=710).contains(&paths), "{paths}");
     assert!(status.counters.evicted >= 1800, "{:?}", status.counters);
     eventually("the first one is there, the others have ended", || net.reserved("r1", "east") == ON_WIRE);
+}
+
+/// Errors for a hundred neighbours that are not there wait for the answers of their addresses, and fill the buffer of the socket that sends them.
+/// At the other links, messages leave nevertheless.
+#[test]
+fn what_waits_for_neighbours_at_one_link_keeps_no_message_from_the_others() {
+    let Some(net) = guarded("stn") else { return };
+    let (_sender, _receiver) = set_up(&net, 5000);
+    let stranger = Stranger::new(&net);
+    let unsent = || net.status("r1").counters.unsent;
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The source port conflicts with that of the reservation, so each is answered with an error. It ends by itself when the test has failed.
+            let end = now() + Duration::from_secs(100);
+            for last in (100..200).cycle() {
+                if is_over.load(Ordering::Relaxed) || now() > end {
+                    return;
+                }
+                let Body::Path(mut path) = path(Sender::new(ip(A), 0), session(5000)) else { unreachable!() };
+                path.hop.address = IpAddr::from([10, 1, 3, last]);
+                stranger.says(STRANGER, B, Body::Path(path));
+                std::thread::park_timeout(std::time::Duration::from_micros(500));
+            }
+        });
+        eventually("the buffer is full", || unsent() > 100);
+        let again = || net.status("r1").counters.sent_again;
+        let before = again();
+        (5001..5007).for_each(|port| drop(set_up(&net, port)));
+        let after = again();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(after <= before + 4, "{before} messages were sent again before, {after} after");
+    });
 }
 
 /// `cutlined --check` says that keys on some interfaces alone protect less than they seem to.

@@ -41,6 +41,8 @@ const ROUTER_ALERT_V6: [u8; 8] = [0, 0, 5, 2, 0, 1, 1, 0];
 /// The room for what waits to be read, bytes. A small message takes some 400 B of it, so this is for 80,000: those of ten thousand
 /// reservations that are set up at once, with repetitions.
 const RECEIVE_BUFFER: i32 = 32 << 20;
+/// The instruction of classic BPF that ends a socket filter; with 0, nothing of the packet is kept (linux/filter.h).
+const RETURN_CONSTANT: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 /// The longest packet.
 const LONGEST: usize = 65_536;
 const HEADER_V6: usize = 40;
@@ -159,6 +161,36 @@ impl IpSocket {
         IPV6_ROUTER_ALERT_ISOLATE.set(&this.fd, 1)?;
         IPV6_ROUTER_ALERT.set(&this.fd, 1)?;
         Ok(this)
+    }
+
+    /// Opens a raw socket for a protocol over IP that only sends.
+    ///
+    /// # Errors
+    /// When the process may not.
+    pub fn raw_sender(version: Version, protocol: u8) -> io::Result<Self> {
+        Self::raw(version, protocol, false)?.only_sending()
+    }
+
+    /// Opens a UDP socket that only sends, from a port that the kernel chooses.
+    ///
+    /// # Errors
+    /// When the process may not.
+    pub fn udp_sender(version: Version) -> io::Result<Self> {
+        Self::udp(version, 0)?.only_sending()
+    }
+
+    /// Lets the kernel drop everything that arrives.
+    fn only_sending(mut self) -> io::Result<Self> {
+        let mut instruction = libc::sock_filter { code: RETURN_CONSTANT, jt: 0, jf: 0, k: 0 };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut instruction };
+        let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER);
+        let fd = self.fd.as_raw_fd();
+        // SAFETY: the kernel reads `program`, and the one instruction that it points to; both live until the call returns.
+        let code = unsafe { libc::setsockopt(fd, level, name, std::ptr::from_ref(&program).cast(), length) };
+        check(code.into())?;
+        self.buffer = Vec::new();
+        Ok(self)
     }
 
     /// Opens a UDP socket at a port of all addresses.
@@ -513,6 +545,27 @@ mod tests {
         assert_eq!((source, destination, received.payload), (from, to, &b"resv"[..]));
         assert_eq!(received.interface, 1);
         assert_eq!(socket.receive().unwrap(), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
+    fn a_sender_receives_nothing() {
+        let Ok(sender) = IpSocket::udp_sender(Version::V4) else { return };
+        let SocketAddr::V4(own) = rustix::net::getsockname(&sender).unwrap().try_into().unwrap() else {
+            unreachable!("the socket has IPv4")
+        };
+        let to = IpAddr::from([127, 0, 0, 1]);
+        let message = Outgoing {
+            interface: 1,
+            source: to,
+            destination: (to, own.port()),
+            ttl: 9,
+            router_alert: false,
+            payload: b"path",
+        };
+        sender.send(&message).unwrap();
+        let waits = rustix::io::ioctl_fionread(&sender).unwrap();
+        assert_eq!(waits, 0);
     }
 
     #[test]
