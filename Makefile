@@ -90,7 +90,7 @@ bless: setup
 	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-translate -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli -p cutline-ffi -p cutline-rsvp \
 		--test header --test pages --test goldens --test broken --test guide_pages --test seeds --test schemas --test captures
 
-# Guided by coverage, with new seeds. What fails is kept in crates/fuzz/failures, and the command that replays it is printed.
+# Guided by coverage, with new seeds. What fails is kept in crates/dev/fuzz/failures, and the command that replays it is printed.
 fuzz: setup
 	@tools/setup.sh fuzz
 	$(CARGO) run --quiet --locked -p cutline-fuzz -- run $(TARGET) --seconds $(or $(FUZZ_TIME),$(SECONDS_EACH))
@@ -189,7 +189,7 @@ install-library: setup
 	ln -sf libcutline.so.$(VERSION) $(PREFIX)/lib/libcutline.so.0
 	ln -sf libcutline.so.0 $(PREFIX)/lib/libcutline.so
 	install -D -m 644 $(LIBRARY)/libcutline.a $(PREFIX)/lib/libcutline.a
-	install -D -m 644 crates/ffi/include/cutline.h $(PREFIX)/include/cutline.h
+	install -D -m 644 crates/endpoint/ffi/include/cutline.h $(PREFIX)/include/cutline.h
 	install -D -m 644 docs/man/cutline_socket.3 $(PREFIX)/share/man/man3/cutline_socket.3
 	mkdir -p $(PREFIX)/lib/pkgconfig
 	sed 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|' packaging/cutline.pc.in > $(PREFIX)/lib/pkgconfig/cutline.pc

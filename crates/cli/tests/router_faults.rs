@@ -1,6 +1,6 @@
 //! The router when things go wrong around it: traffic comes through again, memory stays bounded, the counters add up.
 //!
-//! Steps of the wall clock, which no test may set, are in crates/router/tests/shaper.rs and in cutline-sys's `clock`.
+//! Steps of the wall clock, which no test may set, are in crates/core/router/tests/shaper.rs and in cutline-sys's `clock`.
 //!
 //! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router_faults`.
 

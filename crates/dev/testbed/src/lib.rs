@@ -1,0 +1,213 @@
+//! For tests alone: whether the machine let a test tell time ([`undisturbed`]), tests that cannot run ([`skip`]), what was
+//! sent ([`capture`]), a path that loses datagrams ([`LossyPath`]), and output that nobody reads ([`outputs`]).
+//!
+//! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
+//! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
+//! is wrong with the code. Bounds wide enough for that would find nothing; [`undisturbed`] keeps them narrow, and lets a
+//! witness say in which attempts they mean something. Only what is claimed by [`in_time!`] is excused by a machine that stood
+//! still: that nothing is lost, doubled or out of order has to hold there, too, and is asserted as ever.
+//!
+//! `make test` runs on machines that do much else, where such claims say nothing about the code. There each of these tests runs once,
+//! and a claim on time that does not hold is printed and not judged. `make test-real-time` judges them, on a machine that is left alone.
+
+pub mod capture;
+mod lossy;
+mod namespaces;
+pub mod outputs;
+pub mod repository;
+mod skipped;
+
+pub use lossy::LossyPath;
+pub use namespaces::may_make_namespaces;
+pub use skipped::skip;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::fmt::Arguments;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a test is tried at most.
+const ATTEMPTS: usize = 8;
+
+/// For how long the machine may stand still in an attempt that counts: a few messages of a millisecond each.
+const STALL: Duration = Duration::from_millis(4);
+
+/// How long a witness sleeps at a time.
+const NAP: Duration = Duration::from_millis(1);
+
+/// Asserts, within [`undisturbed`], what is true only where the machine ran the test in time: a condition, and what to say.
+#[macro_export]
+macro_rules! in_time {
+    ($holds:expr, $($found:tt)+) => { $crate::claim($holds, format_args!($($found)+)) };
+}
+
+/// What a claim on time panics with.
+struct Late;
+
+/// What [`in_time!`] comes to.
+#[doc(hidden)]
+#[track_caller]
+pub fn claim(holds: bool, found: Arguments<'_>) {
+    if !holds {
+        eprintln!("not in time: {found}");
+        panic_any(Late);
+    }
+}
+
+/// The variable of the environment that has claims on time judged.
+const REAL_TIME: &str = "CUTLINE_REAL_TIME";
+
+/// Held by the test that tells time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Runs a test that tells time, alone among those of this process. Without `CUTLINE_REAL_TIME`, it runs once, and a claim on time that fails is
+/// printed. With it, such a failure counts if no processor stood still for 4 ms in that attempt, which the test's bounds should allow for;
+/// otherwise the test is tried again, several times.
+///
+/// # Panics
+/// As the test does: at once where it was no claim on time; with `CUTLINE_REAL_TIME`, also where a claim on time failed in an attempt that
+/// counts, or in the last one, since code under test that hogs a processor looks like a machine that stands still.
+pub fn undisturbed(test: impl Fn()) {
+    if std::env::var_os(REAL_TIME).is_some() { attempts(STALL, test) } else { once(test) }
+}
+
+/// Runs a test that tells time once. A claim on time that fails ends it, and is not judged.
+fn once(test: impl Fn()) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Err(failure) = catch_unwind(AssertUnwindSafe(test)) {
+        if !failure.is::<Late>() {
+            resume_unwind(failure);
+        }
+        eprintln!("not judged on a machine that may be busy; `make test-real-time` judges it");
+    }
+}
+
+/// As [`undisturbed`] with judgement, where a claim counts if no processor stood still for `stall`.
+fn attempts(stall: Duration, test: impl Fn()) {
+    // A test that failed leaves nothing behind in `()`.
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for attempt in 1..=ATTEMPTS {
+        let (outcome, stood_still) = witnessed(|| catch_unwind(AssertUnwindSafe(&test)));
+        match outcome {
+            Ok(()) => return,
+            Err(failure) => {
+                eprintln!("attempt {attempt} of {ATTEMPTS}: a processor stood still for {stood_still:?}");
+                if !failure.is::<Late>() || stood_still < stall || attempt == ATTEMPTS {
+                    resume_unwind(failure);
+                }
+            }
+        }
+    }
+}
+
+/// What `work` answers, and the longest time for which a processor that this process may use ran none of its threads,
+/// as far as a thread on each, which wakes up each millisecond, has seen.
+fn witnessed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let done = &done;
+        let witnesses: Vec<_> =
+            processors().into_iter().map(|processor| scope.spawn(move || witness(processor, done))).collect();
+        let answer = work();
+        done.store(true, Ordering::Relaxed);
+        let longest =
+            witnesses.into_iter().map(|witness| witness.join().expect("a witness only sleeps")).max();
+        (answer, longest.unwrap_or_default())
+    })
+}
+
+/// The processors that this thread may run on; nothing where the kernel does not say.
+fn processors() -> Vec<usize> {
+    let set = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect()
+}
+
+/// The longest time by which the calling thread, on this processor, woke up too late.
+fn witness(processor: usize, done: &AtomicBool) -> Duration {
+    let mut only = CpuSet::new();
+    only.set(processor);
+    // Where that is refused it watches whichever processor it is on.
+    let _pinned = sched_setaffinity(None, &only);
+    let mut longest = Duration::ZERO;
+    while !done.load(Ordering::Relaxed) {
+        let asleep = Instant::now();
+        thread::sleep(NAP);
+        longest = longest.max(asleep.elapsed().saturating_sub(NAP));
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// How often a test was tried that succeeds at the attempt of this number, and whether it failed.
+    fn tried(stall: Duration, succeeds_at: usize) -> (usize, bool) {
+        let count = Cell::new(0);
+        let test = || {
+            count.set(count.get() + 1);
+            in_time!(count.get() >= succeeds_at, "as it is meant to");
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| attempts(stall, test)));
+        (count.get(), outcome.is_err())
+    }
+
+    #[test]
+    fn a_failure_counts_where_the_machine_was_still_for_less_than_the_bounds_allow() {
+        const NEVER: Duration = Duration::from_secs(3600);
+        assert_eq!(tried(NEVER, 1), (1, false));
+        assert_eq!(tried(NEVER, 2), (1, true));
+    }
+
+    #[test]
+    fn a_failure_on_a_machine_that_stood_still_says_nothing() {
+        const ALWAYS: Duration = Duration::ZERO;
+        assert_eq!(tried(ALWAYS, 1), (1, false));
+        assert_eq!(tried(ALWAYS, 3), (3, false));
+        assert_eq!(tried(ALWAYS, usize::MAX), (ATTEMPTS, true), "but not for ever");
+    }
+
+    #[test]
+    fn what_is_no_claim_on_time_is_never_excused() {
+        let count = Cell::new(0);
+        let test = || {
+            count.set(count.get() + 1);
+            panic!("as it is meant to");
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| attempts(Duration::ZERO, test)));
+        assert_eq!((count.get(), outcome.is_err()), (1, true));
+        let outcome = catch_unwind(AssertUnwindSafe(|| once(test)));
+        assert_eq!((count.get(), outcome.is_err()), (2, true));
+    }
+
+    #[test]
+    fn a_claim_on_time_is_not_judged_unasked() {
+        let reached = Cell::new(0);
+        once(|| {
+            reached.set(1);
+            in_time!(false, "as it is meant to");
+            reached.set(2);
+        });
+        assert_eq!(reached.get(), 1);
+        once(|| {
+            in_time!(true, "it holds");
+            reached.set(3);
+        });
+        assert_eq!(reached.get(), 3);
+    }
+
+    #[test]
+    fn a_witness_watches_for_as_long_as_the_work_takes() {
+        let (answer, stood_still) = witnessed(|| {
+            thread::sleep(20 * NAP);
+            7
+        });
+        assert_eq!(answer, 7);
+        assert!(stood_still > Duration::ZERO, "no sleep ends to the nanosecond");
+        assert!(!processors().is_empty());
+    }
+}

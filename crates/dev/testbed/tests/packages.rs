@@ -1,0 +1,87 @@
+//! Each crate is a package that can stand alone: what it includes lies in its folder, and what people read of it is there. `make package`
+//! makes the packages and builds them.
+
+use cutline_testbed::repository::crates;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use toml::de::DeTable;
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// How far a path of an `include_str!` in this line goes up, and how far down before.
+fn included(line: &str) -> Option<PathBuf> {
+    let (_, rest) = line.split_once("include_str!(").or_else(|| line.split_once("include_bytes!("))?;
+    // A path that begins at the manifest is not relative to the file.
+    let quoted = rest.split('"').nth(if rest.contains("CARGO_MANIFEST_DIR") { 3 } else { 1 })?;
+    Some(quoted.into())
+}
+
+/// Whether a relative path, from a folder so deep in its crate, leaves the crate.
+fn leaves(path: &Path, mut depth: i32) -> bool {
+    path.components().any(|part| {
+        match part {
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+        depth < 0
+    })
+}
+
+#[test]
+fn what_a_crate_includes_lies_in_it() {
+    let mut seen = 0;
+    for folder in crates() {
+        let mut files = Vec::new();
+        sources(&folder.join("src"), &mut files);
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                let Some(path) = included(line) else { continue };
+                let from_manifest = line.contains("CARGO_MANIFEST_DIR");
+                let depth = if from_manifest {
+                    0
+                } else {
+                    file.parent().unwrap().strip_prefix(&folder).unwrap().components().count() as i32
+                };
+                seen += 1;
+                assert!(!leaves(&path, depth), "{}: {line}", file.display());
+            }
+        }
+    }
+    assert!(seen > 5, "only {seen} files are included anywhere");
+}
+
+#[test]
+fn a_path_that_leaves_is_noticed() {
+    let leaves = |line: &str, depth| leaves(&included(line).unwrap(), depth);
+    assert!(leaves("include_str!(\"../../README.md\")", 1));
+    assert!(!leaves("include_str!(\"../README.md\")", 1));
+    assert!(leaves("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../../a\"))", 0));
+    assert!(!leaves("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/experiments/\", $($path),+))", 0));
+}
+
+#[test]
+fn a_package_says_what_it_is() {
+    for folder in crates() {
+        let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let manifest = DeTable::parse(&text).unwrap().into_inner();
+        let package = manifest["package"].get_ref().as_table().unwrap();
+        let has = |key: &str| package.contains_key(key);
+        assert!(has("description") && has("license"), "{}", folder.display());
+        if has("readme") {
+            assert!(has("keywords") && has("categories"), "{}", folder.display());
+            let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+            assert!(readme.starts_with("# cutline-"), "{}", folder.display());
+        }
+    }
+}

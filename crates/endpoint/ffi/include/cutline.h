@@ -1,0 +1,610 @@
+/*
+ * QoS sockets: an application says what it needs of a connection, and is told what it gets.
+ *
+ * Calls return -1, or a null pointer, if they fail, and set errno; cutline_error() says why in words. Several threads may use
+ * a socket at the same time; options are used by one at a time. See cutline_socket(3).
+ *
+ * Written by crates/endpoint/ffi/tests/header.rs: do not edit.
+ */
+#ifndef CUTLINE_H
+#define CUTLINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A connected or listening socket. */
+typedef struct cutline_socket cutline_socket;
+/* What an application asks of a socket. */
+typedef struct cutline_options cutline_options;
+
+/* What has happened. */
+#define CUTLINE_EVENT_AGREED 1 /* Both ends agree. */
+#define CUTLINE_EVENT_REFUSED 2 /* They do not agree. What was agreed on before holds. */
+#define CUTLINE_EVENT_ONE_SIDED 3 /* The other end takes no part, or does not answer: what was agreed on before holds. */
+#define CUTLINE_EVENT_VIOLATED 4 /* A measure is outside its limit. */
+#define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
+#define CUTLINE_EVENT_HINT 6 /* Packets have this hint from now on. */
+#define CUTLINE_EVENT_RATE 7 /* The application should send at this rate from now on. */
+#define CUTLINE_EVENT_ASKED 8 /* This end asks by itself for another specification that the application accepts. */
+#define CUTLINE_EVENT_LOST 9 /* The connection is broken, or nothing is heard of the other end. */
+#define CUTLINE_EVENT_RECOVERED 10 /* It works again. */
+#define CUTLINE_EVENT_GAVE_UP 11 /* It was not made again in the time that the specification gives for that. */
+
+/* A direction of a connection, as its end sees it. */
+#define CUTLINE_SIDE_SEND 1 /* What this end sends. */
+#define CUTLINE_SIDE_RECEIVE 2 /* What this end receives. */
+
+/* Where a violation comes from. */
+#define CUTLINE_EVENT_PLACE_SENDING_HOST 1 /* The sending host held its application back. */
+#define CUTLINE_EVENT_PLACE_BEHIND 2 /* Behind the sending host: the network, or the receiving host. */
+
+/* How the reservation of a direction stands. */
+#define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was asked for. */
+#define CUTLINE_STANDING_PENDING 1 /* The network has not answered yet. */
+#define CUTLINE_STANDING_RESERVED 2 /* It is reserved. */
+#define CUTLINE_STANDING_FAILED 3 /* It was refused, is lost, or nobody has answered in time. It comes back by itself if the network can have it again. */
+
+/* Why something is not reserved. */
+#define CUTLINE_REASON_NONE 0 /* Nothing was refused. */
+#define CUTLINE_REASON_BANDWIDTH 1 /* The bandwidth is not available. */
+#define CUTLINE_REASON_BURST 2 /* The buckets of all reservations together would be too deep. */
+#define CUTLINE_REASON_PACKET_SIZE 3 /* The packets are larger than the link's MTU. */
+#define CUTLINE_REASON_NO_PATH 4 /* There is no path, or nobody sends. */
+#define CUTLINE_REASON_CONFLICT 5 /* Another reservation for the same packets has another style, or other ports. */
+#define CUTLINE_REASON_PREEMPTED 6 /* It was given to somebody else. */
+#define CUTLINE_REASON_ENDED 7 /* The network does not have it any more. */
+#define CUTLINE_REASON_UNANSWERED 8 /* Nobody has answered in time. */
+#define CUTLINE_REASON_NO_AGENT 9 /* This host's cutlined cannot be reached. */
+#define CUTLINE_REASON_INVALID 10 /* A value is not allowed. */
+#define CUTLINE_REASON_OTHER 11 /* Something else, in words. */
+
+/* What has happened to a reservation. */
+#define CUTLINE_RESERVATION_EVENT_GRANTED 1 /* A direction is reserved. */
+#define CUTLINE_RESERVATION_EVENT_CHANGED 2 /* What is reserved for a direction has changed. */
+#define CUTLINE_RESERVATION_EVENT_CONFIRMED 3 /* A direction is reserved along the whole path, as a node says. */
+#define CUTLINE_RESERVATION_EVENT_LOST 4 /* A direction is refused, or lost. */
+
+/* The kind of the last error of a thread. */
+#define CUTLINE_ERROR_NONE 0 /* There was no error. */
+#define CUTLINE_ERROR_ARGUMENT 1 /* An argument or an option is not allowed. */
+#define CUTLINE_ERROR_REFUSED 2 /* The ends do not agree on what the connection needs; or, with if-refused = fail, the network has not reserved it. */
+#define CUTLINE_ERROR_NO_PEER 3 /* The other end is no QoS socket, or has another key. */
+#define CUTLINE_ERROR_SYSTEM 4 /* The system refused something: errno says what. */
+#define CUTLINE_ERROR_INTERNAL 5 /* A defect of this library; the socket may be of no more use. */
+#define CUTLINE_ERROR_LOST 6 /* The connection was lost and is made again: this call was not carried out, and the next one uses the new connection. */
+
+/* Measures, in the order that structs have. */
+#define CUTLINE_MEASURE_RATE 0
+#define CUTLINE_MEASURE_DELAY 1
+#define CUTLINE_MEASURE_GAP 2
+#define CUTLINE_MEASURE_JITTER 3
+#define CUTLINE_MEASURE_LOSS 4
+#define CUTLINE_MEASURE_RECOVERY 5
+#define CUTLINE_MEASURES 6
+
+/* The room for texts, and for names and addresses, bytes. */
+#define CUTLINE_TEXT 512
+#define CUTLINE_NAME 64
+
+/* Something that has happened to a connection. What does not belong to its kind is 0. */
+typedef struct cutline_event {
+    /* The size of this struct, which the caller sets: later versions have more at its end. */
+    size_t size;
+    /* What has happened: one of CUTLINE_EVENT_*. */
+    int32_t kind;
+    /* A violation's direction: one of CUTLINE_SIDE_*. */
+    int32_t side;
+    /* A violation's measure: its place in the order rate, delay, gap, jitter, loss, recovery, from 0. */
+    int32_t measure;
+    /* The hint, 1 to 16. */
+    int32_t hint;
+    /* The worst value that is acceptable: messages/s, ms, or per cent. */
+    double limit;
+    /* The value measured, in the same unit: that of the last interval. */
+    double measured;
+    /* The largest error of the value because of the two clocks, in the same unit. */
+    double error;
+    /* The rate at which the application should send, messages/s. */
+    double rate;
+    /* When a violation began, by the monotonic clock, ns. */
+    int64_t since_ns;
+    /* How long the violation or the loss lasted, or how long it was tried to make the connection again, ns. */
+    int64_t after_ns;
+    /* The same in words, with a zero at the end. */
+    char text[CUTLINE_TEXT];
+    /* How many messages were sent over the connection that is lost, whole ones. */
+    int64_t sent;
+    /* How many of them the other end has reported as received. It may have received more. */
+    int64_t reported;
+    /* Whether a connection that works again is a new one: 1, or 0 if the other end is heard again over the one before. */
+    int64_t is_new;
+    /* The worst value of a violation, in the unit of its limit. */
+    double worst;
+    /* Where a violation comes from: one of CUTLINE_EVENT_PLACE_*. */
+    int64_t place;
+} cutline_event;
+
+/* What a direction sends at most: a token bucket. Without one all are -1. */
+typedef struct cutline_token_bucket {
+    /* The rate, bit/s. */
+    int64_t rate_bps;
+    /* The depth, bytes. */
+    int64_t bucket_bytes;
+    /* The peak rate, bit/s. */
+    int64_t peak_bps;
+    /* Shorter packets count as this long, bytes. */
+    int64_t min_policed_bytes;
+    /* The longest packet with the header of IP, bytes. */
+    int64_t max_packet_bytes;
+} cutline_token_bucket;
+
+/* Why something is not reserved, where, and what would be. */
+typedef struct cutline_refusal {
+    /* Why: one of CUTLINE_REASON_*; 0 if nothing was refused. */
+    int64_t reason;
+    /* The rate that would be granted, bit/s; -1 if it is not known. */
+    int64_t available_bps;
+    /* The address of the node that has refused; empty if it is not known. */
+    char node[CUTLINE_NAME];
+    /* All of it in words; empty if nothing was refused. */
+    char text[CUTLINE_TEXT];
+} cutline_refusal;
+
+/* How the reservation of a direction stands. */
+typedef struct cutline_direction_reservation {
+    /* One of CUTLINE_STANDING_*. */
+    int64_t standing;
+    /* What is asked for. */
+    cutline_token_bucket asked;
+    /* What is reserved. */
+    cutline_token_bucket reserved;
+    /* Why nothing is. */
+    cutline_refusal refusal;
+} cutline_direction_reservation;
+
+/* How the reservation of a connection stands. */
+typedef struct cutline_reservation {
+    /* The service that was asked; empty if none was (option service): then nothing was asked for. */
+    char service[CUTLINE_NAME];
+    /* What this end sends. */
+    cutline_direction_reservation send;
+    /* What this end receives. */
+    cutline_direction_reservation receive;
+} cutline_reservation;
+
+/* Something that has happened to a reservation. What does not belong to its kind is 0, -1 or empty. */
+typedef struct cutline_reservation_event {
+    /* The size of this struct, which the caller sets: later versions have more at its end. */
+    size_t size;
+    /* What has happened: one of CUTLINE_RESERVATION_EVENT_*. */
+    int32_t kind;
+    /* The direction: one of CUTLINE_SIDE_*. */
+    int32_t side;
+    /* What is reserved from now on. */
+    cutline_token_bucket reserved;
+    /* Why it is lost. */
+    cutline_refusal refusal;
+    /* The address of the node that has confirmed it. */
+    char node[CUTLINE_NAME];
+    /* The same in words, with a zero at the end. */
+    char text[CUTLINE_TEXT];
+} cutline_reservation_event;
+
+/* What a direction needs. A number that is open is NaN, a time or a size -1. */
+typedef struct cutline_requirements {
+    /* The lowest acceptable rate, messages/s. */
+    double min_rate;
+    /* The highest useful rate, messages/s. */
+    double max_rate;
+    /* The highest rate of a burst, messages/s. */
+    double peak_rate;
+    /* The longest message, bytes. */
+    int64_t size;
+    /* The delay below which less is worth no more, ns. */
+    int64_t min_delay_ns;
+    /* The longest acceptable one-way delay, ns. */
+    int64_t max_delay_ns;
+    /* The longest time between the arrivals of two messages, ns. */
+    int64_t max_gap_ns;
+    /* The largest change of delay between consecutive messages, ns. */
+    int64_t jitter_ns;
+    /* The largest share of messages lost, per cent. */
+    double loss;
+    /* The longest time to recover a broken connection, ns. */
+    int64_t recovery_ns;
+    /* Whether messages may be delivered out of order: 1, 0, or -1 if it is open. */
+    int64_t reordering;
+} cutline_requirements;
+
+/* What was received since the beginning. */
+typedef struct cutline_totals {
+    /* Messages received, without duplicates. */
+    int64_t messages;
+    /* Their bytes. */
+    int64_t bytes;
+    /* Messages lost. */
+    int64_t lost;
+    /* Messages received after one with a higher number. */
+    int64_t late;
+    /* Messages received more than once. */
+    int64_t duplicated;
+} cutline_totals;
+
+/* What was delivered in an interval. Times that are unknown are -1. */
+typedef struct cutline_interval {
+    /* How long the interval was, ns; -1 if there was none yet: then the rest is 0. */
+    int64_t length_ns;
+    /* Messages that the sender has sent in it. */
+    int64_t sent;
+    /* Messages received, without duplicates. */
+    int64_t messages;
+    /* Their bytes. */
+    int64_t bytes;
+    /* Messages lost; negative if messages came that had been counted as lost. */
+    int64_t lost;
+    /* Messages received after one with a higher number. */
+    int64_t late;
+    /* Messages received more than once. */
+    int64_t duplicated;
+    /* Messages received per second. */
+    double rate;
+    /* The throughput, bit/s. */
+    int64_t throughput_bps;
+    /* The mean one-way delay, ns. */
+    int64_t delay_mean_ns;
+    /* The quantile of the delays that is compared with the limit, ns. */
+    int64_t delay_quantile_ns;
+    /* The longest delay, ns. */
+    int64_t delay_worst_ns;
+    /* The mean jitter, ns. */
+    int64_t jitter_mean_ns;
+    /* The quantile of the jitters that is compared with the limit, ns. */
+    int64_t jitter_quantile_ns;
+    /* The largest jitter, ns. */
+    int64_t jitter_worst_ns;
+    /* The longest time without an arrival, ns. */
+    int64_t gap_ns;
+} cutline_interval;
+
+/* The summary of many times. Without any, count is 0 and the times are -1. */
+typedef struct cutline_distribution {
+    /* How many there are. */
+    int64_t count;
+    /* The mean, ns. */
+    int64_t mean_ns;
+    /* The median, ns. */
+    int64_t p50_ns;
+    /* Nine in ten are at most this one, ns. */
+    int64_t p90_ns;
+    /* 99 in 100 are at most this one, ns. */
+    int64_t p99_ns;
+    /* The greatest, ns. */
+    int64_t max_ns;
+} cutline_distribution;
+
+/* What is known of a direction of a connection. */
+typedef struct cutline_direction {
+    /* What holds: what was agreed on, or this end's own specification. */
+    cutline_requirements effective;
+    /* Whether both ends have agreed on it: 1 or 0. */
+    int64_t agreed;
+    /* Messages sent since the beginning; of the direction that this end receives, as the other end reports. */
+    int64_t sent_messages;
+    /* Their bytes. */
+    int64_t sent_bytes;
+    /* How long the sending application was held back, ns. */
+    int64_t held_ns;
+    /* What was received since the beginning; of the direction that this end sends, as the other end reports. */
+    cutline_totals received;
+    /* The last interval of measurement. */
+    cutline_interval last;
+    /* The measures that are outside their limits now: bit 1 << measure for each. */
+    int64_t violated;
+    /* How many violations there were of each measure: rate, delay, gap, jitter, loss, recovery. */
+    int64_t violations[CUTLINE_MEASURES];
+} cutline_direction;
+
+/* A measure in the region of operation, in its unit: messages/s, ms, or per cent. A number that is not known is NaN. */
+typedef struct cutline_axis {
+    /* The best value; anything better is worth no more. NaN if any value is acceptable: then nothing is measured. */
+    double best;
+    /* The worst value that is acceptable. */
+    double worst;
+    /* The best value measured since the specification holds. */
+    double best_measured;
+    /* The worst value measured since the specification holds. */
+    double worst_measured;
+    /* While the measure is outside its limit: the worst value of this violation. */
+    double violated;
+    /* The largest error of that because of the two clocks. */
+    double violated_error;
+    /* When the violation began, by the monotonic clock, ns; -1 if there is none. */
+    int64_t violated_since_ns;
+} cutline_axis;
+
+/* What else is known of a direction of a connection. */
+typedef struct cutline_details {
+    /* What this end has asked for. All is open if the ends have not agreed. */
+    cutline_requirements offered;
+    /* What the other end has asked for. All is open if the ends have not agreed. */
+    cutline_requirements requested;
+    /* The requirements that hold and may be weakened: bit 1 << place for each, min_rate being the first one. */
+    int64_t coerced;
+    /* The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery. */
+    cutline_axis operation[CUTLINE_MEASURES];
+    /* When the last interval of measurement began, by the monotonic clock of the end that receives, ns; -1 before the first. */
+    int64_t last_since_ns;
+    /* The time from the last arrival to the end of that interval, ns. */
+    int64_t silence_ns;
+    /* Messages received with an impossible number, which are not counted otherwise. */
+    int64_t impossible;
+    /* The sum of the delays of the messages received, ns. */
+    int64_t delay_sum_ns;
+} cutline_details;
+
+/* What this end has sent in an interval. */
+typedef struct cutline_sent_interval {
+    /* When it began, by the monotonic clock, ns; -1 if there was none yet. */
+    int64_t since_ns;
+    /* How long it was, ns; -1 if there was none yet: then the rest is 0. */
+    int64_t length_ns;
+    /* Messages. */
+    int64_t messages;
+    /* Their bytes. */
+    int64_t bytes;
+    /* The throughput, bit/s. */
+    int64_t throughput_bps;
+    /* How long the application was held back, ns. */
+    int64_t held_ns;
+} cutline_sent_interval;
+
+/* The messages of negotiations. */
+typedef struct cutline_negotiation {
+    /* Messages sent. */
+    int64_t sent;
+    /* Messages of them that were sent again. */
+    int64_t sent_again;
+    /* Messages received and used. */
+    int64_t received;
+    /* Messages received that repeat an earlier one, or came too late. */
+    int64_t stale;
+    /* Messages of another session, kind or version, or that are none. */
+    int64_t ignored;
+    /* Messages with a wrong tag, or none. */
+    int64_t unauthenticated;
+} cutline_negotiation;
+
+/* What TCP knows. Of a datagram socket all are -1. */
+typedef struct cutline_tcp {
+    /* The smoothed round-trip time, ns. */
+    int64_t rtt_ns;
+    /* Its variation, ns. */
+    int64_t rtt_deviation_ns;
+    /* The least round-trip time, ns. */
+    int64_t min_rtt_ns;
+    /* The congestion window, segments. */
+    int64_t congestion_window;
+    /* Segments sent again since the beginning. */
+    int64_t retransmissions;
+    /* Bytes written and not yet sent. */
+    int64_t not_sent;
+    /* The rate at which the other end acknowledges data, bit/s. */
+    int64_t delivery_rate_bps;
+    /* The rate at which data is paced, bit/s. */
+    int64_t pacing_rate_bps;
+} cutline_tcp;
+
+/* What TFRC knows of what this end sends. Without it (rate-control) the loss event rate is NaN and the rest is -1. */
+typedef struct cutline_tfrc {
+    /* The allowed rate, of messages without headers, bit/s. */
+    int64_t rate_bps;
+    /* The average round-trip time, ns; -1 also before the first feedback. */
+    int64_t rtt_ns;
+    /* The loss event rate that the other end has reported, 0 to 1. */
+    double loss_event_rate;
+    /* Feedback of the other end that was used. */
+    int64_t feedback;
+    /* How often feedback was missing for so long that the rate was halved. */
+    int64_t nofeedback;
+    /* Feedback that was stale, impossible, or not authentic. */
+    int64_t refused;
+} cutline_tfrc;
+
+/* All that is known of a connection. */
+typedef struct cutline_mib {
+    /* The size of this struct, which the caller sets: later versions have more at its end. */
+    size_t size;
+    /* When this was so, by the monotonic clock, ns. */
+    int64_t at_ns;
+    /* What this end sends. */
+    cutline_direction send;
+    /* What this end receives. */
+    cutline_direction receive;
+    /* The one-way delays received since the beginning. */
+    cutline_distribution delay;
+    /* The jitters received since the beginning. */
+    cutline_distribution jitter;
+    /* The rate at which the application should send, messages/s; NaN if nothing asks for one. */
+    double target_rate;
+    /* The delay hint of the packets that this end sends, 1 to 16; -1 if they have none. */
+    int64_t hint;
+    /* The other end's clock minus ours, ns; it means something if clock_error_ns is not -1. */
+    int64_t clock_offset_ns;
+    /* The largest error of that, ns; -1 if the offset is unknown. */
+    int64_t clock_error_ns;
+    /* The latest round-trip time of a report, ns; -1 if it is unknown. */
+    int64_t round_trip_ns;
+    /* Reports of the other end that were used. */
+    int64_t reports;
+    /* How often sending had to wait because the send queue was full. */
+    int64_t queue_full;
+    /* How often sending had to wait for its turn at the rate agreed on, or was refused until then. */
+    int64_t pacing_waits;
+    /* Messages sent although they came sooner than was agreed on. */
+    int64_t unpaced;
+    /* How long sending has waited altogether, ns. */
+    int64_t waited_ns;
+    /* Messages that were not sent because the interface's queue had no room; only datagrams show it. */
+    int64_t no_buffers;
+    /* What TCP knows. */
+    cutline_tcp tcp;
+    /* What else is known of what this end sends. */
+    cutline_details send_details;
+    /* What else is known of what this end receives. */
+    cutline_details receive_details;
+    /* What this end has sent in the last interval. */
+    cutline_sent_interval last_sent;
+    /* How much more the application may send than in the last interval, by what was agreed on and by TFRC, messages/s of the longest;
+     * NaN if it is unknown, or no rate holds. */
+    double residual_rate;
+    /* The same as a throughput, bit/s; -1 also if no size of messages holds, unless there is TFRC. */
+    int64_t residual_bps;
+    /* What is in the socket's send queue, bytes: of a stream what was written and not acknowledged, of datagrams what the interface has
+     * not sent, with the kernel's overhead; -1 if it is unknown. */
+    int64_t send_queue;
+    /* The memory that the send queue may take, with the kernel's overhead, bytes; -1 if it is unknown. */
+    int64_t send_buffer;
+    /* How often the network has said that datagrams did not reach the other end for the time being. */
+    int64_t unreachable;
+    /* The messages of negotiations. */
+    cutline_negotiation negotiation;
+    /* Reports of the other end that were not newer than one before. */
+    int64_t reports_stale;
+    /* Reports that contradict themselves, earlier ones, or what was sent. */
+    int64_t reports_refused;
+    /* How often one of the two clocks was set. */
+    int64_t clock_steps;
+    /* What TFRC knows of what this end sends. */
+    cutline_tfrc tfrc;
+    /* How often the connection was made again. The numbers of messages are of the one that holds. */
+    int64_t reconnections;
+    /* When it was made again last, by the monotonic clock, ns; -1 if it was not. */
+    int64_t reconnected_ns;
+    /* What the network has reserved. */
+    cutline_reservation reservation;
+} cutline_mib;
+
+/* A function that takes events, with the data that it was set with. */
+typedef void (*cutline_handler)(const cutline_event *event, void *data);
+
+/* Returns new options. class is the class of application where both directions start, such as "video"; a null pointer demands
+ * nothing. Free them with cutline_options_free. */
+cutline_options *cutline_options_new(const char *class);
+
+/* Sets one option by the name and the text that a specification file has: cutline_options_set(o, "send.max-delay", "150 ms").
+ * Whether all options go together is checked when a socket is made, so that they can be set in any order. */
+int cutline_options_set(cutline_options *options, const char *name, const char *value);
+
+/* Reads all options from a document, TOML or JSON. It replaces what was set before, but for the key. */
+int cutline_options_read(cutline_options *options, const char *document);
+
+/* Demands that the other end shows that it has this key, of 32 to 4096 bytes. */
+int cutline_options_set_key(cutline_options *options, const void *key, size_t length);
+
+/* Checks that the options go together. */
+int cutline_options_check(const cutline_options *options);
+
+/* Frees options. Sockets that were made with them stay as they are. A null pointer is allowed. */
+void cutline_options_free(cutline_options *options);
+
+/* Connects to an address, and negotiates with the QoS socket there: socket() and connect() in one. type is SOCK_STREAM or
+ * SOCK_DGRAM. Null options demand nothing. With a plain socket at the other end it is a plain socket, too. Returns a null pointer
+ * if it fails. */
+cutline_socket *cutline_connect(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
+
+/* As cutline_connect, with the address as a text: "192.0.2.1:5004", "[2001:db8::1]:5004", "host.example:5004". */
+cutline_socket *cutline_connect_to(int type, const char *address, const cutline_options *options);
+
+/* Listens at an address: socket(), bind() and listen() in one. Datagram connections are accepted like streams. A stream's listener
+ * uses the same port number of UDP as well, to say that it is a QoS socket. */
+cutline_socket *cutline_listen(int type, const struct sockaddr *address, socklen_t length, const cutline_options *options);
+
+/* As cutline_listen, with the address as a text: "0.0.0.0:5004", "[::]:5004". Port 0 is one that is free. */
+cutline_socket *cutline_listen_at(int type, const char *address, const cutline_options *options);
+
+/* Waits for the next connection. address and length are as in accept(), and may be null. */
+cutline_socket *cutline_accept(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
+
+/* Sends a message. Returns how many bytes were taken: all of a datagram; of a stream perhaps fewer. It waits while the application
+ * sends faster than was agreed on, as the option pacing says. flags is 0 or MSG_NOSIGNAL; there is never a SIGPIPE. */
+ssize_t cutline_send(cutline_socket *socket, const void *data, size_t length, int flags);
+
+/* Receives: bytes of a stream, or a datagram, of which the rest is lost if it is longer. Returns how many bytes; 0 at a stream's end.
+ * flags is 0. */
+ssize_t cutline_recv(cutline_socket *socket, void *buffer, size_t length, int flags);
+
+/* Returns the descriptor to wait for with poll(). Who reads or writes it directly breaks the connection. Call cutline_pending
+ * first: what was received already does not make the descriptor readable. */
+int cutline_fd(cutline_socket *socket);
+
+/* Returns 1 if something was received already, so that cutline_recv does not wait, and 0 if not: then wait for the descriptor. */
+int cutline_pending(cutline_socket *socket);
+
+/* Sets whether calls wait (0) or fail with EAGAIN instead (1). */
+int cutline_set_nonblocking(cutline_socket *socket, int nonblocking);
+
+/* Sets how long cutline_recv waits until it fails with EAGAIN; 0 is as long as it takes. */
+int cutline_set_recv_timeout(cutline_socket *socket, int timeout_ms);
+
+/* Sets how long cutline_send of a stream waits until it fails with EAGAIN; 0 is as long as it takes. */
+int cutline_set_send_timeout(cutline_socket *socket, int timeout_ms);
+
+/* Returns 1 if the other end is a QoS socket, and 0 if it is a plain one. On a stream that was accepted it waits until that is
+ * known, which the first bytes from the other end show. */
+int cutline_has_qos_peer(cutline_socket *socket);
+
+/* Writes the address of this end, as getsockname(). */
+int cutline_getsockname(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
+
+/* Writes the address of the other end, as getpeername(). */
+int cutline_getpeername(cutline_socket *socket, struct sockaddr *address, socklen_t *length);
+
+/* Ends a direction of a stream, or both: how is SHUT_RD, SHUT_WR or SHUT_RDWR. A call of another thread that waits returns. */
+int cutline_shutdown(cutline_socket *socket, int how);
+
+/* Closes a socket and frees its handle. No other call on it may be under way. A null pointer is allowed. It does not wait: what a stream
+ * has sent is delivered in the background, as the option linger says. */
+int cutline_close(cutline_socket *socket);
+
+/* Takes the next event of a connection. It waits for it for at most timeout_ms; 0 does not wait, and -1 waits as long as it
+ * takes. event->size must be set to sizeof *event. Returns 1, or 0 if there was none. */
+int cutline_next_event(cutline_socket *socket, cutline_event *event, int timeout_ms);
+
+/* Has a function called with each event from now on, and first with those that were not taken yet; a null pointer removes it.
+ * data is passed on. Events can be taken as before, too. The function is called by a thread of the library, which serves all
+ * connections: it may call everything of this library but cutline_close() of this socket, and must return soon. The event is there until
+ * it returns. When this call or cutline_close() returns, an earlier function is running no more, unless it is that function that calls. */
+int cutline_on_event(cutline_socket *socket, cutline_handler handler, void *data);
+
+/* Reads all that is known of a connection. mib->size must be set to sizeof *mib. */
+int cutline_get_mib(cutline_socket *socket, cutline_mib *mib);
+
+/* Takes the next event of a connection's reservation, without waiting. event->size must be set to sizeof *event. Returns 1, or 0 if
+ * there was none, as without the option service. How the reservation stands is in the MIB. */
+int cutline_next_reservation_event(cutline_socket *socket, cutline_reservation_event *event);
+
+/* Asks the other end for something else: the specification of these options. The outcome is an event. Until then, what was agreed
+ * on holds. */
+int cutline_renegotiate(cutline_socket *socket, const cutline_options *options);
+
+/* Returns what the last call of this thread that failed has to say: what is not allowed, with its value and what is allowed.
+ * It is an empty text if none has failed. The text holds until the next call of this library by this thread. */
+const char *cutline_error(void);
+
+/* Returns the kind of the last call of this thread that failed: one of CUTLINE_ERROR_*. */
+int cutline_error_code(void);
+
+/* Returns the version of the library. */
+const char *cutline_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
