@@ -88,6 +88,7 @@ impl RunStore {
             damage: Vec::new(),
             _lock: lock,
         };
+        remove_folder(&unfinished_runs_in(begun.store.root()))?;
         let runs = begun.runs();
         fs::create_dir_all(&runs).map_err(|error| StoreError::io(&runs, error))?;
         begun.remove_unfinished()?;
@@ -169,9 +170,7 @@ impl RunStore {
             write_in(&unfinished, &result.timing, &mut digests)?;
         }
         write_record(&unfinished, &digests)?;
-        if folder.is_dir() {
-            fs::remove_dir_all(&folder).map_err(|error| StoreError::io(&folder, error))?;
-        }
+        discard(&folder, &self.runs().join(format!("{}.replaced{UNFINISHED}", key.run)))?;
         fs::rename(&unfinished, &folder).map_err(|error| StoreError::io(&folder, error))
     }
 
@@ -230,8 +229,7 @@ impl RunStore {
     }
 
     fn remove_runs(&self) -> Result<(), StoreError> {
-        let runs = self.runs();
-        fs::remove_dir_all(&runs).map_err(|error| StoreError::io(&runs, error))
+        discard_runs(self.store.root())
     }
 
     fn join<R: RunRow>(&self, keys: &[&RunKey], files: &mut Digests) -> Result<(), StoreError> {
@@ -280,7 +278,7 @@ impl RunStore {
             if !error.is_damage() {
                 return Err(error);
             }
-            fs::remove_dir_all(&folder).map_err(|error| StoreError::io(&folder, error))?;
+            remove_folder(&folder)?;
             self.damage.push(Damage { run: Some(run), error });
         }
         if stored.finished.is_empty() {
@@ -328,7 +326,7 @@ impl RunStore {
         for entry in fs::read_dir(&runs).map_err(|error| StoreError::io(&runs, error))? {
             let path = entry.map_err(|error| StoreError::io(&runs, error))?.path();
             if path.to_string_lossy().ends_with(UNFINISHED) {
-                fs::remove_dir_all(&path).map_err(|error| StoreError::io(&path, error))?;
+                remove_folder(&path)?;
             }
         }
         Ok(())
@@ -341,6 +339,33 @@ impl RunStore {
 
 fn runs_in(root: &Path) -> PathBuf {
     root.join("runs")
+}
+
+/// The name of [`runs_in`] while it is removed.
+fn unfinished_runs_in(root: &Path) -> PathBuf {
+    root.join(format!("runs{UNFINISHED}"))
+}
+
+fn discard_runs(root: &Path) -> Result<(), StoreError> {
+    discard(&runs_in(root), &unfinished_runs_in(root))
+}
+
+/// Removes a folder under another name. A process that is killed meanwhile leaves the whole folder, or a part of one that is
+/// not taken for a damaged run.
+fn discard(folder: &Path, unfinished: &Path) -> Result<(), StoreError> {
+    remove_folder(unfinished)?;
+    match fs::rename(folder, unfinished) {
+        Ok(()) => remove_folder(unfinished),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(StoreError::io(folder, error)),
+    }
+}
+
+fn remove_folder(folder: &Path) -> Result<(), StoreError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(folder, error)),
+        _ => Ok(()),
+    }
 }
 
 /// Writes a table into a run's folder, and notes its digest.
@@ -382,11 +407,7 @@ fn folders(runs: &Path) -> BTreeSet<String> {
 /// Removes the results of a folder, and nothing else that lies there. The summary goes last: as long as anything is left,
 /// it says what that is.
 fn remove(root: &Path) -> Result<(), StoreError> {
-    let runs = runs_in(root);
-    match fs::remove_dir_all(&runs) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::io(&runs, error)),
-        _ => {}
-    }
+    discard_runs(root)?;
     // Tables that the summary does not describe yet are gone: they were settled.
     for file in existing::TABLES.into_iter().chain([SUMMARY]) {
         remove_if_there(&root.join(file))?;

@@ -97,6 +97,20 @@ fn a_complete_experiment_is_a_file_for_each_table_and_nothing_else() {
     assert_eq!(names, [&expected[..], &["summary.json".to_owned()]].concat());
 }
 
+/// The folders of single runs are removed under another name, so that none is ever found there in part and taken for damage.
+#[test]
+fn runs_that_were_being_removed_are_no_damage() {
+    let folder = TempDir::new().unwrap();
+    let keys = [key("a", 1), key("b", 2)];
+    whole(folder.path(), &keys, Existing::Repeat);
+    let left = folder.path().join("runs.unfinished");
+    fs::create_dir_all(left.join("b")).unwrap();
+    fs::write(left.join("b/flows.parquet"), "half").unwrap();
+    let store = begin(folder.path(), &keys, Existing::Resume).unwrap();
+    assert!(store.damage().is_empty() && store.is_done("b") && !left.exists());
+    assert!(store.settled().unwrap().is_some());
+}
+
 #[test]
 fn results_of_another_origin_stay_unless_they_are_replaced() {
     let folder = TempDir::new().unwrap();
