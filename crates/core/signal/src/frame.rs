@@ -203,6 +203,18 @@ fn report_at(bytes: &[u8], token: u32) -> Option<usize> {
     ((REPORT_HEADER..=LONGEST_REPORT).contains(&length) && theirs == token).then_some(length)
 }
 
+/// Returns the token of a datagram that has the form of a message, report or feedback of some session. A datagram of an end that takes no
+/// part has this form only by chance.
+pub fn token_of(bytes: &[u8]) -> Option<u32> {
+    let token = u32::from_be_bytes(*bytes.get(4..)?.first_chunk()?);
+    let has_its_form = match bytes.first_chunk()? {
+        &DATA => bytes.len() >= DATAGRAM_HEADER,
+        &REPORT | &FEEDBACK => report_at(bytes, token) == Some(bytes.len()),
+        _ => false,
+    };
+    has_its_form.then_some(token)
+}
+
 /// What comes next in a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {

@@ -96,6 +96,7 @@ impl From<QosError> for Failure {
             QosError::Refused { .. } | QosError::NoPeer(_) | QosError::Reservation(_) => libc::ECONNREFUSED,
             QosError::Lost(_) => libc::ECONNABORTED,
             QosError::Inherited => libc::ENOTCONN,
+            QosError::Replaced => libc::ECONNRESET,
             QosError::NotRecovered { .. } | QosError::Silent(_) => libc::ETIMEDOUT,
             QosError::System { source, .. } => source.raw_os_error().unwrap_or_else(|| number(source.kind())),
         };
@@ -112,6 +113,7 @@ fn kind_of(error: &QosError) -> ErrorCode {
         QosError::NotRecovered { .. }
         | QosError::Silent(_)
         | QosError::Inherited
+        | QosError::Replaced
         | QosError::System { .. } => ErrorCode::System,
     }
 }

@@ -47,9 +47,9 @@ static atomic_bool is_over;
    of a process closes the streams of all threads. */
 static void *busy(void *unused)
 {
-    while (!is_over) {
-        cutline_socket *socket = connected(0);
-        exchange(socket, 0);
+    for (int datagrams = 0; !is_over; datagrams = !datagrams) {
+        cutline_socket *socket = connected(datagrams);
+        exchange(socket, datagrams);
         cutline_close(socket);
     }
     return unused;

@@ -41,6 +41,10 @@ pub enum QosError {
     /// Nothing has been heard of the other end of datagrams for so long, although it reports: a call that receives waits no longer.
     #[error("nothing was heard of the other end for {0}: it is gone, or the path is broken")]
     Silent(Duration),
+    /// The other end of datagrams has begun another connection from the same address and port, as a program does that is started again. A
+    /// listener accepts that one in the place of this one.
+    #[error("the other end has begun another connection from the same address")]
+    Replaced,
     /// This process is a copy by fork(2) of the one that has made the socket, whose threads serve it. A child makes its own connections, and
     /// listens itself for datagrams.
     #[error(
@@ -92,6 +96,7 @@ impl From<QosError> for io::Error {
                 io::ErrorKind::ConnectionRefused
             }
             QosError::Lost(_) => io::ErrorKind::ConnectionAborted,
+            QosError::Replaced => io::ErrorKind::ConnectionReset,
             QosError::Inherited => io::ErrorKind::NotConnected,
             QosError::NotRecovered { .. } | QosError::Silent(_) => io::ErrorKind::TimedOut,
         };

@@ -143,6 +143,13 @@ pub fn notice(offer: &[u8]) -> Option<Vec<u8>> {
     is_offer.then(|| [&MAGIC[..], &[VERSION, NOTICE, 0, LENGTH_KNOWN as u8]].concat())
 }
 
+/// Returns the session that a datagram of a negotiation belongs to, whoever has sent it; `None` if it is of another version, or none.
+pub fn session_of(bytes: &[u8]) -> Option<u64> {
+    let is_whole = framing(bytes) == Framing::Whole(bytes.len()) && bytes[2] == VERSION;
+    let session = bytes.get(LENGTH_KNOWN..)?.first_chunk().filter(|_| is_whole)?;
+    Some(u64::from_be_bytes(*session))
+}
+
 impl Message {
     /// Returns the message as bytes. With a key it has a tag.
     pub fn encode(&self, from: Role, key: Option<&Key>) -> Vec<u8> {

@@ -343,6 +343,11 @@ impl Negotiation {
         }
     }
 
+    /// Returns whether bytes are a message of another session: the other end, or another one at its address, has begun anew.
+    pub fn is_of_another_session(&self, bytes: &[u8]) -> bool {
+        message::session_of(bytes).is_some_and(|session| self.session != Some(session))
+    }
+
     /// Handles what has come from the other end and should be a message: a datagram, or as much of a stream as [`framing`]
     /// says.
     pub fn on_message(&mut self, now: Instant, bytes: &[u8]) {

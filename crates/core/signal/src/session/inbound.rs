@@ -96,6 +96,11 @@ impl Inbound {
 
     #[inline]
     fn purpose(&mut self, arrived: Instant, bytes: &[u8], standing: Standing) -> Purpose {
+        // The address may have been that of an earlier connection, whose other end does not know that it is over. What comes before the
+        // answer, because the network reorders, is not plain either.
+        if standing == Standing::Joining && frame::token_of(bytes).is_some() {
+            return Purpose::Nothing;
+        }
         match frame::datagram(bytes, standing.token()) {
             Frame::Data { number, sent, rtt } => {
                 let length = (bytes.len() - DATAGRAM_HEADER) as u64;

@@ -441,6 +441,16 @@ impl Session {
         }
     }
 
+    /// Returns whether a datagram belongs to another session than this one, which has been agreed on. A new process at the other end's
+    /// address sends such datagrams, and so does one there that does not know that this session has taken the place of its own.
+    pub fn is_of_another(&self, datagram: &[u8]) -> bool {
+        let Some(token) = self.token() else { return false };
+        match frame::token_of(datagram) {
+            Some(theirs) => theirs != token,
+            None => self.negotiation.as_ref().is_some_and(|ours| ours.is_of_another_session(datagram)),
+        }
+    }
+
     /// Handles a message of a negotiation.
     pub fn on_negotiation(&mut self, now: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
         // An end that was left alone sends plain messages, and a late answer would be one too many among them.

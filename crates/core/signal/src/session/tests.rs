@@ -370,6 +370,9 @@ fn a_datagram_is_for_one_thing() {
         (&offer, Standing::Alone, Purpose::Control(Control::Negotiation)),
         (&report, Standing::Alone, Purpose::Message(0)),
         (&b"GET /".to_vec(), Standing::Joining, Purpose::Message(0)),
+        // An earlier connection's end does not know that it is over.
+        (&report, Standing::Joining, Purpose::Nothing),
+        (&message, Standing::Joining, Purpose::Nothing),
         (&b"GET /".to_vec(), joined, Purpose::Nothing),
     ] {
         assert_eq!(inbound.on_datagram(now, bytes, standing), purpose, "{bytes:?} at {standing:?}");

@@ -33,7 +33,7 @@ impl Joining {
         let asks = options.clone().negotiation(options.first_round());
         let session = begin(&asks, &role, Carrier::Datagrams)?;
         let directions = session.directions(now());
-        let socket = QosUdpSocket::new(socket, session, directions, options, (recovery, false))?;
+        let socket = QosUdpSocket::new(socket, session, directions, options, (recovery, None))?;
         let detects = options.peer == Peer::Detect && !options.demands_peer();
         let until =
             if detects { now().saturating_add(options.detection_time()) } else { Instant::FAR_FUTURE };

@@ -7,6 +7,7 @@ use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use crate::settings::Settings;
 use crate::signals;
+use cutline_signal::frame::{self, Frame};
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Event, Inbound, Opening, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
@@ -31,12 +32,17 @@ use std::sync::{Arc, Mutex, Weak};
 /// Every other end gets a socket of its own, connected to it, on the same port. One that is no QoS socket is accepted with its
 /// first datagram, unless [`Peer::Speaks`] or a key demands one.
 pub struct QosUdpListener {
-    socket: UdpSocket,
-    options: QosOptions,
-    arrivals: Mutex<Arrivals>,
+    entrance: Arc<Entrance>,
     nonblocking: AtomicBool,
     /// The process that has made it. Another one would take datagrams of a negotiation away.
     generation: u32,
+}
+
+/// What a listener shares with the connections that it has accepted.
+pub struct Entrance {
+    socket: UdpSocket,
+    options: QosOptions,
+    arrivals: Mutex<Arrivals>,
 }
 
 /// What has come and was not accepted.
@@ -47,7 +53,14 @@ struct Arrivals {
     /// Connections that can be accepted.
     ready: VecDeque<Ready>,
     /// Connections that were accepted, by the addresses of their other ends.
-    accepted: BTreeMap<SocketAddr, Weak<super::Inner>>,
+    accepted: BTreeMap<SocketAddr, Accepted>,
+}
+
+/// A connection that was accepted.
+struct Accepted {
+    socket: Weak<super::Inner>,
+    /// The address of this host that it has asked.
+    to: Option<LocalAddress>,
 }
 
 /// A connection that can be accepted.
@@ -116,10 +129,9 @@ impl QosUdpListener {
             ready: VecDeque::new(),
             accepted: BTreeMap::new(),
         };
+        let entrance = Entrance { socket, options: options.clone(), arrivals: Mutex::new(arrivals) };
         Ok(Self {
-            socket,
-            options: options.clone(),
-            arrivals: Mutex::new(arrivals),
+            entrance: Arc::new(entrance),
             nonblocking: AtomicBool::new(false),
             generation: generation(),
         })
@@ -134,18 +146,19 @@ impl QosUdpListener {
         if self.generation != generation() {
             return Err(QosError::Inherited.into());
         }
+        let Entrance { socket, options, arrivals } = &*self.entrance;
         loop {
-            let mut arrivals = lock(&self.arrivals);
-            arrivals.receive(&self.socket, &self.socket, &self.options)?;
+            let mut arrivals = lock(arrivals);
+            arrivals.receive(socket, socket, options)?;
             if let Some(peer) = arrivals.ready.front().map(|ready| ready.peer) {
                 return Ok((self.connect(peer, &mut arrivals)?, peer));
             }
-            let due = arrivals.advance(&self.socket, &self.options);
+            let due = arrivals.advance(socket, options);
             drop(arrivals);
             if self.nonblocking.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            signals::wait(&mut [PollFd::new(&self.socket, PollFlags::IN)], due.saturating_since(now()))?;
+            signals::wait(&mut [PollFd::new(socket, PollFlags::IN)], due.saturating_since(now()))?;
         }
     }
 
@@ -156,7 +169,7 @@ impl QosUdpListener {
     /// As [`UdpSocket::set_nonblocking`].
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.nonblocking.store(nonblocking, Ordering::Relaxed);
-        self.socket.set_nonblocking(nonblocking)
+        self.entrance.socket.set_nonblocking(nonblocking)
     }
 
     /// The address of this socket.
@@ -164,29 +177,31 @@ impl QosUdpListener {
     /// # Errors
     /// As [`UdpSocket::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+        self.entrance.socket.local_addr()
     }
 
     /// Makes the socket of a connection that is ready.
     fn connect(&self, peer: SocketAddr, arrivals: &mut Arrivals) -> io::Result<QosUdpSocket> {
+        let Entrance { socket: listener, options, .. } = &*self.entrance;
         let to = arrivals.ready.iter().find(|ready| ready.peer == peer).and_then(|ready| ready.to);
-        let here = self.socket.local_addr()?;
+        let here = listener.local_addr()?;
         let here = to.map_or(here, |to| to.with_port(here.port()));
-        let socket = open_beside(&self.socket, here, peer);
+        let socket = open_beside(listener, here, peer);
         // What came for it before is in this listener's queue; nothing will be any more.
-        arrivals.receive(&self.socket, &self.socket, &self.options)?;
+        arrivals.receive(listener, listener, options)?;
         if let Ok(socket) = &socket {
             // Until it was connected, the kernel took it for another listener: datagrams of any end may be in its queue.
-            arrivals.receive(socket, &self.socket, &self.options)?;
+            arrivals.receive(socket, listener, options)?;
         }
         let place = arrivals.ready.iter().position(|ready| ready.peer == peer);
         let ready = place.and_then(|place| arrivals.ready.remove(place));
         let Ready { session, directions, early, .. } = ready.ok_or(io::ErrorKind::ConnectionAborted)?;
-        let this = QosUdpSocket::new(socket?, session, directions, &self.options, (None, true))?;
+        let entrance = Some(Arc::downgrade(&self.entrance));
+        let this = QosUdpSocket::new(socket?, session, directions, options, (None, entrance))?;
         this.0.hand_over(early);
         this.0.keep()?;
-        arrivals.accepted.retain(|_, socket| socket.strong_count() > 0);
-        arrivals.accepted.insert(peer, Arc::downgrade(&this.0));
+        arrivals.accepted.retain(|_, accepted| accepted.socket.strong_count() > 0);
+        arrivals.accepted.insert(peer, Accepted { socket: Arc::downgrade(&this.0), to });
         Ok(this)
     }
 }
@@ -194,15 +209,15 @@ impl QosUdpListener {
 impl fmt::Debug for QosUdpListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QosUdpListener")
-            .field("local", &self.socket.local_addr().ok())
-            .field("fd", &self.socket.as_fd())
+            .field("local", &self.entrance.socket.local_addr().ok())
+            .field("fd", &self.entrance.socket.as_fd())
             .finish_non_exhaustive()
     }
 }
 
 impl AsFd for QosUdpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.entrance.socket.as_fd()
     }
 }
 
@@ -234,6 +249,29 @@ fn open_beside(listener: &UdpSocket, address: SocketAddr, peer: SocketAddr) -> i
     bound?;
     connect(&socket, &peer)?;
     Ok(socket.into())
+}
+
+/// Returns whether a datagram belongs to a session with a listener that is gone, such as one before this program was started again. Its
+/// end takes part, so that the datagram is no plain message, and has to begin anew.
+fn is_left_over(datagram: &[u8], options: &QosOptions) -> bool {
+    options.peer != Peer::Plain && frame::token_of(datagram).is_some()
+}
+
+impl Entrance {
+    /// Takes datagrams of other sessions that have come to a connection from its other end's address. A program that was started again, or
+    /// another one that got the same port, negotiates anew. Returns whether it has agreed, which shows that it is there (as RFC 6347 section
+    /// 4.2.8 demands): then it can be accepted, and the connection before it is over.
+    pub fn succeed(&self, peer: SocketAddr, datagrams: Vec<(Instant, Vec<u8>)>) -> bool {
+        let mut arrivals = lock(&self.arrivals);
+        for (at, bytes) in datagrams {
+            arrivals.take_successor(&self.socket, &self.options, peer, at, bytes);
+        }
+        let is_ready = arrivals.ready.iter().any(|ready| ready.peer == peer);
+        if is_ready {
+            arrivals.accepted.remove(&peer);
+        }
+        is_ready
+    }
 }
 
 impl Arrivals {
@@ -269,19 +307,38 @@ impl Arrivals {
             return;
         }
         // The kernel may have been about to put it into this queue when the connection's socket was connected.
-        if let Some(socket) = self.accepted.get(&from).and_then(Weak::upgrade) {
+        if let Some(socket) = self.accepted.get(&from).and_then(|accepted| accepted.socket.upgrade()) {
             socket.hand_over([(at, bytes)]);
             return;
         }
-        if !self.joining.contains_key(&from) && !self.begin(options, (from, to), at) {
-            return;
+        if !self.joining.contains_key(&from) {
+            if is_left_over(&bytes, options) || !self.begin(options, (from, to), at) {
+                return;
+            }
         }
+        self.open(socket, options, from, at, bytes);
+    }
+
+    /// Takes a datagram of an end that negotiates.
+    fn open(
+        &mut self,
+        socket: &UdpSocket,
+        options: &QosOptions,
+        from: SocketAddr,
+        at: Instant,
+        bytes: Vec<u8>,
+    ) {
+        // While an earlier connection from this address is there, anybody may have sent it in the other end's name.
+        let is_successor =
+            self.accepted.get(&from).is_some_and(|accepted| accepted.socket.strong_count() > 0);
+        let is_left_over = is_left_over(&bytes, options);
         let Some(joining) = self.joining.get_mut(&from) else { return };
         joining.received += bytes.len();
         let Joining { session, directions: (out, inbound), .. } = joining;
         match session.on_opening(at, &bytes, out, inbound) {
             Opening::Negotiation => return self.answer(socket, from, true),
             Opening::Confirmed => {}
+            Opening::Foreign if is_successor || is_left_over => return,
             Opening::Foreign if options.demands_peer() => {
                 self.joining.remove(&from);
                 return;
@@ -289,6 +346,28 @@ impl Arrivals {
             Opening::Foreign => session.on_foreign(at, out, inbound),
         }
         self.finish(from, vec![(at, bytes)]);
+    }
+
+    /// Takes a datagram that has come to an accepted connection and does not belong to its session.
+    fn take_successor(
+        &mut self,
+        socket: &UdpSocket,
+        options: &QosOptions,
+        peer: SocketAddr,
+        at: Instant,
+        bytes: Vec<u8>,
+    ) {
+        if let Some(ready) = self.ready.iter_mut().find(|ready| ready.peer == peer) {
+            if ready.early.len() < MOST_EARLY {
+                ready.early.push((at, bytes));
+            }
+            return;
+        }
+        let to = self.accepted.get(&peer).and_then(|accepted| accepted.to);
+        let begins = frame::datagram(&bytes, None) == Frame::Negotiation;
+        if self.joining.contains_key(&peer) || (begins && self.begin(options, (peer, to), at)) {
+            self.open(socket, options, peer, at, bytes);
+        }
     }
 
     /// Another end has agreed, or takes no part: it can be accepted.

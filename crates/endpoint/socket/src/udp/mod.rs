@@ -38,7 +38,8 @@ use cutline_translate::Protocol;
 use cutline_units::{Duration, Hint, Instant};
 use dial::Joining;
 use errors::{Errors, Judged, count};
-use reader::{ControlMessage, Reader, Taken};
+use listener::Entrance;
+use reader::{ControlMessage, Reader, Strangers, Taken};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use std::cell::RefCell;
@@ -71,8 +72,10 @@ struct Inner {
     /// Datagrams that the listener's socket has received.
     early: Mutex<Vec<(Instant, Vec<u8>)>>,
     has_early: AtomicBool,
-    /// Whether a listener has accepted it.
-    is_accepted: bool,
+    /// The listener that has accepted it.
+    entrance: Option<Weak<Entrance>>,
+    /// Whether the other end has begun another connection from the same address, which the listener has accepted in the place of this one.
+    is_replaced: AtomicBool,
     /// Whether the application wants to send and the send queue is full.
     is_held: AtomicBool,
     /// The error that the next call returns, which the thread that serves connections has met; 0 for none.
@@ -142,7 +145,7 @@ impl QosUdpSocket {
         session: Session,
         directions: (Outbound, Inbound),
         options: &QosOptions,
-        (recovery, is_accepted): (Option<Recovery<Box<Candidate>>>, bool),
+        (recovery, entrance): (Option<Recovery<Box<Candidate>>>, Option<Weak<Entrance>>),
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
@@ -162,7 +165,8 @@ impl QosUdpSocket {
             patience: Patience::default(),
             early: Mutex::default(),
             has_early: AtomicBool::new(false),
-            is_accepted,
+            entrance,
+            is_replaced: AtomicBool::new(false),
             is_held: AtomicBool::new(false),
             fault: AtomicI32::new(0),
             silence: AtomicU64::new(0),
@@ -424,7 +428,37 @@ impl Inner {
 
     /// Whether calls may use the socket.
     fn is_up(&self) -> bool {
-        self.recovery.as_ref().is_none_or(Recovery::is_up)
+        !self.is_replaced.load(Ordering::Relaxed) && self.recovery.as_ref().is_none_or(Recovery::is_up)
+    }
+
+    /// Gives datagrams of other sessions from the other end's address to the listener. The kernel delivers them to this socket, because it
+    /// is connected to that address. When another session has been agreed on there, this one is over.
+    fn pass_on(&self, strangers: Strangers) {
+        let entrance = self.entrance.as_ref().and_then(Weak::upgrade).filter(|_| !strangers.is_empty());
+        if entrance.is_some_and(|entrance| entrance.succeed(self.peer, strangers)) {
+            self.retire();
+        }
+    }
+
+    /// Ends the connection in favour of another one from the same address.
+    fn retire(&self) {
+        if self.is_replaced.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        // Connected to itself, it receives nothing more from there. It stays bound, and a socket that is connected to nobody would take
+        // datagrams away from the listener.
+        let moved = self.socket.local_addr().and_then(|own| self.socket.connect(own));
+        // Calls that wait for datagrams end.
+        let ended = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        debug_assert!(moved.is_ok() && ended.is_ok(), "{moved:?} {ended:?}");
+        let cause = Cause::Failed(QosError::Replaced.to_string());
+        self.connection.tell([Event::GaveUp { after: Duration::ZERO, cause }]);
+    }
+
+    /// # Errors
+    /// When the connection is over because the other end has begun another one.
+    fn check_place(&self) -> io::Result<()> {
+        if self.is_replaced.load(Ordering::Relaxed) { Err(QosError::Replaced.into()) } else { Ok(()) }
     }
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
@@ -457,6 +491,7 @@ impl Inner {
     fn send(&self, message: &[u8]) -> io::Result<usize> {
         self.connection.check_process()?;
         self.over_any(Direction::Send, None, || {
+            self.check_place()?;
             self.take_fault()?;
             let out = self.may_send(message)?;
             let (out, now) = self.pace(out)?;
@@ -481,6 +516,7 @@ impl Inner {
     }
 
     fn try_to_transmit(&self, message: &[u8]) -> io::Result<Attempt> {
+        self.check_place()?;
         self.take_fault()?;
         let (mut out, now) = (self.may_send(message)?, now());
         let mut wait = out.ready_at(now).saturating_since(now);
@@ -757,12 +793,16 @@ impl Inner {
             if let Some(message) = reader.take(buffer) {
                 return Ok(message);
             }
+            self.check_place()?;
             let waits = !self.nonblocking.load(Ordering::Relaxed);
             self.take_fault()?;
             let may_end =
-                waits && (self.recovery.is_some() || self.is_accepted || self.is_watching_silence());
+                waits && (self.recovery.is_some() || self.entrance.is_some() || self.is_watching_silence());
             match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
-                Ok(Filled::End) => return Ok((0, now())),
+                Ok(Filled::End) => {
+                    self.check_place()?;
+                    return Ok((0, now()));
+                }
                 Err(error) if may_end && error.kind() == io::ErrorKind::WouldBlock => {
                     if self.wait_for_datagrams(until)? == Filled::End {
                         return Ok((0, now()));
@@ -813,6 +853,7 @@ impl Inner {
     fn wait_for_datagrams(&self, until: &Until) -> io::Result<Filled> {
         let mut readable = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
         loop {
+            self.check_place()?;
             if !self.is_up() {
                 return Err(io::ErrorKind::NotConnected.into());
             }
@@ -828,6 +869,7 @@ impl Inner {
             if wait(&mut readable, left)? {
                 // A call that does not wait does not say it.
                 let is_over = readable[0].revents().contains(PollFlags::RDHUP);
+                self.check_place()?;
                 return Ok(if is_over { Filled::End } else { Filled::Datagrams });
             }
             if left.is_zero() {
@@ -846,10 +888,11 @@ impl Inner {
         if reader.has_only_empty(count) && is_shut_down(&self.socket)? {
             return Ok(Filled::End);
         }
-        let (control, due) = {
+        let ((control, strangers), due) = {
             let mut inbound = self.connection.inbound();
             (reader.sort(count, self.connection.standing(), &mut inbound), inbound.feedback_due())
         };
+        self.pass_on(strangers);
         self.handle(&control);
         self.feed_back(due);
         // Only an end that takes no part sends something else while this one negotiates.
@@ -873,7 +916,14 @@ impl Inner {
 
     fn handle(&self, messages: &[ControlMessage]) {
         for ControlMessage { at, control, bytes } in messages {
-            self.act(|session, out, inbound| session.on_control(*at, *control, bytes, out, inbound));
+            let mut is_strange = false;
+            self.act(|session, out, inbound| {
+                is_strange = session.is_of_another(bytes);
+                session.on_control(*at, *control, bytes, out, inbound);
+            });
+            if is_strange {
+                self.pass_on(vec![(*at, bytes.clone())]);
+            }
         }
     }
 
@@ -888,8 +938,10 @@ impl Inner {
             match taken {
                 Ok(Some(taken)) => {
                     took = true;
-                    if let Taken::Control(message) = taken {
-                        self.handle(&[message]);
+                    match taken {
+                        Taken::Control(message) => self.handle(&[message]),
+                        Taken::Stranger(at, bytes) => self.pass_on(vec![(at, bytes)]),
+                        Taken::Other => {}
                     }
                 }
                 Ok(None) => break,

@@ -1,6 +1,6 @@
 //! What has been received and not been taken.
 
-use cutline_signal::frame::{Frame, datagram};
+use cutline_signal::frame::{Frame, datagram, token_of};
 use cutline_signal::session::{Control, Inbound, Purpose, Standing};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_units::Instant;
@@ -96,9 +96,15 @@ impl Reader {
         count > 0 && (0..count).all(|number| self.inbox.length(number) == 0)
     }
 
-    /// Finds the messages in the datagrams that were received, and measures them. Returns the control messages among them.
-    pub fn sort(&mut self, count: usize, standing: Standing, inbound: &mut Inbound) -> Vec<ControlMessage> {
-        let mut found = Vec::new();
+    /// Finds the messages in the datagrams that were received, and measures them. Returns the control messages among them, and datagrams
+    /// of other sessions.
+    pub fn sort(
+        &mut self,
+        count: usize,
+        standing: Standing,
+        inbound: &mut Inbound,
+    ) -> (Vec<ControlMessage>, Strangers) {
+        let (mut found, mut strangers) = (Vec::new(), Strangers::new());
         for number in 0..count {
             let (head, at) = (self.inbox.head(number), self.inbox.arrival(number));
             match inbound.on_datagram(at, head, standing) {
@@ -106,10 +112,11 @@ impl Reader {
                 Purpose::Control(control) => {
                     found.push(ControlMessage { at, control, bytes: head.to_vec() });
                 }
+                Purpose::Nothing if is_strange(head, standing) => strangers.push((at, head.to_vec())),
                 Purpose::Nothing => {}
             }
         }
-        found
+        (found, strangers)
     }
 }
 
@@ -138,14 +145,25 @@ impl Reader {
                 Taken::Other
             }
             Purpose::Control(control) => Taken::Control(ControlMessage { at, control, bytes: head.to_vec() }),
+            Purpose::Nothing if is_strange(head, standing) => Taken::Stranger(at, head.to_vec()),
             Purpose::Nothing => Taken::Other,
         }))
     }
 }
 
+/// Datagrams of other sessions, with their times of arrival.
+pub type Strangers = Vec<(Instant, Vec<u8>)>;
+
+/// Returns whether a datagram that serves no purpose belongs to another session.
+fn is_strange(datagram: &[u8], standing: Standing) -> bool {
+    token_of(datagram).is_some_and(|token| standing.token().is_some_and(|ours| ours != token))
+}
+
 /// What was taken that is none of the application's.
 pub enum Taken {
     Control(ControlMessage),
+    /// A datagram of another session, and its time of arrival.
+    Stranger(Instant, Vec<u8>),
     /// Nothing that anybody has to handle.
     Other,
 }

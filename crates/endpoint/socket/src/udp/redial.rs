@@ -67,7 +67,7 @@ impl Inner {
             },
         };
         let standing = candidate.session.standing();
-        let found = reader.sort(count, standing, &mut candidate.inbound);
+        let (found, _) = reader.sort(count, standing, &mut candidate.inbound);
         for ControlMessage { at, control, bytes } in found {
             candidate.act(|session, out, inbound| session.on_control(at, control, &bytes, out, inbound));
         }
@@ -90,7 +90,7 @@ impl Link for Inner {
         for _ in 0..BATCHES {
             match reader.fill(&self.socket, Wait::No) {
                 Ok(count) => {
-                    control.extend(reader.sort(count, standing, &mut self.connection.inbound()));
+                    control.extend(reader.sort(count, standing, &mut self.connection.inbound()).0);
                     reader.keep();
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

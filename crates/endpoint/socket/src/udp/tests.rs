@@ -790,3 +790,99 @@ fn a_handler_that_was_removed_is_running_no_more() {
     ours.remove_handler();
     assert!(ended.load(Ordering::SeqCst));
 }
+
+/// A plain socket at a port of this host, or at any.
+fn at_port(port: u16) -> UdpSocket {
+    UdpSocket::bind(("127.0.0.1", port)).unwrap()
+}
+
+/// Both ends of a connection that is made while the listener accepts.
+fn met(listener: &QosUdpListener, connect: impl FnOnce() -> QosUdpSocket) -> (QosUdpSocket, QosUdpSocket) {
+    thread::scope(|scope| {
+        let accepting = scope.spawn(|| listener.accept().unwrap().0);
+        let ours = connect();
+        (ours, accepting.join().unwrap())
+    })
+}
+
+/// A program that ends and is started again with the same port. The other end does not know yet, and its reports still come.
+#[test]
+fn a_connection_from_the_same_port_takes_the_place_of_the_one_before() {
+    let options = quick(QosOptions::sending(bulk()));
+    let listener = QosUdpListener::bind(LOOPBACK[0], &quick(QosOptions::receiving(bulk()))).unwrap();
+    let to = listener.local_addr().unwrap();
+    let connect = |port| {
+        let socket = at_port(port);
+        socket.connect(to).unwrap();
+        QosUdpSocket::over(socket, &options).unwrap()
+    };
+    let (first, theirs) = met(&listener, || connect(0));
+    let port = first.local_addr().unwrap().port();
+    soon("a report", || first.mib().reports.used > 0);
+    let waiting = thread::spawn(move || theirs.recv(&mut [0; 10]));
+    drop(first);
+    let (second, theirs) = met(&listener, || connect(port));
+    assert!(second.has_qos_peer(), "reports of the connection before are no messages of a plain end");
+    assert_eq!(theirs.peer_addr().port(), port);
+    let error = waiting.join().unwrap().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{error}");
+    patient(&second);
+    second.send(b"anew").unwrap();
+    let mut buffer = [0; 10];
+    patient(&theirs);
+    assert_eq!(theirs.recv(&mut buffer).unwrap(), 4);
+    theirs.send(b"and back").unwrap();
+    assert_eq!(second.recv(&mut buffer).unwrap(), 8);
+    soon("reports of the new one", || second.mib().reports.used > 0 && theirs.mib().reports.used > 0);
+}
+
+/// Offers in the other end's name are answered to it, and change nothing until it agrees.
+#[test]
+fn nobody_ends_a_connection_in_the_name_of_its_other_end() {
+    let options = quick(QosOptions::sending(bulk()));
+    let listener = QosUdpListener::bind(LOOPBACK[0], &quick(QosOptions::receiving(bulk()))).unwrap();
+    let to = listener.local_addr().unwrap();
+    let (ours, theirs) = met(&listener, || QosUdpSocket::connect(to, &options).unwrap());
+    // The offer of another client, as its first datagram is.
+    let other = at_port(0);
+    let offer = {
+        let (place, options) = (other.local_addr().unwrap(), options.clone());
+        let connecting = thread::spawn(move || drop(QosUdpSocket::connect(place, &options)));
+        let mut buffer = [0; 2000];
+        let length = other.recv(&mut buffer).unwrap();
+        connecting.join().unwrap();
+        buffer[..length].to_vec()
+    };
+    listener.set_nonblocking(true).unwrap();
+    for datagram in [&offer[..], b"plain", &offer, b"plain"] {
+        ours.0.socket.send(datagram).unwrap();
+        let before = theirs.mib().reports.used;
+        soon("it goes on to hear reports", || theirs.mib().reports.used > before);
+        assert!(listener.accept().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock));
+    }
+    patient(&theirs);
+    ours.send(b"still").unwrap();
+    assert_eq!(theirs.recv(&mut [0; 10]).unwrap(), 5);
+}
+
+/// A program with a listener is started again. What connections with the one before send is not taken for messages of plain ends.
+#[test]
+fn a_listener_that_was_started_again_takes_no_report_for_a_message() {
+    let (options, asked) = (quick(QosOptions::sending(bulk())), quick(QosOptions::receiving(bulk())));
+    let listener = QosUdpListener::bind(LOOPBACK[0], &asked).unwrap();
+    let to = listener.local_addr().unwrap();
+    let (ours, theirs) = met(&listener, || QosUdpSocket::connect(to, &options).unwrap());
+    drop((theirs, listener));
+    let listener = QosUdpListener::bind(to, &asked).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let sent = || ours.mib().send.last_sent.map(|last| last.since);
+    let (until, before) = (now().saturating_add(Duration::from_millis(300)), sent());
+    while now() < until || sent() == before {
+        assert!(listener.accept().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock));
+        let _refused_before_it_was_there = ours.send(b"from before");
+        thread::sleep(time::Duration::from_millis(5));
+    }
+    listener.set_nonblocking(false).unwrap();
+    let (new, theirs) = met(&listener, || QosUdpSocket::connect(to, &options).unwrap());
+    assert_eq!(theirs.peer_addr().port(), new.local_addr().unwrap().port());
+}
