@@ -15,11 +15,17 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
 PRELOAD := target/preload/libcutline_preload.so
 
-.PHONY: help setup trial demo test test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean service
+# The crates without IO, and those whose tests need root.
+CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
+NET := $(foreach name,sys netlink socket gateway traffic lab daemon cli,-p cutline-$(name))
+
+.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
 	@echo "make test      all tests, also on a busy machine"
+	@echo "make check     formatting, clippy and tests of crates/foundation and crates/core alone: for each change of an algorithm"
+	@echo "make test-net  the tests of the crates that make interfaces and namespaces (root)"
 	@echo "make test-real-time  the tests that tell time, with their claims judged: on a machine that does nothing else (root)"
 	@echo "make attack    everything that we know against a router, cutlined and gateways at work, stored results and the laboratory, ATTACK_TIME seconds each,"
 	@echo "               in namespaces of its own (root); ATTACK=name,... only these, ATTACK_SEED=... the choices of an earlier run"
@@ -68,6 +74,17 @@ demo: $(BIN)
 # `make properties` looks for new ones.
 test: setup
 	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked --no-fail-fast
+
+# Format, clippy and tests of the crates in which most changes begin, as any user, without what the other crates need.
+check:
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --locked $(CORE) --all-targets -- -D warnings
+	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --no-fail-fast $(CORE)
+
+# The tests of crates that make interfaces and namespaces: as another user they leave them out, with a message.
+test-net: setup
+	@[ "$$(id -u)" = 0 ] || { echo "make test-net makes network namespaces: run it as root (sudo -E make test-net)"; exit 1; }
+	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --no-fail-fast $(NET)
 
 # The tests that tell time, with their claims judged: on a machine that does nothing else, as root. Each is tried again where the machine stood still.
 test-real-time: setup

@@ -5,11 +5,9 @@
 //! a0 ══════ p0  router  p1 ══ h0   h1 ══════ b0
 //! ```
 //!
-//! Most tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-cli --test doctor`.
+//! Most tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-cli doctor::`.
 
-mod common;
-
-use common::{may_make_namespaces, schema};
+use crate::common::{may_make_namespaces, schema};
 use cutline_sys::Offloads;
 use cutline_sys::namespace::{Namespace, sweep};
 use cutline_testbed::{in_time, undisturbed};

@@ -1,12 +1,10 @@
 //! `cutline exec` over the loopback: a Python script, `http.server` and `curl`, which know nothing of it.
 //!
 //! The tests that capture packets need root, for a network namespace of their own. Without it they say so and pass:
-//! `sudo -E cargo test -p cutline-cli --test exec`.
+//! `sudo -E cargo test -p cutline-cli exec::`.
 
-mod common;
-
-use common::exec::{compiled, document, exec, library, succeeded};
-use common::{may_make_namespaces, schema};
+use crate::common::exec::{compiled, document, exec, library, succeeded};
+use crate::common::{may_make_namespaces, schema};
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::capture::{Capture, Captured, check_all, has_all_kinds, kinds};
 use cutline_testbed::{in_time, skip, undisturbed};

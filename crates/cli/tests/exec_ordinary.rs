@@ -1,10 +1,8 @@
 //! Ordinary behaviour of programs under `cutline exec`: signals to their group, ends and closes of every kind, writes that libc makes
 //! by itself, sandboxes. The programs are in C, in `common/ordinary.c`; without a C compiler the tests say so and pass.
 
-mod common;
-
-use common::exec::{compiled, document, exec, library, succeeded};
-use common::may_make_namespaces;
+use crate::common::exec::{compiled, document, exec, library, succeeded};
+use crate::common::may_make_namespaces;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};

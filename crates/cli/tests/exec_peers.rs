@@ -3,10 +3,8 @@
 //! `make validate-exec` installs all of them, and runs this. A test whose program is not installed says so and passes. Needs root, for a
 //! network namespace.
 
-mod common;
-
-use common::exec::library;
-use common::may_make_namespaces;
+use crate::common::exec::library;
+use crate::common::may_make_namespaces;
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::{in_time, skip, undisturbed};
 use serde_json::Value;

@@ -1,7 +1,6 @@
 //! `cutline gateway` from the command line, over the loopback.
 
-#[path = "common/schema.rs"]
-mod schema;
+use crate::schema;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

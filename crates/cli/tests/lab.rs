@@ -1,10 +1,8 @@
 //! The laboratory from the command line: its measurements, its errors, its clean-up.
 //!
-//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-cli --test lab`.
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-cli lab::`.
 
-mod common;
-
-use common::{may_make_namespaces, schema};
+use crate::common::{may_make_namespaces, schema};
 use cutline_testbed::{in_time, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

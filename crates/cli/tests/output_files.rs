@@ -1,9 +1,7 @@
 //! Output files: no command writes one through a symbolic link, in whatever folder it is.
 #![cfg(all(feature = "charts", feature = "machine"))]
 
-mod common;
-
-use common::place::Place;
+use crate::common::place::Place;
 use std::fs;
 use std::os::unix::fs::symlink;
 

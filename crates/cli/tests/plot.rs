@@ -1,9 +1,9 @@
 //! `cutline plot` and `cutline compare`: what they show of stored results, and what they say of wrong options.
 #![cfg(feature = "charts")]
 
-mod common;
+use crate::common;
 
-use common::place::Place;
+use crate::common::place::Place;
 use serde_json::Value;
 use std::fs;
 

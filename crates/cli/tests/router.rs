@@ -1,10 +1,8 @@
 //! The router at work: what crosses, at which rate, in which order, and what is left behind.
 //!
-//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router`.
+//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router::`.
 
-mod common;
-
-use common::{
+use crate::common::{
     Lab, Router, assert_a_backlog_crosses, assert_sums, may_make_namespaces, packets, receive, send,
 };
 use cutline_ports::PacketPort;

@@ -1,11 +1,9 @@
 //! The router forwards, whatever else fails: its output, its file, its socket, its memory, its descriptors.
 //!
-//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router_attacks`.
+//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router_attacks::`.
 
-mod common;
-
-use common::home::Home;
-use common::{Hosts, Lab, Router, assert_sums, packets};
+use crate::common::home::Home;
+use crate::common::{Hosts, Lab, Router, assert_sums, packets};
 use cutline_ports::PacketPort;
 use cutline_router::Port;
 use cutline_sys::ethtool::{self, Command as Switch};

@@ -1,10 +1,8 @@
 //! Rates that follow the link: a router before a link that becomes slower, and faster again, while more is sent than it carries.
 //!
-//! Needs root; without it the test says so and passes: `sudo -E cargo test -p cutline-cli --test router_autorate`.
+//! Needs root; without it the test says so and passes: `sudo -E cargo test -p cutline-cli router_autorate::`.
 
-mod common;
-
-use common::{Hosts, Router, packets, send};
+use crate::common::{Hosts, Router, packets, send};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::now;
 use cutline_sys::ping::Echo;

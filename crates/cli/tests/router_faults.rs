@@ -2,11 +2,9 @@
 //!
 //! Steps of the wall clock, which no test may set, are in crates/core/router/tests/shaper.rs and in cutline-sys's `clock`.
 //!
-//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router_faults`.
+//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router_faults::`.
 
-mod common;
-
-use common::{Lab, Router, assert_sums, packets, send};
+use crate::common::{Lab, Router, assert_sums, packets, send};
 use cutline_ports::PacketPort;
 use cutline_router::Port;
 use cutline_sys::namespace::Namespace;

@@ -1,12 +1,10 @@
 //! Reserved flows through a router at work: what a client of its socket reserves is served first, and only for as long as the client
 //! is there.
 //!
-//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router_reservations`.
+//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router_reservations::`.
 
-mod common;
-
-use common::home::Home;
-use common::{Arrivals, Hosts, Lab, assert_sums, packets, receive, schema, send};
+use crate::common::home::Home;
+use crate::common::{Arrivals, Hosts, Lab, assert_sums, packets, receive, schema, send};
 use cutline_aqm::PolicerParams;
 use cutline_router::FlowFilter;
 use cutline_router_service::{ReservationClient, Way};

@@ -1,12 +1,10 @@
 //! The router as a service: its file and the reload of it, what it tells its manager and those who ask, and what it may do.
 //!
 //! Needs root but for the last tests; without it they say so and pass:
-//! `sudo -E cargo test -p cutline-cli --test router_service`.
+//! `sudo -E cargo test -p cutline-cli router_service::`.
 
-mod common;
-
-use common::home::Home;
-use common::{Hosts, Lab, Router, assert_sums, packets, receive_numbers, schema, send_bursts};
+use crate::common::home::Home;
+use crate::common::{Hosts, Lab, Router, assert_sums, packets, receive_numbers, schema, send_bursts};
 use cutline_sys::Offloads;
 use cutline_sys::namespace::Namespace;
 use rustix::process::Signal;

@@ -6,11 +6,9 @@
 //! a0 ══════ p0  p0 -> cut0 router cut1 -> p1  p1 ══════ b0
 //! ```
 //!
-//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router_tun`.
+//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router_tun::`.
 
-mod common;
-
-use common::{Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
+use crate::common::{Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
 use cutline_sys::namespace::Namespace;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -5,11 +5,9 @@
 //! a0 ══════ p0  xdp:p0 router xdp:p1  p1 ══════ b0
 //! ```
 //!
-//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router_xdp`.
+//! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router_xdp::`.
 
-mod common;
-
-use common::{Hosts, Lab, Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
+use crate::common::{Hosts, Lab, Router, assert_a_backlog_crosses, assert_sums, echo, namespaces, packets};
 use cutline_ports::PacketPort;
 use cutline_router::Port;
 use cutline_sys::namespace::Namespace;

@@ -3,8 +3,7 @@
 //!
 //! `make bless` rewrites docs/schemas and docs/guide/json.md. Review the diff.
 
-#[path = "common/schema.rs"]
-mod schema;
+use crate::schema;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,6 @@
 //! Stored results among processes and damage: what is said, and what `--resume` makes of it.
 
-mod common;
-
-use common::place::Place;
+use crate::common::place::Place;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};

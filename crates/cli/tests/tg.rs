@@ -1,11 +1,9 @@
 //! The traffic generator from the command line, over the loopback.
 //!
 //! One test sends through a router between network namespaces and requires root. Without it the test prints a message and
-//! passes: `sudo -E cargo test -p cutline-cli --test tg`.
+//! passes: `sudo -E cargo test -p cutline-cli tg::`.
 
-mod common;
-
-use common::Lab;
+use crate::common::Lab;
 use cutline_testbed::{in_time, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

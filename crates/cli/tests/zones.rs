@@ -2,9 +2,7 @@
 //!
 //! Needs root, for a network namespace; without it the tests say so and pass.
 
-mod common;
-
-use common::may_make_namespaces;
+use crate::common::may_make_namespaces;
 use cutline_sys::namespace::Namespace;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, SocketAddrV6, TcpStream, UdpSocket};

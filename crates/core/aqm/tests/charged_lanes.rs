@@ -1,14 +1,12 @@
 //! TSQ's lanes and charge inside a discipline: reserved packets first, all others in TSQ's order and at TSQ's price.
 
-mod support;
-
+use crate::support::{Always, Link};
 use cutline_aqm::{
     Arrival, Backlog, ChargedLanes, Departure, DropReason, Entry, Held, Limit, List, Pool, Queue, QueueCore,
     QueueStats, Shed, Tsq, TsqParams, Verdict,
 };
 use cutline_units::{Duration, Hint, Instant, Probability, RandomStream, Rate};
 use proptest::prelude::*;
-use support::{Always, Link};
 
 const RATE: Rate = Rate::from_mbps(15);
 const LIMIT: Limit = Limit::Packets(400);

@@ -3,8 +3,7 @@
 
 #[path = "../benches/peers/sorted_list.rs"]
 mod sorted_list;
-mod support;
-
+use crate::support::{Link, Wave};
 use cutline_aqm::tsq::{charge, weight};
 use cutline_aqm::{
     Arrival, Backlog, Departure, DrainRate, DropProbability, DropReason, Entry, Limit, Offer, Queue,
@@ -13,7 +12,6 @@ use cutline_aqm::{
 use cutline_units::{Duration, Hint, HintBits, Instant, Probability, RandomStream, Rate};
 use proptest::prelude::*;
 use sorted_list::SortedList;
-use support::{Link, Wave};
 
 /// TSQ as the paper has it: sort by w, look for q' at every arrival, then draw.
 struct Oracle<A> {

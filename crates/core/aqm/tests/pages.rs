@@ -1,16 +1,14 @@
 //! The pages of docs/aqm, one for each AQM: its description in the registry and the header of its file.
 //!
-//! `CUTLINE_BLESS=1 cargo test -p cutline-aqm --test pages` writes them anew; the diff is the review.
+//! `CUTLINE_BLESS=1 cargo test -p cutline-aqm pages::` writes them anew; the diff is the review.
 
-mod support;
-
+use crate::support::Link;
 use cutline_aqm::{AnyQueue, AqmSpec, Limit, Queue, QueueSpec, TsqParams, registry};
 use cutline_params::{Parameter, Parameters as _};
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::Link;
 
 /// What is known of one AQM, or of TSQ.
 struct About {

@@ -1,7 +1,6 @@
 //! What TSQ promises: nobody starves, a hint keeps its order, nothing is lost, the charge is fair.
 
-mod support;
-
+use crate::support::{Always, Link, Wave};
 use cutline_aqm::tsq::{charge, weight};
 use cutline_aqm::{Aqm, Arrival};
 use cutline_aqm::{
@@ -10,7 +9,6 @@ use cutline_aqm::{
 };
 use cutline_units::{Bytes, Duration, Hint, HintBits, Instant, Probability, Rate};
 use proptest::prelude::*;
-use support::{Always, Link, Wave};
 
 const RATE: Rate = Rate::from_mbps(15);
 const LIMIT: Limit = Limit::Bytes(800_000);

@@ -1,9 +1,7 @@
 //! Damaged frames of every protocol that the router knows: each passes or is dropped with a reason, and what passes has
 //! the bytes it came with, but for its traffic class and the checksum that covers it.
 
-mod common;
-
-use common::{Memory, frame};
+use crate::common::{Memory, frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
 use cutline_router::{ETHERNET, Headers, Ip, Loss, Overhead, Shaper, ShaperParams, Version};
 use cutline_units::{Dscp, Duration, Instant, Rate, RemarkTable, Streams};

@@ -1,8 +1,6 @@
 //! Queues exchanged at work: no frame is lost, judged twice or overtaken by one that came after the exchange.
 
-mod common;
-
-use common::{Memory, ip_frame};
+use crate::common::{Memory, ip_frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};
 use cutline_router::{DuplexShaper, Overhead, Shaper, ShaperParams};
 use cutline_units::{Duration, Hint, HintTable, Instant, Rate, RemarkTable, Streams};

@@ -1,9 +1,7 @@
 //! What came to a link of the simulator, recorded, comes to the router as frames: the same packets are dropped and
 //! marked, and the others go at the same nanosecond.
 
-mod common;
-
-use common::{Memory, ip_frame};
+use crate::common::{Memory, ip_frame};
 use cutline_aqm::{AqmSpec, DropReason, Limit, QueueSpec, TsqParams, Verdict};
 use cutline_router::{Loss, Overhead, Shaper, ShaperParams};
 use cutline_sim::{

@@ -1,8 +1,6 @@
 //! Reserved flows in a shaper: which packets are served first, how long they wait, and what is left for the others.
 
-mod common;
-
-use common::{Memory, frame};
+use crate::common::{Memory, frame};
 use cutline_aqm::{AqmSpec, Limit, PolicerParams, QueueSpec, TsqParams};
 use cutline_router::{
     FlowFilter, Loss, Overhead, Reservation, ReservationError, ReservationId, Shaper, ShaperParams,

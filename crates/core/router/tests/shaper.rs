@@ -1,8 +1,6 @@
 //! A shaper through its public face: conservation under any load, the schedule, and what becomes of bytes.
 
-mod common;
-
-use common::{Memory, frame, ip_frame};
+use crate::common::{Memory, frame, ip_frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};
 use cutline_router::{DuplexShaper, Headers, Loss, Overhead, Shaper, ShaperParams};
 use cutline_units::{Dscp, Duration, Hint, HintTable, Instant, Rate, RemarkTable, Streams};

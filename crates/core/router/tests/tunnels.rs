@@ -1,8 +1,6 @@
 //! Flows inside of tunnels, behind labels and tags, in fragments, and the hosts that they come from.
 
-mod common;
-
-use common::Memory;
+use crate::common::Memory;
 use cutline_aqm::{AqmSpec, Limit, QueueSpec};
 use cutline_router::{FlowKeys, FragmentFlows, Headers, Shaper, ShaperParams};
 use cutline_units::{Duration, Instant, Rate, Streams};

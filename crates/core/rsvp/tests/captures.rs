@@ -1,8 +1,6 @@
 //! The messages of whole exchanges as captures: they are the bytes that are committed, and tshark and tcpdump read them.
 
-mod common;
-
-use common::{SECOND, World, line, line_of, session, tspec};
+use crate::common::{SECOND, World, line, line_of, session, tspec};
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
 use cutline_rsvp::engine::{Datagram, EngineParams};
 use cutline_rsvp::integrity::{Algorithm, IntegrityConfig, SecurityKey};

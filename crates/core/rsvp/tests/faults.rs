@@ -1,8 +1,6 @@
 //! What goes wrong in a network: lost messages, restarts, hosts that vanish, routes that change, messages of others.
 
-mod common;
-
-use common::{SECOND, World, line, line_of, session, tspec};
+use crate::common::{SECOND, World, line, line_of, session, tspec};
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
 use cutline_rsvp::engine::{Datagram, EngineParams, Event, InterfaceId, Reservation};
 use cutline_rsvp::integrity::{Algorithm, IntegrityConfig, SecurityKey};

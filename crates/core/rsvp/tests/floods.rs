@@ -1,9 +1,7 @@
 //! Floods of state: what a stranger installs takes nothing from others for long (`engine/budgets.rs`).
 
-mod common;
-
-use common::bed::{ALL_BUT_M, Bed, H1, H2, M, NONE, R, RATE};
-use common::{SECOND, session, tspec};
+use crate::common::bed::{ALL_BUT_M, Bed, H1, H2, M, NONE, R, RATE};
+use crate::common::{SECOND, session, tspec};
 use cutline_rsvp::engine::{EngineParams, Event, InterfaceId, LocalSender};
 use cutline_rsvp::message::{Body, Kind, Path};
 use cutline_rsvp::object::{Hop, Sender, Session, Style, code};

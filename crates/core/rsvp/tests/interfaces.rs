@@ -9,10 +9,10 @@
 //!
 //! `h1` sends to `h2`, with a reservation on the way. `m` says things in the name of others.
 
-mod common;
+use crate::common;
 
-use common::bed::{ALL_BUT_M, Bed, H1, H2, M, MakeBody, NONE, R, RATE, key};
-use common::{SECOND, session};
+use crate::common::bed::{ALL_BUT_M, Bed, H1, H2, M, MakeBody, NONE, R, RATE, key};
+use crate::common::{SECOND, session};
 use cutline_rsvp::engine::{Datagram, Event, InterfaceId};
 use cutline_rsvp::integrity::sign;
 use cutline_rsvp::message::{Body, Descriptor, Kind, Message, ResvErr};

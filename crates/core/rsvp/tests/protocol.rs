@@ -1,8 +1,6 @@
 //! Path and reservation state along a path: set-up, merging of all styles, errors, blockade, confirmations, tearing down.
 
-mod common;
-
-use common::{SECOND, World, line, load, session, tspec};
+use crate::common::{SECOND, World, line, load, session, tspec};
 use cutline_rsvp::engine::{Control, EngineParams, Event, Reservation};
 use cutline_rsvp::message::{Body, Kind, Message};
 use cutline_rsvp::object::{Style, code};

@@ -1,8 +1,6 @@
 //! What ten thousand reservations cost a router: memory, and time for each message. The router's neighbours are engines, too.
 
-mod common;
-
-use common::{SECOND, line, session, tspec};
+use crate::common::{SECOND, line, session, tspec};
 use cutline_rsvp::engine::EngineParams;
 use cutline_rsvp::object::Style;
 use cutline_units::Duration;

@@ -1,8 +1,6 @@
 //! A flow whose hint follows the quality: it finds the hill, and nothing of it touches the others.
 
-mod common;
-
-use common::{Plan, audio, bulk};
+use crate::common::{Plan, audio, bulk};
 use cutline_quality::{Class, HintParams};
 use cutline_sim::{AdaptiveHint, FlowOutcome, Settings, Window, run};
 use cutline_units::{Duration, Hint, HintBits, Instant};

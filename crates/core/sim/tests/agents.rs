@@ -1,8 +1,6 @@
 //! Agents: messages cross the network's own links and queues, deadlines come when they are due.
 
-mod common;
-
-use common::{Plan, bulk};
+use crate::common::{Plan, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::{
     Address, Agent, AgentSpec, Context, Distributions, FlowSpec, LinkSpec, Message, Network, NetworkError,

@@ -1,8 +1,6 @@
 //! External endpoints: packets of a simulation that are recorded where they enter, and injected again, have the same outcome.
 
-mod common;
-
-use common::{Plan, audio, bulk};
+use crate::common::{Plan, audio, bulk};
 use cutline_aqm::Verdict;
 use cutline_sim::{
     Event, InjectedPacket, LinkId, Network, Observation, Outcome, PacketOutcome, PacketRole, SeenHeader,

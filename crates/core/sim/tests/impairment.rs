@@ -1,8 +1,6 @@
 //! Links that lose, reorder and delay: every packet is accounted for, nothing else changes, TCP slows down as its formula says.
 
-mod common;
-
-use common::{Plan, audio, bulk};
+use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::impairment::JitterDistribution;
 use cutline_sim::{

@@ -1,8 +1,6 @@
 //! Whole networks: every packet is accounted for, folding changes nothing, the seed decides everything.
 
-mod common;
-
-use common::{Plan, audio, bulk};
+use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, registry};
 use cutline_sim::{FlowOutcome, Settings, Simulation, Window, run};
 use cutline_transport::endpoint::TransportParams;

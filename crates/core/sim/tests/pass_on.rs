@@ -1,8 +1,6 @@
 //! Routers in a row that take what a packet has waited off its hint.
 
-mod common;
-
-use common::{Plan, audio, bulk};
+use crate::common::{Plan, audio, bulk};
 use cutline_aqm::QueueSpec;
 use cutline_sim::{
     Distributions, Event, FlowSpec, LinkId, LinkSpec, Network, Observation, Settings, Simulation, Window, run,

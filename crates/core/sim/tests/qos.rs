@@ -1,8 +1,6 @@
 //! QoS connections: the end system's sessions as agents on links with queues.
 
-mod common;
-
-use common::{Plan, bulk};
+use crate::common::{Plan, bulk};
 use cutline_aqm::{Aqm, AqmSpec, Arrival, Backlog, DropProbability, Limit, QueueSpec, Verdict, registry};
 use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::{ConnectionSpecification, Measure, Preset, Specification};

@@ -1,8 +1,6 @@
 //! Watched links: what is observed is what is counted, and watching changes nothing.
 
-mod common;
-
-use common::{Plan, audio, bulk};
+use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, DropReason, Verdict, registry};
 use cutline_sim::{Event, LinkId, Observation, Outcome, SeenHeader, Settings, Simulation, Window, run};
 use cutline_transport::endpoint::{DataHeader, ReplyHeader};

@@ -1,6 +1,6 @@
 //! Seeds of the corpora that the project's own writers write: each is in the corpus as it is written now.
 //!
-//! `CUTLINE_BLESS=1 cargo test -p cutline-fuzz --test seeds` writes them; the diff is the review. Seeds of texts that people
+//! `CUTLINE_BLESS=1 cargo test -p cutline-fuzz seeds::` writes them; the diff is the review. Seeds of texts that people
 //! write are files of the corpus like any other.
 
 use cutline_aqm::PolicerParams;

@@ -37,6 +37,38 @@ fn leaves(path: &Path, mut depth: i32) -> bool {
     })
 }
 
+/// The files of integration tests that are in no program: neither modules of `tests/all.rs` nor programs of their own in `Cargo.toml`.
+fn forgotten(files: &[String], all: &str, manifest: &str) -> Vec<String> {
+    let is_in_a_program = |name: &&String| {
+        let lines =
+            [format!("mod {name};"), format!("path = \"tests/{name}.rs\""), format!("name = \"{name}\"")];
+        all.lines().any(|line| line == lines[0])
+            || manifest.lines().any(|line| lines[1..].contains(&line.to_owned()))
+    };
+    files.iter().filter(|name| !is_in_a_program(name)).cloned().collect()
+}
+
+/// A crate with several files of tests links them to one program, for which Cargo's search for them is turned off.
+#[test]
+fn every_file_of_tests_is_in_a_program() {
+    for folder in crates() {
+        let (tests, manifest) =
+            (folder.join("tests"), fs::read_to_string(folder.join("Cargo.toml")).unwrap());
+        let files = fs::read_dir(&tests).into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_rust =
+            |path: &PathBuf| path.extension().is_some_and(|end| end == "rs") && !path.ends_with("all.rs");
+        let names =
+            files.filter(is_rust).map(|path| path.file_stem().unwrap().to_string_lossy().into_owned());
+        let names: Vec<String> = names.collect();
+        if names.len() > 1 {
+            let all = fs::read_to_string(tests.join("all.rs")).unwrap_or_default();
+            assert_eq!(forgotten(&names, &all, &manifest), Vec::<String>::new(), "{}", tests.display());
+        }
+    }
+    let names = ["a", "b", "c"].map(str::to_owned);
+    assert_eq!(forgotten(&names, "mod a;\n// mod c;\n", "[[test]]\nname = \"b\"\n"), ["c"]);
+}
+
 #[test]
 fn what_a_crate_includes_lies_in_it() {
     let mut seen = 0;

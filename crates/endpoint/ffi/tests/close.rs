@@ -1,7 +1,7 @@
 //! Programs in C that close, or end, deliver what their streams have accepted to a slow reader that reports often.
 #![expect(clippy::disallowed_methods, reason = "a slow reader takes real time")]
 
-mod c;
+use crate::c;
 
 use cutline_socket::{QosOptions, QosTcpListener, QosTcpStream};
 use std::fs;

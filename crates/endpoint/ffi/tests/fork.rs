@@ -1,6 +1,6 @@
 //! A program in C that forks while it has connections.
 
-mod c;
+use crate::c;
 
 use cutline_socket::{QosTcpListener, QosUdpListener};
 use std::io::{Read as _, Write as _};

@@ -1,7 +1,7 @@
 //! `include/cutline.h` is written from the functions and structs that C sees, with the comments above them. `make bless` writes it
 //! anew. The compiler of C says whether its structs are laid out as ours are, and the linker whether every function is there.
 
-mod c;
+use crate::c;
 
 use cutline_bindings::{
     Axis, Details, Direction, DirectionReservation, Distribution, Event, Interval, MEASURES, Mib, NAME,

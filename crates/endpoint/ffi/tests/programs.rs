@@ -1,6 +1,6 @@
 //! Programs in C against the library.
 
-mod c;
+use crate::c;
 
 use cutline_testbed::skip;
 use std::fs;

@@ -1,6 +1,6 @@
 //! A program in C that asks for reservations, and an agent in the place of `cutlined` that says what the test wants.
 
-mod c;
+use crate::c;
 
 use cutline_provision::protocol::{Bucket, Reply, Request, VERSION};
 use cutline_provision::{Reason, Refusal};

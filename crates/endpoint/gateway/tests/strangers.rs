@@ -1,8 +1,6 @@
 //! Strangers at gateways: those that say nothing, and those that send in others' names. They take no thread and nobody's place.
 
-mod common;
-
-use common::{Settings, Watched, pair};
+use crate::common::{Settings, Watched, pair};
 use cutline_gateway::{Limits, Route, Side, Transport};
 use cutline_socket::QosOptions;
 use cutline_units::Duration as Time;

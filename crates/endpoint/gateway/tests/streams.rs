@@ -1,8 +1,6 @@
 //! Streams through a pair of gateways on the loopback interface.
 
-mod common;
-
-use common::{Settings, Watched, pair};
+use crate::common::{Settings, Watched, pair};
 use cutline_gateway::{Limits, Side, Transport};
 use cutline_quality::spec::{Preset, Specification};
 use cutline_socket::{Access, IfRefused, QosOptions};

@@ -154,7 +154,7 @@ fn with_a_plain_socket_at_the_other_end_a_stream_that_is_dropped_delivers_all() 
 
 #[test]
 fn over_a_slow_link_a_stream_that_is_dropped_delivers_all() {
-    if !may_make_namespaces("sudo -E cargo test -p cutline-socket --test close") {
+    if !may_make_namespaces("sudo -E cargo test -p cutline-socket close::") {
         return;
     }
     let namespace = Namespace::create("slowclose").unwrap();

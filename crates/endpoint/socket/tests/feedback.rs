@@ -1,7 +1,7 @@
 //! What the host and the network tell a datagram socket.
 //!
 //! These tests need root, for network namespaces of their own. Without it they say so and pass:
-//! `sudo -E cargo test -p cutline-socket --test feedback`.
+//! `sudo -E cargo test -p cutline-socket feedback::`.
 
 use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::violation::Place;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{self, Instant};
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-socket --test feedback";
+const COMMAND: &str = "sudo -E cargo test -p cutline-socket feedback::";
 const ENOBUFS: i32 = 105;
 const EACCES: i32 = 13;
 const EHOSTUNREACH: i32 = 113;

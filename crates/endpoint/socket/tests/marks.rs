@@ -1,7 +1,7 @@
 //! The mark of every packet that QoS sockets send, as it is on the wire.
 //!
 //! These tests need root, for a network namespace of their own. Without it they say so and pass:
-//! `sudo -E cargo test -p cutline-socket --test marks`.
+//! `sudo -E cargo test -p cutline-socket marks::`.
 
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::monitor::MonitorParams;
@@ -21,7 +21,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, UdpSocket};
 use std::thread;
 use std::time;
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-socket --test marks";
+const COMMAND: &str = "sudo -E cargo test -p cutline-socket marks::";
 /// Where the listening end is, and where the connecting end finds it: both protocols of IP, and IPv4 to a socket of IPv6.
 const PLACES: [(&str, &str); 3] = [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "127.0.0.1")];
 

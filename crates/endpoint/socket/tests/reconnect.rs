@@ -1,7 +1,7 @@
 //! A network that is cut: nobody resets, and nobody says why.
 //!
 //! These tests need root, for a network namespace of their own. Without it they say so and pass:
-//! `sudo -E cargo test -p cutline-socket --test reconnect`.
+//! `sudo -E cargo test -p cutline-socket reconnect::`.
 
 use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
@@ -30,7 +30,7 @@ fn next(stream: &QosTcpStream) -> Event {
 
 #[test]
 fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() {
-    if !may_make_namespaces("sudo -E cargo test -p cutline-socket --test reconnect") {
+    if !may_make_namespaces("sudo -E cargo test -p cutline-socket reconnect::") {
         return;
     }
     let namespace = Namespace::create("cut").unwrap();

@@ -1,8 +1,8 @@
 //! Damaged results: every changed bit is noticed, the file is named, and resuming makes again what was lost.
 
-mod common;
+use crate::common;
 
-use common::{begin, complete, key, timed, whole};
+use crate::common::{begin, complete, key, timed, whole};
 use cutline_results::{
     DistributionRow, Existing, FlowRow, PointRow, QueueRow, QueueSeriesRow, Row, RunKey, RunResult,
     SeriesRow, Store, StoreError, TimingRow, read_table, write_table,

@@ -1,9 +1,7 @@
 //! Stored runs are complete or absent, are read as they were written, and are removed only on request. A file of another
 //! table is refused.
 
-mod common;
-
-use common::{begin, key, result, summary, timed, whole};
+use crate::common::{begin, key, result, summary, timed, whole};
 use cutline_results::{
     DistributionRow, Existing, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunStore, SeriesRow, Store,
     StoreError, read_table, write_table,

@@ -13,7 +13,7 @@ use cutline_units::{Bytes, Duration};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::net::IpAddr;
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-netlink --test routes";
+const COMMAND: &str = "sudo -E cargo test -p cutline-netlink routes::";
 
 /// A host with an interface `east`, and routes of each kind.
 fn host(label: &str) -> Option<Namespace> {

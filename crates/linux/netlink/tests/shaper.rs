@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-netlink --test shaper";
+const COMMAND: &str = "sudo -E cargo test -p cutline-netlink shaper::";
 const UDP: u8 = 17;
 
 /// Two hosts with a link between their interfaces `east` and `west`.

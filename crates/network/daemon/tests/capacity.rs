@@ -1,12 +1,9 @@
 //! Ten thousand reservations through one agent, with real messages and the kernel's traffic control. All flows go to one host. The
 //! other agents do not control the traffic: the kernel of this machine has what one router has.
 //!
-//! Requires root: `sudo -E cargo test -p cutline-daemon --test capacity -- --ignored --nocapture --test-threads 1`.
+//! Requires root: `sudo -E cargo test -p cutline-daemon capacity:: -- --ignored --nocapture --test-threads 1`.
 
-#[allow(dead_code, reason = "each test uses a part")]
-mod common;
-
-use common::{Net, announce, reserve};
+use crate::common::{Net, announce, reserve};
 use cutline_daemon::status::{ProtocolCounters, Status};
 use cutline_provision::Client;
 use cutline_provision::protocol::{Bucket, Reply, Request};
@@ -16,7 +13,7 @@ use rustix::process::Signal;
 use std::collections::BTreeMap;
 
 const COMMAND: &str =
-    "sudo -E cargo test -p cutline-daemon --test capacity -- --ignored --nocapture --test-threads 1";
+    "sudo -E cargo test -p cutline-daemon capacity:: -- --ignored --nocapture --test-threads 1";
 const RESERVATIONS: usize = 10_000;
 /// How long all set-ups may take, and everything else that is waited for.
 const PATIENCE: Duration = Duration::from_secs(180);

@@ -1,18 +1,15 @@
 //! Clients that ask too much, read nothing, or ask for what is not theirs.
 //!
-//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon --test clients`.
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon clients::`.
 
-#[allow(dead_code, reason = "each test uses a part")]
-mod common;
-
-use common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve};
+use crate::common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Client, Flow, Reason, Transport};
 use cutline_units::Duration;
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::os::unix::net::UnixStream;
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test clients";
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon clients::";
 /// How long a client that reads waits.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(90);
 

@@ -2,15 +2,14 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon`.
 
-#[allow(dead_code, reason = "each test uses a part")]
-mod common;
+use crate::common;
 
-use common::{Net, announce, eventually, hear, reserve};
+use crate::common::{Net, announce, eventually, hear, reserve};
 use cutline_daemon::status::InterfaceStatus;
 use cutline_provision::Client;
 use cutline_provision::protocol::{Reply, Request};
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test interfaces";
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon interfaces::";
 const ON_WIRE: u64 = 1_180_000;
 
 fn status(net: &Net, node: &str, interface: &str) -> InterfaceStatus {

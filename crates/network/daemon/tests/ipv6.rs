@@ -2,16 +2,15 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon`.
 
-#[allow(dead_code, reason = "each test uses a part")]
-mod common;
+use crate::common;
 
-use common::{Net, announce, eventually, hear, reserve};
+use crate::common::{Net, announce, eventually, hear, reserve};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Client, Flow};
 use rustix::process::Signal;
 use std::net::{SocketAddr, UdpSocket};
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test ipv6";
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon ipv6::";
 const A: &str = "fd00:1::1";
 const B: &str = "fd00:9::9";
 const PORT: u16 = 5000;

@@ -1,18 +1,15 @@
 //! Messages that nobody reads: they cost the agent nothing but the messages.
 //!
-//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon --test output`.
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon output::`.
 
-#[allow(dead_code, reason = "each test uses a part")]
-mod common;
-
-use common::{Net, announce, eventually, hear, reserve};
+use crate::common::{Net, announce, eventually, hear, reserve};
 use cutline_provision::Client;
 use cutline_provision::protocol::Reply;
 use cutline_testbed::outputs::{full_pipe, terminated};
 use rustix::process::{Pid, Signal, kill_process};
 use std::process::{Command, Stdio};
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test output";
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon output::";
 
 /// Starts a node's agent with this standard error.
 fn start(net: &mut Net, node: &str, errors: Stdio) {

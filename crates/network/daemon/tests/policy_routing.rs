@@ -1,16 +1,13 @@
 //! Routes that depend on more than the destination: what is reserved is where the packets go.
 //!
-//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon --test policy_routing`.
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon policy_routing::`.
 
-#[allow(dead_code, reason = "each test uses a part")]
-mod common;
-
-use common::{A, B, Net, announce, eventually, hear, reserve};
+use crate::common::{A, B, Net, announce, eventually, hear, reserve};
 use cutline_provision::Client;
 use cutline_provision::protocol::Reply;
 use std::net::UdpSocket;
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test policy_routing";
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon policy_routing::";
 /// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 

@@ -2,9 +2,7 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon`.
 
-mod common;
-
-use common::{A, B, Net, announce, bucket, eventually, hear, reserve};
+use crate::common::{A, B, Net, announce, bucket, eventually, hear, reserve};
 use cutline_provision::protocol::{Reply, Request};
 use cutline_provision::{Access, Client, Demand, Direction, Event, Reason, open};
 use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
@@ -13,7 +11,7 @@ use cutline_units::Duration;
 use rustix::process::Signal;
 use std::net::UdpSocket;
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test reservations";
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon reservations::";
 /// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 

@@ -2,10 +2,7 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon`.
 
-#[allow(dead_code, reason = "each test uses a part")]
-mod common;
-
-use common::{B, Net, eventually};
+use crate::common::{B, Net, eventually};
 use cutline_bindings::{Mib, Options, ReservationEvent};
 use cutline_provision::{Access, Reason, Refusal, Standing};
 use cutline_quality::spec::Preset;
@@ -15,7 +12,7 @@ use cutline_socket::{
 };
 use std::net::{Ipv4Addr, SocketAddr};
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test sockets";
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon sockets::";
 const PORT: u16 = 7000;
 
 fn options(net: &Net, node: &str, ack_path: AckPath) -> QosOptions {

@@ -1,11 +1,8 @@
 //! A host without a key, on a link without keys: `r3`, whose agent does not run. What it says changes nothing between the others.
 //!
-//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon --test strangers`.
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon strangers::`.
 
-#[allow(dead_code, reason = "each test uses a part")]
-mod common;
-
-use common::{A, B, Net, announce, eventually, hear, reserve};
+use crate::common::{A, B, Net, announce, eventually, hear, reserve};
 use cutline_provision::Client;
 use cutline_provision::protocol::Reply;
 use cutline_rsvp::message::{Body, Descriptor, Message, Path, PathErr, PathTear, Resv, ResvErr, ResvTear};
@@ -16,7 +13,7 @@ use cutline_units::Duration;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test strangers";
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon strangers::";
 /// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 /// The stranger, and the router's address on the same link.

@@ -1,17 +1,14 @@
 //! Traffic control that somebody else takes away: it comes back, or those who have reservations hear that they are lost.
 //!
-//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon --test taken_away`.
+//! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon taken_away::`.
 
-#[allow(dead_code, reason = "each test uses a part")]
-mod common;
-
-use common::{Net, announce, eventually, hear, reserve};
+use crate::common::{Net, announce, eventually, hear, reserve};
 use cutline_provision::Client;
 use cutline_provision::protocol::Reply;
 use cutline_units::Duration;
 use std::process::Command;
 
-const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test taken_away";
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon taken_away::";
 /// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 

@@ -1,8 +1,6 @@
 //! The study of hints that adapt, from scenario to report, shortened.
 
-mod common;
-
-use common::{measured, measured_and_drawn, study};
+use crate::common::{measured, measured_and_drawn, study};
 
 /// After four minutes, hints that began at 16 are falling, and those that began at 1 are rising.
 #[test]

@@ -1,8 +1,6 @@
 //! The study of routers in a row, from scenario to report, shortened.
 
-mod common;
-
-use common::{measured, measured_and_drawn, study};
+use crate::common::{measured, measured_and_drawn, study};
 
 #[test]
 fn every_figure_is_measured_and_drawn() {

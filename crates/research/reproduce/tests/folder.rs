@@ -1,8 +1,6 @@
 //! The folder of a study: a report never replaces one that shows more, and never mixes different results.
 
-mod common;
-
-use common::{quick, study};
+use crate::common::{quick, study};
 use cutline_results::{Existing, Lock, StoreError};
 use cutline_study::{Changes, Evaluation, Options, Study, StudyError};
 use std::collections::BTreeSet;

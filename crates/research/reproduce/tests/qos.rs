@@ -1,8 +1,6 @@
 //! The study of QoS sockets, from scenario to report, shortened.
 
-mod common;
-
-use common::{measured, measured_and_drawn, study};
+use crate::common::{measured, measured_and_drawn, study};
 
 #[test]
 fn a_video_keeps_within_its_limits_and_a_plain_one_does_not() {

@@ -2,9 +2,7 @@
 //!
 //! `make validate-programs` runs it: it takes a minute, requires root, and uses ffmpeg if it is installed.
 
-mod common;
-
-use common::{measured, quick, study};
+use crate::common::{measured, quick, study};
 use cutline_results::Existing;
 use cutline_study::{Changes, Options};
 use cutline_sys::SysError;

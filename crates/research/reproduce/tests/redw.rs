@@ -1,8 +1,6 @@
 //! The RED-Worcester evaluation from scenario to report, shortened.
 
-mod common;
-
-use common::{measured, measured_and_drawn, study};
+use crate::common::{measured, measured_and_drawn, study};
 
 #[test]
 fn the_papers_figures_are_all_there() {

@@ -1,8 +1,6 @@
 //! Tests of every study with shortened runs.
 
-mod common;
-
-use common::{measured, measured_and_drawn, quick, study};
+use crate::common::{measured, measured_and_drawn, quick, study};
 use cutline_reproduce::{is_real_time, studies};
 use cutline_study::{Experiment, Study};
 use std::collections::BTreeSet;

@@ -1,8 +1,6 @@
 //! The TSQ evaluation from scenario to report, shortened.
 
-mod common;
-
-use common::{quick, study};
+use crate::common::{quick, study};
 use cutline_results::Existing;
 use cutline_study::{Changes, Evaluation, Options, Study, StudyError};
 use std::collections::BTreeSet;

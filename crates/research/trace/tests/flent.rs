@@ -1,8 +1,6 @@
 //! Tests of the flent file: the structure that flent's reader expects, and the values of the run.
 
-mod common;
-
-use common::{SEED, captured, scenario};
+use crate::common::{SEED, captured, scenario};
 use cutline_results::RunResult;
 use cutline_trace::flent::{Measured, MeasuredFlow};
 use cutline_trace::{FlentError, flent};

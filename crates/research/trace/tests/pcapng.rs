@@ -1,8 +1,6 @@
 //! Tests of the capture: structure, headers, comments, and the counts of the run.
 
-mod common;
-
-use common::{SEED, captured, scenario};
+use crate::common::{SEED, captured, scenario};
 use cutline_scenario::SimulateError;
 use cutline_trace::{Capture, CaptureError, link_named, simulate_captured, with_return};
 use cutline_units::{Dscp, DscpPool2, Hint, HintCodec};

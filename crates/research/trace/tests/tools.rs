@@ -1,8 +1,6 @@
 //! tshark and flent read the files. If a tool is not installed, its tests print how to install it, and pass.
 
-mod common;
-
-use common::{SEED, captured, scenario};
+use crate::common::{SEED, captured, scenario};
 use cutline_testbed::skip;
 use cutline_trace::flent;
 use std::fs::{self, File};

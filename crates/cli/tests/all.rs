@@ -1,0 +1,30 @@
+//! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
+
+mod common;
+#[path = "common/schema.rs"]
+mod schema;
+
+mod cli;
+mod doctor;
+mod exec;
+mod exec_ordinary;
+mod exec_peers;
+mod foreign_text;
+mod gateway;
+mod lab;
+mod output_files;
+mod plot;
+mod router;
+mod router_attacks;
+mod router_autorate;
+mod router_faults;
+mod router_reservations;
+mod router_service;
+mod router_tun;
+mod router_xdp;
+mod schemas;
+mod stored_results;
+mod tg;
+mod traces;
+mod unread_outputs;
+mod zones;

@@ -1,0 +1,10 @@
+//! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
+
+mod support;
+
+mod charged_lanes;
+mod conformance;
+mod external;
+mod oracle;
+mod pages;
+mod tsq;

@@ -1,0 +1,11 @@
+//! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
+
+mod common;
+
+mod damaged_frames;
+mod exchange;
+mod headers;
+mod parity;
+mod reserved;
+mod shaper;
+mod tunnels;

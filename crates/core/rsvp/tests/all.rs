@@ -1,0 +1,10 @@
+//! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
+
+mod common;
+
+mod captures;
+mod faults;
+mod floods;
+mod interfaces;
+mod protocol;
+mod scale;

@@ -1,0 +1,13 @@
+//! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
+
+mod common;
+
+mod adaptive;
+mod agents;
+mod external;
+mod impairment;
+mod network;
+mod pass_on;
+mod qos;
+mod rsvp;
+mod watch;

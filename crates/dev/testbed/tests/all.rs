@@ -1,0 +1,10 @@
+//! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
+
+mod architecture;
+mod citations;
+mod external_aqm;
+mod external_traffic;
+mod packages;
+mod recipes;
+mod registrations;
+mod unsafe_code;

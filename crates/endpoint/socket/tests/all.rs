@@ -1,0 +1,11 @@
+//! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
+
+mod addresses;
+mod close;
+mod connecting;
+mod dependencies;
+mod examples;
+mod feedback;
+mod marks;
+mod reconnect;
+mod replay;

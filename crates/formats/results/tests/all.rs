@@ -1,0 +1,7 @@
+//! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
+
+mod common;
+
+mod damage;
+mod pages;
+mod store;
