@@ -89,8 +89,8 @@ test-net: setup
 # The tests that tell time, with their claims judged: on a machine that does nothing else, as root. Each is tried again where the machine stood still.
 test-real-time: setup
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-results
-	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-cli --test exec --test router_autorate --test router \
-		--test tg --test lab --test router_faults --test doctor
+	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-cli --test all -- exec:: router_autorate:: router:: \
+		tg:: lab:: router_faults:: doctor::
 
 attack: setup
 	CUTLINE_ATTACK_SECONDS=$(ATTACK_TIME) CUTLINE_ATTACK="$(ATTACK)" \
@@ -104,8 +104,9 @@ properties: setup
 	done
 
 bless: setup
-	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-translate -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli -p cutline-ffi -p cutline-rsvp \
-		--test header --test pages --test goldens --test broken --test guide_pages --test seeds --test schemas --test captures
+	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-translate --test guide_pages
+	CUTLINE_BLESS=1 $(CARGO) test --locked -p cutline-aqm -p cutline-results -p cutline-fuzz -p cutline-scenario -p cutline-cli -p cutline-ffi \
+		-p cutline-rsvp --test all -- header:: pages:: goldens:: broken:: guide_pages:: seeds:: schemas:: captures::
 
 # Guided by coverage, with new seeds. What fails is kept in crates/dev/fuzz/failures, and the command that replays it is printed.
 fuzz: setup
@@ -160,33 +161,33 @@ validate-linux: $(BIN)
 
 validate-traces: setup
 	@tools/setup.sh traces
-	$(CARGO) test --locked -p cutline-trace --test tools
+	$(CARGO) test --locked -p cutline-trace --test all -- tools::
 
 # Programs that people use under `cutline exec`: marks as tshark sees them, rates as iperf3 measures them.
 validate-exec: setup
 	@tools/setup.sh peers
-	$(CARGO) test --locked -p cutline-cli --test exec --test exec_peers -- --include-ignored
+	$(CARGO) test --locked -p cutline-cli --test all -- exec:: exec_peers:: --include-ignored
 
 # NetVideo and DIRM through gateways: ffmpeg's video with and without losses, pictures of a CORBA server; both on the testbed, and a
 # figure of `cutline reproduce qsock`.
 validate-programs: setup
 	@tools/setup.sh programs
-	$(CARGO) test --locked -p cutline-lab --test programs --test routed -- --ignored --nocapture
-	$(CARGO) test --locked -p cutline-reproduce --test qsock -- --ignored --nocapture
+	$(CARGO) test --locked -p cutline-lab --test all -- programs:: routed:: --ignored --nocapture
+	$(CARGO) test --locked -p cutline-reproduce --test all -- qsock:: --ignored --nocapture
 
 # RSVP's messages: tshark finds nothing malformed in the committed captures, which are what the engine sends. Then ten thousand
 # reservations through one router of the simulator, with and without losses and refresh reduction, and through one `cutlined` with the
 # kernel's traffic control (root; without it a message says that this is left out). Five to fifteen minutes.
 validate-rsvp: setup
 	@tools/setup.sh traces
-	$(CARGO) test --locked -p cutline-rsvp --test captures
-	$(CARGO) test --locked -p cutline-sim --test rsvp -- --ignored --nocapture
-	$(CARGO) test --locked -p cutline-daemon --test capacity -- --ignored --nocapture --test-threads 1
+	$(CARGO) test --locked -p cutline-rsvp --test all -- captures::
+	$(CARGO) test --locked -p cutline-sim --test all -- rsvp:: --ignored --nocapture
+	$(CARGO) test --locked -p cutline-daemon --test all -- capacity:: --ignored --nocapture --test-threads 1
 
 # The walkthroughs of docs/internals/recipes, applied to one copy of the repository in target/recipes, and their commands: ten to thirty
 # minutes, and some gigabytes, which stay for the next time until `make clean`.
 validate-recipes: setup
-	$(CARGO) test --locked -p cutline-testbed --test recipes -- --ignored --nocapture
+	$(CARGO) test --locked -p cutline-testbed --test all -- recipes:: --ignored --nocapture
 
 install: install-command install-library
 

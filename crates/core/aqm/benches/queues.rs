@@ -1,4 +1,4 @@
-//! What a packet costs in each queue: nanoseconds of CPU time per enqueue and dequeue together.
+//! Cost of a packet in each queue: nanoseconds of CPU time per enqueue and dequeue together.
 //!
 //! ```text
 //! cargo bench -p cutline-aqm                     a table
@@ -267,7 +267,7 @@ fn peer<O: Order>(order: O) -> Peer<O> {
     Peer { order, drain: DrainRate::new(RATE), bytes: 0, service_ends: Instant::ZERO }
 }
 
-/// Which hints arrive.
+/// Mix of the hints that arrive.
 #[derive(Clone, Copy)]
 enum Mix {
     Uniform,

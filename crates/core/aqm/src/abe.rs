@@ -47,7 +47,7 @@ use crate::{
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, RandomStream, Rate};
 
-/// What can be set.
+/// Parameters of ABE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct AbeParams {
     /// The longest that a green packet waits.
@@ -78,7 +78,7 @@ struct Due<P> {
 pub struct Abe<P> {
     params: AbeParams,
     drain: DrainRate,
-    /// When the virtual queue will be empty: V.
+    /// Time at which the virtual queue will be empty: V.
     virtual_end: Instant,
     green: List,
     blue: List,
@@ -111,7 +111,7 @@ impl<P: Copy> Discipline for Abe<P> {
 }
 
 impl<P: Copy> Abe<P> {
-    /// Whether the duplicate of a packet fits into the virtual queue.
+    /// Returns whether the duplicate of a packet fits into the virtual queue.
     #[inline]
     fn duplicate_fits(&self, now: Instant, size: u32) -> bool {
         let bytes = match self.core.limit {
@@ -129,7 +129,7 @@ impl<P: Copy> Abe<P> {
         }
     }
 
-    /// Whether a green packet is next.
+    /// Returns whether a green packet is next.
     #[inline]
     fn green_is_next(&self, now: Instant) -> bool {
         let Some(green) = self.pool.head(&self.green) else { return false };
@@ -219,7 +219,7 @@ mod tests {
         abe.enqueue(ms(at), Arrival::new(1000, Hint::from_level(level)), packet, &mut random)
     }
 
-    /// What leaves at each millisecond.
+    /// Returns the packets that leave at each millisecond.
     fn order(abe: &mut Abe<u32>, from: u64, to: u64) -> Vec<u32> {
         (from..to).filter_map(|at| abe.dequeue(ms(at))).map(|departure| departure.packet).collect()
     }

@@ -8,9 +8,9 @@ use cutline_units::Rate;
 /// The description of a queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueSpec {
-    /// How much may wait.
+    /// Limit of the backlog.
     pub limit: Limit,
-    /// Whether packets that can be marked are marked instead of dropped early (RFC 3168).
+    /// True if packets that can be marked are marked instead of dropped early (RFC 3168).
     pub ecn: bool,
     /// The AQM.
     pub aqm: AqmSpec,

@@ -45,11 +45,11 @@ const SECTION_5: &str = "automatic: Adaptive RED 2001 section 5";
 const SECTION_6: &str = "automatic: Adaptive RED 2001 section 6";
 const FIGURE_1: &str = "Adaptive RED 2001 figure 1";
 
-/// What can be set.
+/// Parameters of Adaptive RED.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 pub struct AredParams {
-    /// What RED has; `max_p` is where it begins.
+    /// Parameters of RED; `max_p` is its initial value.
     #[group(
         default = RedParams { min_th: None, max_th: None, w_q: None, gentle: true, ..RedParams::default() },
         sources(
@@ -61,12 +61,12 @@ pub struct AredParams {
         )
     )]
     pub red: RedParams,
-    /// How `max_p` moves.
+    /// Adaptation of `max_p`.
     #[group]
     pub adaptation: AdaptationParams,
 }
 
-/// How `max_p` moves.
+/// Parameters of the adaptation of `max_p`.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct AdaptationParams {
     /// The time between changes of max_p.
@@ -76,17 +76,17 @@ pub struct AdaptationParams {
         source = FIGURE_1
     )]
     pub interval: Duration,
-    /// What is added to max_p; off is min(0.01, max_p / 4). In the variant ns-2 at most max_p / 4.
+    /// Increment of max_p; off is min(0.01, max_p / 4). In the variant ns-2 at most max_p / 4.
     #[param(
         default = None,
         range = (1e-4, 1.0),
         source = "off: Adaptive RED 2001 figure 1; RED-Worcester's figure 4 has 0.1"
     )]
     pub alpha: Option<f64>,
-    /// What max_p is multiplied with to make it less.
+    /// Factor by which max_p is decreased.
     #[param(default = 0.9, range = (0.01, 0.999), source = FIGURE_1)]
     pub beta: f64,
-    /// How far the average may be from its target, as a share of max-th - min-th.
+    /// Largest deviation of the average from its target, as a share of max-th - min-th.
     #[param(default = 0.1, range = (0.0, 0.5), source = FIGURE_1)]
     pub range: f64,
     /// The least max_p.
@@ -106,7 +106,7 @@ pub(crate) fn check(params: &AredParams) -> Result<(), ParameterError> {
     Err(ParameterError::new("ceiling", ceiling, format!("at least floor = {floor}")))
 }
 
-/// What is remembered: `max_p`, and when it may change.
+/// State of the adaptation: `max_p`, and the time of its next change.
 #[derive(Clone, Copy, Debug)]
 pub struct Adaptation {
     params: AdaptationParams,

@@ -22,7 +22,7 @@ use cutline_units::{Instant, Probability, RandomStream, Rate};
 /// Strict priority and the AQM of its classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BandsSpec {
-    /// What can be set of the order.
+    /// Parameters of the order of classes.
     pub priority: StrictPriorityParams,
     /// The AQM of each class.
     pub below: Box<AqmSpec>,
@@ -54,7 +54,8 @@ impl BandsSpec {
 }
 
 impl<P: Copy> Bands<P> {
-    /// Whether a packet of `size` fits if the classes after `class` leave, or its own queue is full and decides itself.
+    /// Returns whether a packet of `size` fits once the classes after `class` have left, or its own queue is
+    /// full and decides itself.
     #[inline]
     fn may_join(&self, class: usize, size: u32) -> bool {
         if self.core.admits(size) {
@@ -198,7 +199,7 @@ mod tests {
         (said, queue.stats().clone())
     }
 
-    /// What was shed, in an order that does not depend on when each packet was reported.
+    /// Returns the packets that were shed, in an order that does not depend on the time of each report.
     fn shed(queue: &mut AnyQueue<u32>) -> Vec<String> {
         let mut all: Vec<_> = std::iter::from_fn(|| queue.shed()).collect();
         all.sort_by_key(|shed| shed.packet);

@@ -31,13 +31,13 @@ use cutline_units::{Duration, Instant, Probability, Rate};
 
 const B4: &str = "Feng et al. 2002, configuration B4";
 
-/// What can be set.
+/// Parameters of BLUE.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct BlueParams {
-    /// What a loss adds to p.
+    /// Increment of p at a loss.
     #[param(default = 0.02, range = (1e-6, 1.0), source = B4)]
     pub d1: f64,
-    /// What an idle link subtracts from p.
+    /// Decrement of p at an idle link.
     #[param(default = 0.002, range = (1e-6, 1.0), source = B4)]
     pub d2: f64,
     /// The shortest time between two changes of p.
@@ -52,12 +52,12 @@ pub struct BlueParams {
     pub threshold: Option<f64>,
 }
 
-/// What is remembered.
+/// State of BLUE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Vars {
     p: f64,
     last_update: Instant,
-    /// When the last packet of the queue has left the link.
+    /// Time at which the last packet of the queue has left the link.
     idle_from: Instant,
 }
 

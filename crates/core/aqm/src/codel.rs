@@ -37,7 +37,7 @@ use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, Q
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Instant, RandomStream, Rate};
 
-/// What can be set.
+/// Parameters of CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct CoDelParams {
     /// The sojourn time that is always acceptable.
@@ -47,7 +47,7 @@ pub struct CoDelParams {
         source = "RFC 8289 section 4.3"
     )]
     pub target: Duration,
-    /// How long the target may be exceeded: about the longest round-trip time.
+    /// Time for which the target may be exceeded: about the longest round-trip time.
     #[param(
         default = Duration::from_millis(100),
         range = (Duration::from_micros(100), Duration::from_secs(100)),
@@ -67,7 +67,7 @@ pub struct CoDelParams {
     pub root: Root,
 }
 
-/// How the square root of the control law is found.
+/// Computation of the square root in the control law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Root {
     /// As it is.
@@ -76,19 +76,19 @@ pub enum Root {
     Newton,
 }
 
-/// What must be more than `mtu` for a packet to be dropped.
+/// Backlog that must exceed `mtu` for a packet to be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Spare {
-    /// What waits in the whole queue (Linux).
+    /// Backlog of the whole queue (Linux).
     QdiscBacklog,
-    /// What waits behind the packet in its flow (RFC 8289 section 5.6, ns-3).
+    /// Backlog of the packet's flow behind it (RFC 8289 section 5.6, ns-3).
     FlowBacklog,
 }
 
-/// When to drop; one for each queue (RFC 8289 section 5).
+/// The control law, one for each queue (RFC 8289 section 5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Control {
-    /// When the sojourn time will have been above the target for an interval.
+    /// Time at which the sojourn time will have been above the target for an interval.
     first_above: Option<Instant>,
     drop_next: Instant,
     /// Drops since dropping began.
@@ -109,7 +109,7 @@ pub(crate) struct Exit<'a, P> {
 }
 
 impl<P> Exit<'_, P> {
-    /// What is compared with `mtu` once `held` has been taken, B.
+    /// Returns the backlog that is compared with `mtu` after `held` has left, B.
     #[inline]
     fn behind(&self, held: &Held<P>) -> u64 {
         match self.spare {

@@ -14,7 +14,7 @@ use cutline_units::Duration;
 const SOURCE: &str = "RFC 8033 section 4.2";
 const GAINS: (f64, f64) = (0.0, 100.0);
 
-/// What can be set of such a controller; the defaults are PIE's.
+/// Parameters of a delay controller; the defaults are PIE's.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct DelayControlParams {
     /// The queuing delay to hold.
@@ -48,7 +48,7 @@ impl DelayControlParams {
         Self { target: Duration::from_millis(60), ..self }
     }
 
-    /// What an update adds, before any tuning; delays in s.
+    /// Returns the increment of an update, before any tuning; delays in s.
     pub(crate) fn step(&self, qdelay: f64, qdelay_old: f64) -> f64 {
         self.alpha * (qdelay - self.target.as_secs_f64()) + self.beta * (qdelay - qdelay_old)
     }

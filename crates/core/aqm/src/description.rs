@@ -1,4 +1,4 @@
-//! What is said of an AQM: its names, its source, what can be set.
+//! Description of an AQM: its names, source and parameters.
 
 use crate::{Aqm, Discipline};
 use cutline_params::{Parameter, Parameters as _};
@@ -12,9 +12,9 @@ pub struct AqmDescription {
     pub title: &'static str,
     /// The paper or RFC.
     pub source: &'static str,
-    /// What can be set.
+    /// The parameters.
     pub parameters: Vec<&'static Parameter>,
-    /// Whether TSQ can work on top of it: whether it is a law.
+    /// True if the AQM is a law, over which TSQ can work.
     pub takes_tsq: bool,
 }
 

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 /// A queue that the registry can name, describe and build. TSQ does not work on top of it: it has no drop probability, or
 /// an order of its own.
 pub trait Discipline: Sized {
-    /// What can be set.
+    /// Parameters of the discipline.
     type Params: Parameters + Clone + Debug + PartialEq;
     /// The name in scenario files and on the command line, in kebab-case.
     const NAME: &'static str;

@@ -1,4 +1,4 @@
-//! How long a backlog takes to drain, without a division.
+//! Drain time of a backlog, computed without a division.
 //!
 //! `td = q / C` (TSQ figure 6) is needed at every arrival, and a 64-bit division takes longer than everything else in an
 //! enqueue. So the time of one byte is kept as a fixed-point number of nanoseconds with 32

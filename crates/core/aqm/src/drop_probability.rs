@@ -5,7 +5,7 @@ use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 use std::fmt::Debug;
 
-/// What a law reports in addition to its probability, for recording. `None` for what a law does not have.
+/// Values of a law besides its probability, for recording. `None` for what a law does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Readings {
     /// The average queue, packets.
@@ -14,7 +14,7 @@ pub struct Readings {
     pub max_p: Option<f64>,
     /// The target of the queue, packets.
     pub target: Option<f64>,
-    /// What Sieve knows and has done.
+    /// Values and counters of Sieve.
     pub sieve: Option<SieveReadings>,
 }
 
@@ -35,14 +35,14 @@ pub trait DropProbability {
     /// The probability as it stands, for recording; `None` for a law that never drops early.
     fn probability(&self) -> Option<Probability>;
 
-    /// Whether a packet that is hit may be marked instead of dropped, where queue and packet allow it. Called after
-    /// [`arrive`](Self::arrive).
+    /// Returns whether a packet that is hit may be marked instead of dropped, where queue and packet allow
+    /// it. Called after [`arrive`](Self::arrive).
     #[inline]
     fn may_mark(&self) -> bool {
         true
     }
 
-    /// What else can be recorded.
+    /// Returns further values for recording.
     fn readings(&self) -> Readings {
         Readings::default()
     }
@@ -67,7 +67,7 @@ pub trait DropProbability {
 
 /// An AQM that the registry can name, describe and build.
 pub trait Aqm: DropProbability + Sized {
-    /// What can be set.
+    /// Parameters of the law.
     type Params: Parameters + Clone + Debug + PartialEq;
     /// The name in scenario files and on the command line, in kebab-case.
     const NAME: &'static str;

@@ -35,7 +35,7 @@ use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
-/// What has a separate queue.
+/// Unit of separation: flows or classes of hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum By {
     /// A flow, as far as hashing keeps it apart.
@@ -44,13 +44,13 @@ pub enum By {
     Hint,
 }
 
-/// What can be set.
+/// Parameters of DRR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct DrrParams {
-    /// Whether each flow or each class of hints has a queue.
+    /// Unit of separation: each flow or each class of hints has a queue.
     #[param(default = By::Flow, source = "Shreedhar and Varghese 1995")]
     pub by: By,
-    /// What a queue may send per turn, in addition to its deficit.
+    /// Bytes that a turn adds to a queue's deficit.
     #[param(
         default = 1500,
         range = (1, 1_000_000),
@@ -58,10 +58,10 @@ pub struct DrrParams {
         source = "Shreedhar and Varghese 1995 section 3: at least the largest packet"
     )]
     pub quantum: u64,
-    /// How many queues flows are hashed into.
+    /// Number of queues into which flows are hashed.
     #[param(default = 1024, range = (1, 65_536), source = "as FQ-CoDel's")]
     pub queues: u64,
-    /// How many classes hints are divided into.
+    /// Number of classes into which hints are divided.
     #[param(default = LEVELS as u64, range = (1, LEVELS as u64), source = "ours: one for each hint of 4 bits")]
     pub classes: u64,
     /// The weight of each hint, from 1 to 16: how many quanta it has in a turn.
@@ -74,9 +74,9 @@ pub struct DrrParams {
 struct Member {
     list: List,
     deficit: u64,
-    /// What each of its turns adds to the deficit, B.
+    /// Bytes that each turn adds to the deficit.
     quantum: u64,
-    /// Whether it is among those that take turns.
+    /// True if the queue is in the round robin.
     active: bool,
 }
 
@@ -84,12 +84,12 @@ struct Member {
 #[derive(Clone, Debug)]
 pub struct Drr<P> {
     by: By,
-    /// What a turn adds to the deficit of a queue, B, by hint.
+    /// Bytes that a turn adds to the deficit of a queue, by hint.
     quanta: [u64; LEVELS],
     hash: FlowHash,
     members: Vec<Member>,
     active: VecDeque<u32>,
-    /// Whether the first active one has had its quantum in this turn.
+    /// True if the first active queue has had its quantum in this turn.
     in_turn: bool,
     pool: Pool<P>,
     core: QueueCore<P>,
@@ -273,7 +273,8 @@ mod tests {
         assert_eq!(order(&mut drr), [9, 1, 10, 8, 11, 12]);
     }
 
-    /// What each of the flows 1 to 3 has sent, B, after `packets` packets; they always wait.
+    /// Returns the bytes that each of the flows 1 to 3 has sent after `packets` packets; all are always
+    /// backlogged.
     fn shares(by: By, weights: [u64; LEVELS], packets: usize) -> [u64; 3] {
         let sizes = [1500, 400, 1000];
         let mut drr = drr(DrrParams { by, weights: Some(weights), ..DrrParams::default() }, 1000);

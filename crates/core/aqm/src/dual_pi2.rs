@@ -61,7 +61,7 @@ use cutline_units::{Duration, Instant, Probability, RandomStream, Rate, Streams}
 const RAMP: (Duration, Duration) = (Duration::ZERO, Duration::from_secs(10));
 const A_1: &str = "RFC 9332 appendix A.1";
 
-/// What can be set.
+/// Parameters of DualPI2.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct DualPi2Params {
     /// The controller of p'.
@@ -85,10 +85,11 @@ pub struct DualPi2Params {
         source = "Linux's step_thresh; RFC 9332 appendix A.1 has 800 us"
     )]
     pub min_th: Duration,
-    /// How much longer the sojourn time must be for all of them to be marked; 0 is a step.
+    /// Width of the marking ramp: the sojourn time above the threshold at which all packets are marked; 0 is
+    /// a step.
     #[param(default = Duration::ZERO, range = RAMP, source = "Linux has a step; RFC 9332 appendix A.1 has 400 us")]
     pub range: Duration,
-    /// How many scalable packets must wait behind for the sojourn time to matter.
+    /// Number of scalable packets that must wait behind the packet for its sojourn time to count.
     #[param(
         default = 0,
         range = (0, 1_000_000),
@@ -96,11 +97,11 @@ pub struct DualPi2Params {
         source = "Linux's min_qlen_step; RFC 9332 appendix A.2 has 1"
     )]
     pub th_len: u64,
-    /// What happens in the scalable queue to packets that cannot be marked: dropped where others are marked, dropped with
-    /// p_C, or spared.
+    /// Treatment of packets in the scalable queue that cannot be marked: dropped where others are marked,
+    /// dropped with p_C, or spared.
     #[param(default = NotEct::AsMarks, source = "Linux; RFC 9332 section 2.5.1.1 has as-classic")]
     pub not_ect: NotEct,
-    /// Which packets are hit: drawn by chance, or spaced evenly.
+    /// Choice of the packets that are hit: by chance, or spaced evenly.
     #[param(default = Hits::Random, source = "Linux; RFC 9332 appendix A.1 has even")]
     pub hits: Hits,
     /// A typical packet: p' hits nothing while less than two of them wait.
@@ -126,18 +127,18 @@ pub struct DualPi2Params {
     pub low_delay_hints: u64,
 }
 
-/// What happens in the scalable queue to packets that cannot be marked.
+/// Treatment of packets in the scalable queue that cannot be marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum NotEct {
-    /// They are dropped where others are marked (Linux).
+    /// Dropped where others are marked (Linux).
     AsMarks,
-    /// They are dropped with the probability of classic packets (RFC 9332 section 2.5.1.1).
+    /// Dropped with the probability of classic packets (RFC 9332 section 2.5.1.1).
     AsClassic,
     /// Nothing (Linux's class 2; RFC 9332 section 2.5.1.1 where something else protects the queue).
     Spare,
 }
 
-/// How the packets that are hit are chosen.
+/// Choice of the packets that are hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Hits {
     /// By chance (Linux).
@@ -202,7 +203,7 @@ pub struct DualPi2<P> {
     clock: SampleClock,
     scalable: Side,
     classic: Side,
-    /// What the classic queue is owed, in bytes times `classic_share`.
+    /// Credit of the classic queue, in bytes times `classic_share`.
     owed: i64,
     dice: Dice,
     pool: Pool<P>,
@@ -235,7 +236,7 @@ impl<P: Copy> Discipline for DualPi2<P> {
     }
 }
 
-/// What happens to a packet that is to leave.
+/// Fate of a packet at the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Sent { marked: bool },
@@ -261,7 +262,7 @@ impl<P: Copy> DualPi2<P> {
         });
     }
 
-    /// Whether the classic queue is next (RFC 9332 section 2.5.2).
+    /// Returns whether the classic queue is next (RFC 9332 section 2.5.2).
     #[inline]
     fn classic_is_next(&self) -> bool {
         let Some(classic) = self.pool.head(&self.classic.list) else { return false };

@@ -33,7 +33,7 @@ pub type PacketId = u32;
 /// All parameters of an external AQM with what they are set to, in the order of its description.
 pub type ExternalValues = Vec<(&'static str, Value)>;
 
-/// How an AQM that is not this crate's own is described and built.
+/// Description and constructor of an AQM of another crate.
 pub trait ExternalAqm: Debug + Send + Sync {
     /// The name, the source, and what can be set. Always the same.
     fn describe(&self) -> AqmDescription;
@@ -76,7 +76,7 @@ pub trait ExternalAqm: Debug + Send + Sync {
     }
 }
 
-/// What an [`ExternalAqm`] builds.
+/// Product of an [`ExternalAqm`].
 #[derive(Debug)]
 pub enum Product {
     /// A law, for a FIFO or TSQ. Its description has `takes_tsq`.
@@ -290,7 +290,7 @@ pub struct ExternalQueue<P> {
     backlog: Backlog,
 }
 
-/// What an external AQM builds, as a queue.
+/// Product of an external AQM, as a queue.
 #[derive(Clone, Debug)]
 enum Kind<P> {
     /// A law, first in, first out.

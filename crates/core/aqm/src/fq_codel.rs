@@ -59,7 +59,7 @@ use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, Q
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
 
-/// What can be set.
+/// Parameters of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct FqCoDelParams {
     /// CoDel's own, for each flow.
@@ -68,19 +68,19 @@ pub struct FqCoDelParams {
         sources(root = "Linux; RFC 8289 section 5.6 has the exact one")
     )]
     pub codel: CoDelParams,
-    /// What a flow may send in its turn.
+    /// Bytes that a flow may send in its turn.
     #[param(default = 1514, range = (1, 1_000_000), unit = "B", source = "RFC 8290 section 5.2.4")]
     pub quantum: u64,
     /// The number of buckets that flows are hashed into.
     #[param(default = 1024, range = (1, 65_536), source = "RFC 8290 section 5.2.5")]
     pub flows: u64,
-    /// Where more than `mtu` must wait for CoDel to drop: in all flows together, or in the packet's flow.
+    /// Backlog that must exceed `mtu` for CoDel to drop: that of all flows together, or of the packet's flow.
     #[param(default = Spare::QdiscBacklog, source = "Linux; ns-3 has flow-backlog, after RFC 8289 section 5.6")]
     pub spare: Spare,
-    /// What is halved in the fattest flow when the queue is full.
+    /// Unit in which the fattest flow is halved when the queue is full.
     #[param(default = Half::Bytes, source = "Linux; RFC 8290 section 4.1 has packets")]
     pub half: Half,
-    /// How many packets at most make room at once.
+    /// Largest number of packets dropped at once to make room.
     #[param(default = 64, range = (1, 100_000), source = "RFC 8290 section 4.1; Linux's drop_batch")]
     pub drop_batch: u64,
     /// Packets dropped because the queue is full count as drops of their flow's CoDel.
@@ -91,7 +91,7 @@ pub struct FqCoDelParams {
     pub renew_lone_flow: bool,
 }
 
-/// What is halved.
+/// Unit in which the fattest flow is halved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Half {
     /// The bytes that wait in the flow (Linux).

@@ -33,13 +33,13 @@ use crate::{
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
 
-/// What can be set.
+/// Parameters of FQ-PIE.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct FqPieParams {
     /// PIE's own, for each flow.
     #[group]
     pub pie: PieParams,
-    /// What a flow may send in its turn.
+    /// Bytes that a flow may send in its turn.
     #[param(default = 1514, range = (1, 1_000_000), unit = "B", source = "Linux: the MTU and the Ethernet header")]
     pub quantum: u64,
     /// The number of buckets that flows are hashed into.

@@ -15,7 +15,7 @@ use std::hint::black_box;
 #[derive(Clone, Copy, Debug)]
 struct Stored<P> {
     entry: Entry<P>,
-    /// How many packets entered any lane before this one.
+    /// Number of packets that entered any lane before this one.
     number: u64,
     /// The bytes that entered this lane before this packet.
     bytes_before: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Lane<P> {
 /// The slots of a lane that holds its first packet.
 pub(crate) const FIRST_SLOTS: usize = 16;
 
-/// How far ahead of the first packet the slots are brought into the cache: a cache line and a half.
+/// Distance ahead of the first packet at which slots are prefetched: a cache line and a half.
 const AHEAD: u64 = 2;
 
 impl<P: Copy> Lane<P> {
@@ -50,18 +50,18 @@ impl<P: Copy> Lane<P> {
         self.head == self.tail
     }
 
-    /// Whether it has to grow before the next packet.
+    /// Returns whether the lane has to grow before the next packet.
     #[inline]
     pub(crate) const fn is_full(&self) -> bool {
         self.tail - self.head == self.slots.len() as u64
     }
 
-    /// How many packets it has room for.
+    /// Returns the capacity in packets.
     pub(crate) const fn room(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many packets it will have room for when it has grown.
+    /// Returns the capacity after the next growth, in packets.
     pub(crate) const fn next_room(&self) -> usize {
         if self.slots.is_empty() { FIRST_SLOTS } else { self.slots.len() * 2 }
     }
@@ -98,7 +98,7 @@ impl<P: Copy> Lane<P> {
         Some((first.entry.weight, first.number))
     }
 
-    /// When the first packet was enqueued.
+    /// Returns the time at which the first packet was enqueued.
     #[inline]
     pub(crate) fn head_arrived(&self) -> Option<Instant> {
         (!self.is_empty()).then(|| self.at(self.head).entry.arrived)
@@ -150,7 +150,7 @@ impl<P: Copy> Lane<P> {
         low
     }
 
-    /// What is in the slot of a position, waiting or left over. There must be slots.
+    /// Returns the content of the slot of a position, waiting or left over. There must be slots.
     #[inline]
     fn at(&self, position: u64) -> &Stored<P> {
         &self.slots[self.slot(position)]

@@ -31,7 +31,7 @@ use cutline_units::{HintBits, Instant};
 pub struct Entry<P> {
     /// w: the order in which packets leave, least first.
     pub weight: Instant,
-    /// When it was enqueued.
+    /// Time at which the packet was enqueued.
     pub arrived: Instant,
     /// Bytes on the wire.
     pub size: u32,
@@ -144,7 +144,7 @@ impl<P: Copy> Lanes<P> {
         self.fifos.iter_mut().for_each(Lane::shrink);
     }
 
-    /// How many packets there is room for in all lanes.
+    /// Returns the capacity of all lanes, in packets.
     fn room(&self) -> usize {
         self.fifos.iter().map(Lane::room).sum()
     }
@@ -171,7 +171,7 @@ impl<P: Copy> Lanes<P> {
         self.heads.weight()
     }
 
-    /// When the packet that is next was enqueued.
+    /// Returns the time at which the next packet was enqueued.
     #[inline]
     pub fn next_arrived(&self) -> Option<Instant> {
         self.fifos[self.next_lane()?].head_arrived()
@@ -183,7 +183,7 @@ impl<P: Copy> Lanes<P> {
         self.heads.lane()
     }
 
-    /// What is waiting in all lanes.
+    /// Returns the backlog of all lanes.
     #[inline]
     pub const fn backlog(&self) -> Backlog {
         self.backlog
@@ -195,7 +195,7 @@ impl<P: Copy> Lanes<P> {
         self.last.len()
     }
 
-    /// Whether nothing is waiting.
+    /// Returns whether all lanes are empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.backlog.packets == 0

@@ -38,7 +38,7 @@ use crate::{Aqm, Arrival, Backlog, DropProbability, Limit, standing};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
-/// What can be set.
+/// Parameters of PI.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 pub struct PiParams {
@@ -58,7 +58,7 @@ pub struct PiParams {
         source = "Hollot et al. 2001 section IV"
     )]
     pub b: f64,
-    /// How often the queue is sampled.
+    /// Sampling frequency of the queue.
     #[param(default = 170.0, range = (0.001, 1e6), hertz, source = "Hollot et al. 2001 section IV")]
     pub frequency: f64,
     /// The length at which the queue is held.
@@ -85,14 +85,14 @@ fn check(params: &PiParams) -> Result<(), ParameterError> {
     if a > b { Ok(()) } else { Err(ParameterError::new("b", b, format!("less than a = {a}"))) }
 }
 
-/// What is remembered.
+/// State of PI.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Vars {
     /// p(k-1).
     p: Probability,
     /// q(k-1), packets.
     q_old: f64,
-    /// When sample k is due.
+    /// Time of sample k.
     next_sample: Instant,
 }
 

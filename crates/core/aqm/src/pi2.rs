@@ -37,7 +37,7 @@ use crate::{Aqm, Arrival, Backlog, DropProbability, Limit};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 
-/// What can be set.
+/// Parameters of PI2.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct Pi2Params {
     /// The controller of p'.
@@ -54,7 +54,7 @@ pub struct Pi2Params {
     /// k: scalable packets are marked with probability k p', classic ones hit with p'^2.
     #[param(default = 2.0, range = COUPLING, source = "De Schepper et al. 2016 section 4")]
     pub coupling: f64,
-    /// How the delay is known: backlog over link rate, sojourn time, or measured departure rate.
+    /// Estimate of the delay: backlog over link rate, sojourn time, or measured departure rate.
     #[param(
         default = Estimate::LinkRate,
         source = "ours: RFC 8033 section 4.3 takes timestamps, which differ by hint under TSQ"

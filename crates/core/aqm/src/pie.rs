@@ -68,13 +68,13 @@ use cutline_units::{Duration, Instant, Probability, Rate};
 
 const SECTION_4_2: &str = "RFC 8033 section 4.2";
 
-/// What can be set.
+/// Parameters of PIE.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct PieParams {
     /// The controller whose steps are tuned.
     #[group]
     pub control: DelayControlParams,
-    /// How long a burst into a quiet queue passes untouched.
+    /// Length of a burst into a quiet queue that passes untouched.
     #[param(
         default = Duration::from_millis(150),
         range = (Duration::ZERO, Duration::from_secs(10)),
@@ -90,8 +90,8 @@ pub struct PieParams {
     /// Keep drops from coming too close together or too far apart.
     #[param(default = true, source = "Linux; RFC 8033 section 5.4 leaves it open")]
     pub derandomize: bool,
-    /// How the delay is known: sojourn time, backlog over link rate, or measured departure rate. Auto: sojourn time, but
-    /// link rate under TSQ.
+    /// Estimate of the delay: sojourn time, backlog over link rate, or measured departure rate. Auto: sojourn
+    /// time, but link rate under TSQ.
     #[param(default = Estimate::Auto, source = "Linux and RFC 8033 appendix A, except under TSQ")]
     pub estimate: Estimate,
     /// A typical packet: nothing is dropped while few of them wait.
@@ -102,13 +102,13 @@ pub struct PieParams {
         source = "Linux: the MTU and the Ethernet header; RFC 8033 appendix A has 1 KB"
     )]
     pub mean_packet: u64,
-    /// How few: less than two of them, or two as well.
+    /// Number of packets that always pass: fewer than two of them, or two as well.
     #[param(default = Few::BelowTwo, source = "Linux; RFC 8033 section 4.1 has up-to-two")]
     pub few: Few,
-    /// When the probability decays: while the delay is 0, or while it is below half of the target.
+    /// Condition of the probability's decay: a delay of 0, or one below half of the target.
     #[param(default = Decay::Empty, source = "Linux, ns-3, RFC 8033 section 4.2; its appendix B has below-half")]
     pub decay: Decay,
-    /// What an update takes from the probability while it decays.
+    /// Share of the probability that an update removes during decay.
     #[param(default = 1.0 / 64.0, range = (0.0, 1.0), source = "Linux; RFC 8033 section 4.2 has 0.02")]
     pub decay_share: f64,
     /// Above this delay the probability rises by 0.02 more in each update.
@@ -126,7 +126,7 @@ pub struct PieParams {
     pub bytemode: bool,
 }
 
-/// When the probability decays.
+/// Condition of the probability's decay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Decay {
     /// While this delay and the last one are 0 (Linux, ns-3, RFC 8033 section 4.2).
@@ -135,7 +135,7 @@ pub enum Decay {
     BelowHalf,
 }
 
-/// How many packets of the typical size pass untouched.
+/// Number of packets of the typical size that pass untouched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Few {
     /// Less than two (Linux).
@@ -144,7 +144,7 @@ pub enum Few {
     UpToTwo,
 }
 
-/// Which delay is compared with half of the target when a packet arrives.
+/// Delay that is compared with half of the target when a packet arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Guard {
     /// The estimate as it is (Linux).
@@ -153,7 +153,7 @@ pub enum Guard {
     LastUpdate,
 }
 
-/// What is remembered.
+/// State of PIE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Vars {
     drop_prob: f64,
@@ -269,7 +269,7 @@ impl DropProbability for Pie {
 }
 
 impl Pie {
-    /// Whether nothing is dropped whatever the probability (RFC 8033 sections 4.1 and 4.4).
+    /// Returns whether nothing is dropped whatever the probability (RFC 8033 sections 4.1 and 4.4).
     #[inline]
     fn is_safe(&self, backlog: Backlog) -> bool {
         let Vars { drop_prob, qdelay_old, burst_allowance, .. } = self.vars;

@@ -18,7 +18,7 @@
 use cutline_params::ParameterError;
 use cutline_units::{Bytes, Duration, Instant, Rate};
 
-/// What a policer lets pass as conforming.
+/// Token bucket of a policer: traffic within it conforms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicerParams {
     /// The token rate r.

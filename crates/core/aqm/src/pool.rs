@@ -13,9 +13,9 @@ pub struct Held<P> {
     pub packet: P,
     /// Bytes on the wire.
     pub size: u32,
-    /// When it was enqueued.
+    /// Time at which the packet was enqueued.
     pub arrived: Instant,
-    /// Whether it may be marked instead of dropped.
+    /// True if the packet may be marked instead of dropped.
     pub may_mark: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct Held<P> {
 pub struct List {
     head: u32,
     tail: u32,
-    /// What is in it.
+    /// Backlog of the queue.
     pub backlog: Backlog,
 }
 
@@ -48,7 +48,7 @@ impl List {
     /// A list without packets, of any pool.
     pub const EMPTY: Self = Self { head: NIL, tail: NIL, backlog: Backlog { packets: 0, bytes: 0 } };
 
-    /// Whether it has no packets.
+    /// Returns whether the queue is empty.
     pub const fn is_empty(&self) -> bool {
         self.head == NIL
     }

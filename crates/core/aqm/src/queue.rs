@@ -1,9 +1,9 @@
-//! What passes between a link and a queue: arrivals, verdicts, departures, and the [`Queue`] trait.
+//! The interface between a link and a queue: arrivals, verdicts, departures, and the [`Queue`] trait.
 
 use crate::{QueueStats, Readings};
 use cutline_units::{Duration, Hint, Instant, Probability, RandomStream, Rate};
 
-/// What a queue knows of a packet. It never sees the packet's bytes.
+/// A queue's view of a packet. It never sees the packet's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Bytes on the wire.
@@ -16,16 +16,16 @@ pub struct Arrival {
     /// The hosts that the packet comes from and goes to, for queues that separate hosts: numbers that all packets of a host
     /// share.
     pub hosts: [u32; 2],
-    /// How long the packet has waited in queues before this one, where that is known.
+    /// Time that the packet has spent in earlier queues, if known.
     pub waited: Duration,
-    /// Whether the packet may be marked (ECT, RFC 3168 section 5).
+    /// True if the packet may be marked (ECT, RFC 3168 section 5).
     pub ecn_capable: bool,
-    /// Whether its sender responds to marks in proportion to their share (ECT(1), RFC 9331 section 4). Such a packet may
-    /// be marked.
+    /// True if the sender responds to marks in proportion to their share (ECT(1), RFC 9331 section 4). Such a
+    /// packet may be marked.
     pub scalable: bool,
 }
 
-/// What waits in a queue. The packet in service has left it and is not counted.
+/// Backlog of a queue. The packet in service has left it and is not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets waiting.
@@ -34,7 +34,7 @@ pub struct Backlog {
     pub bytes: u64,
 }
 
-/// Why a packet was dropped.
+/// Reason for dropping a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// The AQM's probability, or TSQ's p', came up.
@@ -61,9 +61,9 @@ pub struct Departure<P> {
     pub packet: P,
     /// Bytes on the wire.
     pub size: u32,
-    /// When it was enqueued. The sojourn time is counted from then on.
+    /// Time at which the packet was enqueued. The sojourn time is counted from then on.
     pub arrived: Instant,
-    /// Whether the queue marks it now. If so, the caller sets CE in the packet (RFC 3168 section 5).
+    /// True if the queue marks the packet now. If so, the caller sets CE in the packet (RFC 3168 section 5).
     pub marked: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct Shed<P> {
     pub packet: P,
     /// Bytes on the wire.
     pub size: u32,
-    /// Why it was dropped.
+    /// Reason for the drop.
     pub reason: DropReason,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Waiting<P> {
     pub(crate) arrived: Instant,
 }
 
-/// How much may wait in a queue. The packet in service does not count.
+/// Limit of a queue's backlog. The packet in service does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// At most this many packets.
@@ -114,7 +114,7 @@ pub trait Queue<P> {
         None
     }
 
-    /// What is waiting.
+    /// Returns the backlog.
     fn backlog(&self) -> Backlog;
 
     /// The AQM's drop probability as of the last arrival, departure or [`Queue::advance`]; `None` where the
@@ -123,7 +123,7 @@ pub trait Queue<P> {
         None
     }
 
-    /// What else can be recorded.
+    /// Returns further values for recording.
     fn readings(&self) -> Readings {
         Readings::default()
     }
@@ -139,7 +139,7 @@ pub trait Queue<P> {
     /// on, and count the packets as flushed. A packet in service is forgotten as well.
     fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P));
 
-    /// What has been counted since the queue was made.
+    /// Returns the counters since the queue was made.
     fn stats(&self) -> &QueueStats;
 }
 
@@ -208,7 +208,7 @@ impl Backlog {
 }
 
 impl Limit {
-    /// Whether `backlog` is within it.
+    /// Returns whether `backlog` is within the limit.
     #[inline]
     pub const fn holds(self, backlog: Backlog) -> bool {
         match self {
@@ -217,7 +217,7 @@ impl Limit {
         }
     }
 
-    /// Whether a packet of `size` bytes may join `backlog`.
+    /// Returns whether a packet of `size` bytes may join `backlog`.
     #[inline]
     pub const fn admits(self, backlog: Backlog, size: u32) -> bool {
         match self {

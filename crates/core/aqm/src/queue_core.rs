@@ -8,11 +8,11 @@ use crate::{Backlog, Count, Departure, DropReason, Held, Limit, QueueStats, Shed
 /// the backlog and the counters together.
 #[derive(Clone, Debug)]
 pub struct QueueCore<P> {
-    /// How much may wait.
+    /// Limit of the backlog.
     pub limit: Limit,
-    /// Whether packets that can be marked are marked instead of dropped early.
+    /// True if packets that can be marked are marked instead of dropped early.
     pub ecn: bool,
-    /// What is waiting.
+    /// The backlog.
     pub backlog: Backlog,
     /// The counters.
     pub stats: QueueStats,
@@ -27,7 +27,7 @@ impl<P: Copy> QueueCore<P> {
         Self { limit, ecn, backlog, stats, pending: Vec::new() }
     }
 
-    /// Whether a packet of `size` bytes fits.
+    /// Returns whether a packet of `size` bytes fits.
     #[inline]
     pub const fn admits(&self, size: u32) -> bool {
         self.limit.admits(self.backlog, size)

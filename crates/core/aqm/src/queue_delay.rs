@@ -14,16 +14,16 @@ use crate::{Backlog, DrainRate};
 use cutline_params::Choice;
 use cutline_units::{Instant, Rate};
 
-/// How the queuing delay is estimated.
+/// Estimate of the queuing delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Estimate {
     /// The last packet's sojourn time in a FIFO, what waits at the link's rate under TSQ.
     Auto,
-    /// What waits, at the link's rate.
+    /// Backlog over the link's rate.
     LinkRate,
     /// The last packet's sojourn time.
     Timestamp,
-    /// What waits, at the measured rate.
+    /// Backlog over the measured departure rate.
     DepartureRate,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct QueueDelay {
     drain: DrainRate,
     /// The last sojourn time, s.
     sojourn: f64,
-    /// Since when the departures are measured, and the bytes that have left since then.
+    /// Begin of the measurement of departures, and the bytes that have left since then.
     measuring: Option<(Instant, u64)>,
     /// The mean time that 16 KiB need to leave, s; 0 until it is known.
     dq_time: f64,

@@ -40,14 +40,14 @@ use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, HintBits, Instant, Rate};
 use std::array;
 
-/// How many levels the paper's experiments need, and a table of delays has.
+/// Number of levels of the paper's experiments, and of a table of delays.
 const LEVELS: usize = HintBits::PAPER.levels() as usize;
 
-/// What can be set.
+/// Parameters of RED-Worcester.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 pub struct RedWorcesterParams {
-    /// What Adaptive RED has.
+    /// Parameters of Adaptive RED.
     #[group(
         default = AredParams {
             adaptation: AdaptationParams { ceiling: 1.0, ..AdaptationParams::default() },

@@ -180,7 +180,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Whether it is a law of this crate.
+            /// Returns whether the AQM is a law of this crate.
             const fn is_law(&self) -> bool {
                 matches!(self, $(Self::$variant(_))|+)
             }
@@ -207,7 +207,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Whether TSQ can work on top of it: whether it is a law.
+            /// Returns whether the AQM is a law, over which TSQ can work.
             pub const fn takes_tsq(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => true,)+
@@ -337,7 +337,7 @@ registry! {
         DualPi2,
         /// Little delay for some, no harm for the others.
         Abe,
-        /// Who sends less than its share goes first.
+        /// Flows below their fair share are served before others.
         Sieve,
     }
 }

@@ -46,7 +46,7 @@ use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
 
 const TIMES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(10));
 
-/// What can be set.
+/// Parameters of SFC.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct SfcParams {
     /// N: how many TCP flows the gains are for.

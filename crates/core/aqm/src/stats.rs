@@ -1,4 +1,4 @@
-//! What every queue counts, in packets and in bytes.
+//! Counters of every queue, in packets and in bytes.
 //!
 //! Two sums always hold: arrived = enqueued + refused, and enqueued = dequeued + flushed + shed + the backlog. Dropped
 //! packets are those refused and those shed.
@@ -8,9 +8,9 @@ use crate::{DropReason, Verdict};
 /// A number of packets and of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How many packets.
+    /// Number of packets.
     pub packets: u64,
-    /// How many bytes they have.
+    /// Number of bytes.
     pub bytes: u64,
 }
 

@@ -29,10 +29,10 @@ use crate::{
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Hint, Instant, RandomStream, Rate};
 
-/// How many levels are distinguished.
+/// Number of levels.
 pub(crate) const LEVELS: usize = 16;
 
-/// What can be set.
+/// Parameters of strict priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct StrictPriorityParams {
     /// The number of classes that the hints are divided into.

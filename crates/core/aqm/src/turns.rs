@@ -1,4 +1,4 @@
-//! Whose turn it is among the flows of a fair queue: deficit round robin with new flows first (DRR++).
+//! Round robin of the flows of a fair queue: deficit round robin with new flows first (DRR++).
 //!
 //! Source: RFC 8290 sections 4.1 and 4.2. A flow that was empty joins the new flows with a full quantum. Who is out of credit gets
 //! a quantum more and goes to the end of the old flows. A new flow that is found empty goes there, too, so that it cannot be
@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 /// One flow in the turns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turn {
-    /// What it may still send, B.
+    /// Bytes that the flow may still send.
     credit: i64,
-    /// Whether it is among the new or the old flows.
+    /// True if the flow is in the list of new or of old flows.
     queued: bool,
 }
 
@@ -19,7 +19,7 @@ struct Turn {
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
     quantum: i64,
-    /// Whether a new flow that is found empty while there is no old one leaves (Linux).
+    /// True if an empty new flow leaves when there is no old one (Linux).
     renew_lone_flow: bool,
     flows: Vec<Turn>,
     pub(crate) new: VecDeque<u32>,
@@ -54,7 +54,7 @@ impl Turns {
         }
     }
 
-    /// Whose turn it is; `None` if nobody waits.
+    /// Returns the next flow; `None` if none is backlogged.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Next> {
         loop {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const RATE: Rate = Rate::from_mbps(15);
 
-/// What can be set of [`Step`].
+/// Parameters of [`Step`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 struct StepParams {
     /// The queue up to which nothing is dropped.
@@ -65,7 +65,7 @@ impl DropProbability for Step {
     }
 }
 
-/// What can be set of [`Cliff`].
+/// Parameters of [`Cliff`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 struct CliffParams {
     /// The longest queue.
@@ -117,10 +117,10 @@ impl DropProbability for Cliff {
     }
 }
 
-/// What can be set of [`Lifo`].
+/// Parameters of [`Lifo`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 struct LifoParams {
-    /// How long a packet may have waited; older ones are shed.
+    /// Largest age of a packet; older ones are shed.
     #[param(default = Duration::from_millis(100), range = (Duration::from_millis(1), Duration::from_secs(1)),
         source = "this test")]
     patience: Duration,
@@ -488,7 +488,7 @@ impl Queue<u32> for Twice {
     }
 }
 
-/// What a check prints when it fails.
+/// Returns the text of a failed check.
 fn failure(check: fn(&AqmSpec), name: &'static str) -> String {
     let aqm = spec(name, []);
     let panic = catch_unwind(AssertUnwindSafe(|| check(&aqm))).expect_err("the check should fail");

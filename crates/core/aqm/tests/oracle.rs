@@ -122,7 +122,7 @@ enum Op {
         hint: u16,
         ecn_capable: bool,
     },
-    /// What would a packet be offered? Moves the cursors, so it must not be asked at every arrival.
+    /// A query for the offer to a packet.
     Look {
         hint: u16,
     },

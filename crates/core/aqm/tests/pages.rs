@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is known of one AQM, or of TSQ.
+/// Properties of one AQM, or of TSQ.
 struct About {
     name: &'static str,
     title: &'static str,
@@ -47,7 +47,7 @@ fn all() -> Vec<About> {
     aqms.chain([tsq]).collect()
 }
 
-/// Whether it marks any of the packets that can be marked, in an overload.
+/// Returns whether the AQM marks any of the packets that can be marked, in an overload.
 fn marks(name: &str) -> bool {
     let aqm = AqmSpec::from_values(name, []).expect("the defaults are allowed");
     let rate = Rate::from_mbps(15);
@@ -89,7 +89,7 @@ fn header_of(name: &str) -> Header {
     Header { summary: upper_first(summary), text, validation }
 }
 
-/// What comes before a line and what comes after it.
+/// Returns the lines before and after a line.
 fn split(mut lines: Vec<String>, at: &str) -> (Vec<String>, Vec<String>) {
     let found = lines.iter().position(|line| line == at).unwrap_or(lines.len());
     let after = lines.split_off(found).into_iter().skip(1).collect();

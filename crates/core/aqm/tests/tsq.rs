@@ -1,4 +1,4 @@
-//! What TSQ promises: nobody starves, a hint keeps its order, nothing is lost, the charge is fair.
+//! Properties of TSQ: no starvation, order of each hint, no losses of its own, a fair charge.
 
 use crate::support::{Always, Link, Wave};
 use cutline_aqm::tsq::{charge, weight};
@@ -98,7 +98,7 @@ proptest! {
         }
     }
 
-    /// What the lanes are built on: at a constant rate w of one hint never falls, but for rounding.
+    /// Invariant of the lanes: at a constant rate, w of one hint never decreases but for rounding.
     #[test]
     fn the_weight_of_a_hint_never_falls(traffic in traffic(0..15)) {
         let mut link = tsq(NoEarlyDrop);

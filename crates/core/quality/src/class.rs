@@ -25,7 +25,7 @@ pub enum Class {
     },
     /// A networked game (Claypool and Claypool 2006).
     Game {
-        /// How the player sees the game.
+        /// Perspective of the player.
         perspective: Perspective,
     },
 }

@@ -27,7 +27,7 @@
 
 use cutline_units::{Duration, Rate};
 
-/// How the player sees the game, which decides what latency it tolerates (Claypool and Claypool 2006).
+/// Perspective of the player, which decides the latency that is tolerated (Claypool and Claypool 2006).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Perspective {
     /// Shooters and races, through the avatar's eyes: 100 ms. The default.

@@ -11,11 +11,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Quality(f64);
 
-/// Why a number is not a quality.
+/// Reason why a number is not a quality.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QualityError(f64);
 
-/// How delay quality and throughput quality become one.
+/// Combination of delay quality and throughput quality.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Combination {
     /// The lesser of the two: TSQ eq. 1, and the default.
@@ -30,7 +30,7 @@ pub enum Combination {
 /// A name that is none of those there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// What was to be named, such as `application class`.
+    /// Kind of thing that was to be named, such as `application class`.
     pub what: &'static str,
     /// The name that was given.
     pub given: String,

@@ -1,4 +1,4 @@
-//! How good a network is *for an application*: quality in 0..=1 from one-way delay d and throughput T.
+//! Quality of a network *for an application*: a value in 0..=1 from one-way delay d and throughput T.
 //!
 //! TSQ section 2 judges a queue by what applications get of it: `Q(d, T) = min(Qd(d), Qt(T))` (TSQ eq. 1), with
 //! one pair of curves for each class of application. A [`Class`] holds such a pair, a [`Combination`] says how

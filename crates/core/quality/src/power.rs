@@ -18,7 +18,7 @@ pub struct Power {
     alpha: f64,
 }
 
-/// Why a number is not an alpha.
+/// Reason why a number is not an alpha.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerError(f64);
 

@@ -1,4 +1,4 @@
-//! What holds for every class at every delay and throughput.
+//! Properties of every class at every delay and throughput.
 
 use cutline_quality::{Class, Codec, Combination, EModel};
 use cutline_units::{Duration, Probability, Rate};

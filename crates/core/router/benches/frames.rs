@@ -1,4 +1,5 @@
-//! What a frame costs in the router: nanoseconds of CPU time from its arrival to its departure, without the kernel.
+//! Cost of a frame in the router: nanoseconds of CPU time from its arrival to its departure, without the
+//! kernel.
 //!
 //! ```text
 //! cargo bench -p cutline-router

@@ -19,7 +19,7 @@ pub struct DuplexShaper {
 pub struct Round {
     /// Number of frames received at both ports.
     pub received: usize,
-    /// Whether a port did not accept all frames. The caller should offer them again soon.
+    /// True if a port did not accept all frames. The caller should offer them again soon.
     pub stuck: bool,
 }
 

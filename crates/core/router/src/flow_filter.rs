@@ -27,7 +27,7 @@ pub struct FlowFilter {
     pub source_port: Option<u16>,
 }
 
-/// What filters compare, of a packet. Parts that a filter does not name are zero in its key.
+/// Fields of a packet that filters compare. Parts that a filter does not name are zero in its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FlowKey {
     destination: [u64; 2],

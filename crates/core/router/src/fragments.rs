@@ -9,7 +9,7 @@
 pub struct Fragment {
     /// The hash of the packet's addresses, protocol and identification.
     pub(crate) key: u64,
-    /// Whether it is the first one.
+    /// True if it is the first one.
     pub(crate) is_first: bool,
 }
 

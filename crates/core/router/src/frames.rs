@@ -23,7 +23,7 @@ use cutline_units::{Dscp, Hint};
 /// The number of a stored frame. The queue holds it instead of the frame.
 pub(crate) type Slot = u32;
 
-/// What is noted about a frame, or a free place for one.
+/// Record of a frame, or a free place for one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     /// The frame's cell, in units from the start of the room.
@@ -48,7 +48,7 @@ pub(crate) struct FrameMut<'f> {
 #[derive(Debug)]
 pub(crate) struct Frames {
     places: Vec<Frame>,
-    /// How many are stored.
+    /// Number of stored frames.
     stored: usize,
     /// The first slot without a cell.
     unused: Slot,
@@ -85,7 +85,7 @@ struct Class {
 #[derive(Debug)]
 struct Block {
     class: u8,
-    /// Whether it is in the list of empty blocks.
+    /// True if it is in the list of empty blocks.
     is_listed: bool,
     /// Cells that have a slot.
     used: u32,
@@ -103,7 +103,7 @@ const UNIT: usize = 64;
 const BLOCK: usize = 64 * 1024;
 /// No cell, no slot.
 const NONE: u32 = u32::MAX;
-/// What is noted about a frame here and in its queue, bytes. Lists grow by doubling.
+/// Memory for the records of a frame here and in its queue, bytes. Lists grow by doubling.
 const BESIDE: usize = 128;
 /// The number of frames for which there are notes from the beginning.
 const FIRST: usize = 256;

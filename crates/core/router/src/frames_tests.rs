@@ -11,7 +11,7 @@ fn store(frames: &mut Frames, length: usize, fill: u8) -> Option<Slot> {
     Some(slot)
 }
 
-/// What has been written to: whole blocks, and the notes.
+/// Returns the memory that has been written to: whole blocks, and the records.
 fn taken(frames: &Frames) -> usize {
     frames.blocks.len() * (UNIT << frames.block_shift) + frames.places.len() * BESIDE
 }
@@ -40,7 +40,7 @@ fn short_frames_take_little_room_whatever_the_longest_is() {
     }
 }
 
-/// Whatever was stored before, all of the room is there for frames of another length.
+/// All of the room is available for frames of another length, whatever was stored before.
 #[test]
 fn empty_blocks_become_those_of_another_class() {
     let mut frames = Frames::new(1518, 4 * MIB).unwrap();

@@ -75,7 +75,7 @@ pub enum Version {
     V6,
 }
 
-/// How flows and hosts are told apart.
+/// Keys that distinguish flows and hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowKeys {
     /// The salt of the hashes.
@@ -295,11 +295,11 @@ fn ipv6(frame: &[u8], at: usize, keys: FlowKeys, hash: u64, depth: u8) -> Option
     Some(Packet { ip, hash, hosts, fragment })
 }
 
-/// What follows the IP header and its extensions.
+/// Header that follows the IP header and its extensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Upper {
     pub(crate) protocol: u8,
-    /// Where it begins.
+    /// Offset of the header in the frame.
     pub(crate) at: usize,
     /// Source and destination port, or what is in their place; 0 if there is nothing.
     ports: u64,
@@ -383,7 +383,7 @@ fn upper_layer(packet: &[u8], at: usize, next: u8) -> Upper {
 const ESP: u8 = 50;
 const AH: u8 = 51;
 
-/// Whether what is in the place of ports is the index of `IPsec`.
+/// Returns whether what is in the place of ports is the index of `IPsec`.
 const fn is_encrypted(protocol: u8) -> bool {
     matches!(protocol, ESP | AH)
 }

@@ -49,7 +49,7 @@ pub enum Overhead {
     Added(u16, Units),
 }
 
-/// What a link sends a packet in.
+/// Units in which a link sends a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Units {
     /// As it is.
@@ -85,7 +85,7 @@ impl Overhead {
     /// The most that can be added to a packet, bytes.
     pub const MOST: u16 = 256;
 
-    /// What can be written for a kind of link, for messages.
+    /// Allowed values for a kind of link, for messages.
     pub const EXPECTED: &'static str = "one of none, ip, ethernet, docsis, ptm, pppoe-ptm, pppoe, pppoa, pppoe-atm, or the bytes \
          added to each IP packet, from 0 to 256, such as 18, atm:10 or ptm:22";
 

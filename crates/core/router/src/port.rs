@@ -4,7 +4,7 @@ use cutline_units::Instant;
 
 /// An interface that receives and sends frames.
 pub trait Port {
-    /// Why a port can no longer be used. The loss of single frames is no error.
+    /// Reason why a port can no longer be used. The loss of single frames is no error.
     type Error;
 
     /// Passes the frames that have arrived to `each`, oldest first, each with its arrival time on the caller's clock, which

@@ -68,7 +68,7 @@ pub struct ReservationCounters {
     pub dropped: Count,
 }
 
-/// Why a reservation cannot be made or changed. Nothing has changed then.
+/// Reason why a reservation cannot be made or changed. Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReservationError {
     /// A value is not allowed.
@@ -89,7 +89,7 @@ pub(crate) struct ReservedClass {
     /// Entries without a reservation.
     free: Vec<u32>,
     numbers: BTreeMap<ReservationId, u32>,
-    /// What all reservations together take of the link.
+    /// Share of the link that all reservations together use.
     charge: Charge,
     waiting: VecDeque<Waiting>,
     /// Bytes on the link of the waiting frames, and at most.
@@ -105,7 +105,7 @@ struct Entry {
     filters: Vec<FlowFilter>,
 }
 
-/// What a reservation takes of the link, with the link's overhead.
+/// Share of the link that a reservation uses, with the link's overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Charge {
     bps: u64,
@@ -121,14 +121,14 @@ pub(crate) struct Waiting {
     pub(crate) arrived: Instant,
 }
 
-/// What becomes of a frame.
+/// Treatment of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
-    /// It belongs to no reservation.
+    /// The frame belongs to no reservation.
     BestEffort,
-    /// It exceeds its reservation.
+    /// The frame exceeds its reservation.
     Excess,
-    /// It conforms to the bucket of this entry.
+    /// The frame conforms to the bucket of this entry.
     Reserved(u32),
 }
 
@@ -136,8 +136,8 @@ pub(crate) enum Judgement {
 const SLACK: Duration = Duration::from_millis(100);
 /// The share of the link's rate that can be reserved, in tenths.
 const SHARE: u128 = 9;
-/// How many sizes above the smallest one are tried for the largest overhead. Cells have 48 B and code blocks 64 B, and from one to the
-/// next the ratio of the sizes becomes smaller.
+/// Number of sizes above the smallest one that are tried for the largest overhead. Cells have 48 B and code
+/// blocks 64 B, and from one to the next the ratio of the sizes becomes smaller.
 const SIZES: u32 = 65;
 
 /// The allowed numbers of reservations that a direction can be limited to.
@@ -406,7 +406,7 @@ impl ReservedClass {
     }
 }
 
-/// What admission must know of the link.
+/// Properties of the link that admission needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) rate: Rate,

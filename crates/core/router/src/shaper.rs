@@ -48,7 +48,7 @@ use std::ops::RangeInclusive;
 pub struct ShaperParams {
     /// The queue, with the rate of the link.
     pub queue: QueueSpec,
-    /// What the link adds to a frame.
+    /// Overhead of the link for each frame.
     pub overhead: Overhead,
     /// The longest frame that the outgoing port accepts, Ethernet header included, bytes.
     pub largest_frame: u32,
@@ -81,7 +81,7 @@ pub struct Shaper {
     retired: VecDeque<AnyQueue<Slot>>,
     random: RandomStream,
     serializer: Serializer,
-    /// Whether a frame is on the link until the serializer is free.
+    /// True if a frame is on the link until the serializer is free.
     busy: bool,
     /// The latest time that the queue has seen.
     clock: Instant,

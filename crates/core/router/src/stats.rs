@@ -9,7 +9,7 @@ use cutline_units::{Duration, Hint, Histogram};
 /// Number of hints with separate counters. A larger hint counts as the largest.
 pub const HINTS: usize = 16;
 
-/// Why a frame was lost.
+/// Reason why a frame was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
     /// The AQM dropped it, by its drop probability or by TSQ's.

@@ -43,7 +43,7 @@ fn recipes() -> impl Strategy<Value = Recipe> {
     )
 }
 
-/// Where the IP packet begins, and the frame.
+/// Builds a frame; returns the offset of its IP packet, and the frame.
 fn build(recipe: &Recipe) -> (usize, Vec<u8>) {
     let mut frame = Vec::new();
     let inner = match (recipe.pppoe, recipe.v6) {
@@ -147,7 +147,7 @@ proptest! {
         prop_assert_eq!(ip.ecn(), ecn);
     }
 
-    /// Where our walk says IP, etherparse does too, with the same traffic class: on any damaged frame.
+    /// Our parser and etherparse agree on the IP header and the traffic class of any damaged frame.
     #[test]
     fn etherparse_agrees_on_damaged_frames(
         recipe in recipes(),

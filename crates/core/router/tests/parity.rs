@@ -1,5 +1,5 @@
-//! What came to a link of the simulator, recorded, comes to the router as frames: the same packets are dropped and
-//! marked, and the others go at the same nanosecond.
+//! Arrivals at a link of the simulator, recorded and repeated as frames at the router: the same packets are
+//! dropped and marked, and the others leave at the same nanosecond.
 
 use crate::common::{Memory, ip_frame};
 use cutline_aqm::{AqmSpec, DropReason, Limit, QueueSpec, TsqParams, Verdict};

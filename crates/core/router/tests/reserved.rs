@@ -139,7 +139,7 @@ fn what_exceeds_the_bucket_goes_into_the_queue() {
     assert_eq!((counters.conforming, counters.excess), (reserved.conforming, reserved.excess));
 }
 
-/// Which frames are served before a queue that was there before them: one reservation with these filters.
+/// Returns which frames are served before a backlogged queue: one reservation with these filters.
 fn served_first(filters: &[FlowFilter], frames: &[Vec<u8>]) -> Vec<bool> {
     let mut shaper = shaper();
     shaper.reserve(id(1), bucket(64, 9000), filters).unwrap();
@@ -328,7 +328,7 @@ fn a_port_that_holds_the_link_fills_the_class_to_its_bound() {
     assert_sums(&shaper);
 }
 
-/// When a frame arrives after the last one, from which flow, and how long it is.
+/// Arrival of a frame: time after the last one, flow, and length.
 type Coming = (u64, u8, usize);
 
 proptest! {

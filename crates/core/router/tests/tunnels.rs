@@ -159,7 +159,7 @@ fn keys_of_tunnels_and_outer_addresses_tell_flows_apart() {
     assert_eq!(hosts(&ipip(1)), hosts(&frame(IPV4, &v4(17, [1, 8], WHOLE, &datagram))));
 }
 
-/// What is encrypted, or is no tunnel although it looks like one, is told apart by what can be seen.
+/// Encrypted packets, and packets that only look like tunnels, are distinguished by their visible headers.
 #[test]
 fn what_cannot_be_looked_into_is_one_flow() {
     let ipsec = |protocol: u8, index: u8| {

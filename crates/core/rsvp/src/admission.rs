@@ -10,13 +10,14 @@ use cutline_params::Parameters;
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 
-/// What can be reserved of a link.
+/// Share of a link that can be reserved.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 pub struct ShareParams {
     /// The share of the link's rate that can be reserved.
     #[param(default = 0.75, range = (0.0, 1.0), source = "ours: a quarter stays for best effort, whatever is reserved")]
     pub share: f64,
-    /// How long the buckets of all reservations together may take at the reservable rate. If all come at once, best effort waits so long.
+    /// Time that the buckets of all reservations together may take at the reservable rate. If all come at
+    /// once, best effort waits so long.
     #[param(
         default = Duration::from_secs(2),
         range = (Duration::from_millis(1), Duration::from_secs(60)),
@@ -32,7 +33,7 @@ pub struct ShareParams {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(pub u64);
 
-/// Why a reservation is refused: the value of an admission error.
+/// Reason why a reservation is refused: the value of an admission error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The buckets together would be too deep.
@@ -54,7 +55,7 @@ impl Refusal {
     }
 }
 
-/// What a reservation takes.
+/// Share of the link that a reservation uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Charge {
     bps: u64,
@@ -158,7 +159,7 @@ impl Share {
     }
 }
 
-/// What can be reserved of a link with this rate.
+/// Returns the reservable share of a link with this rate.
 fn limit(params: &ShareParams, rate: Rate) -> Charge {
     let bps = (rate.as_bps() as f64 * params.share) as u64;
     Charge { bps, bytes: Rate::from_bps(bps).bytes_in(params.burst).get() }
@@ -200,7 +201,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for, in any order: never more than the share, and all of it is returned.
+        /// Reservations never exceed the share, and all of it is returned, whatever is requested in whatever
+        /// order.
         #[test]
         fn never_more_than_the_share_and_all_comes_back(
             steps in prop::collection::vec((0_u64..20, 0.0_f32..200_000.0, 0.0_f32..90_000.0, any::<bool>()), 1..200)

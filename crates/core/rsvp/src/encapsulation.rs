@@ -1,4 +1,5 @@
-//! How messages travel: as protocol 46 with Router Alert, or in UDP where a host cannot do that (RFC 2205 appendix C).
+//! Encapsulation of messages: as protocol 46 with Router Alert, or in UDP for a host that cannot send those
+//! (RFC 2205 appendix C).
 
 use crate::object::Session;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,7 +15,7 @@ pub const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(224, 0, 0, 14));
 /// The same for IPv6.
 pub const GROUP_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 14));
 
-/// What carries a message.
+/// Carrier of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Carrier {
     /// IP itself, as protocol 46.
@@ -23,7 +24,7 @@ pub enum Carrier {
     Udp(u16),
 }
 
-/// What an interface can do.
+/// Capabilities of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
     /// Raw messages; hosts on its link that send by UDP are answered by UDP, once they have been heard.
@@ -37,10 +38,10 @@ pub enum Encapsulation {
     },
 }
 
-/// Where a copy of a message goes.
+/// Copy of a message with its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
-    /// What carries it.
+    /// Carrier of the copy.
     pub carrier: Carrier,
     /// Its destination.
     pub destination: IpAddr,

@@ -25,7 +25,7 @@ const HANDSHAKE: u8 = 0x80;
 /// The most senders whose sequence numbers are remembered.
 const MOST_SENDERS: usize = 4096;
 
-/// How a digest is computed.
+/// Algorithm of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// HMAC-MD5, 16 bytes, which every implementation has (RFC 2747 section 6).
@@ -39,13 +39,13 @@ pub enum Algorithm {
 pub struct SecurityKey {
     /// The number, 48 bits.
     pub id: u64,
-    /// How digests are computed.
+    /// Algorithm of the digests.
     pub algorithm: Algorithm,
     /// The secret.
     pub secret: Vec<u8>,
-    /// When it becomes valid.
+    /// Begin of the key's lifetime.
     pub from: Instant,
-    /// When it is valid no more.
+    /// End of the key's lifetime.
     pub until: Instant,
     /// The neighbour that signs with it; `None` for all.
     pub sender: Option<IpAddr>,
@@ -104,7 +104,7 @@ impl SecurityKey {
 /// An INTEGRITY object without its digest (RFC 2747 section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Integrity {
-    /// Whether the sender answers challenges.
+    /// True if the sender answers challenges.
     pub handshakes: bool,
     /// The number of the key.
     pub key: u64,
@@ -143,15 +143,15 @@ fn integrity_of(message: &[u8]) -> Option<(Integrity, &[u8])> {
     Some((Integrity { handshakes, key: word & KEY_BITS, sequence }, content.get(FIXED..)?))
 }
 
-/// What must be set of an interface whose messages are authenticated.
+/// Configuration of an interface whose messages are authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegrityConfig {
     /// The keys, those of neighbours included.
     pub keys: Vec<SecurityKey>,
-    /// How many numbers a message may come late, 1 to 64 (RFC 2747 section 4.2 suggests 32).
+    /// Window of sequence numbers for late messages, 1 to 64 (RFC 2747 section 4.2 suggests 32).
     pub window: u8,
-    /// Whether a neighbour of whom nothing is known must prove first that its messages are recent. Then nothing that was
-    /// recorded before this node started is worth anything.
+    /// True if a neighbour of whom nothing is known must prove first that its messages are recent. Then
+    /// nothing that was recorded before this node started is worth anything.
     pub challenges: bool,
 }
 
@@ -184,12 +184,12 @@ pub fn key_number(message: &[u8]) -> Option<u64> {
     integrity_of(message).map(|(fields, _)| fields.key)
 }
 
-/// What is to be done with a message.
+/// Verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is recent, and the neighbour's.
+    /// Recent, and sent by the neighbour.
     Accept,
-    /// It has no INTEGRITY object.
+    /// Without an INTEGRITY object.
     Missing,
     /// There is no such key of this neighbour, or it is not valid now.
     UnknownKey,
@@ -199,7 +199,7 @@ pub enum Verdict {
     Replayed,
     /// The neighbour must prove first that its messages are recent: send it this.
     Challenge(Challenge),
-    /// It has been asked, and has not answered.
+    /// Challenged, and not answered yet.
     Awaiting,
 }
 
@@ -208,7 +208,7 @@ pub enum Verdict {
 enum Seen {
     /// The largest number, and which of the 64 up to it have been seen: bit 0 is the largest.
     Numbers { largest: u64, seen: u64 },
-    /// It was challenged, at this time.
+    /// Challenged at this time.
     Challenged { cookie: u64, at: Instant },
 }
 
@@ -224,7 +224,7 @@ pub struct Guard {
 /// Of a neighbour of whom nothing was known, everything older than the first message counts as seen.
 const ALL_SEEN: u64 = u64::MAX;
 
-/// How long to wait for the answer to a challenge.
+/// Time to wait for the answer to a challenge.
 const CHALLENGE_TIMEOUT: cutline_units::Duration = cutline_units::Duration::from_secs(2);
 
 impl Guard {

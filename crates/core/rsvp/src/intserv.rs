@@ -1,4 +1,5 @@
-//! What is reserved: token buckets, flowspecs and AdSpecs of Integrated Services (RFC 2210, RFC 2211, RFC 2212, RFC 2215).
+//! Reservations of Integrated Services: token buckets, flowspecs and AdSpecs (RFC 2210, RFC 2211, RFC 2212,
+//! RFC 2215).
 //!
 //! Rates are bytes per second and sizes are bytes, as single-precision floating-point numbers, because they have that form on
 //! the wire. [`crate::admission`] counts in whole bits per second.
@@ -51,7 +52,7 @@ pub struct TspecError {
     pub field: &'static str,
     /// Its value.
     pub value: f64,
-    /// What is allowed.
+    /// The allowed values.
     pub allowed: &'static str,
 }
 
@@ -184,7 +185,7 @@ impl Tspec {
     }
 }
 
-/// What guaranteed service reserves beside the bucket (RFC 2212).
+/// Parameters of guaranteed service beside the bucket (RFC 2212).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rspec {
     /// The reserved rate R, bytes per second.
@@ -193,7 +194,7 @@ pub struct Rspec {
     pub slack_us: u32,
 }
 
-/// What a receiver reserves: a service with its parameters (RFC 2210 section 3.2).
+/// Reservation of a receiver: a service with its parameters (RFC 2210 section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Flowspec {
     /// Controlled load: as if the network were unloaded (RFC 2211).
@@ -305,12 +306,12 @@ fn parameter(reader: &mut Reader<'_>, number: u8, words: u8) -> Option<()> {
     (found == number && high == 0 && low == words).then_some(())
 }
 
-/// What a path offers, as far as its nodes have said so (RFC 2210 section 3.3).
+/// Offer of a path, as far as its nodes have stated it (RFC 2210 section 3.3).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adspec {
-    /// Whether some node on the path has no Integrated Services. Then the other values may be wrong.
+    /// True if some node on the path has no Integrated Services. Then the other values may be wrong.
     pub is_broken: bool,
-    /// How many nodes have them.
+    /// Number of nodes with Integrated Services.
     pub hops: u32,
     /// The least bandwidth, bytes per second.
     pub bandwidth: f32,
@@ -324,7 +325,7 @@ pub struct Adspec {
     services: Vec<ServicePart>,
 }
 
-/// What an [`Adspec`] says of a service.
+/// An [`Adspec`]'s part about a service.
 #[derive(Clone, Debug, PartialEq)]
 struct ServicePart {
     service: u8,
@@ -333,7 +334,7 @@ struct ServicePart {
     data: Vec<u8>,
 }
 
-/// What a node adds to an [`Adspec`] for one of its links.
+/// A node's contribution to an [`Adspec`] for one of its links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkCharacter {
     /// The bandwidth that can be reserved, bytes per second.

@@ -75,8 +75,8 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 
-    /// Whether the message has the Router Alert option, because it is addressed to somebody beyond the next node
-    /// (RFC 2205 section 3.3).
+    /// Returns whether the message has the Router Alert option, because it is addressed to somebody beyond
+    /// the next node (RFC 2205 section 3.3).
     pub const fn has_router_alert(self) -> bool {
         matches!(self, Self::Path | Self::PathTear | Self::ResvConf)
     }
@@ -87,9 +87,9 @@ impl Kind {
 pub struct Message {
     /// The TTL with which it was sent.
     pub ttl: u8,
-    /// Whether its sender understands refresh reduction.
+    /// True if its sender understands refresh reduction.
     pub reduces_refreshes: bool,
-    /// What it says about messages of its receiver.
+    /// Acknowledgements of the receiver's messages.
     pub acknowledgements: Vec<Acknowledgement>,
     /// Its number.
     pub id: Option<MessageId>,
@@ -99,7 +99,7 @@ pub struct Message {
     pub passed_on: Vec<Opaque>,
 }
 
-/// What a message says.
+/// Content of a message.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "each is named after its type of message")]
 pub enum Body {
@@ -136,7 +136,7 @@ pub struct Path {
     pub sender: Sender,
     /// Its traffic.
     pub tspec: Tspec,
-    /// What the path offers.
+    /// Offer of the path.
     pub adspec: Option<Adspec>,
 }
 
@@ -171,7 +171,7 @@ pub struct PathErr {
 /// A flowspec for some senders: none in style WF, one in style FF, a list in style SE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Descriptor {
-    /// What is reserved. Only the end of a reservation may leave it out.
+    /// The flowspec. Only the end of a reservation may leave it out.
     pub flowspec: Option<Flowspec>,
     /// For whom.
     pub filters: Vec<Sender>,
@@ -194,7 +194,7 @@ pub struct Resv {
     pub policy: Vec<Opaque>,
     /// The style.
     pub style: Style,
-    /// What is reserved.
+    /// The reservations.
     pub flows: Vec<Descriptor>,
 }
 
@@ -207,7 +207,7 @@ pub struct ResvTear {
     pub hop: Hop,
     /// The style.
     pub style: Style,
-    /// What is reserved no more.
+    /// The reservations that end.
     pub flows: Vec<Descriptor>,
 }
 
@@ -226,7 +226,7 @@ pub struct ResvErr {
     pub policy: Vec<Opaque>,
     /// The style.
     pub style: Style,
-    /// What could not be reserved.
+    /// The reservation that failed.
     pub flow: Option<Descriptor>,
 }
 
@@ -241,19 +241,19 @@ pub struct ResvConf {
     pub receiver: IpAddr,
     /// The style.
     pub style: Style,
-    /// What was confirmed.
+    /// The confirmed reservations.
     pub flows: Vec<Descriptor>,
 }
 
-/// Why bytes are not a message.
+/// Reason why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DecodeError {
-    /// They are shorter than their header says, or than a header.
+    /// Shorter than the header says, or than a header.
     #[error("the message has {found} bytes, and its header says {said}")]
     Length {
-        /// How many there are.
+        /// The length found.
         found: usize,
-        /// What the header says.
+        /// The length in the header.
         said: usize,
     },
     /// Another version of the protocol.
@@ -468,7 +468,7 @@ impl<'b> Iterator for Objects<'b> {
     }
 }
 
-/// What a flow descriptor list consists of.
+/// An item of a flow descriptor list.
 #[derive(Clone, Copy)]
 enum FlowItem {
     Flowspec(Flowspec),

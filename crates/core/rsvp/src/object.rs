@@ -55,7 +55,7 @@ pub const OBJECT_HEADER: usize = 4;
 /// A session: packets to one destination, of one protocol (RFC 2205 appendix A.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session {
-    /// Where the packets go, one host or a group.
+    /// Destination of the packets, one host or a group.
     pub destination: IpAddr,
     /// The number of the protocol, such as 17 for UDP.
     pub protocol: u8,
@@ -68,11 +68,11 @@ pub struct Session {
 pub struct Sender {
     /// Its address.
     pub address: IpAddr,
-    /// Which of its packets.
+    /// Selector of the sender's packets.
     pub selector: Selector,
 }
 
-/// Which packets of a sender belong to its flow.
+/// Selector of the packets of a sender's flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Selector {
     /// Those from this port; 0 for a protocol without ports.
@@ -97,7 +97,7 @@ pub struct Hop {
     pub handle: u32,
 }
 
-/// What went wrong, and where (RFC 2205 appendices A.5 and B).
+/// Error with its place (RFC 2205 appendices A.5 and B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorSpec {
     /// The node that has found the error.
@@ -106,7 +106,7 @@ pub struct ErrorSpec {
     pub in_place: bool,
     /// This receiver asked for less than what has failed.
     pub not_guilty: bool,
-    /// What went wrong; see [`code`].
+    /// Code of the error; see [`code`].
     pub code: u8,
     /// More about it.
     pub value: u16,
@@ -233,7 +233,7 @@ impl ErrorSpec {
 /// The number of a message, by which its receiver can acknowledge it (RFC 2961 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageId {
-    /// Whether an acknowledgement is wanted.
+    /// True if an acknowledgement is wanted.
     pub wants_ack: bool,
     /// A number that is another one each time the node starts, 24 bits.
     pub epoch: u32,
@@ -241,10 +241,10 @@ pub struct MessageId {
     pub id: u32,
 }
 
-/// What has become of a message or of the state that it installed (RFC 2961 section 4.3).
+/// Fate of a message, or of the state that it installed (RFC 2961 section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// Whether the message has arrived; otherwise there is no state that it would refresh.
+    /// True if the message has arrived; otherwise there is no state that it would refresh.
     pub is_known: bool,
     /// The epoch of its number.
     pub epoch: u32,
@@ -322,7 +322,7 @@ fn ended<T>(from: &Reader<'_>, value: T) -> Option<T> {
 }
 
 impl Session {
-    /// Whether the destination is a group.
+    /// Returns whether the destination is a group.
     pub const fn is_multicast(&self) -> bool {
         self.destination.is_multicast()
     }

@@ -1,4 +1,5 @@
-//! What goes wrong in a network: lost messages, restarts, hosts that vanish, routes that change, messages of others.
+//! Faults of a network: lost messages, restarts, hosts that vanish, routes that change, messages of
+//! strangers.
 
 use crate::common::{SECOND, World, line, line_of, session, tspec};
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
@@ -20,7 +21,7 @@ fn both() -> [EngineParams; 2] {
     [false, true].map(|refresh_reduction| EngineParams { refresh_reduction, ..Default::default() })
 }
 
-/// What is reserved on the way of the packets.
+/// Returns the reserved rates along the way of the packets.
 fn along(world: &World) -> Vec<u64> {
     let last = world.nodes.len() - 1;
     (0..last).map(|node| world.reserved(node, if node == 0 { 1 } else { 2 })).collect()
@@ -326,7 +327,8 @@ fn state_is_limited() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever is asked for at the same time, no link has more than its share reserved, at any time; and in the end all of it is free.
+    /// No link ever has more than its share reserved, whatever is requested at the same time; in the end all
+    /// of it is free.
     #[test]
     fn never_more_than_the_share_is_reserved(
         requests in prop::collection::vec((0_u64..3000, 0_usize..4, 1_u16..6, 1_u32..150, 0_u8..4), 1..60),

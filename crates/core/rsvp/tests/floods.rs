@@ -132,7 +132,7 @@ fn a_flood_of_senders_does_not_fill_a_session() {
     }
 }
 
-/// What a neighbour has too much of is its own, and what an interface has too much of is that interface's.
+/// A neighbour exhausts only its own budget, and an interface only that of the interface.
 #[test]
 fn neighbours_and_interfaces_have_budgets() {
     let params = EngineParams {
@@ -259,7 +259,8 @@ fn made_up_neighbours_leave_room_for_others() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever a stranger announces and an honest host reserves, budgets count what there is, and what is reserved stays.
+    /// Budgets agree with the state, and reservations stay, whatever a stranger announces and an honest host
+    /// reserves.
     #[test]
     fn budgets_count_what_there_is(
         steps in prop::collection::vec((0_u8..4, 0_u16..6, 0_u16..6, 0_u8..4), 1..120),

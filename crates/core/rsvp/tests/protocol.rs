@@ -319,7 +319,8 @@ fn a_revoked_reservation_is_reported() {
     assert_eq!((world.reserved(1, 2), world.reserved(0, 1)), (0, 0));
 }
 
-/// What cannot be installed is confirmed nowhere, and the nodes towards the sender never hear of it.
+/// A reservation that cannot be installed is confirmed nowhere, and the nodes towards the sender never learn
+/// of it.
 #[test]
 fn nothing_is_confirmed_before_it_is_installed() {
     for (refusing, confirms) in [(0, false), (1, false), (2, false), (3, true)] {

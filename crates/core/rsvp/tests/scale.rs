@@ -1,4 +1,5 @@
-//! What ten thousand reservations cost a router: memory, and time for each message. The router's neighbours are engines, too.
+//! Cost of ten thousand reservations for a router: memory, and time for each message. The router's neighbours
+//! are engines, too.
 
 use crate::common::{SECOND, line, session, tspec};
 use cutline_rsvp::engine::EngineParams;

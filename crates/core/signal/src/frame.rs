@@ -1,4 +1,4 @@
-//! What the messages of an application look like on the wire, once both ends speak this protocol; all numbers are big-endian.
+//! Wire format of an application's messages between two ends of this protocol; all numbers are big-endian.
 //!
 //! | datagram | bytes | fields |
 //! | --- | --- | --- |
@@ -52,14 +52,14 @@ const LONGEST_RTT: u64 = ((2 << MANTISSA) - 1) << 31;
 const LAST_FRAGMENT: u8 = 0xd1;
 const FRAGMENT: u8 = 0xd0;
 
-/// What a datagram is.
+/// Kind of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
     /// A message of the application: the bytes after the header.
     Data {
         /// The number of the message, from 0.
         number: u64,
-        /// When it was sent, on the sender's clock.
+        /// Time of sending, on the sender's clock.
         sent: Instant,
         /// The sender's round-trip time, if it has rate control; zero while it is unknown.
         rtt: Option<Duration>,
@@ -215,13 +215,13 @@ pub fn token_of(bytes: &[u8]) -> Option<u32> {
     has_its_form.then_some(token)
 }
 
-/// What comes next in a stream.
+/// Next item of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// So many bytes are payload of the application. `end` is that of a message, with the time when it was sent and its
     /// length, if the message ends with them.
     Payload {
-        /// How many bytes.
+        /// Number of bytes.
         bytes: usize,
         /// The end of the message.
         end: Option<End>,
@@ -235,7 +235,7 @@ pub enum Item {
 /// The end of a message in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// When the message was sent, on the sender's clock.
+    /// Time at which the message was sent, on the sender's clock.
     pub sent: Instant,
     /// Its length, bytes.
     pub length: u64,
@@ -252,7 +252,7 @@ pub struct StreamReader {
     /// Payload of the present fragment that has not come yet, bytes.
     rest: usize,
     is_last: bool,
-    /// When the message was sent; `None` between messages.
+    /// Time at which the message was sent; `None` between messages.
     sent: Option<Instant>,
     /// Payload of the present message so far, bytes.
     length: u64,
@@ -264,7 +264,7 @@ impl StreamReader {
         self.rest
     }
 
-    /// Whether a message has begun and not ended.
+    /// Returns whether a message has begun and not ended.
     pub const fn is_within_message(&self) -> bool {
         self.sent.is_some()
     }

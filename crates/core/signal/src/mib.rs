@@ -12,26 +12,26 @@ use crate::violation::{Violation, Watch};
 use cutline_quality::spec::{Agreement, Interval, Measure, Specification};
 use cutline_units::{Bytes, Duration, Hint, Histogram, Instant, Rate};
 
-/// What is known of a QoS connection, at one of its ends.
+/// Management information of a QoS connection, at one of its ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mib {
-    /// When this was so, by this end's clock.
+    /// Time of these values, by this end's clock.
     pub at: Instant,
-    /// What this end sends, as the other end reports it.
+    /// Traffic that this end sends, as the other end reports it.
     pub send: SendMib,
-    /// What this end receives.
+    /// Traffic that this end receives.
     pub receive: ReceiveMib,
     /// The delay hint of the packets that this end sends; `None` if they have none.
     pub hint: Option<Hint>,
     /// The other end's clock minus ours, its error, and the latest round-trip time.
     pub clock: Option<Estimate>,
-    /// How often one of the two clocks was set, as exchanges show.
+    /// Number of times that one of the two clocks was set, as exchanges show.
     pub clock_steps: u64,
     /// The messages of negotiations.
     pub negotiation: NegotiationStats,
     /// The reports of the other end.
     pub reports: ReportStats,
-    /// What the layers below tell this end.
+    /// Feedback of the lower layers.
     pub feedback: LocalFeedback,
     /// The figures of TCP; `None` for other transports.
     pub tcp: Option<TcpFigures>,
@@ -39,30 +39,31 @@ pub struct Mib {
     pub tfrc: Option<TfrcFigures>,
 }
 
-/// What is known of the direction in which this end sends.
+/// Management information of the direction in which this end sends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMib {
-    /// What was negotiated, and what holds.
+    /// The negotiated and the effective specification.
     pub contract: Contract,
-    /// What was sent since the beginning.
+    /// Traffic sent since the beginning.
     pub sent: Sent,
-    /// What was sent in the last interval.
+    /// Traffic sent in the last interval.
     pub last_sent: Option<SentInterval>,
-    /// What the other end has received since the beginning, as it reports.
+    /// Traffic that the other end has received since the beginning, as it reports.
     pub received: Received,
-    /// What the other end has received in its last interval, as it reports.
+    /// Traffic that the other end has received in its last interval, as it reports.
     pub last: Option<Delivery>,
     /// The measures beside their limits.
     pub conformance: Conformance,
     /// The rate at which the application should send, messages/s; `None` if nothing asks for one.
     pub target_rate: Option<f64>,
-    /// How much more the application may send; `None` while no rate holds, and before the first interval is over.
+    /// Residual rate of the application; `None` while no rate limit is in effect, and before the first
+    /// interval is over.
     pub residual: Option<Residual>,
 }
 
-/// How much more an application may send than it did in the last interval (QUANTA section 5: residual bandwidth). The most that it may send
-/// is the rate that it is asked for, or the highest that was agreed on; with TFRC, its allowed rate if that leaves less. After a burst above
-/// that it is nothing.
+/// Rate that an application may use beyond that of the last interval (QUANTA section 5: residual bandwidth).
+/// The most that it may send is the rate that it is asked for, or the highest that was agreed on; with TFRC,
+/// its allowed rate if that leaves less. After a burst above that it is nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residual {
     /// Messages/s; of the longest ones, where their size was agreed on.
@@ -71,16 +72,16 @@ pub struct Residual {
     pub throughput: Option<Rate>,
 }
 
-/// What is known of the direction in which this end receives.
+/// Management information of the direction in which this end receives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiveMib {
-    /// What was negotiated, and what holds.
+    /// The negotiated and the effective specification.
     pub contract: Contract,
-    /// What the other end has sent since the beginning, as it reports.
+    /// Traffic that the other end has sent since the beginning, as it reports.
     pub sent: Sent,
-    /// What was received since the beginning.
+    /// Traffic received since the beginning.
     pub received: Received,
-    /// What was received in the last interval.
+    /// Traffic received in the last interval.
     pub last: Option<Delivery>,
     /// The one-way delays since the beginning; `None` before the first interval with any.
     pub delay: Option<Distribution>,
@@ -93,27 +94,28 @@ pub struct ReceiveMib {
 /// The specification of a direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Contract {
-    /// What holds: what was agreed on, or this end's own specification.
+    /// The effective specification: the agreement, or this end's own specification.
     pub effective: Specification,
-    /// What both ends have agreed on, with what each asked for; `None` if they have not, or the other end takes no part.
+    /// The agreement of both ends, with each end's request; `None` without one, or if the other end takes no
+    /// part.
     pub agreement: Option<Agreement>,
 }
 
-/// How a direction keeps to its specification.
+/// Conformance of a direction to its specification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conformance {
     /// The region of operation and what was measured in it since the specification holds: on each axis the best and the worst.
     pub operation: Interval,
     /// The violations under way, each with the worst value and since when.
     pub violations: Vec<Violation>,
-    /// How many violations there were of each measure, in the order of [`Measure::ALL`].
+    /// Number of violations of each measure, in the order of [`Measure::ALL`].
     pub counts: [u64; Measure::ALL.len()],
 }
 
 /// The summary of a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
-    /// How many values there are.
+    /// Number of values.
     pub count: u64,
     /// The mean.
     pub mean: Duration,
@@ -127,33 +129,34 @@ pub struct Distribution {
     pub max: Duration,
 }
 
-/// What the layers below tell the sending end (QUANTA section 5). It is filled in by who owns the socket.
+/// Feedback of the lower layers to the sending end (QUANTA section 5). It is filled in by who owns the
+/// socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalFeedback {
-    /// What is in the socket's send queue: of a stream what was written and not acknowledged, of datagrams what the host's interface has not
-    /// sent, with the kernel's overhead. `None` without a socket.
+    /// Send queue of the socket: for a stream the data written and not acknowledged, for datagrams the data
+    /// not sent by the host's interface, with the kernel's overhead. `None` without a socket.
     pub send_queue: Option<Bytes>,
     /// The memory that the socket's send queue may take, with the kernel's overhead (`SO_SNDBUF`). `None` without a socket.
     pub send_buffer: Option<Bytes>,
-    /// How often sending had to wait because the send queue was full.
+    /// Number of times that sending had to wait because the send queue was full.
     pub queue_full: u64,
-    /// How often sending had to wait for its turn at the rate agreed on.
+    /// Number of times that sending had to wait for the agreed rate.
     pub pacing_waits: u64,
     /// Messages that were sent although they came sooner than was agreed on, as the application has chosen.
     pub unpaced: u64,
-    /// How long sending has waited altogether, for either.
+    /// Total time that sending has waited, for either reason.
     pub waited: Duration,
     /// Messages that were not sent because the interface's queue had no room (`ENOBUFS`). The kernel does not say it of a stream.
     pub no_buffers: u64,
-    /// How often the network has said that datagrams did not reach the other end for the time being (ICMP).
+    /// Number of ICMP messages about datagrams that did not reach the other end for the time being.
     pub unreachable: u64,
-    /// How often the connection was made again. The numbers of messages are of the one that holds.
+    /// Number of times that the connection was made again. The numbers of messages are of the one that holds.
     pub reconnections: u64,
-    /// When it was made again last; `None` if it was not.
+    /// Time of the last reconnection; `None` if there was none.
     pub reconnected: Option<Instant>,
 }
 
-/// What TCP tells of a connection. It is filled in by who owns the socket.
+/// The kernel's figures of a TCP connection. It is filled in by who owns the socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpFigures {
     /// The smoothed round-trip time.
@@ -174,7 +177,7 @@ pub struct TcpFigures {
     pub pacing_rate: Rate,
 }
 
-/// What TFRC knows of the direction in which this end sends ([`crate::rate_control`]).
+/// TFRC's state in the direction in which this end sends ([`crate::rate_control`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TfrcFigures {
     /// The allowed rate, of messages without headers.
@@ -185,7 +188,7 @@ pub struct TfrcFigures {
     pub loss_event_rate: f64,
     /// Feedback that was used.
     pub feedback: u64,
-    /// How often feedback was missing for so long that the nofeedback timer expired.
+    /// Number of times that the nofeedback timer expired.
     pub nofeedback: u64,
     /// Feedback that was stale, impossible, or not authentic.
     pub refused: u64,
@@ -201,7 +204,7 @@ impl Distribution {
 }
 
 impl Conformance {
-    /// What a watch has seen.
+    /// Returns the conformance that a watch has seen.
     pub fn new(watch: &Watch) -> Self {
         Self {
             operation: watch.operation().clone(),
@@ -237,8 +240,8 @@ impl Residual {
         Self { rate: left as f64 / (segment as f64 * 8.0), throughput: Some(Rate::from_bps(left)) }
     }
 
-    /// What holds minus what was sent in an interval. Where messages have a size, bytes count, as they do for pacing
-    /// ([`crate::pacing`]).
+    /// Returns the effective rate minus the rate sent in an interval. Where messages have a size, bytes
+    /// count, as they do for pacing ([`crate::pacing`]).
     fn of_pacing(holds: &Specification, target_rate: Option<f64>, sent: &SentInterval) -> Option<Self> {
         let rate = target_rate.or(holds.max_rate).or(holds.peak_rate)?;
         let most = Specification { max_rate: Some(rate), ..holds.clone() }.max_throughput();
@@ -253,7 +256,7 @@ impl Residual {
 }
 
 impl SendMib {
-    /// What is known of the direction in which this end sends.
+    /// Returns the management information of the direction in which this end sends.
     pub fn new(
         contract: Contract,
         departures: &Departures,
@@ -278,7 +281,7 @@ impl SendMib {
 }
 
 impl ReceiveMib {
-    /// What is known of the direction in which this end receives.
+    /// Returns the management information of the direction in which this end receives.
     pub fn new(contract: Contract, arrivals: &Arrivals, reports: &PeerReports, watch: &Watch) -> Self {
         Self {
             contract,

@@ -1,4 +1,5 @@
-//! When an application may send, so that it keeps to what was agreed on (QUANTA section 5.2: rate control per connection).
+//! Pacing of an application, so that it keeps to the agreement (QUANTA section 5.2: rate control per
+//! connection).
 //!
 //! A [`Pacer`] is two leaky buckets (ITU-T I.371, the generic cell rate algorithm): one for the highest useful rate, which
 //! allows bursts, and one for the peak rate, which allows two messages in a row, since an application's timers are late now and
@@ -7,7 +8,8 @@
 use cutline_quality::spec::Specification;
 use cutline_units::{Duration, Instant};
 
-/// How long an application may send at its peak rate after a pause: an interval of measurement (QoSockets eq. 2).
+/// Time for which an application may send at its peak rate after a pause: an interval of measurement
+/// (QoSockets eq. 2). 2).
 const BURST: Duration = Duration::from_millis(500);
 const SECOND: f64 = 1e9;
 
@@ -22,11 +24,11 @@ pub struct Pacer {
 struct Bucket {
     /// Time per byte, or per message, ns.
     cost: f64,
-    /// Whether messages are counted instead of bytes.
+    /// True if messages are counted instead of bytes.
     by_message: bool,
-    /// How far the schedule may run ahead of the clock.
+    /// Largest lead of the schedule over the clock.
     tolerance: Duration,
-    /// When everything that has been sent would have been sent at the rate.
+    /// Time at which all traffic so far would have been sent at the rate.
     schedule: Instant,
 }
 
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
     use cutline_units::Bytes;
 
-    /// How many messages a greedy sender sends within a time.
+    /// Returns the number of messages that a greedy sender sends within a time.
     fn greedy(spec: &Specification, bytes: u64, time: Duration) -> u64 {
         let mut pacer = Pacer::new(spec);
         let (mut now, mut sent) = (Instant::from_nanos(1_000_000_000), 0);

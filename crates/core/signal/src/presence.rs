@@ -1,4 +1,4 @@
-//! Whether somebody speaks this protocol, asked by datagram before a stream is begun.
+//! Detection of this protocol at the other end, by datagram, before a stream begins.
 //!
 //! A plain program would take the first offer of a [negotiation](crate::negotiation) in a stream for data. So an end that does not
 //! know its peer first sends a *question* to the same port number of UDP. A QoS socket gives the *answer*; others say nothing, or their

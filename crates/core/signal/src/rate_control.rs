@@ -31,14 +31,15 @@ use std::sync::Arc;
 
 pub use cutline_transport::tfrc::Params as TfrcParams;
 
-/// What limits the rate of an end that sends datagrams.
+/// Limit of the rate of an end that sends datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum RateControl {
-    /// What was agreed on.
+    /// The agreed rate.
     #[default]
     Agreed,
-    /// That, and TFRC: the lower one of both rates. The other end has to take part. Sizes in the parameters have no effect: the
-    /// segment is the size of messages that was agreed on, and the queue is the application's.
+    /// The agreed rate or that of TFRC, whichever is lower. The other end has to take part. Sizes in the
+    /// parameters have no effect: the segment is the size of messages that was agreed on, and the queue is
+    /// the application's.
     Tfrc(TfrcParams),
 }
 
@@ -105,7 +106,7 @@ pub(crate) fn segment(size: Option<Bytes>) -> u32 {
 pub struct FeedbackMessage {
     /// 1 for the first one, one more for each later one.
     pub number: u32,
-    /// What it says.
+    /// Content of the feedback.
     pub feedback: Feedback,
 }
 
@@ -135,7 +136,7 @@ impl FeedbackMessage {
 #[derive(Clone, Debug)]
 pub(crate) struct RateSender {
     sender: Sender,
-    /// When it began: nothing was sent before.
+    /// Begin of sending.
     begun: Instant,
     /// The number and the echo of the last feedback.
     last: (u32, Instant),
@@ -175,7 +176,7 @@ impl RateSender {
         self.sender.awaits_feedback()
     }
 
-    /// When the nofeedback timer expires.
+    /// Returns the time at which the nofeedback timer expires.
     pub(crate) fn deadline(&self) -> Instant {
         self.sender.deadline()
     }
@@ -219,7 +220,7 @@ impl RateSender {
 pub(crate) struct RateReceiver {
     receiver: Receiver,
     segment: u32,
-    /// How many numbers in long gaps do not count.
+    /// Number of skipped numbers in long gaps.
     skipped: u64,
     /// The number after the last long gap. Older ones count no more.
     least: u64,
@@ -271,7 +272,7 @@ impl RateReceiver {
         }
     }
 
-    /// When feedback has to leave.
+    /// Returns the time at which feedback has to leave.
     pub(crate) fn deadline(&self) -> Instant {
         self.due.map_or_else(|| self.receiver.deadline(), |(made, _)| made)
     }

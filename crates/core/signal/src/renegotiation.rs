@@ -20,11 +20,11 @@ use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_units::{Duration, Instant};
 
-/// What can be set of automatic renegotiation.
+/// Parameters of automatic renegotiation.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = RenegotiationParams::go_together)]
 pub struct RenegotiationParams {
-    /// How long a limit is violated, with nothing left to mend it, until a weaker specification is asked for.
+    /// Time for which a limit is violated, with no other remedy, before a weaker specification is requested.
     #[param(
         default = Duration::from_secs(5),
         range = (Duration::from_millis(10), Duration::from_secs(600)),
@@ -34,14 +34,15 @@ pub struct RenegotiationParams {
     /// The headroom of delay, jitter and loss above which they are well inside the better specification; 0 is the limit, 1 the best.
     #[param(default = 0.3, range = (0.0, 1.0), source = "ours: as for the rate to rise inside the region of operation")]
     pub inside: f64,
-    /// How long all is well inside until the better specification is asked for, at first; at most longest-rest.
+    /// Initial time for which all measures are well inside before the better specification is requested; at
+    /// most longest-rest.
     #[param(
         default = Duration::from_secs(30),
         range = (Duration::from_millis(10), Duration::from_secs(3600)),
         source = "ours: a trial costs about 2 s outside the limits, a fifteenth of it"
     )]
     pub rest: Duration,
-    /// How long that is at most, after returns that have not lasted.
+    /// Upper bound of that time, after returns that have not lasted.
     #[param(
         default = Duration::from_secs(480),
         range = (Duration::from_millis(10), Duration::from_secs(24 * 3600)),
@@ -50,24 +51,25 @@ pub struct RenegotiationParams {
     pub longest_rest: Duration,
 }
 
-/// What an application accepts beside its own specification, and how it comes to it.
+/// Specifications that an application accepts beside its own, and the parameters of changing to them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Alternatives {
     /// The specifications, best first.
     pub specifications: Vec<ConnectionSpecification>,
-    /// How they are asked for.
+    /// Parameters of the changes.
     pub params: RenegotiationParams,
 }
 
-/// What is seen of both directions in an interval.
+/// Observation of both directions in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// Since when a limit has been violated, and nothing else can mend it; `None` if none is.
+    /// Time since which a limit has been violated and nothing else can mend it; `None` if none is.
     pub violated_since: Option<Instant>,
     /// The position of the worst of delay, jitter and loss between the limits of the next better specification: 1 at the best, 0 at the
     /// limit; `None` if nothing was measured.
     pub headroom: Option<f64>,
-    /// Whether a limit is violated, or the sender is below the lowest rate of the better specification although it could be above.
+    /// True if a limit is violated, or the sender is below the lowest rate of the better specification
+    /// although it could be above.
     pub is_short: bool,
 }
 
@@ -77,15 +79,15 @@ pub struct Renegotiation {
     alternatives: Alternatives,
     /// The application's own specification and the alternatives that are weaker, best first.
     ladder: Vec<ConnectionSpecification>,
-    /// Which of them holds of this end.
+    /// Index of the specification of this end that is in effect.
     place: usize,
-    /// Which was asked for.
+    /// Index of the requested specification.
     asked: Option<usize>,
-    /// Since when it holds.
+    /// Time since which it has been in effect.
     since: Instant,
-    /// Whether it came by a return that has not lasted yet.
+    /// True if it came by a return that has not lasted yet.
     is_trial: bool,
-    /// How long all has been well inside.
+    /// Time for which all measures have been well inside.
     inside: Duration,
     /// The end of the last interval.
     last: Instant,
@@ -222,8 +224,9 @@ impl Renegotiation {
         self.settle(now);
     }
 
-    /// Whether a weaker specification is asked for than the one that holds. Until the other end answers, the sender keeps to the lowest
-    /// rate of what is asked for: the queue that it has filled would drop the question.
+    /// Returns whether a weaker specification is asked for than the one that holds. Until the other end
+    /// answers, the sender keeps to the lowest rate of what is asked for: the queue that it has filled would
+    /// drop the question.
     pub fn is_asking_for_less(&self) -> bool {
         self.asked.is_some_and(|place| place > self.place)
     }
@@ -280,7 +283,7 @@ mod tests {
     struct End {
         control: Renegotiation,
         now: Instant,
-        /// Which place was asked for, and when, s.
+        /// The requested indices with their times, s.
         asked: Vec<(u64, usize)>,
     }
 

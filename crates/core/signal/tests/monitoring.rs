@@ -9,7 +9,7 @@ use cutline_signal::violation::{Event, Watch, WatchParams};
 use cutline_units::{Duration, Instant};
 
 const MS: u64 = 1_000_000;
-/// How long the path takes, ns: for messages and reports, and for reports of the receiver.
+/// Delay of the path, ns: for messages and reports, and for reports of the receiver.
 const FORWARD: u64 = 20 * MS;
 const REVERSE: u64 = 34 * MS;
 /// The receiver's clock is 3 s behind the sender's and runs 60 ppm faster.
@@ -21,7 +21,7 @@ fn senders(ns: u64) -> Instant {
     Instant::from_nanos(ns)
 }
 
-/// What an end knows of the other one.
+/// An end's knowledge of the other one.
 struct Side {
     clock: OffsetEstimator,
     stamper: Stamper,

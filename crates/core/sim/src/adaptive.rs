@@ -17,7 +17,7 @@ const REPORT_BYTES: u32 = 8 + 24 + 8 + 20;
 /// The first port of agents that belong to flows.
 const FIRST_PORT: u32 = 1 << 31;
 
-/// How a flow's hint adapts to its quality. The initial hint is that of the flow.
+/// Adaptation of a flow's hint to its quality. The initial hint is that of the flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdaptiveHint {
     /// The class of application for which quality is judged.

@@ -80,7 +80,7 @@ pub struct FlowCounts {
     pub one_way: Duration,
 }
 
-/// What a [`Context`] reads of the flows.
+/// Read access of a [`Context`] to the flows.
 pub(crate) trait ReadFlows {
     /// Returns the counters of a flow's endpoints.
     fn counts(&self, flow: usize) -> FlowCounts;
@@ -89,7 +89,7 @@ pub(crate) trait ReadFlows {
     fn hint(&self, flow: usize) -> Hint;
 }
 
-/// What an agent can read and do during a call.
+/// Access of an agent to the simulation during a call.
 pub struct Context<'s> {
     pub(crate) flows: &'s dyn ReadFlows,
     pub(crate) actions: &'s mut Vec<Action>,

@@ -42,11 +42,11 @@ pub struct Dumbbell {
 /// The impairments of a dumbbell's links; `None` for links without one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Impairments {
-    /// That of the bottleneck in the forward direction.
+    /// Impairment of the bottleneck in the forward direction.
     pub forward: Option<ImpairmentParams>,
-    /// That of the bottleneck in the reverse direction.
+    /// Impairment of the bottleneck in the reverse direction.
     pub reverse: Option<ImpairmentParams>,
-    /// That of each access link, in both directions and on both sides.
+    /// Impairment of each access link, in both directions and on both sides.
     pub access: Option<ImpairmentParams>,
 }
 

@@ -56,16 +56,16 @@ pub struct FinishedPacket {
     pub at: Instant,
     /// The key with which it was injected.
     pub key: u32,
-    /// Whether it arrived or was dropped.
+    /// Outcome: arrival or drop.
     pub outcome: PacketOutcome,
 }
 
-/// How an injected packet left the network.
+/// Outcome of an injected packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketOutcome {
-    /// It crossed its last link.
+    /// Crossed its last link.
     Arrived {
-        /// Whether a queue marked it.
+        /// True if a queue marked it.
         marked: bool,
         /// Its hint when it arrived.
         hint: Hint,

@@ -22,7 +22,7 @@ pub(crate) struct Sending {
     /// The position at which the route of its data begins.
     pub(crate) route: u32,
     pub(crate) hint: Hint,
-    /// Whether [`Background::series`] is kept.
+    /// True if [`Background::series`] is kept.
     pub(crate) has_series: bool,
 }
 
@@ -38,9 +38,9 @@ pub(crate) struct Receiving {
     pub(crate) route: u32,
     /// The hint of acknowledgements, the same as the sender's.
     pub(crate) hint: Hint,
-    /// Whether [`Background::series`] is kept, or [`Background::observed`].
+    /// True if [`Background::series`] is kept, or [`Background::observed`].
     pub(crate) is_noted: bool,
-    /// Whether the application waits for delivery, so that it must be notified.
+    /// True if the application waits for delivery, so that it must be notified.
     pub(crate) app_waits: bool,
 }
 

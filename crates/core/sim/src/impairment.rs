@@ -29,7 +29,7 @@ use cutline_units::{Duration, Instant, Probability, RandomStream, Streams};
 use rand_distr::{Distribution as _, StandardNormal};
 use std::collections::VecDeque;
 
-/// What a link does to packets on the wire, one direction.
+/// Effects of a link on packets on the wire, one direction.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 pub struct ImpairmentParams {
@@ -66,7 +66,7 @@ pub struct ImpairmentParams {
     pub jitter_reorders: bool,
 }
 
-/// How jitter is distributed.
+/// Distribution of the jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum JitterDistribution {
     /// Uniform: the delay plus or minus up to the jitter.
@@ -79,7 +79,7 @@ const NONE: &str = "no impairment";
 
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What an impairment has done within the measuring window.
+/// Counters of an impairment within the measuring window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairmentCounts {
     /// Packets lost on the wire.
@@ -88,14 +88,14 @@ pub struct ImpairmentCounts {
     pub reordered: u64,
 }
 
-/// What becomes of a packet on the wire.
+/// Fate of a packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is lost.
+    /// The packet is lost.
     Lost,
-    /// It reaches the other end.
+    /// The packet reaches the other end.
     Arrives {
-        /// When.
+        /// Time of arrival.
         at: Instant,
         /// The number of packets that it overtakes and that none had overtaken before.
         overtakes: u64,
@@ -167,7 +167,7 @@ impl ImpairmentParams {
         Ok(())
     }
 
-    /// Whether packets always arrive in the order in which they were sent.
+    /// Returns whether packets always arrive in the order in which they were sent.
     pub const fn keeps_order(&self) -> bool {
         self.reorder <= 0.0 && !self.jitter_reorders
     }

@@ -38,11 +38,11 @@ pub struct LinkSpec {
     pub pass_on: Option<HintBudget>,
     /// Loss, reordering and jitter on the wire behind the queue; `None` for a link without them.
     pub impairment: Option<ImpairmentParams>,
-    /// Whether to keep the queue's interval series.
+    /// True if to keep the queue's interval series.
     pub series: bool,
 }
 
-/// Where a flow's delay distributions are recorded.
+/// Parts of a flow's way whose delay distributions are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distributions {
     /// One set per flow, of up to some kilobytes each.
@@ -66,7 +66,7 @@ pub struct FlowSpec {
     pub host: Option<u32>,
     /// The delay hint on every packet, acknowledgements included.
     pub hint: Hint,
-    /// How the hint adapts; `None` for a constant hint.
+    /// Adaptation of the hint; `None` for a constant hint.
     pub adaptive: Option<Arc<AdaptiveHint>>,
     /// The protocol.
     pub transport: TransportParams,
@@ -76,9 +76,9 @@ pub struct FlowSpec {
     pub start: (Instant, Instant),
     /// The time at which the application stops writing.
     pub stop: Instant,
-    /// Whether to keep the flow's interval series.
+    /// True if to keep the flow's interval series.
     pub series: bool,
-    /// Where its distributions are recorded.
+    /// Parts of the way whose distributions are recorded.
     pub distributions: Distributions,
 }
 
@@ -107,7 +107,7 @@ pub struct AgentEntry {
     pub agent: Arc<dyn AgentSpec>,
 }
 
-/// Why a network cannot be simulated.
+/// Reason why a network cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// No sequence of links leads from the one node to the other.
@@ -129,7 +129,7 @@ pub enum NetworkError {
     Queue {
         /// The link's name.
         link: String,
-        /// What is wrong with it.
+        /// The error.
         error: ParameterError,
     },
     /// A parameter of a link's impairment is outside its range.
@@ -137,7 +137,7 @@ pub enum NetworkError {
     Impairment {
         /// The link's name.
         link: String,
-        /// What is wrong with it.
+        /// The error.
         error: ParameterError,
     },
     /// A parameter of a flow's transport or application is outside its range.
@@ -145,7 +145,7 @@ pub enum NetworkError {
     Flow {
         /// The flow's name.
         flow: String,
-        /// What is wrong with it.
+        /// The error.
         error: ParameterError,
     },
     /// A parameter of a flow's adaptive hint is outside its range.
@@ -153,7 +153,7 @@ pub enum NetworkError {
     Hint {
         /// The flow's name.
         flow: String,
-        /// What is wrong with it.
+        /// The error.
         error: ParameterError,
     },
     /// Two agents have the same address.
@@ -173,7 +173,7 @@ pub enum NetworkError {
     Connection {
         /// The connection's name.
         connection: String,
-        /// What is wrong with it.
+        /// The error.
         error: ParameterError,
     },
     /// An application that its transport cannot carry.

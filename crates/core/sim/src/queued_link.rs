@@ -15,7 +15,7 @@ pub(crate) struct QueuedLink {
     queue: AnyQueue<Handle>,
     random: RandomStream,
     transmitter: Transmitter,
-    /// When the link delivers, if it has a record of deliveries; then it has no use for the transmitter.
+    /// Delivery times of the link, if it has a record of deliveries; then it does not use the transmitter.
     pub(crate) deliveries: Option<Box<DeliveryClock>>,
     delay: Duration,
     window: Window,
@@ -25,9 +25,9 @@ pub(crate) struct QueuedLink {
     pub(crate) sent_last: Handle,
     /// Reduces a packet's hint by its waiting time when it leaves; `None` leaves the hint unchanged.
     pub(crate) pass_on: Option<HintBudget>,
-    /// What happens on the wire; `None` if every packet arrives after the delay.
+    /// Impairment on the wire; `None` if every packet arrives after the delay.
     pub(crate) impairment: Option<Box<Impaired>>,
-    /// Whether a packet is being transmitted. The link's own event ends the transmission.
+    /// True if a packet is being transmitted. The link's own event ends the transmission.
     pub(crate) busy: bool,
     pub(crate) counts: LinkCounts,
     pub(crate) meter: BacklogMeter,
@@ -56,7 +56,7 @@ pub(crate) struct Started {
     pub(crate) handle: Handle,
     /// Time that the packet waited in the queue.
     pub(crate) waited: Duration,
-    /// Whether the queue marked the packet at its departure.
+    /// True if the queue marked the packet at its departure.
     pub(crate) marked: bool,
     /// The hop of the event that ends the transmission.
     pub(crate) free: Hop,

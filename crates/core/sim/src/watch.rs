@@ -27,7 +27,7 @@ pub struct Observation {
     pub link: LinkId,
     /// The packet's number at this link, in the order of arrival: 1, 2, ...
     pub number: u64,
-    /// What happened to the packet.
+    /// Event of the packet.
     pub event: Event,
     /// The packet at that time. On arrival it does not yet have the queue's mark; at departure it has.
     pub packet: SeenPacket,
@@ -36,13 +36,13 @@ pub struct Observation {
 /// An event of a packet at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It arrived at the queue, with this verdict.
+    /// Arrived at the queue, with this verdict.
     Arrived(Verdict),
     /// Its transmission started.
     Departed {
         /// Its sojourn time in the queue.
         waited: Duration,
-        /// Whether this queue marked it, at its arrival or at its departure.
+        /// True if this queue marked it, at its arrival or at its departure.
         marked: bool,
     },
     /// The queue had stored it and dropped it.

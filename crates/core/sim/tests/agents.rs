@@ -11,7 +11,7 @@ use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Bytes, Duration, Hint, Instant, RandomStream, Rate};
 use std::sync::{Arc, Mutex};
 
-/// What a pinger has seen: when an answer came, and how long it took.
+/// Observations of a pinger: the time of each answer, and its round-trip time.
 type Log = Arc<Mutex<Vec<(Instant, Duration)>>>;
 
 /// Sends an echo request every so often, and notes how long the answer takes.

@@ -138,7 +138,7 @@ fn a_rate_change_moves_the_goodput() {
     assert!((4.9..5.1).contains(&mbps(160..260)), "{}", mbps(160..260));
 }
 
-/// What has been written is still delivered; the supply of those that always have more ends.
+/// Written data are still delivered after the stop time; an unlimited supply ends.
 #[test]
 fn a_bulk_transfer_stops_at_its_stop_time() {
     let tfrc = TransportParams::Tfrc(Arc::new(tfrc::Params::default()));

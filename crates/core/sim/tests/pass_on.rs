@@ -82,7 +82,7 @@ fn watch(mut network: Network) -> Vec<Observation> {
     simulation.take_observations().collect()
 }
 
-/// What leaves has the hint that is left, and comes to the next router with it; the largest hint stays.
+/// A departing packet carries the rest of its hint to the next router; the largest hint stays.
 #[test]
 fn a_departing_packet_has_the_rest_of_its_hint() {
     let observations = watch(network(Some(BUDGET)));

@@ -461,7 +461,7 @@ fn video_goes_below_its_region_with_the_applications_leave_and_returns() {
     }
 }
 
-/// What competes with bulk transfers over TCP.
+/// Rival of bulk transfers over TCP.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rival {
     /// A QoS connection that always has something to send, with this rate control.
@@ -470,7 +470,7 @@ enum Rival {
     Flow,
 }
 
-/// What a rival got.
+/// Gain of a rival.
 struct Gain {
     /// Its throughput, in fair shares of the link.
     share: f64,

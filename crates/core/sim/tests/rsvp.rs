@@ -10,7 +10,7 @@ use cutline_units::{Duration, Instant, Probability, Rate};
 use rustix::time::{ClockId, clock_gettime};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// What a reservation of 100 kB/s takes, bit/s: 18 bytes of Ethernet's headers on packets of 200.
+/// Share of a reservation of 100 kB/s, bit/s: 18 bytes of Ethernet's headers on packets of 200.
 const SET: u64 = 872_000;
 
 fn at(s: f64) -> Instant {
@@ -80,7 +80,7 @@ fn simulate(network: &mut Network, rsvp: Rsvp, duration: Duration) -> RsvpRecord
     log.read()
 }
 
-/// What is reserved from each of these nodes to the next, at each sample.
+/// Returns the reserved rates from each of these nodes to the next, at each sample.
 fn reserved(record: &RsvpRecord, hops: &[(NodeId, NodeId)]) -> Vec<(f64, Vec<u64>)> {
     let mut rows = Vec::new();
     for (time, node, _) in record.samples.iter().filter(|(_, node, _)| *node == hops[0].0) {

@@ -1,8 +1,8 @@
-//! Why a setting has its value.
+//! Reason for a setting's value.
 
 use std::fmt;
 
-/// Where a setting belongs.
+/// Layer of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layer {
     /// A parameter of the generic specification.
@@ -39,15 +39,15 @@ impl fmt::Display for Layer {
 /// One setting, its value, and what decided it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Where the setting belongs.
+    /// Layer of the setting.
     pub layer: Layer,
     /// The setting's name, in kebab-case.
     pub setting: &'static str,
     /// The value as text; `None` where the setting is left as it is.
     pub value: Option<String>,
-    /// What decided it, in a sentence.
+    /// Reason for the value, in one sentence.
     pub reason: String,
-    /// Where the rule comes from: an RFC, a paper, a manual page; empty if it is ours.
+    /// Source of the rule: an RFC, a paper, a manual page; empty if it is ours.
     pub source: &'static str,
 }
 

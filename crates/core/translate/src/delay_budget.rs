@@ -1,17 +1,17 @@
-//! How the longest acceptable delay is divided.
+//! Division of the longest acceptable delay.
 
 use crate::path::Path;
 use cutline_quality::spec::Specification;
 use cutline_units::{Duration, Rate};
 
-/// How many equal shares there are. One goes to each place where data may wait: the sender's buffer, a queue of the path,
-/// the spreading of a message over time. The others are for what nobody here can set: further queues, the codec, the play-out
-/// buffer, the receiving host. With eight shares an audio conference over the TSQ paper's path gets hint 6, the best in TSQ
-/// figure 10.
+/// Number of equal shares. One goes to each place where data may wait: the sender's buffer, a queue of the
+/// path, the spreading of a message over time. The others are for what nobody here can set: further queues,
+/// the codec, the play-out buffer, the receiving host. With eight shares an audio conference over the TSQ
+/// paper's path gets hint 6, the best in TSQ figure 10.
 pub(crate) const SHARES: u64 = 8;
 
-/// How long a host may take to wake a sender, and an interface to report that a packet has left. A sender's buffer that holds
-/// less would limit the throughput.
+/// Time that a host may take to wake a sender, and an interface to report that a packet has left. A sender's
+/// buffer that holds less would limit the throughput.
 const WAKE_UP: Duration = Duration::from_millis(2);
 
 /// The longest acceptable delay of a direction, and what the path leaves of it.
@@ -19,7 +19,7 @@ const WAKE_UP: Duration = Duration::from_millis(2);
 pub(crate) struct DelayBudget {
     /// The longest acceptable one-way delay.
     pub(crate) limit: Duration,
-    /// What one place may use: an eighth of what propagation leaves.
+    /// Share of one place: an eighth of the delay that propagation leaves.
     pub(crate) share: Duration,
 }
 
@@ -30,7 +30,7 @@ impl DelayBudget {
         Some(Self { limit, share: limit.saturating_sub(path.propagation()) / SHARES })
     }
 
-    /// What leaves at this rate while data may wait in the sender, B, and why it is so much.
+    /// Returns the amount of data that may wait in the sender at this rate, B, and the reason.
     pub(crate) fn in_the_sender(&self, rate: Rate, path: &Path) -> (u64, String) {
         if self.share < WAKE_UP {
             let why =

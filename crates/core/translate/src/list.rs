@@ -24,7 +24,7 @@ macro_rules! translators {
                 self.translator().name()
             }
 
-            /// What it is, in a few words.
+            /// Returns the title, in a few words.
             pub fn title(self) -> &'static str {
                 self.translator().title()
             }

@@ -1,4 +1,4 @@
-//! What is known of a path.
+//! Properties of a path.
 
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Bytes, Duration, Rate};
@@ -23,8 +23,8 @@ pub enum IpVersion {
     Ipv6,
 }
 
-/// What is known of a path. What is not known is assumed, as the parameters say. A value that is only assumed never
-/// limits a throughput: it would be wrong on a faster or longer path.
+/// Properties of a path. What is not known is assumed, as the parameters say. A value that is only assumed
+/// never limits a throughput: it would be wrong on a faster or longer path.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = Path::check)]
 pub struct Path {

@@ -1,4 +1,4 @@
-//! What a translation results in.
+//! Result of a translation.
 
 use cutline_units::{Bytes, Dscp, Hint, Rate};
 use std::fmt;
@@ -11,7 +11,7 @@ pub struct EndSystemSettings {
     pub send_buffer: Option<Bytes>,
     /// `SO_RCVBUF`, as [`send_buffer`](Self::send_buffer).
     pub receive_buffer: Option<Bytes>,
-    /// How much the application passes to one write, 1 B to 64 KiB.
+    /// Number of bytes that the application passes to one write, 1 B to 64 KiB.
     pub block: Bytes,
     /// `TCP_NODELAY`.
     pub no_delay: Option<bool>,
@@ -21,7 +21,7 @@ pub struct EndSystemSettings {
     pub mss: Option<Bytes>,
     /// `TCP_CONGESTION`: a control that the kernel may not have; then the kernel's default stays.
     pub congestion_control: Option<&'static str>,
-    /// How fast payload leaves at most.
+    /// Largest rate of the payload.
     pub pacing: Option<Pacing>,
     /// `UDP_SEGMENT`: the length of the datagrams into which the kernel cuts a longer write.
     pub gso_segment: Option<Bytes>,
@@ -37,11 +37,11 @@ impl EndSystemSettings {
 pub struct Pacing {
     /// Payload per second; above 0.
     pub rate: Rate,
-    /// Who keeps the rate.
+    /// Keeper of the rate.
     pub by: PacedBy,
 }
 
-/// Who keeps the rate of a connection.
+/// Keeper of a connection's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacedBy {
     /// The kernel: `SO_MAX_PACING_RATE`, which takes bytes per second.
@@ -67,11 +67,11 @@ pub struct NetworkSettings {
     pub hint: Option<Hint>,
     /// The code point of the packets that this end sends.
     pub dscp: Option<Dscp>,
-    /// What to reserve.
+    /// The reservation.
     pub reservation: Option<Reservation>,
 }
 
-/// What to reserve for a connection. A direction of which no rate is known has no reservation.
+/// Reservation for a connection. A direction of which no rate is known has no reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reservation {
     /// For the packets that this end sends, acknowledgements included.
@@ -80,9 +80,9 @@ pub struct Reservation {
     pub receive: Option<TokenBucket>,
 }
 
-/// What a flow sends at most, the `TOKEN_BUCKET_TSPEC` of controlled load (RFC 2211 section 5, RFC 2215 section 3.6). IP
-/// headers count; without IP, those of the frames do. Rates from 8 bit/s (1 byte/s) to 320 Tbit/s (40 TB/s), sizes
-/// from 1 B to 250 GB.
+/// Largest traffic of a flow, the `TOKEN_BUCKET_TSPEC` of controlled load (RFC 2211 section 5, RFC 2215
+/// section 3.6). IP headers count; without IP, those of the frames do. Rates from 8 bit/s (1 byte/s) to 320
+/// Tbit/s (40 TB/s), sizes from 1 B to 250 GB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     /// r: the bandwidth to request.

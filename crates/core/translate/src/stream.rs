@@ -8,10 +8,10 @@ use cutline_units::{Bytes, Duration, Rate};
 /// The largest rate that buffers are computed for: beyond it they would exceed any limit anyway.
 const FASTEST: u64 = 1_000_000_000_000;
 
-/// How a protocol puts data into packets.
+/// Packets of a protocol.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packets {
-    /// What a packet has beside its payload, B: the headers of transport and IP, or that of the frame if there is no IP.
+    /// Headers of a packet, B: those of transport and IP, or that of the frame if there is no IP.
     pub(crate) headers: u64,
     /// The longest payload, B; above 0.
     pub(crate) payload: u64,
@@ -31,7 +31,7 @@ impl Stream<'_> {
         DelayBudget::new(self.spec, self.path)
     }
 
-    /// Whether the time of a message matters.
+    /// Returns whether the time of a message matters.
     pub(crate) fn is_timely(&self) -> bool {
         let Specification { max_delay, max_gap, jitter, .. } = *self.spec;
         max_delay.or(max_gap).or(jitter).is_some()
@@ -67,7 +67,7 @@ impl Stream<'_> {
         self.path.rate.map(|rate| Rate::from_bps(of(rate)))
     }
 
-    /// How many packets a message of this length takes.
+    /// Returns the number of packets of a message of this length.
     pub(crate) const fn packets_of(&self, size: Bytes) -> u64 {
         size.get().div_ceil(self.packets.payload)
     }
@@ -82,8 +82,9 @@ impl Stream<'_> {
         self.spec.size.map_or(self.packets.payload, |size| size.get().min(self.packets.payload))
     }
 
-    /// How fast payload has to leave: the peak, or faster if a message of several packets would take longer than its share of
-    /// the delay; `margin` is left for repetitions. Never faster than the path.
+    /// Returns the rate at which payload has to leave: the peak, or faster if a message of several packets
+    /// would take longer than its share of the delay; `margin` is left for repetitions. Never faster than the
+    /// path.
     pub(crate) fn pace(&self, margin: f64) -> Option<Rate> {
         let peak = self.peak_throughput()?;
         let message = self.message_pace().unwrap_or_default();
@@ -102,7 +103,7 @@ impl Stream<'_> {
         per_second.is_finite().then(|| Rate::from_bps((per_second as u64).max(longest.as_bps()).min(FASTEST)))
     }
 
-    /// Whether the path takes longer than the longest acceptable delay.
+    /// Returns whether the path takes longer than the longest acceptable delay.
     pub(crate) fn is_too_far(&self) -> bool {
         self.spec.max_delay.is_some_and(|limit| self.path.propagation() >= limit)
     }
@@ -120,8 +121,9 @@ impl Stream<'_> {
     }
 }
 
-/// What the kernel counts for a datagram of this payload in a socket's buffer, B: a descriptor of 256 B, and a block for the
-/// data with 400 B of headers and bookkeeping. Blocks have 576 B or a power of two (measured with Linux 6.18).
+/// Returns the size that the kernel counts for a datagram of this payload in a socket's buffer, B: a
+/// descriptor of 256 B, and a block for the data with 400 B of headers and bookkeeping. Blocks have 576 B or
+/// a power of two (measured with Linux 6.18).
 pub(crate) const fn true_size(payload: u64) -> u64 {
     let data = payload + 400;
     256 + if data <= 576 { 576 } else { data.next_power_of_two() }

@@ -26,7 +26,7 @@ fn translated(request: &Request) -> Translation {
     translate(request).expect("it is allowed")
 }
 
-/// What was decided about a setting.
+/// Returns the decision about a setting.
 fn decision<'t>(translation: &'t Translation, setting: &str) -> &'t Decision {
     let found = translation.decisions.iter().find(|decision| decision.setting == setting);
     found.unwrap_or_else(|| panic!("{setting} is decided: {:#?}", translation.decisions))

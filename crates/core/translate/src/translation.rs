@@ -10,26 +10,26 @@ use crate::stream::Stream;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{ConnectionSpecification, SpecParameter};
 
-/// What is to be translated.
+/// Request for a translation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What both directions need.
+    /// Requirements on both directions.
     pub specification: ConnectionSpecification,
     /// The protocol; `None`: the one that fits.
     pub protocol: Option<Protocol>,
     /// The service; `None`: a reservation for a protocol with one, else hints.
     pub service: Option<Service>,
-    /// What is known of the path.
+    /// Properties of the path.
     pub path: Path,
-    /// Why the specification is what it is; they come first among the decisions. Empty unless an application has been
-    /// translated.
+    /// Reasons for the specification; they come first among the decisions. Empty unless an application has
+    /// been translated.
     pub reasons: Vec<Decision>,
 }
 
 /// The settings that a specification asks for, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translation {
-    /// What both directions need.
+    /// Requirements on both directions.
     pub specification: ConnectionSpecification,
     /// The protocol.
     pub protocol: Protocol,
@@ -50,9 +50,9 @@ pub struct Translation {
 pub struct Unmet {
     /// The direction: `send` or `receive`.
     pub direction: &'static str,
-    /// What is demanded.
+    /// The parameter.
     pub parameter: SpecParameter,
-    /// Why that is not possible.
+    /// Reason why the demand cannot be met.
     pub reason: String,
 }
 

@@ -95,7 +95,7 @@ impl<const FLAW: u8> TrafficSource for Flawed<FLAW> {
     }
 }
 
-/// What the suite says of a flaw.
+/// Returns the suite's complaint about a flaw.
 fn complaint(check: impl FnOnce() + std::panic::UnwindSafe) -> String {
     let panic = catch_unwind(check).expect_err("the suite should refuse it");
     panic.downcast_ref::<String>().cloned().unwrap_or_default()

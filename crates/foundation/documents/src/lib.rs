@@ -16,7 +16,7 @@ mod schema;
 pub use record::{Field, Heading, Kind, Record};
 pub use schema::schema_of;
 
-/// What the macros need.
+/// Items that the macros need.
 #[doc(hidden)]
 pub mod private {
     pub use crate::record::value;

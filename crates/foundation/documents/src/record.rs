@@ -3,14 +3,14 @@
 use serde::Serialize;
 use serde_json::{Number, Value};
 
-/// What a field says.
+/// Kind of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A number that only grows from the start of what is counted: a difference of two readings is that of an interval.
     Counter,
     /// A number as it is at the time of reading.
     Gauge,
-    /// What the record is about: a name or an address.
+    /// The name or address that identifies the record.
     Label,
     /// Anything else, such as records inside it.
     Part,
@@ -22,21 +22,21 @@ pub struct Field<R> {
     pub name: &'static str,
     /// The unit, or `-`.
     pub unit: &'static str,
-    /// What it says.
+    /// Meaning of the field.
     pub meaning: &'static str,
-    /// What kind of a value it is.
+    /// Kind of the value.
     pub kind: Kind,
-    /// How printed tables show it; `None` where they do not.
+    /// Heading in printed tables; `None` if they leave the field out.
     pub heading: Option<Heading>,
     read: fn(&R) -> Value,
 }
 
-/// How a printed table shows a field.
+/// Heading and unit of a field in a printed table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Heading {
     /// The words over the column, its unit included.
     pub title: &'static str,
-    /// What values are multiplied by for that unit.
+    /// Factor that converts a value to that unit.
     pub scale: f64,
 }
 

@@ -39,7 +39,7 @@ pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// What `#[choice("...")]` says, or the identifier in kebab-case.
+/// Returns the name in `#[choice("...")]`, or the identifier in kebab-case.
 fn name(variant: &Variant) -> Result<String> {
     if !variant.fields.is_empty() {
         return Err(Error::new_spanned(variant, "a variant of a Choice has no data"));

@@ -92,7 +92,7 @@ struct Param {
     name: String,
     on: Option<Expr>,
     hertz: bool,
-    /// It must be set; the default is an example.
+    /// True if the parameter must be set; then the default is an example.
     required: bool,
 }
 

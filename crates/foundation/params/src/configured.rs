@@ -5,12 +5,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// What a thing in a [`Registry`] says of itself. It always says the same.
+/// Description of a thing in a [`Registry`]. It never changes. It always says the same.
 pub trait Registered: fmt::Debug + Send + Sync {
     /// The name that it is chosen by.
     fn name(&self) -> &'static str;
 
-    /// What can be set.
+    /// Returns the parameters that can be set.
     fn parameters(&self) -> Vec<&'static Parameter>;
 
     /// The values of all parameters: the defaults, changed by `values`.

@@ -22,7 +22,7 @@ pub fn parameters_are_complete(name: &str, parameters: &[&Parameter]) {
     }
 }
 
-/// Whether a name is made of lower-case letters, digits and hyphens.
+/// Returns whether a name is made of lower-case letters, digits and hyphens.
 pub fn is_kebab(name: &str) -> bool {
     name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a parameter.
+//! Errors in the value of a parameter.
 
 use crate::Parameter;
 use crate::nearest::nearest;
@@ -11,7 +11,7 @@ pub struct ParameterError {
     pub parameter: String,
     /// The value given; empty where none was.
     pub value: String,
-    /// What is allowed.
+    /// The allowed values.
     pub allowed: String,
     /// The right name, if this looks like a slip.
     pub nearest: Option<&'static str>,
@@ -29,7 +29,7 @@ impl ParameterError {
         Self::new(parameter.name, "", parameter.allowed())
     }
 
-    /// Whether this is a parameter that has to be set and is not.
+    /// Returns whether the error is a required parameter that is not set.
     pub const fn is_missing(&self) -> bool {
         self.value.is_empty()
     }

@@ -19,7 +19,7 @@ pub struct Field<P> {
     set: Set<P>,
 }
 
-/// Where a struct `P` holds a `T`.
+/// Access to a `T` inside a struct `P`.
 #[derive(Debug)]
 pub struct Accessor<P, T> {
     /// The `T` to be read.
@@ -65,7 +65,7 @@ impl<P: 'static> Field<P> {
         }
     }
 
-    /// What the parameter is set to; [`Value::Off`] where it is switched off.
+    /// Returns the value of the parameter; [`Value::Off`] if it is switched off.
     pub fn get(&self, params: &P) -> Value {
         (self.get)(params)
     }

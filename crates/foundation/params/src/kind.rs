@@ -1,10 +1,10 @@
-//! Which values a parameter may have.
+//! The values that a parameter may have.
 
 use crate::Value;
 use cutline_units::Duration;
 use std::fmt;
 
-/// Which values a parameter may have. Ranges include their ends.
+/// The values that a parameter may have. Ranges include their ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// A number; a count is taken as well.
@@ -52,7 +52,7 @@ pub enum Kind {
     },
     /// A list of times.
     Durations {
-        /// How many.
+        /// Number of values.
         len: usize,
         /// The shortest allowed for each.
         least: Duration,
@@ -61,7 +61,7 @@ pub enum Kind {
     },
     /// A list of whole numbers.
     Counts {
-        /// How many.
+        /// Number of values.
         len: usize,
         /// The smallest allowed for each.
         least: u64,
@@ -91,7 +91,7 @@ impl PartialEq for dyn Names {
 }
 
 impl Kind {
-    /// Whether `value` is of this kind and within its range.
+    /// Returns whether `value` is of this kind and within its range.
     pub fn allows(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Number { least, most }, Value::Number(x)) => (least..=most).contains(x),

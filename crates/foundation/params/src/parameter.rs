@@ -10,24 +10,24 @@ pub struct Parameter {
     pub name: &'static str,
     /// The unit of a number or count, such as `packets`; empty where there is none or the kind says it.
     pub unit: &'static str,
-    /// Which values are allowed.
+    /// The allowed values.
     pub kind: Kind,
-    /// Whether it can be switched off.
+    /// True if the parameter can be switched off.
     pub optional: bool,
-    /// What `true` means for a parameter that can be switched off, if it means anything.
+    /// Meaning of `true` for a parameter that can be switched off, if it has one.
     pub on: Option<Value>,
-    /// Whether it must be set: it has no default.
+    /// True if the parameter must be set: it has no default.
     pub required: bool,
     /// The default; [`Value::Off`] for a parameter that is off unless set. Of a required parameter, an example.
     pub default: Value,
-    /// Where the default comes from; may be empty for a required parameter.
+    /// Source of the default; may be empty for a required parameter.
     pub source: &'static str,
-    /// What it does, in a sentence.
+    /// Description in one sentence.
     pub doc: &'static str,
 }
 
 impl Parameter {
-    /// Whether `value` is allowed.
+    /// Checks that `value` is allowed.
     ///
     /// # Errors
     /// When it is of another kind or out of range.
@@ -44,7 +44,7 @@ impl Parameter {
         Err(ParameterError { parameter, value, allowed, nearest })
     }
 
-    /// Which values are allowed, with the unit, as a person writes it.
+    /// Returns the allowed values, with the unit, as a person writes it.
     pub fn allowed(&self) -> String {
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
         let off = if self.optional { ", or off" } else { "" };

@@ -7,7 +7,7 @@ pub trait Parameters: Default + 'static {
     /// Every parameter, in the order in which it should be listed.
     fn fields() -> &'static [Field<Self>];
 
-    /// Whether parameters that are each allowed also go together.
+    /// Checks that parameters that are each allowed are also allowed together.
     ///
     /// # Errors
     /// When they do not.
@@ -76,7 +76,7 @@ pub trait Parameters: Default + 'static {
     }
 }
 
-/// Whether `values` has all that is required.
+/// Checks that `values` has every required parameter.
 fn check_complete<'p>(
     mut parameters: impl Iterator<Item = &'p Parameter>,
     values: &[(&str, Value)],

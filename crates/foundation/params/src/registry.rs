@@ -40,7 +40,7 @@ pub struct Registry<T: ?Sized + 'static> {
     entries: RwLock<BTreeMap<&'static str, &'static T>>,
 }
 
-/// Why something cannot be registered.
+/// Reason why a registration is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryError {
     /// A name, of the thing or of a parameter, is not in kebab-case.

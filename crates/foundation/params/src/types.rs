@@ -5,16 +5,16 @@ use cutline_units::{Bytes, Distribution, Duration, Hint, Rate};
 
 /// A type of field. Enums get it with the derive of [`crate::Choice`].
 pub trait ParameterType: Sized + 'static {
-    /// What the attribute `range` gives.
+    /// Type of the attribute `range`.
     type Range;
 
-    /// Whether it can be switched off.
+    /// True if the parameter can be switched off.
     const OPTIONAL: bool = false;
 
-    /// Which values are allowed.
+    /// Returns the allowed values.
     fn kind(range: Self::Range) -> Kind;
 
-    /// What is set.
+    /// Returns the current value.
     fn to_value(&self) -> Value;
 
     /// Takes a value that has been checked.

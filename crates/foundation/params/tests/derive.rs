@@ -1,4 +1,4 @@
-//! What the derive makes of a struct: names, units, ranges, defaults, sources, groups and checks.
+//! The derive produces names, units, ranges, defaults, sources, groups and checks of a struct.
 
 use cutline_params::{Choice, Kind, ParameterError, Parameters, Value};
 use cutline_units::{Bytes, Distribution, Duration, Rate};
@@ -13,7 +13,7 @@ enum Mode {
     Kibibytes,
 }
 
-/// What every queue has.
+/// Parameters of every queue.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 struct Common {
     /// The delay to hold,
@@ -22,7 +22,7 @@ struct Common {
     /// More than the listing needs.
     #[param(default = Duration::from_millis(5), range = (Duration::ZERO, Duration::from_secs(1)), source = PAPER)]
     target: Duration,
-    /// How the queue is measured.
+    /// Unit in which the queue is measured.
     #[param(default = Mode::Packets, source = PAPER)]
     mode: Mode,
     /// A length; off counts nothing.
@@ -34,7 +34,7 @@ struct Common {
 #[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 struct Special {
-    /// What every queue has.
+    /// Parameters of every queue.
     #[group(
         default = Common { mode: Mode::Kibibytes, ..Common::default() },
         source = "another paper",
@@ -42,7 +42,7 @@ struct Special {
         without(most)
     )]
     common: Common,
-    /// How often.
+    /// Sampling frequency.
     #[param(name = "how-often", default = 170.0, range = (1.0, 1e3), hertz, source = PAPER)]
     frequency: f64,
     /// Weights.
@@ -125,10 +125,10 @@ fn parameters_set_in_code_are_checked() {
 /// A source.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 struct Source {
-    /// How fast.
+    /// Sending rate.
     #[param(example = Rate::from_kbps(64), range = (1, 1_000_000), unit = "bit/s")]
     rate: Rate,
-    /// How much.
+    /// Packet size.
     #[param(default = Distribution::Fixed(9.0), range = (1.0, 1e3), unit = "B", source = PAPER)]
     size: Distribution,
 }
@@ -136,7 +136,7 @@ struct Source {
 /// A source whose group has a default.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 struct Speaker {
-    /// What every source has.
+    /// Parameters of every source.
     #[group(default = Source { rate: Rate::from_kbps(8), ..Source::default() }, source = PAPER)]
     source: Source,
     /// A packet.

@@ -19,14 +19,14 @@
 
 use crate::{Duration, Hint, HintBits};
 
-/// How a router writes into a packet's hint what is left of its delay.
+/// Conversion of the rest of a packet's delay budget to a hint, by a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintBudget {
     /// n: the largest hint is 2^n.
     pub bits: HintBits,
     /// The delay that one level stands for, above 0.
     pub step: Duration,
-    /// Whether the largest hint is a delay as well.
+    /// True if the largest hint is a delay as well.
     pub largest: bool,
 }
 

@@ -54,7 +54,7 @@ impl Distribution {
         [first].into_iter().chain(second)
     }
 
-    /// Whether the parameters are those of a distribution of positive numbers.
+    /// Returns whether the parameters describe a distribution of positive numbers.
     pub fn is_sound(&self) -> bool {
         let positive = |x: f64| x > 0.0 && x.is_finite();
         match *self {
@@ -107,7 +107,7 @@ impl Distribution {
         }
     }
 
-    /// What every draw is at least; `None` for distributions that begin at 0.
+    /// Returns the lower bound of all draws; `None` for distributions that begin at 0.
     pub const fn least(&self) -> Option<f64> {
         match *self {
             Self::Fixed(least) | Self::Pareto { minimum: least, .. } => Some(least),

@@ -31,14 +31,14 @@ pub struct DscpError(String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HintTable([Hint; CODE_POINTS]);
 
-/// What each code point becomes where a packet enters or leaves a domain.
+/// New code point for each code point of packets that enter or leave a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemarkTable([Dscp; CODE_POINTS]);
 
-/// How many code points there are: six bits.
+/// Number of code points: six bits.
 const CODE_POINTS: usize = 64;
 
-/// What the name of a code point of pool 2 begins with; the hint's level follows.
+/// Prefix of the names of code points of pool 2; the hint's level follows.
 const HINT_PREFIX: &str = "hint-";
 
 /// The code points that have names (RFC 2474, RFC 2597, RFC 3246, RFC 5865, RFC 8622, RFC 9956), and their standard hints.
@@ -70,7 +70,7 @@ const STANDARD: [(&str, u8, u16); 24] = [
 ];
 
 impl Dscp {
-    /// What unmarked packets carry: 0 (RFC 2474 section 4.1).
+    /// Code point of unmarked packets: 0 (RFC 2474 section 4.1).
     pub const DEFAULT: Self = Self(0);
 
     /// The code point of that number, `None` above 63.
@@ -153,7 +153,7 @@ impl RemarkTable {
         Self(std::array::from_fn(|number| outside(Dscp(number as u8))))
     }
 
-    /// What a code point becomes.
+    /// Returns the new code point.
     #[inline]
     pub const fn remark(&self, dscp: Dscp) -> Dscp {
         self.0[dscp.0 as usize]

@@ -25,7 +25,7 @@ impl Ecn {
         }
     }
 
-    /// Whether a router may mark the packet instead of dropping it, or has done so.
+    /// Returns whether a router may mark the packet instead of dropping it, or has done so.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }

@@ -6,7 +6,7 @@
 use crate::Dscp;
 use std::fmt;
 
-/// How many bits a hint has: 1..=8. The paper uses 4.
+/// Number of bits of a hint: 1..=8. The paper uses 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HintBits(u8);
 
@@ -17,7 +17,7 @@ pub struct Hint {
     index: u8,
 }
 
-/// Why a number is not a hint, or not a number of hint bits.
+/// Reason why a number is not a hint, or not a number of hint bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintError {
     /// The number of bits asked for; 1..=8 is allowed.
@@ -106,7 +106,7 @@ impl fmt::Display for HintError {
 
 impl std::error::Error for HintError {}
 
-/// How a hint travels in a packet's header field `F`.
+/// Encoding of a hint in a packet's header field `F`.
 pub trait HintCodec<F> {
     /// The field's value for a hint, `None` when the field is too small for it.
     fn encode(&self, hint: Hint) -> Option<F>;

@@ -40,7 +40,7 @@ pub struct Bucket {
     pub low: Duration,
     /// The least value beyond it.
     pub high: Duration,
-    /// How many values fell into it.
+    /// Number of values in the bin.
     pub count: u64,
 }
 
@@ -118,7 +118,7 @@ impl Histogram {
         self.merge(&zero);
     }
 
-    /// How many values were counted.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.total
     }

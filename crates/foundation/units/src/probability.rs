@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Probability(f64);
 
-/// Why a number is not a probability.
+/// Reason why a number is not a probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbabilityError(f64);
 

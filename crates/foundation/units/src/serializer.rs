@@ -13,11 +13,12 @@ pub struct Pace {
     inverse: f64,
 }
 
-/// When the wire is free, and the remainder. The rate is a separate [`Pace`], because many links share one.
+/// Time at which a wire becomes free, with the remainder of the division by the rate. The rate is a separate
+/// [`Pace`], because many links share one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Line {
     free_at: Instant,
-    /// What the last packet needed beyond `free_at`, in bit-nanoseconds: always less than the rate.
+    /// Transmission time of the last packet beyond `free_at`, in bit-nanoseconds: always less than the rate.
     remainder: u64,
 }
 
@@ -45,7 +46,7 @@ impl Pace {
         self.rate
     }
 
-    /// What a link of 1 bit/s would need for `size`, in nanoseconds.
+    /// Returns the transmission time of `size` on a link of 1 bit/s, in nanoseconds.
     #[inline]
     pub const fn bit_nanos(size: Bytes) -> u64 {
         size.get() * 8_000_000_000
@@ -76,7 +77,7 @@ impl Line {
         Self { free_at, remainder }
     }
 
-    /// When the wire is next free.
+    /// Returns the time at which the wire is next free.
     #[inline]
     pub const fn free_at(&self) -> Instant {
         self.free_at
@@ -106,7 +107,7 @@ impl Serializer {
         self.pace.rate
     }
 
-    /// When the wire is next free.
+    /// Returns the time at which the wire is next free.
     pub const fn free_at(&self) -> Instant {
         self.line.free_at
     }

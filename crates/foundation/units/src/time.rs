@@ -34,7 +34,7 @@ impl Instant {
         self.0 as f64 * 1e-9
     }
 
-    /// How long after `earlier` this is; zero when it is not after.
+    /// Returns the time from `earlier` to this instant; zero if `earlier` is later.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
@@ -91,7 +91,7 @@ impl Duration {
         self.0 as f64 * 1e-6
     }
 
-    /// Whether the duration is 0.
+    /// Returns whether the duration is 0.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

@@ -20,7 +20,7 @@ struct Link {
 
 struct Node {
     entry: Entry<u32>,
-    /// Where the tower begins in `links`, and how high it is.
+    /// First index of the tower in `links`, and its height.
     tower: u32,
     height: u8,
 }

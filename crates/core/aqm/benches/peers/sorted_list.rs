@@ -42,7 +42,7 @@ impl<P: Copy> SortedList<P> {
         (!self.waiting.is_empty()).then(|| self.waiting.remove(0).1)
     }
 
-    /// What is waiting.
+    /// Returns the backlog.
     pub fn backlog(&self) -> Backlog {
         let bytes = self.waiting.iter().map(|(_, entry)| u64::from(entry.size)).sum();
         Backlog { packets: self.waiting.len() as u32, bytes }

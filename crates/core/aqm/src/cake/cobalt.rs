@@ -37,7 +37,7 @@ pub(super) struct Cobalt {
     blue_changed: Instant,
 }
 
-/// What happens to a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Sent,
@@ -92,12 +92,12 @@ impl Cobalt {
         }
     }
 
-    /// Whether nothing is left of what the law has learnt.
+    /// Returns whether the law has forgotten everything.
     pub(super) fn is_at_rest(&self, now: Instant) -> bool {
         self.p_drop == 0.0 && self.count == 0 && now >= self.drop_next
     }
 
-    /// What happens to a packet that has waited for `sojourn`.
+    /// Decides the fate of a packet whose sojourn time is `sojourn`.
     pub(super) fn judge(
         &mut self,
         now: Instant,

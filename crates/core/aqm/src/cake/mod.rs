@@ -66,7 +66,7 @@ const CAKE: &str = "Linux's cake";
 /// The most that a flow may send in a turn, B.
 const LARGEST_QUANTUM: u64 = 1514;
 
-/// What can be set.
+/// Parameters of CAKE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Parameters)]
 pub struct CakeParams {
     /// The round-trip time of most flows: COBALT's interval; a twentieth of it is the target.
@@ -116,10 +116,10 @@ pub enum Tins {
     Diffserv4,
 }
 
-/// What a flow is to the turns of its class.
+/// State of a flow in the round robin of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It is in no list.
+    /// In no list.
     Idle,
     /// Among the new flows.
     Sparse,
@@ -138,11 +138,11 @@ struct Flow {
     list: List,
     cobalt: Cobalt,
     state: State,
-    /// What it may still send, B.
+    /// Bytes that the flow may still send.
     credit: i64,
     /// Its hosts in the tables of its class.
     hosts: Option<[u16; 2]>,
-    /// Which of its places in lists is the true one.
+    /// Number of the flow's valid place in the lists.
     entry: u32,
 }
 
@@ -168,7 +168,7 @@ struct Tin {
     active: u32,
     times: Times,
     quantum: i64,
-    /// When its own rate lets it send again.
+    /// Time of the next packet by the tin's own rate.
     next: Instant,
     backlog: Backlog,
 }
@@ -179,7 +179,7 @@ pub struct Cake<P> {
     params: CakeParams,
     tins: Vec<Tin>,
     drain: DrainRate,
-    /// When the link's rate lets it send again.
+    /// Time of the next packet by the link's rate.
     next: Instant,
     /// The memory that waiting packets may take, and what they take, B.
     memory_limit: u64,
@@ -267,7 +267,7 @@ impl Tin {
         at
     }
 
-    /// What a flow may send in a turn.
+    /// Returns the quantum of a flow.
     fn turn(&self, flow: usize, isolation: Isolation) -> i64 {
         let bulk = |end: usize| self.flows[flow].hosts.map_or(0, |hosts| self.hosts[end].bulk(hosts[end]));
         let among = match isolation {
@@ -313,7 +313,7 @@ impl Tin {
         }
     }
 
-    /// Whose turn it is, of the decaying flows only if this is the first look; `None` if all lists are empty.
+    /// Returns the next flow; decaying flows count only in the first look. `None` if all lists are empty.
     fn next_flow(&mut self, is_first: bool) -> Option<usize> {
         let Self { flows, new, old, decaying, .. } = self;
         let lists = if is_first { [decaying, new, old] } else { [new, old, decaying] };
@@ -394,7 +394,7 @@ const fn memory_of(size: u32) -> u64 {
 }
 
 impl<P: Copy> Cake<P> {
-    /// What distinguishes flows, and their hosts, salted.
+    /// Returns the keys that distinguish flows and their hosts, salted.
     fn keys(&mut self, arrival: &Arrival, random: &mut RandomStream) -> (u32, [u32; 2]) {
         if self.random.is_none() {
             self.salt = (random.uniform() * (1_u64 << 53) as f64) as u64;

@@ -3,7 +3,7 @@
 //! Source: "Piece of CAKE", section III-A. A thing that is in its set has its place there; a new one takes any place of its set that nobody uses.
 //! Only when all eight are in use do two share a place.
 
-/// How many places there are.
+/// Number of places.
 pub(super) const PLACES: usize = 1024;
 /// Places of a set.
 const WAYS: usize = 8;
@@ -55,7 +55,7 @@ impl Hosts {
         *bulk = if begins { *bulk + 1 } else { *bulk - 1 };
     }
 
-    /// How many flows of the host have a backlog.
+    /// Returns the number of backlogged flows of the host.
     pub(super) fn bulk(&self, at: u16) -> u32 {
         self.hosts[usize::from(at)].bulk
     }

@@ -26,7 +26,7 @@ fn sheds(cake: &mut Cake<u32>) -> Vec<u32> {
     std::iter::from_fn(|| cake.shed()).map(|shed| shed.packet).collect()
 }
 
-/// What each of these arrivals gets of the link if all are always waiting, in packets.
+/// Returns the share of the link of each arrival, in packets, if all are always backlogged.
 fn shares(params: CakeParams, arrivals: &[Arrival]) -> Vec<u32> {
     let (mut cake, mut random) = (cake(params, 10_000), stream());
     let mut got = vec![0; arrivals.len()];

@@ -10,11 +10,11 @@ pub struct Link<Q> {
     pub queue: Q,
     /// The time of queue and link.
     pub now: Instant,
-    /// What the queue draws from.
+    /// Random stream of the queue.
     pub random: RandomStream,
-    /// What the link has taken, and when.
+    /// Packets that the link has sent, and their times.
     pub sent: Vec<(Instant, Departure<u32>)>,
-    /// What the queue has shed.
+    /// Packets that the queue has shed.
     pub shed: Vec<Shed<u32>>,
     wire: Serializer,
     next_packet: u32,

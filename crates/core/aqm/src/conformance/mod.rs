@@ -1,4 +1,4 @@
-//! What every AQM must keep to, as checks that any crate can run over its own.
+//! Properties that every AQM must have, as checks that any crate can run over its own AQM.
 //!
 //! A test of a crate that registers an AQM calls [`check`]; each check panics with what is wrong:
 //!
@@ -77,7 +77,7 @@ pub fn link(spec: &QueueSpec) -> Link<AnyQueue<u32>> {
     Link::new(spec.build().expect("the specification is allowed"), spec.rate)
 }
 
-/// What a run shows of each arrival: its verdict, and the probability after it.
+/// Trace of a run: for each arrival its verdict, and the probability after it.
 pub type Trace = Vec<(Verdict, Option<Probability>)>;
 
 /// Nine seconds of overload by a third, underload and silence in turn: every AQM gets to act and to rest.
@@ -125,7 +125,8 @@ pub fn packets_are_conserved(aqm: &AqmSpec) {
     }
 }
 
-/// What is counted as marked and dropped is what the verdicts and departures said. The overload shows in them.
+/// The counters of marked and dropped packets agree with the verdicts and departures. The overload shows in
+/// them.
 pub fn verdicts_agree_with_the_counters(aqm: &AqmSpec) {
     for spec in specs(aqm) {
         let mut link = link(&spec);
@@ -144,7 +145,7 @@ pub fn verdicts_agree_with_the_counters(aqm: &AqmSpec) {
     }
 }
 
-/// What waits is never more than the limit.
+/// The backlog never exceeds the limit.
 pub fn a_limit_is_never_exceeded(aqm: &AqmSpec) {
     for spec in specs(aqm) {
         let mut link = link(&spec);

@@ -36,8 +36,8 @@ pub fn packets_that_overtake_have_a_higher_probability(aqm: &AqmSpec) {
     }
 }
 
-/// Whether the law of that name answers probabilities between 0 and 1, so that TSQ can raise them. `None` for a discipline, and
-/// for a law that never drops early.
+/// Returns whether the law of that name answers probabilities between 0 and 1, so that TSQ can raise them.
+/// `None` for a discipline, and for a law that never drops early.
 pub fn is_graded(name: &str) -> Option<bool> {
     samples(name).map(|samples| samples.iter().any(between))
 }

@@ -81,14 +81,15 @@ pub(crate) use slope::Slope;
 pub use spacing::Spacing;
 pub use variant::Variant;
 
-/// What is remembered.
+/// State of RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Vars {
     /// The average queue, packets.
     avg: f64,
     /// Packets since the last hit, the present one included; -1 while nothing can be hit.
     count: i64,
-    /// When the last packet of the queue has left the link. The link is idle from then on unless another comes.
+    /// Time at which the last packet of the queue has left the link. The link is idle from then on unless
+    /// another comes.
     idle_from: Instant,
     /// Of a packet of the mean size.
     p_b: Probability,
@@ -102,7 +103,7 @@ pub struct Core {
     w_q: f64,
     /// ln(1 - w_q).
     ln_keep: f64,
-    /// What a packet of the mean size takes on the link, ns.
+    /// Transmission time of a packet of the mean size, ns.
     packet_ns: f64,
     drain: DrainRate,
     vars: Vars,
@@ -156,8 +157,8 @@ impl Core {
         self.params.spacing.probability(p_b, self.vars.count as f64)
     }
 
-    /// Whether ns-2 spares a packet ([`Variant::Ns2`]): in a short queue, and the first above `min_th`, with which it
-    /// begins to count.
+    /// Returns whether ns-2 spares a packet ([`Variant::Ns2`]): in a short queue, and the first above
+    /// `min_th`, with which it begins to count.
     fn is_spared(&mut self, p_b: f64, backlog: Backlog) -> bool {
         if backlog.packets < 2 {
             self.vars.count = -1;
@@ -191,7 +192,7 @@ impl Core {
         if decayed < NOTHING { 0.0 } else { decayed }
     }
 
-    /// When the average of an empty queue falls to `level`, if nothing comes.
+    /// Returns the time at which the average of an empty queue falls to `level` if nothing arrives.
     pub(crate) fn idle_until(&self, level: f64) -> Instant {
         let packets = (level.max(NOTHING) / self.vars.avg).ln() / self.ln_keep;
         self.vars.idle_from.saturating_add(Duration::from_secs_f64(packets * self.packet_ns * 1e-9))
@@ -230,7 +231,7 @@ impl Vars {
     }
 }
 
-/// What moves `max_p`. RED, Adaptive RED and RED-Worcester differ in it alone.
+/// Control of `max_p`. RED, Adaptive RED and RED-Worcester differ in it alone.
 pub trait Steering {
     /// The probability at the end of the slope.
     fn max_p(&self) -> f64;

@@ -1,4 +1,4 @@
-//! What can be set of RED. Adaptive RED and RED-Worcester have these parameters as a group, with other defaults.
+//! Parameters of RED.
 
 use super::spacing::Spacing;
 use super::variant::Variant;
@@ -6,7 +6,7 @@ use crate::standing;
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Rate};
 
-/// How a queue is measured, and whether large packets are likelier to be hit.
+/// Unit of the queue's length, and whether large packets are likelier to be hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Mode {
     /// In packets; every packet is hit alike.
@@ -18,7 +18,7 @@ pub enum Mode {
 const SECTION_VI: &str = "Floyd and Jacobson 1993 section VI";
 const THRESHOLDS: (f64, f64) = (0.0, 1e7);
 
-/// What can be set.
+/// Parameters of RED.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check_thresholds)]
 pub struct RedParams {

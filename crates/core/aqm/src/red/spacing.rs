@@ -1,9 +1,9 @@
-//! How hits are spaced.
+//! Spacing of hits.
 
 use cutline_params::Choice;
 use cutline_units::Probability;
 
-/// How hits are spaced.
+/// Spacing of hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Spacing {
     /// Uniformly over 1 to 1 / p - 1 (Floyd and Jacobson 1993 figure 2).

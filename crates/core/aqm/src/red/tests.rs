@@ -83,7 +83,7 @@ fn idle_time_counts_as_small_packets_that_could_have_passed() {
     assert!((red.core.avg() - 10.0 * 0.998_f64.powi(11)).abs() < 1e-9, "{}", red.core.avg());
 }
 
-/// How often each gap between hits comes while p_b is 0.02; the first gap is left out.
+/// Returns the frequency of each gap between hits while p_b is 0.02; the first gap is left out.
 fn gaps(spacing: Spacing) -> Vec<u32> {
     let mut red = red(RedParams { max_p: 0.04, spacing, ..without_memory() });
     let mut random = Streams::new(1).stream("red", "drop");

@@ -1,8 +1,8 @@
-//! Whose RED it is: that of the papers, or that of ns-2, which differs in four points.
+//! Variants of RED: that of the papers, and that of ns-2, which differs in four points.
 
 use cutline_params::Choice;
 
-/// Whose RED it is.
+/// Variant of RED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Variant {
     /// As the papers have it.

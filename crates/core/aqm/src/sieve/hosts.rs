@@ -23,30 +23,30 @@ use cutline_units::{Duration, Instant, RandomStream};
 const HOSTS: u64 = 4;
 /// The smallest phi, as a part of f.
 const LEAST: f32 = 1.0 / (1 << 20) as f32;
-/// What an update leaves of the largest rate of a flow.
+/// Factor by which an update decreases the largest rate of a flow.
 const FORGETTING: f32 = 0.8;
 
-/// How much the flows of a host may send.
+/// Share of a host's rate that each of its flows may use.
 #[derive(Clone, Copy, Debug)]
 struct Portion {
     /// phi / f.
     of_share: f32,
-    /// What its flows have sent since `since`, with at most phi each, B.
+    /// Bytes that its flows have sent since `since`, at most phi from each.
     counted: f32,
     /// The largest rate of a flow lately, as a part of f.
     largest: f32,
-    /// When phi was updated, ticks.
+    /// Time of the last update of phi, ticks.
     since: u32,
-    /// What its flows that have just come have sent lately, as of its packet before, B.
+    /// Bytes that its new flows have sent lately, as of the host's previous packet.
     fresh: f32,
 }
 
 impl Portion {
-    /// That of a host whose flows may each send as much as the host.
+    /// Portion of a host whose flows may each send as much as the host.
     const WHOLE: Self = Self { of_share: 1.0, counted: 0.0, largest: 0.0, since: 0, fresh: 0.0 };
 }
 
-/// What is known of the host of a packet.
+/// State of the host of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Host {
     pub(super) seen: Seen,
@@ -68,7 +68,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// How much of `memory` hosts take, B.
+    /// Returns the part of `memory` that is for hosts, B.
     pub(super) const fn memory_of(memory: u64) -> u64 {
         memory / HOSTS
     }

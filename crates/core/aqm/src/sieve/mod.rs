@@ -114,7 +114,7 @@ use std::collections::VecDeque;
 const OURS: &str = "ours: docs/studies/sieve.md";
 const CSFQ: &str = "ours, after Stoica et al. 1998";
 
-/// What can be set.
+/// Parameters of Sieve.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct SieveParams {
     /// The round-trip time, without queues, of most flows that fill the link.
@@ -130,7 +130,7 @@ pub struct SieveParams {
     /// Memory for what is known of flows.
     #[param(default = 65_536, range = (64, 1 << 30), unit = "B", source = OURS)]
     pub memory: u64,
-    /// Whose rate counts: that of a flow, that of all flows of a host, or first that of a host and then that of each of its flows.
+    /// Unit whose rate counts: a flow, all flows of a host, or first a host and then each of its flows.
     #[param(default = Key::Flow, source = OURS)]
     pub key: Key,
     /// tau: what a flow has sent counts e^(-t / tau) after a time t.
@@ -169,14 +169,15 @@ pub struct SieveParams {
     /// The part of the link that all flows that have just come may have together without paying.
     #[param(default = 0.125, range = (0.001, 1.0), source = OURS)]
     pub newcomers: f64,
-    /// How long a flow counts as one that has just come.
+    /// Age below which a flow counts as new.
     #[param(
         default = Duration::from_millis(200),
         range = (Duration::ZERO, Duration::from_secs(100)),
         source = OURS
     )]
     pub newcomer_age: Duration,
-    /// What a second of the share that a flow is let through too much adds to the logarithm of its surcharge; 0: no surcharges.
+    /// Increase of the logarithm of a flow's surcharge per second of its share that is let through in excess;
+    /// 0: no surcharges.
     #[param(default = 1.0, range = (0.0, 10.0), source = OURS)]
     pub surcharge: f64,
     /// The largest p' at which packets that can be marked are marked.
@@ -190,18 +191,18 @@ pub struct SieveParams {
     pub tsq: TsqParams,
 }
 
-/// Whose rate counts.
+/// Unit whose rate counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Key {
     /// Each flow's.
     Flow,
-    /// That of all flows from the same host, so that nobody gets more by using several.
+    /// All flows from the same host, so that several flows gain nothing.
     Source,
-    /// That of all flows to the same host.
+    /// All flows to the same host.
     Destination,
-    /// That of all flows from the same host, and then that of each among them.
+    /// All flows from the same host, and then each of these flows.
     SourceThenFlow,
-    /// That of all flows to the same host, and then that of each among them.
+    /// All flows to the same host, and then each of these flows.
     DestinationThenFlow,
 }
 
@@ -289,7 +290,7 @@ impl MeanSurcharge {
 /// All flows that have just come, which are one flow to the price.
 #[derive(Clone, Copy, Debug, Default)]
 struct Newcomers {
-    /// What they have sent lately.
+    /// Bytes sent lately, decaying.
     sent: Decaying,
     /// The logarithm of their surcharge as of `at`.
     surcharge: f64,
@@ -307,17 +308,17 @@ impl Newcomers {
     }
 }
 
-/// What is known of who sends a packet.
+/// State of the sender of a packet.
 #[derive(Clone, Copy, Debug)]
 struct Sender {
     seen: Seen,
     /// Its host, if that counts before the flow.
     host: Option<Host>,
-    /// How many times its share it sends.
+    /// Rate in multiples of its share.
     x: f64,
 }
 
-/// What Sieve knows, and what it has counted since it was made.
+/// Values of Sieve, and its counters since it was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SieveReadings {
     /// Packets that went first.
@@ -355,13 +356,13 @@ impl<P: Copy> FirstQueue<P> {
         Some(packet)
     }
 
-    /// Whether a packet of `size` may join. One may always wait.
+    /// Returns whether a packet of `size` may join. One may always wait.
     #[inline]
     fn admits(&self, size: u32, limit: u64) -> bool {
         self.packets.is_empty() || self.bytes + u64::from(size) <= limit
     }
 
-    /// When the packet arrived that is next.
+    /// Returns the time at which the next packet arrived.
     #[inline]
     fn next_arrived(&self) -> Option<Instant> {
         self.packets.front().map(|packet| packet.arrived)
@@ -382,11 +383,12 @@ pub struct Sieve<P, A = Pi2> {
     surcharges: MeanSurcharge,
     newcomers: Newcomers,
     clock: SampleClock,
-    /// What goes first: of flows up to a quarter of their share, and then of the others.
+    /// Queues that are served first: of flows up to a quarter of their share, and of the other flows below
+    /// it.
     first: [FirstQueue<P>; 2],
-    /// How many bytes may wait in each.
+    /// Limit of each of these queues, B.
     first_limit: u64,
-    /// Whether there was no room for a packet that should go first, since the last update.
+    /// True if a packet found no room in these queues since the last update.
     is_crowded: bool,
     /// Bytes that went first since the last update, and their mean rate, B/s.
     first_sent: u64,
@@ -394,11 +396,11 @@ pub struct Sieve<P, A = Pi2> {
     lanes: ChargedLanes<P>,
     /// The mean wait of the packets of each lane.
     waits: Box<[Duration]>,
-    /// What the lanes may send while something waits that goes first, B.
+    /// Bytes that the lanes may send while the first queues are not empty.
     credit: u64,
     went_first: Count,
     paid: Count,
-    /// When the queue was asked last.
+    /// Time of the last call.
     now: Instant,
     stats: QueueStats,
 }
@@ -427,7 +429,7 @@ impl SieveParams {
     }
 }
 
-/// What all surcharges lose, as a part of the square of their mean logarithm.
+/// Decay of all surcharges, as a part of the square of their mean logarithm.
 const LEAK: f64 = 0.01;
 
 /// The x above which a surcharge grows.
@@ -437,7 +439,7 @@ const AT_REST: f64 = 0.9;
 const SPARSE: f64 = 0.25;
 
 impl Key {
-    /// Whose rate counts.
+    /// Returns the flow key whose rate counts.
     #[inline]
     const fn of(self, arrival: &Arrival) -> u32 {
         match self {
@@ -447,7 +449,7 @@ impl Key {
         }
     }
 
-    /// Whose rate counts before that.
+    /// Returns the host key whose rate counts before that of the flow.
     #[inline]
     const fn host_of(self, arrival: &Arrival) -> Option<u32> {
         match self {
@@ -553,7 +555,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         }
     }
 
-    /// What the link's rate and the rate of what goes first leave to the lanes.
+    /// Derives the rate of the lanes from the link's rate and the rate of the first queues.
     #[cold]
     fn follow_rate(&mut self, now: Instant) {
         let link = self.rate.as_bps() as f64;
@@ -564,28 +566,28 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         self.first_limit = (link / 8.0 * self.params.first_delay.as_secs_f64()) as u64;
     }
 
-    /// What all flows together may have that have just come, B/s.
+    /// Returns the allowance of all new flows together, B/s.
     #[inline]
     fn allowance(&self) -> f64 {
         let link = self.rate.as_bps() as f64 / 8.0;
         (self.params.newcomers * link).max(self.share.get())
     }
 
-    /// How many times its share the sender of a packet sends, whose share is `part` of f.
+    /// Returns the rate of a packet's sender in multiples of its share, which is `part` of f.
     #[inline]
     fn times_its_share(&self, size: u32, seen: &Seen, part: f64) -> f64 {
         let tau = self.params.tau.as_secs_f64();
         (seen.bytes - f64::from(size) / 2.0) / (tau * self.share.get() * part)
     }
 
-    /// How many times their allowance all send together that have just come, with this packet of one of them.
+    /// Returns the rate of all new flows in multiples of their allowance, with this packet of one of them.
     #[inline]
     fn times_their_allowance(&mut self, now: Instant, size: u32) -> f64 {
         let together = self.newcomers.sent.add(now, size, self.params.tau) - f64::from(size) / 2.0;
         together / (self.params.tau.as_secs_f64() * self.allowance())
     }
 
-    /// What is known of the sender of a packet once the packet is counted.
+    /// Counts a packet and returns the state of its sender.
     #[inline]
     fn look_up(&mut self, now: Instant, arrival: &Arrival, random: &mut RandomStream) -> Sender {
         let (size, falling) = (arrival.size, self.falling());
@@ -739,8 +741,9 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         verdict
     }
 
-    /// Whether a packet that p' has hit may be marked. A sender that claims to be scalable is marked by a larger p; whether it may stay is
-    /// decided by the p' that others would have in its place, or a claim would be a way to ignore all marks.
+    /// Returns whether a packet that p' has hit may be marked. A sender that claims to be scalable is marked
+    /// by a larger p; whether it may stay is decided by the p' that others would have in its place, or a
+    /// claim would be a way to ignore all marks.
     fn may_mark(
         &mut self,
         arrival: Arrival,
@@ -756,7 +759,8 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         price.get() <= self.params.mark_until
     }
 
-    /// Whether the lanes may hold a packet more: an eighth of the limit is kept for what goes first.
+    /// Returns whether the lanes may hold a further packet: an eighth of the limit is kept for the first
+    /// queues.
     #[inline]
     fn lanes_admit(&self, size: u32) -> bool {
         let kept = match self.limit {
@@ -801,8 +805,9 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         *mean = Duration::from_nanos((15 * mean.as_nanos() + waited.as_nanos()) / 16);
     }
 
-    /// Whether it is the lanes' turn although something waits that goes first. Their packet must have come before all of that: a flow
-    /// that has begun to send more than its share may still have packets there.
+    /// Returns whether the lanes are served next although the first queues are not empty. Their packet must
+    /// have come before all of that: a flow that has begun to send more than its share may still have packets
+    /// there.
     #[inline]
     fn lanes_are_due(&self) -> bool {
         if self.credit < (self.params.lanes_share - 1) * MTU {

@@ -1,4 +1,4 @@
-//! How much each flow has sent lately, in memory of fixed size.
+//! Recent rate of each flow, in memory of fixed size.
 //!
 //! A flow's bytes decay: what was sent a time t ago counts e^(-t / tau). So a flow that sends at a steady rate r has r tau
 //! bytes, and its rate needs no window that moves.
@@ -30,7 +30,7 @@ use cutline_units::{Duration, Instant, RandomStream};
 const WAYS: usize = 8;
 /// One byte in so many remembers who has been here.
 const MEMORIES: usize = 8;
-/// How long who has been here is written into one filter.
+/// Time for which visitors are written into one filter.
 const GENERATION: Duration = Duration::from_secs(2);
 /// 2^20 ns are a tick.
 const TICK_BITS: u32 = 20;
@@ -44,12 +44,12 @@ const NEW: u16 = 1 << 15;
 const SURCHARGE_UNITS: f64 = 4096.0;
 /// The largest logarithm of a surcharge.
 pub(super) const LARGEST_SURCHARGE: f64 = 8.0;
-/// How long a salt is used.
+/// Lifetime of a salt.
 const SALT_AGE: Duration = Duration::from_secs(60);
 /// After so many times tau nothing is left of what a flow has sent.
 const FORGOTTEN: f32 = 16.0;
 
-/// What is known of one flow.
+/// State of one flow.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(16))]
 struct Cell {
@@ -60,7 +60,7 @@ struct Cell {
     standing: u16,
     /// As of `at`.
     bytes: f32,
-    /// When it sent last, ticks.
+    /// Time of its last packet, ticks.
     at: u32,
     /// The largest weight of its packets in the lanes, ticks.
     last_weight: u32,
@@ -71,7 +71,7 @@ struct Cell {
 #[repr(C, align(64))]
 struct Set([Cell; WAYS]);
 
-/// Where a flow was at its packet before this one.
+/// Place of a flow at its previous packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// In the same cell.
@@ -82,22 +82,22 @@ pub(super) enum Origin {
     Moved(usize),
 }
 
-/// What the table answers for a packet.
+/// Answer of the table for a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Seen {
-    /// Where the flow is.
+    /// Place of the flow in the table.
     at: (u32, u8),
     origin: Origin,
-    /// What the flow has sent lately, this packet included.
+    /// Bytes that the flow has sent lately, this packet included.
     pub(super) bytes: f64,
-    /// Whether the flow was seen first less than the age of newcomers ago.
+    /// True if the flow was first seen less than the age of newcomers ago.
     pub(super) is_new: bool,
     /// The logarithm of its surcharge, and by how much that has fallen since its packet before this one.
     pub(super) surcharge: f64,
     pub(super) fallen: f64,
     /// The largest weight of its packets in the lanes, ticks.
     last_weight: u32,
-    /// When its packet before this one came, ticks.
+    /// Time of its previous packet, ticks.
     came: u32,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Rates {
     grown_up: u16,
 }
 
-/// What the hash depends on.
+/// Values that the hash depends on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Salt {
     /// `None` before the first packet.
@@ -151,7 +151,7 @@ impl Rates {
         self.salt = Salt::default();
     }
 
-    /// How many cells there are.
+    /// Returns the number of cells.
     pub(super) const fn cells(&self) -> usize {
         self.sets.len() * WAYS
     }
@@ -318,11 +318,11 @@ impl Rates {
     }
 }
 
-/// Who has taken a cell lately: a Bloom filter in two generations (Bloom 1970).
+/// Recent visitors of cells: a Bloom filter in two generations (Bloom 1970).
 #[derive(Clone, Debug)]
 struct Visitors {
     generations: [Box<[u64]>; 2],
-    /// Which of them is written.
+    /// Index of the generation that is written.
     written: usize,
     /// Until when.
     until: Instant,
@@ -370,19 +370,19 @@ impl Seen {
         self.at.0 as usize * WAYS + self.at.1 as usize
     }
 
-    /// When the packet before this one came, ticks.
+    /// Returns the time of the previous packet, ticks.
     #[inline]
     pub(super) const fn came(&self) -> u32 {
         self.came
     }
 
-    /// Where the flow was before.
+    /// Returns the place of the flow at its previous packet.
     #[inline]
     pub(super) const fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Whether a packet of the flow may still stand in lanes whose least weight is `least`.
+    /// Returns whether a packet of the flow may still be in lanes whose least weight is `least`.
     #[inline]
     pub(super) fn stands(&self, least: Option<Instant>) -> bool {
         is_waiting(self.last_weight, least)
@@ -395,7 +395,7 @@ impl Seen {
         Instant::from_nanos(((now.as_nanos() >> TICK_BITS) + u64::from(ahead.cast_unsigned())) << TICK_BITS)
     }
 
-    /// Whether the flow's packet before this one came at `since` or later.
+    /// Returns whether the flow's previous packet arrived at `since` or later.
     #[inline]
     pub(super) fn came_since(&self, since: Option<Instant>) -> bool {
         since.is_some_and(|since| self.came.wrapping_sub(ticks(since)).cast_signed() >= 0)

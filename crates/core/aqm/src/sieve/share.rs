@@ -20,7 +20,7 @@
 
 use cutline_units::{Duration, Rate};
 
-/// How f follows what counted.
+/// Gains with which f follows the counted bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Gains {
     /// The part of the link that the sum of all min(r, f) should be.
@@ -38,13 +38,13 @@ const CROWDED: u8 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FairShare {
     gains: Gains,
-    /// How many updates one after the other there was no room for all that should go first.
+    /// Number of consecutive updates during which the first queues had no room.
     crowded: u8,
     /// C, B/s.
     link: f64,
     /// f, B/s.
     share: f64,
-    /// What counted since the last update, B.
+    /// Bytes counted since the last update.
     counted: f64,
     /// The largest rate of a flow lately, B/s.
     largest: f64,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const RATE: Rate = Rate::from_mbps(8);
 const SIZE: u32 = 1000;
 
-/// What one flow got.
+/// Service of one flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Got {
     sent: u32,
@@ -31,7 +31,7 @@ struct Bench {
     /// The flow of each source, packets per millisecond, hint.
     sources: Vec<(Id, f64, Hint, bool)>,
     got: BTreeMap<u32, Got>,
-    /// Whether what can be marked is scalable.
+    /// True if packets that can be marked are scalable.
     scalable: bool,
     /// The period of the first flow, ms, if it sends twice its rate in half of the time.
     pulses: Option<u64>,

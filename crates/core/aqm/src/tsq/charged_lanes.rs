@@ -11,7 +11,7 @@ use crate::{Backlog, DrainRate};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Hint, HintBits, Instant, Probability, RandomStream, Rate};
 
-/// What can be set.
+/// Parameters of TSQ.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct TsqParams {
     /// n: the number of hint bits; hints are 1 to 2^n.
@@ -32,7 +32,7 @@ pub struct TsqParams {
     pub age_credit: bool,
 }
 
-/// What an arriving packet is offered: its place, and what stands ahead of it.
+/// Offer to an arriving packet: its place, and the backlog ahead of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// The lane of its hint.
@@ -45,7 +45,7 @@ pub struct Offer {
     pub q_prime: Duration,
 }
 
-/// Where an arriving packet would be inserted, before q' is looked for.
+/// Place at which an arriving packet would be inserted, before q' is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertionPoint {
     lane: usize,
@@ -53,7 +53,7 @@ pub struct InsertionPoint {
     weight: Instant,
     /// The weight without credit for its age, by which it is charged.
     charged_weight: Instant,
-    /// What is left of the packet in service: the least that q' can be.
+    /// Rest of the packet in service: the lower bound of q'.
     in_service: Duration,
 }
 
@@ -67,7 +67,7 @@ pub struct ChargedLanes<P> {
     max_ratio: f64,
     drain: DrainRate,
     lanes: Lanes<P>,
-    /// When the packet in service will have left.
+    /// Time at which the packet in service will have left.
     service_ends: Instant,
 }
 
@@ -90,8 +90,8 @@ impl<P: Copy> ChargedLanes<P> {
         })
     }
 
-    /// Where a packet of that hint would be inserted now (TSQ eq. 2), if it has `waited` elsewhere before. It holds until the next push
-    /// or pop.
+    /// Returns the place at which a packet of that hint would be inserted now (TSQ eq. 2), if it has `waited`
+    /// in earlier queues. 2), if it has `waited` elsewhere before. It holds until the next push or pop.
     #[inline]
     pub fn insertion_point(&self, now: Instant, hint: Hint, waited: Duration) -> InsertionPoint {
         let lane = hint.lane().min(self.lanes.len() - 1);
@@ -104,7 +104,7 @@ impl<P: Copy> ChargedLanes<P> {
         InsertionPoint { lane, q, weight, charged_weight, in_service }
     }
 
-    /// Where a packet would be inserted that goes right behind what weighs `least`: in the lane of the least delay.
+    /// Returns the place behind all packets that weigh `least`: in the lane of the least delay.
     #[inline]
     pub fn insertion_point_behind(&self, now: Instant, least: Instant) -> InsertionPoint {
         let point = self.insertion_point(now, Hint::LEAST_DELAY, Duration::ZERO);
@@ -112,7 +112,7 @@ impl<P: Copy> ChargedLanes<P> {
         InsertionPoint { weight, charged_weight: weight, ..point }
     }
 
-    /// What a packet of that hint would be offered now.
+    /// Returns the offer to a packet of that hint that arrives now.
     pub fn offer(&mut self, now: Instant, hint: Hint) -> Offer {
         let point = self.insertion_point(now, hint, Duration::ZERO);
         let InsertionPoint { lane, q, weight, .. } = point;
@@ -120,7 +120,8 @@ impl<P: Copy> ChargedLanes<P> {
         Offer { lane, q, weight, q_prime }
     }
 
-    /// Whether a draw with probability p' comes up for a packet at `point`, where `p` is what a packet at the tail pays.
+    /// Draws whether a packet at `point` is hit with probability p', where `p` is the probability at the
+    /// tail.
     ///
     /// The draw comes before q' is looked for: p' is at most what it would be with an empty q', so most draws need no q'.
     /// Nothing is drawn if p is 0.
@@ -181,7 +182,7 @@ impl<P: Copy> ChargedLanes<P> {
         self.service_ends = now.saturating_add(self.drain.time(u64::from(size)));
     }
 
-    /// When the packet that is next was enqueued.
+    /// Returns the time at which the next packet was enqueued.
     #[inline]
     pub fn next_arrived(&self) -> Option<Instant> {
         self.lanes.next_arrived()
@@ -199,7 +200,7 @@ impl<P: Copy> ChargedLanes<P> {
         self.lanes.least_weight()
     }
 
-    /// What is waiting.
+    /// Returns the backlog.
     #[inline]
     pub const fn backlog(&self) -> Backlog {
         self.lanes.backlog()
@@ -218,7 +219,7 @@ impl<P: Copy> ChargedLanes<P> {
         self.service_ends = now;
     }
 
-    /// Whether a lane is that of the largest hint, which cuts in front of nobody.
+    /// Returns whether a lane is that of the largest hint, whose packets overtake none.
     #[inline]
     const fn pays_p(&self, lane: usize) -> bool {
         lane + 1 == self.lanes.len()

@@ -96,7 +96,7 @@ impl<P: Copy, A: DropProbability> Tsq<P, A> {
         &self.aqm
     }
 
-    /// What a packet of that hint would be offered now.
+    /// Returns the offer to a packet of that hint that arrives now.
     pub fn offer(&mut self, now: Instant, hint: Hint) -> Offer {
         self.lanes.offer(now, hint)
     }

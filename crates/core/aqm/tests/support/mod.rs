@@ -1,4 +1,4 @@
-//! What the tests share: the link of the conformance suite, and laws for tests.
+//! Items that the tests share: the link of the conformance suite, and laws for tests.
 
 #![allow(dead_code, reason = "every test binary uses a part")]
 

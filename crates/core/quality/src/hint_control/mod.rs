@@ -58,7 +58,7 @@ const LEVELS: u64 = 256;
 /// The least limit of the loss by which an excess is measured: a limit of 0 has no scale.
 const LEAST_LIMIT: f64 = 0.01;
 
-/// What the controller looks for.
+/// Goal of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum HintGoal {
     /// The best quality with a loss within its limit, if there is one.
@@ -67,7 +67,7 @@ pub enum HintGoal {
     Quality,
 }
 
-/// How the best hint is looked for.
+/// Search for the best hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum HintLaw {
     /// By trials in pairs with a test of significance, and rest.
@@ -79,7 +79,8 @@ pub enum HintLaw {
     Climb,
 }
 
-/// What can be set. [`HintParams::new`] has the defaults for any number of hint bits; those here are for four.
+/// Parameters of the controller. [`HintParams::new`] has the defaults for any number of hint bits; those here
+/// are for four.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 #[parameters(check = check)]
 pub struct HintParams {
@@ -93,13 +94,13 @@ pub struct HintParams {
         source = "the largest: what unmarked traffic has"
     )]
     pub start: Hint,
-    /// How the best hint is looked for. `balance` and `climb` know settle, measure and least-gain alone.
+    /// Search for the best hint. `balance` and `climb` know settle, measure and least-gain alone.
     #[param(default = HintLaw::Search, source = "ours")]
     pub law: HintLaw,
-    /// How long after a change of the hint nothing is judged.
+    /// Time after a change of the hint in which nothing is judged.
     #[param(default = Duration::from_secs(5), range = (Duration::ZERO, MINUTE), source = "ours")]
     pub settle: Duration,
-    /// How long an interval is that is judged.
+    /// Length of an interval that is judged.
     #[param(
         default = Duration::from_secs(10),
         range = (Duration::from_millis(100), Duration::from_secs(600)),
@@ -119,7 +120,7 @@ pub struct HintParams {
     /// The most pairs of intervals in a trial. A trial that is not significant after these has failed.
     #[param(default = 6, range = (2, 100), source = "ours")]
     pub pairs: u32,
-    /// How many standard errors a gain must be above 0.
+    /// Number of standard errors by which a gain must exceed 0.
     #[param(default = 2.0, range = (0.1, 10.0), source = "ours")]
     pub confidence: f64,
     /// The least gain of quality that is worth a move.
@@ -131,10 +132,10 @@ pub struct HintParams {
     /// The longest rest.
     #[param(default = Duration::from_secs(240), range = (Duration::ZERO, HOUR), source = "ours")]
     pub longest_rest: Duration,
-    /// What is judged is the quality less this times the share of packets lost.
+    /// Weight of the share of lost packets, which is subtracted from the quality that is judged.
     #[param(default = 0.0, range = (0.0, 10.0), source = "0: TSQ's Q")]
     pub loss_weight: f64,
-    /// What is looked for. It matters where there is a [limit](HintControl::set_loss_limit).
+    /// Goal of the controller. It matters where there is a [limit](HintControl::set_loss_limit).
     #[param(default = HintGoal::WithinLimit, skip)]
     pub goal: HintGoal,
 }
@@ -146,15 +147,15 @@ struct Judged {
     quality: f64,
     /// Delay quality less throughput quality.
     balance: f64,
-    /// Whether more was lost than the limit allows.
+    /// True if more was lost than the limit allows.
     is_outside: bool,
 }
 
-/// What a receiver has received so far: totals, as in RTCP's reports (RFC 3550 section 6.4), so that a lost report does no
+/// Totals of a receiver so far, as in RTCP's reports (RFC 3550 section 6.4), so that a lost report does no
 /// harm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeliveryReport {
-    /// When the receiver made it, by the receiver's clock.
+    /// Time of the report, by the receiver's clock.
     pub at: Instant,
     /// Packets received.
     pub received: u64,
@@ -168,13 +169,13 @@ pub struct DeliveryReport {
 /// The counters of a controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HintControlStats {
-    /// How many intervals were judged.
+    /// Number of intervals that were judged.
     pub intervals: u64,
-    /// How many trials were begun.
+    /// Number of trials that began.
     pub trials: u64,
-    /// How many trials moved the centre.
+    /// Number of trials that moved the centre.
     pub moves: u64,
-    /// How many alarms came at rest.
+    /// Number of alarms at rest.
     pub alarms: u64,
 }
 
@@ -187,7 +188,7 @@ pub struct HintControl {
     /// The largest acceptable share of packets lost; `None` if any is.
     loss_limit: Option<f64>,
     hint: Hint,
-    /// When the hint was set.
+    /// Time of the last change of the hint.
     changed: Instant,
     /// The report at which the present interval began, and the packets sent by then.
     begin: Option<(DeliveryReport, u64)>,
@@ -273,7 +274,7 @@ impl HintControl {
         }
     }
 
-    /// Whether the controller rests: no trial is under way.
+    /// Returns whether the controller rests: no trial is under way.
     pub fn is_at_rest(&self) -> bool {
         self.search.is_at_rest()
     }

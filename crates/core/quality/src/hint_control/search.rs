@@ -28,11 +28,11 @@ enum Phase {
 struct Comparison {
     level: u16,
     trial: Trial,
-    /// Whether the running interval is at the trial's level, not at the centre.
+    /// True if the running interval is at the trial's level, not at the centre.
     at_level: bool,
     /// The quality of the pair's first interval.
     first: Option<f64>,
-    /// Whether an interval was outside the limit of the loss. Such intervals differ more than others.
+    /// True if an interval was outside the limit of the loss. Such intervals differ more than others.
     was_outside: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Search {
     span: u16,
     /// The side to try next.
     side: Side,
-    /// How many sides of this centre have failed with this span, or need no trial.
+    /// Number of sides of this centre that have failed with this span, or need no trial.
     failed: u8,
     phase: Phase,
     next_rest: Duration,

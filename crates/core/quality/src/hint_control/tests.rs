@@ -229,7 +229,7 @@ fn a_trial_outside_the_limit_takes_one_interval() {
     }
 }
 
-/// Where every hint loses too much, the one that loses least is the best.
+/// The hint that loses least is the best if every hint loses too much.
 #[test]
 fn without_a_hint_within_the_limit_the_loss_is_the_least() {
     let largest = (0..50).filter(|seed| {
@@ -293,7 +293,7 @@ fn parameters_outside_their_range_are_refused() {
 }
 
 proptest! {
-    /// Whatever is reported, in whatever order, the hint is one of those there are.
+    /// The hint stays within its levels, whatever is reported in whatever order.
     #[test]
     fn the_hint_stays_within_its_levels(
         bits in 1u64..=8,

@@ -11,14 +11,14 @@ const FIRST_VARIANCE: f64 = 0.03 * 0.03;
 /// The weight of a finished trial's variance in that of the noise.
 const LEARNT: f64 = 0.3;
 
-/// What the pairs of a trial say.
+/// Finding from the pairs of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     /// The pairs do not decide yet.
     GoOn,
     /// The trial's level is better.
     Better,
-    /// It is not better, or not significantly.
+    /// Not better, or not significantly better.
     NotBetter,
 }
 
@@ -60,7 +60,7 @@ impl Trial {
         self.squares += before * (difference - self.mean);
     }
 
-    /// What the pairs say so far.
+    /// Returns the finding from the pairs so far.
     pub(super) fn finding(&self, noise: Noise, params: &HintParams) -> Finding {
         if self.n < 2 {
             return Finding::GoOn;

@@ -12,7 +12,7 @@ const LEAST_SHARE: f64 = 1.0 / 16.0;
 const FIRST_DEVIATION: f64 = 0.03;
 const LEAST_DEVIATION: f64 = 0.005;
 
-/// What is expected at the centre: mean and variance of its intervals, the last sixteen or so.
+/// Expectation at the centre: mean and variance of the last sixteen intervals or so.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     n: u32,
@@ -45,7 +45,8 @@ impl Expected {
         }
     }
 
-    /// How many standard deviations a quality is above the expected mean; negative below it. 0 before the first interval.
+    /// Returns the distance of a quality from the expected mean in standard deviations; negative below it. 0
+    /// before the first interval.
     pub(super) fn surprise(&self, quality: f64) -> f64 {
         let deviation = self.variance.sqrt().max(LEAST_DEVIATION);
         if self.n == 0 { 0.0 } else { (quality - self.mean) / deviation }

@@ -1,10 +1,10 @@
-//! How two ends with a specification each come to one.
+//! Agreement of two ends that have a specification each.
 
 use super::{Coerced, ConnectionSpecification, SpecParameter, Specification};
 use cutline_params::Value;
 use std::fmt;
 
-/// What both ends have agreed on.
+/// Agreement of both ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agreement {
     /// The specification that holds for both.
@@ -16,17 +16,17 @@ pub struct Agreement {
 /// One parameter of an [`Agreement`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// Which one.
+    /// The parameter.
     pub parameter: SpecParameter,
-    /// What the first end has asked for; `None` where it was open.
+    /// Value that the first end asked for; `None` if it left the parameter open.
     pub offered: Option<Value>,
-    /// What the other end has asked for; `None` where it was open.
+    /// Value that the other end asked for; `None` if it left the parameter open.
     pub requested: Option<Value>,
-    /// What holds.
+    /// Effective value.
     pub effective: Value,
 }
 
-/// Why two ends cannot agree.
+/// Reason why two ends cannot agree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {
     /// The parameter that would have to be weakened, and that its end does not coerce.
@@ -40,12 +40,12 @@ pub struct Conflict {
 }
 
 impl Agreement {
-    /// What the first end has asked for. What it would weaken is not known here.
+    /// Returns the specification of the first end. What it would weaken is not known here.
     pub fn offered(&self) -> Specification {
         self.asked(|item| item.offered.as_ref())
     }
 
-    /// What the other end has asked for. What it would weaken is not known here.
+    /// Returns the specification of the other end. What it would weaken is not known here.
     pub fn requested(&self) -> Specification {
         self.asked(|item| item.requested.as_ref())
     }
@@ -85,7 +85,8 @@ impl fmt::Display for Conflicts {
 impl std::error::Error for Conflicts {}
 
 impl ConnectionSpecification {
-    /// What this end and its peer agree on for what this end sends, and for what it receives.
+    /// Returns the agreements of this end and its peer: on the traffic that this end sends, and on the
+    /// traffic that it receives.
     pub fn agree(&self, peer: &Self) -> [Result<Agreement, Conflicts>; 2] {
         [agree(&self.send, &peer.receive), agree(&self.receive, &peer.send)]
     }
@@ -133,7 +134,7 @@ pub fn agree(first: &Specification, second: &Specification) -> Result<Agreement,
     Ok(Agreement { effective, items })
 }
 
-/// Whether an end accepts any value of a parameter.
+/// Returns whether an end accepts any value of a parameter.
 fn gives_way(end: &Specification, parameter: SpecParameter) -> bool {
     end.coerced.contains(parameter) || end.get(parameter).is_none()
 }
@@ -263,8 +264,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is agreed on is allowed, is the same from both sides, demands of no end more than it asked for, and
-        /// weakens nothing that an end keeps. What has been agreed on agrees with itself.
+        /// An agreement is allowed, is the same from both sides, demands of no end more than it asked for,
+        /// and weakens nothing that an end keeps. What has been agreed on agrees with itself.
         #[test]
         fn an_agreement_is_fair(first in any_specification(), second in any_specification()) {
             let swapped = agree(&second, &first).map(|agreed| agreed.effective);

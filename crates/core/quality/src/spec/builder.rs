@@ -69,7 +69,7 @@ impl Builder {
         loss: f64,
         /// The longest time until a broken connection carries messages again.
         recovery: Duration,
-        /// Whether messages may be delivered in another order than they were sent in.
+        /// True if messages may be delivered in another order than they were sent in.
         reordering: bool,
     }
 

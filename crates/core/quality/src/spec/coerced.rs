@@ -55,7 +55,7 @@ impl SpecParameter {
         [Self::MinDelay, Self::MaxDelay],
     ];
 
-    /// Where a specification holds it.
+    /// Returns the field of a specification that holds the parameter.
     pub(super) fn field(self) -> &'static Field<Specification> {
         &Specification::fields()[self as usize]
     }
@@ -85,7 +85,7 @@ impl SpecParameter {
         found.ok_or_else(|| ParameterError::unknown_choice("parameter", name, &Self::ALL.map(Self::name)))
     }
 
-    /// Whether a larger value demands less.
+    /// Returns whether a larger value demands less.
     pub const fn larger_is_weaker(self) -> bool {
         match self {
             Self::MinRate | Self::MaxRate | Self::PeakRate | Self::Size => false,
@@ -99,7 +99,7 @@ impl SpecParameter {
         }
     }
 
-    /// Whether `value` demands less than `other`.
+    /// Returns whether `value` demands less than `other`.
     pub(super) fn is_weaker(self, value: &Value, other: &Value) -> bool {
         let [value, other] = [value, other].map(super::magnitude);
         if self.larger_is_weaker() { value > other } else { value < other }
@@ -128,7 +128,7 @@ impl Coerced {
         Self(self.0 | 1 << parameter as u16)
     }
 
-    /// Whether a parameter is one of them.
+    /// Returns whether a parameter is one of them.
     pub const fn contains(self, parameter: SpecParameter) -> bool {
         self.0 & (1 << parameter as u16) != 0
     }

@@ -1,4 +1,4 @@
-//! What an application needs of a stream of messages, parameter by parameter (QoSockets section II).
+//! Requirements of an application on a stream of messages, parameter by parameter (QoSockets section II).
 //!
 //! A [`Specification`] is for one direction of a connection. Every parameter may be left open, which demands nothing:
 //!
@@ -55,7 +55,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const SHORTEST: Duration = Duration::from_nanos(1);
 const OPEN: &str = "open: demands nothing";
 
-/// What one direction of a stream needs. A parameter that is `None` is open.
+/// Requirements on one direction of a stream. A parameter that is `None` is open.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = Specification::go_together)]
 pub struct Specification {
@@ -89,7 +89,7 @@ pub struct Specification {
     /// The longest time until a broken connection carries messages again.
     #[param(default = None, range = (SHORTEST, HOUR), source = OPEN)]
     pub recovery: Option<Duration>,
-    /// Whether messages may be delivered in another order than they were sent in.
+    /// True if messages may be delivered in another order than they were sent in.
     #[param(default = None, source = OPEN)]
     pub reordering: Option<bool>,
     /// The parameters that this end is willing to weaken, so that both ends agree (QoSockets section II).
@@ -97,14 +97,14 @@ pub struct Specification {
     pub coerced: Coerced,
 }
 
-/// What both directions of a connection need, as one end sees them.
+/// Requirements on both directions of a connection, as one end sees them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConnectionSpecification {
-    /// What this end sends.
+    /// Requirements on the traffic that this end sends.
     pub send: Specification,
-    /// What this end receives.
+    /// Requirements on the traffic that this end receives.
     pub receive: Specification,
-    /// How the network is to treat the traffic, if the application says so itself.
+    /// Treatment of the traffic by the network, if the application states it.
     pub profile: Option<CapacityProfile>,
 }
 

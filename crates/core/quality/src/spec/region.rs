@@ -4,7 +4,7 @@ use super::Specification;
 use cutline_units::Duration;
 use std::fmt;
 
-/// What is measured of a stream and has a best and a worst acceptable value.
+/// Measure of a stream that has a best and a worst acceptable value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Measure {
     /// Messages delivered, messages/s.
@@ -78,7 +78,7 @@ fn ms(time: Duration) -> f64 {
 /// The acceptable values of one measure, in its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
-    /// What is measured.
+    /// The measure.
     pub measure: Measure,
     /// The best value; anything better is worth no more.
     pub best: f64,
@@ -87,8 +87,9 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Where a value lies: 1 at the best and beyond, 0 at the worst, below 0 where it is not acceptable. On an axis whose
-    /// best is its worst, and that so has no length, a value that is not acceptable lies at -1.
+    /// Returns the position of a value: 1 at the best and beyond, 0 at the worst, below 0 where it is not
+    /// acceptable. On an axis whose best is its worst, and that so has no length, a value that is not
+    /// acceptable lies at -1.
     pub fn position(&self, value: f64) -> f64 {
         let Self { best, worst, .. } = *self;
         if !self.accepts(value) && best == worst {
@@ -97,7 +98,7 @@ impl Axis {
         if best == worst { 1.0 } else { ((value - worst) / (best - worst)).min(1.0) }
     }
 
-    /// Whether a value is at least as good as the worst acceptable.
+    /// Returns whether a value is at least as good as the worst acceptable.
     pub fn accepts(&self, value: f64) -> bool {
         if self.larger_is_better() { value >= self.worst } else { value <= self.worst }
     }
@@ -186,7 +187,7 @@ impl Interval {
         self.seen().filter(|(axis, _, worst)| !axis.accepts(*worst)).map(|(axis, _, worst)| (axis, worst))
     }
 
-    /// Whether every value that was measured is acceptable.
+    /// Returns whether every value that was measured is acceptable.
     pub fn is_inside(&self) -> bool {
         self.outside().next().is_none()
     }
@@ -201,7 +202,7 @@ impl Interval {
 mod tests {
     use super::*;
 
-    /// What QoSockets section IV asks for NetVideo.
+    /// Specification of NetVideo (QoSockets section IV).
     fn video() -> Specification {
         let ms = Duration::from_millis;
         let spec = Specification::builder().rates(60.0, 80.0, 100.0).min_delay(ms(0)).max_delay(ms(100));

@@ -5,7 +5,7 @@ use cutline_params::ParameterError;
 use cutline_units::{Bytes, Duration, Rate};
 use std::fmt;
 
-/// How the network is to treat the traffic (RFC 9622 section 8.1.6).
+/// Treatment of the traffic by the network (RFC 9622 section 8.1.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CapacityProfile {
     /// Nothing is said.
@@ -103,8 +103,9 @@ pub struct TapsProperties {
 }
 
 impl TapsProperties {
-    /// What of a specification TAPS has words for. Delay, jitter, gaps and losses between none and all have none: their
-    /// sender can only choose the [profile](CapacityProfile::from_specification).
+    /// Derives the properties that TAPS can express from a specification. Delay, jitter, gaps and losses
+    /// between none and all have none: their sender can only choose the
+    /// [profile](CapacityProfile::from_specification).
     pub fn from_specification(spec: &Specification) -> Self {
         Self {
             min_send_rate: spec.min_throughput(),

@@ -34,9 +34,9 @@ pub fn ip_frame(size: usize, traffic_class: u8, flow: u8) -> Vec<u8> {
 pub struct Memory {
     pub arriving: VecDeque<(Instant, Vec<u8>)>,
     pub sent: Vec<Vec<u8>>,
-    /// How many frames it takes the next time.
+    /// Number of frames that the port accepts the next time.
     pub room: usize,
-    /// Whether it loses every other frame.
+    /// True if it loses every other frame.
     pub broken: bool,
 }
 

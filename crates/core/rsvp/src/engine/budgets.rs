@@ -25,7 +25,7 @@ const MOST_EVICTED: u32 = 1000;
 /// The protocols whose packets begin with ports as those of UDP do: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
-/// Who wants room.
+/// Owner of new state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Newcomer {
     /// A neighbour at an interface without keys.
@@ -36,7 +36,8 @@ pub(super) enum Newcomer {
     Local,
 }
 
-/// What a neighbour, or those of an interface, have installed. Paths are named by their numbers, the oldest first.
+/// State installed by a neighbour, or by the neighbours of an interface. Paths are named by their numbers,
+/// the oldest first.
 #[derive(Debug, Default)]
 struct Ledger {
     unconfirmed: BTreeSet<u64>,

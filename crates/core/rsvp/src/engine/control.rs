@@ -12,10 +12,10 @@ use crate::object::{Sender, Session, Style, code};
 use cutline_units::Instant;
 use std::collections::BTreeSet;
 
-/// Why a reservation fails: code and value of the error.
+/// Reason for the failure of a reservation: code and value of the error.
 pub(super) type Failure = (u8, u16);
 
-/// What a set of reservations needs of an interface.
+/// Requirements of a set of reservations on an interface.
 struct Needed {
     flowspec: Flowspec,
     filters: BTreeSet<Sender>,

@@ -65,10 +65,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use timers::{Timer, Timers};
 
-/// What an engine begins with.
+/// Initial values of an engine.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// What can be set.
+    /// Parameters of the engine.
     pub params: EngineParams,
     /// A secret that nobody can guess, from which challenges follow.
     pub secret: [u8; 32],
@@ -79,7 +79,7 @@ pub struct Start {
     pub random: RandomStream,
 }
 
-/// Why an application's call is refused.
+/// Reason why an application's call is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CallError {
     /// A token bucket with an impossible value.
@@ -91,9 +91,9 @@ pub enum CallError {
     /// The list of senders does not go with the style.
     #[error("senders = {found}: allowed is {allowed}")]
     Senders {
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// What is allowed.
+        /// The allowed numbers.
         allowed: &'static str,
     },
     /// The style is none that can be reserved.
@@ -107,7 +107,7 @@ pub enum CallError {
     /// There are as many sessions or senders as are allowed.
     #[error("the {what} are {most} already: allowed is at most that")]
     Full {
-        /// What there is too much of.
+        /// The kind of state of which there is too much.
         what: &'static str,
         /// The limit.
         most: u32,
@@ -124,7 +124,7 @@ struct Interface {
 }
 
 impl Interface {
-    /// What an AdSpec says of the link.
+    /// Returns the AdSpec's view of the link.
     fn character(&self) -> LinkCharacter {
         let plain = || LinkCharacter {
             bandwidth: (self.config.rate.as_bps() / 8) as f32,
@@ -135,7 +135,7 @@ impl Interface {
     }
 }
 
-/// What is known of a route.
+/// State of a route.
 #[derive(Debug, Default)]
 struct RouteEntry {
     route: Option<Route>,
@@ -340,7 +340,7 @@ impl Engine {
     }
 }
 
-/// How much state an engine has.
+/// Amounts of state in an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// Sessions.

@@ -23,17 +23,17 @@ const MOST_ACKNOWLEDGEMENTS: usize = 10_000;
 /// A neighbour that has sent a message.
 #[derive(Debug)]
 pub(super) struct Neighbour {
-    /// Whether it has refresh reduction.
+    /// True if it has refresh reduction.
     pub reduces_refreshes: bool,
-    /// Whether it sends by UDP.
+    /// True if it sends by UDP.
     has_udp: bool,
     /// The epoch of its last number.
     epoch: Option<u32>,
-    /// What its messages have installed here, by number.
+    /// State that its messages have installed here, by number.
     received: BTreeMap<u32, Installed>,
     acknowledgements: Vec<Acknowledgement>,
     acknowledge: Slot,
-    /// What our messages have installed there, by number: it is refreshed by summaries.
+    /// State that our messages have installed there, by number; summaries refresh it.
     summarised: BTreeMap<u32, Installs>,
     summary: Slot,
 }
@@ -65,13 +65,13 @@ pub(super) struct Unacknowledged {
 
 #[derive(Clone, Debug)]
 enum What {
-    /// It is made again from this state.
+    /// Made again from this state.
     State(Installs),
-    /// It is sent as it was.
+    /// Sent again as it was.
     Message(Box<(InterfaceId, Target, Message)>),
 }
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
     /// To a neighbour.
@@ -170,7 +170,7 @@ impl Engine {
         self.transmit(now, interface, target, message);
     }
 
-    /// Whether a neighbour has refresh reduction, and this node uses it.
+    /// Returns whether a neighbour has refresh reduction, and this node uses it.
     pub(super) fn reduces_refreshes(&self, neighbour: NeighbourKey) -> bool {
         self.params.refresh_reduction
             && self.neighbours.get(&neighbour).is_some_and(|neighbour| neighbour.reduces_refreshes)
@@ -331,7 +331,8 @@ impl Engine {
         }
     }
 
-    /// Whether there may be another neighbour at an interface. One without keys has half of all at most, because addresses can be made up there.
+    /// Returns whether there may be another neighbour at an interface. One without keys has half of all at
+    /// most, because addresses can be made up there.
     fn has_room_for_neighbour(&self, interface: InterfaceId) -> bool {
         let most = self.params.most_neighbours as usize;
         if self.neighbours.len() >= most {
@@ -550,7 +551,7 @@ impl Engine {
         }
     }
 
-    /// Whether this node has path state of a sender to a group, and forwards it.
+    /// Returns whether this node has path state of a sender to a group, and forwards it.
     fn forwards(&self, source: IpAddr, group: IpAddr) -> bool {
         let key = super::RouteKey { source: Some(source), ..super::RouteKey::to(group) };
         let route = self.routes.get(&key).and_then(|entry| entry.route.as_ref());
@@ -586,12 +587,12 @@ impl Engine {
     }
 }
 
-/// What a message's number says.
+/// Order of a message by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// The message has to be looked at.
     New,
-    /// It says what is known.
+    /// The message repeats known state.
     Same,
     /// A newer one was here before.
     Old,

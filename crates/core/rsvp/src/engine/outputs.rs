@@ -1,4 +1,4 @@
-//! What comes into an engine, and what goes out.
+//! Inputs and outputs of an engine.
 
 use super::params::InterfaceId;
 use super::state::Police;
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 /// A message that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'b> {
-    /// Where.
+    /// Interface on which the message arrived.
     pub interface: InterfaceId,
     /// Its source in the header of IP.
     pub source: IpAddr,
@@ -19,13 +19,13 @@ pub struct Arrival<'b> {
     pub destination: IpAddr,
     /// The TTL with which it arrived; `None` if it is not known, as with UDP.
     pub ttl: Option<u8>,
-    /// What carried it.
+    /// Carrier of the message.
     pub carrier: Carrier,
     /// Its bytes, after the headers of IP and UDP.
     pub bytes: &'b [u8],
 }
 
-/// What is to be done.
+/// Output of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Send a message.
@@ -54,9 +54,9 @@ pub struct Datagram {
     pub next_hop: Option<IpAddr>,
     /// Its TTL.
     pub ttl: u8,
-    /// Whether it has the Router Alert option.
+    /// True if it has the Router Alert option.
     pub router_alert: bool,
-    /// What carries it.
+    /// Carrier of the message.
     pub carrier: Carrier,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -65,11 +65,12 @@ pub struct Datagram {
 /// A route that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouteKey {
-    /// Where packets go.
+    /// Destination of the packets.
     pub destination: IpAddr,
-    /// Where they come from, for a group.
+    /// Source of the packets, for a group.
     pub source: Option<IpAddr>,
-    /// Whose they are, for one destination: routing may depend on all of it. `None` for messages of this node.
+    /// Flow of the packets, for one destination: routing may depend on all of it. `None` for messages of this
+    /// node.
     pub flow: Option<RoutedFlow>,
 }
 
@@ -80,10 +81,10 @@ impl RouteKey {
     }
 }
 
-/// What routing may look at in a flow's packets, beside their destination.
+/// Fields of a flow's packets that routing may consult beside their destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RoutedFlow {
-    /// Where they come from.
+    /// Source of the packets.
     pub source: IpAddr,
     /// Their protocol.
     pub protocol: u8,
@@ -111,9 +112,9 @@ pub enum Control {
     Modify(Flow),
     /// Packets of this sender use the reservation, too.
     AddFilter {
-        /// Where.
+        /// The interface.
         interface: InterfaceId,
-        /// Which reservation.
+        /// The reservation.
         handle: Handle,
         /// The session.
         session: Session,
@@ -122,9 +123,9 @@ pub enum Control {
     },
     /// Packets of this sender do not use it any more.
     RemoveFilter {
-        /// Where.
+        /// The interface.
         interface: InterfaceId,
-        /// Which reservation.
+        /// The reservation.
         handle: Handle,
         /// The session.
         session: Session,
@@ -133,17 +134,17 @@ pub enum Control {
     },
     /// End the reservation.
     Delete {
-        /// Where.
+        /// The interface.
         interface: InterfaceId,
-        /// Which reservation.
+        /// The reservation.
         handle: Handle,
     },
 }
 
-/// What is reserved on an interface.
+/// Reservation on an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// Where.
+    /// The interface.
     pub interface: InterfaceId,
     /// The number of the reservation.
     pub handle: Handle,
@@ -155,11 +156,11 @@ pub struct Flow {
     pub senders: Vec<Sender>,
     /// The bucket to serve and to police by.
     pub tspec: Tspec,
-    /// Where to police.
+    /// Points at which to police.
     pub police: Police,
 }
 
-/// What an application hears of.
+/// Event for an application.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A sender of a session has appeared, or sends something else.
@@ -170,7 +171,7 @@ pub enum Event {
         sender: Sender,
         /// Its traffic.
         tspec: Tspec,
-        /// What the path offers.
+        /// AdSpec of the path.
         adspec: Option<Adspec>,
     },
     /// A sender has gone.
@@ -180,7 +181,7 @@ pub enum Event {
         /// The sender.
         sender: Sender,
     },
-    /// What is reserved for the sender's packets has changed.
+    /// The reservation for the sender's packets has changed.
     Reserved {
         /// The session.
         session: Session,
@@ -188,7 +189,7 @@ pub enum Event {
         style: Style,
         /// The senders; none in style WF.
         senders: Vec<Sender>,
-        /// What is reserved; `None` if nothing is any more.
+        /// The reservation; `None` if there is none any more.
         flowspec: Option<Flowspec>,
     },
     /// The path of a sender here cannot be set up.
@@ -208,7 +209,7 @@ pub enum Event {
         error: ErrorSpec,
         /// The style.
         style: Style,
-        /// What has failed.
+        /// The failed reservation.
         flowspec: Option<Flowspec>,
         /// The senders.
         senders: Vec<Sender>,

@@ -1,4 +1,4 @@
-//! What can be set of an engine and of its interfaces.
+//! Parameters of an engine and of its interfaces.
 
 use crate::admission::ShareParams;
 use crate::encapsulation::Encapsulation;
@@ -7,7 +7,7 @@ use cutline_params::Parameters;
 use cutline_units::{Duration, Rate};
 use std::net::IpAddr;
 
-/// What can be set of an engine.
+/// Parameters of an engine.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 pub struct EngineParams {
     /// The refresh period R: state is sent again at random times between half of it and one and a half of it.
@@ -30,13 +30,15 @@ pub struct EngineParams {
         source = "RFC 2205 section 3.6"
     )]
     pub local_repair: Duration,
-    /// How often new state is sent early, beside the refreshes, to a neighbour that acknowledges nothing.
+    /// Number of early repetitions of new state, beside the refreshes, to a neighbour that acknowledges
+    /// nothing.
     #[param(default = 1, range = (0, 10), source = "ours: RFC 2205 section 3.7 allows it; one lost message costs half a second")]
     pub early_refreshes: u32,
-    /// Whether to use refresh reduction with neighbours that have it.
+    /// True if to use refresh reduction with neighbours that have it.
     #[param(default = true, source = "RFC 2961")]
     pub refresh_reduction: bool,
-    /// How many refresh periods pass between whole messages about state that summaries refresh. They mend state that has been damaged.
+    /// Number of refresh periods between whole messages about state that summaries refresh. They mend state
+    /// that has been damaged.
     #[param(default = 20, range = (1, 1_000_000), source = "ours: RFC 2961 section 5.5 leaves it open")]
     pub whole_refresh: u32,
     /// Rf: how long to wait for an acknowledgement before a message is sent again; twice as long each further time.
@@ -49,7 +51,7 @@ pub struct EngineParams {
     /// Rl: how often a message is sent without being acknowledged.
     #[param(default = 3, range = (1, 20), source = "RFC 2961 section 6.2")]
     pub rapid_limit: u32,
-    /// How long an acknowledgement waits for others, or for a message that takes it along.
+    /// Time that an acknowledgement waits for others, or for a message that carries it.
     #[param(
         default = Duration::from_millis(20),
         range = (Duration::ZERO, Duration::from_secs(1)),
@@ -104,7 +106,7 @@ impl EngineParams {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceId(pub u32);
 
-/// What an interface is.
+/// Configuration of an interface.
 #[derive(Clone, Debug)]
 pub struct InterfaceConfig {
     /// Its address.
@@ -113,11 +115,11 @@ pub struct InterfaceConfig {
     pub rate: Rate,
     /// The MTU of its link, bytes.
     pub mtu: u32,
-    /// What can be reserved; `None` if this node does not control the traffic there.
+    /// Share of the link that can be reserved; `None` if this node does not control the traffic there.
     pub share: Option<ShareParams>,
-    /// How messages are authenticated; `None` if they are not.
+    /// Authentication of messages; `None` if there is none.
     pub integrity: Option<IntegrityConfig>,
-    /// How messages travel.
+    /// Encapsulation of messages.
     pub encapsulation: Encapsulation,
 }
 

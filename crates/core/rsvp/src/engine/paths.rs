@@ -26,7 +26,7 @@ pub(super) struct ArrivedPath {
     pub path: Path,
 }
 
-/// What an application here sends.
+/// Traffic that an application of this node sends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalSender {
     /// The address and the port that it sends from.
@@ -37,7 +37,7 @@ pub struct LocalSender {
     pub interface: InterfaceId,
     /// The next RSVP node, if it is known.
     pub next_hop: Option<IpAddr>,
-    /// Whether receivers are to hear what the path offers.
+    /// True if receivers are to hear what the path offers.
     pub advertise: bool,
 }
 
@@ -566,7 +566,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// What is reserved towards the senders stays while the reservation may come back by the new route, and is computed again after that.
+    /// Schedules the computation of upstream state: reservations towards the senders stay while they may
+    /// return by the new route.
     fn check_upstream_later(&mut self, now: Instant, s: &mut SessionState) {
         let at = now + self.params.local_repair + self.jittered();
         for (key, upstream) in &mut s.upstream {
@@ -617,7 +618,7 @@ impl Psb {
         }
     }
 
-    /// Whether the nodes after this one hear the same from both.
+    /// Returns whether the nodes after this one hear the same from both.
     fn says_the_same(&self, other: &Self) -> bool {
         self.tspec == other.tspec
             && self.adspec == other.adspec

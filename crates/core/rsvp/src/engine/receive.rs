@@ -20,7 +20,7 @@ use crate::object::Challenge;
 use cutline_units::Instant;
 use std::net::IpAddr;
 
-/// Where a message came from.
+/// Origin of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     /// The interface at which it arrived.

@@ -467,7 +467,7 @@ impl Engine {
     }
 }
 
-/// What a next hop asks for.
+/// Request of a next hop.
 struct Asked {
     next_hop: NextHop,
     handle: u32,
@@ -481,7 +481,7 @@ struct Asked {
 }
 
 impl Rsb {
-    /// Whether both ask for the same.
+    /// Returns whether both ask for the same.
     fn asks_the_same(&self, other: &Self) -> bool {
         self.flowspec == other.flowspec
             && self.scope == other.scope

@@ -1,4 +1,4 @@
-//! What is remembered of a session (RFC 2209 section 1). The blocks have the RFC's names.
+//! State of a session (RFC 2209 section 1). The blocks have the RFC's names.
 
 use super::outputs::RouteKey;
 use super::params::InterfaceId;
@@ -35,24 +35,24 @@ pub(super) struct SessionState {
     pub controls: Vec<Tcsb>,
     pub blockades: BTreeMap<BlockadeKey, Bsb>,
     pub upstream: BTreeMap<UpKey, Box<Upstream>>,
-    /// What the application here wants to reserve.
+    /// Reservation that the application of this node requests.
     pub request: Option<Reservation>,
-    /// What it wants for single senders in style FF, in the place of what it wants for each.
+    /// Flowspecs that it requests for single senders in style FF, instead of the common one.
     pub flowspecs: BTreeMap<Sender, Flowspec>,
-    /// Whether the application here wants to hear of the session.
+    /// True if the application here wants to hear of the session.
     pub is_watched: bool,
-    /// When the first reservation ends.
+    /// Time at which the first reservation expires.
     pub cleanup: Slot,
-    /// How many reservations of each neighbour the budgets have counted.
+    /// Number of reservations of each neighbour that the budgets have counted.
     pub accounted: Vec<(NeighbourKey, usize)>,
-    /// Whether the budgets are to follow what has changed.
+    /// True if the budgets are to follow what has changed.
     pub is_to_account: bool,
 }
 
 /// Path state block: a sender.
 #[derive(Debug)]
 pub(super) struct Psb {
-    /// Where its messages come from; `None` if the sender is an application here.
+    /// Previous hop; `None` if the sender is an application of this node.
     pub from: Option<(InterfaceId, Hop)>,
     pub tspec: Tspec,
     pub adspec: Option<Adspec>,
@@ -61,27 +61,27 @@ pub(super) struct Psb {
     pub ttl: u8,
     pub policy: Vec<Opaque>,
     pub passed_on: Vec<Opaque>,
-    /// It is not the one that routing uses (RFC 2209 section 1).
+    /// True if the path is not the one that routing uses (RFC 2209 section 1).
     pub is_local_only: bool,
-    /// What routing was asked for; `None` for an application here.
+    /// Key of the route query; `None` for an application of this node.
     pub route: Option<RouteKey>,
     pub outgoing: Vec<Outgoing>,
     pub expires: Instant,
     pub lifetime: Duration,
     pub cleanup: Slot,
     pub refresh: Slot,
-    /// How often it has been sent early since it changed.
+    /// Number of early repetitions since the last change.
     pub early: u32,
     pub received: Option<Received>,
     pub entry: Entry,
 }
 
-/// What budgets know of a path.
+/// A path's entry in the budgets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Its number; the older one is smaller. 0 for that of an application here.
     pub number: u64,
-    /// Whether something is reserved for it.
+    /// True if something is reserved for it.
     pub is_confirmed: bool,
 }
 
@@ -112,7 +112,7 @@ pub(super) struct Received {
     pub id: u32,
 }
 
-/// Where a reservation comes from.
+/// Next hop of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum NextHop {
     /// An application here.
@@ -140,7 +140,7 @@ pub(super) struct Rsb {
     pub style: Style,
     /// The senders, each with the time at which it ends; none in style WF.
     pub filters: BTreeMap<Sender, Instant>,
-    /// When it ends in style WF.
+    /// Expiry in style WF.
     pub expires: Instant,
     pub flowspec: Flowspec,
     pub scope: Option<Vec<IpAddr>>,
@@ -151,7 +151,7 @@ pub(super) struct Rsb {
 }
 
 impl Rsb {
-    /// Whether it is for this sender.
+    /// Returns whether it is for this sender.
     pub fn selects(&self, sender: &Sender) -> bool {
         self.style == Style::WildcardFilter || self.filters.contains_key(sender)
     }
@@ -183,18 +183,18 @@ impl Tcsb {
     }
 }
 
-/// Where traffic must be policed (RFC 2205 section 3.8).
+/// Points at which traffic must be policed (RFC 2205 section 3.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Police {
     /// At the first node that can.
     pub entry: bool,
-    /// Where flows of several senders share a reservation.
+    /// Flows of several senders share a reservation here.
     pub merge: bool,
-    /// Where less is reserved than on another branch.
+    /// Less is reserved here than on another branch.
     pub branch: bool,
 }
 
-/// What blockade state is about (RFC 2205 section 3.5).
+/// Subject of blockade state (RFC 2205 section 3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BlockadeKey {
     Sender(Sender),
@@ -208,7 +208,7 @@ pub(super) struct Bsb {
     pub until: Instant,
 }
 
-/// What was last reserved at a neighbour towards the senders.
+/// The last reservation at a neighbour towards the senders.
 #[derive(Debug, Default)]
 pub(super) struct Upstream {
     /// The neighbour's handle.
@@ -220,20 +220,20 @@ pub(super) struct Upstream {
     pub early: u32,
     /// The receiver that waits for a confirmation, until the neighbour has acknowledged that.
     pub confirm: Option<IpAddr>,
-    /// It has lost the path, and is to hear of the reservation when the path is back.
+    /// True if the reservation lost its path and is restored when the path returns.
     pub waits_for_path: bool,
 }
 
-/// What an application reserves.
+/// Reservation of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reservation {
     /// The style.
     pub style: Style,
     /// The senders; none in style WF.
     pub senders: Vec<Sender>,
-    /// What is reserved: for each sender in style FF, for all together otherwise.
+    /// Flowspec: for each sender in style FF, for all together otherwise.
     pub flowspec: Flowspec,
-    /// Whether the application wants a confirmation.
+    /// True if the application wants a confirmation.
     pub confirm: bool,
 }
 
@@ -270,7 +270,7 @@ impl SessionState {
         }
     }
 
-    /// Whether nothing is left that would need the session.
+    /// Returns whether nothing is left that would need the session.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && self.reservations.is_empty() && self.request.is_none() && !self.is_watched
     }
@@ -291,7 +291,7 @@ impl SessionState {
 }
 
 impl Psb {
-    /// Whether the packets leave by this interface, or for `None` may reach an application here.
+    /// Returns whether the packets leave by this interface, or for `None` may reach an application here.
     pub fn leads_to(&self, interface: Option<InterfaceId>) -> bool {
         match interface {
             None => self.from.is_some(),

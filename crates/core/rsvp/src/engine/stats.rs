@@ -1,10 +1,10 @@
-//! What an engine counts.
+//! Counters of an engine.
 
 use crate::integrity::Verdict;
 use crate::message::{DecodeError, Kind};
 use std::collections::BTreeMap;
 
-/// What was counted since the engine began.
+/// Counters since the engine began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Messages sent, by type.
@@ -40,7 +40,7 @@ pub struct Stats {
     pub out_of_order: u64,
     /// Messages about state that does not exist.
     pub without_state: u64,
-    /// What was refused because a limit was reached.
+    /// Number of refusals because of a limit.
     pub full: u64,
     /// Paths that ended because there was no room for newer ones.
     pub evicted: u64,

@@ -5,7 +5,7 @@ use super::state::{NeighbourKey, PathKey, SessionId, UpKey};
 use cutline_units::Instant;
 use std::collections::BTreeMap;
 
-/// What is due.
+/// Action at a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     PathRefresh(SessionId, PathKey),

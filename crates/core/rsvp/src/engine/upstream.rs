@@ -1,4 +1,5 @@
-//! What is reserved at the nodes towards the senders: merging, blockade, scopes, confirmations (RFC 2209: RESV REFRESH).
+//! Reservations at the nodes towards the senders: merging, blockade, scopes, confirmations (RFC 2209: RESV
+//! REFRESH).
 
 use super::Engine;
 use super::neighbours::{Installs, Target};
@@ -18,18 +19,18 @@ use std::net::IpAddr;
 /// The most confirmations that wait for a route.
 const MOST_WAITING: usize = 100;
 
-/// Why a reservation is computed.
+/// Reason why a reservation is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// Something may have changed: it is sent if it has.
     Changed,
-    /// It is sent again.
+    /// Periodic refresh.
     Refresh,
     /// A larger one has failed: a smaller one is sent, if there is one.
     AfterError,
 }
 
-/// What is reserved at a previous hop.
+/// Reservation at a previous hop.
 struct Merged {
     style: Style,
     flows: Vec<Descriptor>,
@@ -419,7 +420,8 @@ impl Engine {
     }
 }
 
-/// Whether a reservation of style WF is for this sender, by the scopes of those who reserve (RFC 2205 section 3.4).
+/// Returns whether a reservation of style WF is for this sender, by the scopes of those who reserve (RFC 2205
+/// section 3.4).
 fn scope_names(s: &SessionState, sender: &Sender) -> bool {
     s.reservations.iter().any(|rsb| {
         let leads = |interface: Option<InterfaceId>| s.routed_to(interface).any(|(other, _)| other == sender);
@@ -436,7 +438,7 @@ fn message_style(message: &Message) -> Style {
 }
 
 impl Upstream {
-    /// What was reserved here has gone from the neighbour.
+    /// Forgets the reservation that the neighbour has lost.
     pub fn lose(&mut self) {
         self.waits_for_path = true;
     }

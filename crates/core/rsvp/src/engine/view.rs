@@ -1,4 +1,4 @@
-//! What an engine holds, for whoever wants to see it; and what its node reserves without the protocol.
+//! Read access to an engine's state, and reservations of its node without the protocol.
 
 use super::Engine;
 use super::params::InterfaceId;
@@ -17,7 +17,7 @@ pub struct SessionView {
     pub session: Session,
     /// Its senders.
     pub senders: Vec<SenderView>,
-    /// What was reserved by neighbours and by an application here.
+    /// Reservations of neighbours and of an application of this node.
     pub reservations: Vec<ReservationView>,
 }
 
@@ -34,7 +34,7 @@ pub struct SenderView {
     pub outgoing: Vec<InterfaceId>,
 }
 
-/// What a next hop has reserved.
+/// Reservation of a next hop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReservationView {
     /// The interface and the neighbour; `None` for an application here.
@@ -43,7 +43,7 @@ pub struct ReservationView {
     pub style: Style,
     /// The senders; none in style WF.
     pub senders: Vec<Sender>,
-    /// What is reserved.
+    /// The flowspec.
     pub flowspec: Flowspec,
 }
 

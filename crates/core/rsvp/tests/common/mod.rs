@@ -376,7 +376,7 @@ impl World {
         self.collect(node);
     }
 
-    /// What is reserved at a node's interface, bytes per second.
+    /// Returns the reserved rate at a node's interface, bytes per second.
     pub fn reserved(&self, node: usize, interface: u32) -> u64 {
         self.nodes[node].engine.share(InterfaceId(interface)).unwrap().reserved().as_bps() / 8
     }

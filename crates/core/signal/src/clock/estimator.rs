@@ -15,10 +15,10 @@ use super::{ClockOffset, Estimate, Exchange};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant};
 
-/// What can be set of the estimation of a clock's offset.
+/// Parameters of the estimation of a clock's offset.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 pub struct ClockParams {
-    /// How fast the clocks drift apart at most.
+    /// Largest drift between the clocks.
     #[param(
         default = 100.0,
         range = (0.0, 1000.0),
@@ -26,7 +26,7 @@ pub struct ClockParams {
         source = "ours: two crystals of 50 ppm each; RFC 5905's PHI of 15 ppm is for clocks that are disciplined"
     )]
     pub drift: f64,
-    /// How exact a time stamp is.
+    /// Precision of a time stamp.
     #[param(
         default = Duration::from_micros(5),
         range = (Duration::ZERO, Duration::from_millis(100)),
@@ -111,7 +111,7 @@ impl OffsetEstimator {
         })
     }
 
-    /// How often a clock was set, or drifted faster than it may, as exchanges show.
+    /// Returns the number of times that a clock was set, or drifted faster than it may, as exchanges show.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
@@ -124,7 +124,7 @@ impl OffsetEstimator {
         bound.ns.saturating_add_unsigned(self.drifted(bound, now))
     }
 
-    /// How far the clocks may have drifted apart since a bound was measured, ns.
+    /// Returns the largest possible drift between the clocks since a bound was measured, ns.
     fn drifted(&self, bound: Bound, now: Instant) -> u64 {
         (now.saturating_since(bound.at).as_nanos() as f64 * self.params.drift * 1e-6).ceil() as u64
     }

@@ -3,13 +3,13 @@
 use super::Exchange;
 use cutline_units::Instant;
 
-/// How many of our messages the other end may be behind with its echo.
+/// Number of our messages by which the other end's echo may lag behind.
 const REMEMBERED: usize = 4;
 
 /// The times in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// When the message was sent, by its sender's clock.
+    /// Time of sending, by the sender's clock.
     pub sent: Instant,
     /// The latest message that its sender has received; `None` if there was none.
     pub echo: Option<Echo>,
@@ -18,16 +18,16 @@ pub struct Stamps {
 /// The times of a message that was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// When it was sent, by the clock of who sent it.
+    /// Time of sending, by the sender's clock.
     pub sent: Instant,
-    /// When it was received, by the clock of who received it.
+    /// Time of receipt, by the receiver's clock.
     pub received: Instant,
 }
 
 /// One end's part of the exchanges: it stamps messages, and reads the stamps of those that come.
 #[derive(Clone, Debug, Default)]
 pub struct Stamper {
-    /// When our latest messages were sent, by our clock; a ring.
+    /// Times at which our latest messages were sent, by our clock; a ring.
     sent: [Option<Instant>; REMEMBERED],
     next: usize,
     heard: Option<Echo>,

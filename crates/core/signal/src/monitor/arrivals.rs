@@ -1,4 +1,4 @@
-//! What an end receives.
+//! Measurement of the traffic that an end receives.
 
 use super::measures::{saturating_sum, throughput};
 use super::schedule::{Schedule, Span};
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// The longest delay and jitter that are measured; a longer one counts as this one. It bounds what made-up time stamps do.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 
-/// How many intervals wait to be taken. Of more, the oldest are forgotten.
+/// Largest number of intervals that wait to be taken. Of more, the oldest are forgotten.
 const MOST_WAITING: usize = 64;
 /// The number of values in a histogram above which the old ones begin to count less.
 const MANY: u64 = 1 << 31;
@@ -27,12 +27,12 @@ pub struct Spread {
     pub worst: Duration,
 }
 
-/// What was delivered in an interval, and how.
+/// Traffic delivered in an interval, and its measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// When it began.
+    /// Begin of the interval.
     pub since: Instant,
-    /// When it ended.
+    /// End of the interval.
     pub until: Instant,
     /// Messages that the sender has sent in it, as sequence numbers show.
     pub sent: u64,
@@ -60,7 +60,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// How long the interval was.
+    /// Returns the length of the interval.
     pub const fn length(&self) -> Duration {
         self.until.saturating_since(self.since)
     }
@@ -81,7 +81,7 @@ impl Delivery {
         (self.sent > 0).then(|| (100.0 * self.lost as f64 / self.sent as f64).max(0.0))
     }
 
-    /// What the sending application offered, as far as sequence numbers show it.
+    /// Returns the demand of the sending application, as far as sequence numbers show it.
     pub const fn demand(&self) -> Demand {
         Demand { messages: self.sent, time: self.length() }
     }
@@ -92,7 +92,7 @@ impl Delivery {
 pub struct Sample {
     /// The number that the sender gave it, from 0.
     pub number: u64,
-    /// When it arrived, by our clock.
+    /// Time of arrival, by our clock.
     pub arrived: Instant,
     /// Its length without what the connection adds.
     pub bytes: u64,
@@ -120,7 +120,7 @@ impl Samples {
     }
 }
 
-/// What was received since the beginning.
+/// Traffic received since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Messages that have been sent, as sequence numbers show: the highest number plus one.
@@ -146,7 +146,7 @@ impl Received {
     }
 }
 
-/// What this end receives in one direction.
+/// Measurement of one direction that this end receives.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
     quantile: f64,
@@ -158,7 +158,8 @@ pub struct Arrivals {
     before: Received,
     /// The difference between the last message's stamps, ns; clocks' offset included.
     transit: Option<u64>,
-    /// When the last message arrived, or the sender was last known to have sent nothing more.
+    /// Time at which the last message arrived, or at which the sender was last known to have sent nothing
+    /// more.
     latest: Instant,
     /// The longest gap that ended in the interval under way.
     gap: Duration,
@@ -315,7 +316,7 @@ impl Arrivals {
         (self.latest, self.gap) = (self.latest.max(now), Duration::ZERO);
     }
 
-    /// When [`Arrivals::on_deadline`] is to be called.
+    /// Returns the time of the next call of [`Arrivals::on_deadline`].
     pub const fn deadline(&self) -> Instant {
         self.schedule.until()
     }
@@ -348,12 +349,13 @@ impl Arrivals {
         self.last.as_ref()
     }
 
-    /// When the last message arrived, or the sender was last known to have sent nothing more; the beginning before that.
+    /// Returns the time at which the last message arrived, or at which the sender was last known to have sent
+    /// nothing more; the beginning before that.
     pub const fn latest(&self) -> Instant {
         self.latest
     }
 
-    /// What was received since the beginning, the interval under way included.
+    /// Returns the traffic received since the beginning, including the current interval.
     pub const fn total(&self) -> Received {
         self.total
     }
@@ -368,7 +370,8 @@ impl Arrivals {
         &self.jitters.all
     }
 
-    /// What was received when the last interval ended, and how long after the beginning that was.
+    /// Returns the traffic received until the end of the last interval, and the time from the beginning to
+    /// that end.
     pub(super) const fn at_last(&self) -> (Received, Duration) {
         match &self.last {
             Some(last) => (self.before, last.until.saturating_since(self.began)),

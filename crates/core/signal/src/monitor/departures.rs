@@ -1,4 +1,4 @@
-//! What an end sends.
+//! Measurement of the traffic that an end sends.
 
 use super::MonitorParams;
 use super::measures::{saturating_sum, throughput};
@@ -6,29 +6,30 @@ use super::schedule::Schedule;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Instant, Rate};
 
-/// What was sent.
+/// Traffic sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Messages.
     pub messages: u64,
     /// Their bytes, without what the connection adds to them.
     pub bytes: u64,
-    /// How long the application was held back: it wanted to send, and had to wait for room in a queue or for its turn.
+    /// Time in which the application was held back: it had to wait for room in a queue, or for its turn by
+    /// the rate.
     pub held: Duration,
 }
 
-/// What was sent in an interval.
+/// Traffic sent in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentInterval {
-    /// When it began.
+    /// Begin of the interval.
     pub since: Instant,
-    /// When it ended.
+    /// End of the interval.
     pub until: Instant,
-    /// What was sent in it.
+    /// Traffic sent in the interval.
     pub sent: Sent,
 }
 
-/// What the sending application offered: so many messages in the time in which it was not held back.
+/// Demand of the sending application: the number of messages in the time in which it was not held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Messages sent.
@@ -38,20 +39,20 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Whether the application offered at least this rate, messages/s. The limits of an interval fall anywhere between two
-    /// messages, so one message too few is none too few.
+    /// Returns whether the application offered at least this rate, messages/s. The limits of an interval fall
+    /// anywhere between two messages, so one message too few is none too few.
     pub fn reaches(&self, rate: f64) -> bool {
         self.messages as f64 + 1.0 >= rate * self.time.as_secs_f64()
     }
 
-    /// Whether the application offered nothing, although it could have.
+    /// Returns whether the application offered nothing, although it could have.
     pub const fn is_nothing(&self) -> bool {
         self.messages == 0 && !self.time.is_zero()
     }
 }
 
 impl SentInterval {
-    /// What the application offered in it.
+    /// Returns the demand of the application in the interval.
     pub fn demand(&self) -> Demand {
         let time = self.until.saturating_since(self.since).saturating_sub(self.sent.held);
         Demand { messages: self.sent.messages, time }
@@ -63,14 +64,14 @@ impl SentInterval {
     }
 }
 
-/// What this end sends in one direction.
+/// Measurement of one direction that this end sends.
 #[derive(Clone, Debug)]
 pub struct Departures {
     schedule: Schedule,
     total: Sent,
     /// The total when the interval under way began.
     before: Sent,
-    /// Since when the application is held back; counted up to here.
+    /// Begin of the time in which the application is held back, as far as it has not been counted.
     held_since: Option<Instant>,
     last: Option<SentInterval>,
 }
@@ -109,7 +110,7 @@ impl Departures {
         self.held_since = None;
     }
 
-    /// When [`Departures::on_deadline`] is to be called.
+    /// Returns the time of the next call of [`Departures::on_deadline`].
     pub const fn deadline(&self) -> Instant {
         self.schedule.until()
     }
@@ -136,12 +137,12 @@ impl Departures {
         }
     }
 
-    /// What was sent since the beginning.
+    /// Returns the traffic sent since the beginning.
     pub const fn total(&self) -> Sent {
         self.total
     }
 
-    /// What had been sent when the last interval ended.
+    /// Returns the traffic sent until the end of the last interval.
     pub(super) const fn at_last(&self) -> Sent {
         self.before
     }

@@ -1,4 +1,4 @@
-//! What both directions compute alike.
+//! Computations that both directions share.
 
 use cutline_units::{Duration, Rate};
 

@@ -1,4 +1,4 @@
-//! What a connection delivers, measured in real time at both ends (QoSockets section III).
+//! Monitoring of a connection's delivery, in real time at both ends (QoSockets section III).
 //!
 //! Throughput and loss are measured per interval of 0.5 s, delay and jitter per message (QoSockets eq. 2 to 5):
 //!
@@ -36,17 +36,17 @@ pub use report::{PeerReports, Refused, Report, ReportStats};
 use cutline_params::Parameters;
 use cutline_units::Duration;
 
-/// What can be set of the monitoring of a connection.
+/// Parameters of the monitoring of a connection.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 pub struct MonitorParams {
-    /// How long an interval of measurement is.
+    /// Length of an interval of measurement.
     #[param(
         default = Duration::from_millis(500),
         range = (Duration::from_millis(10), Duration::from_secs(60)),
         source = "QoSockets eq. 2 and 3"
     )]
     pub interval: Duration,
-    /// Which quantile of an interval's delays and jitters is compared with the limit; 1 is the worst message.
+    /// Quantile of an interval's delays and jitters that is compared with the limit; 1 is the worst message.
     #[param(
         default = 0.99,
         range = (0.5, 1.0),

@@ -1,4 +1,4 @@
-//! Which sequence numbers have arrived.
+//! Set of the sequence numbers that have arrived.
 //!
 //! - A number is *missing* while it is below the highest number received and has not arrived.
 //! - It is *late* if a higher one arrived before it (reordered: RFC 4737 section 3). It is missing no more.
@@ -18,7 +18,7 @@ pub struct Numbers {
     seen: [u64; (MEMORY / 64) as usize],
 }
 
-/// What an arrival is, by its sequence number.
+/// Kind of an arrival, by its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// The number is the highest so far.

@@ -1,4 +1,5 @@
-//! What an end tells the other one after each interval: what it has received, what it has sent, and the times of an exchange.
+//! Report of an end after each interval: the traffic received, the traffic sent, and the times of an
+//! exchange.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -28,7 +29,7 @@ pub struct Report {
     pub number: u32,
     /// From the beginning of the measurement to the end of the last interval.
     pub elapsed: Duration,
-    /// What has been received since the beginning.
+    /// Traffic received since the beginning.
     pub received: Received,
     /// The delays of the last interval.
     pub delay: Option<Spread>,
@@ -40,22 +41,22 @@ pub struct Report {
     pub gap: Duration,
     /// The silence at the end of the last interval.
     pub silence: Duration,
-    /// What has been sent since the beginning.
+    /// Traffic sent since the beginning.
     pub sent: Sent,
     /// The times of an exchange.
     pub stamps: Stamps,
 }
 
-/// Why a report is refused.
+/// Reason why a report is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It is not newer than one that came before.
+    /// Not newer than an earlier report.
     Stale,
-    /// It contradicts earlier reports, itself, or what was sent: this is what.
+    /// Contradicts earlier reports, itself, or the traffic sent: the contradiction.
     Contradiction(&'static str),
 }
 
-/// How many reports there were.
+/// Number of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportStats {
     /// Reports that were used.
@@ -70,9 +71,9 @@ pub struct ReportStats {
 #[derive(Clone, Debug, Default)]
 pub struct PeerReports {
     last: Option<Report>,
-    /// What its application offered between the last two reports.
+    /// Demand of its application between the last two reports.
     demand: Option<Demand>,
-    /// What was delivered between them.
+    /// Traffic delivered between the last two reports.
     delivery: Option<Delivery>,
     stats: ReportStats,
 }
@@ -170,7 +171,7 @@ impl Report {
     }
 }
 
-/// What stands for no echo.
+/// Value for a missing echo.
 const NO_ECHO: Echo = Echo { sent: Instant::FAR_FUTURE, received: Instant::FAR_FUTURE };
 
 /// A length of time that may be longer than the longest of a single message.
@@ -255,17 +256,18 @@ impl PeerReports {
         self.last.as_ref()
     }
 
-    /// What was delivered between the last two reports; `None` before the first.
+    /// Returns the traffic delivered between the last two reports; `None` before the first.
     pub const fn delivery(&self) -> Option<&Delivery> {
         self.delivery.as_ref()
     }
 
-    /// What the other end's application offered between its last two reports; `None` before the first.
+    /// Returns the demand of the other end's application between its last two reports; `None` before the
+    /// first.
     pub const fn demand(&self) -> Option<Demand> {
         self.demand
     }
 
-    /// How many reports there were.
+    /// Returns the number of reports.
     pub const fn stats(&self) -> ReportStats {
         self.stats
     }

@@ -19,7 +19,7 @@ impl Schedule {
         Self { length, since: now, until: now.saturating_add(length) }
     }
 
-    /// When the interval under way ends.
+    /// Returns the end of the current interval.
     #[inline]
     pub(super) const fn until(&self) -> Instant {
         self.until

@@ -253,7 +253,7 @@ fn stamps(sent_ms: u64) -> Stamps {
     Stamps { sent: at(sent_ms), echo: None }
 }
 
-/// What has gone from a sender to a receiver, and the report of the receiver.
+/// Traffic from a sender to a receiver, and the report of the receiver.
 struct Pair {
     departures: Departures,
     arrivals: Arrivals,
@@ -468,7 +468,7 @@ proptest! {
         }
     }
 
-    /// Whatever reports come, the differences are those of accepted totals, and nothing panics.
+    /// Differences are those of accepted totals, and nothing panics, whatever reports arrive.
     #[test]
     fn reports_never_panic_and_totals_add_up(
         reports in prop::collection::vec((1_u32..9, prop::array::uniform8(0_u64..60), 0_u64..2000), 1..30), sent in 0_u64..60,

@@ -45,7 +45,7 @@ const MAGIC: [u8; 2] = [0xc7, 0x51];
 /// A random number that is used once.
 pub type Nonce = [u8; 16];
 
-/// Which end of a connection this is.
+/// Role of an end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The end that began: it has connected, or sent the first offer.
@@ -82,28 +82,28 @@ pub struct Message {
     pub content: Content,
 }
 
-/// What a message says.
+/// Content of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// What this end needs.
+    /// Requirements of this end.
     Offer(ConnectionSpecification),
-    /// What this end needs, and whether both agree.
+    /// Requirements of this end, and whether both agree.
     Answer {
-        /// Whether both ends agree.
+        /// True if both ends agree.
         agreed: bool,
-        /// What this end needs.
+        /// Requirements of this end.
         specification: ConnectionSpecification,
     },
     /// The answer has arrived.
     Confirmation,
 }
 
-/// Why bytes are no message.
+/// Reason why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// They do not begin as a message does: the other end speaks something else.
+    /// The bytes do not begin as a message does: the other end uses another protocol.
     Foreign,
-    /// They are of this version.
+    /// The message has this other version.
     Version(u8),
     /// This version would not write them.
     Malformed,
@@ -111,7 +111,7 @@ pub enum Refused {
     Unauthenticated,
 }
 
-/// How many bytes of a stream are a message.
+/// Number of bytes of a stream that are a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// More bytes are needed to tell.

@@ -46,7 +46,7 @@ use cutline_units::{Duration, Instant};
 use message::{Content, Message, Refused};
 use std::collections::VecDeque;
 
-/// How messages get to the other end.
+/// Carrier of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// In order and without loss.
@@ -55,7 +55,7 @@ pub enum Carrier {
     Datagrams,
 }
 
-/// What both ends have agreed on, as this end sees it.
+/// Agreement of both ends, as this end sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agreed {
     /// For what this end sends. `offered` are this end's values.
@@ -64,36 +64,36 @@ pub struct Agreed {
     pub receive: Agreement,
 }
 
-/// What has become of a round.
+/// Outcome of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// Both ends agree.
     Agreed(Box<Agreed>),
-    /// They do not agree. What was agreed on in an earlier round holds.
+    /// The ends do not agree. What was agreed on in an earlier round holds.
     Refused {
-        /// What they cannot agree on of what this end sends.
+        /// Conflicts about the traffic that this end sends.
         send: Option<Conflicts>,
-        /// What they cannot agree on of what this end receives.
+        /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
     /// The other end takes no part. What was agreed on in an earlier round holds; otherwise this end's own specification.
     OneSided(Reason),
 }
 
-/// Why the other end takes no part.
+/// Reason why the other end takes no part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It has not answered in time.
+    /// The other end has not answered in time.
     NoAnswer,
-    /// It speaks this version of the protocol.
+    /// The other end uses this version of the protocol.
     OtherVersion(u8),
-    /// What comes from it is something else.
+    /// The other end uses another protocol.
     Foreign,
     /// Its verdict is not what follows from both specifications.
     Contradiction,
 }
 
-/// What was counted.
+/// Counters of a negotiation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NegotiationStats {
     /// Messages sent.
@@ -123,7 +123,7 @@ pub struct Negotiation {
     their_nonce: Option<Nonce>,
     /// The round under way, or the last one; 0 before the first.
     round: u32,
-    /// What this end needs; while it asks for something else, what it needed before.
+    /// Requirements of this end; while it asks for others, the earlier ones.
     ours: ConnectionSpecification,
     state: State,
     agreed: Option<Box<Agreed>>,
@@ -131,9 +131,9 @@ pub struct Negotiation {
     agreed_round: u32,
     /// A round that this end has answered, and whose confirmation it has not seen.
     unconfirmed: Option<(u32, Outcome)>,
-    /// Whether the other end has shown that it takes part: by an answer or a confirmation.
+    /// True if the other end has shown that it takes part: by an answer or a confirmation.
     is_joined: bool,
-    /// What to ask for when the first round has ended.
+    /// Requirements to ask for when the first round has ended.
     next: Option<ConnectionSpecification>,
     /// The confirmation of the last round, for a repeated answer.
     confirmation: Option<Vec<u8>>,
@@ -142,7 +142,7 @@ pub struct Negotiation {
     stats: NegotiationStats,
 }
 
-/// What this end waits for.
+/// State of this end.
 #[derive(Debug)]
 enum State {
     /// Nothing. A responder has not been offered anything, or all is settled.
@@ -153,10 +153,10 @@ enum State {
     Answered { outcome: Outcome, pending: Pending },
 }
 
-/// What a round ends with.
+/// Outcome of a round.
 #[derive(Debug)]
 struct Outcome {
-    /// What this end needs.
+    /// Requirements of this end.
     proposal: ConnectionSpecification,
     event: Event,
 }
@@ -165,10 +165,10 @@ struct Outcome {
 #[derive(Debug)]
 struct Pending {
     bytes: Vec<u8>,
-    /// When it is sent again.
+    /// Time of the next retransmission.
     again: Instant,
     interval: Duration,
-    /// When the other end is given up.
+    /// Time at which the other end is given up.
     until: Instant,
 }
 
@@ -261,22 +261,22 @@ impl Negotiation {
         self.outbox.pop_front()
     }
 
-    /// What has happened, oldest first.
+    /// Returns the next event, oldest first.
     pub fn event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What both ends have agreed on; `None` before they have.
+    /// Returns the agreement of both ends; `None` before there is one.
     pub fn agreed(&self) -> Option<&Agreed> {
         self.agreed.as_deref()
     }
 
-    /// What this end needs: of the last round that has not failed.
+    /// Returns the requirements of this end: of the last round that has not failed.
     pub const fn ours(&self) -> &ConnectionSpecification {
         &self.ours
     }
 
-    /// Whether a round is under way.
+    /// Returns whether a round is under way.
     pub const fn is_under_way(&self) -> bool {
         !matches!(self.state, State::Idle)
     }
@@ -299,25 +299,27 @@ impl Negotiation {
         }
     }
 
-    /// What computes the tags of other things that this end sends in this session; `None` without a key.
+    /// Returns a function that computes the tags of other messages of this session; `None` without a key.
     pub fn tagger(&self) -> Option<impl Fn(&[u8]) -> [u8; TAG]> {
         let (key, role) = (self.keys.as_ref()?.session?, self.role);
         Some(move |bytes: &[u8]| key.tag(&[&[role as u8], bytes]))
     }
 
-    /// Whether something that has come in this session has its tag at its end, if there is a key. Returns what comes before.
+    /// Returns whether something that has come in this session has its tag at its end, if there is a key.
+    /// Returns what comes before.
     pub fn authentic<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let Some(keys) = &self.keys else { return Some(bytes) };
         let (content, tag) = bytes.split_last_chunk::<TAG>()?;
         keys.session?.verifies(&[&[self.role.other() as u8], content], tag).then_some(content)
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub const fn stats(&self) -> NegotiationStats {
         self.stats
     }
 
-    /// When [`Negotiation::on_deadline`] is to be called; [`Instant::FAR_FUTURE`] if never.
+    /// Returns the time of the next call of [`Negotiation::on_deadline`]; [`Instant::FAR_FUTURE`] if there is
+    /// none.
     pub fn deadline(&self) -> Instant {
         match &self.state {
             State::Idle => Instant::FAR_FUTURE,
@@ -611,7 +613,7 @@ impl Negotiation {
     }
 }
 
-/// What follows from both specifications.
+/// Computes the outcome from both specifications.
 fn outcome(ours: &ConnectionSpecification, theirs: &ConnectionSpecification) -> Event {
     match ours.agree(theirs) {
         [Ok(send), Ok(receive)] => Event::Agreed(Box::new(Agreed { send, receive })),

@@ -246,13 +246,13 @@ fn a_peer_that_lies_about_the_outcome_is_found_out() {
     assert!(one.event().is_none() && one.transmit().is_none());
 }
 
-/// What a network does with a message.
+/// Treatment of a message by a network.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Arrives,
     Lost,
     Twice,
-    /// It arrives after all that is on its way.
+    /// Arrives after all messages that are under way.
     Late,
 }
 
@@ -261,7 +261,8 @@ fn any_way() -> impl Strategy<Value = Way> {
 }
 
 proptest! {
-    /// Whatever a network does to the first messages: once it works, both ends agree on the same, or one has given up.
+    /// Once a network works, both ends agree on the same, or one has given up, whatever happened to the first
+    /// messages.
     #[test]
     fn both_ends_agree_over_any_network(
         ways in prop::collection::vec(any_way(), 0..24),

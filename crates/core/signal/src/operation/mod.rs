@@ -37,14 +37,14 @@ use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::{Axis, Measure, Region};
 use cutline_units::{Duration, Instant};
 
-/// What can be set of the controller of the position in the region of operation.
+/// Parameters of the controller of the position in the region of operation.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 #[parameters(check = OperationParams::go_together)]
 pub struct OperationParams {
-    /// What a step down leaves of the rate that was delivered.
+    /// Factor by which a step down reduces the delivered rate.
     #[param(default = 0.85, range = (0.1, 0.99), source = "ours: the rest empties a queue of 150 ms within a second")]
     pub decrease: f64,
-    /// How far a step up goes, of the way from the worst to the best rate.
+    /// Size of a step up, as a share of the way from the worst to the best rate.
     #[param(default = 0.05, range = (0.001, 1.0), source = "ours: 20 steps from the worst to the best")]
     pub step: f64,
     /// The headroom below which the rate falls; 0 is the limit.
@@ -56,14 +56,14 @@ pub struct OperationParams {
     /// By how much the headroom shrinks during a probe that fails.
     #[param(default = 0.2, range = (0.0, 1.0), source = "ours: 20 ms of 100 ms, more than delays vary by themselves")]
     pub shrink: f64,
-    /// How long after a step down nothing is decided.
+    /// Time after a step down in which nothing is decided.
     #[param(
         default = Duration::from_secs(1),
         range = (Duration::ZERO, Duration::from_secs(60)),
         source = "ours: two intervals; the first has messages from before the step"
     )]
     pub settle: Duration,
-    /// How long a probe lasts.
+    /// Duration of a probe.
     #[param(
         default = Duration::from_secs(2),
         range = (Duration::ZERO, Duration::from_secs(600)),
@@ -86,10 +86,10 @@ pub struct OperationParams {
     pub longest_rest: Duration,
 }
 
-/// What was counted.
+/// Counters of the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationStats {
-    /// How often the rate had to fall, in one step or in several.
+    /// Number of falls of the rate, in one step or in several.
     pub falls: u64,
     /// Probes begun.
     pub probes: u64,
@@ -105,7 +105,7 @@ pub struct Operation {
     params: OperationParams,
     axis: Axis,
     position: f64,
-    /// When the position changed.
+    /// Time at which the position changed.
     changed: Instant,
     /// Up to where the last rate that was delivered reaches.
     ceiling: f64,
@@ -115,12 +115,12 @@ pub struct Operation {
     failed_at: f64,
     patience: Duration,
     phase: Phase,
-    /// Since when the position has been 0.
+    /// Time since which the position has been 0.
     worst_since: Option<Instant>,
     stats: OperationStats,
 }
 
-/// What the controller is doing.
+/// Phase of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     /// The rate has fallen, and no interval has been away from the limits since.
@@ -197,12 +197,13 @@ impl Operation {
         self.axis.at(self.position)
     }
 
-    /// Since when the rate has been the worst acceptable; `None` if it is higher. Then a lower rate can mend nothing any more.
+    /// Returns the time since which the rate has been the worst acceptable; `None` if it is higher. Then a
+    /// lower rate can mend nothing any more.
     pub const fn worst_since(&self) -> Option<Instant> {
         self.worst_since
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub const fn stats(&self) -> OperationStats {
         self.stats
     }

@@ -1,9 +1,9 @@
-//! Whether the other end is still there.
+//! Liveness of the other end.
 
 use cutline_units::{Duration, Instant};
 use std::fmt;
 
-/// Why a connection is lost, or cannot be made again.
+/// Reason why a connection is lost, or cannot be made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Nothing has been heard of the other end for so long.
@@ -21,21 +21,21 @@ impl fmt::Display for Cause {
     }
 }
 
-/// How many intervals without a sign of life are a loss: twice as many as are silence.
+/// Number of intervals without a sign of life that count as a loss: twice as many as count as silence.
 const MISSED: u64 = 6;
 /// The shortest silence that is a loss, however often the ends report.
 const LEAST: Duration = Duration::from_secs(1);
 /// The same before the first report, which says how often the other end reports.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// What is known of the other end's being there.
+/// Liveness of the other end.
 #[derive(Clone, Debug)]
 pub(super) struct Contact {
-    /// When the last sign of life came that is no message.
+    /// Time of the last sign of life that was no message.
     heard: Instant,
-    /// How far the other end's latest reports are apart; `None` before the first.
+    /// Interval between the other end's latest reports; `None` before the first.
     interval: Option<Duration>,
-    /// Since when and why it is lost.
+    /// Time and reason of the loss.
     lost: Option<(Instant, Cause)>,
 }
 
@@ -55,30 +55,30 @@ impl Contact {
         self.heard = self.heard.max(now);
     }
 
-    /// How long nothing has been heard, messages included, of which the last one came at `message`.
+    /// Returns the length of the silence, messages included, of which the last one arrived at `message`.
     pub(super) fn silence(&self, now: Instant, message: Instant) -> Duration {
         now.saturating_since(self.heard.max(message))
     }
 
-    /// How long a silence is a loss. `ours` is the length of this end's intervals.
+    /// Returns the length of a silence that counts as a loss. `ours` is the length of this end's intervals.
     pub(super) fn limit(&self, ours: Duration) -> Duration {
         let Some(theirs) = self.interval else { return FIRST.max(ours * MISSED) };
         LEAST.max(ours.max(theirs) * MISSED)
     }
 
-    /// Why it is lost; `None` if it is not.
+    /// Returns the reason of the loss; `None` without one.
     pub(super) fn lost(&self) -> Option<&Cause> {
         self.lost.as_ref().map(|(_, cause)| cause)
     }
 
-    /// It is lost since then. Returns whether that is new.
+    /// Marks the other end as lost since then. Returns whether that is new.
     pub(super) fn lose(&mut self, since: Instant, cause: Cause) -> bool {
         let is_new = self.lost.is_none();
         self.lost.get_or_insert((since, cause));
         is_new
     }
 
-    /// It is there again. Returns how long it was lost; `None` if it was not, or is broken.
+    /// Marks the other end as found. Returns how long it was lost; `None` if it was not, or is broken.
     pub(super) fn find(&mut self, now: Instant) -> Option<Duration> {
         if let Some(Cause::Failed(_)) = self.lost() {
             return None;

@@ -1,4 +1,4 @@
-//! What an end receives: what each datagram is for, counters, delays, jitter.
+//! The receiving direction: purpose of each datagram, counters, delays, jitter.
 
 use super::trace::{Input, Output, Recorder};
 use super::{CHECKED, Standing};
@@ -8,7 +8,7 @@ use crate::monitor::{Arrival, Arrivals, MonitorParams, Sample};
 use crate::rate_control::{FeedbackMessage, RateReceiver, segment};
 use cutline_units::{Bytes, Duration, Instant};
 
-/// What a datagram is for.
+/// Purpose of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A new message for the application, which begins here in the datagram.
@@ -30,7 +30,7 @@ pub enum Control {
     Feedback,
 }
 
-/// What an end receives.
+/// The receiving direction of an end.
 #[derive(Clone, Debug)]
 pub struct Inbound {
     pub(super) arrivals: Arrivals,
@@ -38,7 +38,7 @@ pub struct Inbound {
     pub(super) offset: Option<ClockOffset>,
     /// The messages' segment, for rate control, bytes.
     segment: u32,
-    /// What rate control of the other end needs; `None` before a message says that it has some.
+    /// State for the other end's rate control; `None` before a message shows that it has some.
     tfrc: Option<Box<RateReceiver>>,
     recorder: Option<Recorder>,
 }
@@ -57,7 +57,8 @@ impl Inbound {
         }
     }
 
-    /// When feedback for the other end's rate control has to leave, by [`Session::advance`](super::Session::advance).
+    /// Returns the time at which feedback for the other end's rate control has to leave, by
+    /// [`Session::advance`](super::Session::advance).
     #[inline]
     pub fn feedback_due(&self) -> Instant {
         self.tfrc.as_ref().map_or(Instant::FAR_FUTURE, |tfrc| tfrc.deadline())

@@ -45,7 +45,7 @@ use cutline_units::{Duration, Hint, Instant, RandomStream};
 use std::collections::VecDeque;
 use trace::{Beginning, Input, Output, Recorder, Role, Trace};
 
-/// What happens automatically.
+/// Automatic actions of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policies {
     /// The hint follows the quality that the other end reports, judged for this class of application, within the limit of the loss that
@@ -53,11 +53,12 @@ pub struct Policies {
     pub adapt_hint: Option<(Class, HintParams)>,
     /// The rate moves inside the region of operation.
     pub adapt_rate: Option<OperationParams>,
-    /// When the others cannot keep the limits, a weaker specification is asked for, and the better one when it can be had again.
+    /// Alternatives that are requested when the other policies cannot keep the limits; the better one is
+    /// requested again later.
     pub renegotiate: Option<Alternatives>,
 }
 
-/// What can be set of a session.
+/// Parameters of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionParams {
     /// Of its negotiation.
@@ -68,31 +69,32 @@ pub struct SessionParams {
     pub watch: WatchParams,
     /// Of the offset between the clocks.
     pub clock: ClockParams,
-    /// What limits the rate of what this end sends, once the other end takes part. Streams have [`RateControl::Agreed`].
+    /// Limit of the rate at which this end sends, once the other end takes part. Streams have
+    /// [`RateControl::Agreed`].
     pub rate_control: RateControl,
-    /// What happens automatically.
+    /// Automatic actions.
     pub policies: Policies,
 }
 
 /// A direction of a connection, as its end sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// What this end sends.
+    /// Traffic that this end sends.
     Send,
-    /// What this end receives.
+    /// Traffic that this end receives.
     Receive,
 }
 
-/// What has happened to a session.
+/// Event of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// Both ends agree. The first time, messages have headers from now on.
     Agreed(Box<Agreed>),
-    /// They do not agree. What was agreed on before holds.
+    /// The ends do not agree. What was agreed on before holds.
     Refused {
-        /// What they cannot agree on of what this end sends.
+        /// Conflicts about the traffic that this end sends.
         send: Option<Conflicts>,
-        /// What they cannot agree on of what this end receives.
+        /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
     /// The other end takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
@@ -111,7 +113,7 @@ pub enum Event {
         violation: Violation,
         /// The value of the last interval, in the measure's unit.
         measured: f64,
-        /// How long it lasted.
+        /// Duration of the violation.
         after: Duration,
     },
     /// Packets are to have this hint from now on.
@@ -121,38 +123,39 @@ pub enum Event {
     /// The connection is broken, or nothing has been heard of the other end for longer than its reports allow. What becomes of the
     /// messages that it has not reported is unknown.
     Lost {
-        /// Why.
+        /// Cause of the loss.
         cause: Cause,
-        /// How many messages were sent over this connection, whole ones.
+        /// Number of whole messages sent over this connection.
         sent: u64,
-        /// How many of them the other end has reported as received. It may have received more. An end that takes no part reports none.
+        /// Number of these messages that the other end has reported as received. It may have received more.
+        /// An end that takes no part reports none.
         reported: u64,
     },
-    /// It works again.
+    /// The connection works again.
     Recovered {
-        /// How long it did not.
+        /// Duration of the interruption.
         after: Duration,
-        /// Whether it was made again: then all numbers begin anew. Otherwise the other end is heard again.
+        /// True if it was made again: then all numbers begin anew. Otherwise the other end is heard again.
         is_new: bool,
     },
-    /// It was not made again within the time that the specification gives for that; or an end of datagrams that is not connected again has been
-    /// silent for so long that calls which receive fail.
+    /// The connection was not made again within the time that the specification gives; or a datagram
+    /// connection without reconnection has been silent for so long that receiving fails.
     GaveUp {
-        /// How long it was tried.
+        /// Duration of the attempts.
         after: Duration,
-        /// Why the last attempt has failed.
+        /// Cause of the last attempt's failure.
         cause: Cause,
     },
 }
 
-/// Whether the other end takes part.
+/// Participation of the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Nobody knows yet.
     Joining,
-    /// It does; this is the session's token.
+    /// The other end takes part; this is the session's token.
     Joined(u32),
-    /// It does not.
+    /// The other end takes no part.
     Alone,
 }
 
@@ -167,7 +170,7 @@ impl Standing {
     }
 }
 
-/// What has come to an end while nobody knew whether the other end takes part.
+/// Kind of the first datagram at an end while the other end's participation is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// A message of a negotiation, which has been handled.
@@ -188,14 +191,14 @@ pub struct Session {
     params: SessionParams,
     clock: OffsetEstimator,
     stamper: Stamper,
-    /// How many reports were sent.
+    /// Number of reports sent.
     reports: u32,
     peer: PeerReports,
-    /// When the last report arrived.
+    /// Time at which the last report arrived.
     heard: Instant,
     contact: Contact,
     carrier: Carrier,
-    /// What holds of each direction, and how it is kept to.
+    /// The effective specification of each direction, and its conformance.
     send: Side,
     receive: Side,
     hint: Option<HintControl>,
@@ -206,7 +209,7 @@ pub struct Session {
     /// The end of the interval under way.
     next: Instant,
     recorder: Option<Recorder>,
-    /// What it has done since the last input, if that is recorded.
+    /// Outputs since the last input, if they are recorded.
     outputs: Vec<Output>,
 }
 
@@ -217,25 +220,25 @@ struct Side {
     watch: Watch,
 }
 
-/// How an end begins.
+/// Initial values of an end.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// What it needs.
+    /// Requirements of the application.
     pub specification: ConnectionSpecification,
-    /// How messages get to the other end.
+    /// Carrier of the messages.
     pub carrier: Carrier,
-    /// What can be set.
+    /// Parameters of the session.
     pub params: SessionParams,
     /// The key that both ends share, if there is one.
     pub key: Option<Key>,
-    /// Where random decisions come from.
+    /// Source of random decisions.
     pub random: RandomStream,
-    /// Where to write what the session is given and what it does.
+    /// Trace of the session's inputs and outputs.
     pub trace: Option<Trace>,
 }
 
 const CHECKED: &str = "the session has checked its parameters";
-/// How many intervals without a report are silence.
+/// Number of intervals without a report that count as silence.
 const MISSED: u64 = 3;
 /// The most events that wait to be read. Older ones are forgotten: what holds now is in the [`Mib`].
 const MOST_EVENTS: usize = 256;
@@ -356,12 +359,12 @@ impl Session {
         }
     }
 
-    /// Whether nobody knows yet if the other end takes part.
+    /// Returns whether nobody knows yet if the other end takes part.
     pub const fn is_joining(&self) -> bool {
         matches!(self.standing, Standing::Joining)
     }
 
-    /// Whether the other end takes part.
+    /// Returns whether the other end takes part.
     pub const fn standing(&self) -> Standing {
         self.standing
     }
@@ -381,13 +384,13 @@ impl Session {
         self.outbox.pop_front()
     }
 
-    /// What has happened, oldest first.
+    /// Returns the next event, oldest first.
     pub fn event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When [`Session::advance`] is to be called, as things are: messages that are sent or arrive may bring it forward if there
-    /// is rate control.
+    /// Returns the time of the next call of [`Session::advance`], as things are: messages may bring it
+    /// forward if there is rate control.
     pub fn deadline(&self, out: &Outbound, inbound: &Inbound) -> Instant {
         let negotiation = self.negotiation.as_ref().map_or(Instant::FAR_FUTURE, Negotiation::deadline);
         if self.is_joining() {
@@ -655,12 +658,12 @@ impl Session {
         }
     }
 
-    /// How long nothing has been heard of the other end.
+    /// Returns the length of the other end's silence.
     pub fn silence(&self, now: Instant, inbound: &Inbound) -> Duration {
         self.contact.silence(now, inbound.arrivals.latest())
     }
 
-    /// How long nothing is heard of the other end until the connection counts as lost.
+    /// Returns the length of silence after which the connection counts as lost.
     pub fn longest_silence(&self) -> Duration {
         self.contact.limit(self.params.monitor.interval)
     }
@@ -692,7 +695,7 @@ impl Session {
         }
     }
 
-    /// Why the connection is lost; `None` if it is not.
+    /// Returns the cause of the loss; `None` if the connection is not lost.
     pub fn lost(&self) -> Option<&Cause> {
         self.contact.lost()
     }
@@ -721,7 +724,7 @@ impl Session {
         }
     }
 
-    /// What was asked for is refused, or not answered: the rate is again that of what holds.
+    /// Restores the rate of the effective specification after a request was refused or not answered.
     fn resume(&mut self, out: &mut Outbound, end: impl FnOnce(&mut Renegotiation)) {
         let Some(renegotiation) = &mut self.renegotiation else { return };
         let was_less = renegotiation.is_asking_for_less();
@@ -738,7 +741,7 @@ impl Session {
         }
     }
 
-    /// What the last interval says of the specification that holds, and of a better one.
+    /// Returns the observation of the last interval, for the effective and for a better specification.
     fn seen(&self, better: Option<&ConnectionSpecification>) -> Seen {
         let sides = [
             (&self.send, better.map(|better| &better.send)),
@@ -771,7 +774,8 @@ impl Session {
         }
     }
 
-    /// Since when neither rate nor hint can mend a measure of what this end sends; `None` if one of them still can.
+    /// Returns the time since which neither rate nor hint can mend a measure of the traffic that this end
+    /// sends; `None` if one of them still can.
     fn beyond_mending(&self, measure: Measure) -> Option<Instant> {
         let hint_helps = self.hint.as_ref().zip(self.params.policies.adapt_hint.as_ref()).is_some_and(
             |(control, (_, params))| {

@@ -1,4 +1,4 @@
-//! What an end sends: numbers, pacing, rate control, counters.
+//! The sending direction: numbers, pacing, rate control, counters.
 
 use super::CHECKED;
 use super::trace::{Input, Output, Recorder};
@@ -9,14 +9,14 @@ use crate::rate_control::{FeedbackMessage, RateSender, TfrcParams};
 use cutline_quality::spec::Specification;
 use cutline_units::{Bytes, Duration, Instant, Rate};
 
-/// What an end sends.
+/// The sending direction of an end.
 #[derive(Clone, Debug)]
 pub struct Outbound {
     pub(super) departures: Departures,
     pacer: Pacer,
     /// TFRC, if the application has asked for it.
     tfrc: Option<Box<RateSender>>,
-    /// What holds.
+    /// The effective specification.
     effective: Specification,
     /// The rate at which the application should send, messages/s, if the rate adapts.
     rate: Option<f64>,
@@ -57,7 +57,7 @@ impl Outbound {
         }
     }
 
-    /// When feedback has been missing for too long.
+    /// Returns the time at which missing feedback takes effect.
     pub(super) fn deadline(&self) -> Instant {
         self.tfrc.as_ref().map_or(Instant::FAR_FUTURE, |tfrc| tfrc.deadline())
     }
@@ -94,7 +94,7 @@ impl Outbound {
         self.departures.total().messages
     }
 
-    /// When the next message may be sent: `now`, or a later time.
+    /// Returns the time at which the next message may be sent: `now`, or a later time.
     #[inline]
     pub fn ready_at(&self, now: Instant) -> Instant {
         let paced = self.pacer.ready_at(now);
@@ -107,13 +107,13 @@ impl Outbound {
         self.tfrc.as_ref().map(|tfrc| tfrc.rtt())
     }
 
-    /// Whether feedback may change when the next message may be sent.
+    /// Returns whether feedback may change when the next message may be sent.
     #[inline]
     pub const fn has_rate_control(&self) -> bool {
         self.tfrc.is_some()
     }
 
-    /// Whether feedback is to be expected within a round trip.
+    /// Returns whether feedback is to be expected within a round trip.
     pub fn awaits_feedback(&self) -> bool {
         self.tfrc.as_ref().is_some_and(|tfrc| tfrc.awaits_feedback())
     }

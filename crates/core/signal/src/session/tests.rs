@@ -27,7 +27,8 @@ struct World {
     now: Instant,
     sent: u64,
     delay: [Duration; 2],
-    /// How long a bottleneck takes for each message of the first end; one that would wait for more than a second is lost.
+    /// Service time of a bottleneck for each message of the first end; a message that would wait for more
+    /// than a second is lost.
     service: Duration,
     busy_until: Instant,
     loss: f64,

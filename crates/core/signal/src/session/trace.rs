@@ -1,4 +1,4 @@
-//! What sessions were given and what they did, for who wants to see later why one has decided as it has.
+//! Trace of the inputs and outputs of sessions, from which their decisions can be explained.
 //!
 //! A session reads no clock and draws its random numbers from what it began with. So a session that begins alike and is given the same
 //! inputs again does the same: [`Beginning::session`] and [`Step::repeat`] do so.
@@ -12,27 +12,28 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_units::{Duration, Instant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where sessions write what they are given and what they do ([`Start::trace`]). It grows without end. Clones are the same trace.
+/// Trace into which sessions write their inputs and outputs ([`Start::trace`]). It grows without end. Clones
+/// are the same trace.
 #[derive(Clone, Debug, Default)]
 pub struct Trace(Arc<Mutex<Vec<Recorder>>>);
 
-/// What one session and its two directions write into.
+/// Writer of one session and its two directions.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder(Arc<Mutex<Record>>);
 
-/// What one session was given, and what it did.
+/// Inputs and outputs of one session.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// How it began.
+    /// Beginning of the session.
     pub beginning: Beginning,
-    /// What came then, in this order.
+    /// The steps that followed, in order.
     pub steps: Vec<Step>,
 }
 
-/// How a session began.
+/// Beginning of a session.
 #[derive(Clone, Debug)]
 pub struct Beginning {
-    /// When, by this end's clock.
+    /// Time, by this end's clock.
     pub at: Instant,
     /// With what.
     pub start: Start,
@@ -54,15 +55,15 @@ pub enum Role {
 /// An input, and all that the session did then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// When, as the caller has said.
+    /// Time, as the caller gave it.
     pub at: Instant,
     /// The input.
     pub input: Input,
-    /// What the session did, in this order.
+    /// Outputs of the session, in order.
     pub outputs: Vec<Output>,
 }
 
-/// What a session or one of its directions was given: a call of the function of that name.
+/// Input of a session or of one of its directions: a call of the function of that name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// [`Session::directions`].
@@ -103,7 +104,7 @@ pub enum Input {
     Message {
         /// Its number.
         number: u64,
-        /// When it was sent, by the other end's clock.
+        /// Time of sending, by the other end's clock.
         sent: Instant,
         /// Its length.
         bytes: u64,
@@ -112,27 +113,27 @@ pub enum Input {
     Plain(u64),
 }
 
-/// What a session or one of its directions did.
+/// Output of a session or of one of its directions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// It has a control message to send.
+    /// A control message to send.
     Control(Vec<u8>),
-    /// It has something to tell.
+    /// An event.
     Event(Box<Event>),
     /// Its MIB.
     Mib(Box<Mib>),
-    /// What held of the next message at an input of [`Outbound`].
+    /// State of the next message at an input of [`Outbound`].
     Message {
         /// The number in its header.
         number: u64,
         /// The round-trip time in its header.
         rtt: Option<Duration>,
-        /// When it may leave.
+        /// Time at which the message may leave.
         ready: Instant,
     },
-    /// What a datagram was for.
+    /// Purpose of a datagram.
     Purpose(Purpose),
-    /// How a message has come.
+    /// Kind of a message's arrival.
     Arrival(Arrival),
 }
 

@@ -37,9 +37,9 @@ impl RecentLoss {
         if self.sent == 0 { 0.0 } else { 100.0 * self.lost.max(0) as f64 / self.sent as f64 }
     }
 
-    /// What is left of the lost messages that are allowed: 1 if none is lost, 0 if as many as are allowed, below 0 if more.
-    /// So few messages that not even `allowed` lost ones are within the limit do not make it narrower. At a limit of 0 it is
-    /// 1 or -1.
+    /// Returns the unused part of the allowed losses: 1 if no message is lost, 0 if as many as are allowed,
+    /// below 0 if more. So few messages that not even `allowed` lost ones are within the limit do not make it
+    /// narrower. At a limit of 0 it is 1 or -1.
     pub(super) fn position(&self, limit: f64, allowed: u32) -> f64 {
         let lost = self.lost.max(0) as f64;
         if limit <= 0.0 {

@@ -1,4 +1,4 @@
-//! Whether what is delivered is what was agreed on.
+//! Comparison of delivery with the agreement.
 //!
 //! A [`Watch`] is given each interval of a direction, at the receiving end from its own [`Arrivals`](crate::monitor::Arrivals), at
 //! the sending end from the [reports](crate::monitor::PeerReports) of the other one. It compares each measure with the limit in
@@ -40,17 +40,17 @@ use cutline_units::{Duration, Instant};
 use loss::RecentLoss;
 use std::collections::VecDeque;
 
-/// What can be set of the comparison with the specification.
+/// Parameters of the comparison with the specification.
 #[derive(Clone, Debug, PartialEq, Parameters)]
 pub struct WatchParams {
-    /// How long a measure must be within its limit until a violation is over.
+    /// Time for which a measure must be within its limit before a violation is over.
     #[param(
         default = Duration::from_secs(1),
         range = (Duration::ZERO, Duration::from_secs(60)),
         source = "ours: two intervals; one alone is often within the limits by chance, and each change is an event"
     )]
     pub restore: Duration,
-    /// How many lost messages the limit allows of those that the loss is taken over.
+    /// Number of lost messages that the limit allows among those over which the loss is computed.
     #[param(
         default = 2,
         range = (1, 1000),
@@ -59,23 +59,23 @@ pub struct WatchParams {
     pub lost_messages: u32,
 }
 
-/// What has happened to a measure.
+/// Change of a measure's state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// It is outside its limit now.
+    /// The measure is outside its limit now.
     Violated(Violation),
-    /// It is within its limit again.
+    /// The measure is within its limit again.
     Restored {
         /// The violation that is over.
         violation: Violation,
         /// The value of the last interval, in the measure's unit.
         measured: f64,
-        /// How long the violation lasted: to the beginning of the first interval within the limit.
+        /// Duration of the violation: to the beginning of the first interval within the limit.
         after: Duration,
     },
 }
 
-/// Where a violation comes from.
+/// Origin of a violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// The sending host: its application was held back for a tenth of the interval or more, because the send queue was full or its turn had
@@ -105,7 +105,7 @@ const HELD_SHARE: u64 = 10;
 /// A measure outside its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Violation {
-    /// What is measured.
+    /// The measure.
     pub measure: Measure,
     /// The worst value that the specification accepts, in the measure's unit.
     pub limit: f64,
@@ -113,9 +113,10 @@ pub struct Violation {
     pub measured: f64,
     /// The largest error of it because of the clocks, in the measure's unit; a delay is violated only beyond it.
     pub error: f64,
-    /// Where it comes from, as far as both ends know.
+    /// Origin of the violation, as far as both ends know it.
     pub place: Place,
-    /// When the first interval outside the limit began; if no message has arrived in it, when the last one did.
+    /// Begin of the first interval outside the limit; if no message arrived in it, the time of the last
+    /// arrival.
     pub since: Instant,
 }
 
@@ -124,10 +125,11 @@ pub struct Violation {
 pub struct Judged {
     /// The value, in the measure's unit.
     pub value: f64,
-    /// Where it lies in the region of operation: 1 at the best, 0 at the worst that is acceptable, below 0 outside. A delay has the
-    /// benefit of the clocks' error, and a rate below the least that is no violation lies at 0.
+    /// Position in the region of operation: 1 at the best, 0 at the worst that is acceptable, below 0
+    /// outside. A delay has the benefit of the clocks' error, and a rate below the least that is no violation
+    /// lies at 0.
     pub position: f64,
-    /// Whether it is outside its limit beyond doubt.
+    /// True if it is outside its limit beyond doubt.
     pub is_violated: bool,
 }
 
@@ -137,7 +139,7 @@ pub struct Assessment {
     judged: [Option<Judged>; Measure::ALL.len()],
 }
 
-/// What compares a direction's intervals with its effective specification.
+/// Comparison of a direction's intervals with its effective specification.
 #[derive(Clone, Debug)]
 pub struct Watch {
     params: WatchParams,
@@ -149,13 +151,13 @@ pub struct Watch {
     events: VecDeque<Event>,
 }
 
-/// What is known of a measure.
+/// State of a measure.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     violation: Option<Violation>,
-    /// Since when it has been within its limit, while a violation is under way.
+    /// Time since which the measure has been within its limit, during a violation.
     within_since: Option<Instant>,
-    /// How many violations there were.
+    /// Number of violations.
     count: u64,
 }
 
@@ -250,7 +252,7 @@ impl Watch {
         }
     }
 
-    /// What has happened, oldest first.
+    /// Returns the next event, oldest first.
     pub fn event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
@@ -270,7 +272,7 @@ impl Watch {
         self.states.iter().filter_map(|state| state.violation)
     }
 
-    /// How many violations there were of each measure, in the order of [`Measure::ALL`].
+    /// Returns the number of violations of each measure, in the order of [`Measure::ALL`].
     pub fn counts(&self) -> [u64; Measure::ALL.len()] {
         self.states.map(|state| state.count)
     }

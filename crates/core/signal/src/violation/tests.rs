@@ -26,7 +26,7 @@ fn good(number: u64) -> Delivery {
     }
 }
 
-/// What QoSockets section IV asks for NetVideo.
+/// Specification of NetVideo (QoSockets section IV).
 fn video() -> Builder {
     Specification::builder()
         .rates(60.0, 80.0, 100.0)

@@ -44,7 +44,7 @@ enum Begin {
     Here,
 }
 
-/// What the agents can read of the flows.
+/// Read access of agents to the flows.
 struct FlowsRead<'s> {
     sending: &'s [Sending],
     background: &'s [Background],

@@ -39,7 +39,7 @@ use crate::route::{EventKind, Hop, Routes};
 use crate::watch::{Observation, Watch};
 use cutline_units::{Duration, Instant, Rate, Streams};
 
-/// How to run a network.
+/// Settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Seed from which every random stream is derived.

@@ -172,6 +172,6 @@ pub(crate) struct Received {
     pub(crate) one_way: Duration,
     /// Payload bytes delivered to the application by this packet.
     pub(crate) delivered: u64,
-    /// Whether the packet carried a congestion mark.
+    /// True if the packet carried a congestion mark.
     pub(crate) marked: bool,
 }

@@ -10,9 +10,9 @@ use cutline_units::{Duration, Instant};
 /// The agent at the source: an application over a socket that blocks.
 pub(super) struct Sender {
     end: End,
-    /// When the application makes its next message; `None` while it may not send.
+    /// Time of the application's next message; `None` while it may not send.
     next: Option<Instant>,
-    /// When the message that waits was made.
+    /// The message that waits.
     waiting: Option<Waiting>,
     /// The first message comes at this share of an interval.
     phase: f64,

@@ -13,7 +13,7 @@ pub(super) struct Driver {
     pub(super) out: Outbound,
     pub(super) inbound: Inbound,
     hint: Hint,
-    /// What holds of what this end sends.
+    /// Effective specification of the sending direction.
     effective: Specification,
     /// The rate at which the application should send, messages/s, if the session asks for one.
     target: Option<f64>,
@@ -33,7 +33,7 @@ impl Driver {
         self.hint
     }
 
-    /// What holds of what this end sends.
+    /// Returns the effective specification of the sending direction.
     pub(super) const fn effective(&self) -> &Specification {
         &self.effective
     }
@@ -71,14 +71,14 @@ impl Driver {
     }
 }
 
-/// What an end of a connection has decided when it was given what another one was given.
+/// Decisions of an end that was given the inputs of another one.
 #[derive(Clone, Debug)]
 pub struct Replayed {
-    /// What its session was given and did.
+    /// Inputs and outputs of its session.
     pub record: Record,
     /// The control messages that it has sent.
     pub sent: Vec<Vec<u8>>,
-    /// What it was told.
+    /// Events of its session.
     pub events: Vec<Event>,
     /// The hint of its packets at the end.
     pub hint: Hint,

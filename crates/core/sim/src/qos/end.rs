@@ -17,7 +17,7 @@ pub(super) struct End {
     /// `None` before it begins.
     driver: Option<Driver>,
     feedback: LocalFeedback,
-    /// When the MIB is recorded.
+    /// Time of the next record of the MIB.
     next_sample: Instant,
 }
 
@@ -67,7 +67,7 @@ impl End {
         self.act(now, context, |_, _| {});
     }
 
-    /// Whether the application may send: both ends agree, or the other one takes no part.
+    /// Returns whether the application may send: both ends agree, or the other one takes no part.
     pub(super) fn may_send(&self) -> bool {
         self.driver.as_ref().is_some_and(|driver| !driver.session.is_joining())
     }
@@ -91,7 +91,7 @@ impl End {
         &mut self.feedback
     }
 
-    /// What this end sends, and the token of messages.
+    /// Returns the sending direction, and the token of messages.
     pub(super) fn outbound(&mut self) -> Option<(&mut Outbound, Option<u32>)> {
         self.driver.as_mut().map(|driver| (&mut driver.out, driver.session.token()))
     }
@@ -134,7 +134,7 @@ impl End {
         None
     }
 
-    /// When [`End::advance`] is to be called.
+    /// Returns the time of the next call of [`End::advance`].
     pub(super) fn deadline(&self) -> Instant {
         let due = |Driver { session, out, inbound, .. }: &Driver| session.deadline(out, inbound);
         let session = self.driver.as_ref().map(|driver| self.simulated(due(driver)));

@@ -50,7 +50,7 @@ const LOWER_HEADERS: u32 = 8 + 20;
 /// The shortest message: its number.
 const SHORTEST_MESSAGE: u64 = 8;
 
-/// What carries the messages.
+/// Carrier of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// QoS sockets at both ends.
@@ -64,32 +64,32 @@ pub enum Service {
 pub struct QosConnection {
     /// The name. Random streams are derived from it.
     pub name: String,
-    /// Where the application is.
+    /// Node of the application.
     pub source: NodeId,
-    /// Where the messages go.
+    /// Destination of the messages.
     pub sink: NodeId,
     /// The port of both agents, below 2^31.
     pub port: u32,
-    /// What carries the messages.
+    /// Carrier of the messages.
     pub service: Service,
-    /// What the sending end says of the messages. It must have `max-rate` and `size`, which the application uses.
+    /// Specification of the sending end. It must have `max-rate` and `size`, which the application uses.
     pub send: Specification,
-    /// What the receiving end says of them.
+    /// Specification of the receiving end.
     pub receive: Specification,
-    /// What can be set of the sending end's session. The receiving end has the same without policies.
+    /// Parameters of the sending end's session. The receiving end has the same without policies.
     pub params: SessionParams,
     /// The key that both ends share.
     pub key: Option<Key>,
     /// The hint of the packets of both ends, until the session asks for another one. If the session adapts it, the source's
     /// packets begin with the first hint of its parameters.
     pub hint: Hint,
-    /// When the application connects.
+    /// Time at which the application connects.
     pub start: Instant,
-    /// When it stops sending.
+    /// Time at which the application stops sending.
     pub stop: Instant,
-    /// How far the sink's clock is ahead of the source's.
+    /// Lead of the sink's clock over the source's.
     pub clock_ahead: Duration,
-    /// How often the MIBs are recorded.
+    /// Interval between records of the MIBs.
     pub sample: Duration,
 }
 
@@ -180,14 +180,14 @@ impl QosConnection {
     }
 }
 
-/// Which end of a connection this is.
+/// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Source,
     Sink,
 }
 
-/// What an end begins with.
+/// Initial values of an end.
 struct Beginning {
     connection: Arc<QosConnection>,
     side: Side,

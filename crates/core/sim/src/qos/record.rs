@@ -1,4 +1,4 @@
-//! What has happened to a QoS connection, for who drives the simulation.
+//! Record of a QoS connection, for the caller of the simulation.
 
 use crate::measure::Window;
 use cutline_quality::{Class, Combination};
@@ -12,31 +12,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Debug, Default)]
 pub struct QosLog(Arc<Mutex<QosRecord>>);
 
-/// What has happened to a connection. All times but those inside of events and MIBs are the simulation's.
+/// Record of a connection. All times but those inside of events and MIBs are the simulation's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QosRecord {
     /// All messages that the application has made, in their order.
     pub messages: Vec<Passage>,
-    /// What the sending end knows.
+    /// Record of the sending end.
     pub source: EndRecord,
-    /// What the receiving end knows.
+    /// Record of the receiving end.
     pub sink: EndRecord,
 }
 
 /// A message's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// When the application made it.
+    /// Time at which the application made the message.
     pub made: Instant,
-    /// When it was sent: later if it had to wait for its turn.
+    /// Time at which the message was sent: later if it had to wait for its turn.
     pub sent: Instant,
-    /// When it arrived; `None` if it is lost or under way.
+    /// Time of arrival; `None` if the message is lost or under way.
     pub arrived: Option<Instant>,
     /// Its length, bytes.
     pub bytes: u32,
 }
 
-/// What an end knows.
+/// Record of an end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndRecord {
     /// The session's events, with the time at which they were told.
@@ -45,7 +45,7 @@ pub struct EndRecord {
     pub mibs: Vec<Mib>,
 }
 
-/// What was sent and what arrived in a part of a run.
+/// Messages sent and arrived in a part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Passed {
     /// Messages made.
@@ -121,7 +121,8 @@ impl Passed {
         self.lost as f64 / self.made.max(1) as f64
     }
 
-    /// What delay and throughput are worth to a class of application (TSQ eq. 1); 0 if nothing has arrived.
+    /// Returns the quality of delay and throughput for a class of application (TSQ eq. 1); 0 if nothing has
+    /// arrived. 1); 0 if nothing has arrived.
     pub fn quality(&self, class: Class) -> f64 {
         self.delay.map_or(0.0, |delay| class.quality(delay, self.throughput, Combination::Min).get())
     }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The bytes of the header of IPv4, and of its option Router Alert.
 const IP_HEADER: usize = 20;
 const ROUTER_ALERT: usize = 4;
-/// What precedes a message in the payload of a packet: TTL, source, destination.
+/// Length of the envelope before a message in the payload of a packet: TTL, source, destination.
 const ENVELOPE: usize = 9;
 
 pub(super) struct RsvpAgent {

@@ -31,21 +31,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// RSVP at all nodes of a network.
 #[derive(Clone, Debug)]
 pub struct Rsvp {
-    /// What can be set of each engine.
+    /// Parameters of each engine.
     pub params: EngineParams,
-    /// What can be reserved of each link.
+    /// Reservable share of each link.
     pub share: ShareParams,
     /// The port of the agents, below 2^31.
     pub port: u32,
     /// The probability that a message is lost on a link, beside what its queue drops.
     pub loss: Probability,
-    /// What happens, in the order of time.
+    /// Actions in the order of time.
     pub actions: Vec<(Instant, NodeId, Action)>,
-    /// How often samples are taken; [`Duration::ZERO`] for never.
+    /// Interval between samples; [`Duration::ZERO`] for none.
     pub sample: Duration,
 }
 
-/// What happens at a node.
+/// Action at a node.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// An application sends.
@@ -57,7 +57,7 @@ pub enum Action {
         /// Its traffic.
         tspec: Tspec,
     },
-    /// It stops.
+    /// End a sender.
     EndSend {
         /// The session.
         session: Session,
@@ -66,7 +66,7 @@ pub enum Action {
     },
     /// An application reserves.
     Reserve(Session, Reservation),
-    /// It does not want the reservation any more.
+    /// Release a reservation.
     Release(Session),
     /// The engine loses all that it knows.
     Restart,
@@ -74,21 +74,21 @@ pub enum Action {
     Vanish,
     /// Packets to a node leave by the link to another one from now on.
     Reroute {
-        /// Where they go.
+        /// Destination of the packets.
         destination: NodeId,
         /// The next node.
         via: NodeId,
     },
 }
 
-/// What was seen of all nodes. The simulation fills it.
+/// Log of all nodes. The simulation fills it.
 #[derive(Clone, Debug, Default)]
 pub struct RsvpLog(Arc<Mutex<RsvpRecord>>);
 
 /// The content of an [`RsvpLog`].
 #[derive(Clone, Debug, Default)]
 pub struct RsvpRecord {
-    /// What applications have heard of.
+    /// Events of applications.
     pub events: Vec<(Instant, NodeId, Event)>,
     /// The samples.
     pub samples: Vec<(Instant, NodeId, Sample)>,
@@ -99,9 +99,9 @@ pub struct RsvpRecord {
 pub struct Sample {
     /// Its counters.
     pub stats: Stats,
-    /// How much it remembers.
+    /// Amounts of state.
     pub sizes: Sizes,
-    /// What is reserved on its links, by the next node.
+    /// Reserved rates of its links, by the next node.
     pub reserved: BTreeMap<NodeId, Rate>,
 }
 

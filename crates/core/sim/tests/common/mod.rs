@@ -22,9 +22,9 @@ pub struct Plan {
     pub rate: Rate,
     pub rate_changes: Vec<(Instant, Rate)>,
     pub impairments: Impairments,
-    /// When applications stop writing.
+    /// Time at which applications stop writing.
     pub stop: Instant,
-    /// How the hints of the TFRC flows adapt; these then keep their series.
+    /// Adaptation of the hints of the TFRC flows; these then keep their series.
     pub adaptive: Option<AdaptiveHint>,
 }
 

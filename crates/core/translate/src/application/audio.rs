@@ -10,7 +10,7 @@ use cutline_units::{Bytes, Duration, Rate};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// How sound becomes bits.
+/// Audio codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum Codec {
     /// ITU-T G.711: 64 kbit/s.
@@ -44,20 +44,20 @@ pub struct AudioParams {
     /// The bit rate of opus; off: 32 kbit/s.
     #[param(default = None, range = (6_000, 510_000), unit = "bit/s", source = "RFC 6716 section 2.1.1")]
     pub bit_rate: Option<Rate>,
-    /// How much sound a packet has.
+    /// Length of the sound in a packet.
     #[param(
         default = Duration::from_millis(20),
         range = (Duration::from_micros(2_500), Duration::from_millis(120)),
         source = "RFC 3551 section 4.2"
     )]
     pub interval: Duration,
-    /// What a packet has before the sound, such as the 12 B of RTP.
+    /// Size of the header before the sound, such as the 12 B of RTP.
     #[param(default = Bytes::ZERO, range = (0, 100), unit = "B", source = "the application's payload alone")]
     pub header: Bytes,
     /// The largest share of packets that the codec can do without.
     #[param(default = 3.0, range = (0.0, 100.0), unit = "%", source = "ITU-T G.1010 table I.1")]
     pub loss: f64,
-    /// Whether people answer each other; if not, a play-out buffer hides delay and jitter.
+    /// True if people answer each other; if not, a play-out buffer hides delay and jitter.
     #[param(default = true, source = "a telephone call")]
     pub interactive: bool,
 }

@@ -8,7 +8,7 @@ use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::SpecParameter;
 use cutline_units::{Bytes, Duration};
 
-/// How long a person waits for files before giving up.
+/// Time that a person waits for files before giving up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A transfer of files in its own words.

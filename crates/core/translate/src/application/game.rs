@@ -7,7 +7,7 @@ use cutline_quality::Perspective;
 use cutline_quality::spec::SpecParameter;
 use cutline_units::{Bytes, Duration};
 
-/// How the player sees the game (Claypool and Claypool 2006).
+/// Perspective of the player (Claypool and Claypool 2006).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
 pub enum View {
     /// Through the avatar's eyes: shooters and races.
@@ -46,7 +46,7 @@ pub struct GameParams {
     /// The largest update.
     #[param(default = Bytes::new(200), range = (1, 65_000), unit = "B", source = "ours: shooters")]
     pub state_size: Bytes,
-    /// How the player sees the game.
+    /// Perspective of the player.
     #[param(default = View::FirstPerson, source = "the strictest")]
     pub view: View,
     /// The largest share of updates lost.

@@ -27,10 +27,10 @@ use cutline_units::{Bytes, Duration};
 pub(crate) trait ApplicationTranslator: Parameters {
     /// The name of the class.
     const NAME: &'static str;
-    /// What it is, in a few words.
+    /// Title in a few words.
     const TITLE: &'static str;
 
-    /// What it demands of the generic parameters. The parameters have been checked.
+    /// Returns the demands on the generic parameters. The parameters have been checked.
     fn demands(&self) -> Vec<Demand>;
 }
 
@@ -91,7 +91,7 @@ macro_rules! applications {
                 match self { $(Self::$variant(_) => <$params>::NAME),+ }
             }
 
-            /// What the class is, in a few words.
+            /// Returns the title of the class, in a few words.
             pub const fn title(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$params>::TITLE),+ }
             }

@@ -19,7 +19,7 @@ pub struct TelemetryParams {
     /// The largest report.
     #[param(default = Bytes::new(1000), range = (1, 1_000_000), unit = "B", source = "ITU-T G.1010 table I.2")]
     pub size: Bytes,
-    /// How late a report may arrive.
+    /// Largest delay of a report.
     #[param(
         default = Duration::from_millis(250),
         range = (Duration::from_millis(1), Duration::from_secs(3600)),

@@ -36,7 +36,7 @@ pub struct VideoParams {
     /// The largest share of packets that the codec can do without.
     #[param(default = 1.0, range = (0.0, 100.0), unit = "%", source = "ITU-T G.1010 table I.1")]
     pub loss: f64,
-    /// Whether people answer each other; if not, a play-out buffer hides delay and jitter.
+    /// True if people answer each other; if not, a play-out buffer hides delay and jitter.
     #[param(default = true, source = "a conference")]
     pub interactive: bool,
 }

@@ -12,7 +12,7 @@ pub struct WebParams {
     /// The size of a page with all that belongs to it; off: no rate is demanded.
     #[param(default = None, range = (1, 1_000_000_000), unit = "B", source = "any size")]
     pub page_size: Option<Bytes>,
-    /// How long a page, or a part of it, may take.
+    /// Time that a page, or a part of it, may take.
     #[param(
         default = Duration::from_secs(1),
         range = (Duration::from_millis(10), Duration::from_secs(60)),

@@ -5,11 +5,11 @@ use crate::decision::Chosen;
 use crate::stream::{Stream, true_size};
 use cutline_units::{Bytes, Duration};
 
-/// What a socket's buffer holds unless it is set (`net.core.rmem_default` and `wmem_default`), B, as the kernel counts.
+/// Default size of a socket's buffer (`net.core.rmem_default` and `wmem_default`), B, as the kernel counts.
 const DEFAULT: u64 = 212_992;
 /// The smallest buffer that the kernel gives a sender, B, as it counts.
 const LEAST: u64 = 4_608;
-/// How long an application may be kept from reading, by other programs on the host.
+/// Time for which other programs on the host may keep an application from reading.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// `SO_SNDBUF`: what leaves within a share of the delay, at least two messages.

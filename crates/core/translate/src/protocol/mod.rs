@@ -16,26 +16,26 @@ use cutline_quality::spec::Specification;
 use cutline_units::Bytes;
 use std::fmt::Write as _;
 
-/// What a protocol is, and which settings a specification needs of it.
+/// Description of a protocol, and its settings for a specification.
 pub(crate) trait ProtocolTranslator: Sync {
     /// The name, as the command line writes it.
     fn name(&self) -> &'static str;
 
-    /// What it is, in a few words.
+    /// Returns the title, in a few words.
     fn title(&self) -> &'static str;
 
-    /// How it puts data into packets on a path.
+    /// Returns the packets of the protocol on a path.
     fn packets(&self, path: &Path) -> Packets;
 
-    /// Whether it has acknowledgements, repeats what is lost and keeps the order.
+    /// Returns whether it has acknowledgements, repeats what is lost and keeps the order.
     fn is_complete(&self) -> bool;
 
-    /// Whether its packets have an IP header.
+    /// Returns whether its packets have an IP header.
     fn has_ip(&self) -> bool {
         true
     }
 
-    /// Whether it comes with a reservation.
+    /// Returns whether it comes with a reservation.
     fn is_reserved(&self) -> bool {
         false
     }
@@ -55,11 +55,11 @@ pub(crate) trait ProtocolTranslator: Sync {
 /// The two directions of a connection as one end sees them.
 #[derive(Clone, Copy)]
 pub(crate) struct Ends<'a> {
-    /// What this end sends.
+    /// Traffic that this end sends.
     pub(crate) send: Stream<'a>,
-    /// What this end receives.
+    /// Traffic that this end receives.
     pub(crate) receive: Stream<'a>,
-    /// Whether the rate is reserved.
+    /// True if the rate is reserved.
     pub(crate) reserved: bool,
 }
 
@@ -113,7 +113,7 @@ fn buffer(bytes: u64) -> Bytes {
 }
 
 impl Protocol {
-    /// Whether it comes with a reservation.
+    /// Returns whether it comes with a reservation.
     pub fn is_reserved(self) -> bool {
         self.translator().is_reserved()
     }

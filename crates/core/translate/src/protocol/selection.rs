@@ -1,4 +1,4 @@
-//! Which protocol fits, if the application leaves it open.
+//! Choice of a protocol if the application leaves it open.
 
 use super::Protocol;
 use cutline_quality::spec::{ConnectionSpecification, Specification};
@@ -6,11 +6,11 @@ use cutline_quality::spec::{ConnectionSpecification, Specification};
 /// A rule of the choice. The first that applies decides.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// When it applies, in words.
+    /// Condition of the rule, in words.
     pub when: &'static str,
-    /// What it chooses.
+    /// The chosen protocol.
     pub protocol: Protocol,
-    /// Why.
+    /// Reason for the choice.
     pub reason: &'static str,
     applies: fn(&ConnectionSpecification) -> bool,
 }

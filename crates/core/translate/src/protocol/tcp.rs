@@ -25,9 +25,9 @@ const LARGE_BLOCK: u64 = 65_536;
 const SMALL_BLOCK: u64 = 8_192;
 /// The initial window, segments.
 const INITIAL_WINDOW: u64 = 10;
-/// What the kernel counts in a buffer for each segment beside its payload, B (measured with Linux 6.18).
+/// Overhead that the kernel counts in a buffer for each segment, B (measured with Linux 6.18).
 const BOOKKEEPING: u64 = 832;
-/// What `SO_SNDBUF` is cut to unless the host has been configured (`net.core.wmem_max`), B.
+/// Upper bound of `SO_SNDBUF` unless the host has been configured (`net.core.wmem_max`), B.
 const LARGEST_SEND_BUFFER: u64 = 212_992;
 /// The largest packet that is common; a larger MTU is the interface's own.
 const ETHERNET: u64 = 1500;

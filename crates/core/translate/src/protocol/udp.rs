@@ -22,7 +22,7 @@ const LONGEST_WRITE: u64 = 65_000;
 const MOST_SEGMENTS: u64 = 64;
 /// A burst that any path takes: the initial window of TCP (RFC 6928 section 2), packets.
 const INITIAL_WINDOW: u64 = 10;
-/// How far apart a sender's wake-ups are at high rates.
+/// Interval between a sender's wake-ups at high rates.
 const TICK: Duration = Duration::from_millis(1);
 
 pub(super) struct Udp;
@@ -68,7 +68,7 @@ impl ProtocolTranslator for Udp {
     }
 }
 
-/// How many datagrams leave together: those of a message, at most ten, or of a millisecond.
+/// Returns the number of datagrams that leave together: those of a message, at most ten, or of a millisecond.
 fn segments(send: &Stream<'_>) -> u64 {
     let message = send.spec.size.map_or(1, |size| send.packets_of(size));
     let tick = send.drain_rate().map_or(0, |rate| rate.bytes_in(TICK).get() / send.longest_payload());

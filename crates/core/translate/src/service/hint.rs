@@ -20,7 +20,7 @@ use cutline_quality::spec::CapacityProfile;
 use cutline_units::{Dscp, DscpPool2, Duration, HintBits, HintBudget, HintCodec as _};
 use std::fmt::Write as _;
 
-/// What TSQ takes for the rest of a round trip (TSQ section 3.3).
+/// Rest of a round trip in TSQ (TSQ section 3.3).
 const L: Duration = Duration::from_millis(40);
 /// The largest share of packets that TCP may have to repeat if nothing may be lost: each costs a round trip.
 const REPEATED: f64 = 0.01;
@@ -80,7 +80,8 @@ fn level(traffic: &Traffic<'_>) -> Chosen<cutline_units::Hint> {
     Chosen::set(cutline_units::Hint::from_level(level), "TSQ section 3", why)
 }
 
-/// How long a packet may wait in a queue, and why; `None` where any time is acceptable.
+/// Returns the acceptable waiting time of a packet in a queue with the reason; `None` if any time is
+/// acceptable.
 fn patience(stream: &Stream<'_>) -> Option<(Duration, String)> {
     let share = stream.budget().map(|budget| (budget.share, budget.because(stream.path)));
     let jitter = stream.spec.jitter.map(|jitter| (jitter, "the acceptable jitter".to_owned()));
@@ -108,7 +109,8 @@ fn least_level(stream: &Stream<'_>) -> (u16, f64) {
     (least.unwrap_or(levels), accepted * 100.0)
 }
 
-/// How many times p a packet of this level is dropped with at most: (l + q)^2 / (l + q')^2, TSQ eq. 5.
+/// Returns the largest drop probability of a packet of this level, in multiples of p: (l + q)^2 / (l + q')^2,
+/// TSQ eq. 5. 5.
 fn charge(level: u16) -> f64 {
     let delay = |level: u16| (L + HintBudget::STEP * u64::from(level)).as_secs_f64();
     (delay(HintBits::PAPER.levels()) / delay(level)).powi(2)

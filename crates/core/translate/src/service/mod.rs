@@ -14,12 +14,12 @@ use crate::protocol::{Ends, Protocol};
 use crate::settings::NetworkSettings;
 use cutline_quality::spec::{CapacityProfile, Specification};
 
-/// What a service of the network is, and what a specification asks of it.
+/// Description of a service of the network, and its requests for a specification.
 pub(crate) trait NetworkTranslator: Sync {
     /// The name, as the command line writes it.
     fn name(&self) -> &'static str;
 
-    /// What it is, in a few words.
+    /// Returns the title, in a few words.
     fn title(&self) -> &'static str;
 
     /// Marks and requests, each noted with its reason.
@@ -33,7 +33,7 @@ pub(crate) struct Traffic<'a> {
     pub(crate) ends: Ends<'a>,
     /// The protocol.
     pub(crate) protocol: Protocol,
-    /// How the network is to treat the traffic, if the application says so.
+    /// Treatment of the traffic by the network, if the application states it.
     pub(crate) profile: Option<CapacityProfile>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Traffic<'a> {
         self.profile.unwrap_or_else(|| CapacityProfile::from_specification(self.marked()))
     }
 
-    /// Why packets cannot carry a code point, if they cannot.
+    /// Returns the reason why packets cannot carry a code point, if they cannot.
     fn unmarkable(&self) -> Option<&'static str> {
         let has_ip = self.protocol.translator().has_ip();
         (!has_ip).then_some("frames without IP have no code point")

@@ -24,7 +24,7 @@ use crate::stream::Stream;
 use cutline_units::{Bytes, Dscp, Rate};
 use std::fmt::Write as _;
 
-/// What is asked for above the load, as a factor.
+/// Ratio of the reserved rate to the load.
 const MARGIN: f64 = 1.1;
 /// The ranges of RFC 2211 section 5: 1 byte/s to 40 TB/s, 1 B to 250 GB.
 const LEAST_RATE: u64 = 8;

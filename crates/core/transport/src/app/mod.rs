@@ -86,9 +86,9 @@ pub trait Application: TrafficSource + Sized {
     const TITLE: &'static str;
     /// The paper, the standard, or the modelled traffic.
     const SOURCE: &'static str;
-    /// Whether it waits until every byte has arrived, and so needs a reliable transport.
+    /// True if the application waits until every byte has arrived, and so needs a reliable transport.
     const WAITS_FOR_DELIVERY: bool = false;
-    /// Whether it writes [`Write::Unlimited`], and so needs a transport that adapts its rate.
+    /// True if the application writes [`Write::Unlimited`], and so needs a transport that adapts its rate.
     const ENDLESS: bool = false;
 
     /// Starts the application at `at`. The parameters are valid.
@@ -111,9 +111,9 @@ pub struct ApplicationDescription {
     pub source: &'static str,
     /// The parameters.
     pub parameters: Vec<&'static Parameter>,
-    /// Whether it waits until every byte has arrived.
+    /// True if it waits until every byte has arrived.
     pub waits_for_delivery: bool,
-    /// Whether its supply of data is unlimited.
+    /// True if its supply of data is unlimited.
     pub endless: bool,
 }
 
@@ -254,7 +254,7 @@ macro_rules! applications {
                 }
             }
 
-            /// Whether it waits until every byte has arrived, and so needs a reliable transport.
+            /// Returns whether it waits until every byte has arrived, and so needs a reliable transport.
             pub fn needs_reliability(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => <$app>::WAITS_FOR_DELIVERY,)+
@@ -263,7 +263,8 @@ macro_rules! applications {
                 }
             }
 
-            /// Whether its supply of data is unlimited, so that it needs a transport that adapts its rate.
+            /// Returns whether its supply of data is unlimited, so that it needs a transport that adapts its
+            /// rate.
             pub fn is_endless(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => <$app>::ENDLESS,)+

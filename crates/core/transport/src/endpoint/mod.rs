@@ -25,7 +25,7 @@ pub enum Defaults {
     Rfc,
     /// The defaults of ns-2.35, which the TSQ paper used.
     Ns2,
-    /// What Linux does unless it is set otherwise.
+    /// Linux's behaviour unless it is set otherwise.
     Linux,
 }
 
@@ -64,9 +64,9 @@ pub trait Transport: Sized + 'static {
     const TITLE: &'static str;
     /// The RFCs.
     const SOURCE: &'static str;
-    /// Whether every byte is delivered once and in order.
+    /// True if every byte is delivered once and in order.
     const RELIABLE: bool;
-    /// Whether the sender adapts its rate, so that it can send an unlimited supply.
+    /// True if the sender adapts its rate, so that it can send an unlimited supply.
     const ADAPTS: bool;
 
     /// The parameters.
@@ -240,9 +240,9 @@ pub struct TransportDescription {
     pub source: &'static str,
     /// The parameters.
     pub parameters: Vec<&'static Parameter>,
-    /// Whether every byte is delivered in order.
+    /// True if every byte is delivered in order.
     pub reliable: bool,
-    /// Whether the sender adapts its rate.
+    /// True if the sender adapts its rate.
     pub adapts: bool,
 }
 
@@ -374,12 +374,12 @@ macro_rules! transports {
                 match self { $(Self::$name(_) => <$transport>::TITLE),+ }
             }
 
-            /// Whether every byte is delivered in order.
+            /// Returns whether every byte is delivered in order.
             pub const fn is_reliable(&self) -> bool {
                 match self { $(Self::$name(_) => <$transport>::RELIABLE),+ }
             }
 
-            /// Whether the sender adapts its rate.
+            /// Returns whether the sender adapts its rate.
             pub const fn adapts(&self) -> bool {
                 match self { $(Self::$name(_) => <$transport>::ADAPTS),+ }
             }

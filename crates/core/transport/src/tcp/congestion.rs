@@ -16,18 +16,18 @@ use std::fmt::Debug;
 /// The congestion window, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// How many bytes may be outstanding.
+    /// Congestion window: the number of bytes that may be outstanding.
     pub cwnd: u64,
     /// The window grows by slow start below this threshold, and by congestion avoidance from it on.
     pub ssthresh: u64,
 }
 
-/// What a control learns from an acknowledgement of new data when the window may grow.
+/// Input of a congestion control for an acknowledgement of new data when the window may grow.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
     /// Bytes newly acknowledged.
     pub bytes: u64,
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Instant,
     /// The smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
@@ -36,21 +36,22 @@ pub struct Acked {
 /// An acknowledgement of new data.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledgement {
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Instant,
     /// Bytes newly acknowledged.
     pub bytes: u64,
-    /// Whether it echoes a mark; never if the sender's packets are not ECN-capable.
+    /// True if it echoes a mark; never if the sender's packets are not ECN-capable.
     pub marked: bool,
     /// Everything below this sequence number has arrived.
     pub una: u64,
     /// Everything below this sequence number has been sent.
     pub next: u64,
-    /// When the acknowledged segment left: `now` minus this is the round-trip time, without smoothing.
+    /// Time at which the acknowledged segment left: `now` minus this is the round-trip time, without
+    /// smoothing.
     pub echo: Instant,
 }
 
-/// How a window grows, and how a congestion event reduces it.
+/// Growth of a window, and its reduction at a congestion event.
 ///
 /// For an acknowledgement of new data the sender calls [`acknowledged`](Self::acknowledged) in any case. Outside fast
 /// recovery it then calls one of [`slow_start`](Self::slow_start), [`avoid`](Self::avoid) and
@@ -99,8 +100,9 @@ pub trait CongestionAlgorithm: CongestionControl + Sized {
     const TITLE: &'static str;
     /// The paper or RFC.
     const SOURCE: &'static str;
-    /// Whether it responds to the share of marks, and not to each mark as to a loss (RFC 9330). It then needs ECN, may use
-    /// ECT(1), and its receiver echoes the mark of each segment (RFC 8257 section 3.2).
+    /// True if the control responds to the share of marks, and not to each mark as to a loss (RFC 9330). It
+    /// then needs ECN, may use ECT(1), and its receiver echoes the mark of each segment (RFC 8257 section
+    /// 3.2).
     const SCALABLE: bool = false;
 
     /// Creates the control of a new connection with TCP's parameters `tcp`.
@@ -116,9 +118,9 @@ pub struct ControlDescription {
     pub title: &'static str,
     /// The paper or RFC.
     pub source: &'static str,
-    /// What can be set beside TCP's parameters.
+    /// Parameters beside those of TCP.
     pub parameters: Vec<&'static Parameter>,
-    /// Whether it answers marks by their share.
+    /// True if it answers marks by their share.
     pub scalable: bool,
 }
 

@@ -71,7 +71,7 @@ pub(super) fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Resul
 /// Writes the enums of all congestion controls and their matches.
 macro_rules! controls {
     ($($(#[$doc:meta])* $variant:ident($control:ty)),+ $(,)?) => {
-        /// How the window grows and shrinks.
+        /// Growth and reduction of the window.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Algorithm {
             $($(#[$doc])* $variant,)+
@@ -107,7 +107,7 @@ macro_rules! controls {
                 }
             }
 
-            /// Whether the response to marks is proportional to their share.
+            /// Returns whether the response to marks is proportional to their share.
             pub fn is_scalable(&self) -> bool {
                 match self {
                     $(Self::$variant => <$control>::SCALABLE,)+

@@ -48,7 +48,7 @@ pub struct Cubic {
     last: Instant,
     /// The next epoch follows a reduction, and not a slow start that ended without one.
     reduced: bool,
-    /// What slow start looks at to end early.
+    /// State with which slow start ends early.
     hystart: Option<Hystart>,
     /// The state in whole segments, with [`whole_segments`](super::Variant::whole_segments); the windows above are then not used.
     whole: Option<WholeCubic>,

@@ -17,11 +17,12 @@ use cutline_units::{Duration, Instant};
 const C: f64 = 0.4;
 /// The share of the window that a loss leaves, in 1024ths: 0.7.
 const BETA: u64 = 717;
-/// How many segments make the Reno-friendly window one larger, in eighths of the window: 8 (1 + beta) / (3 (1 - beta)), rounded down.
+/// Number of segments that increase the Reno-friendly window by one, in eighths of the window: 8 (1 + beta) /
+/// (3 (1 - beta)), rounded down.
 const FRIENDLY: u64 = 15;
 /// The largest `count` before the first loss.
 const FIRST_COUNT: u64 = 20;
-/// How long a target is kept for an unchanged window.
+/// Time for which a target is kept for an unchanged window.
 const KEPT: Duration = Duration::from_nanos(1_000_000_000 / 32);
 /// Samples of the round-trip time so early in an epoch are left out: the queue has just been drained.
 const SETTLING: Duration = Duration::from_secs(1);

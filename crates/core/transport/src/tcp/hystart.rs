@@ -15,9 +15,10 @@ use cutline_units::{Duration, Instant};
 
 /// Acknowledgements that follow within this time belong to one train.
 const TRAIN_GAP: Duration = Duration::from_millis(2);
-/// What Linux adds to the least round trip, for acknowledgements that wait for each other, before it takes half of it.
+/// Allowance of Linux for acknowledgements that wait for each other, added to the least round trip before it
+/// is halved.
 const ACK_DELAY: Duration = Duration::from_millis(1);
-/// How many samples a round has before its delay says something.
+/// Number of samples in a round before its delay counts.
 const SAMPLES: u32 = 8;
 /// The bounds of the increase of delay that ends slow start.
 const LEAST_INCREASE: Duration = Duration::from_millis(4);
@@ -25,14 +26,14 @@ const MOST_INCREASE: Duration = Duration::from_millis(16);
 /// The smallest window that slow start ends with, segments.
 const LEAST_WINDOW: u64 = 16;
 
-/// What is known of the round trips of a slow start.
+/// State of the round trips of a slow start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hystart {
     /// The smallest window that slow start ends with, bytes.
     least_window: u64,
     /// The least round trip of the connection, since the last timeout.
     least: Duration,
-    /// When this round began, and what ends it when it is acknowledged.
+    /// Begin of this round, and the sequence number whose acknowledgement ends it.
     round_began: Instant,
     round_ends: u64,
     /// The least round trip of this round, and how many samples it has had.

@@ -61,15 +61,16 @@ use cutline_units::Instant;
 pub struct Segment {
     /// The sequence number of the first byte.
     pub seq: u64,
-    /// When it left: the value of the timestamp option (RFC 7323).
+    /// Time at which the segment left: the value of the timestamp option (RFC 7323).
     pub sent_at: Instant,
     /// Payload without FIN, bytes.
     pub len: u32,
-    /// Whether it carries bytes that were sent before. Such segments are not ECN-capable (RFC 3168 section 6.1.5).
+    /// True if it carries bytes that were sent before. Such segments are not ECN-capable (RFC 3168 section
+    /// 6.1.5).
     pub retransmission: bool,
-    /// Whether it is the first new segment after a reduction of the window (RFC 3168 section 6.1.2).
+    /// True if it is the first new segment after a reduction of the window (RFC 3168 section 6.1.2).
     pub cwr: bool,
-    /// Whether its last byte is the connection's last. FIN takes one sequence number.
+    /// True if its last byte is the connection's last. FIN takes one sequence number.
     pub fin: bool,
 }
 
@@ -87,7 +88,7 @@ pub struct Ack {
     pub ack: u64,
     /// The timestamp echoed (RFC 7323 section 4.3).
     pub echo: Instant,
-    /// What has arrived beyond `ack`, when SACK is in use.
+    /// Blocks that have arrived beyond `ack`, when SACK is in use.
     pub sack: SackBlocks,
     /// ECN echo: a segment was marked (RFC 3168 section 6.1.3).
     pub ece: bool,

@@ -26,7 +26,7 @@ const SEGMENTS: (u64, u64) = (1, 1_000_000);
 #[parameters(check = check)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent option of an RFC")]
 pub struct Params {
-    /// How the window grows and shrinks. A registered one may have keys of its own.
+    /// Growth and reduction of the window. A registered one may have keys of its own.
     #[param(name = "congestion-control", default = Algorithm::NewReno, source = "RFC 5681; the papers' TCP")]
     pub algorithm: Algorithm,
     /// The largest payload of a segment.
@@ -62,7 +62,7 @@ pub struct Params {
     /// The ECN code point of new segments. The ends respond to marks if it is ECN-capable (RFC 3168).
     #[param(default = Ecn::NotEct, skip)]
     pub ecn: Ecn,
-    /// How long an acknowledgement may wait for a second segment; `true` is the usual 200 ms.
+    /// Largest delay of an acknowledgement that waits for a second segment; `true` is the usual 200 ms.
     #[param(
         default = None,
         range = (NANOSECOND, Duration::from_millis(500)),
@@ -109,8 +109,8 @@ pub struct Params {
         source = "RFC 6298 section 4: 100 ms or finer; ns-2's `tcpTick_` is 10 ms"
     )]
     pub clock_granularity: Duration,
-    /// How many segments of unsent data may wait. A write that does not fit is refused as a whole, so the delay of a
-    /// constant-rate source over a slow path stays bounded.
+    /// Send buffer in segments of unsent data. A write that does not fit is refused as a whole, so the delay
+    /// of a constant-rate source over a slow path stays bounded.
     #[param(default = None, range = SEGMENTS, unit = "packets", source = "ours")]
     pub send_buffer: Option<u32>,
     /// The points at which ns-2 differs from the RFCs.

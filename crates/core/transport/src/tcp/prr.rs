@@ -26,9 +26,9 @@ pub(crate) struct Reduction {
 /// An acknowledgement in recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
-    /// What it has newly acknowledged or `SACKed`, bytes.
+    /// Newly acknowledged or `SACKed` data, bytes.
     pub(crate) bytes: u64,
-    /// Whether it advances, and no further loss was found with it.
+    /// True if it advances, and no further loss was found with it.
     pub(crate) is_progress: bool,
 }
 

@@ -35,7 +35,7 @@ pub struct Receiver {
     last_ack_sent: u64,
     /// The timestamp to echo: `TS.Recent` of RFC 7323 section 4.3.
     echo: Instant,
-    /// When a delayed acknowledgement leaves.
+    /// Time at which a delayed acknowledgement leaves.
     deadline: Instant,
     /// The ranges that have arrived beyond `next`, the most recent first. They neither overlap nor touch.
     beyond: Vec<(u64, u64)>,

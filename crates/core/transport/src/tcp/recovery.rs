@@ -1,4 +1,4 @@
-//! How a sender detects losses and repairs them: fast retransmit and fast recovery, and the timeout.
+//! Detection and repair of losses: fast retransmit and fast recovery, and the timeout.
 //!
 //! Without SACK (`NewReno`, RFC 6582): the third duplicate acknowledgement means that the segment at `una` is lost. The
 //! sender retransmits it and sets `ssthresh = max(flight / 2, 2 mss)` and `cwnd = ssthresh + 3 mss`. Each further

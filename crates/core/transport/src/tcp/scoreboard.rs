@@ -10,7 +10,7 @@
 
 use super::SackBlocks;
 
-/// How many duplicate acknowledgements mean a loss (RFC 5681 section 3.2).
+/// Number of duplicate acknowledgements that mean a loss (RFC 5681 section 3.2).
 pub(crate) const DUP_THRESH: u8 = 3;
 
 /// The `SACKed` ranges above the cumulative acknowledgement, sorted and disjoint, and the variables of recovery.

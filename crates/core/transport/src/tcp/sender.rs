@@ -24,7 +24,7 @@ use super::rack::RackRecovery;
 use super::scoreboard::Scoreboard;
 use super::{Ack, Control, Params, RttEstimator, RttSampling, Window};
 
-/// Whether congestion control or fast recovery sets the window.
+/// Phase of the sender: congestion control or fast recovery sets the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Slow start or congestion avoidance.
@@ -49,11 +49,11 @@ pub struct Stats {
     pub refused_bytes: u64,
     /// Segments sent that carried bytes sent before.
     pub retransmissions: u32,
-    /// How many times fast recovery was entered.
+    /// Number of fast recoveries.
     pub fast_retransmits: u32,
-    /// How many times the retransmission timer expired.
+    /// Number of expiries of the retransmission timer.
     pub timeouts: u32,
-    /// How many times an ECN echo reduced the window.
+    /// Number of reductions of the window by an ECN echo.
     pub ecn_reductions: u32,
 }
 
@@ -67,7 +67,7 @@ pub struct Sender {
     /// The end of what the application has written, including FIN; `u64::MAX` while the supply is endless.
     pub(super) end: u64,
     pub(super) window: Window,
-    /// When the retransmission timer expires.
+    /// Time at which the retransmission timer expires.
     pub(super) deadline: Instant,
     pub(super) phase: Phase,
     /// The segment at `una` must be retransmitted, whatever the window allows.
@@ -90,13 +90,14 @@ pub struct Sender {
     pub(super) recovery_failed: bool,
     /// A partial acknowledgement has arrived in this recovery.
     pub(super) partial_ack: bool,
-    /// How many segments of new data may still leave in response to this acknowledgement in fast recovery.
+    /// Number of segments of new data that may still leave in response to this acknowledgement in fast
+    /// recovery.
     pub(super) burst_left: u32,
     /// Bytes sent by limited transmit, which the flight size leaves out (RFC 5681 section 3.2, step 2).
     pub(super) limited_bytes: u32,
     /// `recover` of RFC 6582 section 3.2: what had been sent when the last loss was detected.
     pub(super) recover: u64,
-    /// How far the last acknowledgement of new data moved `una`.
+    /// Number of bytes by which the last acknowledgement of new data moved `una`.
     pub(super) last_advance: u64,
     /// ECN echoes do not reduce the window again until this is acknowledged.
     ecn_recover: u64,

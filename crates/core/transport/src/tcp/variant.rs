@@ -3,7 +3,7 @@
 use cutline_params::{Choice, Parameters};
 use cutline_units::Duration;
 
-/// How `NewReno`'s window grows by a segment a round trip in congestion avoidance.
+/// Growth of `NewReno`'s window by a segment per round trip in congestion avoidance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
 pub enum Avoidance {
     /// By a segment when a window of bytes has been acknowledged, as RFC 5681 section 3.1 recommends.
@@ -31,7 +31,7 @@ pub enum FullAck {
     Deflated,
 }
 
-/// What a loss halves.
+/// Quantity that a loss halves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
 pub enum Halving {
     /// The bytes in flight (RFC 5681 eq. 4). A second timeout of the same segment halves nothing.
@@ -46,7 +46,7 @@ pub enum Halving {
     WindowOnce,
 }
 
-/// Which acknowledgements yield a sample of the round-trip time.
+/// Acknowledgements that yield a sample of the round-trip time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Choice)]
 pub enum RttSampling {
     /// One per round trip, for which the gains of the averages are meant (RFC 6298 section 3).
@@ -66,16 +66,16 @@ pub enum RttSampling {
 /// Parameters for the points at which ns-2 or Linux differs from the RFCs.
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 pub struct Variant {
-    /// How the window of NewReno grows in congestion avoidance.
+    /// Growth of NewReno's window in congestion avoidance.
     #[param(default = Avoidance::Bytes, source = "RFC 5681 section 3.1; ns-2: acknowledgements")]
     pub avoidance: Avoidance,
     /// The window after fast recovery.
     #[param(default = FullAck::FlightPlusOne, source = "RFC 6582 section 3.2 option 1; ns-2: deflated; Linux: ssthresh-and-growth")]
     pub full_ack: FullAck,
-    /// What a loss halves.
+    /// Quantity that a loss halves.
     #[param(default = Halving::Flight, source = "RFC 5681 eq. 4; ns-2: window; Linux: window-once")]
     pub halving: Halving,
-    /// Which acknowledgements yield a sample of the round-trip time.
+    /// Acknowledgements that yield a sample of the round-trip time.
     #[param(default = RttSampling::OncePerRoundTrip, source = "RFC 6298 section 3; ns-2: one-segment; Linux: peaks")]
     pub rtt_sampling: RttSampling,
     /// The window grows only while it limits the sender.

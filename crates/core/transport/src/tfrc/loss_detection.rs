@@ -8,7 +8,7 @@
 
 use cutline_units::Instant;
 
-/// How many later packets mean that a missing one is lost: NDUPACK.
+/// Number of later packets after which a missing one counts as lost: NDUPACK.
 const NDUPACK: u8 = 3;
 
 /// A run of numbers that have not arrived, between two that have.
@@ -19,7 +19,7 @@ pub(super) struct Hole {
     end: u64,
     before: (u64, Instant),
     after: (u64, Instant),
-    /// How many packets with higher numbers have arrived.
+    /// Number of packets with higher numbers that have arrived.
     later: u8,
 }
 

@@ -40,7 +40,7 @@ use cutline_units::{Duration, Instant};
 pub struct Packet {
     /// The sequence number: 0, 1, 2, ... in the order of departure.
     pub seq: u64,
-    /// When it left.
+    /// Time at which the packet left.
     pub sent_at: Instant,
     /// The sender's estimate of the round-trip time; zero while it has none.
     pub rtt: Duration,
@@ -51,7 +51,7 @@ pub struct Packet {
 /// A feedback packet: 32 bytes, `Copy` (RFC 5348 section 3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// When the last packet received left its sender (`t_recvdata`).
+    /// Time at which the last packet received left its sender (`t_recvdata`).
     pub echo: Instant,
     /// The time since that packet arrived (`t_delay`).
     pub t_delay: Duration,

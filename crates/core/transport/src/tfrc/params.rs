@@ -21,7 +21,7 @@ pub struct Params {
     /// A feedback packet's size on the wire.
     #[param(name = "feedback-size", default = 40, range = (1, 1500), unit = "B", source = "as ns-2's `TFRCSink`")]
     pub feedback_bytes: u32,
-    /// How many packets may wait to be sent; off is any number. The sender drops those that do not fit.
+    /// Number of packets that may wait to be sent; off is any number. The sender drops those that do not fit.
     #[param(
         default = Some(2),
         range = (1, 100_000),
@@ -66,7 +66,7 @@ pub struct Params {
     /// The rate at which packets were received limits the allowed rate to no less than a packet in a round trip.
     #[param(default = false, source = "RFC 5348 section 4.3 step 4: to no less than s / t_mbi; ns-2: true")]
     pub packet_per_round_trip: bool,
-    /// How many round trips the nofeedback timer takes at least.
+    /// Lower bound of the nofeedback timer in round trips.
     #[param(default = 4, range = (1, 100), source = "RFC 5348 section 4.3 step 3; ns-2: 2")]
     pub nofeedback_round_trips: u32,
     /// The nofeedback timer halves the rate, whatever was received before.

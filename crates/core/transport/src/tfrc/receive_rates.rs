@@ -83,9 +83,9 @@ impl ReceiveRates {
 pub(super) struct DataLimits {
     not_limited_1: Option<Instant>,
     not_limited_2: Option<Instant>,
-    /// When the newest packet that a report has covered left.
+    /// Time at which the newest packet that a report has covered left.
     t_new: Instant,
-    /// When that report arrived. The next report covers packets up to about this time.
+    /// Time at which that report arrived. The next report covers packets up to about this time.
     t_next: Instant,
 }
 

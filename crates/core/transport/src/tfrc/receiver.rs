@@ -45,7 +45,7 @@ pub struct Receiver {
     losses: LossIntervals,
     /// The sender's round-trip time from the newest packet.
     rtt: Duration,
-    /// When the newest packet left and arrived.
+    /// Times at which the newest packet left and arrived.
     echo: Instant,
     arrived: Instant,
     /// The loss event rate last reported.
@@ -56,7 +56,8 @@ pub struct Receiver {
     /// The rate last reported, and the largest of all, bytes per second.
     x_recv: f64,
     x_largest: f64,
-    /// When the feedback timer expires. While nothing arrives it is not restarted; the next packet does that.
+    /// Time at which the feedback timer expires. While nothing arrives it is not restarted; the next packet
+    /// does that.
     timer: Instant,
     waiting: bool,
     stats: ReceiverStats,

@@ -38,7 +38,7 @@ pub struct Stats {
     pub dropped_at_sender: u64,
     /// Feedback packets that arrived.
     pub feedback: u64,
-    /// How many times the nofeedback timer expired.
+    /// Number of expiries of the nofeedback timer.
     pub nofeedback: u64,
 }
 
@@ -57,11 +57,11 @@ pub struct Sender {
     r_sqmean: f64,
     timeout: CoarseTimeout,
     p: f64,
-    /// When X was last doubled or, with p > 0, set.
+    /// Time at which X was last doubled or, with p > 0, set.
     tld: Instant,
     received: ReceiveRates,
     limits: DataLimits,
-    /// When the nofeedback timer expires, and whether anything was sent since it was set.
+    /// Time at which the nofeedback timer expires, and whether anything was sent since it was set.
     nofeedback: Instant,
     sent_since: bool,
     /// The nominal time of the last packet; `None` before the first.

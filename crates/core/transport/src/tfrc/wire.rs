@@ -19,9 +19,9 @@ pub struct Extension {
     pub rtt: Duration,
     /// The flow's segment size, 1 to 65,535 bytes.
     pub segment_size: u32,
-    /// Whether the receiver discounts old loss intervals (RFC 5348 section 5.5).
+    /// True if the receiver discounts old loss intervals (RFC 5348 section 5.5).
     pub history_discounting: bool,
-    /// Whether the sender responds to ECN marks.
+    /// True if the sender responds to ECN marks.
     pub ecn: bool,
 }
 

@@ -29,7 +29,7 @@ pub struct Params {
 pub struct Datagram {
     /// The sequence number: 0, 1, 2, ... in the order of departure.
     pub seq: u64,
-    /// When it left.
+    /// Time at which the datagram left.
     pub sent_at: Instant,
     /// Payload, bytes.
     pub len: u32,

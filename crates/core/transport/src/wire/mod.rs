@@ -101,7 +101,7 @@ pub struct Data {
     pub token: u64,
     /// The sequence number: 0, 1, 2, ...
     pub seq: u64,
-    /// When it was sent, on the receiver's clock.
+    /// Time of sending, on the receiver's clock.
     pub sent_at: Instant,
     /// The extension of its transport.
     pub extension: Extension,
@@ -129,14 +129,14 @@ pub struct Departure {
     pub extension: Extension,
 }
 
-/// How a transport uses datagrams.
+/// Use of datagrams by a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramFormat {
     /// The length of the header of a data datagram, bytes. No datagram is shorter.
     pub header: usize,
     /// The largest payload of a datagram, header included, bytes.
     pub largest: u32,
-    /// Whether the receiver sends replies.
+    /// True if the receiver sends replies.
     pub replies: bool,
 }
 

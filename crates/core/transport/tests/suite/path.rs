@@ -8,7 +8,7 @@ use cutline_transport::app::{self, App, Completion, TrafficSource as _, Write};
 use cutline_transport::{tcp, tfrc};
 use cutline_units::{Duration, Instant, RandomStream, Streams};
 
-/// What happens to a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Arrives after the path's delay.

@@ -16,7 +16,7 @@ pub struct Script {
     pub sender: Sender,
     now: Instant,
     una: u64,
-    /// When each segment was last sent, for the timestamp echo.
+    /// Times at which each segment was last sent, for the timestamp echo.
     sent_at: Vec<Instant>,
 }
 

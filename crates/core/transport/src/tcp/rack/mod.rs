@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 struct Sent {
     seq: u64,
     end: u64,
-    /// When it was sent last.
+    /// Time at which the segment was last sent.
     at: Instant,
     /// The receiver holds it.
     is_sacked: bool,
@@ -38,7 +38,7 @@ struct Sent {
     is_lost: bool,
     /// A retransmission is under way.
     is_resent: bool,
-    /// It was sent more than once.
+    /// True if the segment was sent more than once.
     was_resent: bool,
 }
 
@@ -48,7 +48,7 @@ impl Sent {
     }
 }
 
-/// What an acknowledgement has brought.
+/// Segments that an acknowledgement has newly delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrived {
     /// Newly acknowledged or `SACKed`, bytes.
@@ -65,7 +65,7 @@ struct Probe {
     is_retransmission: bool,
 }
 
-/// What [`Sender::deadline`](super::Sender::deadline) is for.
+/// Purpose of [`Sender::deadline`](super::Sender::deadline).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Timer {
     /// The retransmission timeout.
@@ -90,7 +90,7 @@ pub(crate) struct Rack {
     /// `RACK.fack`: the end of the highest segment that has arrived.
     fack: u64,
     reordering_seen: bool,
-    /// How many segments are `SACKed`.
+    /// Number of `SACKed` segments.
     sacked_segments: u32,
     sacked: u64,
     lost: u64,
@@ -99,7 +99,7 @@ pub(crate) struct Rack {
     resent_below: u64,
     probe: Option<Probe>,
     timer: Timer,
-    /// When the retransmission timeout is due.
+    /// Time of the retransmission timeout.
     rto_at: Instant,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct RackRecovery {
     probe_is_due: bool,
     /// There was a sample of the round-trip time since the last probe.
     sampled: bool,
-    /// How many probes were sent.
+    /// Number of probes sent.
     probes: u32,
 }
 
