@@ -5,13 +5,13 @@ use cutline_signal::violation::Place;
 use cutline_socket::{self as socket, Direction};
 use serde::Serialize;
 
-/// What has happened.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum EventKind {
     /// Both ends agree.
     Agreed = 1,
-    /// They do not agree. What was agreed on before holds.
+    /// The ends do not agree. What was agreed on before holds.
     Refused = 2,
     /// The other end takes no part, or does not answer: what was agreed on before holds.
     OneSided = 3,
@@ -27,9 +27,9 @@ pub enum EventKind {
     Asked = 8,
     /// The connection is broken, or nothing is heard of the other end.
     Lost = 9,
-    /// It works again.
+    /// The connection works again.
     Recovered = 10,
-    /// It was not made again in the time that the specification gives for that.
+    /// The connection was not made again in the time that the specification gives for that.
     GaveUp = 11,
 }
 
@@ -37,9 +37,9 @@ pub enum EventKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Side {
-    /// What this end sends.
+    /// Traffic that this end sends.
     Send = 1,
-    /// What this end receives.
+    /// Traffic that this end receives.
     Receive = 2,
 }
 
@@ -50,7 +50,7 @@ pub struct Event {
     /// The size of this struct, which the caller sets: later versions have more at its end.
     #[serde(skip)]
     pub size: usize,
-    /// What has happened: one of `CUTLINE_EVENT_*`.
+    /// Kind of the event: one of `CUTLINE_EVENT_*`.
     pub kind: i32,
     /// A violation's direction: one of `CUTLINE_SIDE_*`.
     pub side: i32,
@@ -66,26 +66,27 @@ pub struct Event {
     pub error: f64,
     /// The rate at which the application should send, messages/s.
     pub rate: f64,
-    /// When a violation began, by the monotonic clock, ns.
+    /// Begin of a violation, by the monotonic clock, ns.
     pub since_ns: i64,
-    /// How long the violation or the loss lasted, or how long it was tried to make the connection again, ns.
+    /// Duration of the violation or the loss, or of the attempts to make the connection again, ns.
     pub after_ns: i64,
     /// The same in words, with a zero at the end.
     #[serde(skip)]
     pub text: [u8; TEXT],
-    /// How many messages were sent over the connection that is lost, whole ones.
+    /// Number of whole messages sent over the lost connection.
     pub sent: i64,
-    /// How many of them the other end has reported as received. It may have received more.
+    /// Number of these messages that the other end has reported as received. It may have received more.
     pub reported: i64,
-    /// Whether a connection that works again is a new one: 1, or 0 if the other end is heard again over the one before.
+    /// 1 if a connection that works again is a new one; 0 if the other end is heard again over the previous
+    /// one.
     pub is_new: i64,
     /// The worst value of a violation, in the unit of its limit.
     pub worst: f64,
-    /// Where a violation comes from: one of `CUTLINE_EVENT_PLACE_*`.
+    /// Origin of a violation: one of `CUTLINE_EVENT_PLACE_*`.
     pub place: i64,
 }
 
-/// Where a violation comes from.
+/// Origin of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum EventPlace {

@@ -1,4 +1,4 @@
-//! What the faces of QoS sockets in other languages have in common.
+//! Parts that the bindings of QoS sockets for other languages share.
 //!
 //! A language without Rust's types says what it needs by names and texts, and is told what it gets as numbers:
 //!

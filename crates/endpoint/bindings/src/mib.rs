@@ -8,10 +8,10 @@ use cutline_signal::negotiation::NegotiationStats;
 use cutline_socket as socket;
 use serde::Serialize;
 
-/// How many measures there are: rate, delay, gap, jitter, loss, recovery, in this order.
+/// Number of measures: rate, delay, gap, jitter, loss, recovery, in this order.
 pub const MEASURES: usize = Measure::ALL.len();
 
-/// What a direction needs. A number that is open is NaN, a time or a size -1.
+/// Requirements on a direction. A number that is open is NaN, a time or a size -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Requirements {
@@ -35,11 +35,11 @@ pub struct Requirements {
     pub loss: f64,
     /// The longest time to recover a broken connection, ns.
     pub recovery_ns: i64,
-    /// Whether messages may be delivered out of order: 1, 0, or -1 if it is open.
+    /// 1 if messages may be delivered out of order, 0 if not, -1 if it is open.
     pub reordering: i64,
 }
 
-/// What was received since the beginning.
+/// Traffic received since the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Totals {
@@ -55,11 +55,11 @@ pub struct Totals {
     pub duplicated: i64,
 }
 
-/// What was delivered in an interval. Times that are unknown are -1.
+/// Traffic delivered in an interval, and its measures. Times that are unknown are -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Interval {
-    /// How long the interval was, ns; -1 if there was none yet: then the rest is 0.
+    /// Length of the interval, ns; -1 before the first: then the rest is 0.
     pub length_ns: i64,
     /// Messages that the sender has sent in it.
     pub sent: i64,
@@ -97,7 +97,7 @@ pub struct Interval {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Distribution {
-    /// How many there are.
+    /// Number of values.
     pub count: i64,
     /// The mean, ns.
     pub mean_ns: i64,
@@ -111,27 +111,27 @@ pub struct Distribution {
     pub max_ns: i64,
 }
 
-/// What is known of a direction of a connection.
+/// Management information of a direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Direction {
-    /// What holds: what was agreed on, or this end's own specification.
+    /// The effective specification: the agreement, or this end's own specification.
     pub effective: Requirements,
-    /// Whether both ends have agreed on it: 1 or 0.
+    /// 1 if both ends have agreed on it, otherwise 0.
     pub agreed: i64,
     /// Messages sent since the beginning; of the direction that this end receives, as the other end reports.
     pub sent_messages: i64,
     /// Their bytes.
     pub sent_bytes: i64,
-    /// How long the sending application was held back, ns.
+    /// Time in which the sending application was held back, ns.
     pub held_ns: i64,
-    /// What was received since the beginning; of the direction that this end sends, as the other end reports.
+    /// Traffic received since the beginning; for the direction that this end sends, as the other end reports.
     pub received: Totals,
     /// The last interval of measurement.
     pub last: Interval,
     /// The measures that are outside their limits now: bit 1 << measure for each.
     pub violated: i64,
-    /// How many violations there were of each measure: rate, delay, gap, jitter, loss, recovery.
+    /// Number of violations of each measure: rate, delay, gap, jitter, loss, recovery.
     pub violations: [i64; MEASURES],
 }
 
@@ -151,23 +151,24 @@ pub struct Axis {
     pub violated: f64,
     /// The largest error of that because of the two clocks.
     pub violated_error: f64,
-    /// When the violation began, by the monotonic clock, ns; -1 if there is none.
+    /// Begin of the violation, by the monotonic clock, ns; -1 without one.
     pub violated_since_ns: i64,
 }
 
-/// What else is known of a direction of a connection.
+/// Further management information of a direction of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Details {
-    /// What this end has asked for. All is open if the ends have not agreed.
+    /// Requirements of this end. All is open if the ends have not agreed.
     pub offered: Requirements,
-    /// What the other end has asked for. All is open if the ends have not agreed.
+    /// Requirements of the other end. All is open if the ends have not agreed.
     pub requested: Requirements,
     /// The requirements that hold and may be weakened: bit 1 << place for each, `min_rate` being the first one.
     pub coerced: i64,
     /// The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery.
     pub operation: [Axis; MEASURES],
-    /// When the last interval of measurement began, by the monotonic clock of the end that receives, ns; -1 before the first.
+    /// Begin of the last interval of measurement, by the monotonic clock of the receiving end, ns; -1 before
+    /// the first.
     pub last_since_ns: i64,
     /// The time from the last arrival to the end of that interval, ns.
     pub silence_ns: i64,
@@ -177,13 +178,13 @@ pub struct Details {
     pub delay_sum_ns: i64,
 }
 
-/// What this end has sent in an interval.
+/// Traffic that this end has sent in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct SentInterval {
-    /// When it began, by the monotonic clock, ns; -1 if there was none yet.
+    /// Begin of the interval, by the monotonic clock, ns; -1 before the first.
     pub since_ns: i64,
-    /// How long it was, ns; -1 if there was none yet: then the rest is 0.
+    /// Length of the interval, ns; -1 before the first: then the rest is 0.
     pub length_ns: i64,
     /// Messages.
     pub messages: i64,
@@ -191,7 +192,7 @@ pub struct SentInterval {
     pub bytes: i64,
     /// The throughput, bit/s.
     pub throughput_bps: i64,
-    /// How long the application was held back, ns.
+    /// Time in which the application was held back, ns.
     pub held_ns: i64,
 }
 
@@ -213,7 +214,7 @@ pub struct Negotiation {
     pub unauthenticated: i64,
 }
 
-/// What TCP knows. Of a datagram socket all are -1.
+/// The kernel's figures of a TCP connection. Of a datagram socket all are -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Tcp {
@@ -235,7 +236,8 @@ pub struct Tcp {
     pub pacing_rate_bps: i64,
 }
 
-/// What TFRC knows of what this end sends. Without it (`rate-control`) the loss event rate is NaN and the rest is -1.
+/// TFRC's state of the direction in which this end sends. Without it (`rate-control`) the loss event rate is
+/// NaN and the rest is -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Tfrc {
@@ -247,7 +249,7 @@ pub struct Tfrc {
     pub loss_event_rate: f64,
     /// Feedback of the other end that was used.
     pub feedback: i64,
-    /// How often feedback was missing for so long that the rate was halved.
+    /// Number of expiries of the nofeedback timer, each of which halved the rate.
     pub nofeedback: i64,
     /// Feedback that was stale, impossible, or not authentic.
     pub refused: i64,
@@ -260,11 +262,11 @@ pub struct Mib {
     /// The size of this struct, which the caller sets: later versions have more at its end.
     #[serde(skip)]
     pub size: usize,
-    /// When this was so, by the monotonic clock, ns.
+    /// Time of these values, by the monotonic clock, ns.
     pub at_ns: i64,
-    /// What this end sends.
+    /// Direction in which this end sends.
     pub send: Direction,
-    /// What this end receives.
+    /// Direction in which this end receives.
     pub receive: Direction,
     /// The one-way delays received since the beginning.
     pub delay: Distribution,
@@ -282,35 +284,35 @@ pub struct Mib {
     pub round_trip_ns: i64,
     /// Reports of the other end that were used.
     pub reports: i64,
-    /// How often sending had to wait because the send queue was full.
+    /// Number of times that sending had to wait because the send queue was full.
     pub queue_full: i64,
-    /// How often sending had to wait for its turn at the rate agreed on, or was refused until then.
+    /// Number of times that sending had to wait for the agreed rate, or was refused until then.
     pub pacing_waits: i64,
     /// Messages sent although they came sooner than was agreed on.
     pub unpaced: i64,
-    /// How long sending has waited altogether, ns.
+    /// Total time that sending has waited, ns.
     pub waited_ns: i64,
     /// Messages that were not sent because the interface's queue had no room; only datagrams show it.
     pub no_buffers: i64,
-    /// What TCP knows.
+    /// The kernel's figures of the TCP connection.
     pub tcp: Tcp,
-    /// What else is known of what this end sends.
+    /// Further information about the direction in which this end sends.
     pub send_details: Details,
-    /// What else is known of what this end receives.
+    /// Further information about the direction in which this end receives.
     pub receive_details: Details,
-    /// What this end has sent in the last interval.
+    /// Traffic that this end has sent in the last interval.
     pub last_sent: SentInterval,
-    /// How much more the application may send than in the last interval, by what was agreed on and by TFRC, messages/s of the longest;
-    /// NaN if it is unknown, or no rate holds.
+    /// Rate that the application may use beyond that of the last interval, by the agreement and by TFRC,
+    /// messages/s of the longest; NaN if it is unknown, or no rate limit is in effect.
     pub residual_rate: f64,
     /// The same as a throughput, bit/s; -1 also if no size of messages holds, unless there is TFRC.
     pub residual_bps: i64,
-    /// What is in the socket's send queue, bytes: of a stream what was written and not acknowledged, of datagrams what the interface has
-    /// not sent, with the kernel's overhead; -1 if it is unknown.
+    /// Send queue of the socket, bytes: for a stream the data written and not acknowledged, for datagrams the
+    /// data not sent by the interface, with the kernel's overhead; -1 if unknown.
     pub send_queue: i64,
     /// The memory that the send queue may take, with the kernel's overhead, bytes; -1 if it is unknown.
     pub send_buffer: i64,
-    /// How often the network has said that datagrams did not reach the other end for the time being.
+    /// Number of ICMP messages about datagrams that did not reach the other end for the time being.
     pub unreachable: i64,
     /// The messages of negotiations.
     pub negotiation: Negotiation,
@@ -318,15 +320,15 @@ pub struct Mib {
     pub reports_stale: i64,
     /// Reports that contradict themselves, earlier ones, or what was sent.
     pub reports_refused: i64,
-    /// How often one of the two clocks was set.
+    /// Number of times that one of the two clocks was set.
     pub clock_steps: i64,
-    /// What TFRC knows of what this end sends.
+    /// TFRC's state of the direction in which this end sends.
     pub tfrc: Tfrc,
-    /// How often the connection was made again. The numbers of messages are of the one that holds.
+    /// Number of times that the connection was made again. The numbers of messages are of the one that holds.
     pub reconnections: i64,
-    /// When it was made again last, by the monotonic clock, ns; -1 if it was not.
+    /// Time of the last reconnection, by the monotonic clock, ns; -1 if there was none.
     pub reconnected_ns: i64,
-    /// What the network has reserved.
+    /// State of the reservation.
     pub reservation: Reservation,
 }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The longest path of a local socket: `sun_path` of unix(7) without the zero at its end.
 const LONGEST_PATH: usize = 107;
-/// What messages call the options.
+/// Name of the options in messages.
 const NAME: &str = "options";
 /// The parameters of TFRC that a QoS socket does not use: its messages have sizes of their own, and it has no queue.
 const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffer"];
@@ -119,7 +119,7 @@ impl Options {
     }
 }
 
-/// What is wrong with an option, which is no line of a file.
+/// Returns the errors of an option, which has no place in a file.
 fn without_place(errors: &Errors) -> String {
     let problems = errors.problems().iter().cloned().map(|mut problem| {
         problem.location = None;
@@ -128,7 +128,7 @@ fn without_place(errors: &Errors) -> String {
     problems.collect::<Vec<_>>().join("\n")
 }
 
-/// What is wrong with options, some of which may have been set by name: those have no place in a document.
+/// Returns the errors of options, some of which may have been set by name: those have no place in a document.
 fn by_name(errors: &Errors) -> String {
     let problems = errors.problems().iter().cloned().map(|mut problem| {
         problem.location = problem.location.filter(|place| place.line_column.is_some());
@@ -141,12 +141,12 @@ fn empty() -> Document {
     Document::parse("", NAME).expect("no text is a document without keys")
 }
 
-/// What is checked of options.
+/// Extent of a check of options.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Check {
     /// Each option. Others may be set later.
     Each,
-    /// Whether something is missing, too: a socket is made of them.
+    /// All checks, for missing options too: a socket is made of them.
     All,
 }
 

@@ -1,4 +1,4 @@
-//! What the network has reserved for a connection, and the events of it, as plain data.
+//! Reservations of a connection and their events, as plain data.
 
 use crate::event::Side;
 use crate::{NAME, TEXT, count, text, words};
@@ -7,7 +7,7 @@ use cutline_socket::ReservationStatus;
 use cutline_translate as translate;
 use serde::{Serialize, Serializer};
 
-/// How the reservation of a direction stands.
+/// State of a direction's reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Standing {
@@ -15,13 +15,14 @@ pub enum Standing {
     NotAsked = 0,
     /// The network has not answered yet.
     Pending = 1,
-    /// It is reserved.
+    /// The reservation is in place.
     Reserved = 2,
-    /// It was refused, is lost, or nobody has answered in time. It comes back by itself if the network can have it again.
+    /// The reservation was refused, is lost, or nobody has answered in time. It comes back by itself if the
+    /// network can have it again.
     Failed = 3,
 }
 
-/// Why something is not reserved.
+/// Reason for a missing reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Reason {
@@ -37,7 +38,7 @@ pub enum Reason {
     NoPath = 4,
     /// Another reservation for the same packets has another style, or other ports.
     Conflict = 5,
-    /// It was given to somebody else.
+    /// The resources were given to another reservation.
     Preempted = 6,
     /// The network does not have it any more.
     Ended = 7,
@@ -51,13 +52,13 @@ pub enum Reason {
     Other = 11,
 }
 
-/// What has happened to a reservation.
+/// Kind of a reservation's event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum ReservationEventKind {
     /// A direction is reserved.
     Granted = 1,
-    /// What is reserved for a direction has changed.
+    /// The reservation of a direction has changed.
     Changed = 2,
     /// A direction is reserved along the whole path, as a node says.
     Confirmed = 3,
@@ -65,7 +66,7 @@ pub enum ReservationEventKind {
     Lost = 4,
 }
 
-/// What a direction sends at most: a token bucket. Without one all are -1.
+/// Largest traffic of a direction: a token bucket. Without one all are -1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct TokenBucket {
@@ -81,11 +82,11 @@ pub struct TokenBucket {
     pub max_packet_bytes: i64,
 }
 
-/// Why something is not reserved, where, and what would be.
+/// Reason for a missing reservation, its place, and the available rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Refusal {
-    /// Why: one of `CUTLINE_REASON_*`; 0 if nothing was refused.
+    /// Reason: one of `CUTLINE_REASON_*`; 0 if nothing was refused.
     pub reason: i64,
     /// The rate that would be granted, bit/s; -1 if it is not known.
     pub available_bps: i64,
@@ -97,30 +98,30 @@ pub struct Refusal {
     pub text: [u8; TEXT],
 }
 
-/// How the reservation of a direction stands.
+/// State of a direction's reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct DirectionReservation {
     /// One of `CUTLINE_STANDING_*`.
     pub standing: i64,
-    /// What is asked for.
+    /// The requested token bucket.
     pub asked: TokenBucket,
-    /// What is reserved.
+    /// The reserved token bucket.
     pub reserved: TokenBucket,
-    /// Why nothing is.
+    /// Reason for a missing reservation.
     pub refusal: Refusal,
 }
 
-/// How the reservation of a connection stands.
+/// State of a connection's reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[repr(C)]
 pub struct Reservation {
     /// The service that was asked; empty if none was (option `service`): then nothing was asked for.
     #[serde(serialize_with = "as_words")]
     pub service: [u8; NAME],
-    /// What this end sends.
+    /// Direction in which this end sends.
     pub send: DirectionReservation,
-    /// What this end receives.
+    /// Direction in which this end receives.
     pub receive: DirectionReservation,
 }
 
@@ -131,13 +132,13 @@ pub struct ReservationEvent {
     /// The size of this struct, which the caller sets: later versions have more at its end.
     #[serde(skip)]
     pub size: usize,
-    /// What has happened: one of `CUTLINE_RESERVATION_EVENT_*`.
+    /// Kind of the event: one of `CUTLINE_RESERVATION_EVENT_*`.
     pub kind: i32,
     /// The direction: one of `CUTLINE_SIDE_*`.
     pub side: i32,
-    /// What is reserved from now on.
+    /// The token bucket that is reserved from now on.
     pub reserved: TokenBucket,
-    /// Why it is lost.
+    /// Reason for the loss.
     pub refusal: Refusal,
     /// The address of the node that has confirmed it.
     #[serde(serialize_with = "as_words")]

@@ -1,11 +1,11 @@
-//! Why a program was not started, with the exit code of env(1).
+//! Errors of starting a program, with the exit code of env(1).
 
 use cutline_sys::SysError;
 use cutline_text::Printable;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a program was not started.
+/// Reason why a program was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// There is no such program.
@@ -36,7 +36,7 @@ pub enum ExecError {
     /// Something else that the system refused.
     #[error("{failure}: {source}")]
     System {
-        /// What could not be done, as a sentence.
+        /// The failed action, as a sentence.
         failure: &'static str,
         /// The kernel's error.
         source: io::Error,

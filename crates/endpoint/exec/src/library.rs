@@ -1,4 +1,4 @@
-//! Where the preloaded library is.
+//! Location of the preloaded library.
 
 use crate::ExecError;
 use std::path::{Path, PathBuf};

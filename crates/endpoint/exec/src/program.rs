@@ -1,4 +1,4 @@
-//! What kind of program a file is: whether a preloaded library would be loaded, and would see its sockets.
+//! Kind of a program file: whether a preloaded library would be loaded, and would see its sockets.
 
 use crate::ExecError;
 use cutline_text::Printable;
@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// How many scripts may be each other's interpreters, as in the kernel.
+/// Depth of scripts that are each other's interpreters, as in the kernel.
 const SCRIPTS: usize = 4;
 /// The longest first line of a script, as in the kernel.
 const FIRST_LINE: u64 = 256;
@@ -29,24 +29,24 @@ pub struct Program {
     pub path: PathBuf,
     /// The file that is executed in the end: the program itself, or a script's interpreter.
     pub executed: PathBuf,
-    /// What stands in the way of a preloaded library.
+    /// Obstacle to a preloaded library.
     pub obstacle: Option<Obstacle>,
 }
 
-/// Why a preloaded library does not work with a program.
+/// Reason why a preloaded library does not work with a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// It is linked statically, so there is no dynamic linker that would load the library.
+    /// Statically linked: no dynamic linker would load the library.
     Static,
-    /// It is written in Go, which makes system calls without libc.
+    /// Written in Go, which makes system calls without libc.
     Go,
-    /// It uses another libc, whose dynamic linker does not load our library.
+    /// Linked with another libc, whose dynamic linker does not load our library.
     OtherLibc(String),
-    /// It is of another architecture.
+    /// Built for another architecture.
     OtherMachine,
-    /// It gets privileges when it starts, so the dynamic linker ignores `LD_PRELOAD`.
+    /// Privileged at its start, so that the dynamic linker ignores `LD_PRELOAD`.
     Privileged,
-    /// It is neither an ELF file nor a script.
+    /// Neither an ELF file nor a script.
     Unknown,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for Obstacle {
 }
 
 impl Obstacle {
-    /// What stands in the way of a preloaded library, as far as an executable file says.
+    /// Returns the obstacle to a preloaded library that an executable file shows.
     pub fn of_file(bytes: &[u8]) -> Option<Self> {
         obstacle(bytes)
     }
@@ -141,7 +141,7 @@ fn interpreter(first: &[u8]) -> Option<Result<PathBuf, ExecError>> {
     }
 }
 
-/// Whether the kernel makes the dynamic linker ignore its variables (`AT_SECURE`, getauxval(3)).
+/// Returns whether the kernel makes the dynamic linker ignore its variables (`AT_SECURE`, getauxval(3)).
 fn is_privileged(path: &Path) -> bool {
     let Ok(status) = fs::metadata(path) else { return false };
     let (mode, root) = (status.mode(), geteuid().is_root());

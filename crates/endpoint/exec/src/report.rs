@@ -1,4 +1,4 @@
-//! What was delivered, as a document and as lines of text.
+//! Report of the delivered traffic, as a document and as lines of text.
 
 use crate::ending::Ending;
 use crate::{Choice, Options};
@@ -162,7 +162,7 @@ impl ExecDocument {
         }
     }
 
-    /// What was delivered, as lines for a person.
+    /// Returns the report as lines for a person.
     pub fn lines(&self) -> String {
         let mut text = String::new();
         let ending = match (self.exit_code, self.signal) {

@@ -19,10 +19,10 @@ use std::process::Command;
 /// The dynamic linker's variable of libraries that are loaded first (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
 
-/// What to start, and what to set on its sockets.
+/// The program to start, and the settings of its sockets.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is set on every socket.
+    /// Settings of every socket.
     pub settings: Settings,
     /// The program's name, as the user wrote it, then its arguments.
     pub command: Vec<OsString>,

@@ -1,4 +1,5 @@
-//! What marks a service of systemd: a drop-in with the preloaded library, or a unit that marks the service's control group.
+//! Files that mark the traffic of a systemd service: a drop-in with the preloaded library, or a unit that
+//! marks the service's control group.
 //!
 //! Both are text for the user to install. Nothing is installed here.
 

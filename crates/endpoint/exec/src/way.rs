@@ -1,4 +1,4 @@
-//! Which way leads to a program's sockets, and what each cannot do.
+//! Choice of the way to a program's sockets, and the limits of each way.
 
 use crate::{ExecError, Program};
 use cutline_text::Printable;
@@ -18,7 +18,7 @@ pub enum Way {
 pub struct Choice {
     /// The way.
     pub way: Way,
-    /// Why, as a sentence about the program.
+    /// Reason, as a sentence about the program.
     pub because: String,
 }
 
@@ -31,7 +31,7 @@ impl Way {
         }
     }
 
-    /// What it cannot do.
+    /// Returns the limits of the way.
     pub const fn limits(self) -> &'static [&'static str] {
         match self {
             Self::Preload => &[

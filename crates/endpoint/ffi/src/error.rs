@@ -1,4 +1,4 @@
-//! Why a call failed: `errno`, a kind, and a text for each thread.
+//! Errors of a failed call: `errno`, a kind, and a text for each thread.
 
 use cutline_socket::{Interruptible, QosError};
 use std::cell::RefCell;

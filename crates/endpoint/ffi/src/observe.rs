@@ -38,7 +38,7 @@ pub unsafe extern "C" fn cutline_next_event(
 /// A function of C that takes events.
 pub type Handler = Option<unsafe extern "C" fn(event: *const Event, data: *mut c_void)>;
 
-/// What a handler is given, on its way to the thread that calls it.
+/// Pointer for a handler, on its way to the thread that calls it.
 struct Data(*mut c_void);
 
 // SAFETY: it is never read here; the caller promises that the thread of the library may have it.
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn cutline_renegotiate(socket: *mut Socket, options: *cons
     })
 }
 
-/// How many bytes of a struct the caller has room for.
+/// Returns the number of bytes of a struct for which the caller has room.
 ///
 /// # Safety
 /// A pointer that is not null must be to a struct that begins with its size, of as many bytes.

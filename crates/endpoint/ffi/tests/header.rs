@@ -17,7 +17,7 @@ use syn::{
 
 const SOURCES: [&str; 3] = ["ffi/src/options.rs", "ffi/src/socket.rs", "ffi/src/observe.rs"];
 
-/// What is above the declarations.
+/// Head of the header file, above the declarations.
 const HEAD: &str = r#"/*
  * QoS sockets: an application says what it needs of a connection, and is told what it gets.
  *

@@ -70,13 +70,13 @@ impl Server {
         Self(command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
     }
 
-    /// Where it listens, from the first line of its output, and the rest of that.
+    /// Returns the port from the first line of the program's output, and the rest of the output.
     fn port_on_output(&mut self) -> (String, impl Read + use<>) {
         let mut output = BufReader::new(self.0.stdout.take().unwrap());
         (address(&mut output), output)
     }
 
-    /// Where it listens, from the first line of its errors. What follows is read and forgotten.
+    /// Returns the port from the first line of the program's errors. What follows is read and forgotten.
     fn port_on_errors(&mut self) -> String {
         let mut errors = BufReader::new(self.0.stderr.take().unwrap());
         let address = address(&mut errors);

@@ -57,7 +57,7 @@ impl Link {
     }
 }
 
-/// What became of datagrams that the QoS connection does not know of.
+/// Counters of datagrams that the QoS connection does not see.
 #[derive(Debug, Default)]
 pub struct Counters {
     pub oversized: AtomicU64,
@@ -82,7 +82,7 @@ struct Open {
     received_until: Instant,
 }
 
-/// Why a connection has no place.
+/// Reason why a connection has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
     /// There are as many as there may be.
@@ -99,9 +99,9 @@ impl Full {
 
 struct Pages {
     open: BTreeMap<u64, Open>,
-    /// How many of them are of each transport.
+    /// Number of connections of each transport.
     by_transport: BTreeMap<Transport, usize>,
-    /// How many of them each address has, of those addresses that may not have all.
+    /// Number of connections of each address, for addresses that may not have all.
     by_address: BTreeMap<IpAddr, usize>,
     last: u64,
     document: GatewayDocument,
@@ -373,7 +373,7 @@ impl Ticket {
         }
     }
 
-    /// What is counted beside the QoS connection.
+    /// Returns the counters beside the QoS connection.
     pub fn counters(&self) -> Arc<Counters> {
         let pages = lock(&self.book.pages);
         pages.open.get(&self.number).map(|open| Arc::clone(&open.counters)).unwrap_or_default()

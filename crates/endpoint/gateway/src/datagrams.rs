@@ -23,13 +23,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// How long a program waits after a connection for it was not made, before the next datagram begins another one.
+/// Pause after a failed connection before the program's next datagram begins another one.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The most programs of which that is remembered.
 const MOST_REMEMBERED: usize = 4096;
-/// How often a listener that does not wait has to be called: it sends again what was lost.
+/// Interval between calls of a nonblocking listener: it retransmits lost messages.
 const CALL_EVERY: Duration = Duration::from_millis(50);
-/// How long nothing is accepted after the system has refused it.
+/// Time for which nothing is accepted after the system has refused it.
 const REFUSED_FOR: Duration = Duration::from_millis(100);
 /// The most connections that are made at a time.
 const MOST_CONNECTING: usize = 16;
@@ -52,7 +52,7 @@ struct Programs<'s> {
     unconnected: Vec<u32>,
     connecting: usize,
     outcomes: Receiver<Outcome>,
-    /// What a thread that connects gets.
+    /// Channel for the outcome of a thread that connects.
     sender: Sender<Outcome>,
     wakes: UnixStream,
     waker: Arc<UnixStream>,

@@ -1,4 +1,4 @@
-//! What was delivered, as a document.
+//! Document about the delivered traffic.
 
 use crate::plan::{Route, Side};
 use cutline_documents::record;
@@ -14,12 +14,12 @@ use std::net::SocketAddr;
 /// The most connections that a document lists. Of others, the totals have what was delivered.
 pub const MOST_LISTED: usize = 1000;
 
-/// What a gateway has carried.
+/// Traffic that a gateway has carried.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct GatewayDocument {
-    /// Which of the two gateways it is: `near` or `far`.
+    /// Side of the gateway: `near` or `far`.
     pub side: &'static str,
-    /// How long it ran, seconds.
+    /// Run time, seconds.
     pub elapsed_s: f64,
     /// The routes.
     pub routes: Vec<RouteDocument>,
@@ -27,7 +27,7 @@ pub struct GatewayDocument {
     pub connections: Vec<ConnectionDocument>,
     /// Connections beyond those; they are in the routes' totals.
     pub unlisted: u64,
-    /// Why what was delivered could not be recorded; null if it was, or nobody has asked for it.
+    /// Error of the recording; null without one, or without a recording.
     pub record_error: Option<String>,
 }
 

@@ -15,16 +15,16 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 
-/// How long a near gateway has for its part of the negotiation.
+/// Time that a near gateway has for its part of the negotiation.
 const NEGOTIATION: Duration = Duration::from_secs(10);
 /// The most streams that wait, and the most of one address.
 const MOST: usize = 512;
 const MOST_OF_ONE: usize = 128;
 /// The most streams that are accepted before those that wait are looked at.
 const TURN: usize = 32;
-/// How often it is looked whether another thread has taken what came, which the descriptor does not show.
+/// Interval of checks whether another thread has taken data, which the descriptor does not show.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How often a stream is looked at of which nothing has come.
+/// Interval of checks of a stream that has sent nothing.
 const REMIND_EVERY: Duration = Duration::from_millis(250);
 
 /// A stream that has not negotiated.
@@ -33,9 +33,9 @@ struct Guest {
     peer: SocketAddr,
     of: IpAddr,
     since: Instant,
-    /// When it is looked at without news of its descriptor.
+    /// Time of the next check without news of the descriptor.
     due: Instant,
-    /// Whether its descriptor is ready.
+    /// True if the descriptor is ready.
     is_ready: bool,
 }
 
@@ -135,7 +135,7 @@ impl Door {
     }
 }
 
-/// Whether the process or the system has no descriptor or memory for a connection now.
+/// Returns whether the process or the system has no descriptor or memory for a connection now.
 fn lacks_room(error: &io::Error) -> bool {
     let errnos = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
     Errno::from_io_error(error).is_some_and(|errno| errnos.contains(&errno))

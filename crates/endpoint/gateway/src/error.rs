@@ -1,17 +1,17 @@
-//! Why a gateway does not start.
+//! Errors of starting a gateway.
 
 use std::io;
 use std::net::SocketAddr;
 
-/// Why a gateway does not start.
+/// Reason why a gateway does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// It cannot listen.
+    /// The gateway cannot listen.
     #[error("cannot listen at {transport} {address}: {source}")]
     Listen {
-        /// What programs speak.
+        /// Transport of the programs.
         transport: &'static str,
-        /// Where.
+        /// Address of the route.
         address: SocketAddr,
         /// The system's error.
         source: io::Error,

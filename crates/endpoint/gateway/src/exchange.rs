@@ -30,26 +30,26 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_BYTES_OF_ALL: usize = 64 << 20;
 /// The most datagrams that are taken from a socket before others are served.
 pub const TURN: usize = 64;
-/// When a socket without room is tried again.
+/// Time after which a socket without room is tried again.
 const RETRY: Duration = Duration::from_millis(1);
-/// How often exchanges are looked at that nothing has come for.
+/// Interval of checks of idle exchanges.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long an exchange must have been idle before it gives its place to a newcomer: one that the server has never answered, and
-/// another one.
+/// Idle time after which an exchange gives its place to a newcomer: one that the server has never answered,
+/// and another one.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_WITH_ASSURED: Duration = Duration::from_secs(15);
-/// How long no place is looked for after there was none.
+/// Time for which no place is searched after there was none.
 const NO_PLACE_FOR: Duration = Duration::from_millis(50);
 /// Every how many looks an exchange is asked whether its other gateway is there.
 const LIFE_EVERY: u32 = 10;
-/// How long nothing may come of the other gateway while datagrams are sent to it: before the first sign of life, and then. It reports what
-/// it has received every half second, or up to every minute where that is set.
+/// Longest silence of the other gateway while datagrams are sent to it: before the first sign of life, and
+/// then. It reports what it has received every half second, or up to every minute where that is set.
 const FIRST_SILENCE: Duration = Duration::from_secs(65);
 const LONGEST_SILENCE: Duration = Duration::from_secs(5);
 /// The most errors in a row after which an exchange ends.
 const MOST_ERRORS: u32 = 1000;
 
-/// How much is known of the two ends of an exchange.
+/// Knowledge about the two ends of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Assurance {
     /// The program has sent.
@@ -81,7 +81,7 @@ pub struct Server {
 struct Life {
     /// The reports and messages that have come.
     heard: u64,
-    /// When there were fewer of them, or nothing had been sent since.
+    /// Time at which there were fewer of them, or at which nothing had been sent since.
     at: Instant,
     /// The messages that were sent then.
     sent: u64,
@@ -120,9 +120,9 @@ pub struct Exchange {
     network: IpAddr,
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
-    /// When it is to be served without news of its descriptors.
+    /// Time of the next service without news of the descriptors.
     due: Option<Instant>,
-    /// When the last datagram came, of either direction.
+    /// Time of the last datagram of either direction.
     latest: Instant,
     assurance: Assurance,
     life: Life,
@@ -230,7 +230,7 @@ impl<'s> Exchanges<'s> {
         }
     }
 
-    /// Whether an exchange is there and has no QoS connection; how many datagrams wait for one.
+    /// Returns the number of datagrams that wait for a connection, if the exchange exists and has none.
     pub fn waits_for_connection(&self, number: u32) -> Option<usize> {
         self.all.get(&number).filter(|exchange| exchange.qos.is_none()).map(|exchange| exchange.waiting.len())
     }
@@ -282,7 +282,7 @@ impl<'s> Exchanges<'s> {
         }
     }
 
-    /// When something is to be done without news of a descriptor.
+    /// Returns the time of the next action without news of a descriptor.
     pub fn deadline(&self) -> Instant {
         self.due.first().map_or(self.next_look, |(due, _)| self.next_look.min(*due))
     }
@@ -594,7 +594,7 @@ fn connect(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Whether a message is longer than was agreed on, or than any datagram with its header.
+/// Returns whether a message is longer than the agreement allows, or than any datagram with its header.
 fn is_too_long(error: &io::Error) -> bool {
     error.kind() == ErrorKind::InvalidInput || Errno::from_io_error(error) == Some(Errno::MSGSIZE)
 }

@@ -18,11 +18,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How often what is delivered is recorded: several times in an interval of the MIB.
+/// Interval of recordings of the delivered traffic: several in an interval of the MIB.
 const RECORD_EVERY: Duration = Duration::from_millis(100);
-/// How much of a stack a thread of a connection may use, bytes.
+/// Stack size of a connection's thread, bytes.
 const STACK: usize = 256 << 10;
-/// How long connections may take to end when the gateway does.
+/// Time that connections may take to end when the gateway does.
 const FAREWELL: Duration = Duration::from_secs(15);
 /// The most failures that are told one by one.
 const MOST_TOLD: usize = 100;
@@ -32,7 +32,7 @@ const MOST_STRANGERS_TOLD: usize = 10;
 /// Takes what happens, in words.
 pub type Notify = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What the threads of a gateway share.
+/// State that the threads of a gateway share.
 pub struct Shared {
     pub side: Side,
     pub options: QosOptions,
@@ -157,12 +157,12 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Where the gateway listens, in the order of the routes.
+    /// Returns the addresses at which the gateway listens, in the order of the routes.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What was delivered by the connections that have ended.
+    /// Returns the traffic of the connections that have ended.
     pub fn document(&self) -> GatewayDocument {
         self.shared.book.document()
     }

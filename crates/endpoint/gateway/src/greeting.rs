@@ -1,17 +1,17 @@
-//! How the far gateway says whether it has reached the server: the first byte that it sends.
+//! First byte of the far gateway, which states whether it has reached the server.
 
 use std::io;
 
-/// What has become of the connection to the server.
+/// Outcome of the connection to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
-    /// It stands.
+    /// The connection was made.
     Connected,
     /// Nobody listens there.
     Refused,
     /// There is no route, or no such name.
     Unreachable,
-    /// It has not answered in time.
+    /// The server has not answered in time.
     Late,
     /// Something else; the far gateway says what.
     Failed,
@@ -29,7 +29,7 @@ impl Greeting {
         self as u8
     }
 
-    /// What to say of a connection that was not made.
+    /// Returns the greeting for a failed connection.
     pub fn from_error(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Refused,
@@ -43,7 +43,7 @@ impl Greeting {
         }
     }
 
-    /// What it says, in words.
+    /// Returns the meaning in words.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Connected => "connected",

@@ -1,4 +1,4 @@
-//! Whose connection it is: limits count by address, or by network where one host has many addresses.
+//! Owners of connections: limits count by address, or by network where one host has many addresses.
 
 use std::net::{IpAddr, Ipv6Addr};
 

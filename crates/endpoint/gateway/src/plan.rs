@@ -1,11 +1,11 @@
-//! What a gateway carries, and how.
+//! Plan of a gateway: its routes and limits.
 
 use cutline_socket::{Peer, QosOptions};
 use cutline_units::Duration;
 use std::fmt;
 use std::net::SocketAddr;
 
-/// Which of the two gateways this is.
+/// Side of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Programs connect to it; it connects to the far gateway.
@@ -24,7 +24,7 @@ impl Side {
     }
 }
 
-/// What programs speak.
+/// Transport of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Transport {
     /// Streams.
@@ -43,14 +43,14 @@ impl Transport {
     }
 }
 
-/// Where connections come to, and where they go.
+/// Route of connections: the address at which they arrive, and their destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// What programs speak.
+    /// Transport of the programs.
     pub transport: Transport,
-    /// Where the gateway listens.
+    /// Address at which the gateway listens.
     pub listen: SocketAddr,
-    /// Where it connects to, `HOST:PORT`: the far gateway, or the server. The name is looked up for each connection.
+    /// Destination, `HOST:PORT`: the far gateway, or the server. The name is looked up for each connection.
     pub to: String,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Route {
     }
 }
 
-/// What a gateway takes at most, and how long it waits.
+/// Limits and times of a gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The most connections at a time, of all routes.
@@ -68,9 +68,9 @@ pub struct Limits {
     /// The most of them that one address, or one /64 network of IPv6, may have. It does not hold for programs of this host, nor where the
     /// other gateway has proved a key.
     pub of_one_address: usize,
-    /// How long an exchange of datagrams lasts without any. Streams end themselves.
+    /// Time after which an idle exchange of datagrams ends. Streams end themselves.
     pub idle: Duration,
-    /// How long to wait for a server to accept a connection.
+    /// Time to wait for a server to accept a connection.
     pub connect: Duration,
 }
 
@@ -85,16 +85,16 @@ impl Default for Limits {
     }
 }
 
-/// What a gateway does.
+/// Plan of a gateway.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Which of the two it is.
+    /// Side of the gateway.
     pub side: Side,
-    /// What it carries.
+    /// Routes of the gateway.
     pub routes: Vec<Route>,
     /// The options of the QoS connections to the other gateway.
     pub options: QosOptions,
-    /// What it takes at most.
+    /// Limits of the gateway.
     pub limits: Limits,
 }
 

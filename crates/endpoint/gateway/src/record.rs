@@ -1,4 +1,5 @@
-//! What is delivered, as lines of JSON while it happens: intervals of the MIB and samples of messages (QoSockets eq. 2 to 5).
+//! Recording of the delivered traffic as lines of JSON: intervals of the MIB and samples of messages
+//! (QoSockets eq. 2 to 5). 2 to 5).
 
 use crate::document::ConnectionDocument;
 use cutline_documents::record;
@@ -16,9 +17,9 @@ pub enum RecordLine<'l> {
     Start(RecordingStarted),
     /// A connection was accepted.
     Open(ConnectionOpened),
-    /// What a connection sent in an interval.
+    /// Traffic that a connection sent in an interval.
     Sent(IntervalSent),
-    /// What a connection received in an interval.
+    /// Traffic that a connection received in an interval.
     Received(IntervalReceived),
     /// A message that a connection received.
     Message(MessageReceived),
@@ -33,10 +34,10 @@ pub enum RecordLine<'l> {
 pub struct ConnectionClosed<'l> {
     /// `close`.
     pub kind: &'static str,
-    /// When, s.
+    /// Time, s.
     #[schemars(extend("x-unit" = "s", "x-kind" = "gauge"))]
     pub at_s: f64,
-    /// What it has delivered.
+    /// Traffic that the connection has delivered.
     pub delivered: &'l ConnectionDocument,
 }
 
@@ -59,7 +60,7 @@ record! {
         at_s: f64, gauge("s"), "When.";
     }
 
-    /// What a connection sent in an interval.
+    /// Traffic that a connection sent in an interval.
     pub struct IntervalSent {
         kind: &'static str, label, "`sent`.";
         connection: u64, label, "The connection.";
@@ -71,7 +72,7 @@ record! {
         held_ms: f64, gauge("ms"), "How long sending was held back in it.";
     }
 
-    /// What a connection received in an interval.
+    /// Traffic that a connection received in an interval.
     pub struct IntervalReceived {
         kind: &'static str, label, "`received`.";
         connection: u64, label, "The connection.";
@@ -169,7 +170,7 @@ impl MessageReceived {
     }
 }
 
-/// Where lines are written.
+/// Writer of the recording.
 pub struct Recorder {
     to: Box<dyn Write + Send>,
     /// The first error, after which nothing is written.
@@ -195,7 +196,7 @@ impl Recorder {
         }
     }
 
-    /// Why nothing is written any more.
+    /// Returns the error that has ended the recording.
     pub const fn error(&self) -> Option<&io::Error> {
         self.error.as_ref()
     }

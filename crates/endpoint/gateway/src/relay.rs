@@ -50,7 +50,7 @@ impl Stream for QosTcpStream {
     }
 }
 
-/// Why a relay has ended.
+/// Reason for the end of a relay.
 #[derive(Debug)]
 pub enum Ending {
     /// Both directions have ended in order.
@@ -65,7 +65,7 @@ pub enum Ending {
     Stopped,
 }
 
-/// What a near end waits for, before what the server sends.
+/// Message that a near end expects before the server's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expects {
     /// The far gateway's greeting.
@@ -77,7 +77,7 @@ pub enum Expects {
 /// A direction.
 struct Pipe {
     buffer: Box<[u8]>,
-    /// What was read and not written.
+    /// Range of data read and not written.
     start: usize,
     end: usize,
     /// The longest message that may be written, bytes.

@@ -1,4 +1,4 @@
-//! How all threads learn that the gateway ends: a descriptor that becomes readable for everyone who waits.
+//! Signal for the end of the gateway: a descriptor that becomes readable for all threads that wait.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cutline_sys::clock::timespec;
 use cutline_units::Duration;
 
-/// Whether the gateway ends.
+/// State of the signal.
 #[derive(Debug)]
 pub struct Stop {
     ours: UnixStream,

@@ -21,7 +21,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time;
 
-/// How long the near gateway has to read why the server was not reached.
+/// Time that the near gateway has to read why the server was not reached.
 const FAREWELL: time::Duration = time::Duration::from_secs(2);
 
 /// Accepts programs' connections until the gateway ends.

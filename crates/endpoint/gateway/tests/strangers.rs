@@ -33,7 +33,7 @@ fn after_end() -> SocketAddr {
     address
 }
 
-/// What a program gets for an answer.
+/// Returns the answer that a program gets.
 fn ask(near: &Watched) -> Vec<u8> {
     let mut stream = TcpStream::connect(near.address()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

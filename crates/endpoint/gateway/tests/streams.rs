@@ -53,7 +53,7 @@ fn client(near: &Watched) -> TcpStream {
     stream
 }
 
-/// What comes until the end or an error.
+/// Returns the data until the end or an error.
 fn rest(mut stream: TcpStream) -> (Vec<u8>, Option<ErrorKind>) {
     let mut all = Vec::new();
     let error = stream.read_to_end(&mut all).err();

@@ -1,4 +1,4 @@
-//! What Cutline sets on the sockets of programs that know nothing of it, and what it counts there.
+//! Settings of the sockets of unchanged programs, and their counters.
 //!
 //! Everything here is also used inside such a program, by the preloaded library. So the functions that run there do not
 //! allocate, take no locks, read no clock and do not panic. The counters are atomics in memory that processes share.

@@ -1,4 +1,4 @@
-//! When a datagram may be sent, so that a socket keeps to its rate.
+//! Pacing of datagrams, so that a socket keeps to its rate.
 //!
 //! The only state is the time at which the next datagram may leave. It is an atomic, so threads and processes that share a
 //! socket share its rate, without locks.
@@ -6,8 +6,8 @@
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far a sender may be behind its schedule and catch up. Timers are late by tens of microseconds, sometimes by
-/// milliseconds; without this a socket that wakes up late would stay below its rate.
+/// Largest lag behind the schedule that a sender may catch up. Timers are late by tens of microseconds,
+/// sometimes by milliseconds; without this a socket that wakes up late would stay below its rate.
 const CATCH_UP: Duration = Duration::from_millis(5);
 
 /// Takes the time for `size` bytes. Returns how long to wait before they are sent.
@@ -35,7 +35,8 @@ mod tests {
 
     const RATE: Rate = Rate::from_kbps(800);
 
-    /// When datagrams of 1000 B leave if the sender is ready at `ready` or when it may go on, ms.
+    /// Returns the times at which datagrams of 1000 B leave if the sender is ready at `ready` or at the
+    /// permitted time, ms.
     fn departures(ready: &[u64]) -> Vec<u64> {
         let (next, mut now) = (AtomicU64::new(0), Duration::ZERO);
         let send = |&at: &u64| {

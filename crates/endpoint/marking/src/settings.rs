@@ -1,4 +1,4 @@
-//! What is set on every socket of a program, and its form in the environment.
+//! Settings of every socket of a program, and their form in the environment.
 
 use cutline_units::{Bytes, Dscp, Duration, Hint, HintTable, Rate};
 use std::fmt;
@@ -10,7 +10,7 @@ pub const VARIABLE: &str = "CUTLINE_EXEC";
 /// The environment variable that has the path of the table of counters.
 pub const TABLE_VARIABLE: &str = "CUTLINE_EXEC_TABLE";
 
-/// What is set on every socket. What is `None` is left to the program.
+/// Settings of every socket. What is `None` is left to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The code point of every packet.
@@ -19,7 +19,7 @@ pub struct Settings {
     pub priority: Option<u8>,
     /// The highest rate of each socket, of payload.
     pub rate: Option<Rate>,
-    /// How much unsent data a TCP socket accepts (`TCP_NOTSENT_LOWAT`).
+    /// Amount of unsent data that a TCP socket accepts (`TCP_NOTSENT_LOWAT`).
     pub unsent: Option<Bytes>,
 }
 
@@ -31,7 +31,7 @@ pub struct SettingsError;
 const MINDS_DELAY: u16 = 8;
 /// `TC_PRIO_INTERACTIVE` of `linux/pkt_sched.h`. It is the highest priority that needs no privilege.
 const INTERACTIVE: u8 = 6;
-/// How long unsent data may wait in the socket of an application that minds delay.
+/// Waiting time of unsent data in the socket of an application that is sensitive to delay.
 const UNSENT: Duration = Duration::from_millis(100);
 /// The smallest and the largest amount of unsent data that is set, bytes. A smaller one costs throughput.
 const UNSENT_RANGE: [u64; 2] = [16 * 1024, 128 * 1024];

@@ -19,7 +19,7 @@ const HEAD: usize = 32;
 const RECORD: usize = 16;
 /// The first word: "cutline" and the version of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"cutline\x01");
-/// Where the number of records in use is.
+/// Place of the number of records in use.
 const USED: usize = 1;
 
 /// A total in the head, by its word.
@@ -44,7 +44,7 @@ pub enum Total {
     Unreplaced,
     /// UDP messages that waited for their time.
     Waits,
-    /// How long they waited in all, ns.
+    /// Total waiting time, ns.
     WaitedNanos,
     /// UDP messages that were sent before their time, because the socket is non-blocking.
     Early,
@@ -117,7 +117,7 @@ enum Field {
     IsUncounted,
 }
 
-/// What the kernel has counted of a TCP connection.
+/// The kernel's counters of a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpCounters {
     /// Payload sent, with retransmissions, bytes.
@@ -279,9 +279,10 @@ pub struct Socket {
     pub min_rtt: Option<Duration>,
     /// The other end.
     pub peer: Option<SocketAddr>,
-    /// Whether a TCP connection's counters were read at its end. They are read when it is closed and when the process exits.
+    /// True if a TCP connection's counters were read at its end. They are read when it is closed and when the
+    /// process exits.
     pub is_sampled: bool,
-    /// Whether libc may have written datagrams by itself, which are not in the counters.
+    /// True if libc may have written datagrams by itself, which are not in the counters.
     pub is_uncounted: bool,
 }
 

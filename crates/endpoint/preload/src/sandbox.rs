@@ -1,4 +1,4 @@
-//! Which system calls of this library the program's seccomp filters allow.
+//! System calls of this library that the program's seccomp filters allow.
 //!
 //! A filter may kill a program for a call that the program itself never makes. So each filter is evaluated, before it is installed, for
 //! the calls that this library makes (`cutline_marking::seccomp`), and a group of calls is left out from then on unless all of it

@@ -11,7 +11,7 @@ use std::slice::from_raw_parts;
 
 /// Room for the control messages of a message, bytes. QUIC libraries use about 100.
 const CONTROL: usize = 512;
-/// How many messages of `sendmmsg` are passed on at a time, where their marks are replaced.
+/// Number of messages of `sendmmsg` that are passed on at a time, if their marks are replaced.
 const BATCH: usize = 8;
 
 /// Aligned as control messages are.

@@ -1,4 +1,4 @@
-//! What is done with a socket: marks, pacing, counting. All functions leave `errno` as it is.
+//! Treatment of a socket: marks, pacing, counting. All functions leave `errno` as it is.
 
 use crate::libc_functions as real;
 use crate::sandbox::{self, Group};
@@ -28,7 +28,7 @@ impl std::ops::Deref for Value {
     }
 }
 
-/// How a call sends: what the descriptor is, and the rate of its datagrams.
+/// Properties of a descriptor that sends: its kind, and the rate of its datagrams.
 #[derive(Clone, Copy)]
 pub(crate) struct Sender {
     record: Option<u32>,
@@ -73,7 +73,7 @@ impl Sender {
         }
     }
 
-    /// Whether datagrams may have to wait.
+    /// Returns whether datagrams may have to wait.
     pub(crate) const fn is_paced(self) -> bool {
         self.rate.is_some()
     }
@@ -177,7 +177,7 @@ fn option<T: Copy + Default>(fd: c_int, level: c_int, name: c_int) -> Option<T> 
     (code == 0).then_some(value)
 }
 
-/// What is set instead of a program's own value; `None` if it stays.
+/// Returns the value that replaces a program's own value; `None` if that stays.
 pub(crate) fn replace_option(level: c_int, name: c_int, value: &[u8]) -> Option<Value> {
     let settings = state::settings()?;
     let int = |value: &[u8]| value.first_chunk().map(|bytes| c_int::from_ne_bytes(*bytes));

@@ -1,4 +1,5 @@
-//! What the library knows in this process: the settings, the table of counters, and what each file descriptor is.
+//! State of the library in this process: the settings, the table of counters, and the kind of each file
+//! descriptor.
 
 use cutline_marking::Settings;
 use cutline_marking::settings::{TABLE_VARIABLE, VARIABLE};
@@ -18,7 +19,8 @@ use crate::socket;
 /// File descriptors from this one on are marked, but not paced or counted.
 const DESCRIPTORS: usize = 1 << 16;
 
-/// What each file descriptor is: its kind above [`KIND_SHIFT`], and the number of its record plus one below it.
+/// State of each file descriptor: its kind above [`KIND_SHIFT`], and the number of its record plus one below
+/// it.
 static FILES: [AtomicU32; DESCRIPTORS] = [const { AtomicU32::new(0) }; DESCRIPTORS];
 /// The largest file descriptor that was noted.
 static HIGHEST: AtomicI32 = AtomicI32::new(0);
@@ -34,7 +36,8 @@ const STARTED_WITH: c_int = 256;
 /// The kind of a file descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum File {
-    /// It was not opened by a function that we have seen: a file, a pipe, or a socket that was made by a system call alone.
+    /// Opened by no function that we have seen: a file, a pipe, or a socket that was made by a system call
+    /// alone.
     Unknown,
     /// Got from another process, by exec or in a message. If it is a socket, it is set up when it first sends.
     Inherited,
@@ -44,7 +47,7 @@ pub(crate) enum File {
     Socket(Kind, Option<u32>),
 }
 
-/// Whether the settings were read.
+/// Stage of reading the settings.
 static STAGE: AtomicU8 = AtomicU8::new(UNREAD);
 const UNREAD: u8 = 0;
 const READING: u8 = 1;
@@ -159,7 +162,7 @@ pub(crate) fn settings() -> Option<Settings> {
     })
 }
 
-/// Whether packets are marked.
+/// Returns whether packets are marked.
 pub(crate) fn marks() -> bool {
     settings().is_some_and(|settings| settings.dscp.is_some())
 }
@@ -215,8 +218,8 @@ fn entry(fd: c_int) -> Option<&'static AtomicU32> {
     FILES.get(usize::try_from(fd).ok()?)
 }
 
-/// Whether the descriptors that are noted are those of this process. A sandbox without getpid(2) is expected to have no children of
-/// vfork(2).
+/// Returns whether the noted descriptors are those of this process. A sandbox without getpid(2) is expected
+/// to have no children of vfork(2).
 pub(crate) fn is_owner() -> bool {
     // SAFETY: getpid has no requirements.
     !sandbox::allows(Group::Process) || OWNER.load(Ordering::Relaxed) == unsafe { libc::getpid() }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Why `cutlined` cannot be asked.
+/// Reason why `cutlined` cannot be asked.
 #[derive(Debug, thiserror::Error)]
 #[error("cutlined at {}: {why}", Printable(path.display()))]
 pub struct ClientError {
@@ -40,14 +40,14 @@ enum Why {
 pub struct Client {
     path: PathBuf,
     stream: UnixStream,
-    /// What has come and was not taken; the first `taken` bytes were.
+    /// Received data that were not taken; the first `taken` bytes were.
     incoming: Vec<u8>,
     taken: usize,
-    /// How far there is no end of a line.
+    /// Number of bytes without an end of a line.
     searched: usize,
 }
 
-/// How long `cutlined` may take to answer at the beginning, and to read.
+/// Time that `cutlined` may take to answer at the beginning, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Client {

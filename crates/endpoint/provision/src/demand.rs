@@ -51,10 +51,10 @@ impl fmt::Display for Transport {
 pub struct Flow {
     /// The protocol.
     pub transport: Transport,
-    /// Where they come from.
+    /// Source of the packets.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub source: SocketAddr,
-    /// Where they go.
+    /// Destination of the packets.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub destination: SocketAddr,
 }
@@ -73,14 +73,14 @@ impl fmt::Display for Flow {
     }
 }
 
-/// What one end of a connection asks for.
+/// Request of one end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// The packets that this end sends.
     pub flow: Flow,
-    /// What it sends at most; `None`: nothing is asked for in this direction.
+    /// Largest traffic that the end sends; `None`: nothing is requested in this direction.
     pub send: Option<TokenBucket>,
-    /// What it receives at most, acknowledgements included.
+    /// Largest traffic that the end receives, acknowledgements included.
     pub receive: Option<TokenBucket>,
 }
 

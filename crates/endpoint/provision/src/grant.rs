@@ -1,4 +1,4 @@
-//! What is given, what becomes of it, and why something is refused.
+//! Grants, their events, and refusals.
 
 use crate::client::{Client, ClientError};
 use crate::protocol::Reply;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// Why something is refused, or lost.
+/// Reason for a refusal or a loss.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -27,9 +27,9 @@ pub enum Reason {
     NoPath,
     /// Another reservation for the same packets has another style, or other ports.
     Conflict,
-    /// It was given to somebody else.
+    /// The resources were given to another reservation.
     Preempted,
-    /// It was not refreshed, or the node that had it has gone.
+    /// The reservation was not refreshed, or the node that had it has gone.
     Ended,
     /// Nobody has answered in time.
     Unanswered,
@@ -58,12 +58,12 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why something is not given, where, and what would be.
+/// A refusal: its reason, its place, and the available rate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{reason}{}{}", at(node.as_ref()), would(*available_bps))]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// The node that has refused; `null` if that is not known.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
@@ -95,32 +95,33 @@ impl Refusal {
 /// A direction, as this end sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// What this end sends.
+    /// Traffic that this end sends.
     Send,
-    /// What it receives.
+    /// Traffic that this end receives.
     Receive,
 }
 
-/// How a direction stands.
+/// State of a direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing was asked for.
     #[default]
     NotAsked,
-    /// It is not decided.
+    /// Not decided yet.
     Pending,
-    /// It is reserved, with this much. A confirmation does not say how much: then this is what was asked for.
+    /// Reserved with this token bucket. A confirmation does not say how much: then this is what was asked
+    /// for.
     Reserved(TokenBucket),
-    /// It was refused, or is lost; it comes back by itself if the network can have it again.
+    /// Refused or lost; the reservation comes back by itself if the network can have it again.
     Failed(Refusal),
 }
 
-/// What becomes of a grant.
+/// Event of a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A direction is reserved, with this much.
     Granted(Direction, TokenBucket),
-    /// What is reserved for a direction has changed.
+    /// The reservation of a direction has changed.
     Changed(Direction, TokenBucket),
     /// A direction is reserved along the whole path, as this node says.
     Confirmed(Direction, IpAddr),
@@ -128,15 +129,15 @@ pub enum Event {
     Lost(Direction, Refusal),
 }
 
-/// What is given. It ends when this is dropped.
+/// A grant. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Grant {
     service: &'static str,
     /// None for a service that needs no agent.
     client: Option<Client>,
-    /// What was asked for: send, receive.
+    /// The requests: send, receive.
     asked: [Option<TokenBucket>; 2],
-    /// How they stand.
+    /// The states of both directions.
     standings: [Standing; 2],
     events: VecDeque<Event>,
 }
@@ -171,12 +172,12 @@ impl Grant {
         self.service
     }
 
-    /// How a direction stands, as far as [`Grant::event`] has read.
+    /// Returns the state of a direction, as far as [`Grant::event`] has read.
     pub const fn direction(&self, direction: Direction) -> &Standing {
         &self.standings[direction as usize]
     }
 
-    /// Whether all that was asked for is reserved.
+    /// Returns whether everything that was requested is reserved.
     pub fn is_complete(&self) -> bool {
         self.standings.iter().all(|standing| matches!(standing, Standing::Reserved(_) | Standing::NotAsked))
     }

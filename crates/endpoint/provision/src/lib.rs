@@ -1,4 +1,4 @@
-//! What the network gives a flow: one interface, several services.
+//! Services of the network for a flow: one interface, several services.
 //!
 //! An application, or a QoS socket for it, says what a flow sends and receives at most ([`Demand`]) and asks a [`Provisioner`] for it.
 //! What it gets is a [`Grant`], which ends when it is dropped, or a [`Refusal`] with the reason and what would be granted.

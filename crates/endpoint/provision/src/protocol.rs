@@ -1,4 +1,4 @@
-//! What clients and `cutlined` say to each other: JSON documents, one a line, over a local stream socket.
+//! Protocol between clients and `cutlined`: JSON documents, one a line, over a local stream socket.
 //!
 //! ```text
 //! client                                     cutlined
@@ -71,20 +71,20 @@ impl From<Bucket> for TokenBucket {
     }
 }
 
-/// Which senders a reservation is for (RFC 2205 section 1.3).
+/// Senders of a reservation (RFC 2205 section 1.3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "style", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Senders {
     /// FF: each of these has its own.
     Fixed {
-        /// Where their packets come from.
+        /// Sources of their packets.
         #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
         senders: Vec<SocketAddr>,
     },
     /// SE: these share one.
     Shared {
-        /// Where their packets come from.
+        /// Sources of their packets.
         #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
         senders: Vec<SocketAddr>,
     },
@@ -92,7 +92,7 @@ pub enum Senders {
     Any {},
 }
 
-/// What a client asks.
+/// Request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
@@ -108,7 +108,7 @@ pub enum Request {
         id: u64,
         /// The packets.
         flow: Flow,
-        /// What they are at most.
+        /// Token bucket of the packets.
         bucket: Bucket,
     },
     /// Reserves for what this host receives: a Resv message, as soon as the sender has announced itself.
@@ -117,14 +117,14 @@ pub enum Request {
         id: u64,
         /// The protocol of the packets.
         transport: crate::Transport,
-        /// Where the packets go: an address of this host, or a group.
+        /// Destination of the packets: an address of this host, or a group.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         destination: SocketAddr,
-        /// Whose packets.
+        /// Senders of the packets.
         senders: Senders,
-        /// What is reserved: for each sender in style FF, for all together otherwise.
+        /// The reservation: for each sender in style FF, for all together otherwise.
         bucket: Bucket,
-        /// Whether the client wants to know that the whole path has reserved.
+        /// True if the client requests a confirmation that the whole path has reserved.
         confirm: bool,
     },
     /// Reserves at this host's own interface for what it sends. No other node hears of it.
@@ -133,7 +133,7 @@ pub enum Request {
         id: u64,
         /// The packets.
         flow: Flow,
-        /// What they are at most.
+        /// Token bucket of the packets.
         bucket: Bucket,
     },
     /// Ends what has this number.
@@ -145,7 +145,7 @@ pub enum Request {
     Status {},
 }
 
-/// What `cutlined` answers, and what it tells later.
+/// Reply or event of `cutlined`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reply", rename_all = "kebab-case")]
@@ -164,27 +164,27 @@ pub enum Reply {
     Sender {
         /// The client's number.
         id: u64,
-        /// Where its packets come from.
+        /// Source of its packets.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         sender: SocketAddr,
-        /// What they are at most.
+        /// Token bucket of the packets.
         bucket: Bucket,
-        /// What can be reserved on the path at most, as its nodes say, bits per second.
+        /// Largest rate that can be reserved on the path, as its nodes state, bits per second.
         path_bps: Option<u64>,
     },
     /// A sender has gone.
     SenderGone {
         /// The client's number.
         id: u64,
-        /// Where its packets came from.
+        /// Source of its packets.
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         sender: SocketAddr,
     },
-    /// What is reserved at this host for the packets has changed.
+    /// The reservation at this host for the packets has changed.
     Reserved {
         /// The client's number.
         id: u64,
-        /// What is reserved; `null` if nothing is any more.
+        /// The reservation; `null` if there is none any more.
         bucket: Option<Bucket>,
     },
     /// The reservation is probably there along the whole path.
@@ -199,35 +199,35 @@ pub enum Reply {
     Failed {
         /// The client's number.
         id: u64,
-        /// Why, where, and what would be granted.
+        /// The refusal: its reason, its place, and the available rate.
         refusal: Refusal,
-        /// Whether a smaller reservation that was there before still is.
+        /// True if an earlier, smaller reservation is still in place.
         in_place: bool,
     },
-    /// What had this number has ended, as the client wished.
+    /// The request of this number has ended, as the client wished.
     Withdrawn {
         /// The client's number.
         id: u64,
     },
-    /// What the agent holds.
+    /// State of the agent.
     Status {
         /// The document.
         status: serde_json::Value,
     },
     /// The line was not understood. The connection ends.
     Error {
-        /// What was wrong.
+        /// The error.
         message: String,
     },
 }
 
-/// Why a line is no request.
+/// Reason why a line is no request.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    /// It is longer than a line may be.
+    /// Longer than a line may be.
     #[error("a line is longer than {LONGEST_LINE} B")]
     TooLong,
-    /// It is no JSON document of this kind.
+    /// Not a JSON document of this kind.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// A list is too long.
@@ -337,7 +337,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a client sends, it is a request or an error.
+        /// A line of any bytes is a request or an error.
         #[test]
         fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             drop(Request::parse(&bytes));

@@ -1,4 +1,4 @@
-//! What a QoS socket costs beside a plain one that does the same work (QoSockets: less than 1 %).
+//! Cost of a QoS socket beside a plain one that does the same work (QoSockets: less than 1 %).
 //!
 //! One thread sends messages over the loopback interface and receives them, so that no scheduling comes in: `cargo bench -p
 //! cutline-socket --bench overhead [-- udp|tfrc|tcp] [bursts|single] [BYTES]`. *Bursts* of 16 messages are sent before they are received, as a busy connection has them; *single*
@@ -30,7 +30,7 @@ use std::thread;
 const BURST: usize = 16;
 /// The most bytes of a burst, so that a socket's buffer has room for it.
 const MOST: usize = 1 << 15;
-/// How many messages a turn has.
+/// Number of messages in a turn.
 const MESSAGES: usize = 4_000;
 const TURNS: usize = 41;
 const ANY: &str = "127.0.0.1:0";
@@ -251,7 +251,8 @@ fn words() -> impl Iterator<Item = String> {
     std::env::args().skip(1).filter(|word| !word.starts_with('-'))
 }
 
-/// Whether the command line asks for this comparison: it names a protocol, a kind, a size, some of them, or nothing.
+/// Returns whether the command line selects this comparison: it names a protocol, a kind, a size, some of
+/// them, or nothing.
 fn is_wanted(name: &str, kind: &str, size: usize) -> bool {
     let size = size.to_string();
     words().all(|word| [name, kind, &size, ONCE].contains(&word.as_str()))

@@ -18,22 +18,22 @@ use std::time;
 
 /// The time after which the next address is tried while an attempt is under way (RFC 8305 section 8, Connection Attempt Delay).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-/// What errors say.
+/// Failed action in errors.
 const DOING: &str = "cannot connect";
 
-/// What a descriptor is waited for.
+/// State of a descriptor to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It can be read.
+    /// Readable.
     Read,
-    /// It can be written.
+    /// Writable.
     Write,
 }
 
 /// The state of an attempt.
 #[derive(Debug)]
 pub enum Progress<S> {
-    /// It goes on when its descriptor is ready, or at this time.
+    /// The attempt continues when its descriptor is ready, or at this time.
     Pending(Instant),
     /// The socket is connected.
     Done(S),
@@ -41,10 +41,11 @@ pub enum Progress<S> {
 
 /// An attempt to connect to one address. None of its functions waits.
 pub trait Attempt: Sized {
-    /// What it makes.
+    /// Socket that the attempt makes.
     type Socket;
 
-    /// How much longer than [`ATTEMPT_DELAY`] it may take until the next address is tried; `None` if that is not before it has failed.
+    /// Returns the time beyond [`ATTEMPT_DELAY`] after which the next address is tried; `None` if only a
+    /// failure leads to the next address.
     fn head_start(options: &QosOptions) -> Option<Duration>;
 
     /// Begins to connect to an address.
@@ -53,13 +54,13 @@ pub trait Attempt: Sized {
     /// Goes on with it.
     fn advance(&mut self, options: &QosOptions) -> Result<Progress<Self::Socket>, QosError>;
 
-    /// What it waits for.
+    /// Returns the descriptor and the readiness that the attempt waits for.
     fn awaits(&self) -> (BorrowedFd<'_>, Readiness);
 
-    /// Whether somebody is known to be there, so that no other address is tried meanwhile.
+    /// Returns whether somebody is known to be there, so that no other address is tried meanwhile.
     fn is_answered(&self) -> bool;
 
-    /// Whether nobody has answered at the address of this socket, so that another one may be better.
+    /// Returns whether nobody has answered at the address of this socket, so that another one may be better.
     fn is_silent(socket: &Self::Socket) -> bool;
 }
 
@@ -79,9 +80,9 @@ pub struct Connecting<S: Connect> {
     /// Addresses that were not tried.
     addresses: VecDeque<SocketAddr>,
     attempts: Vec<(SocketAddr, S::Attempt)>,
-    /// When the next address is tried.
+    /// Time at which the next address is tried.
     next: Instant,
-    /// When the whole has failed.
+    /// Time at which the whole has failed.
     deadline: Instant,
     due: Instant,
     /// The socket of the first address at which nobody has answered and nobody has refused.
@@ -177,7 +178,7 @@ impl<S: Connect> Connecting<S> {
         self.attempts.iter().map(|(_, attempt)| attempt.awaits()).collect()
     }
 
-    /// How long to wait for them at most.
+    /// Returns the largest time to wait for the attempts.
     pub fn time_left(&self) -> time::Duration {
         time::Duration::from_nanos(self.due.saturating_since(now()).as_nanos())
     }
@@ -240,7 +241,7 @@ pub fn resolve(address: impl ToSocketAddrs, doing: &'static str) -> Result<Vec<S
     Ok(addresses)
 }
 
-/// What can be made of the first of the addresses of which it can be made.
+/// Returns the first success of an action over addresses.
 ///
 /// # Errors
 /// Why it cannot be made of the last.

@@ -1,4 +1,4 @@
-//! What every kind of QoS socket has: the session, its two directions, its events.
+//! State of every kind of QoS socket: the session, its two directions, its events.
 
 use crate::error::QosError;
 use crate::handler::{Handler, Handling};
@@ -47,7 +47,7 @@ pub struct Connection {
     kept: OnceLock<Kept>,
     /// The process that has made it.
     generation: u32,
-    /// What the network is asked for.
+    /// Request to the network.
     pub reserver: Option<Reserver>,
 }
 
@@ -75,11 +75,11 @@ fn pack(standing: Standing) -> u64 {
     }
 }
 
-/// What the end of a connection begins with.
+/// Role of an end of a connection.
 pub enum Role {
-    /// It asks the other end.
+    /// Asks the other end.
     Initiator,
-    /// It is asked.
+    /// Is asked.
     Responder,
     /// The other end is a plain socket.
     Alone,
@@ -135,12 +135,12 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
     })
 }
 
-/// How long a call that receives waits for the application's data. The kernel's own timeout begins anew with each call of the
-/// system, so with each control message.
+/// Largest time for which a call that receives waits for the application's data. The kernel's own timeout
+/// begins anew with each call of the system, so with each control message.
 #[derive(Debug, Default)]
 pub struct Patience(AtomicU64);
 
-/// When a call has waited long enough; `None` if never.
+/// Time at which a call ends its wait; `None` for never.
 pub struct Until(Option<Instant>);
 
 impl Patience {
@@ -211,13 +211,13 @@ impl Connection {
         }
     }
 
-    /// Whether this process is a copy by fork of the one that has made the connection. It has none of the threads that serve it, and a lock may
-    /// have been held by one of them for ever.
+    /// Returns whether this process is a copy by fork of the one that has made the connection. It has none of
+    /// the threads that serve it, and a lock may have been held by one of them for ever.
     pub fn is_inherited(&self) -> bool {
         self.generation != generation()
     }
 
-    /// Whether a call of the application may use the connection.
+    /// Checks that a call of the application may use the connection.
     ///
     /// # Errors
     /// [`QosError::Inherited`] in a copy of the process.
@@ -373,7 +373,7 @@ impl Connection {
         self.handling.call();
     }
 
-    /// Whether nobody has answered at the address of the other end.
+    /// Returns whether nobody has answered at the address of the other end.
     pub fn was_silent(&self) -> bool {
         lock(&self.events).iter().any(|event| matches!(event, Event::OneSided(Reason::NoAnswer)))
     }
@@ -406,12 +406,12 @@ impl Connection {
         }
     }
 
-    /// What the network has answered, if it was asked for something; `None` while it has not.
+    /// Returns the network's answer, if it was asked for something; `None` before there is one.
     pub fn settled(&self) -> Option<Result<(), QosError>> {
         self.reserver.as_ref().map_or(Some(Ok(())), Reserver::settled)
     }
 
-    /// How the reservation stands, if the network was asked for something.
+    /// Returns the state of the reservation, if one was requested.
     pub fn reservation(&self) -> Option<ReservationStatus> {
         self.reserver.as_ref().map(Reserver::status)
     }
@@ -429,8 +429,8 @@ impl Connection {
         Mib { session, reservation }
     }
 
-    /// What has become of the first round; `None` while nobody knows. `demands_peer` makes an error of an end that takes no
-    /// part.
+    /// Returns the outcome of the first round; `None` before it is known. `demands_peer` makes an error of an
+    /// end that takes no part.
     pub fn outcome(&self, demands_peer: bool) -> Option<Result<(), QosError>> {
         let events = lock(&self.events);
         let outcome = events.iter().find_map(|event| match event {

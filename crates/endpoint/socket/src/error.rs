@@ -1,4 +1,4 @@
-//! Why there is no connection.
+//! Errors of connections.
 
 use cutline_params::ParameterError;
 use cutline_quality::spec::Conflicts;
@@ -7,7 +7,7 @@ use cutline_signal::session::Cause;
 use cutline_units::Duration;
 use std::io;
 
-/// Why a call has not made a connection, or has none any more.
+/// Reason why a call has not made a connection, or has none any more.
 #[derive(Debug, thiserror::Error)]
 pub enum QosError {
     /// An option is not allowed.
@@ -16,9 +16,9 @@ pub enum QosError {
     /// The ends do not agree, and the parameters on which they do not may not be weakened.
     #[error("the other end does not agree: {}", named(send.as_ref(), receive.as_ref()))]
     Refused {
-        /// What they cannot agree on of what this end sends.
+        /// Conflicts about the traffic that this end sends.
         send: Option<Conflicts>,
-        /// What they cannot agree on of what this end receives.
+        /// Conflicts about the traffic that this end receives.
         receive: Option<Conflicts>,
     },
     /// The other end takes no part, although it was said to.
@@ -33,9 +33,9 @@ pub enum QosError {
     /// The connection was lost, and was not made again within the time that the specification gives for it.
     #[error("the connection was lost and could not be made again in {after}: {cause}")]
     NotRecovered {
-        /// How long it was tried.
+        /// Duration of the attempts.
         after: Duration,
-        /// Why the last attempt has failed.
+        /// Cause of the last attempt's failure.
         cause: Cause,
     },
     /// Nothing has been heard of the other end of datagrams for so long, although it reports: a call that receives waits no longer.
@@ -57,7 +57,7 @@ pub enum QosError {
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What could not be done.
+        /// The failed action.
         doing: &'static str,
         /// The system's error.
         source: io::Error,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, PoisonError, Weak};
 
-/// What the application has called with events.
+/// Handler of events.
 pub type Handler = Box<dyn FnMut(Event) + Send>;
 
 /// The most events that wait for a handler that has not returned; of more, the oldest are forgotten.
@@ -32,7 +32,7 @@ struct State {
     /// Counts changes of the handler.
     changes: u64,
     is_called: bool,
-    /// Whether the thread knows that there are events.
+    /// True if the thread knows that there are events.
     is_announced: bool,
     events: VecDeque<Event>,
 }

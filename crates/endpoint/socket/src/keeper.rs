@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-/// What is served.
+/// A connection that the service thread serves.
 pub trait Service: Send + Sync {
     /// Does what is due and returns when something is due again.
     fn serve(&self, now: Instant) -> Instant;
@@ -24,9 +24,9 @@ pub trait Service: Send + Sync {
 #[derive(Default)]
 struct Agenda {
     entries: BTreeMap<(Instant, u64), Weak<dyn Service>>,
-    /// When each of them is due.
+    /// Next deadline of each connection.
     due: BTreeMap<u64, Instant>,
-    /// What became due earlier while it was served.
+    /// Earlier deadlines that were set while the connection was served.
     hastened: BTreeMap<u64, Instant>,
     /// The number of the next connection.
     next: u64,
@@ -34,7 +34,7 @@ struct Agenda {
     calls: VecDeque<Weak<dyn Service>>,
 }
 
-/// What is to be done.
+/// Next task of the thread.
 enum Due {
     /// A connection's work, by its number.
     Serve(u64, Weak<dyn Service>),
@@ -46,7 +46,7 @@ enum Due {
 struct Keeper {
     agenda: Mutex<Agenda>,
     earlier: Condvar,
-    /// Whether the thread was started.
+    /// True if the thread was started.
     started: Mutex<bool>,
 }
 
@@ -78,7 +78,7 @@ thread_local! {
     static IS_KEEPER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this is the thread that serves connections.
+/// Returns whether this is the thread that serves connections.
 pub fn is_keeper() -> bool {
     IS_KEEPER.get()
 }

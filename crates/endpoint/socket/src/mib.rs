@@ -7,9 +7,10 @@ use std::ops::Deref;
 /// All that is known of a connection: what its session knows, whose fields can be read directly, and what the network has reserved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mib {
-    /// What the session knows.
+    /// Management information of the session.
     pub session: mib::Mib,
-    /// How the reservation stands; `None` without a service ([`QosOptions::service`](crate::QosOptions::service)).
+    /// State of the reservation; `None` without a service
+    /// ([`QosOptions::service`](crate::QosOptions::service)).
     pub reservation: Option<ReservationStatus>,
 }
 

@@ -1,4 +1,4 @@
-//! What an application asks of a QoS socket.
+//! Options of a QoS socket.
 
 use crate::connection::{Role, begin};
 use crate::error::QosError;
@@ -19,20 +19,21 @@ use cutline_translate::{Path, Protocol};
 use cutline_units::{Dscp, Duration, Hint};
 use std::net::SocketAddr;
 
-/// What is known of the other end.
+/// Expectation about the other end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Peer {
     /// Nothing: find out whether it is a QoS socket. One that is not is served as by a plain socket, and only what this end
     /// can see is measured.
     #[default]
     Detect,
-    /// It is a QoS socket; that it is not is an error. Nothing is sent to find out, which saves a round trip of TCP.
+    /// A QoS socket is expected; another peer is an error. Nothing is sent to find out, which saves a round
+    /// trip of TCP.
     Speaks,
-    /// It is a plain socket. Nothing is negotiated.
+    /// A plain socket is expected. Nothing is negotiated.
     Plain,
 }
 
-/// What a UDP socket does when the application sends faster than was agreed on. TCP is paced by the kernel.
+/// Treatment of a UDP socket's messages beyond the agreed rate. TCP is paced by the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pacing {
     /// A call waits until the message may be sent; a socket that does not block says [`std::io::ErrorKind::WouldBlock`].
@@ -44,13 +45,13 @@ pub enum Pacing {
     Count,
 }
 
-/// How packets are marked with a delay hint.
+/// Marking of packets with a delay hint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Marking {
     /// With the hint that fits the specification ([`cutline_translate`]). One that demands nothing has no mark.
     #[default]
     Translated,
-    /// They are not: the socket has the code point that the system gives it.
+    /// Not marked: the socket has the code point that the system gives it.
     None,
     /// With one hint.
     Fixed(Hint),
@@ -61,7 +62,7 @@ pub enum Marking {
     Adaptive(Class, HintParams),
 }
 
-/// What an application asks of a QoS socket.
+/// Options of a QoS socket.
 ///
 /// ```
 /// use cutline_quality::spec::Preset;
@@ -83,31 +84,31 @@ pub struct QosOptions {
     pub(crate) key: Option<Key>,
     pub(crate) operation: Option<OperationParams>,
     pub(crate) alternatives: Option<Alternatives>,
-    /// How long to ask whether the other end is a QoS socket; `None` if it follows from the path.
+    /// Time to ask whether the other end is a QoS socket; `None` if it follows from the path.
     detection: Option<Duration>,
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
     pub(crate) trace: Option<Trace>,
     pub(crate) reconnect: bool,
-    /// How long connecting takes at most; `None` if as long as the system tries.
+    /// Largest time of connecting; `None` if as long as the system tries.
     pub(crate) connect_timeout: Option<Duration>,
-    /// How long a closed stream waits for an acknowledgement; `None` for [`LINGER`].
+    /// Time for which a closed stream waits for an acknowledgement; `None` for [`LINGER`].
     linger: Option<Duration>,
     pub(crate) reservation: Option<ReservationOptions>,
 }
 
-/// What keys of QoS sockets are for.
+/// Purpose of the keys of QoS sockets.
 const PURPOSE: &[u8] = b"cutline QoS socket";
 
-/// How long an end that connects waits at least to learn that the other end is a plain socket, if that says nothing. Most
-/// round-trip times are below a third of it.
+/// Shortest time after which a silent other end counts as a plain socket. Most round-trip times are below a
+/// third of it.
 const DETECTION: Duration = Duration::from_millis(300);
 /// The same in round-trip times of a path whose round-trip time is known: an answer may have to wait in queues, and an offer may get lost.
 const DETECTION_ROUND_TRIPS: u64 = 3;
 
-/// How long the other end of datagrams may be silent until a call that receives ends, without a recovery time.
+/// Longest silence of the other end of datagrams before a call that receives ends, without a recovery time.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
-/// How long a stream that was closed waits for the other end to acknowledge something more, unless set.
+/// Default time for which a closed stream waits for the other end to acknowledge something more.
 const LINGER: Duration = Duration::from_secs(60);
 
 /// The parts of the time of detection between offers.
@@ -171,7 +172,7 @@ impl QosOptions {
         Ok(Self { key: Some(key), ..self })
     }
 
-    /// Whether the other end has to show a key.
+    /// Returns whether the other end has to show a key.
     pub const fn has_key(&self) -> bool {
         self.key.is_some()
     }
@@ -206,19 +207,19 @@ impl QosOptions {
         Self { detection: Some(crate::time::duration(time)), ..self }
     }
 
-    /// How long an end that connects asks whether the other end is a QoS socket.
+    /// Returns the time for which a connecting end asks whether the other end is a QoS socket.
     pub(crate) fn detection_time(&self) -> Duration {
         let of_path = self.path.rtt.map_or(Duration::ZERO, |rtt| rtt * DETECTION_ROUND_TRIPS);
         self.detection.unwrap_or_else(|| of_path.max(DETECTION))
     }
 
-    /// Whether an end that takes no part is an error: it was said to take part, has to show that it has the key, or has to send
-    /// feedback.
+    /// Returns whether an end that takes no part is an error: it was said to take part, has to show that it
+    /// has the key, or has to send feedback.
     pub(crate) const fn demands_peer(&self) -> bool {
         matches!(self.peer, Peer::Speaks) || self.key.is_some() || self.rate_control.needs_feedback()
     }
 
-    /// How often and how long a datagram socket sends its first offer: a plain socket never answers.
+    /// Returns the retransmissions of a datagram socket's first offer: a plain socket never answers.
     pub(crate) fn first_round(&self) -> NegotiationParams {
         let NegotiationParams { first_timeout, give_up } = self.negotiation;
         if self.peer != Peer::Detect || self.demands_peer() {
@@ -245,7 +246,7 @@ impl QosOptions {
         Self { reconnect, ..self }
     }
 
-    /// How long to try to make a broken connection again; `None` if it is not to be.
+    /// Returns the time for which a broken connection is tried to be made again; `None` for not at all.
     ///
     /// # Errors
     /// When the specification says no time.
@@ -301,18 +302,18 @@ impl QosOptions {
         Self { linger: Some(crate::time::duration(time)), ..self }
     }
 
-    /// How long a closed stream waits for an acknowledgement.
+    /// Returns the time for which a closed stream waits for an acknowledgement.
     pub(crate) fn linger_time(&self) -> Duration {
         self.linger.unwrap_or(LINGER)
     }
 
-    /// How long the other end of datagrams may be silent until a call that receives ends.
+    /// Returns the longest silence of the other end of datagrams before a call that receives ends.
     pub(crate) fn longest_silence(&self) -> Duration {
         let ConnectionSpecification { send, receive, .. } = &self.specification;
         [send.recovery, receive.recovery].into_iter().flatten().min().unwrap_or(LONGEST_SILENCE)
     }
 
-    /// Whether a listener may have these options.
+    /// Checks that a listener may have these options.
     ///
     /// # Errors
     /// When its connections are to be made again, which only the other ends can do.

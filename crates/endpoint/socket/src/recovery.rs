@@ -29,9 +29,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The longest attempt. Its first packets are sent again after a second, by the kernel or by the negotiation.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(3);
-/// How often an attempt that is under way is looked at.
+/// Interval of checks of a running attempt.
 const LOOK: Duration = Duration::from_millis(5);
-/// How soon to try again to take a connection down while a call is about to leave the kernel.
+/// Time after which taking a connection down is tried again while a call is about to leave the kernel.
 const SOON: Duration = Duration::from_millis(1);
 /// The longest wait of a call at a time.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
@@ -60,15 +60,16 @@ pub trait Link {
     fn tell(&self, event: Event);
 }
 
-/// What makes a connection again.
+/// Recovery of a broken connection.
 pub struct Recovery<A> {
-    /// How long it is tried.
+    /// Time for which recovery is tried.
     within: Duration,
-    /// Whether calls may use the socket. It is false from the moment in which the connection is known to be broken.
+    /// True if calls may use the socket. It is false from the moment in which the connection is known to be
+    /// broken.
     is_up: AtomicBool,
-    /// Whether the application has ended the connection, or a direction of it: then nothing is made again.
+    /// True if the application has ended the connection, or a direction of it: then there is no recovery.
     is_ended: AtomicBool,
-    /// Why the connection is broken, until it is taken down. Nothing is locked while this is.
+    /// Cause of a break, until the connection is taken down. Nothing is locked while this is.
     broken: Mutex<Option<Cause>>,
     state: Mutex<State<A>>,
     changed: Condvar,
@@ -79,7 +80,7 @@ struct State<A> {
     phase: Phase<A>,
     /// The directions whose next call has to fail because of a loss: sending, receiving.
     untold: [bool; 2],
-    /// Why the connection was lost last.
+    /// Cause of the last loss.
     cause: Option<Cause>,
 }
 
@@ -92,7 +93,7 @@ enum Phase<A> {
 struct Outage<A> {
     since: Instant,
     failures: u32,
-    /// Why the last attempt has failed, or before the first one, why the connection is lost.
+    /// Cause of the last attempt's failure, or before the first one, of the loss.
     cause: Cause,
     step: Step<A>,
 }
@@ -124,7 +125,7 @@ impl Candidate {
         act(&mut self.session, &mut self.out, &mut self.inbound);
     }
 
-    /// What has become of the negotiation with an end that took part before; `None` while nobody knows.
+    /// Returns the outcome of the negotiation with an end that took part before; `None` before it is known.
     pub fn outcome(&mut self) -> Option<Result<(), QosError>> {
         while let Some(event) = self.session.event() {
             match event {
@@ -137,17 +138,17 @@ impl Candidate {
     }
 }
 
-/// What a call may do.
+/// Permission of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may use the socket.
+    /// The call may use the socket.
     Up,
-    /// It has to wait for the connection.
+    /// The call has to wait for the connection.
     Down,
 }
 
 impl<A> Recovery<A> {
-    /// What makes a connection of these options again; `None` if they do not ask for it.
+    /// Returns the recovery of a connection with these options; `None` if they request none.
     ///
     /// # Errors
     /// When the specification says no time.
@@ -164,12 +165,12 @@ impl<A> Recovery<A> {
         }))
     }
 
-    /// Whether calls may use the socket.
+    /// Returns whether calls may use the socket.
     pub fn is_up(&self) -> bool {
         self.is_up.load(Ordering::SeqCst)
     }
 
-    /// Whether the connection is being made again.
+    /// Returns whether the connection is being made again.
     pub fn is_under_way(&self) -> bool {
         !self.is_up() && !matches!(self.lock().phase, Phase::Over { .. })
     }
@@ -206,7 +207,7 @@ impl<A> Recovery<A> {
         lock(&self.state)
     }
 
-    /// What a call of a direction may do.
+    /// Returns the permission of a call of a direction.
     ///
     /// # Errors
     /// Once after each loss: what was under way is not whole. Always when the connection was given up.

@@ -1,5 +1,5 @@
-//! What the network is asked for a connection: once both ends agree, each announces what it sends and reserves what it receives
-//! ([`cutline_provision`]).
+//! Requests to the network for a connection: once both ends agree, each announces the traffic that it sends
+//! and reserves for the traffic that it receives ([`cutline_provision`]).
 
 use crate::connection::lock;
 use crate::error::QosError;
@@ -16,53 +16,54 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-/// Whether a direction that has acknowledgements alone is reserved, too. In QoSockets section IV, an unreserved reverse path cost a
-/// reserved TCP its rate. Both ends have to say the same.
+/// Reservation of a direction that carries acknowledgements alone. In QoSockets section IV, an unreserved
+/// reverse path cost a reserved TCP its rate. Both ends have to say the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckPath {
-    /// It is, by the rate of the data.
+    /// Reserved, by the rate of the data.
     #[default]
     Reserved,
-    /// It is not.
+    /// Not reserved.
     BestEffort,
 }
 
-/// What becomes of a connection whose reservation is refused.
+/// Treatment of a connection whose reservation is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfRefused {
-    /// It goes on as best effort, and [`ReservationStatus`] has the reason, also if nobody has answered.
+    /// The connection continues as best effort, and [`ReservationStatus`] has the reason, also if nobody has
+    /// answered.
     #[default]
     BestEffort,
     /// Connecting is an error with the reason. An end that accepts goes on as best effort.
     Fail,
 }
 
-/// How the reservation of a connection stands.
+/// State of a connection's reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationStatus {
     /// The service.
     pub service: &'static str,
-    /// What is asked for; `None` as long as the ends have not agreed.
+    /// The request; `None` before the ends have agreed.
     pub demand: Option<Demand>,
-    /// What this end sends. A direction that is pending for longer than the patience
-    /// ([`reservation_patience`](crate::QosOptions::reservation_patience)) has failed with [`Reason::Unanswered`]. A later answer
-    /// replaces that.
+    /// State of the direction in which this end sends. A direction that is pending for longer than the
+    /// patience ([`reservation_patience`](crate::QosOptions::reservation_patience)) has failed with
+    /// [`Reason::Unanswered`]. A later answer replaces that.
     pub send: Standing,
-    /// What it receives, in the same way.
+    /// State of the direction in which it receives.
     pub receive: Standing,
 }
 
-/// What the options say of a reservation.
+/// Options of a reservation.
 #[derive(Clone, Debug)]
 pub struct ReservationOptions {
     pub provisioner: Arc<dyn Provisioner>,
     pub ack_path: AckPath,
     pub if_refused: IfRefused,
-    /// How long connecting waits for the network.
+    /// Time for which connecting waits for the network.
     pub patience: Duration,
 }
 
-/// How long connecting waits for the network if nothing is said.
+/// Default time for which connecting waits for the network.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl ReservationOptions {
@@ -88,12 +89,12 @@ pub struct Reserver {
 #[derive(Debug, Default)]
 struct State {
     demand: Option<Demand>,
-    /// What was refused at once, or could not be asked for.
+    /// Refusal at once, or an impossible request.
     refused: Option<Refusal>,
     grant: Option<Grant>,
     /// The events of what was refused at once.
     events: VecDeque<Event>,
-    /// When the network was asked.
+    /// Time of the request to the network.
     asked: Option<Instant>,
 }
 
@@ -161,7 +162,7 @@ impl Reserver {
         Ok(demand)
     }
 
-    /// What the network has answered; `None` while it has not and may.
+    /// Returns the network's answer; `None` while it may still come.
     pub fn settled(&self) -> Option<Result<(), QosError>> {
         let mut state = lock(&self.state);
         let state = &mut *state;
@@ -222,7 +223,7 @@ fn asked(demand: &Demand) -> impl Iterator<Item = Direction> + use<> {
     both.into_iter().filter_map(|(direction, bucket)| bucket.map(|_| direction))
 }
 
-/// Whether there is anything but acknowledgements.
+/// Returns whether there is anything but acknowledgements.
 fn has_data(spec: &Specification) -> bool {
     spec.size.is_some() && (spec.min_rate.is_some() || spec.max_rate.is_some() || spec.peak_rate.is_some())
 }

@@ -20,7 +20,7 @@ enum Mark {
     Dscp(Dscp),
 }
 
-/// What a socket is set to.
+/// Settings of a socket.
 pub struct Settings {
     end_system: EndSystemSettings,
     /// The mark of its packets; `None` for none.

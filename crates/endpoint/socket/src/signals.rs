@@ -54,7 +54,8 @@ struct End(Option<Instant>);
 /// The call that a thread makes.
 #[derive(Clone, Copy, Debug)]
 struct Call {
-    /// Whether it also returns now and then without a signal: one that came before it began to wait is not missed.
+    /// True if the call also returns now and then without a signal: one that came before the wait began is
+    /// not missed.
     looks: bool,
     until: Option<End>,
 }
@@ -107,12 +108,12 @@ pub fn keep_until(until: Option<Instant>) -> Option<Instant> {
     kept
 }
 
-/// Whether the call that is being made also returns now and then without a signal.
+/// Returns whether the current call also returns now and then without a signal.
 fn looks() -> bool {
     CALL.get().is_some_and(|call| call.looks)
 }
 
-/// Whether the call that is being made returns for signals.
+/// Returns whether the current call returns for signals.
 pub fn may_interrupt() -> bool {
     CALL.get().is_some()
 }
@@ -125,7 +126,7 @@ pub fn on_signal() -> io::Result<()> {
     if may_interrupt() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
 }
 
-/// How long a call may wait where a signal does not end the wait.
+/// Returns the longest wait of a call that a signal does not end.
 pub fn longest_look(longest: Duration) -> Duration {
     if looks() { longest.min(LOOK) } else { longest }
 }

@@ -13,9 +13,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time;
 
-/// What the environment of a process that sends and exits says: address, bytes, how.
+/// Environment variable of a process that sends and exits: address, bytes, way of closing.
 const TASK: &str = "CUTLINE_TEST_OF_CLOSING";
-/// How long a test waits for what must happen.
+/// Time that a test waits for an event.
 const PATIENCE: time::Duration = time::Duration::from_secs(120);
 
 fn file() -> Specification {
@@ -28,7 +28,7 @@ fn talkative(options: QosOptions) -> QosOptions {
     options.monitor(MonitorParams { interval, ..MonitorParams::default() })
 }
 
-/// How a stream is closed.
+/// Way of closing a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Closing {
     /// Dropped at once.
@@ -79,7 +79,7 @@ fn send(to: SocketAddr, size: usize, closing: Closing, options: &QosOptions) -> 
     matches!(closing, Closing::Both | Closing::Open).then_some(stream)
 }
 
-/// What a slow reader gets of what an end sends that closes.
+/// Returns the data that a slow reader gets from an end that closes.
 fn delivered_by(send: impl FnOnce(SocketAddr)) -> Result<Vec<u8>, String> {
     let listener = QosTcpListener::bind("127.0.0.1:0", &talkative(QosOptions::receiving(file()))).unwrap();
     let to = listener.local_addr().unwrap();
@@ -92,7 +92,7 @@ fn delivered_by(send: impl FnOnce(SocketAddr)) -> Result<Vec<u8>, String> {
     outcome.recv_timeout(PATIENCE).map_err(|_| "the reader waits for ever".to_owned())?
 }
 
-/// What a slow reader gets of `size` bytes from an end that closes.
+/// Returns the data that a slow reader gets from an end that sends `size` bytes and closes.
 fn delivered(size: usize, closing: Closing, peer: Peer) -> Result<Vec<u8>, String> {
     let options = talkative(QosOptions::sending(file()).peer(peer));
     let mut open = None;

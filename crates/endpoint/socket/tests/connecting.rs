@@ -16,7 +16,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time;
 
-/// How long a test waits for what must happen.
+/// Time that a test waits for an event.
 const PATIENCE: time::Duration = time::Duration::from_secs(60);
 
 const fn ms(time: u64) -> time::Duration {
@@ -157,7 +157,7 @@ fn a_program_that_waits_for_descriptors_connects_many_at_a_time() {
     assert_eq!(accepting.join().unwrap().len(), 50);
 }
 
-/// What a call returns that is looked at for signals, at its first interruption.
+/// Returns the result of an interruptible call at its first interruption.
 fn interrupted<T: Send + 'static>(call: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     let (done, outcome) = channel();
     thread::spawn(move || done.send(Interruptible::new().run(call)));

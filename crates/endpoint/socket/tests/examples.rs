@@ -35,7 +35,7 @@ fn start(name: &str, words: &[&str]) -> Listening {
     Listening(command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
 }
 
-/// Where an end listens, from its first line; and the rest of what it says.
+/// Returns the address of an end from its first line, and the rest of its output.
 fn address<R: Read>(said: Option<R>) -> (String, BufReader<R>) {
     let mut said = BufReader::new(said.unwrap());
     let mut first = String::new();

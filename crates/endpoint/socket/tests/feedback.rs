@@ -1,4 +1,4 @@
-//! What the host and the network tell a datagram socket.
+//! Feedback of the host and the network to a datagram socket.
 //!
 //! These tests need root, for network namespaces of their own. Without it they say so and pass:
 //! `sudo -E cargo test -p cutline-socket feedback::`.
@@ -34,7 +34,8 @@ fn tc(arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// How many packets the interface's queue has dropped, and how many it has sent or still has.
+/// Returns the number of packets that the interface's queue has dropped, and of those that it has sent or
+/// still has.
 fn counted(interface: &str) -> (usize, usize) {
     let shown = tc(&format!("-s qdisc show dev {interface}"));
     let number = |before: &str, after: &str| -> usize {

@@ -22,7 +22,8 @@ use std::thread;
 use std::time;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-socket marks::";
-/// Where the listening end is, and where the connecting end finds it: both protocols of IP, and IPv4 to a socket of IPv6.
+/// Addresses of the listening end, and of it as the connecting end sees it: both protocols of IP, and IPv4 to
+/// a socket of IPv6.
 const PLACES: [(&str, &str); 3] = [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "127.0.0.1")];
 
 /// The code point of a hint.
@@ -39,7 +40,7 @@ fn talkative(options: QosOptions) -> QosOptions {
     options.monitor(MonitorParams { interval: Duration::from_millis(10), ..MonitorParams::default() })
 }
 
-/// What a namespace's loopback carries while `work` runs in it, and a little longer.
+/// Returns the packets on a namespace's loopback while `work` runs in it, and a little longer.
 fn captured(label: &str, work: impl FnOnce() + Send) -> Option<Vec<Captured>> {
     if !may_make_namespaces(COMMAND) {
         return None;

@@ -32,11 +32,11 @@ use std::time::{self, Instant};
 
 const ANY: &str = "127.0.0.1:0";
 const SIZE: usize = 500;
-/// How long the application sends, and how long at most if what it waits for has not happened.
+/// Time for which the application sends, and its upper bound if the awaited event has not happened.
 const LASTS: time::Duration = time::Duration::from_millis(2500);
 const AT_MOST: time::Duration = time::Duration::from_secs(30);
 const PATIENCE: time::Duration = time::Duration::from_millis(20);
-/// How long the relay keeps what goes through a stream, once both ends know the offset of their clocks.
+/// Time for which the relay keeps the data of a stream, once both ends know the offset of their clocks.
 const DELAY: time::Duration = time::Duration::from_millis(100);
 const AFTER: time::Duration = time::Duration::from_millis(500);
 
@@ -137,14 +137,14 @@ fn adapting_rate() -> QosOptions {
     options(video()).adapt_rate(operation).alternatives(Alternatives { specifications, params })
 }
 
-/// What the end that listens says: anything may be weaker.
+/// Returns the options of the end that listens: anything may be weaker.
 fn accepting(trace: &Trace) -> QosOptions {
     let any = Specification::builder().size(Bytes::new(SIZE as u64)).coerce_all().build().unwrap();
     let options = QosOptions::receiving(any).trace(trace).peer(Peer::Speaks);
     options.monitor(MonitorParams { interval: ms(50), ..MonitorParams::default() })
 }
 
-/// Whether what a test is about has happened.
+/// Condition for the end of a test.
 type Enough = fn(&[Event]) -> bool;
 
 /// Sends messages until enough has happened. Returns all events.
@@ -167,11 +167,11 @@ fn pause(mib: &Mib) -> time::Duration {
     time::Duration::from_secs_f64(rate.recip())
 }
 
-/// What both ends have recorded, and what the first one has told.
+/// Records of both ends, and events of the first one.
 struct Outcome {
     records: [Record; 2],
     events: Vec<Event>,
-    /// What has left the first end, if that is known.
+    /// Packets that have left the first end, if they are known.
     passed: Option<Passed>,
 }
 
@@ -290,7 +290,7 @@ fn has_tried_hints(events: &[Event]) -> bool {
     count(events, |event| matches!(event, Event::Hint(_))) > 2
 }
 
-/// What a test is about has happened, and the simulator repeats it.
+/// Checks that the awaited event has happened, and that the simulator repeats it.
 fn check(outcome: &Outcome, enough: Enough) {
     let events = is_repeated(outcome);
     assert!(enough(events), "{events:?}");

@@ -86,7 +86,7 @@ impl QosUdpSocket {
         self.0.socket().renegotiate(specification);
     }
 
-    /// Whether the other end is a QoS socket.
+    /// Returns whether the other end is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         self.0.socket().has_qos_peer()
     }
@@ -120,7 +120,7 @@ impl AsFd for QosUdpSocket {
 /// A socket that datagram connections come to.
 pub struct QosUdpListener(AsyncFd<Descriptor<cutline_socket::QosUdpListener>>);
 
-/// How often a listener looks what is to be sent again.
+/// Interval of checks of a listener for retransmissions.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl QosUdpListener {

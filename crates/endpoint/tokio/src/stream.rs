@@ -23,7 +23,8 @@ pub struct QosTcpStream {
     writing: Pause,
 }
 
-/// How often to look whether the other end has begun, or the connection is there again. The other end's first message is read by the thread that serves connections.
+/// Interval of checks whether the other end has begun, or the connection is there again. The other end's
+/// first message is read by the thread that serves connections.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A pause while the other end has not begun, or the connection is being made again: the descriptor says nothing of either.

@@ -87,13 +87,13 @@ pub struct Watched<T: Connected> {
 /// A descriptor of a connection's socket that the runtime watches.
 pub type Io = AsyncFd<Descriptor<OwnedFd>>;
 
-/// What the handler of events has noted.
+/// Signs that the handler of events has noted.
 #[derive(Default)]
 struct Signs {
     has_event: Notify,
     /// A connection was lost, made again or given up: who waits for its descriptor looks again.
     changed: Notify,
-    /// Whether the runtime watches the descriptor of a connection before the one that holds.
+    /// True if the runtime watches the descriptor of a connection before the current one.
     is_stale: AtomicBool,
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn quantity(unit: &'static str, least: f64, most: f64) -> Kind<f64> {
     quantity.only(&range, move |x| (least..=most).contains(x))
 }
 
-/// What a message says to expect of a parameter that may be drawn from a distribution.
+/// Returns the expectation of a parameter that may be drawn from a distribution, for messages.
 pub(crate) fn expected(quantity: &Kind<f64>) -> String {
     format!("{}, or a table such as {{ distribution = \"exponential\", mean = ... }}", quantity.expected)
 }

@@ -7,7 +7,7 @@ use cutline_units::{Bytes, Duration, Probability, Rate};
 
 /// A kind of value: how messages describe it, and how a value of the file becomes a `T`.
 pub struct Kind<T> {
-    /// What a message calls it: `a rate such as "15 Mbit/s" (bit/s, kbit/s, Mbit/s, Gbit/s)`.
+    /// Expectation in messages: `a rate such as "15 Mbit/s" (bit/s, kbit/s, Mbit/s, Gbit/s)`.
     pub expected: String,
     read: Reading<T>,
 }

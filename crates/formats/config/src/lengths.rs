@@ -54,7 +54,7 @@ pub fn read(reader: &TableReader<'_>, aqm: &AqmDescription) -> Option<(AqmConfig
     Some((config, parameter::checked(reader, spec)?))
 }
 
-/// Whether a parameter is a length in packets that need not be whole.
+/// Returns whether a parameter is a length in packets that need not be whole.
 fn may_be_a_time(parameter: &Parameter) -> bool {
     matches!(parameter.kind, Allowed::Number { .. }) && parameter.unit == "packets" && !parameter.required
 }
@@ -70,7 +70,7 @@ impl AqmConfig {
         Self { below: Some(Box::new(below)), ..self }
     }
 
-    /// Whether a length is set as a time.
+    /// Returns whether a length is set as a time.
     pub fn has_times(&self) -> bool {
         !self.times.is_empty() || self.below.as_ref().is_some_and(|below| below.has_times())
     }
@@ -101,7 +101,7 @@ impl AqmConfig {
     }
 }
 
-/// How many packets of `size` bytes a link of this rate sends in `time`.
+/// Returns the number of packets of `size` bytes that a link of this rate sends in `time`.
 fn packets(time: Duration, rate: Rate, size: u64) -> f64 {
     time.as_nanos() as f64 * rate.as_bps() as f64 / (8e9 * size as f64)
 }

@@ -67,8 +67,8 @@ fn refuse(reader: &TableReader<'_>, error: &ParameterError) {
     }
 }
 
-/// How the value of a parameter is read, range included: a value of its kind, `"off"` (or `"none"`) where it can be switched
-/// off, and `true` and `false` where that has a meaning.
+/// Returns the kind of a parameter's value, with its range: a value of its kind, `"off"` (or `"none"`) if the
+/// parameter can be switched off, and `true` and `false` if they have a meaning.
 pub fn kind_of(parameter: &Parameter) -> Kind<Value> {
     let mut kind = value_of(parameter);
     if parameter.optional {
@@ -116,7 +116,7 @@ fn off() -> Kind<Value> {
     })
 }
 
-/// How a value of the parameter's own kind is read.
+/// Returns the kind of the parameter's own values.
 fn value_of(parameter: &Parameter) -> Kind<Value> {
     use cutline_params::Kind as Allowed;
     match parameter.kind {

@@ -1,4 +1,4 @@
-//! What is wrong with a document: where, which key, and which values are allowed.
+//! Errors in a document: the place, the key, and the allowed values.
 
 use crate::span::{Source, Span};
 use cutline_text::{Printable, Screen};
@@ -22,7 +22,7 @@ pub struct Location {
 /// One problem: where it is, which key has it, and which values are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it was written; `None` when the whole file lacks something.
+    /// Place of the error; `None` when the whole file lacks something.
     pub location: Option<Location>,
     /// The key's path, such as `dumbbell.rate`; `None` when the file is not TOML.
     pub key: Option<String>,
@@ -32,7 +32,7 @@ pub struct Problem {
     text: String,
 }
 
-/// How the text of a problem begins whose key is missing.
+/// End of the message about a missing key.
 pub(crate) const MISSING: &str = " is missing";
 
 /// The most problems that are shown. Whoever has more mends these first.
@@ -79,7 +79,7 @@ impl Problem {
         self
     }
 
-    /// What is wrong, without where: the key and what is allowed.
+    /// Returns the message without the place: the key and the allowed values.
     pub fn message(&self) -> String {
         match &self.key {
             Some(key) => format!("key \"{key}\"{}", self.text),
@@ -87,7 +87,7 @@ impl Problem {
         }
     }
 
-    /// Whether a key is missing.
+    /// Returns whether a key is missing.
     pub fn is_of_missing_key(&self) -> bool {
         self.key.is_some() && self.text.starts_with(MISSING)
     }

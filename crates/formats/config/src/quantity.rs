@@ -11,10 +11,10 @@ use cutline_params::nearest;
 use cutline_units::{Bytes, Duration, Probability, Rate};
 use std::fmt;
 
-/// What is measured, and the units it may be written in.
+/// A dimension, and the units of its quantities.
 #[derive(Debug)]
 pub struct Dimension {
-    /// What a value is called, with its article: `a rate`.
+    /// Name of a value, with its article: `a rate`.
     pub noun: &'static str,
     /// A value as one would write it.
     pub example: &'static str,
@@ -122,12 +122,12 @@ pub const FREQUENCY: Dimension = Dimension {
     refused: &[],
 };
 
-/// Why a text is not a quantity of the dimension asked for; prints as the end of a sentence.
+/// Reason why a text is not a quantity of the dimension; prints as the end of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuantityError {
-    /// It does not start with a decimal number.
+    /// Not a decimal number at the start.
     Number,
-    /// It is below zero.
+    /// Below zero.
     Negative,
     /// A number and no unit.
     NoUnit,
@@ -137,9 +137,9 @@ pub enum QuantityError {
     Unit(String, Option<&'static str>),
     /// The unit is refused, and why.
     Refused(String, &'static str),
-    /// It has more decimals than the smallest unit can hold.
+    /// More decimals than the smallest unit can hold.
     TooFine(&'static str),
-    /// It does not fit 64 bits of the smallest unit.
+    /// Above 64 bits of the smallest unit.
     TooLarge,
 }
 
@@ -281,7 +281,7 @@ fn split(text: &str) -> Result<(Decimal, &str), QuantityError> {
     Ok((decimal(number)?, unit.trim_start()))
 }
 
-/// Whether what follows a whole number is a comma and further digits.
+/// Returns whether a comma and further digits follow a whole number.
 fn is_decimal_comma(number: &str, rest: &str) -> bool {
     let digit = rest.strip_prefix(',').and_then(|behind| behind.chars().next());
     !number.contains('.') && digit.is_some_and(|digit| digit.is_ascii_digit())

@@ -23,24 +23,25 @@ use std::sync::Arc;
 pub struct QueueConfig {
     /// The AQM and its parameters.
     pub aqm: AqmSpec,
-    /// How much fits, the packet in service left out.
+    /// Limit of the backlog, without the packet in service.
     pub limit: Limit,
-    /// Whether ECN-capable packets are marked instead of dropped.
+    /// True if ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
     /// TSQ on top of the AQM, if switched on.
     pub tsq: Option<TsqParams>,
-    /// Whether the queue subtracts the time that a packet has waited from its hint, and how.
+    /// Conversion with which the queue subtracts a packet's waiting time from its hint, if it does.
     pub pass_on: Option<PassOn>,
     /// The AQM as the file sets it, if it sets lengths as times. They depend on the link's rate, and `aqm` lacks them.
     timed: Option<lengths::AqmConfig>,
 }
 
-/// How a queue converts waiting time to hint levels where it subtracts it from the hint (RED-Worcester section 5).
+/// Conversion of waiting time to hint levels in a queue that subtracts it from the hint (RED-Worcester
+/// section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassOn {
     /// The delay of one level.
     pub step: Duration,
-    /// Whether the largest hint is a delay like the others.
+    /// True if the largest hint is a delay like the others.
     pub largest: bool,
 }
 
@@ -70,20 +71,20 @@ impl QueueConfig {
 /// The queues defined under `[queue]`; `None` for one that is defined but wrong.
 pub type Named = BTreeMap<String, Option<Arc<QueueConfig>>>;
 
-/// What a link's queue may be.
+/// Allowed values of a link's queue.
 const EXPECTED: &str =
     "a queue such as { aqm = \"pi\", limit = \"800 packets\" }, or the name of a [queue.NAME]";
 
 /// The limit of a queue that the file does not describe.
 const DEFAULT_LIMIT: Limit = Limit::Packets(1000);
 
-/// What TSQ may be set to.
+/// Allowed values of `tsq`.
 const TSQ: &str = "true, false or a table such as { bits = 4, l = \"40 ms\" }";
 
-/// What the AQM below strict priority or Sieve may be.
+/// Allowed values of the AQM below strict priority or Sieve.
 const BELOW: &str = "a table such as { aqm = \"pie\", target = \"15 ms\" }";
 
-/// What passing on may be set to.
+/// Allowed values of `pass-on`.
 const PASS_ON: &str = "true, false or a table such as { step = \"5 ms\", largest = false }";
 
 /// The least delay of a level.

@@ -36,7 +36,7 @@ pub fn read<T>(
     }
 }
 
-/// What all readers of one document share.
+/// State shared by all readers of one document.
 struct Context<'a> {
     document: &'a Document,
     problems: RefCell<Vec<Problem>>,
@@ -93,7 +93,7 @@ impl<'a> TableReader<'a> {
         self.table.get(key)
     }
 
-    /// Whether the table has a key. The key does not count as known from this alone.
+    /// Returns whether the table has a key. The key does not count as known from this alone.
     pub fn has(&self, key: &str) -> bool {
         self.table.get(key).is_some()
     }

@@ -1,4 +1,4 @@
-//! Where something was written: the texts that values come from, and ranges in them.
+//! Places in documents: the texts that values come from, and ranges in them.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether this is of the file itself, and not of an override.
+    /// Returns whether this is of the file itself, and not of an override.
     pub(crate) fn is_of_file(&self) -> bool {
         self.source == 0
     }
@@ -25,7 +25,7 @@ pub(crate) struct Source {
     pub name: String,
     /// The whole text.
     pub text: String,
-    /// Whether messages show line and column.
+    /// True if messages show line and column.
     pub is_file: bool,
 }
 

@@ -99,7 +99,7 @@ const PAPER: [(&str, SpecParameter); 8] = [
     ("permt", SpecParameter::Reordering),
 ];
 
-/// What TAPS properties in the table add to a specification.
+/// Adds the TAPS properties in the table to a specification.
 fn taps(
     table: &TableReader<'_>,
     start: &Specification,

@@ -30,14 +30,14 @@ pub enum Value {
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Where the value was written.
+    /// Place of the value.
     pub span: Span,
 }
 
 /// A key and the value it is set to.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Where the key was written.
+    /// Place of the key.
     pub key: Span,
     /// The value.
     pub node: Node,

@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// What to do with a file that exists.
+/// Treatment of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Keep it. An empty file is used, because that is what work that failed has left.
@@ -24,10 +24,10 @@ pub enum Existing {
     Replace,
 }
 
-/// Why a file is not created.
+/// Reason why a file is not created.
 #[derive(Debug)]
 pub enum CreateError {
-    /// It exists and has contents.
+    /// The file exists and has contents.
     Exists,
     /// A symbolic link is in its place.
     SymbolicLink,

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// What a column holds.
+/// Kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellKind {
     /// UTF-8 text.
@@ -51,11 +51,11 @@ pub struct Column<R> {
     pub meaning: &'static str,
     /// The kind of the cells.
     pub kind: CellKind,
-    /// Whether cells may be null, for values that were not measured.
+    /// True if cells may be null, for values that were not measured.
     pub optional: bool,
-    /// Whether the column identifies the run of a row.
+    /// True if the column identifies the run of a row.
     pub of_run: bool,
-    /// Whether the column is a measure, a number whose mean over flows and seeds has a meaning.
+    /// True if the column is a measure, a number whose mean over flows and seeds has a meaning.
     pub measure: bool,
     /// The heading in printed tables; `None` if they do not show the column.
     pub heading: Option<Heading>,
@@ -63,7 +63,7 @@ pub struct Column<R> {
     pub(crate) set: fn(&mut R, CellValue),
 }
 
-/// How a printed table shows a column.
+/// Heading and format of a column in a printed table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Heading {
     /// The title of the column, including the unit.
@@ -96,7 +96,7 @@ impl<R> Column<R> {
         Self { measure: true, heading: Some(Heading { title, scale }), ..self }
     }
 
-    /// Whether the column holds numbers that something has been measured by, not the key of a run or the time of an interval.
+    /// Returns whether the column holds measured numbers, not the key of a run or the time of an interval.
     pub fn is_quantity(&self) -> bool {
         !self.of_run && self.kind != CellKind::Text && !matches!(self.name, "start_s" | "end_s")
     }

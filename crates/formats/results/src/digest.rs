@@ -17,9 +17,9 @@ pub(crate) const RECORD: &str = "digests.json";
 /// Digests of files by their names, 64 hex digits each.
 pub(crate) type Digests = BTreeMap<String, String>;
 
-/// What is wrong with a file that is not as it was written.
+/// Error of a file that is not as it was written.
 pub(crate) const CHANGED: &str = "its content is not what was stored (another SHA-256 digest)";
-/// What is wrong with a file of which there is no digest, although the others have one.
+/// Error of a file without a digest, although the others have one.
 pub(crate) const UNLISTED: &str = "no digest of it was stored";
 
 /// The digest of these bytes.
@@ -108,7 +108,7 @@ pub(crate) fn seal(text: &str) -> String {
     }
 }
 
-/// Whether a summary's text has this digest.
+/// Returns whether a summary's text has this digest.
 pub(crate) fn is_sealed(text: &str, stored: &str) -> bool {
     let Some(at) = text.rfind(PROPERTY) else { return false };
     let (head, rest) = text.split_at(at + PROPERTY.len());

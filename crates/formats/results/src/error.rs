@@ -41,7 +41,7 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         problem: &'static str,
     },
     /// Another process stores results in the folder.
@@ -81,7 +81,7 @@ pub enum StoreError {
         stored: Box<Summary>,
         /// The origin of the new results.
         asked: Box<Summary>,
-        /// Whether the stored runs are part of the new results, so that the missing runs can be added.
+        /// True if the stored runs are part of the new results, so that the missing runs can be added.
         can_resume: bool,
     },
     /// The folder has tables or runs, but no summary with their origin.
@@ -111,7 +111,7 @@ fn taken(folder: &Path, stored: &Summary, asked: &Summary) -> String {
 }
 
 impl StoreError {
-    /// Whether stored results are not what was stored. Running them again helps.
+    /// Returns whether stored results are not what was stored. Running them again helps.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Damaged { .. } | Self::Parquet { .. } | Self::Column { .. } | Self::Json { .. } => true,

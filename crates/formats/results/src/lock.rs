@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 const FILE: &str = ".lock";
-/// What a holder says about itself is shorter.
+/// Upper bound of the text about a holder.
 const LONGEST_TEXT: u64 = 200;
 
 /// A lock that is held. No other process stores results in its folder.
@@ -77,7 +77,7 @@ impl Drop for Lock {
     }
 }
 
-/// Whether this file is the one at `path`.
+/// Returns whether this file is the one at `path`.
 fn is_at(file: &File, path: &Path) -> bool {
     let same =
         |here: fs::Metadata, there: fs::Metadata| (here.dev(), here.ino()) == (there.dev(), there.ino());
@@ -86,7 +86,7 @@ fn is_at(file: &File, path: &Path) -> bool {
         .unwrap_or(false)
 }
 
-/// What the holder of a lock has written about itself.
+/// Returns the text that the holder of a lock has written about itself.
 fn holder(file: &File) -> String {
     let mut text = String::new();
     match file.take(LONGEST_TEXT).read_to_string(&mut text) {

@@ -21,7 +21,7 @@ pub enum SubjectKind {
 pub struct Subject {
     /// The point's label.
     pub point: Arc<str>,
-    /// Whether it is a group or a queue.
+    /// Kind of the subject: a group or a queue.
     pub kind: SubjectKind,
     /// The group's name or the link's.
     pub name: Arc<str>,

@@ -29,18 +29,18 @@ const UNFINISHED: &str = ".unfinished";
 #[derive(Debug)]
 pub struct RunStore {
     store: Store,
-    /// Whether stored runs are repeated.
+    /// True if stored runs are repeated.
     again: bool,
     /// The runs in the joined tables.
     joined: BTreeSet<String>,
     /// The runs in the joined tables whose timing is not valid.
     mistimed: BTreeSet<String>,
-    /// What was found damaged.
+    /// Damage that was found.
     damage: Vec<Damage>,
     _lock: Lock,
 }
 
-/// What counts as not stored, for it is damaged.
+/// Damaged results, which count as not stored.
 #[derive(Debug)]
 pub struct Damage {
     /// The run; none if it is the summary, or a joined table, with all runs in it.
@@ -136,8 +136,8 @@ impl RunStore {
         self.has_folder(run) || self.joined.contains(run)
     }
 
-    /// Whether a run need not be run: it is stored and complete, its timing is valid if it has one, and the experiment is
-    /// not repeated. A run whose timing cannot be read is not done.
+    /// Returns whether a run is complete: it is stored, its timing is valid if it has one, and the experiment
+    /// is not repeated. A run whose timing cannot be read is not done.
     pub fn is_done(&self, run: &str) -> bool {
         if self.again {
             return false;

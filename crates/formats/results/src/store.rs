@@ -95,7 +95,7 @@ impl Store {
         if self.has_summary() { Ok(self.read_any_summary()?.files) } else { Ok(Digests::new()) }
     }
 
-    /// Where a table is until the summary that describes it is stored.
+    /// Returns the path of a table until the summary that describes it is stored.
     pub(crate) fn new_table(&self, file: &str) -> PathBuf {
         self.root.join(format!("{file}{NEW}"))
     }
@@ -131,7 +131,7 @@ impl Store {
         self.describes::<FlowRow>()
     }
 
-    /// Whether there is a table, or the summary says that there is one.
+    /// Returns whether there is a table, or the summary says that there is one.
     pub(crate) fn describes<R: Row>(&self) -> bool {
         let is_listed = || self.load_summary().is_ok_and(|(summary, _)| summary.files.contains_key(R::FILE));
         has_table::<R>(&self.root) || is_listed()
@@ -208,7 +208,7 @@ pub(crate) fn remove_if_there(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Whether a folder has this table.
+/// Returns whether a folder has this table.
 pub(crate) fn has_table<R: Row>(folder: &Path) -> bool {
     folder.join(R::FILE).exists()
 }

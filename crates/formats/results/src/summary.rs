@@ -38,13 +38,13 @@ pub struct Summary {
     pub finished: Vec<RunSummary>,
     /// The runs that failed, with their errors.
     pub failed: Vec<FailedRun>,
-    /// Whether every run of the plan is in the tables.
+    /// True if every run of the plan is in the tables.
     pub complete: bool,
     /// The machine.
     pub host: Host,
-    /// When the experiment began, in the caller's format.
+    /// Begin of the experiment, in the caller's format.
     pub started_at: String,
-    /// When the experiment ended, in the same format.
+    /// End of the experiment, in the same format.
     pub finished_at: String,
     /// SHA-256 digests of the tables by file name; empty before the first table, and in results of versions that stored none.
     #[serde(default)]

@@ -90,7 +90,7 @@ impl<R: Row> TableWriter<R> {
     }
 }
 
-/// Where a table is written until it is complete.
+/// Returns the path of a table until it is complete.
 pub(crate) fn temporary(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tmp");
@@ -350,7 +350,7 @@ mod tests {
         }
     }
 
-    /// Why a table of counts, written by `write`, is not read.
+    /// Returns the reason why a table of counts, written by `write`, is not read.
     fn why(write: impl FnOnce(&Path)) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(Counted::FILE);

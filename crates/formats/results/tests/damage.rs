@@ -108,7 +108,8 @@ fn half() -> TempDir {
     folder
 }
 
-/// Whether the runs a, b and c need not be run; completes them then, and compares with undisturbed results.
+/// Returns whether the runs a, b and c are complete; then completes them, and compares the results with
+/// undisturbed ones.
 fn resumed(
     folder: &Path,
     existing: Existing,
@@ -329,7 +330,7 @@ fn a_table_without_a_digest_is_read_or_is_an_error_with_its_name() {
     }
 }
 
-/// What reading a file finds, if it finds it in time.
+/// Returns the result of reading a file; fails if reading takes too long.
 fn within<T: Send + 'static>(limit: Duration, path: &Path, read: fn(&Path) -> T) -> T {
     let (send, receive) = std::sync::mpsc::channel();
     let path: PathBuf = path.to_owned();

@@ -25,11 +25,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-/// How long an answer is waited for.
+/// Time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most requests at once: the errors of all of them fit into the socket's buffer.
 const MOST_AT_ONCE: usize = 64;
-/// How often a list is asked for that changed while it was read.
+/// Number of requests for a list that changes while it is read.
 const ATTEMPTS: usize = 8;
 /// The bytes of a message's header (`struct nlmsghdr`).
 const HEADER: usize = 16;
@@ -199,7 +199,7 @@ impl Channel {
     }
 }
 
-/// Why there is no answer.
+/// Reason for the lack of an answer.
 enum Problem {
     Io(io::Error),
     Refused(io::Error, Option<String>),

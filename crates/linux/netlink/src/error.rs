@@ -5,7 +5,7 @@ use cutline_text::Printable;
 use rustix::io::Errno;
 use std::io;
 
-/// Why something could not be read from the kernel, or changed in it.
+/// Reason why the kernel could not be asked, or refused a change.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed, or the process lacks a privilege.
@@ -14,7 +14,7 @@ pub enum Error {
     /// The kernel refused a request.
     #[error("{failure}: {source}{}", in_words(explanation.as_deref()))]
     Refused {
-        /// What could not be done, as a sentence.
+        /// The failed action, as a sentence.
         failure: String,
         /// The kernel's error.
         source: io::Error,
@@ -52,7 +52,7 @@ pub enum Error {
         field: &'static str,
         /// Its value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         allowed: String,
     },
 }

@@ -23,9 +23,9 @@ pub struct Interface {
     pub mtu: Bytes,
     /// The link header that the kernel counts in front of each packet: 14 B of Ethernet, or nothing, as with a tunnel.
     pub header: Bytes,
-    /// Whether it is switched on.
+    /// True if the interface is switched on.
     pub is_up: bool,
-    /// Whether it is the loopback.
+    /// True if the interface is the loopback.
     pub is_loopback: bool,
     /// The rate that its driver states; `None` where it does not. It need not be true: a veth states 10 Gbit/s.
     pub speed: Option<Rate>,
@@ -38,7 +38,7 @@ pub struct Interface {
 pub struct Address {
     /// The address.
     pub address: IpAddr,
-    /// How many leading bits name the network.
+    /// Length of the network's prefix in bits.
     pub prefix: u8,
 }
 

@@ -24,7 +24,7 @@ const fn group(number: u32) -> u32 {
     1 << (number - 1)
 }
 
-/// What has changed.
+/// Changes in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Interfaces: one is new, gone, renamed, up, down, or otherwise different. Routes may have gone with it: the kernel does
@@ -178,7 +178,7 @@ impl AsFd for TrafficMonitor {
 /// A report about traffic control (`struct nlmsghdr`, `struct tcmsg`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TrafficChange {
-    /// Who has made it: the number of a socket, 0 for the kernel.
+    /// Number of the socket that made the change; 0 for the kernel.
     port: u32,
     interface: u32,
     handle: u32,
@@ -194,7 +194,7 @@ impl TrafficChange {
         Some(Self { port: word(12)?, interface: word(20)?, handle: word(24)?, parent: word(28)? })
     }
 
-    /// Whether it is about the root of the interface, or about what is in our discipline.
+    /// Returns whether the change concerns the root of the interface, or our discipline.
     const fn concerns_us(&self) -> bool {
         const ROOT: u32 = u32::MAX;
         let ours = crate::MAJOR as u32;

@@ -1,4 +1,4 @@
-//! Where the kernel would send a packet (`RTM_GETROUTE`).
+//! Route queries: the way of a packet by the kernel's tables (`RTM_GETROUTE`).
 //!
 //! The kernel is asked for each flow; no table is copied. So rules (`ip rule from`, `iif`, `fwmark`, `ipproto`, `dport`), several tables and
 //! multipath routes count as they do for packets.
@@ -47,13 +47,13 @@ impl From<IpAddr> for Question {
 pub enum Route {
     /// Packets leave.
     Leaves(Hop),
-    /// They are for this host.
+    /// Delivered to this host.
     Local,
-    /// They go nowhere.
+    /// Delivered nowhere.
     None(NoRoute),
 }
 
-/// How packets leave.
+/// Next hop of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// The number of the interface.
@@ -64,7 +64,7 @@ pub struct Hop {
     pub source: Option<IpAddr>,
 }
 
-/// Why packets go nowhere.
+/// Reason why packets are delivered nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoRoute {
     /// No route leads there, or one that says unreachable.

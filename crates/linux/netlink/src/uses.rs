@@ -106,7 +106,7 @@ pub fn uses(interface: u32) -> Result<Vec<InterfaceUse>, Error> {
     Ok(uses)
 }
 
-/// Whether the kernel has given an interface this address by itself.
+/// Returns whether the kernel has added this address by itself.
 fn is_automatic(message: &AddressMessage) -> bool {
     let is_link_local =
         matches!(own_address(message), Some(IpAddr::V6(address)) if address.is_unicast_link_local());
@@ -116,7 +116,8 @@ fn is_automatic(message: &AddressMessage) -> bool {
     is_link_local || message.attributes.iter().any(is_advertised)
 }
 
-/// Whether a route leads packets to other hosts, and was not added with an address or by a router advertisement.
+/// Returns whether a route leads packets to other hosts, and was not added with an address or by a router
+/// advertisement.
 fn is_a_way(route: &RouteMessage) -> bool {
     let is_own = matches!(route.header.protocol, RouteProtocol::Kernel | RouteProtocol::Ra);
     route.header.kind == RouteType::Unicast && !is_own
@@ -142,7 +143,8 @@ fn destination(route: &RouteMessage) -> String {
     )
 }
 
-/// Whether packets of a version of IP are forwarded that arrive at an interface with these settings.
+/// Returns the use of an interface by forwarding: packets of a version of IP that arrive there are forwarded
+/// with these settings.
 fn forwarding(settings: &AfSpecUnspec) -> Option<InterfaceUse> {
     let (version, is_on) = match settings {
         AfSpecUnspec::Inet(settings) => (
@@ -158,7 +160,8 @@ fn forwarding(settings: &AfSpecUnspec) -> Option<InterfaceUse> {
     is_on.then_some(InterfaceUse::Forwarding(version))
 }
 
-/// Whether the number of an interface's lower one is of another network namespace, as with the other end of a virtual pair.
+/// Returns whether the lower interface is in another network namespace, as the other end of a virtual pair
+/// may be.
 fn is_elsewhere(link: &LinkMessage) -> bool {
     let is_pair_or_foreign = |attribute: &LinkAttribute| match attribute {
         LinkAttribute::LinkNetNsId(_) => true,

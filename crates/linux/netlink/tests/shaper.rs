@@ -47,7 +47,7 @@ impl Hosts {
         self.sender.within(|| work(&Interface::named("east").unwrap())).unwrap()
     }
 
-    /// What `tc` says, which is not ours.
+    /// Runs `tc`, a program that is not ours, and returns its output.
     fn tc(&self, arguments: &str) -> String {
         let all = format!("-n {} {arguments}", self.sender.name());
         let output = Command::new("tc").args(all.split(' ')).output().unwrap();
@@ -79,7 +79,7 @@ struct Flow {
     size: usize,
 }
 
-/// What came of a flow.
+/// Outcome of a flow.
 #[derive(Debug)]
 struct Outcome {
     sent: usize,
@@ -536,7 +536,7 @@ fn what_a_killed_process_has_left_is_swept() {
     hosts.with(|east| Shaper::install(east, Rate::from_mbps(10), Options::default()).unwrap());
 }
 
-/// What the test above kills.
+/// The process that the test above kills.
 #[test]
 #[ignore = "another test runs it in a process of its own"]
 fn holds_an_interface() {

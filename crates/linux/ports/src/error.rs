@@ -1,8 +1,8 @@
-//! Why a port cannot be opened, or has failed.
+//! Errors of opening and using a port.
 
 use cutline_sys::SysError;
 
-/// Why a port cannot be opened, or has failed.
+/// Reason why a port cannot be opened, or has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
     /// A system call failed.

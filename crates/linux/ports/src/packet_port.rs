@@ -180,7 +180,7 @@ impl Port for PacketPort {
 /// Returns the frame as it was on the wire, with its tag; `None` when it is not whole.
 #[inline]
 fn whole<'f>(frame: &Received<'f>, tagged: &'f mut Vec<u8>, stats: &mut PortStats) -> Option<&'f [u8]> {
-    /// Where a tag belongs: behind the two addresses.
+    /// Offset of a VLAN tag: behind the two addresses.
     const TAG_AT: usize = 12;
     if frame.length as usize > frame.bytes.len() {
         stats.truncated.add(frame.length);

@@ -1,4 +1,4 @@
-//! What the loop needs of a port beside frames, and what a port counts.
+//! The loop's interface to a port beside frames, and the counters of a port.
 
 use crate::PortError;
 use cutline_aqm::Count;
@@ -35,7 +35,7 @@ pub trait InterfacePort: Port<Error = PortError> + AsFd {
     fn check(&self) -> Result<(), PortError>;
 }
 
-/// What a port counts beside the router's own counters, since it was opened.
+/// Counters of a port beside the router's own, since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortStats {
     /// The port's kind.
@@ -48,7 +48,7 @@ pub struct PortStats {
     pub unfilled: Count,
 }
 
-/// How a port receives and sends frames.
+/// Kind of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortKind {
     /// A packet socket.

@@ -11,7 +11,7 @@ use cutline_sys::{SysError, clock, thread};
 use cutline_units::{Duration, Instant};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is called by the router's loop from time to time.
+/// Observer that the router's loop calls from time to time.
 pub trait Observer<P = PacketPort> {
     /// Called when it is due; returns when it is due next. It may reconfigure the shapers.
     fn look(&mut self, now: Instant, duplex: &mut DuplexShaper, ports: &mut [P; 2]) -> Instant;

@@ -1,4 +1,4 @@
-//! What every service of ours needs around its work.
+//! Parts that every service needs around its work.
 //!
 //! ```text
 //! socket_file   the file of a local socket, which replaces that of a process that has ended

@@ -45,7 +45,7 @@ pub enum Written {
 
 /// The capacity of the queue.
 const QUEUE: usize = 64;
-/// How often the end of a wait is looked for.
+/// Interval of checks for the end of a wait.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(10);
 
 impl<T: Send + 'static> Outlet<T> {
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(text, line(1));
     }
 
-    /// Who waits for a slow reader gets all of it out, whatever the queue's room is.
+    /// A caller that waits for a slow reader gets all of its output out, whatever room the queue has.
     #[test]
     fn a_slow_reader_is_waited_for_unless_the_caller_gives_up() {
         let (mut reader, writer) = pipe().unwrap();

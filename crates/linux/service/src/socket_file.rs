@@ -16,7 +16,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, chown};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// How many clients may wait to be accepted, as the standard library has it.
+/// Number of clients that may wait to be accepted, as in the standard library.
 const BACKLOG: i32 = 128;
 
 /// A bound socket, whose file is removed when this is dropped.

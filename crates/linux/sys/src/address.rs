@@ -21,10 +21,10 @@ use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs as _};
 use std::str::FromStr;
 
-/// Why a text is no address.
+/// Reason why a text is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// It is none.
+    /// Not an address.
     #[error("expected an address, such as 192.0.2.7, 2001:db8::7 or fe80::7%eth0")]
     Malformed,
     /// An address that needs no zone has one.
@@ -133,7 +133,7 @@ impl fmt::Display for ZonedIp {
     }
 }
 
-/// Whether an address means nothing without a zone.
+/// Returns whether an address means nothing without a zone.
 fn needs_zone(ip: Ipv6Addr) -> bool {
     // Of multicast addresses those of the interface and of the link (RFC 4291 section 2.7).
     ip.is_unicast_link_local() || ip.is_multicast() && matches!(ip.octets()[1] & 0xf, 1 | 2)

@@ -94,7 +94,7 @@ mod tests {
     use std::net::IpAddr;
     use std::time::Duration;
 
-    /// Whether a client with a connected socket gets an answer of a server at a wildcard address.
+    /// Returns whether a client with a connected socket gets an answer of a server at a wildcard address.
     fn is_answered(wildcard: &str, asked: &str) -> bool {
         let server = DatagramServer::bind(wildcard.parse().unwrap()).unwrap();
         let port = server.local_addr().unwrap().port();

@@ -17,15 +17,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Enough bytes of a datagram to measure it.
 pub const HEAD: usize = 64;
-/// How many datagrams one system call returns if nothing else is said.
+/// Default number of datagrams that one system call returns.
 const BATCH: usize = 64;
 /// Room for a socket address of any kind, bytes.
 pub(crate) const NAME: usize = size_of::<libc::sockaddr_storage>();
 /// Room for a time stamp, a traffic class of either protocol and a drop counter, each behind its header, bytes.
 pub(crate) const CONTROL: usize = 256;
-/// How long a datagram has waited at most of which no other one is likely to wait behind it.
+/// Largest waiting time of a datagram behind which no other one is likely to wait.
 const FRESH: Duration = Duration::from_micros(15);
-/// How long the offset of the wall clock is taken to be the same.
+/// Time for which the offset of the wall clock is taken to be constant.
 const OFFSET_LASTS: Duration = Duration::from_millis(10);
 
 /// A datagram that was received.
@@ -41,16 +41,16 @@ pub struct Datagram<'i> {
     pub at: Instant,
     /// The traffic class octet, with its ECN bits; `None` where the kernel does not say.
     pub traffic_class: Option<u8>,
-    /// How many datagrams the socket has dropped so far because its buffer was full.
+    /// Number of datagrams that the socket has dropped so far because its buffer was full.
     pub overflowed: u32,
     /// The local address that it has come to, if the socket was asked for it ([`local_address::ask`](crate::local_address::ask)).
     pub to: Option<LocalAddress>,
 }
 
-/// Whether a call waits.
+/// Waiting of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It does not.
+    /// Returns at once.
     No,
     /// Until the first datagram, as long as the socket waits ([`std::net::UdpSocket::set_read_timeout`]).
     ForOne,
@@ -69,16 +69,16 @@ pub struct Inbox {
     _parts: Vec<libc::iovec>,
     /// Point into `names`, `_parts` and `controls`.
     messages: Vec<libc::mmsghdr>,
-    /// What the control messages of the last call say, and when the datagrams arrived.
+    /// Control messages of the last call, and times of arrival of the datagrams.
     ancillaries: Vec<(Ancillary, Instant)>,
-    /// Whose datagrams the socket receives, if it is connected: then the kernel need not say it of each.
+    /// Peer of the socket, if it is connected: then the kernel need not name it with each datagram.
     peer: Option<SocketAddr>,
-    /// How many datagrams the next call may return.
+    /// Number of datagrams that the next call may return.
     next: usize,
     /// The end of the last call, and the offset of the wall clock then.
     now: Instant,
     offset: u64,
-    /// When the offset was read.
+    /// Time at which the offset was read.
     offset_at: Instant,
 }
 
@@ -304,7 +304,7 @@ impl Inbox {
     }
 }
 
-/// What the control messages of a datagram say.
+/// Control messages of a datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Ancillary {
     /// Arrival time by the wall clock: seconds and nanoseconds.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why a system call, or a command of iproute2, has failed.
+/// Reason why a system call, or a command of iproute2, has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SysError {
     /// There is no such interface.
@@ -16,7 +16,7 @@ pub enum SysError {
     /// The process lacks a privilege.
     #[error("{failure}: not permitted; run it as root, or give it the capability {capability}")]
     NotPermitted {
-        /// What could not be done, as a sentence.
+        /// The failed action, as a sentence.
         failure: String,
         /// The capability that allows it.
         capability: &'static str,
@@ -24,7 +24,7 @@ pub enum SysError {
     /// Any other error of the kernel.
     #[error("{failure}: {source}")]
     System {
-        /// What could not be done, as a sentence.
+        /// The failed action, as a sentence.
         failure: String,
         /// The kernel's error.
         source: io::Error,
@@ -34,7 +34,7 @@ pub enum SysError {
     Ip {
         /// Its arguments.
         arguments: String,
-        /// What it printed.
+        /// Output of the command.
         message: String,
     },
 }

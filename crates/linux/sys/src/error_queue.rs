@@ -26,11 +26,11 @@ use std::mem::zeroed;
 pub struct QueuedError {
     /// Its number, as in `errno`.
     pub errno: i32,
-    /// What it comes from.
+    /// Origin of the error.
     pub cause: Cause,
 }
 
-/// What a queued error comes from.
+/// Origin of a queued error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A message of ICMP.

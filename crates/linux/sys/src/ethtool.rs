@@ -1,4 +1,4 @@
-//! What a driver says of its interface, and its switches (linux/ethtool.h).
+//! Properties of an interface by its driver, and its switches (linux/ethtool.h).
 //!
 //! Each command has a struct of its own, of 32-bit numbers for most of its length; an answer is read by the numbers' places.
 
@@ -43,7 +43,7 @@ pub const LRO: u32 = 1 << 15;
 pub struct LinkMode {
     /// The link's rate; `None` where the driver does not say.
     pub speed: Option<Rate>,
-    /// Whether it sends in both directions at once; `None` where the driver does not say.
+    /// True if the interface sends in both directions at once; `None` if the driver does not state it.
     pub full_duplex: Option<bool>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) const IP_PKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO
 const IP_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_TRANSPARENT);
 const IP_MTU_DISCOVER: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
 const IPV6_ROUTER_ALERT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, 22);
-/// Since Linux 5.1. Without it, messages of all network namespaces come to every such socket.
+/// Option since Linux 5.1. Without it, messages of all network namespaces come to every such socket.
 const IPV6_ROUTER_ALERT_ISOLATE: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, 30);
 pub(crate) const IPV6_RECVPKTINFO: SocketOption<i32> =
     SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
@@ -84,7 +84,7 @@ pub struct Received<'b> {
     pub destination: IpAddr,
     /// Its TTL; `None` if it is not known.
     pub ttl: Option<u8>,
-    /// What is in it, without headers.
+    /// Payload, without headers.
     pub payload: &'b [u8],
 }
 
@@ -99,13 +99,13 @@ pub struct Outgoing<'b> {
     pub destination: (IpAddr, u16),
     /// Its TTL.
     pub ttl: u8,
-    /// Whether it has the Router Alert option.
+    /// True if the packet has the Router Alert option.
     pub router_alert: bool,
-    /// What is in it, without headers.
+    /// Payload, without headers.
     pub payload: &'b [u8],
 }
 
-/// What is in front of the payload that the kernel returns.
+/// Headers in front of the payload that the kernel returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Headers {
     None,
@@ -122,7 +122,7 @@ pub struct IpSocket {
     /// The protocol whose packets are taken, where packets of others come as well.
     protocol: u8,
     buffer: Vec<u8>,
-    /// What the kernel last said of messages for which there was no room.
+    /// The kernel's last count of messages for which there was no room.
     dropped: u32,
 }
 
@@ -358,7 +358,7 @@ impl IpSocket {
         }
     }
 
-    /// Where the payload is, and the rest.
+    /// Returns the place of the payload, and the rest.
     fn packet(
         &self,
         length: usize,
@@ -411,7 +411,7 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    /// Where it is, and how long it is.
+    /// Returns the address and the length.
     pub(crate) const fn place(&self) -> (*const libc::c_void, usize) {
         match self {
             Self::V4(name) => (std::ptr::from_ref(name).cast(), size_of::<libc::sockaddr_in>()),
@@ -456,7 +456,7 @@ fn address_of(name: &libc::sockaddr_storage) -> Option<IpAddr> {
     }
 }
 
-/// What the control messages of a packet say.
+/// Control messages of a packet.
 #[derive(Default)]
 struct Found {
     interface: Option<u32>,

@@ -248,7 +248,7 @@ fn ip(arguments: &[&str]) -> Result<(), SysError> {
 mod tests {
     use super::*;
 
-    /// Whether this test may make namespaces.
+    /// Returns whether this test may make namespaces.
     fn is_permitted() -> bool {
         permitted().is_ok()
     }

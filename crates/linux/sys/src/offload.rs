@@ -19,7 +19,7 @@ struct Switch {
     bit: u32,
     /// Its name in `ethtool -k`.
     name: &'static str,
-    /// What it is, for messages.
+    /// Name of the offload, for messages.
     what: &'static str,
 }
 

@@ -22,10 +22,10 @@ use std::net::IpAddr;
 pub struct Echo {
     socket: OwnedFd,
     target: IpAddr,
-    /// Whether the kernel passes IP headers, and replies to other processes.
+    /// True if the kernel passes IP headers, and replies to other processes.
     raw: bool,
     identifier: u16,
-    /// How many requests were sent.
+    /// Number of requests sent.
     sent: usize,
     /// The last of them that have no reply yet, at the places of their sequence numbers.
     waiting: [Option<Request>; WAITING],
@@ -42,7 +42,7 @@ struct Request {
 /// The random part of a payload.
 type Nonce = [u8; 8];
 
-/// How many requests may wait for their replies. An older one's reply is not recognised any more.
+/// Number of requests that may wait for their replies. An older one's reply is not recognised any more.
 const WAITING: usize = 256;
 
 /// The length of a request, bytes: 8 of header, 56 of payload.
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(times.len(), 1, "{times:?}");
     }
 
-    /// Where neither kind of socket is available, or there is no such IP, there is nothing to try.
+    /// This host replies, if either kind of socket and this version of IP are available.
     #[test]
     fn this_host_replies() {
         for target in [V4, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST)] {

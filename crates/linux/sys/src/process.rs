@@ -37,7 +37,7 @@ extern "C" fn run() {
     }
 }
 
-/// How often this process was made by fork since the library was first used in one of its ancestors.
+/// Number of forks between this process and the ancestor that first used the library.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// Returns a number that differs between a process and its copies by fork. It counts from the first call on; a copy by `vfork`, or by
@@ -56,7 +56,7 @@ unsafe extern "C" fn forked() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How many generations of processes have something of their own; later ones share that of the last.
+/// Number of generations of processes that have values of their own; later ones share that of the last.
 const GENERATIONS: usize = 64;
 
 /// Something that each process has of its own. In a copy by fork, that of the parent may be in the middle of a change by a thread which the

@@ -21,7 +21,7 @@ pub use rustix::event::{PollFd, PollFlags};
 
 /// The longest wait, and so the longest time until a flag is looked at.
 pub const LONGEST_WAIT: Duration = Duration::from_millis(50);
-/// How many ready descriptors one wait returns.
+/// Number of ready descriptors that one wait returns.
 const EVENTS: usize = 256;
 
 /// Waits until one of the descriptors is ready, at most for `timeout` and [`LONGEST_WAIT`]. Whether one is; an interrupted

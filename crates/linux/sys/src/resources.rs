@@ -1,4 +1,4 @@
-//! What this process may take of the system, and what it gives back.
+//! Resource limits of this process, and memory that it returns.
 #![expect(unsafe_code, reason = "mallopt, which no safe crate wraps")]
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

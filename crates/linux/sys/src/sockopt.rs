@@ -48,23 +48,23 @@ pub const SO_PRIORITY: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, l
 /// The address family of a socket; it can only be read (socket(7)).
 pub const SO_DOMAIN: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_DOMAIN);
 
-/// Whether a datagram comes with the time when the kernel received it; 1 or 0 (socket(7)).
+/// Option that adds the kernel's time of receipt to each datagram; 1 or 0 (socket(7)).
 pub const SO_TIMESTAMPNS: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
 
-/// Whether a socket queues the errors that concern it, and a full queue of the interface is an error; 1 or 0 (ip(7)). A socket of
-/// IPv6 has this option for IPv4 as mapped addresses.
+/// Option that queues the errors of a socket, and makes a full queue of the interface an error; 1 or 0
+/// (ip(7)). A socket of IPv6 has this option for IPv4 as mapped addresses.
 pub const IP_RECVERR: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_RECVERR);
 
 /// The same for IPv6 (ipv6(7)).
 pub const IPV6_RECVERR: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVERR);
 
-/// Whether the kernel explains an error of a netlink request in words; 1 or 0 (netlink(7)).
+/// Option that adds a text to errors of netlink requests; 1 or 0 (netlink(7)).
 pub const NETLINK_EXT_ACK: SocketOption<i32> = SocketOption::new(libc::SOL_NETLINK, libc::NETLINK_EXT_ACK);
 
-/// Whether an answer to a netlink request leaves out the request's body; 1 or 0 (netlink(7)).
+/// Option that leaves the request's body out of answers to netlink requests; 1 or 0 (netlink(7)).
 pub const NETLINK_CAP_ACK: SocketOption<i32> = SocketOption::new(libc::SOL_NETLINK, libc::NETLINK_CAP_ACK);
 
-/// Whether a datagram comes with the number of datagrams that the socket has dropped; 1 or 0 (socket(7)).
+/// Option that adds the number of datagrams that the socket has dropped to each datagram; 1 or 0 (socket(7)).
 pub const SO_RXQ_OVFL: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RXQ_OVFL);
 
 impl<T: Plain> SocketOption<T> {

@@ -1,11 +1,11 @@
-//! What the kernel has counted of a TCP connection, and its pacing rate (tcp(7), linux/tcp.h).
+//! The kernel's counters of a TCP connection, and its pacing rate (tcp(7), linux/tcp.h).
 
 use crate::sockopt::{SO_MAX_PACING_RATE, SocketOption};
 use cutline_units::{Duration, Rate};
 use rustix::fd::AsFd;
 use std::io;
 
-/// What the kernel has counted of a TCP connection. Fields that a kernel does not have are zero, except
+/// The kernel's counters of a TCP connection. Fields that a kernel does not have are zero, except
 /// [`TcpInfo::timeouts`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
@@ -23,7 +23,7 @@ pub struct TcpInfo {
     pub slow_start_threshold: u32,
     /// Payload of a full segment, bytes.
     pub max_segment: u32,
-    /// Whether it is closed, in both directions.
+    /// True if the connection is closed in both directions.
     pub is_closed: bool,
     /// Segments sent and not acknowledged.
     pub unacknowledged: u32,
@@ -51,9 +51,9 @@ pub struct TcpInfo {
     pub pacing_rate: Rate,
     /// The delivery rate measured last, bit/s.
     pub delivery_rate: Rate,
-    /// Whether both ends have agreed on ECN.
+    /// True if both ends have agreed on ECN.
     pub ecn: bool,
-    /// Whether both ends have agreed on selective acknowledgements.
+    /// True if both ends have agreed on selective acknowledgements.
     pub sack: bool,
 }
 
@@ -76,7 +76,8 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     Ok(parse(TCP_INFO.get_bytes(socket, &mut [0; ROOM])?))
 }
 
-/// Whether the other end has acknowledged everything, also that this end sends no more (RFC 9293 section 3.6); or the connection is gone.
+/// Returns whether the other end has acknowledged everything, including the end of this direction (RFC 9293
+/// section 3.6), or the connection is gone.
 ///
 /// # Errors
 /// When it is not a TCP socket.

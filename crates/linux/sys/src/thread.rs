@@ -1,11 +1,11 @@
-//! How the calling thread is scheduled, and how long it has run.
+//! Scheduling of the calling thread, and its run time.
 #![expect(unsafe_code, reason = "sched_setscheduler, which no safe crate wraps")]
 
 use cutline_units::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU64;
 
-/// How a thread is scheduled.
+/// Scheduling of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduling {
     /// In real time, before all normal threads (sched(7), `SCHED_FIFO`).

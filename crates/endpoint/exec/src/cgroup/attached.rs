@@ -47,7 +47,7 @@ impl Attached {
     }
 }
 
-/// Where IP begins in a frame with an Ethernet header.
+/// Offset of IP in a frame with an Ethernet header.
 const ETHERNET_HEADER: i32 = 14;
 
 /// The interfaces of this network namespace: name, number, and where IP begins in a frame. One that is removed meanwhile is left

@@ -21,7 +21,7 @@ pub struct Group {
     path: PathBuf,
     folder: OwnedFd,
     place: Place,
-    /// Whether it is removed when this is dropped.
+    /// True if the group is removed when this is dropped.
     is_ours: bool,
 }
 
@@ -135,7 +135,7 @@ fn enter(group: &Path, process: i32) -> Result<(), ExecError> {
     Ok(fs::write(group.join("cgroup.procs"), process.to_string()).map_err(failed)?)
 }
 
-/// Whether control groups with eBPF programs are available.
+/// Checks that control groups with eBPF programs are available.
 ///
 /// # Errors
 /// Why they are not, as a sentence.
@@ -172,7 +172,7 @@ fn group_of(process: &str) -> Result<PathBuf, String> {
     Ok(mount()?.join(own))
 }
 
-/// Where the cgroup2 file system is.
+/// Returns the mount point of the cgroup2 file system.
 fn mount() -> Result<PathBuf, String> {
     let text = fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| format!("/proc/self/mountinfo: {error}"))?;

@@ -48,7 +48,7 @@ const SO_MAX_PACING_RATE: SocketOption = (1, 47);
 /// `AF_INET`.
 const INET: i32 = 2;
 
-/// Where a control group is in its hierarchy.
+/// Place of a control group in its hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Its number, which is that of its folder's inode.
@@ -134,7 +134,7 @@ fn of_option(dscp: Dscp) -> Vec<Instruction> {
 /// IPv4; for IPv6 they are the version, the traffic class, and a part of the flow label.
 pub(super) fn of_egress(place: Place, network: i32, settings: &Settings) -> Vec<Instruction> {
     const CHECKSUM: i32 = 10;
-    /// Where the two bytes are copied to.
+    /// Place of the copy of the two bytes.
     const COPY: i16 = -8;
     let [protocol_at, priority_at] = [16, 32];
     let mut code = Assembler::new();
@@ -195,7 +195,7 @@ const fn octet(dscp: Dscp) -> i32 {
     dscp.in_traffic_class(0) as i32
 }
 
-/// Where options are on the stack.
+/// Place of options on the stack.
 const VALUE: i16 = -8;
 
 /// Sets the code point with the ECN bits that the socket has; the context is in register 6.
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use cutline_units::Rate;
 
-    /// That the kernel accepts them, and what they do, is tested by `cutline exec` on the wire.
+    /// A hook has a program if there is something to set.
     #[test]
     fn a_hook_has_a_program_if_there_is_something_to_set() {
         let marks = Settings::new(Dscp::new(23), None);

@@ -16,7 +16,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// What is marked.
+/// Target of marking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// A process, and the children that it will start.
@@ -39,7 +39,7 @@ pub struct Running {
     /// The process, where it is one.
     process: Option<OwnedFd>,
     group: Group,
-    /// How many open sockets were marked.
+    /// Number of open sockets that were marked.
     pub open_sockets: usize,
 }
 

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What gateways have told, or recorded.
+/// Output and recordings of gateways.
 #[derive(Clone, Default)]
 pub struct Heard(Arc<Mutex<Vec<u8>>>);
 
@@ -38,7 +38,7 @@ impl Write for Heard {
     }
 }
 
-/// What a test may change of a gateway.
+/// Settings of a gateway that a test may change.
 #[derive(Clone, Default)]
 pub struct Settings {
     pub options: QosOptions,

@@ -10,10 +10,10 @@ use cutline_text::Printable;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where `cutlined` listens unless something else is said.
+/// Default path of the socket of `cutlined`.
 pub const DEFAULT_SOCKET: &str = "/run/cutline/cutlined.sock";
 
-/// How a service is reached.
+/// Access to a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The socket of `cutlined`.
@@ -26,7 +26,7 @@ impl Default for Access {
     }
 }
 
-/// Who gives flows what they ask for.
+/// A reservation service.
 pub trait Provisioner: fmt::Debug + Send + Sync {
     /// The name of the service.
     fn name(&self) -> &'static str;
@@ -43,10 +43,10 @@ pub trait Service: fmt::Debug + Send + Sync {
     /// The name, in kebab-case.
     fn name(&self) -> &'static str;
 
-    /// What it is, in a few words.
+    /// Returns the title, in a few words.
     fn title(&self) -> &'static str;
 
-    /// Whether the network keeps a rate for the flow.
+    /// Returns whether the network keeps a rate for the flow.
     fn is_reserved(&self) -> bool;
 
     /// Returns the one who gives, who is reached as `access` says. Nothing is asked yet.

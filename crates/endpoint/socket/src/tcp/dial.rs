@@ -20,7 +20,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// How often the answer of the network is looked for.
+/// Interval of checks for the network's answer.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// An attempt to connect a stream to one address.
@@ -42,7 +42,7 @@ enum Step {
 struct Dialled {
     socket: OwnedFd,
     takes_part: bool,
-    /// What asks again when the connection is made again.
+    /// Socket that asks again when the connection is made again.
     asker: Option<UdpSocket>,
 }
 
@@ -50,7 +50,7 @@ fn settings(options: &QosOptions) -> Result<Settings, QosError> {
     Settings::new(options, Protocol::Tcp, &begin(options, &Role::Alone, Carrier::Stream)?)
 }
 
-/// Whether a socket is connected; `None` while it is unknown.
+/// Returns the outcome of connecting; `None` while it is unknown.
 pub fn is_connected(socket: impl AsFd) -> Option<Result<(), QosError>> {
     let failed = || QosError::system("cannot connect");
     let mut writable = [PollFd::new(&socket, PollFlags::OUT)];

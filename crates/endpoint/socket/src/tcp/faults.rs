@@ -1,5 +1,5 @@
-//! What a fault does to a stream: whatever is cut, what arrives is a prefix, whole and in order, of what was sent, and the end that has lost
-//! something is told.
+//! Effects of faults on a stream: whatever is cut, the received data are a prefix of the sent data, whole and
+//! in order, and the end that has lost something is told.
 
 use super::tests::{bulk, quick};
 use super::*;
@@ -16,10 +16,10 @@ const fn ms(time: u64) -> time::Duration {
     time::Duration::from_millis(time)
 }
 
-/// What a proxy between two ends does to each direction.
+/// Fault of a proxy between two ends, in each direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
-    /// It delivers one byte at a time.
+    /// Delivers one byte at a time.
     Bytes,
     /// Pieces of random lengths, with pauses of random lengths.
     Pieces,

@@ -1,4 +1,4 @@
-//! What has been received and not been taken.
+//! Receive buffer of a stream.
 
 use super::kernel::{receive, receive_parts};
 use cutline_signal::frame::{End, Item, STREAM_HEADER, StreamReader, is_data, is_data_kind};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read as _};
 use std::net::TcpStream;
 
-/// How many bytes are read ahead: room for a message of 64 KB with its header.
+/// Number of bytes that are read ahead: room for a message of 64 KB with its header.
 const ROOM: usize = 1 << 17;
 /// Payload of this many bytes goes to the application without being copied.
 const DIRECT: usize = 1 << 13;
@@ -19,19 +19,19 @@ const WHOLE: usize = 1 << 15;
 /// The state of the stream from the other end.
 #[derive(Debug, Default)]
 pub struct Inlet {
-    /// What was received; empty before the first byte.
+    /// The buffer; empty before the first byte.
     buffer: Vec<u8>,
     /// The part of it that has not been taken.
     start: usize,
     end: usize,
     frames: StreamReader,
-    /// How many messages have ended.
+    /// Number of messages that have ended.
     messages: u64,
     /// Whole messages of a connection before this one.
     left: VecDeque<u8>,
 }
 
-/// What was taken from the stream.
+/// Item taken from the stream.
 #[derive(Debug)]
 pub enum Taken {
     /// So many bytes of the application; `end` if a message ends with them.
@@ -44,7 +44,7 @@ pub enum Taken {
     End,
 }
 
-/// How often a call is made again that the kernel has not carried out, where it has no reason to.
+/// Number of attempts of a call that the kernel has not carried out, although it has no reason for that.
 const TRIES: u32 = 64;
 
 impl Inlet {
@@ -96,12 +96,12 @@ impl Inlet {
         self.left.read(to).unwrap_or(0)
     }
 
-    /// Whether something is left of a connection before this one.
+    /// Returns whether data of an earlier connection are left.
     pub fn has_left(&self) -> bool {
         !self.left.is_empty()
     }
 
-    /// Whether nothing is there to be taken.
+    /// Returns whether the buffer is empty.
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
@@ -204,7 +204,7 @@ impl Inlet {
         }
     }
 
-    /// Whether bytes of the application were received already.
+    /// Returns whether bytes of the application were received already.
     pub fn has_payload(&self, token: u32) -> bool {
         let there = &self.buffer[self.start..self.end];
         let next = || matches!(self.frames.clone().next(there, token), Ok(Some((_, Item::Payload { .. }))));

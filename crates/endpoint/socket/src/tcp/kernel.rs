@@ -27,7 +27,7 @@ pub fn send(socket: &TcpStream, [one, other]: [&[u8]; 2], flags: SendFlags) -> R
     sendmsg(socket, &parts, &mut SendAncillaryBuffer::default(), flags | SendFlags::NOSIGNAL)
 }
 
-/// How many of so many bytes the next call may transfer.
+/// Returns the number of bytes that the next call may transfer.
 #[cfg(not(test))]
 #[expect(clippy::unnecessary_wraps, reason = "in tests it fails")]
 #[inline]

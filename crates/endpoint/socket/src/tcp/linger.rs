@@ -27,31 +27,32 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How many bytes one call discards.
+/// Number of bytes that one call discards.
 const PIECE: usize = 1 << 14;
-/// How many calls discard at a time: an end that sends without end may not keep the thread from other connections.
+/// Number of calls that discard at a time: an end that sends without end may not keep the thread from other
+/// connections.
 const PIECES: usize = 256;
 /// The streams that are closed and not delivered may have one of so many of the descriptors that the process may have.
 const SHARE_OF_DESCRIPTORS: u64 = 4;
 /// The most streams that are closed and not delivered.
 const MOST: u64 = 4096;
-/// How often the end of the process tries to have a lock that another thread holds.
+/// Number of attempts of the end of the process to take a lock that another thread holds.
 const TRIES: u32 = 1000;
 
 /// A stream that the application has closed, until the other end has what was sent.
 struct Closing {
     socket: Arc<TcpStream>,
-    /// How long the other end may acknowledge nothing more.
+    /// Time without a new acknowledgement after which delivery ends.
     linger: Duration,
-    /// Whether no reports come: then the kernel delivers without help once nothing is unread.
+    /// True if no reports come: then the kernel delivers without help once nothing is unread.
     is_plain: bool,
     progress: Mutex<Progress>,
 }
 
-/// What the other end has acknowledged.
+/// Progress of the other end's acknowledgements.
 struct Progress {
     bytes: u64,
-    /// Since when it has acknowledged nothing more.
+    /// Time of the last progress.
     since: Instant,
     pause: Duration,
 }
@@ -174,7 +175,7 @@ fn most() -> u64 {
     getrlimit(Resource::Nofile).current.map_or(MOST, |limit| (limit / SHARE_OF_DESCRIPTORS).min(MOST))
 }
 
-/// What a stream has received.
+/// Input of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     /// Nothing any more, or more will come.

@@ -21,7 +21,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// What the error of a server says that cannot have the port of UDP.
+/// Failed action of a server that cannot have the port of UDP.
 const ASKED: &str = "cannot listen for datagrams on the same port, where others ask whether this is a QoS socket; \
                      another port, or peer = speaks (all clients are QoS sockets) or plain (none is), needs none";
 /// The most connections that wait to be accepted, as in the standard library.

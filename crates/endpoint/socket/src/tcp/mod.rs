@@ -63,41 +63,42 @@ struct Inner {
     socket: Arc<TcpStream>,
     peer: SocketAddr,
     connection: Connection,
-    /// What has been received and not been taken. It is locked while a call waits for data.
+    /// Receive buffer. It is locked while a call waits for data.
     inlet: Mutex<Inlet>,
-    /// What has been begun and not been sent. It is locked while a call waits for room.
+    /// Send buffer. It is locked while a call waits for room.
     outlet: Mutex<Outlet>,
-    /// Whether it is an error that the other end takes no part. It is if this end has sent an offer, which would be data there.
+    /// True if an end that takes no part is an error. It is if this end has sent an offer, which would be
+    /// data there.
     demands_peer: bool,
-    /// Whether an application that writes first waits for the other end to begin.
+    /// True if an application that writes first waits for the other end to begin.
     expects_peer: bool,
-    /// When this end began, and how long it waits for the other one.
+    /// Begin of this end, and its wait for the other one.
     since: Instant,
     patience: Duration,
     nonblocking: AtomicBool,
     read_patience: Patience,
     write_patience: Patience,
-    /// What makes the connection again if it breaks; `None` if nothing does.
+    /// Recovery of a broken connection; `None` if there is none.
     recovery: Option<Recovery<Redial>>,
-    /// What asks whether the other end is there before the connection is made again. It is opened by the thread that connects, in whose
-    /// network namespace it stays.
+    /// Socket that asks whether the other end is there before the connection is made again. It is opened by
+    /// the thread that connects, in whose network namespace it stays.
     asker: Option<UdpSocket>,
-    /// Since when the kernel has been waiting for an acknowledgement.
+    /// Time since which the kernel has been waiting for an acknowledgement.
     unheard: Mutex<Option<Instant>>,
     /// The error that ends the stream, if the thread that serves connections has met it; 0 for none.
     fault: AtomicI32,
     /// The pacing rate that the kernel was given, bit/s.
     paced: AtomicU64,
-    /// Whether the application receives no more.
+    /// True if the application receives no more.
     is_reading_over: AtomicBool,
-    /// How long the other end may acknowledge nothing more after this one is closed.
+    /// Time without a new acknowledgement after which a closed stream is given up.
     linger: Duration,
     listed: Listed,
 }
 
-/// How often a stream that was accepted is looked at until the other end has begun.
+/// Interval of checks of an accepted stream until the other end has begun.
 const JOINING_EVERY: Duration = Duration::from_millis(10);
-/// How often a stream of which both directions were ended is looked at until the other end has everything.
+/// Interval of checks of a stream whose directions both ended, until the other end has everything.
 const ENDING_EVERY: Duration = Duration::from_millis(20);
 /// The rate of a stream that is not paced.
 const UNPACED: u64 = u64::MAX;
@@ -207,7 +208,7 @@ impl QosTcpStream {
         self.0.connection.inbound().take_samples()
     }
 
-    /// How the reservation stands; `None` without a service ([`QosOptions::service`]).
+    /// Returns the state of the reservation; `None` without a service ([`QosOptions::service`]).
     pub fn reservation(&self) -> Option<ReservationStatus> {
         self.0.connection.reservation()
     }
@@ -228,8 +229,8 @@ impl QosTcpStream {
         self.0.act(|session, out, _| session.renegotiate(now(), specification, out));
     }
 
-    /// Whether the other end is a QoS socket. On a stream that was accepted it waits until that is known, which the first bytes
-    /// from the other end show.
+    /// Returns whether the other end is a QoS socket. On a stream that was accepted it waits until that is
+    /// known, which the first bytes from the other end show.
     ///
     /// # Errors
     /// When the ends do not agree, or the connection is broken.
@@ -239,20 +240,22 @@ impl QosTcpStream {
         Ok(matches!(self.0.connection.standing(), Standing::Joined(_)))
     }
 
-    /// Whether it is not known yet if the other end is a QoS socket. Then a stream that was accepted and does not wait
-    /// ([`QosTcpStream::set_nonblocking`]) refuses to write, unless the other end is a plain one for certain: what it waits for is no
-    /// room, and comes from the other end.
+    /// Returns whether it is still unknown if the other end is a QoS socket. Then a stream that was accepted
+    /// and does not wait ([`QosTcpStream::set_nonblocking`]) refuses to write, unless the other end is a
+    /// plain one for certain: what it waits for is no room, and comes from the other end.
     pub fn is_joining(&self) -> bool {
         self.0.connection.standing() == Standing::Joining
     }
 
-    /// Whether the connection is broken and is being made again ([`QosOptions::reconnect`]). Meanwhile the descriptor says nothing of use:
-    /// a stream that does not wait has to wait for [`Event::Recovered`] or [`Event::GaveUp`].
+    /// Returns whether the connection is broken and is being made again ([`QosOptions::reconnect`]).
+    /// Meanwhile the descriptor says nothing of use: a stream that does not wait has to wait for
+    /// [`Event::Recovered`] or [`Event::GaveUp`].
     pub fn is_reconnecting(&self) -> bool {
         self.0.recovery.as_ref().is_some_and(Recovery::is_under_way)
     }
 
-    /// Whether bytes were received already, so that reading does not wait. The descriptor does not show it.
+    /// Returns whether bytes were received already, so that reading does not wait. The descriptor does not
+    /// show it.
     pub fn has_pending(&self) -> bool {
         let Ok(inlet) = self.0.inlet.try_lock() else { return false };
         if inlet.has_left() {
@@ -425,7 +428,7 @@ impl Inner {
         self.connection.keep(Arc::downgrade(self) as Weak<dyn Service>)
     }
 
-    /// Whether calls may use the socket.
+    /// Returns whether calls may use the socket.
     fn is_up(&self) -> bool {
         self.recovery.as_ref().is_none_or(Recovery::is_up)
     }
@@ -453,7 +456,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether the application receives no more.
+    /// Returns whether the application receives no more.
     fn is_reading_over(&self) -> bool {
         self.is_reading_over.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! What has been begun and not been sent.
+//! Send buffer of a stream.
 
 use super::kernel;
 use crate::connection::Connection;
@@ -27,17 +27,17 @@ pub struct Outlet {
     owed: usize,
     /// This direction was shut down: nothing is sent any more.
     is_shut_down: bool,
-    /// Whether the application wants to send and has no room.
+    /// True if the application wants to send and has no room.
     is_held: bool,
 }
 
 impl Outlet {
-    /// What begins with bytes that the kernel has not taken yet.
+    /// Returns a buffer that begins with bytes that the kernel has not taken yet.
     pub const fn new(pending: Vec<u8>) -> Self {
         Self { pending, owed: 0, is_shut_down: false, is_held: false }
     }
 
-    /// Whether a message has begun and not ended.
+    /// Returns whether a message has begun and not ended.
     pub const fn is_within_message(&self) -> bool {
         self.owed > 0
     }
@@ -162,7 +162,7 @@ impl Outlet {
         Ok(())
     }
 
-    /// Whether this direction was shut down.
+    /// Returns whether this direction was shut down.
     pub const fn is_shut_down(&self) -> bool {
         self.is_shut_down
     }
@@ -173,7 +173,7 @@ impl Outlet {
         self.pending = Vec::new();
     }
 
-    /// How much waits for the kernel.
+    /// Returns the number of bytes that wait for the kernel.
     #[cfg(test)]
     pub const fn pending_bytes(&self) -> usize {
         self.pending.len()

@@ -19,16 +19,16 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time;
 
-/// How often a question is sent.
+/// Number of times that a question is sent.
 const TRIES: u64 = 3;
 const DOING: &str = "cannot ask for a QoS socket";
-/// How long somebody who has asked is expected to begin.
+/// Time within which an address that has asked is expected to begin.
 const EXPECTED: Duration = Duration::from_secs(10);
 /// The most addresses of such.
 const MOST_EXPECTED: usize = 1024;
-/// How many questions one system call returns.
+/// Number of questions that one system call returns.
 const QUESTIONS: usize = 16;
-/// How often the thread that answers looks whether its listener is there.
+/// Interval of checks of the answering thread for its listener.
 const LOOK: time::Duration = time::Duration::from_millis(500);
 
 /// A question whether there is a QoS socket at an address.
@@ -37,7 +37,7 @@ pub struct Question {
     nonce: Nonce,
     key: Option<Key>,
     bytes: Vec<u8>,
-    /// How long to wait for an answer until it is asked again.
+    /// Time to wait for an answer before the question is repeated.
     share: Duration,
     asked: u64,
     until: Instant,
@@ -66,7 +66,7 @@ impl Question {
         Ok(Self { socket, nonce, key, bytes, share, asked: 0, until: Instant::ZERO })
     }
 
-    /// When it is asked again, or given up.
+    /// Returns the time at which the question is repeated, or given up.
     pub const fn due(&self) -> Instant {
         self.until
     }
@@ -106,12 +106,12 @@ impl AsFd for Question {
     }
 }
 
-/// Who has asked lately.
+/// Addresses that have asked lately.
 #[derive(Debug, Default)]
 pub struct Callers(Mutex<BTreeMap<IpAddr, Instant>>);
 
 impl Callers {
-    /// Whether this address is expected to begin a negotiation.
+    /// Returns whether this address is expected to begin a negotiation.
     pub fn expects(&self, address: IpAddr) -> bool {
         let callers = lock(&self.0);
         callers.get(&address).is_some_and(|at| now().saturating_since(*at) <= EXPECTED)

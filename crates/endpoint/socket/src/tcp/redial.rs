@@ -37,18 +37,19 @@ pub enum Redial {
 pub struct Negotiating {
     candidate: Candidate,
     inlet: Inlet,
-    /// What is to be sent and is not.
+    /// Data that wait to be sent.
     pending: Vec<u8>,
 }
 
-/// Who has met an error.
+/// Caller that has met an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
     ByCall,
     ByControl,
 }
 
-/// Whether a stream is broken after an error. One that the other end has closed in order is not, until the application writes.
+/// Returns whether a stream is broken after an error. One that the other end has closed in order is not,
+/// until the application writes.
 fn is_broken(error: &io::Error, met: Met) -> bool {
     match Errno::from_io_error(error) {
         Some(Errno::PIPE) => met == Met::ByCall,
@@ -91,7 +92,8 @@ impl Inner {
         false
     }
 
-    /// Whether an end of the stream is the error that a call which writes has met: the kernel says it once.
+    /// Returns whether an end of the stream is the error that a call which writes has met: the kernel reports
+    /// it once.
     pub(super) fn is_lost(&self) -> bool {
         if tcp_info(&self.socket).is_ok_and(|info| info.is_closed) {
             // Who writes takes notice while this is locked, and waits for nothing in the kernel any more.
@@ -100,7 +102,8 @@ impl Inner {
         self.recovery.as_ref().is_some_and(|recovery| !recovery.is_up())
     }
 
-    /// What the end of the stream means: an error if the thread that serves connections has met one.
+    /// Returns the meaning of the end of the stream: an error if the thread that serves connections has met
+    /// one.
     pub(super) fn ended(&self) -> io::Result<usize> {
         match self.fault.swap(0, Ordering::Relaxed) {
             0 => Ok(0),

@@ -285,7 +285,7 @@ fn a_plain_server_is_connected_to_again_too() {
     assert_eq!(&buffer[..3], b"GET");
 }
 
-/// What the server's application has received over one connection: numbers of whole messages.
+/// Returns the numbers of whole messages that the server's application has received over one connection.
 fn serve(stream: &QosTcpStream, random: &mut RandomStream) -> Vec<u64> {
     let (mut bytes, mut buffer) = (Vec::new(), vec![0; 10_000]);
     loop {

@@ -14,13 +14,13 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// How often the answer of the network is looked for.
+/// Interval of checks for the network's answer.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// An attempt to connect a datagram socket to one address.
 pub struct Joining {
     socket: QosUdpSocket,
-    /// When an end that has not answered takes no part.
+    /// Time at which an end that has not answered counts as a plain socket.
     until: Instant,
     is_joined: bool,
 }

@@ -1,4 +1,4 @@
-//! What is an error of a datagram socket.
+//! Errors of a datagram socket.
 //!
 //! The kernel says that the interface's queue is full only to sockets that queue their errors ([`cutline_sys::error_queue`]). Such a socket
 //! also sees ICMP messages that other sockets do not: that a host or a network cannot be reached for the time being, or that a packet was
@@ -10,12 +10,13 @@ use rustix::io::Errno;
 use std::io;
 use std::net::UdpSocket;
 
-/// How often a datagram is sent again at most because of such errors.
+/// Largest number of retransmissions of a datagram because of such errors.
 const MOST_TRIES: usize = 8;
 
-/// What the errors of a socket mean.
+/// Errors of a socket.
 pub struct Errors {
-    /// Whether the queue is ours. An application that has asked for it before wants to see all errors and reads them itself.
+    /// True if the queue is ours. An application that has asked for it before wants to see all errors and
+    /// reads them itself.
     is_ours: bool,
 }
 
@@ -96,8 +97,8 @@ pub fn count(connection: &Connection, messages: usize) {
     }
 }
 
-/// Whether a connected socket that does not queue its errors does not see this one: the kernel's tables of what is fatal
-/// (`icmp_err_convert`, `icmpv6_err_convert`).
+/// Returns whether a connected socket that does not queue its errors does not see this one: the kernel's
+/// tables of fatal errors (`icmp_err_convert`, `icmpv6_err_convert`).
 const fn is_transient(error: QueuedError) -> bool {
     match error.cause {
         // Network or host unreachable, source route failed, and unreachable for this type of service (RFC 1122 section 3.2.2.1); time

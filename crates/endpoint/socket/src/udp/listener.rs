@@ -38,14 +38,14 @@ pub struct QosUdpListener {
     generation: u32,
 }
 
-/// What a listener shares with the connections that it has accepted.
+/// State that a listener shares with the connections that it has accepted.
 pub struct Entrance {
     socket: UdpSocket,
     options: QosOptions,
     arrivals: Mutex<Arrivals>,
 }
 
-/// What has come and was not accepted.
+/// Arrivals that were not accepted.
 struct Arrivals {
     inbox: Inbox,
     /// Ends that negotiate, by their addresses.
@@ -70,7 +70,7 @@ struct Ready {
     to: Option<LocalAddress>,
     session: Session,
     directions: (Outbound, Inbound),
-    /// What has come for it.
+    /// Datagrams that have arrived for it.
     early: Vec<(Instant, Vec<u8>)>,
 }
 
@@ -81,7 +81,7 @@ struct Joining {
     session: Session,
     directions: (Outbound, Inbound),
     since: Instant,
-    /// What has come from it, and what was sent to it, bytes.
+    /// Bytes received from it, and bytes sent to it.
     received: usize,
     sent: usize,
 }
@@ -94,12 +94,13 @@ impl Joining {
 
 /// The longest datagram, bytes.
 const LONGEST: usize = 65_535;
-/// How many datagrams one system call returns.
+/// Number of datagrams that one system call returns.
 const BATCH: usize = 16;
 /// The most ends that negotiate at a time, and the most connections that wait to be accepted. What comes beyond is dropped, as
 /// the kernel does with TCP's.
 const BACKLOG: usize = 128;
-/// How many bytes are sent unasked to an address for each that has come from it, since it may be false (RFC 9000 section 8.1).
+/// Number of bytes that are sent unasked to an address for each byte received from it, since it may be false
+/// (RFC 9000 section 8.1).
 const UNPROVEN: usize = 3;
 /// The most datagrams that are kept of a connection that waits to be accepted.
 const MOST_EARLY: usize = 64;

@@ -62,11 +62,11 @@ struct Inner {
     errors: Errors,
     peer: SocketAddr,
     connection: Connection,
-    /// What has been received and not been taken. It is locked while a call waits for datagrams.
+    /// Receive buffer. It is locked while a call waits for datagrams.
     reader: Mutex<Reader>,
     pacing: Pacing,
     nonblocking: AtomicBool,
-    /// Whether the application waits for the descriptor: then only it takes messages from the kernel.
+    /// True if the application waits for the descriptor: then only it takes messages from the kernel.
     is_watched: AtomicBool,
     patience: Patience,
     /// Datagrams that the listener's socket has received.
@@ -74,27 +74,28 @@ struct Inner {
     has_early: AtomicBool,
     /// The listener that has accepted it.
     entrance: Option<Weak<Entrance>>,
-    /// Whether the other end has begun another connection from the same address, which the listener has accepted in the place of this one.
+    /// True if the other end has begun another connection from the same address, which the listener has
+    /// accepted in the place of this one.
     is_replaced: AtomicBool,
-    /// Whether the application wants to send and the send queue is full.
+    /// True if the application wants to send and the send queue is full.
     is_held: AtomicBool,
     /// The error that the next call returns, which the thread that serves connections has met; 0 for none.
     fault: AtomicI32,
-    /// How long the other end is silent, ns, if that is too long; else 0.
+    /// Length of the other end's silence, ns, if that is too long; otherwise 0.
     silence: AtomicU64,
-    /// How long it may be silent until a call that receives ends.
+    /// Longest silence before a call that receives ends.
     longest_silence: Duration,
-    /// What begins a new session if the other end is gone; `None` if nothing does.
+    /// Recovery with a new session if the other end is gone; `None` if there is none.
     recovery: Option<Recovery<Box<Candidate>>>,
 }
 
-/// What has become of a message ([`QosUdpSocket::try_send`]).
+/// Outcome of an attempt to send ([`QosUdpSocket::try_send`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// It was sent, with so many bytes.
+    /// The message was sent, with so many bytes.
     Sent(usize),
-    /// It was not: it is within what was agreed on after so long. Under rate control it may be longer, or feedback makes it
-    /// shorter.
+    /// The message was not sent: the agreement permits it after this time. Under rate control it may be
+    /// longer, or feedback makes it shorter.
     Early(time::Duration),
 }
 
@@ -105,7 +106,7 @@ const MOST_CONTROL: usize = 16;
 /// The longest time between looks for feedback, while sending waits for its turn under rate control and another thread
 /// receives.
 const LONGEST_LOOK: Duration = Duration::from_millis(5);
-/// How often feedback is looked for while the round-trip time is unknown.
+/// Interval of checks for feedback while the round-trip time is unknown.
 const FIRST_LOOKS: Duration = Duration::from_millis(10);
 
 impl QosUdpSocket {
@@ -192,7 +193,7 @@ impl QosUdpSocket {
         self.0.try_send(message)
     }
 
-    /// What happens when the application sends faster than was agreed on.
+    /// Returns the treatment of messages beyond the agreed rate.
     pub fn pacing(&self) -> Pacing {
         self.0.pacing
     }
@@ -262,7 +263,7 @@ impl QosUdpSocket {
         self.0.connection.inbound().take_samples()
     }
 
-    /// How the reservation stands; `None` without a service ([`QosOptions::service`]).
+    /// Returns the state of the reservation; `None` without a service ([`QosOptions::service`]).
     pub fn reservation(&self) -> Option<ReservationStatus> {
         self.0.connection.reservation()
     }
@@ -283,18 +284,20 @@ impl QosUdpSocket {
         self.0.act(|session, out, _| session.renegotiate(now(), specification, out));
     }
 
-    /// Whether the other end is a QoS socket.
+    /// Returns whether the other end is a QoS socket.
     pub fn has_qos_peer(&self) -> bool {
         matches!(self.0.connection.standing(), Standing::Joined(_))
     }
 
-    /// Whether the other end is gone and a new session is being begun ([`QosOptions::reconnect`]). A socket that does not wait has to wait for
-    /// [`Event::Recovered`] or [`Event::GaveUp`] then; its descriptor says nothing of use.
+    /// Returns whether the other end is gone and a new session is being begun ([`QosOptions::reconnect`]). A
+    /// socket that does not wait has to wait for [`Event::Recovered`] or [`Event::GaveUp`] then; its
+    /// descriptor says nothing of use.
     pub fn is_reconnecting(&self) -> bool {
         self.0.recovery.as_ref().is_some_and(Recovery::is_under_way)
     }
 
-    /// Whether a message was received already, so that [`QosUdpSocket::recv`] does not wait. The descriptor does not show it.
+    /// Returns whether a message was received already, so that [`QosUdpSocket::recv`] does not wait. The
+    /// descriptor does not show it.
     pub fn has_pending(&self) -> bool {
         self.0.has_early.load(Ordering::SeqCst)
             || self.0.reader.try_lock().is_ok_and(|reader| !reader.is_empty())
@@ -378,7 +381,7 @@ fn send_parts(socket: &UdpSocket, header: &[u8; DATAGRAM_HEADER], message: &[u8]
     Ok(sendmsg(socket, &parts, none, SEND_FLAGS)?)
 }
 
-/// What has come.
+/// Result of filling the receive buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Filled {
     /// Datagrams, perhaps control messages alone.
@@ -387,13 +390,13 @@ enum Filled {
     End,
 }
 
-/// Whether this end receives no more.
+/// Returns whether this end receives no more.
 fn is_shut_down(socket: &UdpSocket) -> io::Result<bool> {
     let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
     Ok(wait(&mut fds, Duration::ZERO)? && fds[0].revents().contains(PollFlags::RDHUP))
 }
 
-/// How long from now to look for feedback; `None` if none is expected.
+/// Returns the time from now until the next check for feedback; `None` if none is expected.
 fn time_of_feedback(out: &Outbound) -> Option<Duration> {
     let rtt = out.stated_rtt().filter(|_| out.awaits_feedback())?;
     Some(if rtt.is_zero() { FIRST_LOOKS } else { rtt })
@@ -426,7 +429,7 @@ impl Inner {
         due
     }
 
-    /// Whether calls may use the socket.
+    /// Returns whether calls may use the socket.
     fn is_up(&self) -> bool {
         !self.is_replaced.load(Ordering::Relaxed) && self.recovery.as_ref().is_none_or(Recovery::is_up)
     }
@@ -500,7 +503,7 @@ impl Inner {
         })
     }
 
-    /// Whether a message is not too long.
+    /// Checks that a message is not too long.
     fn may_send(&self, message: &[u8]) -> io::Result<MutexGuard<'_, Outbound>> {
         let out = self.connection.outbound();
         if let Some(longest) = out.longest().filter(|longest| message.len() as u64 > *longest) {
@@ -828,8 +831,8 @@ impl Inner {
         }
     }
 
-    /// Whether an end that is silent for too long ends a call that receives. Only one that takes part reports, so that its silence means
-    /// something; a connection that is made again ends in another way.
+    /// Returns whether an end that is silent for too long ends a call that receives. Only one that takes part
+    /// reports, so that its silence means something; a connection that is made again ends in another way.
     fn is_watching_silence(&self) -> bool {
         self.recovery.is_none() && matches!(self.connection.standing(), Standing::Joined(_))
     }

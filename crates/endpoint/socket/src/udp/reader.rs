@@ -1,4 +1,4 @@
-//! What has been received and not been taken.
+//! Receive buffer of a datagram socket.
 
 use cutline_signal::frame::{Frame, datagram, token_of};
 use cutline_signal::session::{Control, Inbound, Purpose, Standing};
@@ -12,10 +12,10 @@ use std::net::SocketAddr;
 
 /// The longest datagram, bytes.
 const LONGEST: usize = 65_535;
-/// How many datagrams one system call returns.
+/// Number of datagrams that one system call returns.
 const BATCH: usize = 16;
 
-/// What has been received and not been taken.
+/// Receive buffer.
 #[derive(Debug)]
 pub struct Reader {
     inbox: Inbox,
@@ -25,7 +25,7 @@ pub struct Reader {
     early: VecDeque<(Instant, Vec<u8>)>,
     /// Takes one datagram at a time.
     single: Inbox,
-    /// What was looked at and not taken.
+    /// Datagram that was peeked at and not taken.
     glance: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ pub struct ControlMessage {
 }
 
 impl Reader {
-    /// Whether there is nothing to take.
+    /// Returns whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.early.is_empty()
     }
@@ -91,7 +91,7 @@ impl Reader {
         self.inbox.fill(socket, wait)
     }
 
-    /// Whether so many datagrams were received, and all are empty.
+    /// Returns whether so many datagrams were received, and all are empty.
     pub fn has_only_empty(&self, count: usize) -> bool {
         count > 0 && (0..count).all(|number| self.inbox.length(number) == 0)
     }
@@ -159,7 +159,7 @@ fn is_strange(datagram: &[u8], standing: Standing) -> bool {
     token_of(datagram).is_some_and(|token| standing.token().is_some_and(|ours| ours != token))
 }
 
-/// What was taken that is none of the application's.
+/// Datagram that is not for the application.
 pub enum Taken {
     Control(ControlMessage),
     /// A datagram of another session, and its time of arrival.

@@ -21,10 +21,10 @@ use rustix::io::Errno;
 use rustix::net::{connect, connect_unspec};
 use std::io;
 
-/// How often datagrams that have come are taken at a time.
+/// Number of batches of datagrams that are taken at a time.
 const BATCHES: usize = 1024;
 
-/// Whether an error that the application would see says that the other end cannot be reached.
+/// Returns whether an error that the application would see means that the other end cannot be reached.
 fn is_hard(error: &io::Error) -> bool {
     let Some(errno) = Errno::from_io_error(error) else { return false };
     [

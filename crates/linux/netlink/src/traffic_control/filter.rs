@@ -1,4 +1,4 @@
-//! Which packets use a reservation: u32 classifiers.
+//! Filters that select the packets of a reservation: u32 classifiers.
 //!
 //! A u32 filter compares words of a packet under masks, at offsets from the IP header. Filters are nodes in tables; a node may lead
 //! to another table instead of a class, and on the way it can note the length of the IP header, to which later offsets are added.
@@ -223,7 +223,7 @@ fn options(options: impl IntoIterator<Item = TcFilterU32Option>) -> TcAttribute 
 mod tests {
     use super::*;
 
-    /// Whether the keys match a packet, as the kernel compares them.
+    /// Returns whether the keys match a packet, as the kernel compares them.
     fn matches(filter: &Filter, packet: &[u8]) -> bool {
         let header = if filter.destination.is_ipv4() { i32::from(packet[0] & 15) * 4 } else { 0 };
         filter.keys().iter().all(|key| {

@@ -29,13 +29,13 @@ const TICK: Duration = Duration::from_nanos(64);
 pub(super) struct Class {
     /// The rate at which it is served before all others.
     pub rate: Rate,
-    /// How much of that it can save up.
+    /// Burst that the class can save up.
     pub burst: Bytes,
     /// The rate at which it is served at most.
     pub ceiling: Rate,
     /// The same for the ceiling.
     pub ceiling_burst: Bytes,
-    /// How much it may send in its turn when it borrows.
+    /// Bytes that the class may send in its turn when it borrows.
     pub quantum: u32,
     /// Bytes that each packet takes in addition to those that the kernel counts.
     pub overhead: u16,
@@ -88,7 +88,7 @@ fn ticks(field: &'static str, bucket: Bytes, rate: Rate) -> Result<u32, Error> {
 /// The discipline itself: `struct tc_htb_glob`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Discipline {
-    /// What the kernel divides rates by to get quanta that are not given. Ours are all given, so this is free to be a mark.
+    /// Divisor of rates for quanta that are not given. Ours are all given, so this is free to be a mark.
     pub rate_to_quantum: u32,
     /// The class, its minor number, of packets that no filter picks.
     pub default_class: u32,
@@ -142,7 +142,7 @@ pub(super) fn message(
     TcMessage::from_parts(header, attributes.into_iter().collect())
 }
 
-/// What the kernel has counted of a class.
+/// The kernel's counters of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Bytes that have left, with the link's header, without [`Options::overhead`](super::Options::overhead).

@@ -85,7 +85,7 @@ const BEST_EFFORT: u16 = 3;
 /// The classes of reservations.
 const CLASSES: RangeInclusive<u16> = 0x10..=0xfffe;
 
-/// What part of the link control and best effort keep, each.
+/// Divisor of the link's rate for the part that control and best effort keep each.
 const SHARE: u64 = 100;
 /// The slowest link.
 const LEAST_RATE: Rate = Rate::from_kbps(64);
@@ -134,21 +134,21 @@ impl List {
     }
 }
 
-/// How an interface's rate is shared.
+/// Division of an interface's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Bytes that each packet takes on the link in addition to those that the kernel counts, which are the IP packet and the Ethernet
     /// header. 24 on Ethernet at its own rate (preamble, checksum, gap); 0 where the rate is one of such frames.
     pub overhead: u16,
-    /// How long best-effort packets wait at most where nothing is reserved: the fifo holds what the link sends in this time, and
-    /// 10 packets at least.
+    /// Largest waiting time of best-effort packets where nothing is reserved: the fifo holds the packets that
+    /// the link sends in this time, and at least 10.
     pub best_effort_delay: Duration,
-    /// How long the excess of a reservation waits at most in addition to its bucket, at the reserved rate; the fifo has room for 10
-    /// packets of it at least, which is what TCP begins with.
+    /// Largest waiting time of a reservation's excess in addition to its bucket, at the reserved rate; the
+    /// fifo has room for at least 10 packets, which is TCP's initial window.
     pub excess_delay: Duration,
-    /// How many times as much best effort gets as the excess of all reservations together, while both wait; 1 to 64.
+    /// Weight of best effort relative to the excess of all reservations together, while both wait; 1 to 64.
     pub best_effort_weight: u32,
-    /// Whether a discipline that somebody else has set is replaced. It is not restored.
+    /// True if a discipline of somebody else is replaced. It is not restored.
     pub replace: bool,
 }
 
@@ -205,7 +205,7 @@ pub struct Shaper {
     name: String,
     rate: Rate,
     options: Options,
-    /// What each packet takes on the link beyond the IP packet.
+    /// Overhead of the link for each IP packet.
     overhead: Bytes,
     /// The largest packet, as the kernel counts it.
     frame: Bytes,
@@ -213,15 +213,15 @@ pub struct Shaper {
     /// The numbers of classes that were removed, and the first one that was never used.
     free_classes: BTreeSet<u16>,
     next_class: u16,
-    /// What the classes' rates are together, bit/s on the wire.
+    /// Sum of the classes' rates, bit/s on the wire.
     reserved_bps: u64,
     /// For how many reservations best effort has its quantum.
     weighed: u64,
     /// The class of each filter.
     owners: BTreeMap<Filter, ClassId>,
-    /// Where the filters of IPv4 and IPv6 are.
+    /// Tables of the filters of IPv4 and IPv6.
     tables: [Tables; 2],
-    /// Whether there is anything to remove.
+    /// True if there is anything to remove.
     is_installed: bool,
 }
 
@@ -618,7 +618,7 @@ impl Shaper {
             .ok_or_else(|| Error::invalid("class", class, format!("one of the {known} that were added")))
     }
 
-    /// What control and best effort keep, each.
+    /// Returns the rate that control and best effort keep each.
     const fn kept(&self) -> Rate {
         Rate::from_bps(self.rate.as_bps() / SHARE)
     }
@@ -690,7 +690,8 @@ impl Shaper {
         class
     }
 
-    /// What gives best effort its quantum beside so many reservations, if it has another one.
+    /// Returns the change that gives best effort its quantum beside so many reservations, if it has another
+    /// one.
     fn weight_change(&mut self, reservations: usize) -> Result<Option<Change>, Error> {
         let rivals = rounded(reservations.max(1) as u64);
         if std::mem::replace(&mut self.weighed, rivals) == rivals {
@@ -699,7 +700,8 @@ impl Shaper {
         self.class_change(handle(LINK), BEST_EFFORT, self.best_effort_class(), 0).map(Some)
     }
 
-    /// What must get through when best effort does not: without it there are no neighbours and no reservations.
+    /// Adds the filters of packets that must pass when best effort does not: without them there are no
+    /// neighbours and no reservations.
     fn add_fixed_filters(&mut self) -> Result<(), Error> {
         let control = |keys: Vec<TcU32Key>| filter::leads_to(handle(CONTROL), ROOT_TABLE, keys);
         let discovery =
@@ -774,7 +776,7 @@ const fn rounded(number: u64) -> u64 {
     number.next_multiple_of(unit)
 }
 
-/// What a request to the kernel is about.
+/// Subject of a request to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Class(u16),
@@ -790,7 +792,7 @@ impl What {
         matches!(self, Self::NoClass(_) | Self::NoFilter(..))
     }
 
-    /// What is said when it is refused.
+    /// Returns the message for a refused request.
     fn failure(self, name: &str) -> String {
         match self {
             Self::Class(minor) => format!("class {} of `{name}` cannot be set", ClassId(minor)),
@@ -813,7 +815,7 @@ struct Change {
 /// Requests of which not all were carried out.
 #[derive(Debug)]
 struct Failed {
-    /// Why the first one was not.
+    /// The first error.
     first: Error,
     done: Vec<What>,
     refused: Vec<What>,
@@ -855,7 +857,7 @@ fn delete(channel: &mut Channel, interface: u32, name: &str) -> Result<(), Error
     removed(channel.request(RouteNetlinkMessage::DelQueueDiscipline(discipline), 0, failed))
 }
 
-/// What was gone before is removed, too: somebody else has done it, or the interface is gone.
+/// Treats an object that is already gone as removed: somebody else has removed it, or the interface is gone.
 fn removed<T>(answered: Result<T, Error>) -> Result<(), Error> {
     match answered {
         Err(error) if is_gone(&error) => Ok(()),
@@ -867,9 +869,9 @@ fn is_gone(error: &Error) -> bool {
     matches!(error.number(), Some(Errno::NOENT | Errno::NODEV))
 }
 
-/// What is at the root of an interface.
+/// Discipline at the root of an interface.
 enum Root {
-    /// What the kernel put there by itself: it has no number.
+    /// The kernel's default, which has no number.
     Default,
     Ours,
     Other {

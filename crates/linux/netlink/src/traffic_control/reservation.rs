@@ -1,4 +1,4 @@
-//! What is reserved, and what that is on the wire.
+//! Reservations, and their rates on the wire.
 
 use crate::Error;
 use cutline_units::{Bytes, Rate};

@@ -1,4 +1,4 @@
-//! Where filters are in the tables of u32, so that a packet is compared with few of them.
+//! Placement of filters in the tables of u32, so that a packet is compared with few of them.
 //!
 //! The kernel compares a packet with the filters of a bucket one after the other, and a bucket has places for some two thousand. So a
 //! bucket that has [`FEW`] filters gets a table of its own, whose 256 buckets are those of another byte that its filters compare: the
@@ -23,7 +23,8 @@ use std::ops::RangeInclusive;
 
 /// A bucket with so many filters gets a table.
 const FEW: usize = 64;
-/// How many values of a byte its filters have at least, if the table is to help. In a full bucket two are enough.
+/// Least number of values of a byte among the filters for which a table helps. In a full bucket two are
+/// enough.
 const LEAST_VALUES: usize = 4;
 /// The places of filters in each half of a bucket, and of its links.
 const PLACES: RangeInclusive<u32> = 0x001..=0x77f;
@@ -98,7 +99,7 @@ struct Table {
     key: Key,
     /// The half of a bucket that it belongs to.
     parent: HalfId,
-    /// How many halves of its buckets are not empty.
+    /// Number of halves of its buckets that are not empty.
     used: usize,
 }
 
@@ -107,13 +108,13 @@ struct Table {
 pub(super) struct NewTable {
     /// Its number.
     pub table: u32,
-    /// Whether the kernel has it already, without links.
+    /// True if the kernel has the table already, without links.
     pub exists: bool,
     /// The nodes of the links to it, with their options.
     pub links: Vec<(u32, TcAttribute)>,
 }
 
-/// Where a filter is.
+/// Place of a filter.
 #[derive(Debug)]
 pub(super) struct Place {
     /// The number of its node.

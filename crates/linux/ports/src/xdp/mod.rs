@@ -1,4 +1,4 @@
-//! What a port by `AF_XDP` consists of.
+//! Parts of a port on `AF_XDP`.
 //!
 //! ```text
 //! program   directs an interface's frames to the sockets
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::thread::nanosleep;
 use std::io;
 
-/// How long queues and programs of a process may stay busy after it has ended.
+/// Time for which queues and programs of a process may stay busy after its end.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The time between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);

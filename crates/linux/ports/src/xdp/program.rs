@@ -41,7 +41,7 @@ impl Program {
         self.sockets.put(queue, socket)
     }
 
-    /// Where it runs.
+    /// Returns the mode in which the program runs.
     pub(crate) const fn mode(&self) -> XdpMode {
         self.mode
     }

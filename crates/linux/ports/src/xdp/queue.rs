@@ -14,7 +14,7 @@ use std::io;
 /// A receive queue's socket.
 pub(crate) struct Queue {
     socket: Socket,
-    /// How it sends, if it is the one that does.
+    /// Sender, if this queue sends.
     sender: Option<Sender>,
     is_zero_copy: bool,
 }
@@ -44,7 +44,7 @@ impl Queue {
         Ok(Self { socket, sender, is_zero_copy })
     }
 
-    /// Whether the card itself reads and writes the memory.
+    /// Returns whether the card itself reads and writes the memory.
     pub(crate) const fn is_zero_copy(&self) -> bool {
         self.is_zero_copy
     }

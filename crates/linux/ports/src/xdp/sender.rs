@@ -1,4 +1,4 @@
-//! How a socket sends, and when a frame counts as sent.
+//! The sending side of a socket, and the time at which a frame counts as sent.
 //!
 //! *With zero copy* the driver takes frames out of the ring when it can, and a frame in the ring counts as sent.
 //!
@@ -13,25 +13,25 @@ use cutline_sys::xdp::{MAX_SENT, TransmitQueue};
 use rustix::io::Errno;
 use std::iter::Peekable;
 
-/// What the kernel says when it is woken.
+/// Answer of the kernel to a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Woken {
-    /// It has taken what was there.
+    /// All frames were taken.
     Taken,
-    /// It has taken frames, and the interface has lost the last of them.
+    /// Frames were taken, and the interface has lost the last of them.
     Lost,
-    /// It takes no more for the moment.
+    /// No more frames are taken for the moment.
     Busy,
     /// The interface is down.
     Down,
 }
 
-/// Which frames have been reported.
+/// State of the frames that have been reported.
 pub(crate) struct Sender {
     /// The index behind the last frame that was reported to the caller.
     reported: u32,
     is_zero_copy: bool,
-    /// Whether the interface was down when the kernel was last woken.
+    /// True if the interface was down at the last wake-up.
     is_down: bool,
 }
 
@@ -70,7 +70,7 @@ impl Sender {
         }
     }
 
-    /// How many frames in the ring have not been reported.
+    /// Returns the number of frames in the ring that have not been reported.
     fn pending(&self, queue: &impl TransmitQueue) -> u32 {
         queue.pushed().wrapping_sub(self.reported)
     }

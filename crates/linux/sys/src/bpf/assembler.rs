@@ -46,7 +46,7 @@ pub enum Size {
     Double = 0x18,
 }
 
-/// When a jump is taken.
+/// Condition of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Condition {
@@ -66,7 +66,7 @@ pub struct Label(usize);
 #[derive(Clone, Debug, Default)]
 pub struct Assembler {
     code: Vec<Instruction>,
-    /// Where each label is.
+    /// Place of each label.
     places: Vec<Option<usize>>,
     /// Jumps, and where they lead.
     jumps: Vec<(usize, Label)>,

@@ -17,7 +17,7 @@ use std::ptr::from_ref;
 /// An instruction: code, registers, offset, constant (`struct bpf_insn` of linux/bpf.h).
 pub type Instruction = [u8; 8];
 
-/// What a program is for (`enum bpf_prog_type` of linux/bpf.h).
+/// Type of a program (`enum bpf_prog_type` of linux/bpf.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ProgramType {
@@ -35,7 +35,7 @@ pub enum ProgramType {
     SocketOption = 25,
 }
 
-/// Where a program of a control group or of an interface is attached (`enum bpf_attach_type`).
+/// Attachment point of a program in a control group or at an interface (`enum bpf_attach_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Hook {
@@ -68,7 +68,7 @@ impl Hook {
     }
 }
 
-/// Where an XDP program runs (`XDP_FLAGS_*_MODE` of `linux/if_link.h`).
+/// Place at which an XDP program runs (`XDP_FLAGS_*_MODE` of `linux/if_link.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum XdpMode {
@@ -80,7 +80,7 @@ pub enum XdpMode {
 
 /// A map of `AF_XDP` sockets by number (`enum bpf_map_type`).
 const XSKMAP: u32 = 17;
-/// Where a program is attached (`enum bpf_attach_type`).
+/// Attachment point of XDP (`enum bpf_attach_type`).
 const ATTACH_XDP: u32 = 37;
 
 /// The commands (`enum bpf_cmd`).
@@ -161,7 +161,7 @@ pub fn attach(hook: Hook, target: Target<'_>, code: &[Instruction]) -> io::Resul
     unsafe { create(LINK_CREATE, &attributes) }
 }
 
-/// What a program is attached to.
+/// Object to which a program is attached.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'t> {
     /// A control group: its folder.

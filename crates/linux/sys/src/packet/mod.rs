@@ -19,11 +19,11 @@ use std::ptr::from_ref;
 /// The most frames that one call of [`send`] sends.
 pub const BATCH: usize = 32;
 
-/// Whether the socket does not receive frames that are sent by the host; 1 or 0.
+/// Option that excludes frames sent by the host from those received; 1 or 0.
 pub const IGNORE_OUTGOING: SocketOption<i32> =
     SocketOption::new(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING);
 
-/// Whether frames that are sent bypass the interface's queue discipline; 1 or 0.
+/// Option that bypasses the interface's queue discipline for sent frames; 1 or 0.
 pub const QDISC_BYPASS: SocketOption<i32> = SocketOption::new(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS);
 
 /// Frames that were received and dropped since the last time it was read.

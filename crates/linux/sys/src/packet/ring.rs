@@ -22,7 +22,7 @@ pub struct Received<'r> {
     pub length: u32,
     /// Arrival time by the wall clock: seconds and nanoseconds.
     pub stamp: (u32, u32),
-    /// Whether its checksum was left to hardware that is not there.
+    /// True if the checksum was left to hardware that is not there.
     pub lacks_checksum: bool,
     /// The VLAN tag that the kernel has taken out: protocol and control information.
     pub vlan: Option<(u16, u16)>,
@@ -40,7 +40,7 @@ pub struct Ring {
 
 /// The most bytes that the kernel puts before a frame in its slot: its header, an address, and alignment.
 const BEFORE_FRAME: usize = 128;
-/// What the kernel allocates at once, bytes: a multiple of every page size there is.
+/// Unit in which the kernel allocates, bytes: a multiple of every page size.
 const BLOCK: usize = 1 << 17;
 
 const VERSION: SocketOption<i32> = SocketOption::new(libc::SOL_PACKET, libc::PACKET_VERSION);

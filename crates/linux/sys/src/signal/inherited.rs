@@ -12,7 +12,7 @@ use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether `SIGPIPE` was ignored when this process was started.
+/// True if `SIGPIPE` was ignored when this process was started.
 static IGNORES_PIPE: AtomicBool = AtomicBool::new(false);
 
 /// Called by the dynamic linker before the runtime starts.

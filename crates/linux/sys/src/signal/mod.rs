@@ -19,7 +19,7 @@ use std::io;
 use std::mem::zeroed;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Which signals have arrived, by number. They belong to the process, so there is one table.
+/// Signals that have arrived, by number. They belong to the process, so there is one table.
 static ARRIVED: [AtomicBool; 32] = [const { AtomicBool::new(false) }; 32];
 
 /// Returns a flag that is set when `signal` arrives. From now on the signal does nothing else.

@@ -30,7 +30,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send,
 use std::io;
 use umem::Umem;
 
-/// How much memory a socket has. Each number is a power of two.
+/// Sizes of a socket's memory and rings. Each number is a power of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Chunks for arriving frames, and entries of the receive ring.
@@ -39,7 +39,7 @@ pub struct Config {
     pub transmit: u32,
 }
 
-/// What a socket shares its memory with.
+/// Sharing of a socket's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// With the network card where its driver can do that, and else with the kernel, which copies.
@@ -69,8 +69,8 @@ struct Transmit {
     free: Vec<u64>,
 }
 
-/// What the half of a socket that sends can do. It is a trait so that a sender can be tested without a socket. Indices
-/// count frames, modulo 2^32.
+/// Interface of the sending half of a socket. It is a trait so that a sender can be tested without a socket.
+/// Indices count frames, modulo 2^32.
 pub trait TransmitQueue {
     /// Copies a frame of at most [`MAX_SENT`] bytes into the transmit ring. Returns false when there is no free chunk or no
     /// entry.

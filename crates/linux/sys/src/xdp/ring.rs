@@ -81,7 +81,7 @@ impl<E: Plain> Ring<E> {
         self.memory.atomic(self.consumer)
     }
 
-    /// Where in the memory an entry lies.
+    /// Returns the offset of an entry in the memory.
     #[inline]
     const fn entry(&self, index: u32) -> usize {
         self.entries + (index & (self.size - 1)) as usize * size_of::<E>()
@@ -120,7 +120,7 @@ impl<E: Plain> Producer<E> {
         self.ring.producer().store(self.next, Ordering::Release);
     }
 
-    /// How many entries the other side has not taken.
+    /// Returns the number of entries that the other side has not taken.
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
         self.next.wrapping_sub(self.taken())
@@ -138,7 +138,8 @@ impl<E: Plain> Producer<E> {
         self.next
     }
 
-    /// Whether the kernel must be woken to take what has been published. Kernels that cannot say always must.
+    /// Returns whether the kernel must be woken to take published entries. Kernels that cannot say always
+    /// must.
     #[inline]
     pub(super) fn needs_wakeup(&self) -> bool {
         let Some(at) = self.ring.flags else { return true };
@@ -183,7 +184,7 @@ impl<E: Plain> Consumer<E> {
     }
 }
 
-/// What the kernel does, for tests.
+/// The kernel's side of a ring, for tests.
 #[cfg(test)]
 pub(super) mod kernel {
     use super::*;

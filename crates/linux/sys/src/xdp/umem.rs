@@ -10,7 +10,7 @@ use std::io;
 
 /// Bytes of a chunk: the most that every machine allows, which is that of its smallest page.
 const CHUNK: u32 = 4096;
-/// What the kernel keeps before an arriving frame, bytes.
+/// Headroom of the kernel before an arriving frame, bytes.
 const HEADROOM: u32 = 256;
 /// The longest frame that can be received, bytes.
 pub const MAX_RECEIVED: u32 = CHUNK - HEADROOM;
