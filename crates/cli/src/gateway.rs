@@ -38,7 +38,7 @@ use std::time;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which of the two gateways
+    /// Side of this gateway
     side: SideName,
     /// Carry TCP: where to listen (PORT or ADDRESS:PORT), and where to connect to: the far gateway, or at the far gateway the
     /// server; may be repeated. Without an address only this host can connect
@@ -68,7 +68,7 @@ pub struct Args {
     /// End an exchange of datagrams when there were none for this long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     idle: Duration,
-    /// How long the server may take to accept a connection
+    /// Time that the server may take to accept a connection
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     connect_timeout: Duration,
     /// Exit after this time
@@ -102,18 +102,18 @@ Exit codes: 0 success; 1 a failure; 2 invalid arguments. Connections that fail a
 enum SideName {
     /// Programs connect to it
     Near,
-    /// It connects to the server
+    /// Connects to the server
     Far,
 }
 
-/// Where a route begins and ends.
+/// Ends of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ends {
     listen: SocketAddr,
     to: String,
 }
 
-/// How often the end of the time and Ctrl-C are looked for.
+/// Interval of checks for the end of the time and Ctrl-C.
 const LOOK_EVERY: time::Duration = time::Duration::from_millis(50);
 /// The most connections that are printed one by one.
 const MOST_PRINTED: usize = 20;
@@ -186,7 +186,7 @@ struct Recording {
 const RECORD_ROOM: usize = 512;
 /// The length at which lines are passed on together, bytes.
 const RECORD_PART: usize = 32 << 10;
-/// How long the rest of a recording may take to be written.
+/// Time that the rest of a recording may take to be written.
 const RECORD_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Write for Recording {

@@ -147,9 +147,9 @@ enum Tcp {
 /// An end of the network.
 #[derive(Clone, Copy, ValueEnum)]
 enum End {
-    /// Where the data of flows comes from
+    /// The side from which flows send data
     Sources,
-    /// Where it goes to
+    /// The side that receives the data
     Sinks,
 }
 

@@ -36,7 +36,8 @@ fn broken(line: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// Where the pieces of a line begin: at its last column, if that leaves room, which two spaces set off; else two further than the line itself.
+/// Returns the column at which the pieces of a line begin: its last column, if that leaves room, which two
+/// spaces set off; otherwise two columns after the line's own beginning.
 fn hanging(line: &str, room: usize) -> usize {
     let lead = line.len() - line.trim_start().len();
     let plain = plain(line);

@@ -468,7 +468,8 @@ fn a_class_or_a_specification_is_translated_with_reasons() {
     }
 }
 
-/// What the guide says of shares for hosts and for flows, and why `router up` has the former.
+/// A call beside the uploads of another host loses nothing with shares for hosts, which is why `router up`
+/// has them (as the guide says).
 #[test]
 fn a_call_beside_the_uploads_of_another_host_loses_nothing_with_shares_for_hosts() {
     let place = Place::new();

@@ -21,7 +21,7 @@ fn command(arguments: &[&str]) -> Command {
 struct Running {
     process: Child,
     errors: BufReader<ChildStderr>,
-    /// Where it listens, in the order of the routes.
+    /// Addresses at which it listens, in the order of the routes.
     addresses: Vec<SocketAddr>,
 }
 

@@ -168,7 +168,8 @@ fn watch(socket: &str) {
     assert!(lines[0].contains("  wait 0.") && lines[2].contains("  wait "), "{lines:?}");
 }
 
-/// What the queues take a full frame to be is what the interfaces take, at the start and after a reload, and what was set stays.
+/// The size of a full frame in the queues is that of the interfaces, at the start and after a reload, unless
+/// it was set.
 #[test]
 fn jumbo_frames_are_full_frames() {
     let Some(hosts) = Hosts::new("jf") else { return };

@@ -34,7 +34,7 @@ pub struct Args {
     /// Results folders written by `cutline run`, or their summary.json
     #[arg(required = true, value_name = "RESULTS")]
     results: Vec<PathBuf>,
-    /// What to draw
+    /// Kind of picture
     #[arg(long, value_enum, default_value_t = Kind::Overview)]
     kind: Kind,
     /// The measure, a column of the tables (docs/guide/results.md); may be repeated, each has a panel. For `cdf` the
@@ -60,10 +60,10 @@ pub struct Args {
     json: bool,
 }
 
-/// What to draw.
+/// Kind of picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// What there is at a glance
+    /// Overview of the results
     Overview,
     /// Distribution of the packets' delays
     Cdf,
@@ -226,7 +226,7 @@ impl Args {
 /// A remark under the charts.
 struct Note {
     text: String,
-    /// What is added if a point has an interval.
+    /// Suffix of the text if a point has an interval.
     with_intervals: &'static str,
 }
 
@@ -273,7 +273,7 @@ fn create_all(names: &[PathBuf], force: bool) -> Result<Vec<OutputFile>, Failure
 }
 
 impl Picture {
-    /// Whether there is something to see.
+    /// Checks that there is something to see.
     fn check(&self) -> Result<(), Failure> {
         if self.panels.is_empty() {
             return Err(Failure::Failed(

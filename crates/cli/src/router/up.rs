@@ -48,7 +48,7 @@ pub struct UpArgs {
     /// Overhead of the link per frame, as of `cutline router`
     #[arg(long, default_value = "ethernet", value_parser = overhead)]
     overhead: Overhead,
-    /// Who gets equal shares of the link
+    /// Unit that gets equal shares of the link
     #[arg(long, value_enum, default_value_t = Fair::Hosts)]
     fair: Fair,
     /// Write units of systemd, and start them now and at each start of the machine
@@ -72,7 +72,7 @@ pub struct DownArgs {
     if_exists: bool,
 }
 
-/// Who gets equal shares of the link.
+/// Unit that gets equal shares of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Fair {
     /// The hosts behind this one, and then the flows of each
@@ -89,7 +89,7 @@ const UP_EXAMPLES: &str = "Examples:
 const DOWN_EXAMPLES: &str = "Examples:
   cutline router down";
 
-/// How long a router may take to start.
+/// Time that a router may take to start.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub fn up(args: &UpArgs) -> Result<(), Failure> {

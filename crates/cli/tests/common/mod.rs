@@ -25,7 +25,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
-/// How to run the tests that need root.
+/// Command for the tests that need root.
 pub const COMMAND: &str = "sudo -E cargo test -p cutline-cli";
 
 /// The namespaces and the router at work. The router goes first, then the namespaces.
@@ -130,19 +130,19 @@ impl Router {
         drop(self.process.stdout.take());
     }
 
-    /// Whether it runs.
+    /// Returns whether the process runs.
     pub fn is_running(&mut self) -> bool {
         self.process.try_wait().unwrap().is_none()
     }
 
-    /// What it has said since it began.
+    /// Returns the messages since its start.
     pub fn messages(&mut self) -> String {
         let mut text = String::new();
         self.errors.as_mut().unwrap().read_to_string(&mut text).unwrap();
         text
     }
 
-    /// What it holds in memory, bytes.
+    /// Returns its resident memory, bytes.
     pub fn resident(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -202,12 +202,13 @@ impl Lab {
         sockets
     }
 
-    /// Whether datagrams come across, both ways, on a machine that may be busy. The first ones may be lost until the hosts know each other.
+    /// Returns whether datagrams come across, both ways, on a machine that may be busy. The first ones may be
+    /// lost until the hosts know each other.
     pub fn is_crossed(&self, v6: bool, port: u16) -> bool {
         self.is_crossed_within(300, v6, port)
     }
 
-    /// Whether none of a few datagrams comes across.
+    /// Returns whether none of a few datagrams comes across.
     pub fn is_apart(&self, v6: bool, port: u16) -> bool {
         !self.is_crossed_within(10, v6, port)
     }
@@ -223,7 +224,7 @@ impl Lab {
     }
 }
 
-/// Whether this machine lets us make namespaces; if not, says why and what would.
+/// Returns whether this machine lets us make namespaces; if not, prints the reason and the remedy.
 pub fn may_make_namespaces() -> bool {
     cutline_testbed::may_make_namespaces(COMMAND)
 }
@@ -300,7 +301,7 @@ pub fn echo([a, b]: [&Namespace; 2], address: &str, bytes: &[u8]) -> Vec<u8> {
     })
 }
 
-/// What came, with its delay on the way.
+/// Arrivals, with their delays on the way.
 pub struct Arrivals {
     pub bytes: u64,
     pub first: Instant,

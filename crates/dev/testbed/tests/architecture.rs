@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use toml::de::DeTable;
 
-/// What the names of our packages start with; the rest is the crate's folder.
+/// Prefix of the names of our packages; the rest is the crate's folder.
 const PREFIX: &str = "cutline-";
 
 /// Crates in the order of a list, each with those that it uses.
@@ -162,7 +162,7 @@ fn reduced(arrows: &Arrows) -> Arrows {
     arrows.iter().filter(|arrow| !is_replaced(arrow)).cloned().collect()
 }
 
-/// Whether arrows lead from one folder to another past folders that have not been visited.
+/// Returns whether arrows lead from one folder to another past folders that have not been visited.
 fn leads(arrows: &Arrows, from: &str, to: &str, visited: &mut BTreeSet<String>) -> bool {
     if !visited.insert(from.to_owned()) {
         return false;
@@ -217,7 +217,7 @@ fn table<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t DeTable<'t>> {
     table.get(key).and_then(|value| value.get_ref().as_table())
 }
 
-/// What is wrong with the map, a line each.
+/// Returns the errors of the map, a line each.
 fn differences(documented: &Map, found: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut above: BTreeSet<&String> = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What applications have asked for, and what they are told.
+//! Requests of applications, and the replies to them.
 
 use crate::clients::ClientId;
 use cutline_provision::protocol::Bucket;
@@ -17,7 +17,7 @@ pub type RequestId = (ClientId, u64);
 /// The most that a client may have asked for at a time.
 pub const MOST_EACH: usize = 100_000;
 
-/// What was asked for.
+/// Kind of a request.
 #[derive(Clone, Debug)]
 pub enum Ask {
     /// A flow that is sent.
@@ -51,7 +51,8 @@ pub struct Wanted {
 pub struct Shaped {
     pub flow: Flow,
     pub bucket: Bucket,
-    /// Where it is; `None` while no route leads there, or it is refused there.
+    /// Interface and handle of the installed class; `None` while no route leads there, or it is refused
+    /// there.
     pub place: Option<(InterfaceId, Handle)>,
 }
 
@@ -59,7 +60,7 @@ pub struct Shaped {
 #[derive(Debug, Default)]
 pub struct Requests {
     asks: BTreeMap<RequestId, Ask>,
-    /// How many requests each client has.
+    /// Number of requests of each client.
     counts: BTreeMap<ClientId, usize>,
     announcers: BTreeMap<(Session, Sender), RequestId>,
     reservers: BTreeMap<Session, BTreeSet<RequestId>>,
@@ -137,7 +138,7 @@ impl Requests {
         Some(ask)
     }
 
-    /// What a client has asked for.
+    /// Returns the requests of a client.
     pub fn of(&self, client: ClientId) -> impl Iterator<Item = RequestId> + '_ {
         self.asks.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
     }
@@ -160,7 +161,7 @@ impl Requests {
         })
     }
 
-    /// What is shaped here by requests with larger numbers than this one.
+    /// Returns the local reservations of requests with larger numbers than this one.
     pub fn shaped_after(&self, request: Option<RequestId>) -> impl Iterator<Item = (RequestId, &Shaped)> {
         let first = request.map_or(Bound::Unbounded, Bound::Excluded);
         self.asks.range((first, Bound::Unbounded)).filter_map(|(id, ask)| match ask {
@@ -169,7 +170,7 @@ impl Requests {
         })
     }
 
-    /// Whose requests a session's reserved flows are that leave here.
+    /// Returns the requests that own a session's reserved flows which leave here.
     pub fn announcers(&self, session: Session, senders: &[Sender]) -> Vec<RequestId> {
         if senders.is_empty() {
             let all = Sender::new(IpAddr::from([0, 0, 0, 0]), 0);
@@ -179,7 +180,7 @@ impl Requests {
         senders.iter().filter_map(|sender| self.announcers.get(&(session, *sender)).copied()).collect()
     }
 
-    /// Whose requests are for these senders; all of the session if there are none.
+    /// Returns the requests for these senders; all of the session if there are none.
     pub fn reservers(&self, session: Session, senders: &[Sender]) -> Vec<RequestId> {
         let ids = self.reservers.get(&session).into_iter().flatten();
         let is_for = |id: &&RequestId| match self.asks.get(id) {
@@ -201,7 +202,7 @@ impl Requests {
         })
     }
 
-    /// What all requests of a session together reserve; `None` if there are none.
+    /// Returns the reservation of all requests of a session together; `None` if there are none.
     pub fn merged(&self, session: Session) -> Option<(Reservation, BTreeMap<Sender, Flowspec>)> {
         let mut all = self.others(session);
         let first = all.next()?;

@@ -3,7 +3,7 @@
 use cutline_sys::now;
 use cutline_units::Instant;
 
-/// How much of the time may be spent on getting it: one part in so many.
+/// Divisor of the share of time that may be spent on computing the value.
 const SHARE: u64 = 10;
 
 /// The value, and when it may be got again.

@@ -14,7 +14,7 @@ const COMMAND: &str = "sudo -E cargo test -p cutline-daemon ipv6::";
 const A: &str = "fd00:1::1";
 const B: &str = "fd00:9::9";
 const PORT: u16 = 5000;
-/// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
+/// Rate of a reservation of 1 Mbit/s on the wire: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 
 /// The addresses and routes of each node beside those of IPv4.
@@ -80,7 +80,8 @@ fn set_up(net: &Net, change: impl Fn(Request) -> Request) -> (Client, Client) {
     (sender, receiver)
 }
 
-/// What is reserved, and how many packets have used it, with each version at an interface.
+/// Returns the reservations at an interface, and the number of packets that have used them, with each
+/// version.
 fn reserved(net: &Net, node: &str, interface: &str) -> Vec<(bool, u64, u64)> {
     let interfaces = net.status(node).interfaces.into_iter().filter(|its| its.name == interface);
     interfaces

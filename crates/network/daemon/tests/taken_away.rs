@@ -9,10 +9,10 @@ use cutline_units::Duration;
 use std::process::Command;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon taken_away::";
-/// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
+/// Rate of a reservation of 1 Mbit/s on the wire: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 
-/// What an operator types in a node.
+/// Runs `tc` in a node, as an operator would.
 fn tc(net: &Net, node: &str, arguments: &str) {
     let output = Command::new("tc")
         .args(["-n", net.node(node).name()])
@@ -30,7 +30,7 @@ fn set_up(net: &Net, port: u16) -> (Client, Client) {
     (sender, receiver)
 }
 
-/// How many filters lead to classes of reservations.
+/// Returns the number of filters that lead to classes of reservations.
 fn filters(net: &Net, node: &str, interface: &str) -> usize {
     let shown = net.tc(node, "filter", &format!("{interface} parent c071:"));
     shown.matches("flowid c071:").count() - shown.matches("flowid c071:2 ").count()

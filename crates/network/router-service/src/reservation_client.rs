@@ -24,7 +24,7 @@ pub struct ReservationClient {
     stream: BufReader<UnixStream>,
 }
 
-/// What is needed of a configuration.
+/// Part of a configuration that is needed here.
 #[derive(Deserialize)]
 struct Interfaces {
     config: InAndOut,

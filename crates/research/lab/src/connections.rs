@@ -32,12 +32,13 @@ use std::net::{SocketAddrV4, UdpSocket};
 /// Nodes and port of a connection are the flow's. Its hint, until the session asks for another one, is its own.
 pub type Connections = BTreeMap<usize, QosConnection>;
 
-/// Where the ends of a connection are, and what its application does.
+/// Places of a connection's ends, and its application.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement {
     pub source: SocketAddrV4,
     pub sink: SocketAddrV4,
-    /// How many messages the application makes per second at most; `None`: as many as were agreed on.
+    /// Largest number of messages that the application makes per second; `None`: as many as the agreement
+    /// allows.
     pub most: Option<f64>,
 }
 
@@ -51,26 +52,26 @@ const LISTEN: Duration = Duration::from_millis(5);
 /// Room for the longest datagram, bytes.
 const LONGEST: usize = 65_535;
 
-/// When a run is over.
+/// Course of a run.
 #[derive(Clone, Copy)]
 pub struct Course<'e> {
     /// Its beginning and its end.
     pub zero: Instant,
     pub end: Instant,
-    /// Whether it ends early.
+    /// Function that returns whether the run ends early.
     pub ended: &'e (dyn Fn() -> bool + Sync),
 }
 
-/// What the source of a connection has seen.
+/// Observations of a connection's source.
 #[derive(Default)]
 pub struct Sent {
     messages: Vec<Passage>,
     record: EndRecord,
-    /// How late the application made its messages.
+    /// Lateness of the application's messages.
     pub lateness: Histogram,
 }
 
-/// What the sink of a connection has seen.
+/// Observations of a connection's sink.
 #[derive(Default)]
 pub struct Arrived {
     /// Numbers of messages, with their times of arrival.
@@ -278,7 +279,8 @@ fn receive(
     Ok(())
 }
 
-/// Whether a socket can be used after an error: nothing has come in time, or the other end is not there yet or any more.
+/// Returns whether a socket can be used after an error: nothing has come in time, or the other end is not
+/// there yet or any more.
 const fn is_temporary(error: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
     matches!(error, WouldBlock | TimedOut | Interrupted | ConnectionRefused)

@@ -26,12 +26,12 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How a program is run in the network.
+/// Options of a program that runs in the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Shell {
-    /// Where it runs.
+    /// Side at which the program runs.
     pub side: Side,
-    /// Whether the scenario's flows send nothing.
+    /// True if the scenario's flows send nothing.
     pub alone: bool,
     /// After this time it is killed.
     pub limit: Duration,
@@ -39,7 +39,7 @@ pub struct Shell {
     pub stack: Stack,
 }
 
-/// Where a program runs.
+/// Place at which a program runs.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The address of its host.
@@ -50,20 +50,20 @@ pub struct Place {
     pub other_namespace: String,
 }
 
-/// How a program has ended.
+/// End of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit status.
     pub status: ExitStatus,
-    /// Whether it was killed, because its time was over.
+    /// True if the program was killed, because its time was over.
     pub is_killed: bool,
-    /// What its packets met in the network.
+    /// Traffic of its packets in the network.
     pub traffic: Traffic,
     /// The timing of the network.
     pub timing: TimingRow,
 }
 
-/// What the packets of a program met on their way to the sinks, as those of any flow of the scenario.
+/// Measurements of a program's packets on their way to the sinks, as those of any flow of the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic {
     /// Packets that arrived.
@@ -101,7 +101,7 @@ impl Traffic {
     }
 }
 
-/// How often the program is looked after.
+/// Interval of checks of the program.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Runs the program that `command` returns in the network of a scenario, until it ends. Signals to this process are passed on to it.

@@ -5,7 +5,7 @@ use cutline_results::RunResult;
 use cutline_study::{Platform, Run};
 use std::sync::OnceLock;
 
-/// What is added to the version of results, with and without the programs.
+/// Suffixes of the version of results, with and without the programs.
 pub(crate) const PROGRAMS: &str = "lab with routers and programs";
 const STAND_INS: &str = "lab with routers";
 /// The folder of built programs, beside the results.
@@ -51,7 +51,7 @@ impl Platform for Testbed {
     }
 }
 
-/// Whether all programs are installed.
+/// Returns whether all programs are installed.
 fn has_programs() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| Programs::missing().is_none())

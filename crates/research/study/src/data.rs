@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct Data {
     /// The folder of the results.
     pub folder: PathBuf,
-    /// What made them.
+    /// Summary of the experiment.
     pub summary: Summary,
     points: Vec<PointRow>,
     flows: Vec<FlowRow>,
@@ -268,14 +268,14 @@ impl Data {
         seeds.into_values().map(median).collect()
     }
 
-    /// Whether all planned runs are stored.
+    /// Returns whether all planned runs are stored.
     pub(crate) fn is_complete(&self) -> bool {
         self.summary.complete
     }
 }
 
-/// What overrides have set at every point. A swept key that is overridden does not vary and is no part of the points' settings, but claims
-/// about its value hold of all points then.
+/// Returns the settings of overrides at every point. A swept key that is overridden does not vary and is no
+/// part of the points' settings, but claims about its value hold of all points then.
 fn overridden(summary: &Summary, flows: &[FlowRow]) -> Vec<PointRow> {
     let labels: BTreeSet<&str> = flows.iter().map(|row| &*row.point).collect();
     labels.into_iter().flat_map(|label| PointRow::from_settings(label, &summary.overrides)).collect()

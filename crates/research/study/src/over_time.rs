@@ -1,8 +1,9 @@
-//! What is measured of the intervals of a run, as data: a mean over some of them, or when something is so for the first time.
+//! Measures over the intervals of a run, as data: a mean over some of them, or the time of the first one with
+//! a property.
 
 use serde::Deserialize;
 
-/// What is taken of the intervals of a flow or queue.
+/// Reduction of the intervals of a flow or queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum OverTime {
     /// The mean over the intervals within a time, s.

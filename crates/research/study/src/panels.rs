@@ -46,7 +46,7 @@ pub(crate) struct Panel {
     given: Option<PaperText>,
     references: Vec<Reference>,
     across: Across,
-    /// Whether its numbers are in the text, too.
+    /// True if its numbers are in the text, too.
     in_words: bool,
 }
 
@@ -67,7 +67,7 @@ struct Series {
     seed: Option<usize>,
 }
 
-/// How much a line stands out.
+/// Emphasis of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Emphasis {
@@ -114,7 +114,7 @@ enum ReferenceAt {
     Measured(Box<Quantity>),
 }
 
-/// How values are drawn.
+/// Kind of drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Draw {
@@ -129,7 +129,7 @@ enum Draw {
     Course(usize),
 }
 
-/// What distributions are of.
+/// Subject of distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 enum Distribution {
     #[serde(rename = "queuing_ms")]
@@ -138,14 +138,14 @@ enum Distribution {
     Goodput,
 }
 
-/// What a panel does with several experiments of a figure.
+/// Treatment of several experiments of a figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Across {
-    /// It shows the first one, or those that its quantities name.
+    /// Shows the first one, or those that its quantities name.
     #[default]
     First,
-    /// It is repeated for each.
+    /// Repeated for each.
     Panels,
     /// Each series is repeated for each.
     Series,
@@ -212,7 +212,7 @@ type Places = (Vec<(Place, QuantityText)>, bool);
 /// A series, its own places if it has some, and what it measures.
 type SeriesText = (SeriesToml, Option<Places>, QuantityText);
 
-/// What a table of figures is read with: its named points, and its rows.
+/// Context for reading a table of figures: its named points, and its rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'n> {
     pub(crate) points: &'n BTreeMap<String, Settings>,
@@ -477,7 +477,7 @@ impl Panel {
 }
 
 impl Draw {
-    /// Whether a series is a curve of its own, without places along the horizontal axis.
+    /// Returns whether a series is a curve of its own, without places along the horizontal axis.
     const fn is_curve(self) -> bool {
         matches!(self, Self::Cdf(_) | Self::Course(_))
     }
@@ -525,7 +525,7 @@ impl Panel {
             .chain(measured)
     }
 
-    /// Whether it is shown for every experiment of its figure.
+    /// Returns whether it is shown for every experiment of its figure.
     pub(crate) fn is_across(&self) -> bool {
         self.across != Across::First
     }
@@ -552,9 +552,9 @@ struct Shown<'d> {
     all: &'d [ExperimentData<'d>],
     /// Those whose values are drawn.
     own: &'d [ExperimentData<'d>],
-    /// What is added to the title.
+    /// Suffix of the title.
     suffix: Option<&'d str>,
-    /// Whether the names of series say which experiment it is.
+    /// True if the names of series include that of the experiment.
     is_named: bool,
 }
 

@@ -9,7 +9,7 @@ pub struct Paper {
     pub authors: &'static str,
     /// Its title.
     pub title: &'static str,
-    /// Where it was published.
+    /// Place of publication.
     pub published: &'static str,
     /// The year.
     pub year: u16,

@@ -1,4 +1,4 @@
-//! Where an experiment is run: in the simulator, or wherever another crate runs scenarios.
+//! Platforms of experiments: the simulator, or any that another crate provides.
 
 use cutline_results::{Existing, RunResult};
 use cutline_scenario::Scenario;
@@ -24,8 +24,8 @@ pub trait Platform: fmt::Debug + Sync {
     /// Its name in `study.toml`.
     fn name(&self) -> &str;
 
-    /// What is added to the version that is stored with results, so that results of several platforms are never mistaken for
-    /// each other. Empty for the simulator.
+    /// Returns the suffix of the version that is stored with results, so that results of several platforms
+    /// are never mistaken for each other. Empty for the simulator.
     fn label(&self) -> &str;
 
     /// The version of the program, taken from the version that is stored with results.
@@ -33,7 +33,7 @@ pub trait Platform: fmt::Debug + Sync {
         version.strip_suffix(self.label()).unwrap_or(version).trim_end()
     }
 
-    /// Whether runs take real time. Their results are repeated only on request.
+    /// Returns whether runs take real time. Their results are repeated only on request.
     fn is_real_time(&self) -> bool {
         false
     }
@@ -76,7 +76,8 @@ pub(crate) fn version_on(platform: &dyn Platform, version: &str) -> String {
     format!("{version} {}", platform.label()).trim_end().to_owned()
 }
 
-/// What happens to existing results of a platform. Measurements in real time are only repeated on request.
+/// Returns the treatment of existing results of a platform. Measurements in real time are only repeated on
+/// request.
 pub(crate) fn existing_on(platform: &dyn Platform, existing: Existing) -> Existing {
     match existing {
         Existing::Repeat if platform.is_real_time() => Existing::Refuse,

@@ -178,7 +178,7 @@ impl Study {
         }
     }
 
-    /// Whether a folder has a study.
+    /// Returns whether a folder has a study.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(STUDY_FILE).is_file()
     }
@@ -188,7 +188,8 @@ impl Study {
         &self.figures
     }
 
-    /// What its claims and panels name and no experiment has, each as a sentence; empty if all of them can be measured.
+    /// Returns the names in claims and panels that no experiment has, each as a sentence; empty if all of
+    /// them can be measured.
     ///
     /// # Errors
     /// When an experiment is no valid scenario.
@@ -426,7 +427,7 @@ fn caption(data: &[ExperimentData<'_>]) -> String {
     )
 }
 
-/// Whether `figures.toml` lists the claim for this figure.
+/// Returns whether `figures.toml` lists the claim for this figure.
 fn is_listed(figure: &FigureText, claim: &Claim) -> bool {
     figure.claim_ids().any(|id| claim.id.ends_with(id))
 }

@@ -1,4 +1,4 @@
-//! What runs in real time say of their timing.
+//! Timing of runs in real time.
 
 use crate::data::Data;
 use cutline_report::report::{Claim, Verdict};

@@ -13,7 +13,7 @@ use super::delays::Evidence;
 use cutline_units::{Duration, Instant, Rate};
 use std::ops::RangeInclusive;
 
-/// How often the rate may change.
+/// Shortest time between changes of the rate.
 pub const TICK: Duration = Duration::from_millis(200);
 /// From this part of its rate a direction may be the reason of a queue.
 const BUSY: f64 = 0.5;
@@ -37,13 +37,13 @@ const RETURN_EVERY: Duration = Duration::from_secs(1);
 pub struct Controller {
     configured: Rate,
     range: RangeInclusive<Rate>,
-    /// When it was asked last, and what had been sent by then, bytes on the link.
+    /// Time of the last call, and the bytes sent on the link until then.
     since: Instant,
     sent: Option<f64>,
-    /// When it may fall again, and the delay when it last considered that.
+    /// Time at which the rate may fall again, and the delay at the last consideration.
     settled: Instant,
     delay: f64,
-    /// When it may return by another step.
+    /// Time of the next step back.
     returns: Instant,
 }
 

@@ -14,7 +14,7 @@ pub struct Axis {
     pub(crate) cap: Option<f64>,
 }
 
-/// How values are laid out along an axis.
+/// Scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
     /// Distances are proportional to the difference of two values.
@@ -118,7 +118,7 @@ impl FittedAxis {
         }
     }
 
-    /// Whether `value` lies within the axis.
+    /// Returns whether `value` lies within the axis.
     pub(crate) fn contains(&self, value: f64) -> bool {
         (-1e-9..=1.0 + 1e-9).contains(&self.fraction(value))
     }

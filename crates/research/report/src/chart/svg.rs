@@ -5,7 +5,7 @@ use super::text::Weight;
 use crate::xml::escape;
 use std::fmt::Write as _;
 
-/// Which part of a text is at its x position.
+/// Part of a text that is at its x position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -20,7 +20,7 @@ pub(crate) struct TextStyle {
     pub(crate) weight: Weight,
     pub(crate) anchor: Anchor,
     pub(crate) colour: Colour,
-    /// Whether the text has an outline in the background colour, for texts over elements.
+    /// True if the text has an outline in the background colour, for texts over elements.
     pub(crate) halo: bool,
 }
 

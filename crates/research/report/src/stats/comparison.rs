@@ -11,7 +11,7 @@
 
 use super::estimate::{Estimate, t_quantile};
 
-/// How two sets of replications were compared.
+/// Pairing of two sets of replications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// Values with the same seed were compared with each other.
@@ -31,7 +31,7 @@ pub struct Comparison {
     pub difference: f64,
     /// The ends of the 95 % confidence interval of the difference; `None` when a side has a single value.
     pub interval: Option<(f64, f64)>,
-    /// How the two sets were compared.
+    /// Pairing of the two sets.
     pub pairing: Pairing,
 }
 
@@ -55,7 +55,7 @@ impl Comparison {
         Some(Self { left: estimates.0, right: estimates.1, difference, interval, pairing })
     }
 
-    /// Whether the interval excludes zero: the difference is significant at the 95 % level.
+    /// Returns whether the interval excludes zero: the difference is significant at the 95 % level.
     pub fn is_significant(&self) -> bool {
         self.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }

@@ -1,4 +1,4 @@
-//! How many bits should a delay hint have? The TSQ paper leaves this question open.
+//! Number of bits of a delay hint, a question that the TSQ paper leaves open.
 
 mod classes;
 

@@ -23,7 +23,7 @@ pub struct FlowSpec {
     pub class: ClassSpec,
     /// Delay hint of the packets; the initial hint if it adapts.
     pub hint: Hint,
-    /// How the hint adapts to the quality; `None` if the hint is fixed.
+    /// Adaptation of the hint to the quality; `None` if the hint is fixed.
     pub adaptive: Option<AdaptiveSpec>,
     /// ECN codepoint of the data packets.
     pub ecn: Ecn,
@@ -35,16 +35,16 @@ pub struct FlowSpec {
     pub transport: TransportSpec,
     /// Application and its parameters.
     pub app: app::Params,
-    /// What the flow needs of the network, which is reserved for it; `None` for best effort. Only the laboratory with routers has
-    /// reservations.
+    /// Requirements of the flow that are reserved for it; `None` for best effort. Only the laboratory with
+    /// routers has reservations.
     pub qos: Option<QosSpec>,
     /// A program that makes the traffic in the laboratory with routers, instead of the application.
     pub program: Option<ProgramSpec>,
     /// The nodes with the gateways over which a program sends and receives; `None`: they are where the program is.
     pub gateways: Option<[String; 2]>,
-    /// Whether the interval series of every flow is stored.
+    /// True if the interval series of every flow is stored.
     pub series: bool,
-    /// Whether distributions are stored per flow or per group.
+    /// Unit of distributions: flows or groups.
     pub distributions: DistributionsOf,
 }
 
@@ -60,12 +60,12 @@ pub enum FlowDirection {
     Bidirectional,
 }
 
-/// What is reserved for a flow.
+/// Reservation for a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QosSpec {
-    /// What both directions need.
+    /// Requirements on both directions.
     pub specification: ConnectionSpecification,
-    /// Whether the path of the acknowledgements is reserved, too. Datagrams have none.
+    /// Reservation of the acknowledgements' path. Datagrams have none.
     pub ack_path: AckPath,
 }
 
@@ -87,7 +87,7 @@ pub enum ProgramSpec {
     Dirm,
 }
 
-/// How a hint adapts to the quality of its flow.
+/// Adaptation of a hint to the quality of its flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveSpec {
     /// Interval between two reports of the receiver.
@@ -164,7 +164,7 @@ pub struct TransportSpec {
     /// The keys that the scenario sets. The kernel's TCP uses its own values for the other keys, and does not support all
     /// keys.
     pub given: Vec<&'static str>,
-    /// Whether the congestion control is the kernel's BBR, which is only available in the laboratory.
+    /// True if the congestion control is the kernel's BBR, which is only available in the laboratory.
     pub bbr: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who may have a session: senders that connect, one of which at a time is let in.
+//! Admission to a session: senders that connect, one of which at a time is let in.
 //!
 //! A sender that has connected is a *guest* until it has sent `open`. Guests wait beside each other and beside a session, each
 //! for a bounded time, so none can keep others out by doing nothing. Guests are few, and fewer of one address.
@@ -44,7 +44,7 @@ struct Guest {
     peer: SocketAddr,
     /// The `hello` that it was sent.
     hello: Vec<u8>,
-    /// What it has sent so far.
+    /// Data that it has sent so far.
     said: Vec<u8>,
     until: Instant,
 }
@@ -199,7 +199,7 @@ impl Door {
     }
 }
 
-/// What a guest has sent.
+/// Data of a guest.
 enum Heard {
     /// Not a whole line.
     Part,
