@@ -616,7 +616,7 @@ END
     assert_eq!(lab.state(), before);
 }
 
-/// The commands of the README for a gateway, as they stand there but for the names of interfaces and the folder.
+/// The README's commands for a gateway, with other names of interfaces and another folder.
 #[test]
 fn the_readme_brings_a_gateway_up() {
     let Some(mut lab) = Home::gateway("q") else { return };

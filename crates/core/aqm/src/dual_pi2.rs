@@ -11,7 +11,7 @@
 //!   (where k p' >= 1)                  scalable dropped with p_C, marked if it is spared     appendix A.2
 //! ```
 //!
-//! The scalable queue goes first, except for a share of the link that the classic one has when both wait.
+//! The scalable queue is served first, except for a share of the link that the classic one has when both wait.
 //!
 //! Worked numbers: a classic packet that has waited 30 ms where the last update found 20 ms gives
 //! p' = 0.16 x 0.015 + 3.2 x 0.01 = 0.0344, p_C = 0.00118 and k p' = 0.0688 (`the_coupling`). One that came at

@@ -1,7 +1,7 @@
 //! One FIFO lane: a ring buffer that is sorted by weight and can be searched.
 //!
 //! Every packet has a *position* that never changes: the number of packets that entered the lane before it. So a place can
-//! be remembered while packets come and go. The ring grows by doubling, and shrinks only when it is told to.
+//! be remembered while packets come and go. The ring grows by doubling, and shrinks only on request.
 //!
 //! There is one array, not a second one with what a search reads. Sixteen lanes are read and written at sixteen places
 //! each, and a processor prefetches for about that many. A second array makes an enqueue and dequeue 4 ns slower (34

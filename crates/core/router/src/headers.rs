@@ -8,7 +8,7 @@
 //! The flow is a hash of addresses, protocol and ports, of the packet and of those inside it (`tunnels.rs`): so a tunnel is as many
 //! flows as it carries. The parser looks into the tunnels that Linux's flow dissector looks into, and into labels of MPLS. `IPsec` has its
 //! security parameter index in the place of ports; what is encrypted cannot be looked into, by `WireGuard` and others neither, so such a
-//! tunnel is one flow. The hosts are those of the outer packet: whoever sends a tunnel is its host. An IPv6 host is a
+//! tunnel is one flow. The hosts are those of the outer packet: the sender of a tunnel is its host. An IPv6 host is a
 //! prefix of an address ([`FlowKeys::host_prefix`]).
 //!
 //! Only the first fragment of a packet has ports. [`FragmentFlows`] remembers its flow by the packet's identification, so that the other ones

@@ -689,7 +689,7 @@ impl Parts {
         Ok(())
     }
 
-    /// The error for a Path or Resv message that is not understood. About others nobody is told.
+    /// The error for a Path or Resv message that is not understood. Other messages cause no error.
     fn refused(&self, kind: Kind, code: u8, value: u16) -> DecodeError {
         let has_session = self.session.is_some() || self.named.iter().any(|its| its.class == class::SESSION);
         match (kind, self.hop) {

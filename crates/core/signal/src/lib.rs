@@ -4,7 +4,7 @@
 //!
 //! - [`session`]: one end of a connection: all of what follows together.
 //! - [`negotiation`]: both ends of a connection agree on what it needs.
-//! - [`presence`]: whether somebody speaks this protocol, asked before a stream is begun.
+//! - [`presence`]: detection of this protocol at the other end, before a stream begins.
 //! - [`frame`]: what messages of the application and reports look like on the wire.
 //! - [`pacing`]: when an application may send.
 //! - [`rate_control`]: TFRC beside that, if the application asks for it.

@@ -43,7 +43,7 @@ impl Side {
         }
     }
 
-    fn report(&mut self, now: Instant, arrivals: &Arrivals, departures: &Departures) -> [u8; Report::LENGTH] {
+    fn report(&mut self, now: Instant, arrivals: &Arrivals, departures: &Departures) -> Vec<u8> {
         self.number += 1;
         let stamps = self.stamper.stamp(now);
         Report::new(self.number, arrivals, departures, self.clock.estimate(now), stamps).encode()

@@ -32,7 +32,7 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// Changes of the rate, in the order of time.
     pub rate_changes: Vec<(Instant, Rate)>,
-    /// The times at which the link delivers, in place of sending at its rate. The queue is told the rate nevertheless.
+    /// The times at which the link delivers, in place of sending at its rate. The queue knows the rate nevertheless.
     pub deliveries: Option<Arc<Deliveries>>,
     /// Reduces a packet's hint by the time that it has waited here; `None` leaves the hint unchanged.
     pub pass_on: Option<HintBudget>,

@@ -126,7 +126,7 @@ fn last(mibs: &[Mib]) -> &Mib {
     mibs.last().expect("MIBs are recorded all the time")
 }
 
-/// The first violation of a measure, and when it was told.
+/// The first violation of a measure, and the time of its event.
 fn first_violation(events: &[(Instant, Event)], of: Direction, measure: Measure) -> Option<Instant> {
     let is_it = |event: &Event| matches!(event, Event::Violated(direction, violation) if *direction == of && violation.measure == measure);
     events.iter().find(|(_, event)| is_it(event)).map(|(at, _)| *at)

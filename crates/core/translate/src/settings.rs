@@ -63,7 +63,7 @@ impl fmt::Display for Pacing {
 /// Marks in the packets of a connection, and what to ask of the network. What is `None` is left as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkSettings {
-    /// The delay hint that the packets stand for.
+    /// Delay hint of the packets.
     pub hint: Option<Hint>,
     /// The code point of the packets that this end sends.
     pub dscp: Option<Dscp>,

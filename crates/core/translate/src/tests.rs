@@ -308,7 +308,7 @@ fn code_points_are_those_of_the_rfcs() {
     // RFC 4594 sections 4.1 (telephony), 4.3 (conferences), 4.7 (low-latency data), 4.8 (high throughput).
     let expected = ["EF", "AF41", "AF11", "AF21", "AF41", "AF41"];
     assert_eq!(Preset::ALL.map(|preset| name(request(preset))), expected);
-    // RFC 9622 section 8.1.6, RFC 8622 section 6, RFC 4594 section 4.5: what the application states goes first.
+    // RFC 9622 section 8.1.6, RFC 8622 section 6, RFC 4594 section 4.5: the application's statement has precedence.
     let stated = |profile| {
         let specification =
             ConnectionSpecification { profile: Some(profile), ..both(Preset::Audio.specification()) };

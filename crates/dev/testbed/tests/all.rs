@@ -5,6 +5,7 @@ mod citations;
 mod external_aqm;
 mod external_traffic;
 mod packages;
+mod prose;
 mod recipes;
 mod registrations;
 mod unsafe_code;

@@ -92,8 +92,10 @@ pub struct Event {
 pub enum EventPlace {
     /// The sending host held its application back.
     SendingHost = 1,
-    /// Behind the sending host: the network, or the receiving host.
-    Behind = 2,
+    /// The network, as far as both ends know.
+    Network = 2,
+    /// The application at the receiving host did not read.
+    ReceivingHost = 3,
 }
 
 impl Event {
@@ -136,7 +138,10 @@ impl Event {
         };
         let (place, whence) = match it.place {
             Place::SendingHost => (EventPlace::SendingHost, "; the sending host held the application back"),
-            Place::Behind => (EventPlace::Behind, ""),
+            Place::Network => (EventPlace::Network, ""),
+            Place::ReceivingHost => {
+                (EventPlace::ReceivingHost, "; the application at the receiving host did not read")
+            }
         };
         let limit = it.limit;
         let text = format!(
@@ -239,7 +244,7 @@ mod tests {
         );
         assert_eq!((violated.kind, violated.side, violated.measure, violated.since_ns), (4, 2, 1, 7));
         let after = Duration::from_nanos(9);
-        let violation = Violation { place: Place::Behind, ..violation };
+        let violation = Violation { place: Place::Network, ..violation };
         let restored =
             of(&socket::Event::Restored { direction: Direction::Send, violation, measured: 120.0, after });
         assert_eq!((restored.measured, restored.worst, restored.place), (120.0, 200.5, 2));

@@ -1,6 +1,6 @@
 //! Parts that the bindings of QoS sockets for other languages share.
 //!
-//! A language without Rust's types says what it needs by names and texts, and is told what it gets as numbers:
+//! A language without Rust's types sets options by names and texts, and reads results as numbers:
 //!
 //! - [`Options`]: the options of a socket, by the names and texts that specification files have, or from such a file.
 //! - [`Mib`], [`Event`] and [`ReservationEvent`]: plain structs, laid out as C lays them out.

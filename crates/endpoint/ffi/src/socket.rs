@@ -262,7 +262,7 @@ pub unsafe extern "C" fn cutline_recv(
 }
 
 /// Returns the descriptor to wait for with poll(). Who reads or writes it directly breaks the connection. Call cutline_pending
-/// first: what was received already does not make the descriptor readable.
+/// before: data that were received already do not make the descriptor readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_fd(socket: *mut Socket) -> c_int {
     // SAFETY: the caller of a function of C promises what its arguments are.

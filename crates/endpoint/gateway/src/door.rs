@@ -1,7 +1,7 @@
 //! The door of a far gateway: streams that were accepted and have not shown yet that their other end is a near gateway.
 //!
 //! They have no thread, no place among the connections, and little time. When there are too many, in all or of one address, the oldest
-//! leaves: a near gateway needs one round trip to negotiate, so whoever says nothing cannot keep it out.
+//! leaves: a near gateway needs one round trip to negotiate, so silent connections cannot keep it out.
 
 use crate::gateway::Shared;
 use crate::networks::network_of;

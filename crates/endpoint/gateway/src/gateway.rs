@@ -24,9 +24,9 @@ const RECORD_EVERY: Duration = Duration::from_millis(100);
 const STACK: usize = 256 << 10;
 /// Time that connections may take to end when the gateway does.
 const FAREWELL: Duration = Duration::from_secs(15);
-/// The most failures that are told one by one.
+/// Largest number of failures that are reported one by one.
 const MOST_TOLD: usize = 100;
-/// The most strangers that are told one by one. Everybody can be one, so they do not count among the failures.
+/// Largest number of strangers that are reported one by one. Everybody can be one, so they do not count among the failures.
 const MOST_STRANGERS_TOLD: usize = 10;
 
 /// Takes what happens, in words.
@@ -110,7 +110,7 @@ impl Entry {
 }
 
 impl Gateway {
-    /// Listens at all routes. `notify` is told of failures; `record` gets lines of JSON while the gateway works.
+    /// Listens at all routes. `notify` receives failures; `record` gets lines of JSON while the gateway works.
     ///
     /// # Errors
     /// When an address is in use or is none of this machine, or an option is not allowed.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Returns the address that stands for all of its host: itself, or the /64 network of an IPv6 address (RFC 6177 section 2).
+/// Returns the key of the address's host: itself, or the /64 network of an IPv6 address (RFC 6177 section 2).
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),

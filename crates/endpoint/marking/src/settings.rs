@@ -27,7 +27,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettingsError;
 
-/// Hints up to this one are of applications that mind delay: their packets go first in the host's own queues.
+/// Hints up to this one are of applications that are sensitive to delay: their packets are served first in the host's own queues.
 const MINDS_DELAY: u16 = 8;
 /// `TC_PRIO_INTERACTIVE` of `linux/pkt_sched.h`. It is the highest priority that needs no privilege.
 const INTERACTIVE: u8 = 6;

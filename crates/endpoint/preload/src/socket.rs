@@ -321,7 +321,7 @@ pub(crate) fn closing_range(first: c_uint, last: c_uint) {
     state::descriptors().filter(is_in).for_each(closing);
 }
 
-/// A number that dup2(2) is about to use: what it stands for is closed.
+/// A number that dup2(2) is about to use: its descriptor is closed.
 pub(crate) fn replacing(fd: c_int, by: c_int) {
     if fd != by && matches!(state::file(fd), File::Socket(Kind::Tcp, _)) && state::is_owner() {
         sample(fd, true);

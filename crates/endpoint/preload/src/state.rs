@@ -114,7 +114,7 @@ extern "C" fn in_child() {
     add(Total::Processes, 1);
 }
 
-/// Reads the settings, once. Other libraries may open sockets before this one is told that it was loaded.
+/// Reads the settings, once. Other libraries may open sockets before this one is initialised.
 fn read() {
     if STAGE.compare_exchange(UNREAD, READING, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;

@@ -155,7 +155,7 @@ pub enum Reply {
         /// The version of the protocol that is spoken.
         version: u32,
     },
-    /// The request is at work. What becomes of it is told later.
+    /// The request was accepted. Events follow.
     Accepted {
         /// The client's number.
         id: u64,

@@ -106,7 +106,7 @@ impl<S: Connect> Connecting<S> {
         Ok(Self::with(addresses, Vec::new(), options))
     }
 
-    /// A connection whose only attempt was begun.
+    /// A connection with one attempt, which has begun.
     pub(crate) fn of(address: SocketAddr, attempt: S::Attempt, options: &QosOptions) -> Self {
         Self::with(VecDeque::new(), vec![(address, attempt)], options)
     }

@@ -24,12 +24,12 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// A session whose parts are locked separately, so that sending and receiving never wait for each other.
 ///
-/// Who needs several locks takes them in the order of the fields.
+/// Locks are acquired in field order.
 pub struct Connection {
     /// A [`Standing`], which is read for each message.
     standing: AtomicU64,
@@ -38,8 +38,8 @@ pub struct Connection {
     inbound: Mutex<Inbound>,
     events: Mutex<VecDeque<Event>>,
     handling: Handling,
-    /// There are new events.
-    told: Condvar,
+    /// Signalled when an event is queued.
+    events_ready: Condvar,
     feedback: Mutex<LocalFeedback>,
     /// Control messages that wait for their place in a stream.
     control: Mutex<VecDeque<Vec<u8>>>,
@@ -47,6 +47,10 @@ pub struct Connection {
     kept: OnceLock<Kept>,
     /// The process that has made it.
     generation: u32,
+    /// True while data wait for the application, as far as the service thread has seen.
+    is_unread: AtomicBool,
+    /// Time at which the receive buffer was last seen empty, ns.
+    emptied: AtomicU64,
     /// Request to the network.
     pub reserver: Option<Reserver>,
 }
@@ -202,11 +206,13 @@ impl Connection {
             inbound: Mutex::new(inbound),
             events: Mutex::default(),
             handling: Handling::default(),
-            told: Condvar::new(),
+            events_ready: Condvar::new(),
             feedback: Mutex::default(),
             control: Mutex::default(),
             kept: OnceLock::new(),
             generation: generation(),
+            is_unread: AtomicBool::new(false),
+            emptied: AtomicU64::new(now().as_nanos()),
             reserver,
         }
     }
@@ -252,10 +258,33 @@ impl Connection {
         Ok(())
     }
 
-    /// Has it served at `due`, if it would be later.
+    /// Wakes the connection no later than `due`.
     pub fn hasten(&self, due: Instant) {
         if let Some(kept) = self.kept.get().filter(|_| due < Instant::FAR_FUTURE) {
             kept.hasten(due);
+        }
+    }
+
+    /// Notes whether data wait for the application, which does not read.
+    pub fn note_unread(&self, now: Instant, is_unread: bool) {
+        if !is_unread {
+            self.emptied.store(now.as_nanos(), Ordering::Relaxed);
+        } else if !self.is_unread.swap(true, Ordering::Relaxed) {
+            self.inbound().on_unread(Instant::from_nanos(self.emptied.load(Ordering::Relaxed)));
+        }
+    }
+
+    /// Returns whether data were noted that wait for the application.
+    pub fn is_unread(&self) -> bool {
+        self.is_unread.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the application has read everything.
+    pub fn note_read(&self) {
+        let now = now();
+        self.emptied.store(now.as_nanos(), Ordering::Relaxed);
+        if self.is_unread() && self.is_unread.swap(false, Ordering::Relaxed) {
+            self.inbound().on_read(now);
         }
     }
 
@@ -312,7 +341,7 @@ impl Connection {
             }
             self.handling.add(&event);
             events.push_back(event);
-            self.told.notify_all();
+            self.events_ready.notify_all();
         }
     }
 
@@ -402,7 +431,8 @@ impl Connection {
                 return None;
             }
             let left = std::time::Duration::from_nanos(left.as_nanos());
-            (events, _) = self.told.wait_timeout(events, left).unwrap_or_else(PoisonError::into_inner);
+            (events, _) =
+                self.events_ready.wait_timeout(events, left).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

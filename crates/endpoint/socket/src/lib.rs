@@ -1,4 +1,4 @@
-//! QoS sockets: an application says what it needs of a connection, and is told what it gets (QoSockets, QUANTA).
+//! QoS sockets: an application states its requirements on a connection, and learns what is delivered (QoSockets, QUANTA).
 //!
 //! Each socket is like the one of the standard library, with the same calls. It also negotiates with the other end, keeps the
 //! application within what was agreed on, marks packets with a delay hint, measures what is delivered at both ends, and says when

@@ -79,7 +79,7 @@ struct State<A> {
     options: QosOptions,
     phase: Phase<A>,
     /// The directions whose next call has to fail because of a loss: sending, receiving.
-    untold: [bool; 2],
+    unreported: [bool; 2],
     /// Cause of the last loss.
     cause: Option<Cause>,
 }
@@ -154,7 +154,7 @@ impl<A> Recovery<A> {
     /// When the specification says no time.
     pub fn of(options: &QosOptions) -> Result<Option<Self>, QosError> {
         let Some(within) = options.recovery()? else { return Ok(None) };
-        let state = State { options: options.clone(), phase: Phase::Up, untold: [false; 2], cause: None };
+        let state = State { options: options.clone(), phase: Phase::Up, unreported: [false; 2], cause: None };
         Ok(Some(Self {
             within,
             is_up: AtomicBool::new(true),
@@ -220,7 +220,7 @@ impl<A> Recovery<A> {
         if is_broken {
             return Ok(Admission::Down);
         }
-        if std::mem::take(&mut state.untold[direction as usize])
+        if std::mem::take(&mut state.unreported[direction as usize])
             && let Some(cause) = state.cause.clone()
         {
             return Err(QosError::Lost(cause).into());
@@ -238,7 +238,7 @@ impl<A> Recovery<A> {
         loop {
             let is_over = match state.phase {
                 Phase::Up => self.is_up(),
-                Phase::Down(_) => state.untold[direction as usize],
+                Phase::Down(_) => state.unreported[direction as usize],
                 Phase::Over { .. } => true,
             };
             if is_over {
@@ -266,7 +266,7 @@ impl<A> Recovery<A> {
         let mut state = self.lock();
         loop {
             let now = now();
-            let State { options, phase, untold, cause } = &mut *state;
+            let State { options, phase, unreported, cause } = &mut *state;
             match std::mem::replace(phase, Phase::Up) {
                 Phase::Up => {
                     let why = lock(&self.broken).clone()?;
@@ -274,7 +274,7 @@ impl<A> Recovery<A> {
                         return Some(now.saturating_add(SOON));
                     }
                     *lock(&self.broken) = None;
-                    (*untold, *cause) = ([true; 2], Some(why.clone()));
+                    (*unreported, *cause) = ([true; 2], Some(why.clone()));
                     *phase =
                         Phase::Down(Outage { since: now, failures: 0, cause: why, step: Step::Pause(now) });
                     self.changed.notify_all();

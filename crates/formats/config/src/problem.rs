@@ -35,7 +35,7 @@ pub struct Problem {
 /// End of the message about a missing key.
 pub(crate) const MISSING: &str = " is missing";
 
-/// The most problems that are shown. Whoever has more mends these first.
+/// Largest number of errors that are shown.
 const MOST_SHOWN: usize = 20;
 
 /// All problems of a document, at least one.

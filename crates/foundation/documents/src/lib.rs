@@ -1,7 +1,7 @@
 //! JSON documents: their schemas, and records whose fields are described once.
 //!
 //! A document is a type that derives `Serialize` and `JsonSchema`; the documentation comments of its fields are the
-//! descriptions in its schema ([`schema_of`]). Counters stand in a [`Record`], which the macro [`record!`] declares: each
+//! descriptions in its schema ([`schema_of`]). Counters are in a [`Record`], which the macro [`record!`] declares: each
 //! field with its name, unit, kind and meaning. The JSON document, its schema, printed tables and exporters of statistics
 //! all follow that list.
 //!

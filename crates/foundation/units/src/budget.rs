@@ -24,7 +24,7 @@ use crate::{Duration, Hint, HintBits};
 pub struct HintBudget {
     /// n: the largest hint is 2^n.
     pub bits: HintBits,
-    /// The delay that one level stands for, above 0.
+    /// Delay of one level, above 0.
     pub step: Duration,
     /// True if the largest hint is a delay as well.
     pub largest: bool,

@@ -1,4 +1,4 @@
-//! Differentiated services code points: their names, the hint that each stands for, and re-marking at an edge.
+//! Differentiated services code points: their names, the hint of each, and re-marking at an edge.
 //!
 //! Packets of applications that know of hints carry one in pool 2 ([`DscpPool2`]). The others may carry a code point
 //! that an RFC has given a meaning, so a [`HintTable`] has a hint for each of the 64. Its standard values:
@@ -27,7 +27,7 @@ pub struct Dscp(u8);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DscpError(String);
 
-/// The hint that each code point stands for.
+/// Hint of each code point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HintTable([Hint; CODE_POINTS]);
 

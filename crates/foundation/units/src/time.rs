@@ -16,7 +16,7 @@ pub struct Duration(u64);
 impl Instant {
     /// The epoch itself.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that will happen. It stands for "no deadline".
+    /// Later than anything that will happen. It means "no deadline".
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
     /// The instant `ns` nanoseconds after the epoch.

@@ -663,7 +663,7 @@ impl Agent {
         }
     }
 
-    /// Refuses what was begun, and forgets it.
+    /// Refuses and removes a request.
     fn refuse(&mut self, request: RequestId, reason: Reason) {
         self.fail(request, Refusal::new(reason));
         self.withdraw(request);

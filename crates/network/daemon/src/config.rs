@@ -156,7 +156,7 @@ impl Config {
             return Vec::new();
         }
         vec![format!(
-            "interface.keys: {with} authenticate messages and {without} do not: whoever is on a link without keys can announce \
+            "interface.keys: {with} authenticate messages and {without} do not: a host on a link without keys can announce \
              flows, which this node signs and passes on by the others; give each interface `keys`, or none"
         )]
     }

@@ -81,7 +81,7 @@ impl Interfaces {
     }
 
     /// Gives up those that are not there any more, or are different. Returns whether there were any. What is reserved on them ends when the
-    /// engine is told of the routes.
+    /// engine receives the routes.
     pub fn detach(
         &mut self,
         config: &Config,

@@ -223,7 +223,7 @@ pub fn long_waits(spec: &RouterSpec) -> Vec<String> {
         let wait = direction.queue.standing_delay().filter(|wait| *wait > LONG_WAIT)?;
         Some(format!(
             "{from} -> {to}: while transfers fill the link, packets without a hint wait about {:.0} ms behind {}, those of calls and \
-             games too; sieve lets them go first",
+             games too; sieve serves them first",
             wait.as_millis_f64(),
             in_words(&direction.queue)
         ))

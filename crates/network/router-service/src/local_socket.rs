@@ -7,7 +7,7 @@
 //!
 //! Each client has a thread, so a slow one delays no other. It is disconnected when it has not read a line within a second,
 //! or has not sent a line for a minute, unless it holds reservations. At most eight are connected at a time, and fewer where the process may open few
-//! descriptors: [`RESERVED`] of them are left for the rest of it. A client that is one too many is told so.
+//! descriptors: [`RESERVED`] of them are left for the rest of it. A client beyond the limit gets an error.
 //!
 //! The socket's file is a [`SocketFile`].
 

@@ -192,7 +192,7 @@ pub fn shell(
     Ok(Ended { status, is_killed, traffic, timing })
 }
 
-/// Adds the flow that stands for the program, beside the scenario's first one. Returns its index.
+/// Adds the flow of the program, beside the scenario's first one. Returns its index.
 fn add_guest(network: &mut Network) -> Result<usize, LabError> {
     const NAME: &str = "shell";
     let index = network.flows().len();

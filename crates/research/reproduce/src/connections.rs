@@ -41,7 +41,7 @@ pub enum Judgement {
     /// The quality, over intervals short enough for runs in real time. They suit a constant bit rate, whose loss and delay
     /// follow the hint at once.
     QualitySoon,
-    /// The quality, as long as the loss is within the limit of the specification: what a session does unless told otherwise.
+    /// The quality, as long as the loss is within the limit of the specification: a session's default.
     WithinLimit,
 }
 

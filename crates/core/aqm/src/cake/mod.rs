@@ -19,7 +19,7 @@
 //! `tins` says how many classes there are. The queue does not see code points, so the class comes from the hint, which the
 //! router takes from the code point: hints 1 to 8 are voice (EF, VA, CS4 to CS7), 9 to 15 video (AF21 to AF33, CS2, CS3), 16 is best effort.
 //! Voice may take a quarter of the link before others, video half; above that they are served as best effort is. A class is due when its
-//! own rate would let it send; of those that are due the highest goes first.
+//! own rate would let it send; of those that are due the highest is served first.
 //!
 //! Worked number: `rtt` = 100 ms gives an interval of 100 ms and a target of 5 ms; at 1 Mbit/s a packet of 1514 B takes 12.1 ms, and
 //! the target is one and a half times that.

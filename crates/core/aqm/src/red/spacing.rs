@@ -8,7 +8,7 @@ use cutline_units::Probability;
 pub enum Spacing {
     /// Uniformly over 1 to 1 / p - 1 (Floyd and Jacobson 1993 figure 2).
     Uniform,
-    /// Uniformly over 1 / p to 2 / p - 1, as ns-2 does unless told otherwise.
+    /// Uniformly over 1 / p to 2 / p - 1, as ns-2 does by default.
     Wait,
     /// Each packet for itself: geometrically.
     None,

@@ -1,9 +1,9 @@
-//! Sieve: who sends less than a fair share goes first and pays nothing; who sends more stands in TSQ's lanes, and pays by its rate
-//! and by its place.
+//! Sieve: flows below their fair share are served first and lose nothing. Flows above it wait in TSQ's lanes: the faster they send,
+//! and the more packets they overtake, the more of their packets are dropped.
 //!
-//! TSQ believes hints and charges for them, so a sparse sender that cuts in line pays like a greedy one. Queues for every flow serve
-//! sparse senders first, but need state for each flow, know no hints, and are hard on a flow that needs a little more than
-//! its share. Sieve needs no hint to find the sparse, and no state that grows.
+//! TSQ believes hints and charges for them, so a sparse flow that cuts in line is charged like a greedy one. Queues for every flow serve
+//! sparse flows first. They need state for each flow, know no hints, and are hard on a flow that needs a little more than
+//! its share. Sieve finds sparse flows without hints, in memory of fixed size.
 //!
 //! ```text
 //! f = fair share of the link C, from the sum of min(r, f) over all flows       share.rs
@@ -11,58 +11,58 @@
 //!
 //! first:   x <= 1, nothing of the flow in the lanes, less than `first-delay` waiting there; no charge
 //!          x <= 1/4 goes before the others
-//! lanes:   TSQ's order, with td = lanes' backlog / (C - rate of what goes first)
+//! lanes:   TSQ's order, with td = lanes' backlog / (C - rate of the first queues)
 //!          p' = p g(x) m ((l + q) / (l + q'))^2,  g = x^2 for x <= 1, x above
 //!          m = M / mean M,  ln M = `surcharge` times what the flow was let through above 0.9 f, in seconds of its share; M >= 1
 //!          q' is at least what packets of the same hint have really waited lately
 //!          for x > 1 at most 1 - 1 / max(x, 1 + ln M), which leaves the flow its share, but never below p, or p' for x = 1 if that is less
 //!          x <= 1/4 and behind its own packets there: right behind them, whatever its hint
-//! next:    what goes first, but one byte in `lanes-share` is sure to be the lanes'
+//! next:    the first queues, but one byte in `lanes-share` is reserved for the lanes
 //! ```
 //!
 //! p is what the AQM below says of the lanes' backlog, at the rate that is left to them. By default that is PI2, with a target and gains
 //! for the round-trip time `rtt`. `below = { aqm = "pie", target = "15 ms" }` is any other AQM that answers a probability.
 //!
-//! **Why nobody gains by lying, and nobody loses by honesty.** Going first does not depend on the hint. In the lanes a lower hint is
-//! paid for by TSQ's law, and a flow that sends more than the others pays more for it: g(x) leads back to the share. TSQ charges by
+//! **Why nobody gains by lying, and nobody loses by honesty.** The hint does not decide who is served first. In the lanes TSQ's law
+//! charges a lower hint, and it charges a flow that sends more than the others more: g(x) leads back to the share. TSQ charges by
 //! what is ahead on arrival. Packets that cut in later make a packet wait longer than it was charged for: if most flows lie, the
 //! honest ones lose 8 % of their throughput (docs/studies/cheaters.md). So q' is at least the mean wait of the lane, and the charge of those who wait
-//! longer than the queue falls below p. Who splits its traffic over many flows gets many shares, as with every queue that knows
+//! longer than the queue falls below p. A sender with many flows gets many shares, as with every queue that knows
 //! flows only.
 //!
-//! **Hosts.** With `key = "source"` or `"destination"` all flows of a host are one, and its sparse flows stand with its others. With
+//! **Hosts.** With `key = "source"` or `"destination"` all flows of a host are one, and its sparse flows wait with its others. With
 //! `"source-then-flow"` or `"destination-then-flow"` a host has one share f, and x of a flow is over phi, its part of that: of each host's flows all together send f
-//! if each sends at most phi (hosts.rs). So a host with ten transfers gets one share, each of them a tenth, and its call still goes first. No flow
-//! pays a smaller surcharge than its host. Flows that have just come are their host's affair: they share an eighth of its f, or phi.
+//! if each sends at most phi (hosts.rs). So a host with ten transfers gets one share, each of them a tenth, and its call is still served first. No flow
+//! has a smaller surcharge than its host. New flows count against their host's share: together they get an eighth of its f, or phi.
 //!
 //! **Why the price rises below the share, too.** Without g there is a second equilibrium: f as large as the link, nobody above it, all
 //! of the lanes free of charge for those who fill them, and what responds to loss starved.
 //!
 //! **Why the price rises with time.** g alone is gentle: a flow whose round trip is short, all flows of a host that has many, and a sender
-//! that does not respond would stay above the share. M, the surcharge, is a bucket: each packet that stands fills it by its part of a
-//! second's share, and it empties at nine tenths of the share. So those who fill the link come to rest at the same rate,
-//! whatever their paths are, however insistent they are and whether they pulse, while a flow that is above its share for a second pays hardly
+//! that does not respond would stay above the share. M, the surcharge, is a bucket: each packet in the lanes fills it by its part of a
+//! second's share, and it empties at nine tenths of the share. So the flows that fill the link converge to the same rate,
+//! whatever their paths and their response, also if they pulse. A flow that is above its share for a second is charged hardly
 //! more. For a TCP, whose rate is as 1 / sqrt(p'), a difference shrinks with a time constant of 3 / `surcharge` = 3 s. Only
-//! differences between flows matter: the price has M over its geometric mean among what stands in the lanes, so p keeps its gain, and
-//! where all who fill the link are above nine tenths of f, all surcharges grow and nobody pays more. What all of them lose, 0.01 of the square
+//! differences between flows matter: the price has M over its geometric mean in the lanes, so p keeps its gain, and
+//! where all flows that fill the link are above nine tenths of f, all surcharges grow and the charge stays. What all of them lose, 0.01 of the square
 //! of that mean, keeps them in their range. (Nine tenths, because x fluctuates: f, which counts min(r, f), is above the rate that
-//! each gets if all get the same.) What goes first fills no bucket, but keeps one from emptying.
+//! each gets if all get the same.) Packets of the first queues fill no bucket, but keep one from emptying.
 //!
-//! **New flows.** A flow that has just come has not sent much yet, so its x is small. A sender that takes a new flow for every
-//! packet would always go first. All flows that were first seen less than `newcomer-age` ago share one allowance,
+//! **New flows.** A new flow has not sent much yet, so its x is small. A sender that uses a new flow for every
+//! packet would always be served first. All flows that were first seen less than `newcomer-age` ago share one allowance,
 //! `newcomers` of the link (or f, if that is more): x is at least what they send together over it. So they all together are
 //! at most one flow that sends too much. They have one surcharge, too.
 //!
 //! **Marks.** With ECN, packets that can be marked are marked instead of dropped, while p' is at most `mark-until`. Beyond it they
-//! are dropped, because a flow that ignores marks would pay nothing. Scalable ones are marked by a larger p, as the law says; they are dropped while
+//! are dropped, because a flow that ignores marks would lose nothing. Scalable ones are marked by a larger p, as the law says; they are dropped while
 //! the p' of others in their place would be above `mark-until` (as RFC 9332 section 4.2.1 has it; 25 % is `p_Cmax` of appendix A.1). Once a surcharge
-//! has grown, that is so for all who ignore marks, whatever they claim.
+//! has grown, that holds for all flows that ignore marks, whatever they claim.
 //!
 //! **Defaults** depend on the link and on `rtt` alone: the target is a third of `rtt`, but never less than three packets of 1500 B; PI2's
 //! gains are those of RFC 9332 appendix A.1 for a round trip of `rtt` and the target together.
 //!
-//! **Memory** does not grow: 16 B for each of the flows that have sent lately, and an eighth of `memory` for who was here. With hosts before
-//! flows, a quarter of it is theirs, 36 B for each. Of the queue's limit an eighth is kept for what goes first.
+//! **Memory** does not grow: 16 B for each of the flows that have sent lately, and an eighth of `memory` for recent visitors. With hosts before
+//! flows, a quarter of it is theirs, 36 B for each. Of the queue's limit an eighth is kept for the first queues.
 //! Twice as many cells as flows are enough; with as many, some sets of eight have more flows than cells (docs/studies/sieve.md).
 //!
 //! **A salt that has become known** lets an attacker choose flows that share a victim's cell: a call counts with a flood then, and loses as it does. It
@@ -78,7 +78,7 @@
 //! # Validation
 //!
 //! - Order within a flow, whichever way its packets go: `a_flow_keeps_its_order`, and every other test.
-//! - Who goes first: `the_sparse_go_first_whatever_their_hint`, `the_lanes_are_sure_of_their_share`.
+//! - Order of service: `the_sparse_go_first_whatever_their_hint`, `the_lanes_are_sure_of_their_share`.
 //! - Pulses below tau: `pulses_gain_nothing`.
 //! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `marks_are_no_way_to_stay`.
 //! - New flows: `new_flows_share_an_allowance`.
@@ -156,7 +156,7 @@ pub struct SieveParams {
         source = OURS
     )]
     pub update: Duration,
-    /// The longest wait of what goes first.
+    /// Largest waiting time in the first queues.
     #[param(
         default = Duration::from_millis(20),
         range = (Duration::ZERO, Duration::from_secs(1)),
@@ -211,7 +211,7 @@ pub enum Key {
 pub enum Without {
     /// None: all of it is there.
     Nothing,
-    /// Nobody goes first.
+    /// No packet is served first.
     First,
     /// p' does not depend on x.
     RatePrice,
@@ -253,7 +253,7 @@ impl SieveSpec {
     }
 }
 
-/// A packet that goes first.
+/// A packet of the first queues.
 #[derive(Clone, Copy, Debug)]
 struct First<P> {
     packet: P,
@@ -261,7 +261,7 @@ struct First<P> {
     arrived: Instant,
 }
 
-/// The mean logarithm of the surcharges of what stands in the lanes, by bytes.
+/// Mean logarithm of the surcharges of the bytes in the lanes.
 #[derive(Clone, Copy, Debug, Default)]
 struct MeanSurcharge {
     mean: f64,
@@ -321,9 +321,9 @@ struct Sender {
 /// Values of Sieve, and its counters since it was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SieveReadings {
-    /// Packets that went first.
+    /// Packets that were served first.
     pub went_first: Count,
-    /// Packets that stood in the lanes or were dropped before, and so paid.
+    /// Packets that were in the lanes, or were dropped before them.
     pub paid: Count,
     /// f.
     pub fair_share: Rate,
@@ -331,7 +331,7 @@ pub struct SieveReadings {
     pub load: f64,
 }
 
-/// Packets that go first, in the order of their arrival.
+/// Packets that are served first, in the order of their arrival.
 #[derive(Clone, Debug)]
 struct FirstQueue<P> {
     packets: VecDeque<First<P>>,
@@ -390,7 +390,7 @@ pub struct Sieve<P, A = Pi2> {
     first_limit: u64,
     /// True if a packet found no room in these queues since the last update.
     is_crowded: bool,
-    /// Bytes that went first since the last update, and their mean rate, B/s.
+    /// Bytes served first since the last update, and their mean rate, B/s.
     first_sent: u64,
     first_rate: f64,
     lanes: ChargedLanes<P>,
@@ -412,7 +412,7 @@ impl SieveParams {
         self.target.unwrap_or_else(|| self.rtt.mul_f64(1.0 / 3.0).max(least).min(Duration::from_secs(10)))
     }
 
-    /// PI2 as it stands below the lanes by default.
+    /// PI2 with the default parameters of Sieve.
     pub fn pi2(&self, rate: Rate) -> Pi2Params {
         let target = self.target(rate);
         let longest = (self.rtt + target).as_secs_f64();
@@ -545,7 +545,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
             updated = true;
             let sent = std::mem::take(first_sent) as f64 / params.update.as_secs_f64();
             let before = *first_rate;
-            // It falls at once: who goes first may stand in the lanes a moment later, which then have the whole link.
+            // The rate falls at once: a flow of the first queues may be in the lanes a moment later, which then have the whole link.
             *first_rate = sent.min(*first_rate + (sent - *first_rate) / 8.0);
             surcharges.update(params.update);
             share.update(params.update, std::mem::take(is_crowded)) || (before - *first_rate).abs() > 1.0
@@ -632,7 +632,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         self.params.surcharge * (AT_REST + LEAK * self.surcharges.mean.powi(2))
     }
 
-    /// Charges a sender for a packet that was not dropped. What goes first only keeps a surcharge from falling.
+    /// Adds to a sender's surcharge for a packet that was not dropped. Packets that are served first only keep a surcharge from falling.
     #[inline]
     fn charge(&mut self, now: Instant, size: u32, sender: &Sender, goes_first: bool) {
         if matches!(self.params.without, Without::RatePrice | Without::Surcharge) {
@@ -681,7 +681,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         })
     }
 
-    /// Among which packets that go first one of a flow goes that sends x times its share; `None` for the lanes.
+    /// Returns the first queue for a flow that sends x times its share; `None` for the lanes.
     #[inline]
     fn place_first(&mut self, arrival: Arrival, x: f64, seen: &Seen) -> Option<usize> {
         let has_sent_less = x <= 1.0 && self.params.without != Without::First;
@@ -698,7 +698,7 @@ impl<P: Copy, A: DropProbability> Sieve<P, A> {
         has_room.then_some(place)
     }
 
-    /// A packet that stands in the lanes, if it is not dropped.
+    /// A packet of the lanes, if it is not dropped.
     fn stand(
         &mut self,
         now: Instant,

@@ -225,7 +225,7 @@ impl Rates {
         }
     }
 
-    /// Notes that a packet of the flow stands in the lanes with that weight.
+    /// Notes that a packet of the flow is in the lanes with that weight.
     #[inline]
     pub(super) fn stands(&mut self, seen: &Seen, weight: Instant) {
         let (set, way) = seen.at;

@@ -15,7 +15,7 @@
 //! above it makes no difference to the sum.
 //!
 //! On an idle link f is C. When ten thousand flows begin, it must fall by as much, and all of them are below it until then: what counts is what
-//! arrives, a few per cent more than the link carries, so that gamma = 0.2 would take 40 s. When those who should go first have had no
+//! arrives, a few per cent more than the link carries, so that gamma = 0.2 would take 40 s. When the first queues have had no
 //! room for 200 ms, gamma is 1.
 
 use cutline_units::{Duration, Rate};
@@ -31,7 +31,7 @@ pub(super) struct Gains {
     pub(super) rising: f64,
 }
 
-/// After so many updates without room for all that should go first, the share falls at once.
+/// Number of updates without room in the first queues after which the share falls at once.
 const CROWDED: u8 = 4;
 
 /// The estimate of the fair share.
@@ -87,7 +87,7 @@ impl FairShare {
         self.largest = self.largest.max(x * self.share);
     }
 
-    /// The update after `period`, in which there was no room for all that should go first if `is_crowded`; answers whether anything has
+    /// Updates after `period`; `is_crowded` says that the first queues had no room. Returns whether anything has
     /// changed.
     pub(super) fn update(&mut self, period: Duration, is_crowded: bool) -> bool {
         let before = self.share;

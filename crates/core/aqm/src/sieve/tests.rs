@@ -249,7 +249,7 @@ fn the_lanes_are_sure_of_their_share() {
         Bench::new(SieveParams { first_delay, newcomer_age: Duration::ZERO, ..SieveParams::default() });
     bench.sources = vec![(Id::Flow(1), 0.0, largest(), false)];
     (0..900).for_each(|number| bench.send(0, number));
-    // What came while the flow was below its share goes first; the rest stands.
+    // Packets that came while the flow was below its share are served first; the others wait in the lanes.
     while bench.sieve.lanes.backlog().packets < bench.sieve.backlog().packets {
         bench.sieve.dequeue(bench.now);
     }

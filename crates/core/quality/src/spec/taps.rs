@@ -11,7 +11,7 @@ pub enum CapacityProfile {
     /// Nothing is said.
     #[default]
     Default,
-    /// Any time will do, and others go first.
+    /// Any delay is acceptable, and other traffic has precedence.
     Scavenger,
     /// Somebody waits for each answer.
     LowLatencyInteractive,

@@ -89,7 +89,7 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outgoing {
     pub interface: InterfaceId,
-    /// The next RSVP node, if routing or a reservation has told.
+    /// The next RSVP node, if routing or a reservation has shown it.
     pub next_hop: Option<IpAddr>,
     pub sent: Sent,
 }

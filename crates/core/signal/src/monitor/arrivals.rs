@@ -57,6 +57,8 @@ pub struct Delivery {
     /// The time from the last arrival to the end of the interval. Time in which the sender is known to have sent nothing does
     /// not count.
     pub silence: Duration,
+    /// Time of the interval in which data waited because the receiving application did not read.
+    pub unread: Duration,
 }
 
 impl Delivery {
@@ -131,12 +133,14 @@ pub struct Received {
     pub bytes: u64,
     /// Messages of them that came after one with a higher number.
     pub late: u64,
-    /// Messages received that had been received before, or so long after others that it cannot be told.
+    /// Messages received that had been received before, or so long after others that this is unknown.
     pub duplicated: u64,
     /// Messages whose sequence number is impossible; they are not counted otherwise.
     pub impossible: u64,
     /// The sum of the delays.
     pub delay: Duration,
+    /// Time in which data waited because the receiving application did not read.
+    pub unread: Duration,
 }
 
 impl Received {
@@ -169,6 +173,8 @@ pub struct Arrivals {
     waiting: VecDeque<Delivery>,
     last: Option<Delivery>,
     samples: Option<Samples>,
+    /// Begin of the time in which data wait for the application, as far as it has not been counted.
+    unread_since: Option<Instant>,
 }
 
 /// Values of the interval under way, and of all those before it.
@@ -219,6 +225,7 @@ impl Arrivals {
             waiting: VecDeque::new(),
             last: None,
             samples: None,
+            unread_since: None,
         })
     }
 
@@ -310,6 +317,25 @@ impl Arrivals {
         self.sent_before = messages;
     }
 
+    /// Data wait for the application since then, until [`Arrivals::on_read`].
+    pub fn on_unread(&mut self, since: Instant) {
+        self.unread_since.get_or_insert(since.max(self.began));
+    }
+
+    /// The application has read everything.
+    pub fn on_read(&mut self, now: Instant) {
+        self.on_deadline(now);
+        self.count_unread(now);
+        self.unread_since = None;
+    }
+
+    fn count_unread(&mut self, now: Instant) {
+        if let Some(since) = self.unread_since.filter(|since| *since < now) {
+            self.total.unread = saturating_sum(self.total.unread, now - since);
+            self.unread_since = Some(now);
+        }
+    }
+
     /// The first interval begins now. What has been received already is in it, but no gap or silence of before.
     pub fn restart(&mut self, now: Instant) {
         self.schedule.restart(now);
@@ -380,6 +406,7 @@ impl Arrivals {
     }
 
     fn end(&mut self, (since, until): Span) {
+        self.count_unread(until);
         let (total, before) = (self.total, self.before);
         let (sent, messages) = (total.expected - before.expected, total.messages - before.messages);
         let silence = until.saturating_since(self.latest);
@@ -397,6 +424,7 @@ impl Arrivals {
             jitter: self.jitters.end(self.quantile),
             gap: self.gap.max(under_way),
             silence,
+            unread: total.unread - before.unread,
         };
         (self.before, self.gap, self.last) = (total, Duration::ZERO, Some(delivery));
         if self.waiting.len() == MOST_WAITING {

@@ -79,8 +79,9 @@ pub struct PeerReports {
 }
 
 impl Report {
-    /// The length of a report, bytes.
+    /// The length of a report of an application that reads, bytes. Only others have the time in which data waited at their end.
     pub const LENGTH: usize = 4 + 22 * 8;
+    const LONGEST: usize = Self::LENGTH + 8;
 
     /// The report after an interval of `arrivals` that is over, and of `departures`, which have begun at the same time. `clock` is what is
     /// known of the other end's clock, `stamps` are of the time at which the report is sent.
@@ -102,10 +103,10 @@ impl Report {
     }
 
     /// The report as bytes.
-    pub fn encode(&self) -> [u8; Self::LENGTH] {
-        let mut bytes = [0; Self::LENGTH];
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; Self::LONGEST];
         let mut to = Writer::new(&mut bytes);
-        let Received { expected, messages, bytes: received, late, duplicated, impossible: _, delay } =
+        let Received { expected, messages, bytes: received, late, duplicated, impossible: _, delay, unread } =
             self.received;
         to.u32(self.number).duration(self.elapsed);
         to.u64(expected).u64(messages).u64(received).u64(late).u64(duplicated).duration(delay);
@@ -117,6 +118,11 @@ impl Report {
         to.instant(self.stamps.sent);
         let Echo { sent, received } = self.stamps.echo.unwrap_or(NO_ECHO);
         to.instant(sent).instant(received);
+        if unread.is_zero() {
+            bytes.truncate(Self::LENGTH);
+        } else {
+            to.duration(unread);
+        }
         bytes
     }
 
@@ -124,7 +130,7 @@ impl Report {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::new(bytes);
         let (number, elapsed) = (from.u32()?, read_time(&mut from)?);
-        let received = Received {
+        let mut received = Received {
             expected: from.u64()?,
             messages: from.u64()?,
             bytes: from.u64()?,
@@ -132,6 +138,7 @@ impl Report {
             duplicated: from.u64()?,
             impossible: 0,
             delay: read_time(&mut from)?,
+            unread: Duration::ZERO,
         };
         let (delay, delay_error) = (read_spread(&mut from)?, from.duration()?);
         let jitter = read_spread(&mut from)?;
@@ -140,6 +147,9 @@ impl Report {
         let stamp = from.instant()?;
         let echo = Echo { sent: from.instant()?, received: from.instant()? };
         let stamps = Stamps { sent: stamp, echo: (echo != NO_ECHO).then_some(echo) };
+        if !from.is_at_end() {
+            received.unread = read_time(&mut from).filter(|unread| !unread.is_zero())?;
+        }
         let report =
             Self { number, elapsed, received, delay, delay_error, jitter, gap, silence, sent, stamps };
         (from.is_at_end() && report.is_possible()).then_some(report)
@@ -168,6 +178,7 @@ impl Report {
             && (self.delay.is_some() || self.delay_error.is_zero())
             && self.gap <= self.elapsed
             && self.silence <= self.elapsed
+            && self.received.unread <= self.elapsed
     }
 }
 
@@ -236,6 +247,7 @@ impl PeerReports {
             jitter: report.jitter,
             gap: report.gap,
             silence: report.silence,
+            unread: received.unread - received_before.unread,
         };
         let held = report.sent.held - sent_before.held;
         self.demand = Some(Demand {
@@ -302,6 +314,7 @@ impl PeerReports {
                 (received.late < before.late, "the late messages fall"),
                 (received.duplicated < before.duplicated, "the duplicates fall"),
                 (received.delay < before.delay, "the sum of delays falls"),
+                (received.unread < before.unread, "the time of unread data falls"),
                 (report.sent.messages < sent_before.messages, "the messages sent fall"),
                 (report.sent.bytes < sent_before.bytes, "the bytes sent fall"),
                 (report.sent.held < sent_before.held, "the time held back falls"),

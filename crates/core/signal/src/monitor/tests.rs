@@ -479,7 +479,7 @@ proptest! {
             let report = Report {
                 number,
                 elapsed: ms(time),
-                received: Received { expected, messages: received, bytes, late, duplicated, impossible: 0, delay: ms(delay) },
+                received: Received { expected, messages: received, bytes, late, duplicated, impossible: 0, delay: ms(delay), unread: Duration::ZERO },
                 delay: None,
                 delay_error: Duration::ZERO,
                 jitter: None,
@@ -499,4 +499,29 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn data_that_wait_for_the_application_are_in_the_delivery_and_in_the_report() {
+    let mut pair = Pair::new();
+    assert_eq!(
+        pair.interval(1, &[]).encode().len(),
+        Report::LENGTH,
+        "an application that reads costs nothing"
+    );
+    let mut pair = Pair::new();
+    pair.arrivals.on_unread(at(400));
+    let report = pair.interval(1, &[]);
+    assert_eq!((report.received.unread, report.encode().len()), (ms(100), Report::LENGTH + 8));
+    assert_eq!(Report::decode(&report.encode()), Some(report.clone()));
+    assert_eq!(pair.arrivals.take().unwrap().unread, ms(100));
+    assert_eq!(pair.accept(report.clone()).unwrap().unread, ms(100));
+    pair.arrivals.on_read(at(650));
+    let second = pair.interval(2, &[]);
+    let less = Report { received: Received { unread: ms(99), ..second.received }, ..second.clone() };
+    assert_eq!(pair.accept(less), Err(Refused::Contradiction("the time of unread data falls")));
+    assert_eq!(pair.accept(second).unwrap().unread, ms(150));
+    assert_eq!(pair.arrivals.take().unwrap().unread, ms(150));
+    let long = Report { received: Received { unread: ms(501), ..report.received }, ..report };
+    assert_eq!(Report::decode(&long.encode()), None, "longer than the measurement");
 }

@@ -143,7 +143,7 @@ pub fn notice(offer: &[u8]) -> Option<Vec<u8>> {
     is_offer.then(|| [&MAGIC[..], &[VERSION, NOTICE, 0, LENGTH_KNOWN as u8]].concat())
 }
 
-/// Returns the session that a datagram of a negotiation belongs to, whoever has sent it; `None` if it is of another version, or none.
+/// Returns the session that a datagram of a negotiation belongs to, whatever its sender; `None` if it is of another version, or none.
 pub fn session_of(bytes: &[u8]) -> Option<u64> {
     let is_whole = framing(bytes) == Framing::Whole(bytes.len()) && bytes[2] == VERSION;
     let session = bytes.get(LENGTH_KNOWN..)?.first_chunk().filter(|_| is_whole)?;

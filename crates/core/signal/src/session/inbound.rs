@@ -136,6 +136,22 @@ impl Inbound {
         arrival
     }
 
+    /// Data wait for the application since then, until [`Inbound::on_read`].
+    pub fn on_unread(&mut self, since: Instant) {
+        self.arrivals.on_unread(since);
+        if let Some(recorder) = &self.recorder {
+            recorder.note(since, Input::Unread, Vec::new());
+        }
+    }
+
+    /// The application has read everything.
+    pub fn on_read(&mut self, now: Instant) {
+        self.arrivals.on_read(now);
+        if let Some(recorder) = &self.recorder {
+            recorder.note(now, Input::Read, Vec::new());
+        }
+    }
+
     /// A message of an end that takes no part has arrived.
     #[inline]
     pub fn on_plain(&mut self, arrived: Instant, bytes: u64) {

@@ -884,7 +884,7 @@ impl Session {
         self.tell(Event::OneSided(reason));
     }
 
-    /// Collects what is to be sent and told.
+    /// Collects messages to send and events.
     fn collect(&mut self) {
         while let Some(bytes) = self.negotiation.as_mut().and_then(Negotiation::transmit) {
             self.post(bytes);

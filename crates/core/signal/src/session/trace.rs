@@ -109,6 +109,10 @@ pub enum Input {
         /// Its length.
         bytes: u64,
     },
+    /// [`Inbound::on_unread`].
+    Unread,
+    /// [`Inbound::on_read`].
+    Read,
     /// [`Inbound::on_plain`], with the length.
     Plain(u64),
 }
@@ -207,6 +211,8 @@ impl Step {
             Input::Message { number, sent, bytes } => {
                 inbound.on_message(at, *number, *sent, *bytes);
             }
+            Input::Unread => inbound.on_unread(at),
+            Input::Read => inbound.on_read(at),
             Input::Plain(bytes) => inbound.on_plain(at, *bytes),
         }
     }

@@ -81,25 +81,32 @@ pub enum Place {
     /// The sending host: its application was held back for a tenth of the interval or more, because the send queue was full or its turn had
     /// not come. The receiving end knows it from the sender's reports.
     SendingHost,
-    /// Behind the sending host: in the network, or at the receiving host.
+    /// The network, as far as both ends know.
     #[default]
-    Behind,
+    Network,
+    /// The receiving host: data waited there for a tenth of the interval or more, because its application did not read. The sending end
+    /// knows it from the receiver's reports.
+    ReceivingHost,
 }
 
 impl Place {
-    /// Returns where too low a rate comes from. `length` is that of the interval.
-    fn of(measure: Measure, demand: Option<Demand>, length: Duration) -> Self {
+    /// Returns the origin of a violation in an interval.
+    fn of(measure: Measure, demand: Option<Demand>, delivery: &Delivery) -> Self {
+        let length = delivery.length();
         let is_of_rate = matches!(measure, Measure::Rate | Measure::Gap);
         let held = demand.map_or(Duration::ZERO, |demand| length.saturating_sub(demand.time));
-        if is_of_rate && !length.is_zero() && held * HELD_SHARE >= length {
+        // A stream whose receiver does not read fills the sender's queue as well.
+        if !length.is_zero() && delivery.unread * HELD_SHARE >= length {
+            Self::ReceivingHost
+        } else if is_of_rate && !length.is_zero() && held * HELD_SHARE >= length {
             Self::SendingHost
         } else {
-            Self::Behind
+            Self::Network
         }
     }
 }
 
-/// A sender that was held back for one of so many parts of an interval is the reason for a low rate.
+/// An application that was held back, or did not read, for one of so many parts of an interval is the reason for a violation.
 const HELD_SHARE: u64 = 10;
 
 /// A measure outside its limit.
@@ -229,7 +236,7 @@ impl Watch {
             self.operation.observe(measure, judged.value);
             assessment.judged[measure as usize] = Some(judged);
             let error = if measure == Measure::Delay { ms(delay_error) } else { 0.0 };
-            let place = Place::of(measure, demand, delivery.length());
+            let place = Place::of(measure, demand, delivery);
             self.track(&axis, judged, (error, place), delivery);
         }
         self.assessment = assessment;
@@ -246,7 +253,7 @@ impl Watch {
             self.track(
                 &axis,
                 judged,
-                (0.0, Place::Behind),
+                (0.0, Place::Network),
                 &Delivery { since: now, until: now, silence, ..Delivery::default() },
             );
         }

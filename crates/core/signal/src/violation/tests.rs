@@ -93,7 +93,7 @@ fn a_violation_has_parameter_limit_value_and_since_and_ends_after_a_second_withi
         watch.on_interval(&delay(number, quantile), Duration::ZERO, None);
     }
     let begun = Violation {
-        place: Place::Behind,
+        place: Place::Network,
         measure: Measure::Delay,
         limit: 100.0,
         measured: 120.0,
@@ -262,4 +262,27 @@ fn events_that_nobody_takes_are_bounded() {
         watch.on_interval(&delay(number, if number % 2 == 0 { 500 } else { 5 }), Duration::ZERO, None);
     }
     assert_eq!((events(&mut watch).len(), watch.counts()[1]), (MOST_WAITING, 500));
+}
+
+#[test]
+fn the_origin_follows_from_what_both_ends_know() {
+    let slow = Delivery { messages: 5, ..good(0) };
+    let demand = |held: u64| Some(Demand { messages: 35, time: ms(500 - held) });
+    for (unread, held, place) in [
+        (0, 0, Place::Network),
+        (49, 49, Place::Network),
+        (0, 50, Place::SendingHost),
+        (50, 0, Place::ReceivingHost),
+        // A receiver that does not read fills the sender's queue as well.
+        (50, 400, Place::ReceivingHost),
+    ] {
+        let mut watch = watch();
+        watch.on_interval(&Delivery { unread: ms(unread), ..slow }, Duration::ZERO, demand(held));
+        let violation = watch.violations().find(|it| it.measure == Measure::Rate).expect("too slow");
+        assert_eq!(violation.place, place, "{unread} ms unread, {held} ms held back");
+    }
+    // What the receiver does not read is late, whatever the sender's queue does.
+    let mut watch = watch();
+    watch.on_interval(&Delivery { unread: ms(50), ..delay(0, 200) }, Duration::ZERO, demand(0));
+    assert!(watch.violations().any(|it| (it.measure, it.place) == (Measure::Delay, Place::ReceivingHost)));
 }

@@ -39,7 +39,7 @@ pub struct Passage {
 /// Record of an end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EndRecord {
-    /// The session's events, with the time at which they were told.
+    /// The session's events, with their times.
     pub events: Vec<(Instant, Event)>,
     /// The MIB every so often.
     pub mibs: Vec<Mib>,

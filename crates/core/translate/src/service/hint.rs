@@ -1,6 +1,6 @@
 //! Delay hints: a level from 1, as little delay as possible, to 16, throughput only (TSQ section 3.1).
 //!
-//! **The level.** A level stands for 5 ms in a queue, as in RED-Worcester's experiments. A queue of the path may use one share
+//! **The level.** A level means 5 ms in a queue, as in RED-Worcester's experiments. A queue of the path may use one share
 //! of the delay budget, and neither more than `jitter` nor more than what `max-gap` leaves between two messages. The
 //! level is the largest whose delay is within that, at least 1.
 //!

@@ -19,7 +19,7 @@ pub struct Params {
     /// The size of a datagram's headers on the wire.
     #[param(name = "header", default = 28, range = (0, 1000), unit = "B", source = "IPv4 and UDP; ns-2: 0")]
     pub header_bytes: u32,
-    /// The ECN code point of datagrams. Nothing responds to marks: that is the application's affair (RFC 8085 section 3.1.7).
+    /// The ECN code point of datagrams. Nothing responds to marks: that is left to the application (RFC 8085 section 3.1.7).
     #[param(default = Ecn::NotEct, skip)]
     pub ecn: Ecn,
 }

@@ -18,7 +18,7 @@ impl Heard {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// Waits until something was told.
+    /// Waits until something was reported.
     pub fn wait_for(&self, what: &str) {
         let until = Instant::now() + Duration::from_secs(10);
         while !self.text().contains(what) {

@@ -45,6 +45,7 @@ use inlet::{Inlet, Taken};
 use linger::Listed;
 use outlet::Outlet;
 use redial::{Met, Redial};
+use rustix::io::ioctl_fionread;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -612,6 +613,7 @@ impl Inner {
             match taken {
                 Taken::Payload { bytes, end } => {
                     self.measure(inlet, end);
+                    self.note_read(inlet);
                     if bytes > 0 {
                         return Ok(bytes);
                     }
@@ -626,6 +628,17 @@ impl Inner {
                 }
             }
         }
+    }
+
+    /// Notes that the application has read everything, if it has. Only where the service thread has seen data wait, the kernel is asked.
+    fn note_read(&self, inlet: &Inlet) {
+        if inlet.is_empty() && (!self.connection.is_unread() || !self.has_unread_in_kernel()) {
+            self.connection.note_read();
+        }
+    }
+
+    fn has_unread_in_kernel(&self) -> bool {
+        ioctl_fionread(&*self.socket).is_ok_and(|waiting| waiting > 0)
     }
 
     /// Measures a message that has ended, if one has.
@@ -721,6 +734,8 @@ impl Service for Inner {
                     }
                 }
             }
+            // Control messages were taken, so that what is left is for the application.
+            self.connection.note_unread(now, inlet.has_payload(token) || self.has_unread_in_kernel());
         }
         if self.connection.standing() == Standing::Joining {
             // An end that was accepted answers also while the application does not read yet.

@@ -1,6 +1,6 @@
 //! Noticing that a stream is broken, and connecting its socket again.
 //!
-//! The same socket connects again: it keeps its number, its marks and its other settings, and whoever waits for its descriptor
+//! The same socket connects again: it keeps its number, its marks and its other settings, and callers that wait for its descriptor
 //! waits for the new connection, which has another local port.
 
 use super::dial::is_connected;

@@ -7,6 +7,7 @@ use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::negotiation::Reason;
+use cutline_signal::violation::Place;
 use cutline_sys::reactor::wait;
 use cutline_units::Streams;
 use std::net::TcpListener;
@@ -409,4 +410,42 @@ fn messages_are_sampled_as_they_are_received() {
     let found: Vec<_> = samples.iter().map(|sample| (sample.number, sample.bytes)).collect();
     assert_eq!((found, forgotten), (vec![(0, 1000), (1, 10)], 0));
     assert!(samples[1].arrived >= samples[0].arrived && samples[1].jitter.is_some());
+}
+
+/// Waits for a violation in a direction, and returns its origin.
+fn origin(stream: &QosTcpStream, side: Direction) -> Place {
+    loop {
+        match stream.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
+            Event::Violated(direction, violation) if direction == side => break violation.place,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn both_ends_know_that_an_application_does_not_read() {
+    let spec = Specification::builder()
+        .rates(40.0, 80.0, 80.0)
+        .size(Bytes::new(100))
+        .max_gap(Duration::from_millis(500));
+    let spec = spec.coerce_all().build().unwrap();
+    let (mut ours, mut theirs) =
+        pair("127.0.0.1:0", &QosOptions::sending(spec.clone()), &QosOptions::receiving(spec));
+    ours.write_all(&[7; 100]).unwrap();
+    theirs.read_exact(&mut [0; 100]).unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (sending, is_over) = (&ours, &is_over);
+        scope.spawn(move || {
+            let mut sending = sending;
+            while !is_over.load(Ordering::SeqCst) {
+                sending.write_all(&[7; 100]).unwrap();
+                thread::sleep(time::Duration::from_millis(15));
+            }
+        });
+        let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
+        let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!((here.unwrap(), there.unwrap()), (Place::ReceivingHost, Place::ReceivingHost));
+    });
 }

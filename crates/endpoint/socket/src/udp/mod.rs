@@ -40,7 +40,7 @@ use dial::Joining;
 use errors::{Errors, Judged, count};
 use listener::Entrance;
 use reader::{ControlMessage, Reader, Strangers, Taken};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use std::cell::RefCell;
 use std::fmt;
@@ -807,12 +807,14 @@ impl Inner {
                     return Ok((0, now()));
                 }
                 Err(error) if may_end && error.kind() == io::ErrorKind::WouldBlock => {
+                    self.connection.note_read();
                     if self.wait_for_datagrams(until)? == Filled::End {
                         return Ok((0, now()));
                     }
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.connection.note_read();
                     return Err(self.silent().map_or(error, io::Error::from));
                 }
                 Ok(Filled::Datagrams) => self.silence.store(0, Ordering::Relaxed),
@@ -917,6 +919,12 @@ impl Inner {
         }
     }
 
+    /// Returns whether a message waits in the kernel that is left there for an application which waits for the descriptor.
+    fn has_message_in_kernel(&self) -> bool {
+        let waits = |length| length > 0;
+        self.is_watched.load(Ordering::Relaxed) && ioctl_fionread(&self.socket).is_ok_and(waits)
+    }
+
     fn handle(&self, messages: &[ControlMessage]) {
         for ControlMessage { at, control, bytes } in messages {
             let mut is_strange = false;
@@ -1003,6 +1011,7 @@ impl Service for Inner {
         if let Ok(mut reader) = self.reader.try_lock() {
             self.take_early(&mut reader);
             self.hear(&mut reader);
+            self.connection.note_unread(now, !reader.is_empty() || self.has_message_in_kernel());
         }
         self.notice_room(now);
         let mut silence = (Duration::ZERO, Duration::MAX);

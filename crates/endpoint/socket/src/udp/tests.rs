@@ -6,6 +6,7 @@ use crate::options::Peer;
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
+use cutline_signal::violation::Place;
 use cutline_sys::datagrams::Inbox;
 use cutline_translate::Path;
 use cutline_units::Bytes;
@@ -885,4 +886,33 @@ fn a_listener_that_was_started_again_takes_no_report_for_a_message() {
     listener.set_nonblocking(false).unwrap();
     let (new, theirs) = met(&listener, || QosUdpSocket::connect(to, &options).unwrap());
     assert_eq!(theirs.peer_addr().port(), new.local_addr().unwrap().port());
+}
+
+/// Waits for a violation in a direction, and returns its origin.
+fn origin(socket: &QosUdpSocket, side: Direction) -> Place {
+    loop {
+        match socket.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
+            Event::Violated(direction, violation) if direction == side => break violation.place,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn both_ends_know_that_an_application_does_not_read() {
+    let spec = Specification::builder().rates(40.0, 80.0, 80.0).size(Bytes::new(100));
+    let spec = spec.max_gap(Duration::from_millis(500)).coerce_all().build().unwrap();
+    let (ours, theirs) = pair(LOOPBACK[0], &QosOptions::sending(spec.clone()), &QosOptions::receiving(spec));
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                ours.send(&[7; 100]).unwrap();
+            }
+        });
+        let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
+        let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!((here.unwrap(), there.unwrap()), (Place::ReceivingHost, Place::ReceivingHost));
+    });
 }

@@ -408,7 +408,7 @@ impl Beat {
         Self { next: now() }
     }
 
-    /// Sends a message if it is time. A connection that is lost is noticed by whoever reads it.
+    /// Sends a message if it is time. The reader of a connection notices its loss.
     fn send(&mut self, line: &mut Line) {
         if now() >= self.next {
             let _lost = line.send(&Request::Alive, PATIENCE);
