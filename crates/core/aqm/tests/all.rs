@@ -4,7 +4,6 @@ mod support;
 
 mod charged_lanes;
 mod conformance;
-mod external;
 mod oracle;
 mod pages;
 mod tsq;

@@ -7,5 +7,4 @@ mod external_traffic;
 mod packages;
 mod prose;
 mod recipes;
-mod registrations;
 mod unsafe_code;

@@ -517,7 +517,7 @@ fn what_a_killed_process_has_left_is_swept() {
     let mut child = Command::new("ip")
         .args(["netns", "exec", hosts.sender.name()])
         .arg(program)
-        .args(["--exact", "holds_an_interface", "--ignored", "--nocapture"])
+        .args(["--exact", "shaper::holds_an_interface", "--ignored", "--nocapture"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
