@@ -23,9 +23,9 @@ typedef struct cutline_socket cutline_socket;
 /* What an application asks of a socket. */
 typedef struct cutline_options cutline_options;
 
-/* What has happened. */
+/* Kind of an event. */
 #define CUTLINE_EVENT_AGREED 1 /* Both ends agree. */
-#define CUTLINE_EVENT_REFUSED 2 /* They do not agree. What was agreed on before holds. */
+#define CUTLINE_EVENT_REFUSED 2 /* The ends do not agree. What was agreed on before holds. */
 #define CUTLINE_EVENT_ONE_SIDED 3 /* The other end takes no part, or does not answer: what was agreed on before holds. */
 #define CUTLINE_EVENT_VIOLATED 4 /* A measure is outside its limit. */
 #define CUTLINE_EVENT_RESTORED 5 /* A measure is within its limit again. */
@@ -33,40 +33,41 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_RATE 7 /* The application should send at this rate from now on. */
 #define CUTLINE_EVENT_ASKED 8 /* This end asks by itself for another specification that the application accepts. */
 #define CUTLINE_EVENT_LOST 9 /* The connection is broken, or nothing is heard of the other end. */
-#define CUTLINE_EVENT_RECOVERED 10 /* It works again. */
-#define CUTLINE_EVENT_GAVE_UP 11 /* It was not made again in the time that the specification gives for that. */
+#define CUTLINE_EVENT_RECOVERED 10 /* The connection works again. */
+#define CUTLINE_EVENT_GAVE_UP 11 /* The connection was not made again in the time that the specification gives for that. */
 
 /* A direction of a connection, as its end sees it. */
-#define CUTLINE_SIDE_SEND 1 /* What this end sends. */
-#define CUTLINE_SIDE_RECEIVE 2 /* What this end receives. */
+#define CUTLINE_SIDE_SEND 1 /* Traffic that this end sends. */
+#define CUTLINE_SIDE_RECEIVE 2 /* Traffic that this end receives. */
 
-/* Where a violation comes from. */
+/* Origin of a violation. */
 #define CUTLINE_EVENT_PLACE_SENDING_HOST 1 /* The sending host held its application back. */
-#define CUTLINE_EVENT_PLACE_BEHIND 2 /* Behind the sending host: the network, or the receiving host. */
+#define CUTLINE_EVENT_PLACE_NETWORK 2 /* The network, as far as both ends know. */
+#define CUTLINE_EVENT_PLACE_RECEIVING_HOST 3 /* The application at the receiving host did not read. */
 
-/* How the reservation of a direction stands. */
+/* State of a direction's reservation. */
 #define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was asked for. */
 #define CUTLINE_STANDING_PENDING 1 /* The network has not answered yet. */
-#define CUTLINE_STANDING_RESERVED 2 /* It is reserved. */
-#define CUTLINE_STANDING_FAILED 3 /* It was refused, is lost, or nobody has answered in time. It comes back by itself if the network can have it again. */
+#define CUTLINE_STANDING_RESERVED 2 /* The reservation is in place. */
+#define CUTLINE_STANDING_FAILED 3 /* The reservation was refused, is lost, or nobody has answered in time. It comes back by itself if the network can have it again. */
 
-/* Why something is not reserved. */
+/* Reason for a missing reservation. */
 #define CUTLINE_REASON_NONE 0 /* Nothing was refused. */
 #define CUTLINE_REASON_BANDWIDTH 1 /* The bandwidth is not available. */
 #define CUTLINE_REASON_BURST 2 /* The buckets of all reservations together would be too deep. */
 #define CUTLINE_REASON_PACKET_SIZE 3 /* The packets are larger than the link's MTU. */
 #define CUTLINE_REASON_NO_PATH 4 /* There is no path, or nobody sends. */
 #define CUTLINE_REASON_CONFLICT 5 /* Another reservation for the same packets has another style, or other ports. */
-#define CUTLINE_REASON_PREEMPTED 6 /* It was given to somebody else. */
+#define CUTLINE_REASON_PREEMPTED 6 /* The resources were given to another reservation. */
 #define CUTLINE_REASON_ENDED 7 /* The network does not have it any more. */
 #define CUTLINE_REASON_UNANSWERED 8 /* Nobody has answered in time. */
 #define CUTLINE_REASON_NO_AGENT 9 /* This host's cutlined cannot be reached. */
 #define CUTLINE_REASON_INVALID 10 /* A value is not allowed. */
 #define CUTLINE_REASON_OTHER 11 /* Something else, in words. */
 
-/* What has happened to a reservation. */
+/* Kind of a reservation's event. */
 #define CUTLINE_RESERVATION_EVENT_GRANTED 1 /* A direction is reserved. */
-#define CUTLINE_RESERVATION_EVENT_CHANGED 2 /* What is reserved for a direction has changed. */
+#define CUTLINE_RESERVATION_EVENT_CHANGED 2 /* The reservation of a direction has changed. */
 #define CUTLINE_RESERVATION_EVENT_CONFIRMED 3 /* A direction is reserved along the whole path, as a node says. */
 #define CUTLINE_RESERVATION_EVENT_LOST 4 /* A direction is refused, or lost. */
 
@@ -96,7 +97,7 @@ typedef struct cutline_options cutline_options;
 typedef struct cutline_event {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
     size_t size;
-    /* What has happened: one of CUTLINE_EVENT_*. */
+    /* Kind of the event: one of CUTLINE_EVENT_*. */
     int32_t kind;
     /* A violation's direction: one of CUTLINE_SIDE_*. */
     int32_t side;
@@ -112,25 +113,26 @@ typedef struct cutline_event {
     double error;
     /* The rate at which the application should send, messages/s. */
     double rate;
-    /* When a violation began, by the monotonic clock, ns. */
+    /* Begin of a violation, by the monotonic clock, ns. */
     int64_t since_ns;
-    /* How long the violation or the loss lasted, or how long it was tried to make the connection again, ns. */
+    /* Duration of the violation or the loss, or of the attempts to make the connection again, ns. */
     int64_t after_ns;
     /* The same in words, with a zero at the end. */
     char text[CUTLINE_TEXT];
-    /* How many messages were sent over the connection that is lost, whole ones. */
+    /* Number of whole messages sent over the lost connection. */
     int64_t sent;
-    /* How many of them the other end has reported as received. It may have received more. */
+    /* Number of these messages that the other end has reported as received. It may have received more. */
     int64_t reported;
-    /* Whether a connection that works again is a new one: 1, or 0 if the other end is heard again over the one before. */
+    /* 1 if a connection that works again is a new one; 0 if the other end is heard again over the previous
+     * one. */
     int64_t is_new;
     /* The worst value of a violation, in the unit of its limit. */
     double worst;
-    /* Where a violation comes from: one of CUTLINE_EVENT_PLACE_*. */
+    /* Origin of a violation: one of CUTLINE_EVENT_PLACE_*. */
     int64_t place;
 } cutline_event;
 
-/* What a direction sends at most: a token bucket. Without one all are -1. */
+/* Largest traffic of a direction: a token bucket. Without one all are -1. */
 typedef struct cutline_token_bucket {
     /* The rate, bit/s. */
     int64_t rate_bps;
@@ -144,9 +146,9 @@ typedef struct cutline_token_bucket {
     int64_t max_packet_bytes;
 } cutline_token_bucket;
 
-/* Why something is not reserved, where, and what would be. */
+/* Reason for a missing reservation, its place, and the available rate. */
 typedef struct cutline_refusal {
-    /* Why: one of CUTLINE_REASON_*; 0 if nothing was refused. */
+    /* Reason: one of CUTLINE_REASON_*; 0 if nothing was refused. */
     int64_t reason;
     /* The rate that would be granted, bit/s; -1 if it is not known. */
     int64_t available_bps;
@@ -156,25 +158,25 @@ typedef struct cutline_refusal {
     char text[CUTLINE_TEXT];
 } cutline_refusal;
 
-/* How the reservation of a direction stands. */
+/* State of a direction's reservation. */
 typedef struct cutline_direction_reservation {
     /* One of CUTLINE_STANDING_*. */
     int64_t standing;
-    /* What is asked for. */
+    /* The requested token bucket. */
     cutline_token_bucket asked;
-    /* What is reserved. */
+    /* The reserved token bucket. */
     cutline_token_bucket reserved;
-    /* Why nothing is. */
+    /* Reason for a missing reservation. */
     cutline_refusal refusal;
 } cutline_direction_reservation;
 
-/* How the reservation of a connection stands. */
+/* State of a connection's reservation. */
 typedef struct cutline_reservation {
     /* The service that was asked; empty if none was (option service): then nothing was asked for. */
     char service[CUTLINE_NAME];
-    /* What this end sends. */
+    /* Direction in which this end sends. */
     cutline_direction_reservation send;
-    /* What this end receives. */
+    /* Direction in which this end receives. */
     cutline_direction_reservation receive;
 } cutline_reservation;
 
@@ -182,13 +184,13 @@ typedef struct cutline_reservation {
 typedef struct cutline_reservation_event {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
     size_t size;
-    /* What has happened: one of CUTLINE_RESERVATION_EVENT_*. */
+    /* Kind of the event: one of CUTLINE_RESERVATION_EVENT_*. */
     int32_t kind;
     /* The direction: one of CUTLINE_SIDE_*. */
     int32_t side;
-    /* What is reserved from now on. */
+    /* The token bucket that is reserved from now on. */
     cutline_token_bucket reserved;
-    /* Why it is lost. */
+    /* Reason for the loss. */
     cutline_refusal refusal;
     /* The address of the node that has confirmed it. */
     char node[CUTLINE_NAME];
@@ -196,7 +198,7 @@ typedef struct cutline_reservation_event {
     char text[CUTLINE_TEXT];
 } cutline_reservation_event;
 
-/* What a direction needs. A number that is open is NaN, a time or a size -1. */
+/* Requirements on a direction. A number that is open is NaN, a time or a size -1. */
 typedef struct cutline_requirements {
     /* The lowest acceptable rate, messages/s. */
     double min_rate;
@@ -218,11 +220,11 @@ typedef struct cutline_requirements {
     double loss;
     /* The longest time to recover a broken connection, ns. */
     int64_t recovery_ns;
-    /* Whether messages may be delivered out of order: 1, 0, or -1 if it is open. */
+    /* 1 if messages may be delivered out of order, 0 if not, -1 if it is open. */
     int64_t reordering;
 } cutline_requirements;
 
-/* What was received since the beginning. */
+/* Traffic received since the beginning. */
 typedef struct cutline_totals {
     /* Messages received, without duplicates. */
     int64_t messages;
@@ -236,9 +238,9 @@ typedef struct cutline_totals {
     int64_t duplicated;
 } cutline_totals;
 
-/* What was delivered in an interval. Times that are unknown are -1. */
+/* Traffic delivered in an interval, and its measures. Times that are unknown are -1. */
 typedef struct cutline_interval {
-    /* How long the interval was, ns; -1 if there was none yet: then the rest is 0. */
+    /* Length of the interval, ns; -1 before the first: then the rest is 0. */
     int64_t length_ns;
     /* Messages that the sender has sent in it. */
     int64_t sent;
@@ -274,7 +276,7 @@ typedef struct cutline_interval {
 
 /* The summary of many times. Without any, count is 0 and the times are -1. */
 typedef struct cutline_distribution {
-    /* How many there are. */
+    /* Number of values. */
     int64_t count;
     /* The mean, ns. */
     int64_t mean_ns;
@@ -288,25 +290,25 @@ typedef struct cutline_distribution {
     int64_t max_ns;
 } cutline_distribution;
 
-/* What is known of a direction of a connection. */
+/* Management information of a direction of a connection. */
 typedef struct cutline_direction {
-    /* What holds: what was agreed on, or this end's own specification. */
+    /* The effective specification: the agreement, or this end's own specification. */
     cutline_requirements effective;
-    /* Whether both ends have agreed on it: 1 or 0. */
+    /* 1 if both ends have agreed on it, otherwise 0. */
     int64_t agreed;
     /* Messages sent since the beginning; of the direction that this end receives, as the other end reports. */
     int64_t sent_messages;
     /* Their bytes. */
     int64_t sent_bytes;
-    /* How long the sending application was held back, ns. */
+    /* Time in which the sending application was held back, ns. */
     int64_t held_ns;
-    /* What was received since the beginning; of the direction that this end sends, as the other end reports. */
+    /* Traffic received since the beginning; for the direction that this end sends, as the other end reports. */
     cutline_totals received;
     /* The last interval of measurement. */
     cutline_interval last;
     /* The measures that are outside their limits now: bit 1 << measure for each. */
     int64_t violated;
-    /* How many violations there were of each measure: rate, delay, gap, jitter, loss, recovery. */
+    /* Number of violations of each measure: rate, delay, gap, jitter, loss, recovery. */
     int64_t violations[CUTLINE_MEASURES];
 } cutline_direction;
 
@@ -324,21 +326,22 @@ typedef struct cutline_axis {
     double violated;
     /* The largest error of that because of the two clocks. */
     double violated_error;
-    /* When the violation began, by the monotonic clock, ns; -1 if there is none. */
+    /* Begin of the violation, by the monotonic clock, ns; -1 without one. */
     int64_t violated_since_ns;
 } cutline_axis;
 
-/* What else is known of a direction of a connection. */
+/* Further management information of a direction of a connection. */
 typedef struct cutline_details {
-    /* What this end has asked for. All is open if the ends have not agreed. */
+    /* Requirements of this end. All is open if the ends have not agreed. */
     cutline_requirements offered;
-    /* What the other end has asked for. All is open if the ends have not agreed. */
+    /* Requirements of the other end. All is open if the ends have not agreed. */
     cutline_requirements requested;
     /* The requirements that hold and may be weakened: bit 1 << place for each, min_rate being the first one. */
     int64_t coerced;
     /* The region of operation, and what was measured in it: rate, delay, gap, jitter, loss, recovery. */
     cutline_axis operation[CUTLINE_MEASURES];
-    /* When the last interval of measurement began, by the monotonic clock of the end that receives, ns; -1 before the first. */
+    /* Begin of the last interval of measurement, by the monotonic clock of the receiving end, ns; -1 before
+     * the first. */
     int64_t last_since_ns;
     /* The time from the last arrival to the end of that interval, ns. */
     int64_t silence_ns;
@@ -348,11 +351,11 @@ typedef struct cutline_details {
     int64_t delay_sum_ns;
 } cutline_details;
 
-/* What this end has sent in an interval. */
+/* Traffic that this end has sent in an interval. */
 typedef struct cutline_sent_interval {
-    /* When it began, by the monotonic clock, ns; -1 if there was none yet. */
+    /* Begin of the interval, by the monotonic clock, ns; -1 before the first. */
     int64_t since_ns;
-    /* How long it was, ns; -1 if there was none yet: then the rest is 0. */
+    /* Length of the interval, ns; -1 before the first: then the rest is 0. */
     int64_t length_ns;
     /* Messages. */
     int64_t messages;
@@ -360,7 +363,7 @@ typedef struct cutline_sent_interval {
     int64_t bytes;
     /* The throughput, bit/s. */
     int64_t throughput_bps;
-    /* How long the application was held back, ns. */
+    /* Time in which the application was held back, ns. */
     int64_t held_ns;
 } cutline_sent_interval;
 
@@ -380,7 +383,7 @@ typedef struct cutline_negotiation {
     int64_t unauthenticated;
 } cutline_negotiation;
 
-/* What TCP knows. Of a datagram socket all are -1. */
+/* The kernel's figures of a TCP connection. Of a datagram socket all are -1. */
 typedef struct cutline_tcp {
     /* The smoothed round-trip time, ns. */
     int64_t rtt_ns;
@@ -400,7 +403,8 @@ typedef struct cutline_tcp {
     int64_t pacing_rate_bps;
 } cutline_tcp;
 
-/* What TFRC knows of what this end sends. Without it (rate-control) the loss event rate is NaN and the rest is -1. */
+/* TFRC's state of the direction in which this end sends. Without it (rate-control) the loss event rate is
+ * NaN and the rest is -1. */
 typedef struct cutline_tfrc {
     /* The allowed rate, of messages without headers, bit/s. */
     int64_t rate_bps;
@@ -410,7 +414,7 @@ typedef struct cutline_tfrc {
     double loss_event_rate;
     /* Feedback of the other end that was used. */
     int64_t feedback;
-    /* How often feedback was missing for so long that the rate was halved. */
+    /* Number of expiries of the nofeedback timer, each of which halved the rate. */
     int64_t nofeedback;
     /* Feedback that was stale, impossible, or not authentic. */
     int64_t refused;
@@ -420,11 +424,11 @@ typedef struct cutline_tfrc {
 typedef struct cutline_mib {
     /* The size of this struct, which the caller sets: later versions have more at its end. */
     size_t size;
-    /* When this was so, by the monotonic clock, ns. */
+    /* Time of these values, by the monotonic clock, ns. */
     int64_t at_ns;
-    /* What this end sends. */
+    /* Direction in which this end sends. */
     cutline_direction send;
-    /* What this end receives. */
+    /* Direction in which this end receives. */
     cutline_direction receive;
     /* The one-way delays received since the beginning. */
     cutline_distribution delay;
@@ -442,35 +446,35 @@ typedef struct cutline_mib {
     int64_t round_trip_ns;
     /* Reports of the other end that were used. */
     int64_t reports;
-    /* How often sending had to wait because the send queue was full. */
+    /* Number of times that sending had to wait because the send queue was full. */
     int64_t queue_full;
-    /* How often sending had to wait for its turn at the rate agreed on, or was refused until then. */
+    /* Number of times that sending had to wait for the agreed rate, or was refused until then. */
     int64_t pacing_waits;
     /* Messages sent although they came sooner than was agreed on. */
     int64_t unpaced;
-    /* How long sending has waited altogether, ns. */
+    /* Total time that sending has waited, ns. */
     int64_t waited_ns;
     /* Messages that were not sent because the interface's queue had no room; only datagrams show it. */
     int64_t no_buffers;
-    /* What TCP knows. */
+    /* The kernel's figures of the TCP connection. */
     cutline_tcp tcp;
-    /* What else is known of what this end sends. */
+    /* Further information about the direction in which this end sends. */
     cutline_details send_details;
-    /* What else is known of what this end receives. */
+    /* Further information about the direction in which this end receives. */
     cutline_details receive_details;
-    /* What this end has sent in the last interval. */
+    /* Traffic that this end has sent in the last interval. */
     cutline_sent_interval last_sent;
-    /* How much more the application may send than in the last interval, by what was agreed on and by TFRC, messages/s of the longest;
-     * NaN if it is unknown, or no rate holds. */
+    /* Rate that the application may use beyond that of the last interval, by the agreement and by TFRC,
+     * messages/s of the longest; NaN if it is unknown, or no rate limit is in effect. */
     double residual_rate;
     /* The same as a throughput, bit/s; -1 also if no size of messages holds, unless there is TFRC. */
     int64_t residual_bps;
-    /* What is in the socket's send queue, bytes: of a stream what was written and not acknowledged, of datagrams what the interface has
-     * not sent, with the kernel's overhead; -1 if it is unknown. */
+    /* Send queue of the socket, bytes: for a stream the data written and not acknowledged, for datagrams the
+     * data not sent by the interface, with the kernel's overhead; -1 if unknown. */
     int64_t send_queue;
     /* The memory that the send queue may take, with the kernel's overhead, bytes; -1 if it is unknown. */
     int64_t send_buffer;
-    /* How often the network has said that datagrams did not reach the other end for the time being. */
+    /* Number of ICMP messages about datagrams that did not reach the other end for the time being. */
     int64_t unreachable;
     /* The messages of negotiations. */
     cutline_negotiation negotiation;
@@ -478,15 +482,15 @@ typedef struct cutline_mib {
     int64_t reports_stale;
     /* Reports that contradict themselves, earlier ones, or what was sent. */
     int64_t reports_refused;
-    /* How often one of the two clocks was set. */
+    /* Number of times that one of the two clocks was set. */
     int64_t clock_steps;
-    /* What TFRC knows of what this end sends. */
+    /* TFRC's state of the direction in which this end sends. */
     cutline_tfrc tfrc;
-    /* How often the connection was made again. The numbers of messages are of the one that holds. */
+    /* Number of times that the connection was made again. The numbers of messages are of the one that holds. */
     int64_t reconnections;
-    /* When it was made again last, by the monotonic clock, ns; -1 if it was not. */
+    /* Time of the last reconnection, by the monotonic clock, ns; -1 if there was none. */
     int64_t reconnected_ns;
-    /* What the network has reserved. */
+    /* State of the reservation. */
     cutline_reservation reservation;
 } cutline_mib;
 
@@ -540,7 +544,7 @@ ssize_t cutline_send(cutline_socket *socket, const void *data, size_t length, in
 ssize_t cutline_recv(cutline_socket *socket, void *buffer, size_t length, int flags);
 
 /* Returns the descriptor to wait for with poll(). Who reads or writes it directly breaks the connection. Call cutline_pending
- * first: what was received already does not make the descriptor readable. */
+ * before: data that were received already do not make the descriptor readable. */
 int cutline_fd(cutline_socket *socket);
 
 /* Returns 1 if something was received already, so that cutline_recv does not wait, and 0 if not: then wait for the descriptor. */
