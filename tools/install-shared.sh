@@ -19,10 +19,11 @@ zsh zsh/site-functions/_cutline
 fish fish/vendor_completions.d/cutline.fish
 END
 # As in the source, where help texts name them: docs/guide/scenario.md, examples/dumbbell.toml.
-for folder in docs/guide docs/aqm docs/studies docs/schemas examples; do
+for folder in docs/guide docs/tutorials docs/figures docs/aqm docs/studies docs/schemas examples; do
     (cd "$here" && find "$folder" -type f) | while read -r file; do
         install -D -m 644 "$here/$file" "$share/doc/cutline/$file"
     done
 done
+install -D -m 644 "$here/docs/README.md" "$share/doc/cutline/docs/README.md"
 install -D -m 644 "$here/docs/glossary.md" "$share/doc/cutline/docs/glossary.md"
 install -D -m 644 "$here/README.md" "$share/doc/cutline/README.md"

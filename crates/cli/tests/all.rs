@@ -1,8 +1,6 @@
 //! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
 
 mod common;
-#[path = "common/schema.rs"]
-mod schema;
 
 mod cli;
 mod doctor;
@@ -26,5 +24,6 @@ mod schemas;
 mod stored_results;
 mod tg;
 mod traces;
+mod tutorials;
 mod unread_outputs;
 mod zones;

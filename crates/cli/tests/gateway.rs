@@ -1,6 +1,6 @@
 //! `cutline gateway` from the command line, over the loopback.
 
-use crate::schema;
+use crate::common::schema;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

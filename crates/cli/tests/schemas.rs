@@ -3,7 +3,7 @@
 //!
 //! `make bless` rewrites docs/schemas and docs/guide/json.md. Review the diff.
 
-use crate::schema;
+use crate::common::schema;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -235,7 +235,7 @@ fn reports() {
         departures.on_deadline(end);
         let echo = (number > 1).then(|| Echo { sent: at(begin), received: at(begin + 5) });
         let report = Report::new(number, &arrivals, &departures, None, Stamps { sent: end, echo });
-        reports.push(report.encode().to_vec());
+        reports.push(report.encode());
     }
     check(
         "report",

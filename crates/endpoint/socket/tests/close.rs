@@ -193,7 +193,8 @@ fn a_process_that_exits() {
 /// Has another process send so many bytes and exit.
 fn exiting(to: SocketAddr, size: usize, how: &str) {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    let command = command.args(["--exact", "close::a_process_that_exits"]).env(TASK, format!("{to} {size} {how}"));
+    let command =
+        command.args(["--exact", "close::a_process_that_exits"]).env(TASK, format!("{to} {size} {how}"));
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{how}: {}", String::from_utf8_lossy(&output.stdout));
 }

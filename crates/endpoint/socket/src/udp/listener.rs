@@ -312,10 +312,10 @@ impl Arrivals {
             socket.hand_over([(at, bytes)]);
             return;
         }
-        if !self.joining.contains_key(&from) {
-            if is_left_over(&bytes, options) || !self.begin(options, (from, to), at) {
-                return;
-            }
+        if !self.joining.contains_key(&from)
+            && (is_left_over(&bytes, options) || !self.begin(options, (from, to), at))
+        {
+            return;
         }
         self.open(socket, options, from, at, bytes);
     }
