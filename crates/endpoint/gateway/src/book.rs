@@ -8,12 +8,13 @@ use crate::record::{
     Recorder, RecordingStarted, SamplesForgotten, seconds,
 };
 use cutline_socket::{Mib, QosTcpStream, QosUdpSocket, ReservationEvent, Sample};
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_units::Instant;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most samples of a connection that wait to be recorded.
@@ -118,11 +119,6 @@ pub struct Book {
     began: Instant,
     pages: Mutex<Pages>,
     recorder: Option<Mutex<Recorder>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is protected is whole between any two statements.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A connection that has not ended. It ends when this is dropped.

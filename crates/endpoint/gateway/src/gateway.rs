@@ -10,11 +10,12 @@ use crate::{datagrams, streams};
 use cutline_provision::Standing;
 use cutline_socket::{QosError, QosOptions, QosTcpListener, QosUdpListener, ReservationStatus};
 use cutline_sys::datagram_server::DatagramServer;
+use cutline_sys::lock;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -259,7 +260,7 @@ impl Shared {
     }
 
     fn wait_for_connections(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = lock(&self.running);
         let _late = self.ended.wait_timeout_while(running, FAREWELL, |running| *running > 0);
     }
 }
@@ -278,14 +279,14 @@ struct Running(Arc<Shared>);
 
 impl Running {
     fn begin(shared: Arc<Shared>) -> Self {
-        *shared.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *lock(&shared.running) += 1;
         Self(shared)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        *self.0.running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        *lock(&self.0.running) -= 1;
         self.0.ended.notify_all();
     }
 }

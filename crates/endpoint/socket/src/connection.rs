@@ -13,6 +13,7 @@ use cutline_signal::mib::{LocalFeedback, TcpFigures};
 use cutline_signal::negotiation::{Agreed, Carrier, Nonce, Reason};
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
+pub use cutline_sys::lock;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_sys::traffic_class::set_traffic_class;
@@ -20,7 +21,6 @@ use cutline_sys::{now, send_queue};
 use cutline_units::{Bytes, DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
 use rustix::fd::AsFd;
 use rustix::net::sockopt::socket_send_buffer_size;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
@@ -61,12 +61,6 @@ const MOST_CONTROL: usize = 16;
 /// The most events that wait to be read; of more, the oldest are forgotten.
 const MOST_EVENTS: usize = 256;
 
-/// Locks a mutex. A thread that has panicked has left what it protects whole: nothing that is done under these locks panics
-/// half-way.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 const JOINED: u64 = 1 << 32;
 const JOINING: u64 = 1 << 33;
 
@@ -91,13 +85,7 @@ pub enum Role {
 
 /// Random bytes that nobody can guess.
 pub fn random<const N: usize>() -> Result<[u8; N], QosError> {
-    let mut bytes = [0; N];
-    let mut filled = 0;
-    while filled < N {
-        let failed = QosError::system("cannot get random numbers");
-        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty()).map_err(failed)?;
-    }
-    Ok(bytes)
+    cutline_sys::random().map_err(QosError::system("cannot get random numbers"))
 }
 
 /// A session as its options say, that begins now.

@@ -4,6 +4,7 @@
 //! There is one for all connections of a process, from the first one on. It holds no connection: one that the application
 //! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.
 
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::PerProcess;
 use cutline_units::{Duration, Instant};
@@ -158,7 +159,7 @@ pub fn start() -> std::io::Result<()> {
 
 fn started() -> std::io::Result<&'static Keeper> {
     let keeper = keeper();
-    let mut started = keeper.started.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut started = lock(&keeper.started);
     if !*started {
         std::thread::Builder::new().name("cutline-qos".to_owned()).spawn(|| keeper.run())?;
         *started = true;
@@ -169,7 +170,7 @@ fn started() -> std::io::Result<&'static Keeper> {
 
 impl Keeper {
     fn lock(&self) -> MutexGuard<'_, Agenda> {
-        self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.agenda)
     }
 
     fn run(&self) -> ! {

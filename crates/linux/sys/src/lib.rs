@@ -33,6 +33,8 @@
 //! ioctl       requests about interfaces
 //! namespace   network namespaces that are removed with their owner
 //! process     the end of the process, and its copies by fork
+//! random      random bytes of the kernel
+//! lock        locks that outlive a panic
 //! signal      signals as flags, and passed on to a child
 //! thread      how the calling thread is scheduled, and how long it has run
 //! plain       types that may be shared with the kernel
@@ -50,6 +52,7 @@ pub mod interface;
 mod ioctl;
 pub mod ip_socket;
 pub mod local_address;
+mod lock;
 mod mapping;
 pub mod namespace;
 mod offload;
@@ -57,6 +60,7 @@ pub mod packet;
 pub mod ping;
 mod plain;
 pub mod process;
+mod random;
 pub mod reactor;
 pub mod resources;
 pub mod signal;
@@ -70,4 +74,6 @@ pub mod xdp;
 pub use clock::now;
 pub use error::SysError;
 pub use ioctl::send_queue;
+pub use lock::lock;
 pub use offload::Offloads;
+pub use random::random;

@@ -1,9 +1,10 @@
 //! The end of the process, and its copies by fork(2).
 #![expect(unsafe_code, reason = "a destructor of the program, and pthread_atfork, which no safe crate wraps")]
 
+use crate::lock;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Mutex, Once, OnceLock};
 
 /// Calls at the end of the process, in the order of their registration.
 static AT_EXIT: PerProcess<Mutex<Calls>> = PerProcess::new();
@@ -14,7 +15,7 @@ type Calls = Vec<fn()>;
 /// called after the functions of `atexit` and after the destructors of what uses this library. A function that is registered twice is called
 /// once.
 pub fn at_exit(act: fn()) {
-    let mut calls = AT_EXIT.get().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut calls = lock(AT_EXIT.get());
     if !calls.iter().any(|call| std::ptr::fn_addr_eq(*call, act)) {
         calls.push(act);
     }

@@ -30,7 +30,6 @@ use cutline_sys::clock::wall_clock_offset;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
 use cutline_units::{Duration, Instant, Rate, Streams};
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -954,13 +953,7 @@ fn engine(config: &Config) -> Result<Engine, DaemonError> {
 
 /// Random bytes that nobody can guess.
 fn random<const N: usize>() -> Result<[u8; N], SysError> {
-    let mut bytes = [0; N];
-    let mut filled = 0;
-    while filled < N {
-        let failed = |error| SysError::new("random numbers cannot be got", std::io::Error::from(error));
-        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty()).map_err(failed)?;
-    }
-    Ok(bytes)
+    cutline_sys::random().map_err(|error| SysError::new("random numbers cannot be got", error))
 }
 
 /// The time since 1900 in NTP's format, which grows over restarts (RFC 2747 section 3).

@@ -14,6 +14,7 @@ use crate::statistics::{
 };
 use cutline_ports::{AnyPort, InterfacePort as _, PortStats};
 use cutline_router::DuplexShaper;
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_units::Duration;
 use std::io;
@@ -125,13 +126,13 @@ impl Board {
 
     /// Sets the router's configuration from now on.
     pub fn configure(&self, spec: &Arc<RouterSpec>) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).configuration = Arc::clone(spec);
+        lock(&self.state).configuration = Arc::clone(spec);
     }
 
     /// Requests a snapshot and waits for it; `None` if the router does not publish one in time.
     fn ask(&self) -> Option<Arc<Snapshot>> {
         let mine = self.wanted.fetch_add(1, Ordering::Relaxed) + 1;
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = lock(&self.state);
         let waits = |state: &mut State| state.answered < mine;
         let (state, result) =
             self.changed.wait_timeout_while(state, PATIENCE, waits).unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +145,7 @@ impl Board {
     }
 
     fn configuration(&self) -> Arc<RouterSpec> {
-        Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).configuration)
+        Arc::clone(&lock(&self.state).configuration)
     }
 
     /// Answers a request that changes nothing.

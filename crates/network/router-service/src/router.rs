@@ -22,7 +22,6 @@ use cutline_service::SdNotify;
 use cutline_sys::{Offloads, SysError, interface, now, signal};
 use cutline_units::{Duration, Streams};
 use rustix::process::Signal;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -76,10 +75,8 @@ pub struct Schedule {
 /// A seed that nobody can guess: queues draw from it the salts that keep senders from choosing whom their flows collide with. It
 /// fits the file's `seed`.
 fn random_seed() -> Result<u64, SysError> {
-    let mut bytes = [0; 8];
-    let failed = |error| SysError::new("random numbers cannot be got", std::io::Error::from(error));
-    // Up to 256 bytes come at once (getrandom(2)).
-    getrandom(&mut bytes, GetRandomFlags::empty()).map_err(failed)?;
+    let bytes =
+        cutline_sys::random().map_err(|error| SysError::new("random numbers cannot be got", error))?;
     Ok(u64::from_ne_bytes(bytes) >> 1)
 }
 

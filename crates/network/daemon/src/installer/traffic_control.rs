@@ -13,7 +13,7 @@ use cutline_rsvp::object::{Selector, Sender, Session};
 use cutline_sys::now;
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Time for which installing again may keep other work waiting.
 const TURN: Duration = Duration::from_millis(20);
@@ -90,7 +90,7 @@ impl TrafficControl {
     }
 
     fn shaper(&self) -> MutexGuard<'_, Shaper> {
-        self.shaper.lock().unwrap_or_else(PoisonError::into_inner)
+        cutline_sys::lock(&self.shaper)
     }
 
     /// Installs the discipline again if somebody has removed or changed it. The reservations follow, or are lost if it cannot be installed.

@@ -22,6 +22,7 @@ use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord, FlowTotals};
 use cutline_sim::qos::{Passage, QosRecord};
 use cutline_sim::{FlowOutcome, FlowSpec, Settings};
 use cutline_socket::{AckPath, IfRefused, QosOptions};
+use cutline_sys::lock;
 use cutline_sys::reactor::wait;
 use cutline_sys::{SysError, now};
 use cutline_transport::endpoint::TransportCounts;
@@ -33,7 +34,7 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time;
 use tempfile::TempDir;
 
@@ -88,7 +89,7 @@ impl Programs {
     /// The programs of DIRM, built once for each folder and process.
     fn slideshow(&self) -> Result<Slideshow, LabError> {
         static BUILT: Mutex<BTreeMap<PathBuf, Slideshow>> = Mutex::new(BTreeMap::new());
-        let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut built = lock(&BUILT);
         if let Some(slideshow) = built.get(&self.folder) {
             return Ok(slideshow.clone());
         }
@@ -121,7 +122,7 @@ struct Record(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Record {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        lock(&self.0).extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -132,7 +133,7 @@ impl Write for Record {
 
 impl Record {
     fn lines(&self) -> Vec<Value> {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = lock(&self.0);
         bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 }
@@ -206,7 +207,7 @@ impl<'a> Application<'a> {
         let (_, far) = gateways.stop();
         let record = passages(&far, zero, film.message).ok_or_else(|| incomplete(flow))?;
         // Comparing takes all of the machine for some seconds, which other runs share.
-        let alone = COMPARING.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = lock(&COMPARING);
         let viewing = compare(&film, folder, folder)?;
         drop(alone);
         let extra = viewed(&flow.name, &viewing, film.frames);

@@ -17,7 +17,7 @@ use cutline_sim::{BacklogOutcome, LinkCounts, LinkOutcome};
 use cutline_translate::TokenBucket;
 use cutline_units::{Bytes, Duration, Histogram, Rate};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The shapers of all links, in the order of the scenario's.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ fn install(link: &LinkSpec) -> Result<Shared, LabError> {
 }
 
 fn lock(shaper: &Shared) -> MutexGuard<'_, Shaper> {
-    shaper.lock().unwrap_or_else(PoisonError::into_inner)
+    cutline_sys::lock(shaper)
 }
 
 /// Returns the waiting time of the last packet in a full queue.

@@ -12,9 +12,9 @@
 
 use super::message::split_tag;
 use cutline_signal::authentication::{self, LONGEST_KEY};
+use cutline_sys::random;
 use cutline_text::Printable;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -131,16 +131,6 @@ pub(super) fn nonce() -> io::Result<String> {
 /// Returns a random number that nobody can guess.
 pub(super) fn token() -> io::Result<u64> {
     random().map(u64::from_be_bytes)
-}
-
-fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let mut filled = 0;
-    while filled < N {
-        // Requests of at most 256 bytes are answered at once and completely.
-        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
-    }
-    Ok(bytes)
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -8,7 +8,6 @@ use cutline_sys::reactor::{LONGEST_WAIT, PollFd, PollFlags, wait};
 use cutline_units::Duration;
 use rustix::fd::OwnedFd;
 use rustix::net::sockopt;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -233,8 +232,5 @@ impl Unknown {
 }
 
 fn random() -> Option<u64> {
-    let mut bytes = [0; 8];
-    // A request of so few bytes is answered completely.
-    getrandom(&mut bytes, GetRandomFlags::empty()).ok()?;
-    Some(u64::from_be_bytes(bytes))
+    cutline_sys::random().ok().map(u64::from_be_bytes)
 }

@@ -1,0 +1,24 @@
+//! Locks that outlive a panic.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex, also after a thread has panicked with it. The caller's data have to be whole between any two statements under the lock.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_does_not_close_a_lock() {
+        let mutex = Mutex::new(1);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _guard = lock(&mutex);
+            panic!("on purpose");
+        }));
+        assert!(panicked.is_err() && mutex.is_poisoned());
+        assert_eq!(*lock(&mutex), 1);
+    }
+}
