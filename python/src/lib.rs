@@ -84,7 +84,7 @@ fn failed(error: QosError) -> PyErr {
     }
 }
 
-/// What the system says, without the number, which Python shows itself.
+/// Returns the system's message without the number, which Python shows itself.
 fn said(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()
@@ -277,7 +277,7 @@ impl Socket {
         Ok(PyBytes::new(py, &buffer[..length]))
     }
 
-    /// Whether it carries datagrams.
+    /// Returns true if it carries datagrams.
     fn datagrams(&self) -> bool {
         matches!(self.kind, Kind::Datagrams(_) | Kind::DatagramListener(_))
     }
@@ -473,7 +473,7 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// What `cutline.socket` is made of.
+/// Contents of `cutline.socket`.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Socket>()?;

@@ -28,9 +28,9 @@ pub struct ApplicationDocument {
     title: &'static str,
     /// The paper or standard that defines the source; empty if there is none.
     source: &'static str,
-    /// Whether the source waits until every byte is delivered, and so needs a reliable transport.
+    /// True if the source waits until every byte is delivered, and so needs a reliable transport.
     waits_for_delivery: bool,
-    /// Whether the supply of data is unlimited.
+    /// True if the supply of data is unlimited.
     endless: bool,
     /// The parameters.
     parameters: Vec<ParameterDocument>,

@@ -30,7 +30,7 @@ pub struct AqmDocument {
     title: &'static str,
     /// The paper or standard that defines the algorithm.
     source: &'static str,
-    /// Whether TSQ works on top of the algorithm.
+    /// True if TSQ works on top of the algorithm.
     takes_tsq: bool,
     /// The parameters.
     parameters: Vec<ParameterDocument>,

@@ -167,7 +167,7 @@ pub struct ParameterDocument {
     kind: &'static str,
     /// The allowed values, in words.
     allowed: String,
-    /// Whether a scenario must set the parameter.
+    /// True if a scenario must set the parameter.
     required: bool,
     /// The default; null if it is off, or if a scenario must set the parameter.
     default: Setting,

@@ -113,7 +113,7 @@ pub struct ScenarioDocument {
     flows: Vec<FlowGroup>,
     /// The points of the sweep; a single one if there is no sweep.
     points: Vec<PointSummary>,
-    /// What is allowed and hardly meant, such as a queue that is smaller than a packet.
+    /// Settings that are allowed and hardly meant, such as a queue that is smaller than a packet.
     warnings: Vec<String>,
 }
 
@@ -130,11 +130,11 @@ struct FlowGroup {
     class: &'static str,
     /// The delay hint, a level; the initial one if the hint adapts.
     hint: u16,
-    /// Whether the hint adapts.
+    /// True if the hint adapts.
     adaptive: bool,
 }
 
-/// What is wrong with a scenario.
+/// Errors of a scenario.
 #[derive(Serialize, JsonSchema)]
 pub struct ErrorsDocument {
     /// All problems, in the order of the file.
@@ -152,7 +152,7 @@ struct ErrorDocument {
     column: Option<usize>,
     /// The path of the key, such as dumbbell.rate; null if the file is not TOML.
     key: Option<String>,
-    /// What is wrong and what is allowed.
+    /// The error, and the allowed values.
     message: String,
 }
 

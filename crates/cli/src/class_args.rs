@@ -5,7 +5,7 @@ use cutline_params::Choice as _;
 use cutline_quality::spec::Preset;
 use cutline_units::{Dscp, DscpPool2, Duration, HintBits, HintCodec as _};
 
-/// What the application is.
+/// Options that choose the application.
 #[derive(clap::Args)]
 pub struct ClassArgs {
     /// Class of application (audio, video, file, web, game, telemetry): its hint is the one that `cutline translate CLASS` finds

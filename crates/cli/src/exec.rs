@@ -205,7 +205,7 @@ fn code_point(class: Preset, rtt: Option<Duration>) -> Result<Option<Dscp>, Fail
     Ok(translation.network.dscp)
 }
 
-/// What is set, in words.
+/// Returns the settings in words.
 fn described(settings: &Settings) -> String {
     let mark = settings.dscp.map(|dscp| match DscpPool2.decode(dscp) {
         Some(hint) => format!("hint {} (DSCP {})", hint.level(), dscp.get()),
@@ -216,7 +216,7 @@ fn described(settings: &Settings) -> String {
     [Some(mark), rate].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Where the document of --json goes.
+/// Destination of the document of --json.
 enum Report {
     Stdout,
     File(OutputFile),

@@ -24,7 +24,7 @@ pub enum Failure {
     Ended(u8),
 }
 
-/// How long a message may take to be written.
+/// Maximum time for writing a message.
 const PATIENCE: Duration = Duration::from_secs(1);
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 

@@ -106,14 +106,14 @@ enum SideName {
     Far,
 }
 
-/// Where a route begins and ends.
+/// Ends of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Ends {
     listen: SocketAddr,
     to: String,
 }
 
-/// How often the end of the time and Ctrl-C are looked for.
+/// Interval between checks for the end of the time and for Ctrl-C.
 const LOOK_EVERY: time::Duration = time::Duration::from_millis(50);
 /// The most connections that are printed one by one.
 const MOST_PRINTED: usize = 20;
@@ -186,7 +186,7 @@ struct Recording {
 const RECORD_ROOM: usize = 512;
 /// The length at which lines are passed on together, bytes.
 const RECORD_PART: usize = 32 << 10;
-/// How long the rest of a recording may take to be written.
+/// Maximum time for writing the rest of a recording.
 const RECORD_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Write for Recording {

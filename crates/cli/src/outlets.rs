@@ -8,7 +8,7 @@ use cutline_units::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long output may take to be written after Ctrl-C or SIGTERM.
+/// Maximum time for writing output after Ctrl-C or SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Stdout and stderr of a service.

@@ -75,7 +75,7 @@ impl OutputFile {
         (&self.file).write_all(bytes).map_err(|error| Failure::Failed(self.message(&error)))
     }
 
-    /// What to say if the file cannot be written.
+    /// Returns the message for a file that cannot be written.
     pub fn message(&self, error: &dyn std::error::Error) -> String {
         format!("{}: cannot be written: {error}", Printable(self.path.display()))
     }

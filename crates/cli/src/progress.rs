@@ -15,7 +15,7 @@ pub struct Bar {
     counts: Counts,
 }
 
-/// What the bar's position counts.
+/// Unit of the bar's position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counts {
     /// Finished jobs.

@@ -48,7 +48,7 @@ pub struct Args {
     quiet: bool,
 }
 
-/// What is changed of the experiments.
+/// Changes of the experiments.
 #[derive(clap::Args)]
 pub struct ChangeArgs {
     /// Shorter runs and two seeds, for the shapes of the figures and not for their numbers. Stored under DIR/STUDY-quick

@@ -1,4 +1,4 @@
-//! What may reach a terminal.
+//! Filter of the text that reaches a terminal.
 //!
 //! All output goes through [`crate::output`], [`crate::message`] or the outlets of services ([`crate::outlets`]): clippy refuses other ways
 //! (clippy.toml). What a terminal would obey is escaped, other than line ends and [`STYLES`]. A foreign text on a line is a
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// The escape sequences of our styles and of clap's: none, bold, underlined, red, green, yellow, cyan.
 const STYLES: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[4m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"];
 
-/// What reaches the terminal of this command.
+/// Filter of the terminal of this command.
 pub const SCREEN: Screen = Screen { styles: &STYLES };
 
 /// Returns an output without what a terminal would obey.

@@ -297,15 +297,15 @@ fn show_agreement(direction: &str, agreed: &Result<Agreement, Conflicts>) -> Str
 pub struct SpecificationDocument {
     /// The class or the file.
     name: String,
-    /// What is sent.
+    /// Needs of the sent data.
     send: DirectionDocument,
-    /// What is received.
+    /// Needs of the received data.
     receive: DirectionDocument,
     /// The capacity profile that the file sets (RFC 9622 section 8.1.6); null if it sets none.
     capacity_profile: Option<&'static str>,
 }
 
-/// What one direction of a connection needs.
+/// Needs of one direction of a connection.
 #[derive(Serialize, JsonSchema)]
 pub struct DirectionDocument {
     /// The parameters that are set.
@@ -327,7 +327,7 @@ pub struct DirectionDocument {
 /// The acceptable values of a measure.
 #[derive(Serialize, JsonSchema)]
 struct AxisDocument {
-    /// What is measured.
+    /// Name of the measure.
     measure: &'static str,
     /// The unit of the values.
     unit: &'static str,
@@ -362,23 +362,23 @@ pub struct SpecificationList(Vec<SpecificationDocument>);
 #[derive(Serialize, JsonSchema)]
 pub struct SpecificationParameters(Vec<ParameterDocument>);
 
-/// What two ends agree on.
+/// Agreement of two ends.
 #[derive(Serialize, JsonSchema)]
 pub struct AgreementDocument {
-    /// Whether they agree on both directions.
+    /// True if they agree on both directions.
     agreed: bool,
-    /// What the first end sends.
+    /// Direction that the first end sends.
     send: AgreedDirection,
-    /// What the first end receives.
+    /// Direction that the first end receives.
     receive: AgreedDirection,
 }
 
-/// What two ends agree on for one direction, or why they do not.
+/// Agreement of two ends on one direction, or their conflicts.
 #[derive(Serialize, JsonSchema)]
 struct AgreedDirection {
     /// Every parameter that an end has set; empty if the ends do not agree.
     parameters: Vec<AgreedParameter>,
-    /// What they do not agree on; empty if they agree.
+    /// Conflicts between the ends; empty if they agree.
     conflicts: Vec<ConflictDocument>,
 }
 

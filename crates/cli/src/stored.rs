@@ -24,7 +24,7 @@ pub fn open(path: &Path) -> Result<(PathBuf, Store, Summary), Failure> {
     Ok((folder.to_owned(), store, summary))
 }
 
-/// What of the results is shown.
+/// Selection of the results to show.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Selection {
     /// Show only this group of flows, or the queue of this link; may be repeated
@@ -36,17 +36,17 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether a group or link is shown.
+    /// Returns true if a group or link is shown.
     pub fn has_group(&self, name: &str) -> bool {
         self.groups.is_empty() || self.groups.iter().any(|group| group == name)
     }
 
-    /// Whether groups are chosen.
+    /// Returns true if groups are chosen.
     pub fn chooses_groups(&self) -> bool {
         !self.groups.is_empty()
     }
 
-    /// Whether a point is shown.
+    /// Returns true if a point is shown.
     pub fn has_point(&self, label: &str) -> bool {
         self.points.is_empty() || self.points.iter().any(|part| label.contains(part.as_str()))
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The name of all studies that are simulated.
 const ALL: &str = "all";
 
-/// What STUDY may be.
+/// Kinds of STUDY.
 #[derive(Clone, Debug)]
 pub enum StudyArg {
     /// All studies that are simulated.

@@ -135,9 +135,9 @@ fn class(name: &str, pairs: &[(&str, &str)]) -> Result<Application, ParameterErr
     Application::from_values(name, values)
 }
 
-/// Where a line of text ends, if there is a space.
+/// Maximum width of a line of text, if there is a space.
 const WIDTH: usize = 118;
-/// What a reason has at least, on a narrow terminal.
+/// Minimum width of a reason, on a narrow terminal.
 const NARROWEST: usize = 30;
 
 fn show(name: &str, translation: &Translation) -> String {
@@ -201,14 +201,14 @@ fn lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// What an application's needs mean for its host and the network.
+/// Consequences of an application's needs for its host and the network.
 #[derive(Serialize, JsonSchema)]
 pub struct TranslationDocument {
     /// The class or the file.
     name: String,
-    /// What is sent.
+    /// Settings for the sent data.
     send: DirectionDocument,
-    /// What is received.
+    /// Settings for the received data.
     receive: DirectionDocument,
     /// The capacity profile that the file sets (RFC 9622 section 8.1.6); null if it sets none.
     capacity_profile: Option<&'static str>,
@@ -233,7 +233,7 @@ struct EndSystemDocument {
     send_buffer_bytes: Option<u64>,
     /// `SO_RCVBUF` before the kernel doubles it, bytes.
     receive_buffer_bytes: Option<u64>,
-    /// How much the application passes to one write, bytes.
+    /// Size of a write of the application, bytes.
     block_bytes: u64,
     /// `TCP_NODELAY`.
     no_delay: Option<bool>,
@@ -243,9 +243,9 @@ struct EndSystemDocument {
     mss_bytes: Option<u64>,
     /// `TCP_CONGESTION`.
     congestion_control: Option<&'static str>,
-    /// How fast payload leaves at most, bit/s.
+    /// Maximum rate of the payload, bit/s.
     pacing_bps: Option<u64>,
-    /// Who keeps that rate: `kernel` (`SO_MAX_PACING_RATE`) or `sender`.
+    /// Party that paces: `kernel` (`SO_MAX_PACING_RATE`) or `sender`.
     paced_by: Option<&'static str>,
     /// `UDP_SEGMENT`, bytes.
     gso_segment_bytes: Option<u64>,
@@ -260,18 +260,18 @@ struct NetworkDocument {
     dscp: Option<u8>,
     /// The name of the code point.
     dscp_name: Option<String>,
-    /// What to reserve for the packets that are sent.
+    /// Reservation for the sent packets.
     reserve_send: Option<TokenBucketDocument>,
-    /// What to reserve for the packets that are received.
+    /// Reservation for the received packets.
     reserve_receive: Option<TokenBucketDocument>,
 }
 
-/// What a flow sends at most (RFC 2215 section 3.6); IP headers count.
+/// Maximum traffic of a flow (RFC 2215 section 3.6); IP headers count.
 #[derive(Serialize, JsonSchema)]
 struct TokenBucketDocument {
     /// The bandwidth to request (r), bit/s.
     rate_bps: u64,
-    /// How much may follow each other above the rate (b), bytes.
+    /// Maximum burst above the rate (b), bytes.
     bucket_bytes: u64,
     /// The rate of a burst (p), bit/s.
     peak_bps: u64,
@@ -284,15 +284,15 @@ struct TokenBucketDocument {
 /// A setting, and what decided it.
 #[derive(Serialize, JsonSchema)]
 struct DecisionDocument {
-    /// Where the setting belongs: `application`, `selection`, `end system` or `network`.
+    /// Layer of the setting: `application`, `selection`, `end system` or `network`.
     layer: &'static str,
     /// The setting.
     setting: &'static str,
     /// The value as text; null if the setting is left as it is.
     value: Option<String>,
-    /// What decided it.
+    /// Reason for the setting.
     reason: String,
-    /// Where the rule comes from; empty if it is our own.
+    /// Source of the rule; empty if it is our own.
     source: &'static str,
 }
 
@@ -303,7 +303,7 @@ struct UnmetDocument {
     direction: &'static str,
     /// The parameter of the specification.
     parameter: &'static str,
-    /// Why the demand cannot be met.
+    /// Reason why the demand cannot be met.
     reason: String,
 }
 

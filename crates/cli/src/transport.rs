@@ -31,9 +31,9 @@ pub struct TransportDocument {
     title: &'static str,
     /// The standards that define the transport.
     source: &'static str,
-    /// Whether every byte is delivered, in order.
+    /// True if every byte is delivered, in order.
     reliable: bool,
-    /// Whether the sender adapts its rate.
+    /// True if the sender adapts its rate.
     adapts: bool,
     /// The parameters.
     parameters: Vec<ParameterDocument>,
@@ -50,7 +50,7 @@ pub struct ControlDocument {
     title: &'static str,
     /// The paper or standard that defines the congestion control.
     source: &'static str,
-    /// Whether the response to marks is proportional to their share. Otherwise a mark counts as a loss.
+    /// True if the response to marks is proportional to their share. Otherwise a mark counts as a loss.
     scalable: bool,
     /// The parameters in addition to those of the transport.
     parameters: Vec<ParameterDocument>,

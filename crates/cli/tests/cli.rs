@@ -468,7 +468,7 @@ fn a_class_or_a_specification_is_translated_with_reasons() {
     }
 }
 
-/// What the guide says of shares for hosts and for flows, and why `router up` has the former.
+/// Checks the guide's statement about shares for hosts and for flows, and why `router up` has the former.
 #[test]
 fn a_call_beside_the_uploads_of_another_host_loses_nothing_with_shares_for_hosts() {
     let place = Place::new();

@@ -57,7 +57,7 @@ fn captured(label: &str, options: &[&str], command: &[&str]) -> (Vec<Captured>, 
 
 /// Every exchange of the script.
 const EXCHANGES: [&str; 5] = ["tcp", "udp", "web", "async", "children"];
-/// How many packets of each kind there are at least in those exchanges, of either protocol: two connections, in the program and
+/// Minimum number of packets of each kind in those exchanges, of either protocol: two connections, in the program and
 /// in a child, and two of the web. Each has a SYN and a FIN of both ends. The loopback shows each packet as it is sent and as
 /// it arrives.
 const LEAST: [(&str, usize); 4] = [("SYN", 24), ("FIN", 24), ("data", 24), ("datagram", 90)];
@@ -112,7 +112,7 @@ int main(void) {
 }
 ";
 
-/// What each program of [`STATIC`] and [`GO`] has sent.
+/// Checks the packets that each program of [`STATIC`] and [`GO`] has sent.
 fn marks_without_libc(label: &str, program: &Path) {
     if !may_make_namespaces() {
         return;
@@ -426,7 +426,7 @@ for host in ('127.0.0.1', '::1') * 2:
 
 // -------------------------------------------------------------------------------------------------------- pacing
 
-/// How long a script says that it has sent, seconds.
+/// Returns the duration of sending that a script reports, seconds.
 fn time_of(rate: &str, by: &str, script: &str) -> Option<f64> {
     let command = python("-c", &[script])?;
     let mut exec = exec(&["--rate", rate, "--by", by, "--quiet"], &command);

@@ -23,7 +23,7 @@ const HINT: &str = "6";
 const DSCP: &str = "23";
 const WEB_PORT: &str = "8000";
 
-/// Whether all these programs are there; which is not is said.
+/// Returns true if all these programs are there; which is not is said.
 fn has(programs: &[&str]) -> bool {
     let is_missing = |program: &&&str| {
         let version =
@@ -56,7 +56,7 @@ fn output(namespace: &Namespace, command: &mut Command) -> Output {
     output
 }
 
-/// What tshark sees on a namespace's loopback.
+/// Capture of a namespace's loopback by tshark.
 struct Shark {
     process: Child,
     file: PathBuf,
@@ -77,7 +77,7 @@ impl Shark {
         Self { process, file }
     }
 
-    /// How many packets of TCP and UDP there are, by code point.
+    /// Returns the number of packets of TCP and UDP by code point.
     fn marks(mut self) -> BTreeMap<String, usize> {
         // It writes what it has in pieces.
         sleep(Duration::from_secs(1));

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 const NASTY: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{1b}[8m\u{9b}31m\u{7f}\u{202e}\u{2066}\u{8}";
 /// The same as TOML and JSON write it.
 const QUOTED: &str = r"\u001b]0;owned\u0007\u001b[2J\r\u001b[8m\u009b31m\u007f\u202e\u2066\u0008";
-/// What may be left of the escape sequences in a coloured output.
+/// Escape sequences that a coloured output may have.
 const STYLES: [&str; 7] =
     ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[4m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[36m"];
 
@@ -218,7 +218,7 @@ fn stored_results_are_escaped() {
     assert!(compared.contains("\\u{1b}]0;owned\\u{7}\\u{1b}[2J\\r\\u{1b}[8m\\u{9b}31m"), "{compared}");
 }
 
-/// What a server at the other end says, a line at a time.
+/// Replies of a server at the other end, a line at a time.
 type Replies = fn(&Request) -> Vec<u8>;
 
 /// Starts a receiver that greets with `hello` and answers each request. Returns its address.

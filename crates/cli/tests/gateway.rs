@@ -22,7 +22,7 @@ fn command(arguments: &[&str]) -> Command {
 struct Running {
     process: Child,
     errors: BufReader<ChildStderr>,
-    /// Where it listens, in the order of the routes.
+    /// Addresses of the listeners, in the order of the routes.
     addresses: Vec<SocketAddr>,
 }
 

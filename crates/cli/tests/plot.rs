@@ -329,7 +329,7 @@ fn a_picture_that_cannot_be_opened_is_stored() {
     assert!(place.path("small-cdf.svg").exists());
 }
 
-/// What a key is called and how its value is written do not matter, but what it is.
+/// Points match by the meaning of their keys and values, not by their spelling.
 #[test]
 fn compare_matches_points_by_their_settings() {
     let place = Place::new();

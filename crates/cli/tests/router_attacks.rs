@@ -329,7 +329,7 @@ fn one_hint_after_another_needs_no_more_memory_than_a_few_queues() {
     assert_eq!(lab.router.terminate(), Some(0));
 }
 
-/// Whether an interface of the middle fills in checksums.
+/// Returns true if an interface of the middle fills in checksums.
 fn fills_in_checksums(middle: &Namespace, name: &str) -> bool {
     middle.within(|| ethtool::get(name, Switch::TX_CHECKSUM).unwrap() != 0).unwrap()
 }

@@ -170,7 +170,7 @@ fn watch(socket: &str) {
     assert!(lines[0].contains("  wait 0.") && lines[2].contains("  wait "), "{lines:?}");
 }
 
-/// What the queues take a full frame to be is what the interfaces take, at the start and after a reload, and what was set stays.
+/// The queues take a full frame to be as long as the interfaces allow, at the start and after a reload; sizes that were set stay.
 #[test]
 fn jumbo_frames_are_full_frames() {
     let Some(hosts) = Hosts::new("jf") else { return };

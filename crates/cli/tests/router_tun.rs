@@ -78,7 +78,7 @@ impl Routed {
         [open(&self.a, 1, 2), open(&self.b, 2, 1)]
     }
 
-    /// Whether datagrams come across, both ways.
+    /// Returns true if datagrams come across, both ways.
     fn is_crossed(&self, v6: bool, port: u16) -> bool {
         let [a, b] = self.sockets(v6, port);
         [(&a, &b), (&b, &a)].into_iter().all(|(from, to)| {
@@ -371,7 +371,7 @@ fn socket_in(folder: &std::path::Path) -> String {
     sockets.next().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Whether a process has ended. Its parent may not have noticed.
+/// Returns true if a process has ended. Its parent may not have noticed.
 fn has_ended(process: Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
     status.map_or(true, |text| text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))

@@ -66,7 +66,7 @@ fn flood(port: &mut PacketPort, frame: &[u8], times: usize) -> u64 {
     taken
 }
 
-/// What the kernel lost at a virtual pair on the way to its other end: that end's ring was full.
+/// Returns the number of frames that the kernel lost at a virtual pair on the way to its other end: that end's ring was full.
 fn lost_on_the_way(host: &Namespace, interface: &str) -> u64 {
     let read = || {
         let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
@@ -76,7 +76,7 @@ fn lost_on_the_way(host: &Namespace, interface: &str) -> u64 {
     host.within(read).unwrap()
 }
 
-/// Whether the kernel shows an XDP program at an interface.
+/// Returns true if the kernel shows an XDP program at an interface.
 fn has_program(host: &Namespace, interface: &str) -> bool {
     let arguments = ["-n", host.name(), "-j", "link", "show", interface];
     let output = Command::new("ip").args(arguments).output().unwrap();
@@ -84,7 +84,7 @@ fn has_program(host: &Namespace, interface: &str) -> bool {
     links[0].get("xdp").is_some()
 }
 
-/// Whether frames with a VLAN tag come through as they are.
+/// Returns true if frames with a VLAN tag come through as they are.
 fn are_tags_kept(lab: &Lab) -> bool {
     let (mut a, mut b) = (port(&lab.a, "a0"), port(&lab.b, "b0"));
     let tagged = [&[2; 12][..], &[0x81, 0x00, 0x20, 0x64, 0x88, 0xb5], &[7; 60]].concat();

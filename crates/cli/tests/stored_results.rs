@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a process may take for anything here.
+/// Maximum time for a process of these tests.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until something is true of a file that others write.

@@ -449,7 +449,7 @@ fn behind(label: &str, rules: &str) -> Option<(Lab, Running, BufReader<ChildStde
     Some((network, receiver, rest))
 }
 
-/// What is sent both ways arrives both ways, over each transport.
+/// Traffic that is sent both ways arrives both ways, over each transport.
 fn both_directions_work(network: &Lab) {
     for transport in [&["--transport", "udp", "--rate", "400kbit"][..], &["--transport", "tfrc"], &[]] {
         let options = ["tg", "send", "10.9.0.2", "--bidirectional", "--duration", "1s", "--json"];

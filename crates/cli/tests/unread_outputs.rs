@@ -61,7 +61,7 @@ fn a_receiver_serves_although_nobody_reads_what_it_prints() {
     }
 }
 
-/// What a receiver prints is all there for a reader that comes late, however long that takes.
+/// The output of a receiver is complete for a reader that comes late, however long that takes.
 #[test]
 fn a_late_reader_gets_everything() {
     let port = free_port().to_string();

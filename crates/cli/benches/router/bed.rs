@@ -20,7 +20,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Who carries frames from `p0` to `p1`.
+/// Forwarder of frames from `p0` to `p1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// Nobody: the middle machine throws them away where the others take them up.
@@ -72,7 +72,7 @@ impl Bed {
         Ok(bed)
     }
 
-    /// Whether the kernel forwards.
+    /// Turns the kernel's forwarding on or off.
     pub fn forward(&self, is_on: bool) -> Result<(), SysError> {
         write(&self.middle, "ipv4/ip_forward", if is_on { "1" } else { "0" })
     }
@@ -148,9 +148,9 @@ impl Drop for Router {
     }
 }
 
-/// Where load is made and received.
+/// Core on which load is made and received.
 pub const LOADS_CORE: usize = 0;
-/// Where the router works: one that woke up on the load's core would stop it for every frame.
+/// Core of the router: one that woke up on the load's core would stop it for every frame.
 const ROUTERS_CORE: usize = 1;
 
 /// Keeps this thread, and what it starts, on a core, where there are several.

@@ -7,12 +7,12 @@ use cutline_sys::now;
 use cutline_sys::thread::cpu_time;
 use cutline_units::{Duration, Instant};
 
-/// Where a frame says when it was sent: behind Ethernet, IPv4 and UDP.
+/// Offset of the time of sending in a frame: behind Ethernet, IPv4 and UDP.
 const STAMP: usize = ETHERNET + 28;
 /// Frames of one system call.
 const BATCH: usize = 32;
 
-/// What a sender has done.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     pub frames: u64,
@@ -21,7 +21,7 @@ pub struct Sent {
     pub cpu_ns: u64,
 }
 
-/// When to send.
+/// Pace of a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Pace {
     /// As fast as the kernel takes them.

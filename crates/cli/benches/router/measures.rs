@@ -1,4 +1,4 @@
-//! What is measured, each by its own small experiment.
+//! Measurements, each by its own small experiment.
 
 use crate::bed::{Bed, Carrier, cpu_nanos, softirq_nanos};
 use crate::load::{Arrival, Pace, Sent, frame, receive, send};
@@ -8,21 +8,21 @@ use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 
-/// How the router is started where its rate should not matter: the default queue, TSQ over PI.
+/// Options of the router where its rate should not matter: the default queue, TSQ over PI.
 const FREE: [&str; 3] = ["--rate", "40Gbit", "--tsq"];
 /// Added to a frame on Ethernet, bytes (docs/guide/router.md).
 const OVERHEAD: usize = 24;
 
-/// What a packet costs, ns of CPU time.
+/// Cost of a packet, ns of CPU time.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// What the router's process takes for a packet that it has received.
+    /// CPU time of the router's process for a packet that it has received.
     pub router: f64,
     /// All that a packet takes from `p0` to host b's kernel, by the router and by the kernel's forwarding: with the
     /// sender, less the same with nobody who carries.
     pub router_way: f64,
     pub kernel_way: f64,
-    /// How many a second the kernel has forwarded.
+    /// Rate of packets that the kernel has forwarded, 1/s.
     pub kernel_rate: f64,
 }
 
@@ -33,15 +33,15 @@ pub struct Delays {
     pub p99: f64,
 }
 
-/// How well a rate was kept.
+/// Accuracy of a shaped rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
     /// The rate that was measured over the one asked for, less 1, in millionths.
     pub error_ppm: f64,
-    /// How late departures were against the schedule, us.
+    /// Lateness of departures against the schedule, us.
     pub late: Delays,
     pub latest: f64,
-    /// How much the schedule has slipped, ms, and how many frames the receiver has missed: above zero the rest means
+    /// Slip of the schedule, ms, and number of frames that the receiver has missed: above zero the rest means
     /// little.
     pub slipped_ms: f64,
     pub missed: u64,
@@ -132,7 +132,7 @@ pub fn rate(bed: &Bed, rate_bps: f64, more: &[&str]) -> Result<Kept, PortError> 
     Ok(Kept { error_ppm, late: delays(late), latest, slipped_ms, missed })
 }
 
-/// How long after its time in the schedule each packet came, us; the schedule is the earliest that all agree with.
+/// Returns the lateness of each packet, us, against the earliest schedule that agrees with all of them.
 fn lateness(times: &[Instant], packet_ns: f64) -> Vec<f64> {
     let behind =
         |(number, at): (usize, &Instant)| (*at - times[0]).as_nanos() as f64 - number as f64 * packet_ns;

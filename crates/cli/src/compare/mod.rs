@@ -232,9 +232,9 @@ struct ComparedMeasure<'m> {
     difference: f64,
     /// The ends of the 95 % confidence interval of the difference; null if there are too few seeds.
     interval: Option<(f64, f64)>,
-    /// How the interval was computed.
+    /// Method by which the interval was computed.
     pairing: PairingName,
-    /// Whether the interval excludes zero.
+    /// True if the interval excludes zero.
     significant: bool,
 }
 
@@ -248,7 +248,7 @@ enum Kind {
     Queue,
 }
 
-/// How an interval was computed.
+/// Method by which an interval was computed.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum PairingName {

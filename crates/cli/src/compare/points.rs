@@ -1,4 +1,4 @@
-//! Which points of two results are the same: those at which every key that either side sweeps has the same value.
+//! Matching of the points of two results: those at which every key that either side sweeps has the same value.
 //!
 //! Values are compared as what they mean, so `"20 ms"` is `"0.02 s"`. If a side does not sweep a key, its value is what its scenario says,
 //! also by default: it is the value among those of the other side that changes nothing there.
@@ -80,7 +80,7 @@ fn first(file: &ScenarioFile) -> Option<Scenario> {
     points.into_iter().next().map(|point| Scenario { canonical: String::new(), ..point.scenario })
 }
 
-/// What a value means: equal values have equal texts.
+/// Returns the meaning of a value: equal values have equal texts.
 fn meaning(text: &str) -> String {
     let text = text.trim().trim_matches('"');
     if let Ok(number) = text.parse::<f64>() {

@@ -111,7 +111,7 @@ fn address(host: &str) -> Result<ZonedIp, Failure> {
     Ok(found.swap_remove(reachable))
 }
 
-/// Whether the kernel has a route to an address.
+/// Returns true if the kernel has a route to an address.
 fn has_route(address: ZonedIp) -> bool {
     let any = if address.ip().is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     UdpSocket::bind(any).is_ok_and(|socket| socket.connect(address.with_port(9)).is_ok())

@@ -10,7 +10,7 @@ use cutline_results::{FlowRow, QueueRow, Values, group_values, queue_values};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What is shown if nothing is chosen.
+/// Measures that are shown if nothing is chosen.
 pub const USUAL: [&str; 4] = ["goodput_bps", "queuing_p99_ms", "loss_ratio", "q"];
 
 /// The tables of some results.
@@ -222,7 +222,7 @@ impl<'s> Means<'s> {
         keys
     }
 
-    /// Where the values of a key stand.
+    /// Returns the positions of a key's values.
     fn positions(&self, key: &str) -> Positions {
         let mut names: Vec<String> = Vec::new();
         let mut numbers: BTreeMap<String, Option<f64>> = BTreeMap::new();
@@ -243,7 +243,7 @@ impl<'s> Means<'s> {
     }
 }
 
-/// Where the values of a swept key stand on the horizontal axis.
+/// Positions of the values of a swept key on the horizontal axis.
 struct Positions {
     /// Their names, if they are not numbers.
     names: Option<Vec<String>>,

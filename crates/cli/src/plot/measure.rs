@@ -1,4 +1,4 @@
-//! How measures are named on axes, and in which unit.
+//! Names and units of measures on axes.
 
 use super::source::joined;
 
@@ -67,7 +67,7 @@ const STATISTICS: &[(&str, &str)] = &[
     ("sd", "standard deviation"),
 ];
 
-/// How a measure is named on an axis.
+/// Returns the label of a measure on an axis.
 pub fn label(measure: &str) -> Label {
     if let Some((_, name, unit, scale)) = NAMES.iter().find(|(column, ..)| *column == measure) {
         return Label { name: (*name).to_owned(), unit, scale: *scale };

@@ -60,7 +60,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What to draw.
+/// Kind of plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
     /// What there is at a glance
@@ -226,7 +226,7 @@ impl Args {
 /// A remark under the charts.
 struct Note {
     text: String,
-    /// What is added if a point has an interval.
+    /// Addition to the note if a point has an interval.
     with_intervals: &'static str,
 }
 
@@ -273,7 +273,7 @@ fn create_all(names: &[PathBuf], force: bool) -> Result<Vec<OutputFile>, Failure
 }
 
 impl Picture {
-    /// Whether there is something to see.
+    /// Fails if there is nothing to see.
     fn check(&self) -> Result<(), Failure> {
         if self.panels.is_empty() {
             return Err(Failure::Failed(

@@ -1,4 +1,4 @@
-//! What a picture shows, as data: panels with series of points. It is printed as JSON or drawn.
+//! Content of a picture, as data: panels with series of points. panels with series of points. It is printed as JSON or drawn.
 
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point};
 use cutline_report::stats::Estimate;
@@ -10,32 +10,32 @@ use std::path::PathBuf;
 /// A picture of stored results.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Picture {
-    /// What it shows.
+    /// Subject of the picture.
     pub title: String,
     /// The folders of the results.
     pub results: Vec<PathBuf>,
     /// Its charts.
     pub panels: Vec<Panel>,
-    /// What a reader has to know, such as what the bars are.
+    /// Notes for the reader, such as the meaning of the bars.
     pub notes: Vec<String>,
 }
 
 /// A chart.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Panel {
-    /// What it shows.
+    /// Subject of the panel.
     pub title: String,
-    /// What is on the horizontal axis, with its unit.
+    /// Quantity on the horizontal axis, with its unit.
     pub x: String,
-    /// What is on the vertical axis, with its unit.
+    /// Quantity on the vertical axis, with its unit.
     pub y: String,
     /// The names on the horizontal axis, if there are names instead of numbers: x is the index of the name, from 0.
     pub names: Option<Vec<String>>,
-    /// Where the horizontal axis begins, if not at the points.
+    /// Start of the horizontal axis, if not at the points.
     pub from: Option<f64>,
-    /// Where the horizontal axis ends, if not at the points; needs a beginning.
+    /// End of the horizontal axis, if not at the points; needs a start.
     pub to: Option<f64>,
-    /// How the points are drawn.
+    /// Style of the points.
     pub shape: Shape,
     /// The measure that it shows, which panels of the same measure share.
     #[serde(skip)]
@@ -44,7 +44,7 @@ pub struct Panel {
     pub series: Vec<Series>,
 }
 
-/// How the points of a series are drawn.
+/// Style of the points of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
@@ -65,7 +65,7 @@ pub enum Shape {
 pub struct Series {
     /// The name in the legend.
     pub name: String,
-    /// What distinguishes it from others: what varies, and its value in words. The name consists of the latter.
+    /// Distinction of the series from others: each varying key, and its value in words. The name consists of the latter.
     #[serde(skip)]
     pub parts: Parts,
     /// The points, in the order in which they are joined.
@@ -85,7 +85,7 @@ pub struct Dot {
     pub high: Option<f64>,
 }
 
-/// What distinguishes a series from others, in the order of its name: what varies (`results`, a swept key, `group`), and its value.
+/// Distinction of a series from others, in the order of its name: each varying key (`results`, a swept key, `group`), and its value.
 pub type Parts = Vec<(String, String)>;
 
 /// The part of a series' name that is its group or queue.
@@ -160,7 +160,7 @@ impl Picture {
         pages.iter().enumerate().map(figure).collect()
     }
 
-    /// Whether a point has an interval.
+    /// Returns true if a point has an interval.
     pub fn has_intervals(&self) -> bool {
         let dots = self.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
         dots.into_iter().any(|dot| dot.low.is_some())
@@ -233,7 +233,7 @@ impl Panel {
         }
     }
 
-    /// What the series are divided by: groups if there are several, else what has the fewest values.
+    /// Returns the dimension that divides the series: groups if there are several, else the one with the fewest values.
     fn dimension_to_split(&self) -> Option<String> {
         let mut found: Vec<(usize, &str)> = Vec::new();
         for (dimension, _) in self.series.iter().flat_map(|series| &series.parts) {

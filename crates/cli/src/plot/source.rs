@@ -17,7 +17,7 @@ pub struct Source {
     pub folder: PathBuf,
     /// The values of the swept keys at each point, in the order of the sweep. Without a sweep, one point without values.
     pub points: Vec<SweptPoint>,
-    /// When the measurement begins, s.
+    /// Start of the measurement, s.
     pub warm_up_s: f64,
     /// The title of the scenario.
     pub title: String,
@@ -173,7 +173,7 @@ fn decided_by<'s>(sources: &'s [Source], of: impl Fn(&'s SweptPoint) -> Option<&
     keys.into_iter().filter(is_decided).cloned().collect()
 }
 
-/// What is the same at all points of a sweep, in words; empty without a sweep.
+/// Returns the settings that are the same at all points of a sweep, in words; empty without a sweep.
 pub fn constants_in_words(sources: &[Source]) -> String {
     let constant = constant_keys(sources);
     let Some(first) = sources.iter().flat_map(|source| &source.points).next() else { return String::new() };

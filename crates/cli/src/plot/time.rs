@@ -10,7 +10,7 @@ use cutline_results::{Column, QueueSeriesRow, Row, SeriesRow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is shown if nothing is chosen.
+/// Measures that are shown if nothing is chosen.
 pub const USUAL: [&str; 4] = ["goodput_bps", "queuing_mean_ms", "backlog_packets", "packets_dropped"];
 
 /// For each seed, the sum of the values and of their weights.
@@ -26,7 +26,7 @@ pub struct Courses<'s> {
 /// A row of an interval.
 trait Interval: Row {
     fn place(&self) -> (&Arc<str>, u64, &Arc<str>, f64);
-    /// How much the row counts in the mean of its group.
+    /// Returns the weight of the row in the mean of its group.
     fn weight(&self) -> f64;
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 /// The rules of nftables and of iptables.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Whether a rule translates source addresses.
+    /// True if a rule translates source addresses.
     pub translate: bool,
     /// The place of a chain that drops what its rules do not accept between interfaces, in the words of its command.
     pub drops: Option<String>,
@@ -100,7 +100,7 @@ impl Rules {
     }
 }
 
-/// Whether a rule translates source addresses. `ct status snat` only asks whether one has.
+/// Returns true if a rule translates source addresses. `ct status snat` only asks whether one has.
 fn translates(words: &[&str]) -> bool {
     let is_it = |at: usize| {
         let word = words[at].trim_matches('"');
@@ -110,7 +110,7 @@ fn translates(words: &[&str]) -> bool {
     (0..words.len()).any(is_it)
 }
 
-/// Whether a rule drops all packets that come to it.
+/// Returns true if a rule drops all packets that come to it.
 fn is_end(rule: &str) -> bool {
     let mut words = rule.split_whitespace().peekable();
     while let Some(word) = words.next() {

@@ -409,7 +409,7 @@ impl Setup {
         Ok(plan)
     }
 
-    /// What is reached directly by the other interfaces to hosts behind this one: it does not pass the link that fills up.
+    /// Returns the prefixes that the other interfaces reach directly behind this one: they do not pass the link that fills up.
     fn prefixes_beside(&self, lan: &str, family: &str) -> Result<Vec<String>, Failure> {
         let mut prefixes = Vec::new();
         for other in self.lan.iter().filter(|other| *other != lan) {
@@ -508,7 +508,7 @@ fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(format!("/proc/sys/net/{path}")).ok().map(|text| text.trim().to_owned())
 }
 
-/// Whether the kernel has this version of IP.
+/// Returns true if the kernel has this version of IP.
 fn has(version: &str) -> bool {
     Path::new("/proc/sys/net").join(version).exists()
 }

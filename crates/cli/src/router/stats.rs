@@ -49,7 +49,7 @@ pub struct ConfigArgs {
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct StatusArgs {}
 
-/// Which router is asked.
+/// Options that choose the router.
 #[derive(clap::Args)]
 struct Place {
     /// Socket of the router [default: that of the only router that runs]

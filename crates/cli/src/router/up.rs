@@ -72,7 +72,7 @@ pub struct DownArgs {
     if_exists: bool,
 }
 
-/// Who gets equal shares of the link.
+/// Parties that get equal shares of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Fair {
     /// The hosts behind this one, and then the flows of each
@@ -89,7 +89,7 @@ const UP_EXAMPLES: &str = "Examples:
 const DOWN_EXAMPLES: &str = "Examples:
   cutline router down";
 
-/// How long a router may take to start.
+/// Maximum time for a router to start.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub fn up(args: &UpArgs) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! What a sweep shows, in a sentence for each group: at which point it is best off, and what that costs.
+//! Results of a sweep in a sentence for each group: its best point, and the cost of that.
 
 use crate::table::significant;
 use cutline_report::stats::{Comparison, Estimate};
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// The most points that are compared. A larger sweep is for a picture.
 const MOST: usize = 40;
 
-/// What is told beside the quality: the column, its name, its unit, and the factor from the tables' unit.
+/// Measures beside the quality: the column, its name, its unit, and the factor from the tables' unit.
 const TOLD: [(&str, &str, &str, f64); 3] = [
     ("one_way_mean_ms", "one-way delay", "ms", 1.0),
     ("loss_ratio", "loss", "%", 100.0),
@@ -22,7 +22,7 @@ const MOST_ENVIRONMENTS: usize = 6;
 /// The settings of a point: keys and values, in the order of the sweep.
 pub type Settings<'s> = &'s [(String, String)];
 
-/// Whether a key describes where flows meet, and not what is tried there: the rates, delays and faults of links, and the load. Points with
+/// Returns true if a key describes where flows meet, and not what is tried there: the rates, delays and faults of links, and the load. Points with
 /// different links or loads are not alternatives.
 fn is_environment(key: &str) -> bool {
     const OF_LINKS: [&str; 7] =
@@ -90,7 +90,7 @@ fn in_words<'s>(settings: impl Iterator<Item = &'s (String, String)>) -> String 
     settings.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What distinguishes a point from others of its environment; its label if nothing does.
+/// Returns the name that distinguishes a point from others of its environment; its label if nothing does.
 fn name<'s>(values: &Values, points: &[&Values], settings: &dyn Fn(&str) -> Settings<'s>) -> String {
     let varies = |(key, value): &&(String, String)| {
         !points.iter().all(|other| settings(&other.subject.point).iter().any(|(k, v)| k == key && v == value))

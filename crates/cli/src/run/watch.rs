@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The longest bar of a queue, characters.
 const BAR: u32 = 30;
-/// How often the picture changes at most, and how often a wait looks whether it was interrupted.
+/// Minimum interval between changes of the picture, and interval at which a wait checks for an interrupt.
 const FRAME: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Simulated seconds a second; `None` for as many as there can be.

@@ -8,7 +8,7 @@ use cutline_report::chart::{Axis, Chart, Figure, Format, Line};
 use cutline_traffic::responsiveness::{CourseDocument, PROBE, ResponsivenessDocument};
 use std::path::PathBuf;
 
-/// Whether and where the picture is drawn.
+/// Options of the picture.
 #[derive(clap::Args)]
 pub struct PictureArgs {
     /// Draw delays and rates over time to FILE, which ends in .svg, .png or .pdf

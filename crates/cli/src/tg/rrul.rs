@@ -79,7 +79,7 @@ const EXAMPLES: &str = "Examples:
 
 /// The width of the intervals.
 const INTERVAL: Duration = flent::INTERVAL;
-/// How long to wait for packets that are still in the network.
+/// Wait for packets that are still in the network.
 const LINGER: Duration = Duration::from_millis(500);
 
 pub fn execute(args: &Args) -> Result<(), Failure> {

@@ -20,10 +20,10 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long the router may take for an answer, on a machine that does much else.
+/// Maximum time for an answer of the router, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What becomes of datagrams during an attack. None ever comes twice or is overtaken.
+/// Treatment of datagrams during an attack. None ever comes twice or is overtaken.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Datagrams {
     /// All come.
@@ -107,7 +107,7 @@ impl Bed {
         Pid::from_raw(self.lab().router.id() as i32)
     }
 
-    /// Whether a reload is taken. One that is being read may be refused first.
+    /// Returns true if a reload is taken. One that is being read may be refused first.
     pub fn hup_is_taken(&mut self) -> bool {
         let done = |bed: &Self| bed.ask("reload status").map(|status| packets(&status, "/reload/done"));
         let Some(before) = in_the_end(|| done(self)) else { return false };
@@ -122,7 +122,7 @@ impl Bed {
         taken.is_some()
     }
 
-    /// Whether it answers again.
+    /// Returns true if it answers again.
     pub fn answers(&self) -> bool {
         let answer = || self.ask("stats").filter(|answer| answer["event"] == "stats");
         in_the_end(answer).is_some()
@@ -141,7 +141,7 @@ impl Bed {
         assault.repeat(|_| send(&mut source, &[&frame[..]; 64]));
     }
 
-    /// What the router, the interfaces around it and the receiver have counted as lost.
+    /// Returns the number of packets that the router, the interfaces around it and the receiver have counted as lost.
     fn lost(&mut self) -> u64 {
         let statistics = self.ask("stats").expect("it answers");
         let dropped = statistics["forward"]["dropped"].as_object().expect("there are reasons");
@@ -217,7 +217,7 @@ fn acquaint(a: &Namespace, b: &Namespace) {
     }
 }
 
-/// What an interface of this namespace has counted as dropped, both ways.
+/// Returns the number of packets that an interface of this namespace has counted as dropped, both ways.
 fn dropped_at(name: &str) -> u64 {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let line = table.lines().find_map(|line| line.trim().strip_prefix(&format!("{name}:"))).unwrap();

@@ -40,7 +40,7 @@ pub const ATTACKS: [Attack<Gateways>; 10] = [
     Attack::new("kill -9", "a gateway is killed and started again", (), kill),
 ];
 
-/// How long a program waits for an answer at most.
+/// Maximum time for which a program waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most threads of a gateway beside those of connections that an attack makes through it.
 const MOST_THREADS: usize = 60;
@@ -57,7 +57,7 @@ pub struct Gateways {
     known: UdpSocket,
 }
 
-/// What has reached the servers.
+/// Data that has reached the servers.
 #[derive(Clone, Default)]
 struct Served {
     streams: Arc<AtomicUsize>,

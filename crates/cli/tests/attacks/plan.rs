@@ -1,4 +1,4 @@
-//! Which attacks are made, for how long, with which random choices, and what has become of them.
+//! Plan of the attacks: their choice, duration and random seeds, and their outcomes.
 
 use cutline_units::{RandomStream, Streams};
 use std::any::Any;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub struct Attack<V: Victim> {
     pub name: &'static str,
     pub what: &'static str,
-    /// What holds meanwhile.
+    /// Promise that holds during the attack.
     pub promise: V::Promise,
     pub run: fn(&mut V, &mut Assault),
 }
@@ -26,9 +26,9 @@ impl<V: Victim> Attack<V> {
     }
 }
 
-/// What is attacked. It panics where a promise is broken, and is not used any more then.
+/// Target of attacks. It panics where a promise is broken, and is not used any more then.
 pub trait Victim: Sized + 'static {
-    /// What may be promised while an attack lasts.
+    /// Promise that may be made for the time of an attack.
     type Promise: Copy + 'static;
 
     /// Is attacked, and checks that what is promised holds.
@@ -41,13 +41,13 @@ pub trait Victim: Sized + 'static {
 pub struct Assault {
     time: Duration,
     random: RandomStream,
-    /// How often it was made.
+    /// Number of rounds.
     pub rounds: u64,
     /// Numbered datagrams.
     pub datagrams: Option<Tally>,
 }
 
-/// What has become of numbered datagrams.
+/// Tally of numbered datagrams.
 #[derive(Clone, Copy)]
 pub struct Tally {
     pub sent: u64,
@@ -98,7 +98,7 @@ pub struct Plan {
     lines: Vec<Line>,
 }
 
-/// What has become of an attack.
+/// Outcome of an attack.
 struct Line {
     victim: &'static str,
     name: &'static str,

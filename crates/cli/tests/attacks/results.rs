@@ -21,7 +21,7 @@ pub const ATTACKS: [Attack<Stored>; 8] = [
     Attack::new("closed pipe", "nobody reads what is printed", (), close_output),
 ];
 
-/// How long a command may take, whatever was done to its files.
+/// Maximum time for a command, whatever was done to its files.
 const PATIENCE: Duration = Duration::from_secs(60);
 const RUN: [&str; 5] = ["run", "small.toml", "--quiet", "--jobs", "2"];
 const RESUME: [&str; 6] = ["run", "small.toml", "--quiet", "--jobs", "2", "--resume"];
@@ -33,9 +33,9 @@ pub struct Stored {
     place: Place,
     /// The tables of an undisturbed run.
     expected: Vec<Vec<u8>>,
-    /// What comparing it says.
+    /// Output of the comparison.
     compared: Vec<u8>,
-    /// How long it took.
+    /// Duration of the command.
     long: Duration,
 }
 
@@ -156,7 +156,7 @@ pub fn flip(files: &[PathBuf], assault: &mut Assault) -> PathBuf {
     path.clone()
 }
 
-/// Whether an error names a file, or its run, as the one that is damaged.
+/// Returns true if an error names a file, or its run, as the one that is damaged.
 pub fn is_named(said: &str, path: &Path) -> bool {
     said.contains(path.file_name().unwrap().to_str().unwrap())
 }

@@ -158,7 +158,7 @@ fn flap_output(bed: &mut Bed, assault: &mut Assault) {
     });
 }
 
-/// What a host whose interface has no carrier sends is lost there, and not counted.
+/// Frames from a host whose interface has no carrier are lost there, and not counted.
 fn flap_input(bed: &mut Bed, assault: &mut Assault) {
     assault.repeat(|assault| {
         let Lab { a, b, middle, .. } = bed.lab();

@@ -60,7 +60,7 @@ impl Reproduced {
         self.ends(&[&STUDY[..], &["--resume"]].concat())
     }
 
-    /// What an evaluation that has ended well has to have made.
+    /// Checks that a successful evaluation has written all its files.
     fn is_whole(&self, output: &Output) {
         assert!(output.stdout == self.claims, "other claims");
         assert!(self.place.tables(&format!("{FOLDER}/unresponsive")) == self.expected, "the tables differ");

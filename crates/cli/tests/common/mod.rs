@@ -25,7 +25,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
-/// How to run the tests that need root.
+/// Command that runs the tests that need root.
 pub const COMMAND: &str = "sudo -E cargo test -p cutline-cli";
 
 /// The namespaces and the router at work. The router goes first, then the namespaces.
@@ -130,19 +130,19 @@ impl Router {
         drop(self.process.stdout.take());
     }
 
-    /// Whether it runs.
+    /// Returns true if it runs.
     pub fn is_running(&mut self) -> bool {
         self.process.try_wait().unwrap().is_none()
     }
 
-    /// What it has said since it began.
+    /// Returns the messages of the process so far.
     pub fn messages(&mut self) -> String {
         let mut text = String::new();
         self.errors.as_mut().unwrap().read_to_string(&mut text).unwrap();
         text
     }
 
-    /// What it holds in memory, bytes.
+    /// Returns the resident memory of the process, bytes.
     pub fn resident(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -202,12 +202,12 @@ impl Lab {
         sockets
     }
 
-    /// Whether datagrams come across, both ways, on a machine that may be busy. The first ones may be lost until the hosts know each other.
+    /// Returns true if datagrams come across, both ways, on a machine that may be busy. The first ones may be lost until the hosts know each other.
     pub fn is_crossed(&self, v6: bool, port: u16) -> bool {
         self.is_crossed_within(300, v6, port)
     }
 
-    /// Whether none of a few datagrams comes across.
+    /// Returns true if none of a few datagrams comes across.
     pub fn is_apart(&self, v6: bool, port: u16) -> bool {
         !self.is_crossed_within(10, v6, port)
     }
@@ -223,7 +223,7 @@ impl Lab {
     }
 }
 
-/// Whether this machine lets us make namespaces; if not, says why and what would.
+/// Returns true if this machine lets us make namespaces; if not, says why and what would.
 pub fn may_make_namespaces() -> bool {
     cutline_testbed::may_make_namespaces(COMMAND)
 }
@@ -300,7 +300,7 @@ pub fn echo([a, b]: [&Namespace; 2], address: &str, bytes: &[u8]) -> Vec<u8> {
     })
 }
 
-/// What came, with its delay on the way.
+/// Datagrams that arrived, with their one-way delays.
 pub struct Arrivals {
     pub bytes: u64,
     pub first: Instant,

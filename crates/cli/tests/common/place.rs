@@ -32,7 +32,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
 "flow.audio.hint" = [1, 6]
 "#;
 
-/// How many runs it has.
+/// Number of runs.
 pub const RUNS: usize = 24;
 /// The tables of a simulation.
 pub const TABLES: [&str; 6] = ["flows", "queues", "series", "queue_series", "distributions", "points"];
@@ -62,7 +62,7 @@ impl Place {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// What a command says on stderr that ends with a code.
+    /// Returns the stderr of a command that exits with this code.
     pub fn says(&self, arguments: &[&str], code: i32) -> String {
         let output = self.command(arguments).output().unwrap();
         let said = said(&output);
@@ -80,7 +80,7 @@ impl Place {
     }
 }
 
-/// What a process has said on stderr.
+/// Returns the stderr of a process.
 pub fn said(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }

@@ -63,7 +63,7 @@ mod tests {
     use crate::find;
     use std::panic::catch_unwind;
 
-    /// Why a target is refused that gives its inputs to this parser.
+    /// Returns the reason why a target is refused that gives its inputs to this parser.
     fn why(parse: fn(&[u8]) -> bool) -> String {
         let target =
             Target { parse, memory: Memory { fixed: 1000, per_byte: 2 }, ..*find("scenario").unwrap() };

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Where `cargo test` and the fuzzer put inputs that fail; Git ignores it.
+/// Folder in which `cargo test` and the fuzzer put inputs that fail; Git ignores it.
 const FAILURES: &str = "failures";
 /// A corpus takes no inputs beyond these: it is a start for mutations, and every test run replays it.
 const MOST_FILES: usize = 40;
@@ -21,7 +21,7 @@ const LONGEST_WORD: usize = 40;
 pub struct Entry {
     /// The file.
     pub path: PathBuf,
-    /// What is in it.
+    /// Content of the file.
     pub bytes: Vec<u8>,
 }
 

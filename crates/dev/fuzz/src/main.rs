@@ -28,7 +28,7 @@ enum Task {
         /// The targets; all where none is named
         #[arg(value_parser = named)]
         targets: Vec<&'static Target>,
-        /// How long each target runs, s
+        /// Duration for which each target runs, s
         #[arg(long, default_value_t = 60)]
         seconds: u64,
         /// The seed of the mutations; another one every time where it is not given
@@ -52,7 +52,7 @@ enum Task {
     },
 }
 
-/// What rustc adds to the code so that libFuzzer sees edges and comparisons. It needs no nightly compiler.
+/// Flags of rustc for code in which libFuzzer sees edges and comparisons. They need no nightly compiler.
 const INSTRUMENTATION: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",

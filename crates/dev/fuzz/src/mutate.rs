@@ -8,7 +8,7 @@ use rand_core::Rng as _;
 /// Numbers at the ends of ranges, as a header or a document has them.
 const NUMBERS: [u64; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 53, i64::MAX as u64, u64::MAX];
-/// What breaks texts: numbers that are too large, nesting, quotes, other alphabets.
+/// Texts that break parsers: numbers that are too large, nesting, quotes, other alphabets.
 const TEXTS: [&str; 24] = [
     "0",
     "-1",
@@ -45,7 +45,7 @@ const LONGEST_RUN: u64 = 64;
 pub struct Seed<'c> {
     /// The bytes.
     pub input: &'c [u8],
-    /// Whether the parser accepts them.
+    /// True if the parser accepts them.
     pub accepted: bool,
 }
 

@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(15);
 /// An input that takes longer hangs. It is time on the wall, so it is far above [`Target::check`]'s bound.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// What a trial did.
+/// Result of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
     /// The seed of the mutations.
@@ -26,7 +26,7 @@ pub struct Trial {
     pub replayed: u64,
     /// Inputs made of them.
     pub tried: u64,
-    /// How many of these the parser accepted.
+    /// Number of inputs that the parser accepted.
     pub accepted: u64,
     /// The time that it took.
     pub took: Duration,

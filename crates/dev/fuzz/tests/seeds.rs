@@ -162,7 +162,7 @@ fn rsvp_messages() {
     check("rsvp", seeds.into());
 }
 
-/// What comes to one end of a connection: as datagrams with their lengths in front, as a stream, and a question before it. The token
+/// Input of one end of a connection: as datagrams with their lengths in front, as a stream, and a question before it. The token
 /// is that of the target.
 #[test]
 fn sessions() {
@@ -679,7 +679,7 @@ fn reservations_in_a_router() {
     check("router-reservation", actions.map(line).into());
 }
 
-/// What applications send to `cutlined`.
+/// Requests of applications to `cutlined`.
 #[test]
 fn requests_to_cutlined() {
     use cutline_provision::protocol::{Bucket, Request, Senders};
@@ -716,7 +716,7 @@ fn requests_to_cutlined() {
     check("cutlined-request", requests.map(line).into());
 }
 
-/// What a short simulation leaves, and a table of the laboratory's.
+/// Results of a short simulation, and a table of the laboratory's.
 #[test]
 fn results_of_a_run() {
     let text = include_str!("../src/targets/settings.toml");

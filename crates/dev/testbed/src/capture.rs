@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 /// A packet of TCP or UDP that was captured.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured {
-    /// Whether it is a packet of IPv6.
+    /// True if it is a packet of IPv6.
     pub is_v6: bool,
-    /// Whether it is a segment of TCP, and no datagram of UDP.
+    /// True if it is a segment of TCP, and no datagram of UDP.
     pub is_tcp: bool,
     /// Its code point.
     pub dscp: u8,
@@ -18,7 +18,7 @@ pub struct Captured {
     pub ports: [u16; 2],
     /// Of TCP's header: [`SYN`] and the others.
     pub tcp_flags: u8,
-    /// Whether there is anything behind the headers.
+    /// True if there is anything behind the headers.
     pub has_payload: bool,
     /// The first bytes behind the headers; zeros where there are fewer.
     pub begins: [u8; 4],
@@ -68,7 +68,7 @@ impl Captured {
     }
 }
 
-/// Whether the words of an IPv4 header add up to all ones, carries included (RFC 1071).
+/// Returns true if the words of an IPv4 header add up to all ones, carries included (RFC 1071).
 fn has_right_checksum(header: &[u8]) -> bool {
     let (words, _) = header.as_chunks::<2>();
     let sum: u32 = words.iter().map(|word| u32::from(u16::from_be_bytes(*word))).sum();
@@ -125,7 +125,7 @@ pub fn check_all(packets: &[Captured], dscp: u8) {
     );
 }
 
-/// How many packets there are of each kind, of IPv4 and of IPv6.
+/// Returns the number of packets of each kind, of IPv4 and of IPv6.
 pub fn kinds(packets: &[Captured]) -> BTreeMap<(&'static str, bool), usize> {
     let mut kinds = BTreeMap::new();
     for packet in packets {

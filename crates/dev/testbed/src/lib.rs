@@ -29,13 +29,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a test is tried at most.
+/// Maximum number of attempts at a test.
 const ATTEMPTS: usize = 8;
 
 /// For how long the machine may stand still in an attempt that counts: a few messages of a millisecond each.
 const STALL: Duration = Duration::from_millis(4);
 
-/// How long a witness sleeps at a time.
+/// Sleep interval of a witness.
 const NAP: Duration = Duration::from_millis(1);
 
 /// Asserts, within [`undisturbed`], what is true only where the machine ran the test in time: a condition, and what to say.
@@ -44,10 +44,10 @@ macro_rules! in_time {
     ($holds:expr, $($found:tt)+) => { $crate::claim($holds, format_args!($($found)+)) };
 }
 
-/// What a claim on time panics with.
+/// Payload of the panic of a failed claim on time.
 struct Late;
 
-/// What [`in_time!`] comes to.
+/// Implementation of [`in_time!`].
 #[doc(hidden)]
 #[track_caller]
 pub fn claim(holds: bool, found: Arguments<'_>) {
@@ -103,7 +103,7 @@ fn attempts(stall: Duration, test: impl Fn()) {
     }
 }
 
-/// What `work` answers, and the longest time for which a processor that this process may use ran none of its threads,
+/// Returns the result of `work`, and the longest time for which a processor that this process may use ran none of its threads,
 /// as far as a thread on each, which wakes up each millisecond, has seen.
 fn witnessed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let done = AtomicBool::new(false);
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// How often a test was tried that succeeds at the attempt of this number, and whether it failed.
+    /// Returns the number of attempts at a test that succeeds at the attempt of this number, and whether it failed.
     fn tried(stall: Duration, succeeds_at: usize) -> (usize, bool) {
         let count = Cell::new(0);
         let test = || {

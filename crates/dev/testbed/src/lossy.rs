@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The longest datagram, bytes.
 const LONGEST: usize = 65_535;
-/// How long the path sleeps when there is nothing to forward.
+/// Sleep interval of the path when there is nothing to forward.
 const NAP: Duration = Duration::from_micros(500);
 
 /// A path to a server, which loses some of the datagrams to it, and none of its answers. Which ones follows from a seed.
@@ -49,12 +49,12 @@ impl LossyPath {
         Self { address, shared, thread: Some(thread) }
     }
 
-    /// Where to send.
+    /// Returns the address to send to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many datagrams were forwarded to the server, and how many were lost.
+    /// Returns the numbers of datagrams that were forwarded to the server and that were lost.
     pub fn counts(&self) -> (u64, u64) {
         (self.shared.forwarded.load(Ordering::Relaxed), self.shared.lost.load(Ordering::Relaxed))
     }

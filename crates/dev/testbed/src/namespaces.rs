@@ -1,4 +1,4 @@
-//! Whether a test may have network namespaces.
+//! Permission of a test to use network namespaces.
 
 use crate::skip;
 use cutline_sys::SysError;
@@ -6,7 +6,7 @@ use cutline_sys::namespace::{Namespace, sweep};
 use rustix::process::geteuid;
 use std::sync::OnceLock;
 
-/// Whether this process may make network namespaces. If not, the test is skipped ([`skip`]); `to_run` is the command that runs it.
+/// Returns true if this process may make network namespaces. If not, the test is skipped ([`skip`]); `to_run` is the command that runs it.
 ///
 /// # Panics
 /// When namespaces should work here and do not.

@@ -6,7 +6,7 @@ use std::io::{PipeReader, PipeWriter, Write as _, pipe};
 use std::process::{Child, ExitStatus};
 use std::time::Instant;
 
-/// How long a process may take to end.
+/// Maximum time for a process to end.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 /// A write of this many bytes finds room whenever a pipe says that it has some (pipe(7), `PIPE_BUF`).
 const PART: usize = 4096;

@@ -6,7 +6,7 @@
 
 use std::fmt::Display;
 
-/// What CI may skip: a line each, the test's name, a colon, the reason. `#` begins a comment.
+/// Tests that CI may skip: a line each, the test's name, a colon, the reason. `#` begins a comment.
 const ALLOWED: &str = include_str!("../skips.txt");
 
 /// Says that the running test is skipped: `why`, and what makes it run. The caller must return then.
@@ -25,7 +25,7 @@ pub fn skip(why: impl Display, to_run: impl Display) {
     eprintln!("skipped: {why}; to run it: {to_run}");
 }
 
-/// Why a test may be skipped, if it may.
+/// Returns the reason for which a test may be skipped, if it may.
 fn reason<'l>(list: &'l str, test: &str) -> Option<&'l str> {
     let entries = list.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(": "));
     entries

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use toml::de::DeTable;
 
-/// What the names of our packages start with; the rest is the crate's folder.
+/// Prefix of our packages' names; the rest is the crate's folder.
 const PREFIX: &str = "cutline-";
 
 /// Crates in the order of a list, each with those that it uses.
@@ -68,7 +68,7 @@ fn table<'t>(table: &'t DeTable<'_>, key: &str) -> Option<&'t DeTable<'t>> {
     table.get(key).and_then(|value| value.get_ref().as_table())
 }
 
-/// What is wrong with the map, a line each.
+/// Returns the errors of the map, a line each.
 fn differences(documented: &Map, found: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut above: BTreeSet<&String> = BTreeSet::new();

@@ -18,7 +18,7 @@ const ALL_ANCHORS: [&str; 6] = ["units", "aqm", "quality", "translate", "transpo
 /// A work: an RFC, an ITU-T recommendation, a paper of ours by its name, any other by authors and year.
 const WORK: &str = r"RFC \d+|G\.\d+|TSQ|RED-Worcester|QoSockets|QUANTA|(?:[A-Z][a-zA-Z.]+ )+(?:and [A-Z][a-z]+ |et al\. )?(?:19|20)\d\d";
 
-/// What an anchor is called.
+/// Kinds of anchors.
 const KIND: &str = r"eqs?\.|sections?|figures?|tables?|appendix|annex";
 
 /// An anchor's number.
@@ -96,7 +96,7 @@ fn citations(text: &str) -> BTreeSet<Citation> {
     pattern.captures_iter(text).flat_map(each).collect()
 }
 
-/// What the tests of all crates name.
+/// Returns the citations in the tests of all crates.
 fn tested() -> BTreeSet<Citation> {
     let files = rust_files(&root().join("crates"));
     files
@@ -105,7 +105,7 @@ fn tested() -> BTreeSet<Citation> {
         .collect()
 }
 
-/// What the code of these crates cites, with the file.
+/// Returns the citations in the code of these crates, with the file.
 fn cited(crates: &[&str]) -> BTreeMap<Citation, PathBuf> {
     let mut cited = BTreeMap::new();
     for (path, text) in crates.iter().flat_map(|name| rust_files(&folder(name))) {

@@ -7,7 +7,7 @@ use cutline_units::{Instant, Probability, Rate};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-/// What can be set of [`Ramp`].
+/// Parameters of [`Ramp`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 struct RampParams {
     /// The queue at which every packet is dropped.
@@ -62,7 +62,7 @@ fn scenario(queue: &str) -> String {
     )
 }
 
-/// What a simulation says of the queue with the law: its mean, packets, and the mean of its probability.
+/// Returns the simulated queue under the law: its mean, packets, and the mean of its probability.
 fn simulated(queue: &str) -> (f64, f64) {
     let file = ScenarioFile::parse(&scenario(queue), "ramp.toml").expect("it is TOML");
     let scenario = file.scenario().unwrap_or_else(|problems| panic!("{problems}"));

@@ -13,7 +13,7 @@ use cutline_units::{Bytes, Distribution, Duration, Instant, RandomStream};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-/// What can be set of [`Frames`].
+/// Parameters of [`Frames`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 struct FramesParams {
     /// Time from a frame to the next.
@@ -67,10 +67,10 @@ impl TrafficSource for Frames {
     }
 }
 
-/// What can be set of [`Vegas`].
+/// Parameters of [`Vegas`].
 #[derive(Clone, Copy, Debug, PartialEq, Parameters)]
 struct VegasParams {
-    /// How many segments are to wait in the bottleneck's queue.
+    /// Target number of segments in the bottleneck's queue.
     #[param(default = 3.0, range = (1.0, 1e4), unit = "packets", source = "Brakmo and Peterson 1995")]
     waiting: f64,
 }
@@ -98,7 +98,7 @@ impl CongestionAlgorithm for Vegas {
 }
 
 impl Vegas {
-    /// How much of a window waits in the queue.
+    /// Returns the part of a window that waits in the queue.
     fn queued(&self, cwnd: u64) -> f64 {
         let share = self.base.as_secs_f64() / self.last.as_secs_f64().max(1e-9);
         cwnd as f64 * (1.0 - share)

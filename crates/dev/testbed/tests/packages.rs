@@ -17,7 +17,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// How far a path of an `include_str!` in this line goes up, and how far down before.
+/// Returns the path of an `include_str!` in this line, if there is one.
 fn included(line: &str) -> Option<PathBuf> {
     let (_, rest) = line.split_once("include_str!(").or_else(|| line.split_once("include_bytes!("))?;
     // A path that begins at the manifest is not relative to the file.
@@ -25,7 +25,7 @@ fn included(line: &str) -> Option<PathBuf> {
     Some(quoted.into())
 }
 
-/// Whether a relative path, from a folder so deep in its crate, leaves the crate.
+/// Returns true if a relative path, from a folder so deep in its crate, leaves the crate.
 fn leaves(path: &Path, mut depth: i32) -> bool {
     path.components().any(|part| {
         match part {

@@ -44,10 +44,10 @@ const TRAFFIC: u32 = 2;
 const SOCKETS: u32 = 3;
 const CLIENTS: u32 = 100;
 
-/// How long one socket, or the end of what a client has asked for, keeps the others waiting.
+/// Time that one socket, or the end of one client's requests, may keep the others waiting.
 const TURN: Duration = Duration::from_millis(20);
 
-/// What depends on a route.
+/// State that depends on a route.
 #[derive(Clone, Copy, Debug)]
 enum Stale {
     Route(RouteKey),
@@ -69,7 +69,7 @@ pub struct Agent {
     installers: Installers,
     clients: Clients,
     requests: Requests,
-    /// What clients that have gone had asked for, and is not ended yet.
+    /// Requests of disconnected clients that have not ended yet.
     leaving: VecDeque<RequestId>,
     /// Routes that may have changed.
     stale: VecDeque<Stale>,
@@ -77,9 +77,9 @@ pub struct Agent {
     started: Instant,
     not_installed: u64,
     counted: Sparing<BTreeMap<InterfaceId, Counted>>,
-    /// What is reported, a line each.
+    /// Pending reports, a line each.
     reports: Vec<String>,
-    /// Where it is reported.
+    /// Destination of the reports.
     log: Option<Pen<String>>,
 }
 
@@ -224,7 +224,7 @@ impl Agent {
         self.act();
     }
 
-    /// What it does, in a line.
+    /// Returns the state of the agent in one line.
     pub fn summary(&self) -> String {
         let names: Vec<String> = self
             .config
@@ -386,7 +386,7 @@ impl Agent {
         }
     }
 
-    /// Why a reservation has failed. What would be granted is known where the path offers less than was asked for.
+    /// Returns the reason for a failed reservation. What would be granted is known where the path offers less than was asked for.
     fn refusal(
         &self,
         session: Session,
@@ -849,7 +849,7 @@ impl Agent {
         }
     }
 
-    /// What it holds, without sessions and without what is reserved here alone.
+    /// Returns the status without sessions and without local reservations.
     fn short_status(&mut self) -> Status {
         let counted = self.counted.get(|| self.installers.counters());
         let problems = self.interfaces.problems(&mut self.installers);
@@ -923,7 +923,7 @@ fn json(value: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// What a client hears of a sender.
+/// Returns the message to a client about a sender.
 fn sender_reply(id: u64, sender: &Sender, tspec: &Tspec, adspec: Option<&Adspec>) -> Reply {
     let known = adspec.filter(|adspec| adspec.bandwidth.is_finite());
     let path_bps = known.map(|adspec| (f64::from(adspec.bandwidth) * 8.0) as u64);

@@ -30,7 +30,7 @@ const MOST_WAITING_ALL: usize = 64 << 20;
 /// The most connections that are accepted before anything else is done.
 const MOST_ACCEPTED: usize = 64;
 
-/// How far a status has been written.
+/// Progress in writing a status.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
     /// The next session is the first one after this number.
@@ -54,15 +54,15 @@ struct Connection {
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     status: Option<Progress>,
-    /// What follows the status.
+    /// Bytes that follow the status.
     later: Vec<u8>,
-    /// It has said which version it speaks.
+    /// True if the client has sent its protocol version.
     is_welcome: bool,
-    /// It is disconnected once it has read what there is.
+    /// True if the client is disconnected once it has read its output.
     is_leaving: bool,
-    /// It is in the line of those that are served.
+    /// True if the client is in the queue of clients to serve.
     is_queued: bool,
-    /// What its descriptor is waited for.
+    /// Events of the descriptor to wait for.
     interest: EventFlags,
 }
 
@@ -128,7 +128,7 @@ impl Clients {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of clients.
     pub fn len(&self) -> usize {
         self.connections.len()
     }
@@ -286,12 +286,12 @@ impl Clients {
 }
 
 impl Connection {
-    /// Whether requests are taken: nothing waits for the client.
+    /// Returns true if requests are taken: nothing waits for the client.
     fn takes_requests(&self) -> bool {
         self.outgoing.is_empty() && self.status.is_none() && !self.is_leaving
     }
 
-    /// Whether it is read: what it has sent is handled.
+    /// Returns true if it is read: what it has sent is handled.
     fn reads(&self) -> bool {
         self.takes_requests() && !self.is_queued
     }

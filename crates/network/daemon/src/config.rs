@@ -35,10 +35,10 @@ use cutline_sys::ip_socket::Version;
 use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 
-/// What a file says.
+/// Content of a configuration file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where applications ask.
+    /// Socket for the requests of applications.
     pub socket: PathBuf,
     /// The group whose members may ask, beside the owner; `None`: that of the process.
     pub group: Option<u32>,
@@ -59,24 +59,24 @@ pub struct InterfaceSpec {
     pub version: Version,
     /// The rate of its link.
     pub rate: Rate,
-    /// What can be reserved.
+    /// Share of the link that can be reserved.
     pub share: ShareParams,
-    /// Who installs reservations.
+    /// Component that installs reservations.
     pub control: ControlKind,
-    /// How messages travel.
+    /// Encapsulation of messages.
     pub encapsulation: Encapsulation,
     /// The file with the keys; `None` if messages are not authenticated.
     pub keys: Option<PathBuf>,
 }
 
-/// Who installs reservations on an interface.
+/// Component that installs reservations on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlKind {
     /// The kernel's traffic control.
     Tc {
-        /// Whether a queueing discipline that somebody else has set is replaced.
+        /// True if a queueing discipline of another program is replaced.
         replace: bool,
-        /// How long best-effort packets wait at most where nothing is reserved.
+        /// Maximum delay of best-effort packets while nothing is reserved.
         best_effort_delay: Duration,
     },
     /// A userspace router on this host, which has the link's rate and queue.

@@ -29,12 +29,12 @@ pub fn bucket(tspec: &Tspec) -> Bucket {
     }
 }
 
-/// Where a flow goes.
+/// Returns the session of a flow with this destination.
 pub fn session(transport: Transport, destination: SocketAddr) -> Session {
     Session { destination: destination.ip(), protocol: transport.number(), port: destination.port() }
 }
 
-/// Where a flow comes from.
+/// Returns the sender of a flow with this source.
 pub const fn sender(source: SocketAddr) -> Sender {
     Sender::new(source.ip(), source.port())
 }
@@ -53,7 +53,7 @@ pub const fn address(sender: &Sender) -> SocketAddr {
     SocketAddr::new(sender.address, port)
 }
 
-/// What an error means (RFC 2205 appendix B).
+/// Returns the meaning of an error (RFC 2205 appendix B).
 pub fn reason(code: u8, value: u16) -> Reason {
     match (code, value) {
         (code::ADMISSION, code::BANDWIDTH) => Reason::Bandwidth,

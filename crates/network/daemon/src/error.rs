@@ -1,11 +1,11 @@
-//! Why `cutlined` cannot start, or has ended.
+//! Errors on which `cutlined` cannot start, or has ended.
 
 use cutline_config::Errors;
 use cutline_params::ParameterError;
 use cutline_sys::SysError;
 use cutline_text::Printable;
 
-/// Why `cutlined` cannot start, or has ended.
+/// Error on which `cutlined` cannot start, or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// Its file has problems.
@@ -25,7 +25,7 @@ pub enum DaemonError {
     Keys {
         /// The file.
         file: String,
-        /// Why.
+        /// Reason for the failure.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Who installs reservations on which interface.
+//! Installers of reservations, by interface.
 
 use crate::config::{ControlKind, InterfaceSpec};
 use crate::error::DaemonError;
@@ -14,14 +14,14 @@ use std::path::PathBuf;
 /// Installers that the program has brought, by the name of the interface.
 pub type Given = BTreeMap<String, Box<dyn Installer>>;
 
-/// Who installs on an interface.
+/// Installer of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     /// Traffic control, at the kernel's number of the interface.
     Kernel(u32),
     /// The router with this socket.
     Router(PathBuf),
-    /// What the program has brought.
+    /// Installer that the program has passed in.
     Given(String),
 }
 
@@ -31,7 +31,7 @@ pub struct Installers {
     kernel: BTreeMap<u32, TrafficControl>,
     routers: BTreeMap<PathBuf, RouterClass>,
     given: Given,
-    /// Who installs on an interface; nobody where the traffic is not controlled. If the kernel's interface has gone, its shaper has, too.
+    /// Installer of each interface; none where the traffic is not controlled. Once the kernel's interface has gone, so has its shaper.
     places: BTreeMap<InterfaceId, Place>,
     /// The interface of each reservation.
     installed: BTreeMap<Handle, InterfaceId>,
@@ -155,12 +155,12 @@ impl Installers {
         lost.into_iter().filter_map(placed).collect()
     }
 
-    /// Why nothing is in effect on an interface at this time, if so.
+    /// Returns the reason why nothing is in effect on an interface now, if so.
     pub fn problem(&mut self, interface: InterfaceId) -> Option<String> {
         self.at(interface)?.problem()
     }
 
-    /// What was counted on each interface.
+    /// Returns the counters of each interface.
     pub fn counters(&mut self) -> BTreeMap<InterfaceId, Counted> {
         let all: Vec<_> = self.all().flat_map(Installer::counters).collect();
         let mut counted: BTreeMap<InterfaceId, Counted> = BTreeMap::new();

@@ -18,15 +18,15 @@ use std::net::IpAddr;
 struct Slot {
     /// The engine's number, since it was there for the first time.
     id: Option<InterfaceId>,
-    /// What the kernel says of it; `None` while it is not there.
+    /// State of the interface in the kernel; `None` while it does not exist.
     seen: Option<Seen>,
-    /// Why it cannot be used.
+    /// Reason why the interface cannot be used.
     problem: Option<String>,
-    /// Whether a problem of its installer was reported.
+    /// True if a problem of its installer was reported.
     is_reported: bool,
 }
 
-/// What matters of an interface of the kernel.
+/// Relevant properties of an interface of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     index: u32,
@@ -56,14 +56,14 @@ impl Interfaces {
         self.slots.iter().position(|slot| slot.id == Some(id))
     }
 
-    /// Why nothing can be reserved on each, or is not in effect.
+    /// Returns, for each interface, the reason why nothing can be reserved or is in effect.
     pub fn problems(&self, installers: &mut Installers) -> Vec<Option<String>> {
         let problem =
             |slot: &Slot| slot.problem.clone().or_else(|| slot.id.and_then(|id| installers.problem(id)));
         self.slots.iter().map(problem).collect()
     }
 
-    /// What has begun to be a problem, or has ended to be one, since the last call: the name of the interface and the problem.
+    /// Returns the problems that have begun or ended since the last call, with the names of their interfaces.
     pub fn new_problems(
         &mut self,
         config: &Config,

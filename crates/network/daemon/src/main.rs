@@ -37,9 +37,9 @@ The file is described in cutlined.toml(5).";
 /// The exit code of a wrong file.
 const WRONG_FILE: u8 = 2;
 
-/// How long messages may take to be written when the agent has ended.
+/// Maximum time for writing messages after the agent has ended.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long the agent waits for a reader of the message of a panic.
+/// Maximum time for which the agent waits for a reader of a panic's message.
 const PANIC_PATIENCE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {

@@ -53,7 +53,7 @@ impl Exit {
     }
 }
 
-/// Whether messages at an interface travel directly over IP, or can.
+/// Returns true if messages at an interface travel directly over IP, or can.
 const fn is_raw(encapsulation: Encapsulation) -> bool {
     !matches!(encapsulation, Encapsulation::Udp { .. })
 }

@@ -1,4 +1,4 @@
-//! What applications have asked for, and what they are told.
+//! Requests of applications, and their events.
 
 use crate::clients::ClientId;
 use cutline_provision::protocol::Bucket;
@@ -17,7 +17,7 @@ pub type RequestId = (ClientId, u64);
 /// The most that a client may have asked for at a time.
 pub const MOST_EACH: usize = 100_000;
 
-/// What was asked for.
+/// Kind of request.
 #[derive(Clone, Debug)]
 pub enum Ask {
     /// A flow that is sent.
@@ -51,7 +51,7 @@ pub struct Wanted {
 pub struct Shaped {
     pub flow: Flow,
     pub bucket: Bucket,
-    /// Where it is; `None` while no route leads there, or it is refused there.
+    /// Interface and handle; `None` while no route leads there, or it is refused there.
     pub place: Option<(InterfaceId, Handle)>,
 }
 
@@ -59,7 +59,7 @@ pub struct Shaped {
 #[derive(Debug, Default)]
 pub struct Requests {
     asks: BTreeMap<RequestId, Ask>,
-    /// How many requests each client has.
+    /// Number of requests of each client.
     counts: BTreeMap<ClientId, usize>,
     announcers: BTreeMap<(Session, Sender), RequestId>,
     reservers: BTreeMap<Session, BTreeSet<RequestId>>,
@@ -137,7 +137,7 @@ impl Requests {
         Some(ask)
     }
 
-    /// What a client has asked for.
+    /// Returns the requests of a client.
     pub fn of(&self, client: ClientId) -> impl Iterator<Item = RequestId> + '_ {
         self.asks.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
     }
@@ -160,7 +160,7 @@ impl Requests {
         })
     }
 
-    /// What is shaped here by requests with larger numbers than this one.
+    /// Returns the flows that requests with larger numbers than this one shape here.
     pub fn shaped_after(&self, request: Option<RequestId>) -> impl Iterator<Item = (RequestId, &Shaped)> {
         let first = request.map_or(Bound::Unbounded, Bound::Excluded);
         self.asks.range((first, Bound::Unbounded)).filter_map(|(id, ask)| match ask {
@@ -169,7 +169,7 @@ impl Requests {
         })
     }
 
-    /// Whose requests a session's reserved flows are that leave here.
+    /// Returns the requests that announce the flows of a session that are reserved at this host's interfaces.
     pub fn announcers(&self, session: Session, senders: &[Sender]) -> Vec<RequestId> {
         if senders.is_empty() {
             let all = Sender::new(IpAddr::from([0, 0, 0, 0]), 0);
@@ -179,7 +179,7 @@ impl Requests {
         senders.iter().filter_map(|sender| self.announcers.get(&(session, *sender)).copied()).collect()
     }
 
-    /// Whose requests are for these senders; all of the session if there are none.
+    /// Returns the requests for these senders; all of the session if there are none.
     pub fn reservers(&self, session: Session, senders: &[Sender]) -> Vec<RequestId> {
         let ids = self.reservers.get(&session).into_iter().flatten();
         let is_for = |id: &&RequestId| match self.asks.get(id) {
@@ -201,7 +201,7 @@ impl Requests {
         })
     }
 
-    /// What all requests of a session together reserve; `None` if there are none.
+    /// Returns the merged reservation of all requests of a session; `None` if there are none.
     pub fn merged(&self, session: Session) -> Option<(Reservation, BTreeMap<Sender, Flowspec>)> {
         let mut all = self.others(session);
         let first = all.next()?;

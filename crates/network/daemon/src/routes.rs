@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// What routing may look at in packets, beside their destination.
+/// Properties of packets, beside their destination, that routing may use.
 #[derive(Clone, Copy, Debug)]
 struct Packets {
     source: IpAddr,
@@ -39,7 +39,7 @@ impl Routes {
         self.monitor.as_fd()
     }
 
-    /// What has changed since the last call.
+    /// Returns the changes since the last call.
     pub fn changes(&mut self) -> Changes {
         // If the changes cannot be read, there may have been any.
         self.monitor.take().unwrap_or(Changes::ALL)
@@ -58,12 +58,12 @@ impl Routes {
         self.asked.iter().copied().collect()
     }
 
-    /// Whether an address is one of this host.
+    /// Returns true if an address is one of this host.
     pub fn is_local(&mut self, address: IpAddr) -> bool {
         matches!(self.router.route(Question::from(address)), Ok(Kernel::Local))
     }
 
-    /// Where packets go. A route by an interface that is not ours leads nowhere, as far as the protocol is concerned.
+    /// Returns the route of packets. A route by an interface that is not ours leads nowhere, as far as the protocol is concerned.
     pub fn route(&mut self, key: RouteKey, links: &[Link]) -> Route {
         let outgoing = match key.flow {
             Some(flow) => {

@@ -3,7 +3,7 @@
 use cutline_sys::now;
 use cutline_units::Instant;
 
-/// How much of the time may be spent on getting it: one part in so many.
+/// Share of the time that may be spent on the measurement: one part in so many.
 const SHARE: u64 = 10;
 
 /// The value, and when it may be got again.

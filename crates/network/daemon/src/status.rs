@@ -1,11 +1,11 @@
-//! What `cutlined` holds, as a document.
+//! Status of `cutlined`, as a document.
 
 use cutline_provision::protocol::Bucket;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
-/// What `cutlined` holds.
+/// Status of `cutlined`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
     /// Time since its start, s.
@@ -14,7 +14,7 @@ pub struct Status {
     pub interfaces: Vec<InterfaceStatus>,
     /// The sessions: packets to one destination, with their senders and reservations.
     pub sessions: Vec<SessionStatus>,
-    /// What applications of this host have reserved here alone (`local`).
+    /// Local reservations (`local`): those that applications of this host have made for this host alone.
     pub local: Vec<LocalStatus>,
     /// Clients that are connected.
     pub clients: u64,
@@ -34,17 +34,17 @@ pub struct InterfaceStatus {
     /// Its address in messages; null while the interface is not there, or has none.
     #[schemars(with = "Option<String>")]
     pub address: Option<IpAddr>,
-    /// Who installs reservations there: `tc`, `router` or `none`.
+    /// Installer of reservations there: `tc`, `router` or `none`.
     pub control: String,
-    /// Why nothing can be reserved there, or what is reserved is not in effect, at this time; null if all is well.
+    /// Reason why nothing can be reserved there, or reservations are not in effect, at this time; null if all is well.
     pub problem: Option<String>,
     /// The rate of its link, bit/s.
     pub rate_bps: u64,
-    /// How much can be reserved, bit/s; null if the traffic there is not controlled, or the interface has not been there.
+    /// Reservable rate, bit/s; null if the traffic there is not controlled, or the interface has not been there.
     pub reservable_bps: Option<u64>,
-    /// How much is reserved, bit/s.
+    /// Reserved rate, bit/s.
     pub reserved_bps: Option<u64>,
-    /// How many reservations there are.
+    /// Number of reservations.
     pub reservations: Option<u64>,
     /// Packets that have left as part of a reservation that is there now.
     pub reserved_packets: u64,
@@ -54,7 +54,7 @@ pub struct InterfaceStatus {
     pub excess_packets: u64,
     /// Packets of these reservations that were dropped.
     pub dropped_packets: u64,
-    /// Whether messages are authenticated.
+    /// True if messages are authenticated.
     pub is_authenticated: bool,
 }
 
@@ -63,22 +63,22 @@ pub struct InterfaceStatus {
 pub struct SessionStatus {
     /// The number of the protocol, such as 17 for UDP.
     pub protocol: u8,
-    /// Where the packets go; port 0 for a protocol without ports.
+    /// Destination of the packets; port 0 for a protocol without ports.
     #[schemars(with = "String")]
     pub destination: SocketAddr,
     /// Those who send.
     pub senders: Vec<SenderStatus>,
-    /// What is reserved for them.
+    /// Reservations for the session.
     pub reservations: Vec<ReservationStatus>,
 }
 
 /// A sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SenderStatus {
-    /// Where its packets come from.
+    /// Source of the packets.
     #[schemars(with = "String")]
     pub source: SocketAddr,
-    /// What they are at most.
+    /// Token bucket that bounds the packets.
     pub bucket: Bucket,
     /// The interface that its messages come from; null if it is an application of this host.
     pub from_interface: Option<String>,
@@ -89,7 +89,7 @@ pub struct SenderStatus {
     pub to_interfaces: Vec<String>,
 }
 
-/// What a next hop has reserved.
+/// Reservation of a next hop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReservationStatus {
     /// The interface; null if an application of this host has reserved.
@@ -99,10 +99,10 @@ pub struct ReservationStatus {
     pub next: Option<IpAddr>,
     /// `FF`, `SE` or `WF`.
     pub style: String,
-    /// Whose packets; empty for all.
+    /// Senders of the packets; empty for all.
     #[schemars(with = "Vec<String>")]
     pub senders: Vec<SocketAddr>,
-    /// What is reserved.
+    /// Reserved token bucket.
     pub bucket: Bucket,
 }
 
@@ -111,13 +111,13 @@ pub struct ReservationStatus {
 pub struct LocalStatus {
     /// The packets.
     pub flow: cutline_provision::Flow,
-    /// What is reserved.
+    /// Reserved token bucket.
     pub bucket: Bucket,
     /// The interface; null while no route leads there, or it was refused there.
     pub interface: Option<String>,
 }
 
-/// What the protocol has counted.
+/// Counters of the protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProtocolCounters {
     /// Messages sent, by type.
@@ -154,15 +154,15 @@ pub struct ProtocolCounters {
     pub expired: u64,
     /// Paths that ended because there was no room for newer ones.
     pub evicted: u64,
-    /// What was refused because a limit was reached.
+    /// Number of requests and messages that were refused because a limit was reached.
     pub full: u64,
 }
 
-/// How many messages there were of a type.
+/// Number of messages of a type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageCount {
     /// The type, such as `Path`.
     pub message: String,
-    /// How many.
+    /// Number of messages.
     pub count: u64,
 }

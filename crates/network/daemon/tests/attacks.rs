@@ -42,13 +42,13 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test attacks";
-/// What is reserved on the wire of 100 kbit/s: 18 bytes more on packets of 100.
+/// Rate on the wire that 100 kbit/s reserve: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 118_000;
 const STRANGER: &str = "10.1.3.2";
 const ROUTER: &str = "10.1.3.1";
-/// How long a flood pauses after some hundred messages.
+/// Pause of a flood after some hundred messages.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
-/// How much an attack may make the router larger, kB.
+/// Maximum growth of the router's memory during an attack, kB.
 const MOST_MORE: u64 = 160_000;
 
 #[test]
@@ -58,12 +58,12 @@ fn promises_are_kept_under_attack() {
     plan.conclude();
 }
 
-/// What holds while an attack lasts.
+/// Promise that holds while an attack lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Promise {
     /// Nobody hears of anything.
     Untouched,
-    /// What was there comes back.
+    /// The state before the attack is restored.
     Restored,
 }
 
@@ -91,7 +91,7 @@ struct Router {
     stranger: IpSocket,
     /// The kernel's number of the stranger's interface.
     interface: u32,
-    /// What has arrived at the router.
+    /// Messages that have arrived at the router.
     recorded: Vec<(IpAddr, IpAddr, Vec<u8>)>,
     spy: IpSocket,
     ends: Option<(Client, Client)>,
@@ -468,7 +468,7 @@ fn reloads(router: &mut Router, assault: &mut Assault) {
     kill_process(router.pid(), Signal::HUP).unwrap();
 }
 
-/// What an operator types at the router. It may be refused, such as when something is not there yet.
+/// Runs a command of an operator at the router. It may be refused, such as when something is not there yet.
 fn tc(router: &Router, arguments: &str) {
     let _refused = Command::new("tc")
         .args(["-n", router.net.node("r1").name()])

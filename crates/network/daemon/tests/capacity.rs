@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const COMMAND: &str =
     "sudo -E cargo test -p cutline-daemon --test capacity -- --ignored --nocapture --test-threads 1";
 const RESERVATIONS: usize = 10_000;
-/// How long all set-ups may take, and everything else that is waited for.
+/// Maximum time of all set-ups, and of every other wait.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Twice the refresh period.
 const OBSERVED: Duration = Duration::from_secs(60);
@@ -146,7 +146,7 @@ impl Run {
         assert_eq!((net.classes(ROUTER, OUT), filters(net)), (RESERVATIONS, RESERVATIONS));
     }
 
-    /// What it costs to keep them.
+    /// Records the cost of keeping the reservations.
     fn observe(&mut self) {
         let before = (self.net.status(ROUTER), used(&self.net, ROUTER).0);
         let end = now() + OBSERVED;
@@ -210,7 +210,7 @@ fn sent(status: &Status) -> u64 {
     status.counters.sent.iter().map(|its| its.count).sum()
 }
 
-/// How many filters lead to classes of reservations.
+/// Returns the number of filters that lead to classes of reservations.
 fn filters(net: &Net) -> usize {
     let shown = net.tc(ROUTER, "filter", &format!("{OUT} parent c071:"));
     let all = shown.matches("flowid c071:").count();

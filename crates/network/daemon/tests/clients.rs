@@ -13,7 +13,7 @@ use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::os::unix::net::UnixStream;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test clients";
-/// How long a client that reads waits.
+/// Maximum wait of a client that reads.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(90);
 
 /// The memory of a node's agent now, kB.
@@ -87,7 +87,7 @@ fn a_client_that_reads_nothing_is_not_read_either() {
     eventually("they are gone", || net.status("a").clients <= 3);
 }
 
-/// What is announced and shaped is all in a status that takes many slices, once each, also while flows come and go.
+/// A status that takes many slices has every announced and shaped flow once, also while flows come and go.
 #[test]
 fn a_long_status_is_whole() {
     let Some((net, mut sender)) = busy("clw", 1000) else { return };

@@ -15,7 +15,7 @@ const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test ipv6";
 const A: &str = "fd00:1::1";
 const B: &str = "fd00:9::9";
 const PORT: u16 = 5000;
-/// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
+/// Rate on the wire that 1 Mbit/s reserves: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 
 /// The addresses and routes of each node beside those of IPv4.
@@ -81,7 +81,7 @@ fn set_up(net: &Net, change: impl Fn(Request) -> Request) -> (Client, Client) {
     (sender, receiver)
 }
 
-/// What is reserved, and how many packets have used it, with each version at an interface.
+/// Returns the reserved rate and the number of packets that have used it, with each version at an interface.
 fn reserved(net: &Net, node: &str, interface: &str) -> Vec<(bool, u64, u64)> {
     let interfaces = net.status(node).interfaces.into_iter().filter(|its| its.name == interface);
     interfaces

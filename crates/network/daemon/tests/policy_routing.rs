@@ -11,7 +11,7 @@ use cutline_provision::protocol::Reply;
 use std::net::UdpSocket;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test policy_routing";
-/// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
+/// Rate on the wire that 1 Mbit/s reserves: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 
 fn set_up(net: &Net, port: u16) -> (Client, Client) {

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use std::net::UdpSocket;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test reservations";
-/// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
+/// Rate on the wire that 1 Mbit/s reserves: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 
 /// Sets up a reservation of 1 Mbit/s from `a` to `b`. Returns the clients.

@@ -104,7 +104,7 @@ fn start_router(net: &Net, socket: &Path) -> Running {
     running
 }
 
-/// What is reserved in the router; `None` while none answers.
+/// Returns the reservations in the router; `None` while none answers.
 fn reserved(socket: &Path) -> Option<Vec<ReservationStatistics>> {
     ReservationClient::connect(socket, Duration::from_secs(5)).ok()?.list().ok()
 }

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test strangers";
-/// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
+/// Rate on the wire that 1 Mbit/s reserves: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 /// The stranger, and the router's address on the same link.
 const STRANGER: &str = "10.1.3.2";

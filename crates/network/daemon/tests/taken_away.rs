@@ -12,10 +12,10 @@ use cutline_units::Duration;
 use std::process::Command;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon --test taken_away";
-/// What is reserved on the wire of 1 Mbit/s: 18 bytes more on packets of 100.
+/// Rate on the wire that 1 Mbit/s reserves: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 
-/// What an operator types in a node.
+/// Runs a command of an operator in a node.
 fn tc(net: &Net, node: &str, arguments: &str) {
     let output = Command::new("tc")
         .args(["-n", net.node(node).name()])
@@ -33,7 +33,7 @@ fn set_up(net: &Net, port: u16) -> (Client, Client) {
     (sender, receiver)
 }
 
-/// How many filters lead to classes of reservations.
+/// Returns the number of filters that lead to classes of reservations.
 fn filters(net: &Net, node: &str, interface: &str) -> usize {
     let shown = net.tc(node, "filter", &format!("{interface} parent c071:"));
     shown.matches("flowid c071:").count() - shown.matches("flowid c071:2 ").count()

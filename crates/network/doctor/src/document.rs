@@ -1,14 +1,14 @@
-//! What is printed as JSON: a report with its findings in one list, and a judgement with what it is based on.
+//! Documents that are printed as JSON: a report with its findings in one list, and a judgement with its observations.
 
 use crate::bottleneck::{Judgement, Observations};
 use crate::finding::{Finding, Report, State, Use};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a machine offers: which uses are ready, and every finding with its group.
+/// Report on a machine: the uses that are ready, and every finding with its group.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ReportDocument<'r> {
-    /// Whether everything that a use needs is there.
+    /// Readiness of each use.
     ready: Ready,
     /// The number of findings in each state.
     count: Counts,
@@ -16,7 +16,7 @@ pub struct ReportDocument<'r> {
     findings: Vec<GroupedFinding<'r>>,
 }
 
-/// Whether everything that a use needs is there.
+/// Readiness of each use: true if everything that it needs is there.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Ready {
     /// `cutline router`.
@@ -32,9 +32,9 @@ struct Counts {
     ok: usize,
     /// Good to know; nothing has to be done.
     note: usize,
-    /// It could not be looked at.
+    /// Number of findings that could not be examined.
     unknown: usize,
-    /// It works, and not as well as it should.
+    /// Number of findings that work, and not as well as they should.
     warning: usize,
     /// Something that is needed is not there.
     missing: usize,
@@ -49,12 +49,12 @@ struct GroupedFinding<'r> {
     finding: &'r Finding,
 }
 
-/// Where the bottleneck is, and what was observed.
+/// Place of the bottleneck, and the observations.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct BottleneckDocument<'o> {
     /// The judgement.
     pub judgement: &'o Judgement,
-    /// What it is based on.
+    /// Observations that the judgement is based on.
     pub observed: &'o Observations,
 }
 

@@ -4,7 +4,7 @@ use crate::probe::Answer;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How good a finding is.
+/// State of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -12,15 +12,15 @@ pub enum State {
     Ok,
     /// Good to know; nothing has to be done.
     Note,
-    /// It could not be looked at.
+    /// The subject could not be examined.
     Unknown,
-    /// It works, and not as well as it should.
+    /// The subject works, and not as well as it should.
     Warning,
     /// Something that is needed is not there.
     Missing,
 }
 
-/// What a machine is used for.
+/// Use of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Use {
@@ -33,22 +33,22 @@ pub enum Use {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// What it is about.
+    /// Subject of the finding.
     pub subject: String,
-    /// How good it is.
+    /// State of the subject.
     pub state: State,
-    /// What was found.
+    /// Observation.
     pub what: String,
-    /// What could be done about it; null if nothing has to be done.
+    /// Possible remedy; null if nothing has to be done.
     pub do_next: Option<String>,
-    /// What cannot be done as long as it is missing; empty if nothing depends on it.
+    /// Uses that are not possible as long as it is missing; empty if nothing depends on it.
     pub needed_for: Vec<Use>,
 }
 
 /// Findings about one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Group {
-    /// What they are about.
+    /// Subject of the group.
     pub title: String,
     /// In the order of looking.
     pub findings: Vec<Finding>,
@@ -163,7 +163,7 @@ impl Report {
         self.findings().filter(|finding| finding.needed_for.contains(&of)).collect()
     }
 
-    /// Whether all uses are ready.
+    /// Returns true if all uses are ready.
     pub fn is_ready(&self) -> bool {
         Use::ALL.iter().all(|&of| self.missing(of).is_empty())
     }

@@ -87,7 +87,7 @@ fn forwarding_settings(survey: &Survey) -> Vec<&'static str> {
     ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"].into_iter().filter(is_on).collect()
 }
 
-/// Whether the host forwards packets.
+/// Returns true if the host forwards packets.
 pub fn is_forwarding(survey: &Survey) -> bool {
     !forwarding_settings(survey).is_empty()
 }
@@ -101,7 +101,7 @@ fn forwarding(survey: &Survey) -> Finding {
     Finding::note("forwarding", what).then(format!("`{}` shapes what it forwards", crate::router_up(&[])))
 }
 
-/// How late sleeps end.
+/// Returns findings about the lateness of sleeps.
 pub fn timers(lateness: &[Lateness], fifo_allowed: bool) -> Vec<Finding> {
     lateness.iter().filter_map(|of| timer(of, fifo_allowed)).collect()
 }

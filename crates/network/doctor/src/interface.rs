@@ -54,7 +54,7 @@ fn driver(link: &Link) -> Finding {
     Finding::ok("driver", format!("{name}{virtually}, {} tx queues{rings}", link.tx_queues))
 }
 
-/// Where a frame can wait after it has left the router's queue.
+/// Returns a finding about the queues behind the router's queue.
 fn queue(link: &Link) -> Finding {
     let behind = match (link.kind.is_some(), link.byte_limits) {
         (true, _) => "the other end of a virtual interface",
@@ -140,7 +140,7 @@ fn master(link: &Link, named: bool) -> Option<Finding> {
     Some(if named { Finding::warning("master", what, next) } else { Finding::note("master", what) })
 }
 
-/// Whether an `AF_XDP` port would be faster.
+/// Returns a finding if an `AF_XDP` port would be faster.
 fn xdp(link: &Link) -> Option<Finding> {
     let features = link.xdp_features?;
     Some(match (features.native, features.zero_copy) {

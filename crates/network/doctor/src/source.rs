@@ -24,7 +24,7 @@ pub enum Source {
     Path(PathBuf),
 }
 
-/// Why statistics cannot be read.
+/// Reason why statistics cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The source cannot be opened or read.
@@ -114,7 +114,7 @@ impl StatisticsReader {
         }
     }
 
-    /// Whether the source has ended. A file always counts as ended, although more lines may be appended.
+    /// Returns true if the source has ended. A file always counts as ended, although more lines may be appended.
     pub fn has_ended(&self) -> bool {
         matches!(self, Self::File { .. } | Self::Lines { ended: true, .. })
     }

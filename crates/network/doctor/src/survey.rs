@@ -38,15 +38,15 @@ pub struct Survey {
     pub tools: Tools,
     /// The privileges of this process.
     pub privileges: Privileges,
-    /// How late sleeps end, for each way to wait.
+    /// Lateness of sleeps, for each way to wait.
     pub lateness: Vec<Lateness>,
-    /// Whether a network namespace with a virtual pair can be created.
+    /// Availability of a network namespace with a virtual pair.
     pub sandbox: Answer,
     /// The ways to receive and send frames; `None` without a sandbox.
     pub paths: Option<Paths>,
     /// The kinds of queue disciplines: tried in the sandbox, or as the kernel lists them if there is no sandbox.
     pub kinds: Vec<(&'static str, Answer)>,
-    /// What is available of eBPF.
+    /// Availability of eBPF.
     pub bpf: Bpf,
     /// The congestion controls of TCP.
     pub congestion: Congestion,

@@ -22,12 +22,12 @@ const STEP: Duration = Duration::from_millis(500);
 /// The time to wait for replies to the last probes.
 const LAST_REPLIES: Duration = Duration::from_millis(500);
 
-/// What to observe, and for how long.
+/// Observation to make, and its duration.
 #[derive(Clone, Debug)]
 pub struct Watch {
     /// The source of the router's statistics.
     pub source: Option<Source>,
-    /// Whether to judge the reverse direction, from --out to --in.
+    /// True if to judge the reverse direction, from --out to --in.
     pub reverse: bool,
     /// The overhead of the link, as it is configured in the router.
     pub overhead: Overhead,
@@ -43,7 +43,7 @@ pub struct Watch {
     pub duration: Duration,
 }
 
-/// Why an observation failed.
+/// Reason why an observation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// The router's statistics cannot be read.

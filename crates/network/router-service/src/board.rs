@@ -30,7 +30,7 @@ pub struct Snapshot {
     reload: Option<ReloadStatus>,
 }
 
-/// What a snapshot says beside its shapers and ports.
+/// Content of a snapshot beside its shapers and ports.
 #[derive(Clone, Copy, Debug)]
 pub struct Around {
     /// The time since the router's start.
@@ -39,7 +39,7 @@ pub struct Around {
     pub dropped_output: u64,
     /// The clients that were refused.
     pub refused_clients: u64,
-    /// What rates that follow the link have seen and done.
+    /// Statistics of rates that follow the link.
     pub autorate: Option<AutorateStatistics>,
 }
 

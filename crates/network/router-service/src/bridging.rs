@@ -1,4 +1,4 @@
-//! Whether two interfaces may be bridged: a router between interfaces that the host uses itself does harm.
+//! Check of whether two interfaces may be bridged: a router between interfaces that the host uses itself does harm.
 //!
 //! The router receives copies of frames, and the kernel processes the frames as well. If the host also forwards between the interfaces,
 //! every packet is sent twice, and the kernel's copies are not shaped.

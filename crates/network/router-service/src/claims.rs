@@ -29,7 +29,7 @@ pub struct Holder {
     process: Option<Pid>,
 }
 
-/// How long a router may take to end after SIGTERM.
+/// Maximum time for a router to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Claim {

@@ -90,7 +90,7 @@ mod tests {
     use crate::statistics::Refusal;
     use std::os::unix::net::UnixListener;
 
-    /// What a client hears of a router that answers so.
+    /// Returns the result that a client gets from a router with this answer.
     fn hear(answer: &str, request: Request) -> (String, Result<Reply, AskError>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// How a router works. Quantities are as people write them in its file, but for rates and times whose names have a unit.
+/// Configuration of a router. Quantities are as people write them in its file, but for rates and times whose names have a unit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Configuration {
     /// One interface.
@@ -23,11 +23,11 @@ pub struct Configuration {
     forward: DirectionConfiguration,
     /// From `out` to `in`.
     reverse: DirectionConfiguration,
-    /// How rates follow the link; null if both are constant.
+    /// Settings of rates that follow the link; null if both are constant.
     autorate: Option<AutorateConfiguration>,
-    /// Whether it turns offloads off while it runs.
+    /// True if it turns offloads off while it runs.
     fix_offloads: bool,
-    /// How long before each departure it looks at the clock instead of sleeping, microseconds; null if it sleeps.
+    /// Time before each departure for which the router polls the clock instead of sleeping, microseconds; null if it sleeps.
     spin_us: Option<f64>,
     /// The seed of the queues' random numbers; null if it is drawn at random.
     seed: Option<u64>,
@@ -39,13 +39,13 @@ pub struct Configuration {
     memory_bytes: u64,
     /// The user that it becomes once it has its interfaces; null if it remains who started it.
     user: Option<String>,
-    /// Whether interfaces are bridged that the host uses itself.
+    /// True if interfaces are bridged that the host uses itself.
     force_bridge: bool,
     /// The most reservations that clients of the socket may make in each direction; null if they may make none.
     reservations: Option<u64>,
 }
 
-/// How rates follow the link.
+/// Settings of rates that follow the link.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct AutorateConfiguration {
     /// The hosts that are asked for echo replies.
@@ -63,7 +63,7 @@ struct RateRange {
     most_bps: u64,
 }
 
-/// How one direction works.
+/// Configuration of one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct DirectionConfiguration {
     /// The rate of the link, bit/s; with `autorate` that at the start.
@@ -72,13 +72,13 @@ struct DirectionConfiguration {
     autorate: Option<RateRange>,
     /// The queue before the link.
     queue: QueueConfiguration,
-    /// What the link adds to a frame, as it is written in the file.
+    /// Overhead of the link per frame, as it is written in the file.
     overhead: String,
     /// The leading bits of an IPv6 address that name a host.
     ipv6_host_prefix: u8,
     /// The hints of code points that differ from the standard ones, by code point.
     hints: BTreeMap<String, u16>,
-    /// What code points become on the way out, by code point; those that stay are not listed.
+    /// Code points on the way out, by code point on the way in; unchanged ones are not listed.
     remark: BTreeMap<String, String>,
 }
 
@@ -91,9 +91,9 @@ struct QueueConfiguration {
     parameters: BTreeMap<&'static str, String>,
     /// The AQM of each class of strict priority; null if that is drop-tail, and for other AQMs.
     below: Option<BelowConfiguration>,
-    /// How much may wait, such as `1000 packets` or `64 KB`.
+    /// Limit of the queue, such as `1000 packets` or `64 KB`.
     limit: String,
-    /// Whether packets that can be marked are marked instead of dropped early.
+    /// True if packets that can be marked are marked instead of dropped early.
     ecn: bool,
     /// The parameters of TSQ on top of it; null without TSQ.
     tsq: Option<BTreeMap<&'static str, String>>,

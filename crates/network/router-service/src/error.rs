@@ -8,7 +8,7 @@ use cutline_text::Printable;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a router cannot be opened, or has ended.
+/// Reason why a router cannot be opened, or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// A port cannot be opened, or has failed.
@@ -55,7 +55,7 @@ pub enum ServiceError {
     Queue(#[from] ParameterError),
 }
 
-/// Why a router has not answered.
+/// Reason why a router has not answered.
 #[derive(Debug, thiserror::Error)]
 #[error("the router at {}: {}", Printable(path.display()), Printable(why))]
 pub struct AskError {

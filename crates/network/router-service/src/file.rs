@@ -81,7 +81,7 @@ struct Remark {
     changes: Vec<(Dscp, Dscp)>,
 }
 
-/// How code points change that a re-mark table does not name.
+/// Treatment of the code points that a re-mark table does not name.
 #[derive(Clone, Copy, Default)]
 enum All {
     #[default]

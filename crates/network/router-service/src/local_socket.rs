@@ -29,7 +29,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct LocalSocket {
     file: SocketFile,
-    /// How many clients were refused.
+    /// Number of refused clients.
     refused: Arc<AtomicU64>,
 }
 
@@ -48,7 +48,7 @@ pub trait Client {
     fn wait(&mut self, time: cutline_units::Duration) -> io::Result<()>;
 }
 
-/// What answers one client. It is dropped when the client's connection has ended.
+/// Handler of one client. It is dropped when the client's connection has ended.
 pub trait Session: Send {
     /// Answers a request by lines. An error ends the connection.
     fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()>;
@@ -64,9 +64,9 @@ pub type Reception = dyn Fn() -> Box<dyn Session> + Send + Sync;
 
 /// The most clients that are connected at a time.
 const MAX_CLIENTS: usize = 8;
-/// How long a client may take to read a line.
+/// Maximum time for a client to read a line.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a client may send nothing.
+/// Maximum time for which a client may send nothing.
 const READ_TIMEOUT: cutline_units::Duration = cutline_units::Duration::from_secs(60);
 /// The descriptors that are left for the rest of the process: output, signals, a file that is read, a client that is refused.
 const RESERVED: u64 = 8;

@@ -24,13 +24,13 @@ use std::thread;
 #[derive(Debug)]
 pub struct Endpoint(TcpListener);
 
-/// How long a scraper may take for its request and our reply.
+/// Maximum time for a scraper's request and our reply.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest request, bytes.
 const LONGEST: usize = 8192;
 /// The stack of the thread, bytes.
 const STACK: usize = 256 * 1024;
-/// What the names of all metrics begin with.
+/// Prefix of the names of all metrics.
 const PREFIX: &str = "cutline_router";
 
 impl Endpoint {

@@ -1,4 +1,4 @@
-//! What a router has turned off at its interfaces, noted in files, so that it is turned on again after the router was killed.
+//! Notes of the offloads that a router has turned off, from which they are turned on again after the router was killed.
 //!
 //! A note is written before anything is turned off, and removed after it was turned on again. It is a file
 //! `offloads-NAMESPACE-INTERFACE-PROCESS.json` in the folder that `RUNTIME_DIRECTORY` names (systemd sets it), or else in
@@ -28,7 +28,7 @@ pub struct Note {
     is_kept: bool,
 }
 
-/// What a note says.
+/// Content of a note.
 #[derive(Debug, Serialize, Deserialize)]
 struct Content {
     version: u32,
@@ -42,7 +42,7 @@ struct Content {
     turned_off: Vec<String>,
 }
 
-/// What was done about the note of a killed router.
+/// Action on the note of a killed router.
 #[derive(Debug)]
 pub enum Restored {
     /// These were turned on again.

@@ -20,7 +20,7 @@ pub struct Reloader {
     spec: Arc<RouterSpec>,
     /// A file that is being read.
     reading: Option<Reading>,
-    /// How many threads are reading it. One that was given up may read on.
+    /// Number of threads that are reading the file. One that was given up may read on.
     readers: Arc<AtomicUsize>,
     status: ReloadStatus,
 }
@@ -32,7 +32,7 @@ struct Reading {
     until: Instant,
 }
 
-/// How long reading the file may take.
+/// Maximum time for reading the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most threads that read it, with those that were given up.
 const MAX_READERS: usize = 4;

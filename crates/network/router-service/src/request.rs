@@ -15,13 +15,13 @@ pub enum Request {
     Configuration,
     /// The status of reloads.
     Reload,
-    /// What is reserved, a line for each reservation and one at the end.
+    /// The reservations, a line each, and a line at the end.
     Reservations,
     /// The statistics, repeatedly at this interval.
     Watch(Duration),
 }
 
-/// Why a line is not a request.
+/// Reason why a line is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The request is not known.

@@ -24,7 +24,7 @@ pub struct ReservationClient {
     stream: BufReader<UnixStream>,
 }
 
-/// What is needed of a configuration.
+/// Keys of a configuration that the client needs.
 #[derive(Deserialize)]
 struct Interfaces {
     config: InAndOut,

@@ -39,11 +39,11 @@ pub struct ReservationRequest {
     pub way: Way,
     /// The number of the reservation, which the client has chosen.
     pub number: u64,
-    /// What is to be done.
+    /// Action on the reservation.
     pub action: Action,
 }
 
-/// What is to be done with a reservation.
+/// Action on a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Reserve for the packets of these filters.
@@ -58,7 +58,7 @@ pub enum Action {
     Release,
 }
 
-/// Why a line is not such a request: each key with its value and what is allowed.
+/// Reason why a line is not such a request: each key with its value and the allowed ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ReservationRequestError(String);

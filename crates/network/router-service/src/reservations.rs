@@ -47,7 +47,7 @@ pub struct Lease {
     leases: Arc<AtomicUsize>,
 }
 
-/// Why an order was not carried out.
+/// Reason why an order was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OrderError {
     /// The router refuses it.
@@ -58,7 +58,7 @@ pub enum OrderError {
     Silent,
 }
 
-/// What is sent to the loop.
+/// Message to the loop.
 #[derive(Debug)]
 enum Message {
     Order { owner: u64, order: Order, cell: Arc<Cell> },
@@ -88,12 +88,12 @@ const MAX_LEASES: usize = 4;
 const BATCH: usize = 16;
 /// The most reservations in an outcome.
 const PAGE: usize = 64;
-/// How long orders are looked for often after one, and how often that is.
+/// Duration of frequent checks for orders after an order, and their interval.
 const BUSY: Duration = Duration::from_millis(100);
 const OFTEN: Duration = Duration::from_millis(1);
 /// The longest time that an order may take. The loop looks every 50 ms unless the machine is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a thread waits before it tries again to report the end of a lease.
+/// Interval between a thread's attempts to report the end of a lease.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Returns both ends.

@@ -45,7 +45,7 @@ pub struct Router {
     _offloads: Vec<FixedOffloads>,
 }
 
-/// What was turned off at an interface, and the note about it. Both end together.
+/// Offloads that were turned off at an interface, and the note about them. Both end together.
 struct FixedOffloads {
     off: Option<Offloads>,
     note: Option<Note>,
@@ -64,7 +64,7 @@ impl Drop for FixedOffloads {
 const FORWARD_STREAM: &str = "router.forth";
 const REVERSE_STREAM: &str = "router.back";
 
-/// How long a router runs, and how often it reports its statistics.
+/// Duration of a router's run, and the interval between its reports of statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// The duration of the run; `None` runs until the router is stopped.

@@ -37,9 +37,9 @@ pub trait Listener {
     fn dropped(&self) -> u64;
 }
 
-/// What is said of frames that are longer than the interface's MTU.
+/// Report about frames that are longer than the interface's MTU.
 pub const TRUNCATED: &str = "were longer than its MTU, and were dropped: turn GRO and TSO off (ethtool -K)";
-/// What is said of frames without checksums.
+/// Report about frames without checksums.
 pub const UNFILLED: &str = "arrived without checksums, and their receivers drop them: turn `tx` off at the sender's end (ethtool -K)";
 /// The interval of looks at the counters of the ports for something to warn of.
 const LOOK_AT_PORTS: Duration = Duration::from_secs(1);

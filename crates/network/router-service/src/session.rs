@@ -9,7 +9,7 @@ use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, Reserva
 use std::io;
 use std::sync::Arc;
 
-/// What a client's connection has.
+/// State of a client's connection.
 struct ClientSession {
     board: Arc<Board>,
     /// `None` where nothing may be reserved.

@@ -19,7 +19,7 @@ pub struct RouterSpec {
     pub forward: DirectionSpec,
     /// From `output` to `input`.
     pub reverse: DirectionSpec,
-    /// How rates follow the link, for directions that have a range of rates.
+    /// Settings of rates that follow the link, for directions that have a range of rates.
     pub autorate: Option<AutorateSpec>,
     /// The settings of the process.
     pub process: ProcessSpec,
@@ -32,7 +32,7 @@ pub struct DirectionSpec {
     pub queue: QueueSpec,
     /// The rates between which it follows the link; `None` for a constant rate.
     pub autorate: Option<RangeInclusive<Rate>>,
-    /// What the link adds to a frame.
+    /// Overhead of the link per frame.
     pub overhead: Overhead,
     /// The leading bits of an IPv6 address that name a host.
     pub host_prefix: u8,
@@ -42,7 +42,7 @@ pub struct DirectionSpec {
     pub remark: RemarkTable,
 }
 
-/// How rates follow the link.
+/// Settings of rates that follow the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutorateSpec {
     /// The hosts that are asked for echo replies, from 1 to [`AutorateSpec::MOST`]. Their replies must come through the link.
@@ -87,9 +87,9 @@ impl AutorateSpec {
 /// The settings that cannot change while a router runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessSpec {
-    /// Whether the offloads of both interfaces are turned off while it runs.
+    /// True if the offloads of both interfaces are turned off while it runs.
     pub fix_offloads: bool,
-    /// How long before a departure it polls the clock instead of sleeping.
+    /// Time before a departure for which the router polls the clock instead of sleeping.
     pub spin: Option<Duration>,
     /// The seed of the queues' random numbers; `None` draws one at random.
     pub seed: Option<u64>,
@@ -101,7 +101,7 @@ pub struct ProcessSpec {
     pub memory: Option<Bytes>,
     /// The user it runs as once its interfaces are open.
     pub user: Option<String>,
-    /// Whether interfaces are bridged that the host uses itself.
+    /// True if interfaces are bridged that the host uses itself.
     pub force_bridge: bool,
     /// The most reservations that clients of the socket may make in each direction; `None` allows none.
     pub reservations: Option<usize>,

@@ -69,7 +69,7 @@ record! {
         reserved: ReservedStatistics, part, "Reserved flows.";
     }
 
-    /// What Sieve knows, and what it has counted since it became the queue.
+    /// State of Sieve, and its counters since it became the queue.
     #[derive(Copy, Deserialize)]
     pub struct SieveStatistics {
         below_fair_share: Counted, counter("packets, B"), "Frames of flows that send less than the fair share. They do not wait behind the others.";
@@ -78,7 +78,7 @@ record! {
         load: f64, gauge("0..1"), "The part of the memory for flows that is in use.";
     }
 
-    /// What rates that follow the link have seen and done, since the start.
+    /// Statistics of rates that follow the link, since the start.
     #[derive(Copy, Deserialize)]
     pub struct AutorateStatistics {
         requests: u64, counter("requests"), "Echo requests to the reflectors.", shown("requests");
@@ -123,7 +123,7 @@ record! {
         dropped: Counted, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.";
     }
 
-    /// Which packets a reservation is for.
+    /// Filter of a reservation's packets.
     #[derive(Eq, Deserialize)]
     pub struct FilterDocument {
         destination: String, label, "The destination.";
@@ -133,7 +133,7 @@ record! {
         source_port: Option<u16>, label, "The source port; null for any.";
     }
 
-    /// How late frames were handed to the interface, against the schedule; null before the first.
+    /// Lateness of frames at the interface, against the schedule; null before the first.
     #[derive(Copy, Deserialize)]
     pub struct DepartureError {
         p50: Option<f64>, gauge("us"), "The median.", shown("(median)");
@@ -172,7 +172,7 @@ record! {
     }
 }
 
-/// Why a line has no statistics of a router.
+/// Reason why a line has no statistics of a router.
 #[derive(Debug, thiserror::Error)]
 pub enum StatisticsError {
     /// The line is not in the format of a router's statistics.
@@ -189,7 +189,7 @@ pub struct Refusal {
     /// `error`.
     #[schemars(extend("const" = "error"))]
     event: String,
-    /// Why it is refused.
+    /// Reason for the refusal.
     error: String,
 }
 

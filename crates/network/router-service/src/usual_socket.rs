@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// What the names of these sockets begin with; the number of the process follows.
+/// Prefix of the names of these sockets; the number of the process follows.
 const START: &str = "router-";
 const END: &str = "sock";
 
@@ -46,7 +46,7 @@ fn is_usual(path: &Path) -> bool {
     path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(START))
 }
 
-/// Whether nobody listens there any more.
+/// Returns true if nobody listens there any more.
 fn is_dead(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Shell {
     /// Where it runs.
     pub side: Side,
-    /// Whether the scenario's flows send nothing.
+    /// True if the scenario's flows send nothing.
     pub alone: bool,
     /// After this time it is killed.
     pub limit: Duration,
@@ -55,7 +55,7 @@ pub struct Place {
 pub struct Ended {
     /// Its exit status.
     pub status: ExitStatus,
-    /// Whether it was killed, because its time was over.
+    /// True if it was killed, because its time was over.
     pub is_killed: bool,
     /// What its packets met in the network.
     pub traffic: Traffic,

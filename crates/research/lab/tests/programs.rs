@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const TO_RUN: &str = "make validate-programs";
 
-/// Whether programs are installed. If not, the test is skipped.
+/// Returns true if programs are installed. If not, the test is skipped.
 #[track_caller]
 fn are_installed(programs: &[(&str, &str)]) -> bool {
     let runs = |(program, argument): &(&str, &str)| {

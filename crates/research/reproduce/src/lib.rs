@@ -62,7 +62,7 @@ pub fn study(id: &str) -> Option<&'static Study> {
     STUDIES.iter().find(|study| study.id == id)
 }
 
-/// Whether a study needs real time and root, because some of its experiments are not simulated.
+/// Returns true if a study needs real time and root, because some of its experiments are not simulated.
 pub fn is_real_time(study: &Study) -> bool {
     study.experiments.iter().any(|experiment| experiment.platform.is_real_time())
 }

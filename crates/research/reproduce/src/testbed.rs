@@ -51,7 +51,7 @@ impl Platform for Testbed {
     }
 }
 
-/// Whether all programs are installed.
+/// Returns true if all programs are installed.
 fn has_programs() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| Programs::missing().is_none())

@@ -51,7 +51,7 @@ impl Changes {
         Ok(taken)
     }
 
-    /// Whether the experiments are others than the program's.
+    /// Returns true if the experiments are others than the program's.
     pub fn is_other(&self) -> bool {
         !self.set.is_empty() || !self.files.is_empty()
     }

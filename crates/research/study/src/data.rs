@@ -268,7 +268,7 @@ impl Data {
         seeds.into_values().map(median).collect()
     }
 
-    /// Whether all planned runs are stored.
+    /// Returns true if all planned runs are stored.
     pub(crate) fn is_complete(&self) -> bool {
         self.summary.complete
     }

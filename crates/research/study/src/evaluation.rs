@@ -12,7 +12,7 @@ pub struct Evaluation {
     pub claims: Vec<Claim>,
     /// A line for each failed run, with the reason.
     pub failed: Vec<String>,
-    /// Whether every run that these figures need is stored.
+    /// True if every run that these figures need is stored.
     pub complete: bool,
 }
 

@@ -314,7 +314,7 @@ fn is_named(name: &str, row: &FlowRow) -> bool {
     is_group(name, &row.group) || &*row.flow == name
 }
 
-/// Whether a name, which may end with `*`, is that of a group.
+/// Returns true if a name, which may end with `*`, is that of a group.
 pub(crate) fn is_group(name: &str, group: &str) -> bool {
     name.strip_suffix('*').map_or(group == name, |beginning| group.starts_with(beginning))
 }

@@ -46,7 +46,7 @@ pub(crate) struct Panel {
     given: Option<PaperText>,
     references: Vec<Reference>,
     across: Across,
-    /// Whether its numbers are in the text, too.
+    /// True if its numbers are in the text, too.
     in_words: bool,
 }
 
@@ -477,7 +477,7 @@ impl Panel {
 }
 
 impl Draw {
-    /// Whether a series is a curve of its own, without places along the horizontal axis.
+    /// Returns true if a series is a curve of its own, without places along the horizontal axis.
     const fn is_curve(self) -> bool {
         matches!(self, Self::Cdf(_) | Self::Course(_))
     }
@@ -525,7 +525,7 @@ impl Panel {
             .chain(measured)
     }
 
-    /// Whether it is shown for every experiment of its figure.
+    /// Returns true if it is shown for every experiment of its figure.
     pub(crate) fn is_across(&self) -> bool {
         self.across != Across::First
     }
@@ -554,7 +554,7 @@ struct Shown<'d> {
     own: &'d [ExperimentData<'d>],
     /// What is added to the title.
     suffix: Option<&'d str>,
-    /// Whether the names of series say which experiment it is.
+    /// True if the names of series say which experiment it is.
     is_named: bool,
 }
 

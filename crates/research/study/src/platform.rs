@@ -33,7 +33,7 @@ pub trait Platform: fmt::Debug + Sync {
         version.strip_suffix(self.label()).unwrap_or(version).trim_end()
     }
 
-    /// Whether runs take real time. Their results are repeated only on request.
+    /// Returns true if runs take real time. Their results are repeated only on request.
     fn is_real_time(&self) -> bool {
         false
     }

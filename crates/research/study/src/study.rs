@@ -178,7 +178,7 @@ impl Study {
         }
     }
 
-    /// Whether a folder has a study.
+    /// Returns true if a folder has a study.
     pub fn is_in(folder: &Path) -> bool {
         folder.join(STUDY_FILE).is_file()
     }
@@ -426,7 +426,7 @@ fn caption(data: &[ExperimentData<'_>]) -> String {
     )
 }
 
-/// Whether `figures.toml` lists the claim for this figure.
+/// Returns true if `figures.toml` lists the claim for this figure.
 fn is_listed(figure: &FigureText, claim: &Claim) -> bool {
     figure.claim_ids().any(|id| claim.id.ends_with(id))
 }

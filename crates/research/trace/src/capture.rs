@@ -71,7 +71,7 @@ pub fn simulate_captured(
     finished.map(|()| result)
 }
 
-/// Whether a link's queue is more than drop-tail.
+/// Returns true if a link's queue is more than drop-tail.
 fn is_managed(network: &Network, link: LinkId) -> bool {
     let queue = &network.link(link).queue;
     queue.tsq.is_some() || !matches!(queue.aqm, AqmSpec::DropTail(_))

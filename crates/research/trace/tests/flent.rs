@@ -42,7 +42,7 @@ fn the_structure_is_what_flents_reader_expects() {
     }
 }
 
-/// Whether two values are equal up to the last digit, which readers of JSON may round.
+/// Returns true if two values are equal up to the last digit, which readers of JSON may round.
 fn close(read: Option<f64>, written: Option<f64>) -> bool {
     match (read, written) {
         (Some(read), Some(written)) => (read - written).abs() <= 1e-12 * written.abs(),

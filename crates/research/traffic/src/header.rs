@@ -41,9 +41,9 @@ pub const PROOF: usize = 24;
 pub struct Preamble {
     /// The flow's number.
     pub flow: u32,
-    /// Whether the receiver sends a note when a message is complete.
+    /// True if the receiver sends a note when a message is complete.
     pub notify: bool,
-    /// Whether the end that accepts the connection sends the flow's data.
+    /// True if the end that accepts the connection sends the flow's data.
     pub reverse: bool,
     /// The code point of the acknowledgements.
     pub dscp: Dscp,

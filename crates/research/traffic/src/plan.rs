@@ -29,7 +29,7 @@ pub struct FlowPlan {
     pub to: SocketAddr,
     /// The code point of the flow's packets, and of their acknowledgements and feedback.
     pub dscp: Dscp,
-    /// Whether the flow's packets are ECN-capable. For TCP this requires `net.ipv4.tcp_ecn = 1`, which applies to all
+    /// True if the flow's packets are ECN-capable. For TCP this requires `net.ipv4.tcp_ecn = 1`, which applies to all
     /// connections of a network namespace.
     pub ecn: bool,
     /// The start time, since the run's zero. A TCP flow connects at this time.
@@ -93,7 +93,7 @@ pub struct TcpOptions {
     /// limit. A message that does not fit is refused and counted. A message of an application that waits for delivery
     /// always fits.
     pub write_queue: Option<u64>,
-    /// Whether Nagle's algorithm is off: small segments do not wait for acknowledgements (`TCP_NODELAY`).
+    /// True if Nagle's algorithm is off: small segments do not wait for acknowledgements (`TCP_NODELAY`).
     pub no_delay: bool,
     /// The limit of unsent data in the kernel's buffer, bytes (`TCP_NOTSENT_LOWAT`).
     pub not_sent_lowat: Option<u32>,

@@ -35,7 +35,7 @@ pub fn reply(bytes: &[u8]) -> bool {
     true
 }
 
-/// What a receiver makes of the flows that it is asked to send.
+/// Checks a receiver's plan for the flows that it is requested to send.
 fn plan(request: &Request) {
     let Request::Start(start) = request else { return };
     for group in &start.reverse {
@@ -61,7 +61,7 @@ fn message<T: Serialize + DeserializeOwned>(bytes: &[u8], longest: u64) -> Optio
     Some(message)
 }
 
-/// What `cutline tg send` makes of a report.
+/// Checks the summary of a report by `cutline tg send`.
 fn sum_up(report: &Report) {
     let (mut summary, mut all) = (Summary::default(), Summary::default());
     for sent in &report.sent {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Where files are kept in memory, if there is such a place: a disk would take longer than the parsers.
+/// Folder in memory for the inputs, if there is one: a disk would take longer than the parsers.
 const IN_MEMORY: &str = "/dev/shm";
 
 /// A folder with one file.

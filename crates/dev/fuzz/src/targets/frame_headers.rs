@@ -44,7 +44,7 @@ fn check_padding(packet: &[u8], headers: &Headers) {
     }
 }
 
-/// What comes twice has the flow that it had before.
+/// Checks that a repeated fragment has the flow that it had before.
 fn check_fragments(frame: &[u8], headers: &Headers) {
     let mut fragments = FragmentFlows::default();
     for _ in 0..2 {

@@ -34,7 +34,7 @@ pub struct Target {
     pub(crate) seeds: &'static [(&'static str, &'static str)],
     /// The longest input that is made, bytes.
     pub longest: usize,
-    /// How many inputs `cargo test` makes: half a second's worth in a test build, or less.
+    /// Number of inputs that `cargo test` makes: half a second's worth in a test build, or less.
     pub tries: u64,
     /// The memory that it may hold.
     pub(crate) memory: Memory,

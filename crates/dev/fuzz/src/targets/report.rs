@@ -8,7 +8,7 @@ use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::violation::{Watch, WatchParams};
 use cutline_units::{Duration, Instant};
 
-/// What the end that takes the reports has sent.
+/// Traffic that the end that takes the reports has sent.
 const SENT: Sent = Sent { messages: 1000, bytes: 1_000_000, held: Duration::ZERO };
 
 /// Takes the bytes as one feedback after the other. Returns whether one is accepted.

@@ -1,4 +1,4 @@
-//! What a router at work says, and what the doctor makes of it: `cutline_router_service::Reply` and `cutline_doctor::load`.
+//! Replies of a router at work, and the doctor's reading of them: `cutline_router_service::Reply` and `cutline_doctor::load`.
 //!
 //! An input is lines. Each is a reply, and two documents that follow each other are an interval of the doctor's.
 //!

@@ -11,9 +11,9 @@ use cutline_router_service::{RouterSpec, configuration, summary};
 use cutline_scenario::{FlowsFile, Scenario, ScenarioFile, SweepPoint};
 use cutline_text::{Printable, is_obeyed};
 
-/// What messages call the file.
+/// Name of the file in messages.
 pub(super) const NAME: &str = "input.toml";
-/// What is said of a text before there are keys.
+/// Errors about a text before there are keys.
 const SYNTAX: [&str; 5] = [
     "this is not TOML",
     "this is not JSON",
@@ -93,7 +93,7 @@ fn check_scenario(file: &ScenarioFile) -> bool {
     }
 }
 
-/// It has a network, or an error that says why not.
+/// Checks that the scenario has a network, or an error that says why not.
 fn check_network(scenario: &Scenario) {
     let flows: u64 = scenario.flows.iter().map(|flow| flow.count).sum();
     if flows <= MOST_FLOWS

@@ -16,7 +16,7 @@ pub fn parse(stream: &[u8]) -> bool {
     whole.error.is_none() && whole.messages > 0
 }
 
-/// What is in a stream, but for how its payload is cut.
+/// Content of a stream, but for how its payload is cut.
 #[derive(Debug, Default, PartialEq)]
 struct Read {
     preambles: u64,

@@ -1,4 +1,4 @@
-//! Where reservations are installed.
+//! Installers of reservations.
 //!
 //! An [`Installer`] gets what admission control has agreed to, for one interface or several.
 //!
@@ -23,7 +23,7 @@ use cutline_units::Instant;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Who installs reservations. Everything that it has installed is removed when it is dropped.
+/// Installer of reservations. Everything that it has installed is removed when it is dropped.
 pub trait Installer: fmt::Debug + Send {
     /// Does what is asked.
     ///
@@ -54,7 +54,7 @@ pub trait Installer: fmt::Debug + Send {
     }
 }
 
-/// What was counted of a reservation's packets.
+/// Counters of a reservation's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Packets that have left.
@@ -76,7 +76,7 @@ impl std::ops::AddAssign for Counted {
     }
 }
 
-/// Why a reservation is not installed.
+/// Reason for not installing a reservation.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The kernel's traffic control refuses.

@@ -32,13 +32,13 @@ use std::path::PathBuf;
 
 /// The longest time that a call may take.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long to wait before connecting again: at first, at most, and after a router that accepts but does not answer.
+/// Pause before connecting again: at first, at most, and after a router that accepts but does not answer.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const SILENT_PAUSE: Duration = Duration::from_secs(30);
-/// How often it is looked whether the router has ended.
+/// Interval between checks that the router has not ended.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the agent may spend at a time on reserving again.
+/// Maximum time that the agent spends at once on reserving again.
 const TURN: Duration = Duration::from_millis(100);
 /// For how long a refusal is not final after a connection was made: the router may still have the filters of this agent's predecessor.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -50,9 +50,9 @@ pub struct RouterClass {
     /// By which end of the router the packets of an interface leave.
     ways: BTreeMap<InterfaceId, Way>,
     connection: Connection,
-    /// What the router should have.
+    /// Reservations that the router should have.
     wanted: BTreeMap<Handle, Wanted>,
-    /// What of it the router does not have yet.
+    /// Reservations that the router does not have yet.
     pending: BTreeSet<Handle>,
 }
 
@@ -132,7 +132,7 @@ impl RouterClass {
         }
     }
 
-    /// Whether a refusal may have been the last one.
+    /// Returns true if a refusal may have been the last one.
     fn is_settling(&self, at: Instant) -> bool {
         matches!(self.connection, Connection::Up { since, .. } if at < since + SETTLING)
     }
@@ -377,7 +377,7 @@ mod tests {
         assert!(error.contains("flow label"), "{error}");
     }
 
-    /// Whatever a message says, the router's own check takes it.
+    /// The router's own check accepts a bucket from any message.
     #[test]
     fn a_bucket_has_values_that_the_router_takes() {
         let largest = Tspec { min_unit: u32::MAX, max_packet: u32::MAX, ..Tspec::new(f32::MAX, f32::MAX) };

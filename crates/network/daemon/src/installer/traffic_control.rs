@@ -15,11 +15,11 @@ use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How long installing again may keep other work waiting.
+/// Maximum time for which reinstallation keeps other work waiting.
 const TURN: Duration = Duration::from_millis(20);
-/// How long it takes at least until it is installed again another time: somebody may remove it again and again.
+/// Minimum interval between reinstallations: another program may remove the discipline repeatedly.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often it is tried where another discipline is.
+/// Interval between attempts while another discipline is installed.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// Classes in the shaper of an interface, for both versions of IP.
@@ -31,14 +31,14 @@ pub struct TrafficControl {
     /// Reservations that are to be installed again.
     pending: BTreeSet<Handle>,
     health: Health,
-    /// When it may be installed again.
+    /// Earliest time of the next installation.
     next: Instant,
     notices: Vec<String>,
     /// Reservations that are lost, until they are reported.
     lost: Vec<(Handle, InstallError)>,
 }
 
-/// What a reservation is, to install it again.
+/// Parameters of a reservation, to install it again.
 #[derive(Clone, Debug)]
 struct Wanted {
     reservation: Reservation,
@@ -52,7 +52,7 @@ enum Health {
     Touched {
         is_sure: bool,
     },
-    /// It cannot be installed, and this is why.
+    /// Installation failed, for this reason.
     Lost(String),
 }
 

@@ -55,14 +55,14 @@ pub struct Net {
     pub namespaces: Vec<Namespace>,
     pub folder: TempDir,
     pub agents: Vec<Option<Child>>,
-    /// What the files say beside the interfaces.
+    /// Section of the files beside the interfaces.
     pub rsvp: &'static str,
-    /// What they say of each interface.
+    /// Section of each interface in the files.
     pub interface: String,
     pub rate: &'static str,
     /// The nodes whose agents control the traffic. All do at first.
     pub controlled: Vec<&'static str>,
-    /// Whether they have an entry for each version of IP, with the same keys.
+    /// True if they have an entry for each version of IP, with the same keys.
     pub both_versions: bool,
     /// Interfaces, by node and name, of which the files say this instead.
     pub others: BTreeMap<(&'static str, &'static str), String>,
@@ -182,7 +182,7 @@ impl Net {
         }
     }
 
-    /// What is reserved on an interface, bit/s.
+    /// Returns the rate that is reserved on an interface, bit/s.
     pub fn reserved(&self, node: &str, interface: &str) -> u64 {
         let status = self.status(node);
         let found = status.interfaces.iter().find(|its| its.name == interface).unwrap();
@@ -199,7 +199,7 @@ impl Net {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// How many classes of reservations there are.
+    /// Returns the number of classes of reservations.
     pub fn classes(&self, node: &str, interface: &str) -> usize {
         let fixed = ["c071:1", "c071:2", "c071:3"];
         let is_reservation = |line: &&str| {
@@ -219,7 +219,7 @@ impl Drop for Net {
     }
 }
 
-/// How long a test waits for an event, also on a busy machine.
+/// Maximum wait of a test for an event, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Waits until something holds.

@@ -41,7 +41,7 @@ pub struct Thresholds {
     pub majority: f64,
     /// Loss of probes above this share means that something drops, 0..1.
     pub loss: f64,
-    /// How much faster than our rate the wire must be, 0..1.
+    /// Minimum lead of the wire's rate over our rate, 0..1.
     pub margin: f64,
 }
 
@@ -62,7 +62,7 @@ impl Default for Thresholds {
 /// Our queue over an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct QueueLoad {
-    /// What the link has sent, overhead included, over what it could have, 0..1.
+    /// Bytes that the link has sent, overhead included, over its capacity, 0..1.
     pub utilisation: f64,
     /// Mean wait of the packets with the probes' hint, milliseconds; of all packets if there were none with it.
     #[schemars(with = "f64")]
@@ -102,7 +102,7 @@ pub struct PathDelay {
     #[schemars(with = "f64")]
     #[serde(serialize_with = "as_ms", rename = "base_ms")]
     pub base: Duration,
-    /// Whether the idle path's round-trip time was given.
+    /// True if the idle path's round-trip time was given.
     pub base_given: bool,
 }
 
@@ -138,7 +138,7 @@ pub struct Observations {
     pub port: Option<Port>,
 }
 
-/// Where the bottleneck is.
+/// Place of the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
@@ -150,11 +150,11 @@ pub enum Place {
     Elsewhere,
     /// There was too little load for a bottleneck.
     Nowhere,
-    /// What was seen does not tell.
+    /// The observations do not tell.
     Unknown,
 }
 
-/// How sure that is.
+/// Confidence in the judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {

@@ -1,13 +1,13 @@
 //! The answer of a probe.
 
-/// Whether something is available.
+/// Availability of something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is available.
+    /// Available.
     Yes,
-    /// It is not, for this reason.
+    /// Not available, for this reason.
     No(String),
-    /// It could not be tried, for this reason.
+    /// Not tested, for this reason.
     Unknown(String),
 }
 

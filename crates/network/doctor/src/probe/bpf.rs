@@ -7,20 +7,20 @@ use cutline_sys::bpf::{ProgramType, load_program};
 use std::io;
 use std::path::Path;
 
-/// What is available of eBPF.
+/// Availability of eBPF.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bpf {
-    /// Whether programs can be loaded.
+    /// Availability of loading programs.
     pub programs: Answer,
-    /// Whether XDP programs can be loaded, which process frames before the kernel does.
+    /// Availability of loading XDP programs, which process frames before the kernel does.
     pub xdp: Answer,
-    /// Whether programs are compiled; `None` if the kernel does not report it.
+    /// True if programs are compiled; `None` if the kernel does not report it.
     pub jit: Option<bool>,
-    /// Whether the kernel has type information.
+    /// Availability of the kernel's type information.
     pub btf: Answer,
-    /// Whether queue disciplines in eBPF are supported.
+    /// Availability of queue disciplines in eBPF.
     pub qdisc: Answer,
-    /// Whether the file system for programs is mounted.
+    /// True if the file system for programs is mounted.
     pub file_system: bool,
 }
 
@@ -43,7 +43,7 @@ fn load(kind: ProgramType) -> io::Result<()> {
     load_program(kind, &[[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]]).map(drop)
 }
 
-/// Whether type information has the name that a loader needs.
+/// Looks up the name that a loader needs in the type information.
 fn qdisc(btf: Result<&Vec<u8>, &io::Error>) -> Answer {
     match btf {
         Ok(btf) if has_name(btf, b"bpf_struct_ops_Qdisc_ops") => Answer::Yes,
@@ -54,7 +54,7 @@ fn qdisc(btf: Result<&Vec<u8>, &io::Error>) -> Answer {
     }
 }
 
-/// Whether the zero-terminated strings of type information include this name.
+/// Returns true if the zero-terminated strings of type information include this name.
 fn has_name(btf: &[u8], name: &[u8]) -> bool {
     btf.split(|&byte| byte == 0).any(|found| found == name)
 }

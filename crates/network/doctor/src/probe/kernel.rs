@@ -37,7 +37,7 @@ pub fn kernel() -> Kernel {
 pub struct Config(String);
 
 impl Config {
-    /// Whether an option, without its `CONFIG_`, is built in or a module.
+    /// Returns true if an option, without its `CONFIG_`, is built in or a module.
     pub fn has(&self, option: &str) -> bool {
         let is_it = |line: &str| {
             let value = line.strip_prefix("CONFIG_").and_then(|line| line.strip_prefix(option));
@@ -57,7 +57,7 @@ pub fn config(release: &str) -> Option<Config> {
     packed.or_else(plain).map(Config)
 }
 
-/// Whether the kernel has a module, built in or as a file; `None` if there is no list of modules.
+/// Returns true if the kernel has a module, built in or as a file; `None` if there is no list of modules.
 pub fn module(release: &str, name: &str) -> Option<bool> {
     let folder = Path::new("/lib/modules").join(release);
     let read = |list: &str| fs::read_to_string(folder.join(list)).ok();
@@ -65,7 +65,7 @@ pub fn module(release: &str, name: &str) -> Option<bool> {
     (!lists.is_empty()).then(|| lists.iter().any(|list| lists_module(list, name)))
 }
 
-/// Whether a list includes a module. Each line has a path, such as `kernel/net/sched/sch_pie.ko.xz:`, and its dependencies.
+/// Returns true if a list includes a module. Each line has a path, such as `kernel/net/sched/sch_pie.ko.xz:`, and its dependencies.
 fn lists_module(list: &str, name: &str) -> bool {
     let start = format!("{name}.ko");
     list.lines().any(|line| {

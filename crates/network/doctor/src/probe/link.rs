@@ -16,13 +16,13 @@ pub struct Link {
     pub kind: Option<String>,
     /// The name of the driver; `None` if it is not reported.
     pub driver: Option<String>,
-    /// Whether the interface is up.
+    /// True if the interface is up.
     pub up: bool,
-    /// Whether there is a carrier: the other end of the wire is connected.
+    /// True if there is a carrier: the other end of the wire is connected.
     pub carrier: bool,
     /// The rate of the wire; `None` if the driver does not report it.
     pub speed: Option<Rate>,
-    /// Whether the wire is full duplex; `None` if the driver does not report it.
+    /// True if the wire is full duplex; `None` if the driver does not report it.
     pub full_duplex: Option<bool>,
     /// The largest payload of a frame, bytes.
     pub mtu: u32,
@@ -32,7 +32,7 @@ pub struct Link {
     pub tx_queues: u32,
     /// The entries of the driver's receive and transmit rings; `None` if the driver does not report them.
     pub rings: Option<[u32; 2]>,
-    /// Whether the driver limits its bytes in flight (BQL); `None` if that is not known.
+    /// True if the driver limits its bytes in flight (BQL); `None` if that is not known.
     pub byte_limits: Option<bool>,
     /// The offloads that are on.
     pub offloads: Vec<Offload>,
@@ -40,7 +40,7 @@ pub struct Link {
     pub master: Option<String>,
     /// Its addresses with their prefixes, without the link-local addresses of IPv6.
     pub addresses: Vec<String>,
-    /// Whether an XDP program is attached.
+    /// True if an XDP program is attached.
     pub xdp: bool,
     /// The XDP features of the driver; `None` if the kernel does not report them.
     pub xdp_features: Option<XdpFeatures>,
@@ -167,7 +167,7 @@ fn sysfs(name: &str, document: &Value) -> Option<String> {
     same.then_some(folder)
 }
 
-/// Whether a driver limits its bytes in flight. A driver with limits has a limit above zero after it has sent a frame.
+/// Returns true if a driver limits its bytes in flight. A driver with limits has a limit above zero after it has sent a frame.
 /// Recent kernels have no such folder for drivers without limits.
 fn has_byte_limits(folder: &str) -> Option<bool> {
     match kernel::file(&format!("{folder}/queues/tx-0/byte_queue_limits/limit")) {

@@ -11,7 +11,7 @@ use cutline_units::Duration;
 use rustix::fd::AsFd as _;
 use std::io;
 
-/// Which of these ways are available.
+/// Availability of each of these ways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     /// Packet sockets with a ring, as the router opens them: a frame has crossed the virtual pair.

@@ -17,11 +17,11 @@ pub const CAPABILITIES: [(CapabilitySet, &str, &str); 6] = [
 /// The privileges of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privileges {
-    /// Whether its effective user is root.
+    /// True if its effective user is root.
     pub root: bool,
     /// The names of those [`CAPABILITIES`] that it has.
     pub has: Vec<&'static str>,
-    /// Whether its threads may use real-time scheduling (`SCHED_FIFO`).
+    /// Permission for its threads to use real-time scheduling (`SCHED_FIFO`).
     pub fifo: Answer,
 }
 

@@ -31,7 +31,7 @@ pub fn kinds(sandbox: &Sandbox) -> Vec<(&'static str, Answer)> {
     KINDS.iter().map(|&(kind, options)| (kind, is_taken(sandbox, kind, options))).collect()
 }
 
-/// Whether the kernel lists each kind, as a module or in its configuration. Used if nothing can be tried.
+/// Returns for each kind whether the kernel lists it, as a module or in its configuration. Used if nothing can be tried.
 pub fn listed_kinds(release: &str, config: Option<&Config>) -> Vec<(&'static str, Answer)> {
     let is_listed = |kind: &str| {
         // `clsact` is part of the module of `ingress`.
@@ -69,7 +69,7 @@ fn is_taken(sandbox: &Sandbox, kind: &str, options: &str) -> Answer {
 pub struct Qdisc {
     /// Its kind, such as `fq_codel`.
     pub kind: String,
-    /// Whether it is the root of the interface's queue disciplines.
+    /// True if it is the root of the interface's queue disciplines.
     pub root: bool,
     /// The backlog, bytes.
     pub backlog_bytes: u64,

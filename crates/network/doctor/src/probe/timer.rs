@@ -1,4 +1,4 @@
-//! How late a sleeping process is woken. The router's departures are late by the same time, unless it spins.
+//! Wake-up delay of a sleeping process. The router's departures are late by the same time, unless it spins.
 
 use cutline_sys::clock::{now, timespec};
 use cutline_sys::thread::{Scheduling, set_exact_timers, set_realtime};
@@ -15,14 +15,14 @@ pub enum Waiting {
     Nanosleep,
 }
 
-/// How late sleeps ended with one way to wait.
+/// Lateness of sleeps with one way to wait.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     /// The way to wait.
     pub waiting: Waiting,
-    /// Whether the thread had real-time scheduling (`SCHED_FIFO`).
+    /// True if the thread had real-time scheduling (`SCHED_FIFO`).
     pub fifo: bool,
-    /// How late each sleep ended.
+    /// Lateness of each sleep.
     pub late: Histogram,
 }
 

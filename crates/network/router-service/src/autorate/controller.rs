@@ -13,7 +13,7 @@ use super::delays::Evidence;
 use cutline_units::{Duration, Instant, Rate};
 use std::ops::RangeInclusive;
 
-/// How often the rate may change.
+/// Minimum interval between changes of the rate.
 pub const TICK: Duration = Duration::from_millis(200);
 /// From this part of its rate a direction may be the reason of a queue.
 const BUSY: f64 = 0.5;
@@ -37,13 +37,13 @@ const RETURN_EVERY: Duration = Duration::from_secs(1);
 pub struct Controller {
     configured: Rate,
     range: RangeInclusive<Rate>,
-    /// When it was asked last, and what had been sent by then, bytes on the link.
+    /// Time of the last call, and the bytes that had been sent on the link by then.
     since: Instant,
     sent: Option<f64>,
-    /// When it may fall again, and the delay when it last considered that.
+    /// Earliest time of the next decrease, and the delay when a decrease was last considered.
     settled: Instant,
     delay: f64,
-    /// When it may return by another step.
+    /// Time of the next step of the return.
     returns: Instant,
 }
 

@@ -1,4 +1,4 @@
-//! What echo replies say about a queue behind the router.
+//! Evidence from echo replies of a queue behind the router.
 //!
 //! **Each reflector votes for itself.** It has a usual round-trip time, which follows shorter times at once and longer ones slowly: a path
 //! may have become longer, but a queue soon gets shorter. A reply that exceeds it by more than the limit is delayed. A reflector sees a queue
@@ -20,7 +20,7 @@
 use cutline_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// How many of the last replies of all reflectors count.
+/// Number of the last replies of all reflectors that count.
 const LAST: usize = 6;
 /// The least number of replies of a reflector that count.
 const LEAST: usize = 2;
@@ -28,25 +28,25 @@ const LEAST: usize = 2;
 const FASTER: f64 = 0.9;
 /// The part of a longer one: with ten replies a second a new path is the usual one after some minutes.
 const SLOWER: f64 = 0.001;
-/// How old the last reply of a reflector may be, and how many of its turns.
+/// Maximum age of the last reply of a reflector, as a time and as a number of its turns.
 const FRESH: Duration = Duration::from_secs(2);
 const FRESH_TURNS: u64 = 3;
 /// The time between two requests, of all reflectors together.
 pub const EVERY: Duration = Duration::from_millis(100);
 /// The time after which a path has become longer.
 pub const SHIFT: Duration = Duration::from_secs(10);
-/// What a reflector's distrust grows by at each look at which it disagrees, and falls by at each other one.
+/// Amount by which a reflector's distrust grows at each look at which it disagrees, and falls at each other one.
 const DISAGREES: f64 = 1.0;
 const AGREES: f64 = 0.25;
 /// From here on it has no vote, and when its distrust is zero it has one again. At five looks a second, this is five seconds.
 const DISTRUSTED: f64 = 25.0;
 
-/// What is known about a queue behind the router.
+/// Evidence of a queue behind the router.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Evidence {
     /// No reflector replies; `ever` says whether one has replied before.
     Silent {
-        /// Whether a reflector has ever replied.
+        /// True if a reflector has ever replied.
         ever: bool,
     },
     /// There is none.
@@ -158,7 +158,7 @@ impl Delays {
         self.delayed
     }
 
-    /// How many replies of each reflector count.
+    /// Returns the number of replies of each reflector that count.
     fn kept(&self) -> usize {
         LEAST.max(LAST / self.reflectors.len().max(1))
     }
@@ -210,7 +210,7 @@ impl Reflector {
         (second >= first - limit.as_secs_f64()).then(|| first.min(second))
     }
 
-    /// Whether it sees a queue.
+    /// Returns true if it sees a queue.
     fn sees(&self, limit: Duration, needed: usize) -> bool {
         self.last.iter().filter(|excess| **excess > limit).count() >= needed
     }

@@ -38,7 +38,7 @@ pub struct Autorate {
 struct Silence {
     since: Option<Instant>,
     is_reported: bool,
-    /// When it may be reported again.
+    /// Earliest time of the next report.
     next: Instant,
 }
 
@@ -47,7 +47,7 @@ const REPORTED: Duration = Duration::from_secs(5);
 /// The least time between reports.
 const REPORTS: Duration = Duration::from_secs(60);
 
-/// What its sockets need to be opened before privileges are dropped.
+/// Sockets of `autorate` that have to be opened before privileges are dropped.
 #[derive(Debug)]
 pub struct OpenAutorate {
     sockets: probes::Sockets,
@@ -121,7 +121,7 @@ impl Autorate {
         self.next
     }
 
-    /// What it has seen and done.
+    /// Returns the observations and actions so far.
     pub fn statistics(&self, now: Instant) -> AutorateStatistics {
         AutorateStatistics {
             requests: self.probes.requests(),

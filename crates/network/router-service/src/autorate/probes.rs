@@ -108,7 +108,7 @@ fn ask(mut echoes: Vec<Echo>, replies: &Sender<(usize, Duration)>, requests: &At
 mod tests {
     use super::*;
 
-    /// Where the process may not send echo requests, there is nothing to try.
+    /// On a host where the process may not send echo requests, there is nothing to try.
     #[test]
     fn this_host_replies_and_the_thread_ends() {
         let Ok(sockets) = Sockets::open(&["127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap()]) else {

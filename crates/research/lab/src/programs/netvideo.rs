@@ -192,7 +192,7 @@ pub struct Likeness {
 /// A frame of the film, as the viewer saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Frame {
-    /// Whether it was received; otherwise the viewer saw an earlier one.
+    /// True if it was received; otherwise the viewer saw an earlier one.
     pub is_shown: bool,
     /// How like it is to the picture as it was drawn.
     pub source: Likeness,

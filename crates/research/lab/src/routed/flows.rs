@@ -217,7 +217,7 @@ impl<'s> Flows<'s> {
         Ok(all)
     }
 
-    /// Whether a program makes the traffic of a flow.
+    /// Returns true if a program makes the traffic of a flow.
     pub fn has_applications(&self) -> bool {
         !self.applications.is_empty()
     }

@@ -118,7 +118,7 @@ impl FittedAxis {
         }
     }
 
-    /// Whether `value` lies within the axis.
+    /// Returns true if `value` lies within the axis.
     pub(crate) fn contains(&self, value: f64) -> bool {
         (-1e-9..=1.0 + 1e-9).contains(&self.fraction(value))
     }

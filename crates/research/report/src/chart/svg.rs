@@ -20,7 +20,7 @@ pub(crate) struct TextStyle {
     pub(crate) weight: Weight,
     pub(crate) anchor: Anchor,
     pub(crate) colour: Colour,
-    /// Whether the text has an outline in the background colour, for texts over elements.
+    /// True if the text has an outline in the background colour, for texts over elements.
     pub(crate) halo: bool,
 }
 

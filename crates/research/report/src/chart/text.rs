@@ -32,7 +32,7 @@ pub(crate) fn width(text: &str, size: f64, weight: Weight) -> f64 {
     text.chars().map(advance).sum::<f64>() * size / em
 }
 
-/// Whether the embedded font has this character.
+/// Returns true if the embedded font has this character.
 pub(crate) fn has_glyph(character: char) -> bool {
     REGULAR.glyph_index(character).is_some()
 }

@@ -55,7 +55,7 @@ impl Comparison {
         Some(Self { left: estimates.0, right: estimates.1, difference, interval, pairing })
     }
 
-    /// Whether the interval excludes zero: the difference is significant at the 95 % level.
+    /// Returns true if the interval excludes zero: the difference is significant at the 95 % level.
     pub fn is_significant(&self) -> bool {
         self.interval.is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }

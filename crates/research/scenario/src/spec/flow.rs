@@ -42,7 +42,7 @@ pub struct FlowSpec {
     pub program: Option<ProgramSpec>,
     /// The nodes with the gateways over which a program sends and receives; `None`: they are where the program is.
     pub gateways: Option<[String; 2]>,
-    /// Whether the interval series of every flow is stored.
+    /// True if the interval series of every flow is stored.
     pub series: bool,
     /// Whether distributions are stored per flow or per group.
     pub distributions: DistributionsOf,
@@ -164,7 +164,7 @@ pub struct TransportSpec {
     /// The keys that the scenario sets. The kernel's TCP uses its own values for the other keys, and does not support all
     /// keys.
     pub given: Vec<&'static str>,
-    /// Whether the congestion control is the kernel's BBR, which is only available in the laboratory.
+    /// True if the congestion control is the kernel's BBR, which is only available in the laboratory.
     pub bbr: bool,
 }
 

@@ -121,7 +121,7 @@ enum Pick {
 }
 
 impl QuantityText {
-    /// Whether anything is given.
+    /// Returns true if anything is given.
     pub(crate) fn is_given(&self) -> bool {
         self.measure.is_some()
     }
@@ -457,7 +457,7 @@ impl Quantity {
     }
 }
 
-/// Whether two values of a key are the same. Numbers may be written in several ways; `true` is 1.
+/// Returns true if two values of a key are the same. Numbers may be written in several ways; `true` is 1.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     let number = |text: &str| match text {
         "true" => Some(1.0),

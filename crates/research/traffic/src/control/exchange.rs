@@ -9,7 +9,7 @@ use cutline_units::Duration;
 /// The relation of the two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReport {
-    /// Whether both ends have the same clock: the boot ids are equal, and the offset is within its error.
+    /// True if both ends have the same clock: the boot ids are equal, and the offset is within its error.
     pub same: bool,
     /// The estimate before the run.
     pub before: Estimate,

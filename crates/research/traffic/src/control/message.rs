@@ -130,7 +130,7 @@ pub struct Hello {
     /// Empty. Senders of version 1 report another version only if the property is there.
     #[serde(default)]
     pub boot_id: String,
-    /// Whether the receiver requires a key.
+    /// True if the receiver requires a key.
     #[serde(default)]
     pub key: bool,
     /// A random number that the receiver has never used before, in hexadecimal digits.

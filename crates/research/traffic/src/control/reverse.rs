@@ -35,7 +35,7 @@ pub struct Parameters {
     pub repeat_ns: Option<u64>,
     /// The code point of the packets.
     pub dscp: u8,
-    /// Whether the packets are ECN-capable.
+    /// True if the packets are ECN-capable.
     pub ecn: bool,
     /// The end of writing, from the run's zero, ns; `None` for the end of the run.
     pub stop_ns: Option<u64>,

@@ -32,9 +32,9 @@ pub(super) struct Connection {
     /// The first bytes of an incomplete note.
     note: [u8; NOTE],
     held: usize,
-    /// Whether the last turn ended while the socket could take more.
+    /// True if the last turn ended while the socket could take more.
     has_more: bool,
-    /// Whether the application has stopped.
+    /// True if the application has stopped.
     stopped: bool,
 }
 

@@ -24,9 +24,9 @@ pub(super) struct Datagrams {
     dscp: Dscp,
     /// The number of packets to send before other flows have their turn.
     turn: usize,
-    /// Whether the transport counts timeouts, as those that adapt their rate do.
+    /// True if the transport counts timeouts, as those that adapt their rate do.
     counts_timeouts: bool,
-    /// Whether the other end has opened the path. Then a closed port ends the flow: nobody wants its data any more.
+    /// True if the other end has opened the path. Then a closed port ends the flow: nobody wants its data any more.
     is_adopted: bool,
     /// A buffer of the largest datagram. The payload after the header never changes.
     buffer: Vec<u8>,
