@@ -38,7 +38,7 @@ use std::time;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which of the two gateways
+    /// Side of the gateway
     side: SideName,
     /// Carry TCP: where to listen (PORT or ADDRESS:PORT), and where to connect to: the far gateway, or at the far gateway the
     /// server; may be repeated. Without an address only this host can connect
@@ -68,7 +68,7 @@ pub struct Args {
     /// End an exchange of datagrams when there were none for this long
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     idle: Duration,
-    /// How long the server may take to accept a connection
+    /// Maximum time for the server to accept a connection
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     connect_timeout: Duration,
     /// Exit after this time
@@ -102,7 +102,7 @@ Exit codes: 0 success; 1 a failure; 2 invalid arguments. Connections that fail a
 enum SideName {
     /// Programs connect to it
     Near,
-    /// It connects to the server
+    /// The gateway that connects to the server
     Far,
 }
 

@@ -147,9 +147,9 @@ enum Tcp {
 /// An end of the network.
 #[derive(Clone, Copy, ValueEnum)]
 enum End {
-    /// Where the data of flows comes from
+    /// Hosts that send the data of flows
     Sources,
-    /// Where it goes to
+    /// Hosts that receive the data of flows
     Sinks,
 }
 

@@ -34,7 +34,7 @@ pub struct Args {
     /// Results folders written by `cutline run`, or their summary.json
     #[arg(required = true, value_name = "RESULTS")]
     results: Vec<PathBuf>,
-    /// What to draw
+    /// Kind of plot
     #[arg(long, value_enum, default_value_t = Kind::Overview)]
     kind: Kind,
     /// The measure, a column of the tables (docs/guide/results.md); may be repeated, each has a panel. For `cdf` the
@@ -63,7 +63,7 @@ pub struct Args {
 /// Kind of plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// What there is at a glance
+    /// Overview of the results
     Overview,
     /// Distribution of the packets' delays
     Cdf,

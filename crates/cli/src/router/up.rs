@@ -48,7 +48,7 @@ pub struct UpArgs {
     /// Overhead of the link per frame, as of `cutline router`
     #[arg(long, default_value = "ethernet", value_parser = overhead)]
     overhead: Overhead,
-    /// Who gets equal shares of the link
+    /// Parties that get equal shares of the link
     #[arg(long, value_enum, default_value_t = Fair::Hosts)]
     fair: Fair,
     /// Write units of systemd, and start them now and at each start of the machine

@@ -28,7 +28,7 @@ use std::time::Duration;
 /// Command that runs the tests that need root.
 pub const COMMAND: &str = "sudo -E cargo test -p cutline-cli";
 
-/// The namespaces and the router at work. The router goes first, then the namespaces.
+/// The namespaces and the router at work. The router is dropped before the namespaces.
 pub struct Lab {
     pub router: Router,
     pub a: Namespace,

@@ -11,7 +11,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 /// A write of this many bytes finds room whenever a pipe says that it has some (pipe(7), `PIPE_BUF`).
 const PART: usize = 4096;
 
-/// Returns a pipe that is full. Whoever writes to it waits until somebody reads.
+/// Returns a full pipe. A writer blocks until its reader reads.
 ///
 /// # Panics
 /// When the system has no pipe.

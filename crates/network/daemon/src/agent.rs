@@ -386,7 +386,7 @@ impl Agent {
         }
     }
 
-    /// Returns the reason for a failed reservation. What would be granted is known where the path offers less than was asked for.
+    /// Returns the reason for a failed reservation. It includes the available rate if the path offers less than the request.
     fn refusal(
         &self,
         session: Session,

@@ -48,7 +48,7 @@ pub struct InterfaceStatus {
     pub reservations: Option<u64>,
     /// Packets that have left as part of a reservation that is there now.
     pub reserved_packets: u64,
-    /// Their bytes, as whoever installs reservations counts them, B.
+    /// Their bytes, as the installer of reservations counts them, B.
     pub reserved_bytes: u64,
     /// Packets of these reservations that exceeded them and became best effort. Traffic control counts them in `reserved_packets`, too.
     pub excess_packets: u64,

@@ -103,7 +103,7 @@ fn where_somebody_has_set_another_discipline_reservations_are_given_up() {
     assert_eq!(net.status("r1").interfaces[1].problem, None);
 }
 
-/// A discipline of another tool beside it, such as for packets that arrive, is none of its affair.
+/// A discipline of another tool beside it, such as for packets that arrive, is left alone.
 #[test]
 fn what_others_set_beside_it_changes_nothing() {
     let Some(mut net) = Net::new("tkc", COMMAND) else { return };

@@ -1,4 +1,4 @@
-//! Whether the kernel has the congestion controls of a scenario, and uses ECN as the scenario says.
+//! Check that the kernel has the congestion controls of a scenario, and uses ECN as the scenario says.
 
 use crate::LabError;
 use cutline_scenario::spec::FlowSpec;

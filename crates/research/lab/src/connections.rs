@@ -32,12 +32,12 @@ use std::net::{SocketAddrV4, UdpSocket};
 /// Nodes and port of a connection are the flow's. Its hint, until the session asks for another one, is its own.
 pub type Connections = BTreeMap<usize, QosConnection>;
 
-/// Where the ends of a connection are, and what its application does.
+/// Addresses of a connection's ends, and the application's behaviour.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement {
     pub source: SocketAddrV4,
     pub sink: SocketAddrV4,
-    /// How many messages the application makes per second at most; `None`: as many as were agreed on.
+    /// Maximum number of messages per second of the application; `None`: as many as were agreed on.
     pub most: Option<f64>,
 }
 
@@ -51,26 +51,26 @@ const LISTEN: Duration = Duration::from_millis(5);
 /// Room for the longest datagram, bytes.
 const LONGEST: usize = 65_535;
 
-/// When a run is over.
+/// Times of a run's start and end.
 #[derive(Clone, Copy)]
 pub struct Course<'e> {
     /// Its beginning and its end.
     pub zero: Instant,
     pub end: Instant,
-    /// Whether it ends early.
+    /// Returns true if the run ends early.
     pub ended: &'e (dyn Fn() -> bool + Sync),
 }
 
-/// What the source of a connection has seen.
+/// Measurements of a connection's source.
 #[derive(Default)]
 pub struct Sent {
     messages: Vec<Passage>,
     record: EndRecord,
-    /// How late the application made its messages.
+    /// Lateness of the application's messages.
     pub lateness: Histogram,
 }
 
-/// What the sink of a connection has seen.
+/// Measurements of a connection's sink.
 #[derive(Default)]
 pub struct Arrived {
     /// Numbers of messages, with their times of arrival.

@@ -10,7 +10,7 @@ use cutline_sys::SysError;
 use cutline_traffic::TrafficError;
 use std::process::ExitStatus;
 
-/// Why a scenario cannot be run in the laboratory.
+/// Reason why a scenario cannot be run in the laboratory.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A system call failed.
@@ -100,7 +100,7 @@ pub enum LabError {
     Image {
         /// Its number.
         number: u32,
-        /// What became of it.
+        /// Outcome.
         outcome: String,
     },
     /// A specification cannot be translated into a reservation.
@@ -151,7 +151,7 @@ pub enum LabError {
     StandIn {
         /// The flow.
         flow: String,
-        /// How it has ended.
+        /// Exit status.
         status: ExitStatus,
     },
     /// A QoS connection cannot be made, or has failed.
@@ -159,7 +159,7 @@ pub enum LabError {
     Connection {
         /// The flow.
         flow: String,
-        /// What its socket says.
+        /// Error of its socket.
         error: Box<QosError>,
     },
     /// A QoS connection is in the place of a flow that the scenario does not have.

@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The namespaces of a run; they are removed when this is dropped.
 pub struct Hosts {
-    /// Where data comes from.
+    /// Namespace of the hosts that send data.
     pub sources: Namespace,
-    /// Where it goes to.
+    /// Namespace of the hosts that receive data.
     pub sinks: Namespace,
     /// Between them.
     pub network: Namespace,
@@ -51,7 +51,7 @@ pub const MAX_FLOWS: usize = 40_000;
 /// The largest packet, bytes: what rings are made for.
 const LARGEST_PACKET: u32 = 9_000;
 
-/// Whether there can be hosts for these flows.
+/// Checks that there can be hosts for these flows.
 ///
 /// # Errors
 /// When two flows want different hosts, or one has packets that are too large.
@@ -105,17 +105,17 @@ impl Hosts {
     }
 }
 
-/// Where a flow's data comes from.
+/// Returns the address from which a flow's data is sent.
 pub fn source(flow: usize) -> SocketAddrV4 {
     SocketAddrV4::new(address(Side::Sources, flow), FIRST_PORT + flow as u16)
 }
 
-/// Where it goes to.
+/// Returns the address to which a flow's data is sent.
 pub fn sink(flow: usize) -> SocketAddrV4 {
     SocketAddrV4::new(address(Side::Sinks, flow), SINK_PORT)
 }
 
-/// Where its data goes to if it is a QoS connection.
+/// Returns the address to which a flow's data is sent if it is a QoS connection.
 pub fn qos_sink(flow: usize) -> SocketAddrV4 {
     SocketAddrV4::new(address(Side::Sinks, flow), QOS_PORT)
 }
@@ -138,7 +138,7 @@ const fn hardware(side: Side) -> &'static str {
     }
 }
 
-/// What `ip` makes of a host.
+/// Returns the input of `ip` for the hosts of a side.
 fn addresses_and_routes(side: Side, flows: &[FlowSpec]) -> String {
     const GATEWAY: &str = "10.255.0.1";
     let mut lines = format!(
@@ -161,7 +161,7 @@ fn addresses_and_routes(side: Side, flows: &[FlowSpec]) -> String {
     lines
 }
 
-/// What the interfaces must carry whole.
+/// Returns the size of the largest packet that the interfaces must carry whole.
 fn mtu(flows: &[FlowSpec], connections: &Connections) -> Result<u32, LabError> {
     let payload = |(number, flow): (usize, &FlowSpec)| {
         connections.get(&number).map_or_else(|| flow.transport.largest_payload(), largest_payload)

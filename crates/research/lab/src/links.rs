@@ -38,7 +38,7 @@ pub struct Links {
     connections: Vec<usize>,
 }
 
-/// What the links have measured.
+/// Measurements of the links.
 pub struct Crossed {
     /// The outcome of the simulation of which the links are.
     pub outcome: Outcome,

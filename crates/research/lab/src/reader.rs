@@ -45,7 +45,7 @@ struct FlowReader {
     /// Size of an acknowledgement or feedback, bytes.
     answer: u32,
     stream: Stream,
-    /// How many packets of its source have had which hint, if it is a QoS connection.
+    /// Number of packets of the source with each hint, if it is a QoS connection.
     hints: BTreeMap<Hint, u64>,
 }
 
@@ -131,7 +131,7 @@ impl Reader {
         self.guests.iter().find(|guest| guest.hosts == hosts)
     }
 
-    /// How many packets of the source of a QoS connection have had which hint.
+    /// Returns the number of packets of a QoS connection's source with each hint.
     pub fn hints_of(&self, flow: usize) -> BTreeMap<Hint, u64> {
         self.flows.get(flow).map(|flow| flow.hints.clone()).unwrap_or_default()
     }

@@ -52,14 +52,14 @@ pub fn run(
     Ok(measure(scenario, &Connections::new(), seed, options, cancel)?.rows(scenario))
 }
 
-/// What was measured in a run.
+/// Measurements of a run.
 #[derive(Debug)]
 pub struct Measured {
     /// The beginning of the scenario, on the scale of the times of connections' MIBs.
     pub zero: Instant,
     /// The scenario's network.
     pub network: Network,
-    /// What the links have measured. Of a flow that is a QoS connection they have measured nothing.
+    /// Measurements of the links. Of a flow that is a QoS connection they have measured nothing.
     pub outcome: Outcome,
     /// The timing of the run.
     pub timing: TimingRow,
@@ -67,12 +67,12 @@ pub struct Measured {
     pub connections: BTreeMap<usize, MeasuredConnection>,
 }
 
-/// What was measured of a QoS connection.
+/// Measurements of a QoS connection.
 #[derive(Clone, Debug)]
 pub struct MeasuredConnection {
-    /// What both ends have seen.
+    /// Record of both ends.
     pub record: QosRecord,
-    /// How many packets of the source, control messages included, have had which hint on the links.
+    /// Number of the source's packets with each hint on the links, control messages included.
     pub hints: BTreeMap<Hint, u64>,
 }
 
@@ -137,10 +137,10 @@ struct Experiment<'e> {
     seed: u64,
 }
 
-/// What has happened to connections, with the lateness of their applications, by the indices of their flows.
+/// Records of the connections, with the lateness of their applications, by the indices of their flows.
 type Records = BTreeMap<usize, (QosRecord, Histogram)>;
 
-/// What the threads of a run have seen.
+/// Records of a run's threads.
 struct Ran {
     zero: Instant,
     crossed: Crossed,

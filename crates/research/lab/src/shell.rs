@@ -26,10 +26,10 @@ use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How a program is run in the network.
+/// Settings of a program that runs in the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Shell {
-    /// Where it runs.
+    /// Side on which it runs.
     pub side: Side,
     /// True if the scenario's flows send nothing.
     pub alone: bool,
@@ -39,7 +39,7 @@ pub struct Shell {
     pub stack: Stack,
 }
 
-/// Where a program runs.
+/// Namespace and addresses of a program.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The address of its host.
@@ -50,20 +50,20 @@ pub struct Place {
     pub other_namespace: String,
 }
 
-/// How a program has ended.
+/// End of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit status.
     pub status: ExitStatus,
     /// True if it was killed, because its time was over.
     pub is_killed: bool,
-    /// What its packets met in the network.
+    /// Treatment of its packets in the network.
     pub traffic: Traffic,
     /// The timing of the network.
     pub timing: TimingRow,
 }
 
-/// What the packets of a program met on their way to the sinks, as those of any flow of the scenario.
+/// Treatment of a program's packets on their way to the sinks, as those of any flow of the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic {
     /// Packets that arrived.
@@ -101,7 +101,7 @@ impl Traffic {
     }
 }
 
-/// How often the program is looked after.
+/// Interval between checks of the program.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Runs the program that `command` returns in the network of a scenario, until it ends. Signals to this process are passed on to it.
@@ -192,7 +192,7 @@ pub fn shell(
     Ok(Ended { status, is_killed, traffic, timing })
 }
 
-/// Adds the flow that stands for the program, beside the scenario's first one. Returns its index.
+/// Adds the flow that represents the program, beside the scenario's first one. Returns its index.
 fn add_guest(network: &mut Network) -> Result<usize, LabError> {
     const NAME: &str = "shell";
     let index = network.flows().len();

@@ -30,9 +30,9 @@ pub struct StandIn {
 /// Commands by the indices of the flows in whose place they run.
 pub(crate) type StandIns<'s> = BTreeMap<usize, &'s str>;
 
-/// How often a program is looked after.
+/// Interval between checks of a program.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
-/// What a program has to end after it was asked to.
+/// Grace period of a program after it was requested to end.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Finds the flows of programs.

@@ -16,7 +16,7 @@ use cutline_testbed::{in_time, may_make_namespaces, undisturbed};
 use cutline_units::{Bytes, Duration, Hint, HintBits, Instant};
 use std::sync::atomic::AtomicBool;
 
-/// How to run the tests that need root.
+/// Command that runs the tests that need root.
 const COMMAND: &str = "sudo -E cargo test -p cutline-lab";
 
 const SCENARIO: &str = r#"

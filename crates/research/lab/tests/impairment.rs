@@ -8,7 +8,7 @@ use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_testbed::{may_make_namespaces, undisturbed};
 use std::sync::atomic::AtomicBool;
 
-/// How to run the tests that need root.
+/// Command that runs the tests that need root.
 const COMMAND: &str = "sudo -E cargo test -p cutline-lab";
 
 /// 500 datagrams/s, 2 ms apart, and a transfer that has to repair what it loses.
@@ -41,7 +41,7 @@ fn scenario(text: &str) -> Scenario {
     ScenarioFile::parse(text, "impairment.toml").unwrap().scenario().unwrap()
 }
 
-/// What the wire has done: packets that left the queue, lost, reordered.
+/// Returns the counters of the wire: packets that left the queue, lost, reordered.
 fn wire(rows: &RunResult) -> [u64; 3] {
     let queue = rows.queues.iter().find(|queue| &*queue.link == "r1->r2").unwrap();
     assert_eq!(queue.dropped, 0, "the queue has room for all");

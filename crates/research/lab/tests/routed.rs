@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
-/// How to run the tests that need root.
+/// Command that runs the tests that need root.
 const COMMAND: &str = "sudo -E cargo test -p cutline-lab";
 
 /// A case of the study, shortened.

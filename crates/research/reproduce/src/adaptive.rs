@@ -13,11 +13,11 @@ pub(crate) const CODE: Code = Code { own, sections };
 /// The fixed hints and the start values of figures 1 and 2.
 const TRIED: [(&[u16], &[u16]); 2] =
     [(&[2, 4, 6, 7, 8, 9, 10, 12, 16], &[1, 8, 16]), (&[4, 5, 6, 7], &[1, 16])];
-/// When the load of figure 4 rises and falls, and when the run ends, s.
+/// Times at which the load of figure 4 rises and falls, and at which the run ends, s.
 const LOAD_START_S: f64 = 600.0;
 const LOAD_END_S: f64 = 1200.0;
 const END_S: f64 = 1800.0;
-/// How close to its final value quality counts as settled, relative to it.
+/// Distance from its final value at which quality counts as settled, relative to it.
 const TOLERANCE: f64 = 0.02;
 
 /// The measures of claims that are code.
@@ -62,7 +62,7 @@ fn sections(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> 
     vec![section]
 }
 
-/// Quality by hint: the fixed ones, and where those that adapt have come to rest.
+/// Quality by hint: the fixed ones, and the final ones of those that adapt.
 fn by_hint(data: &Data, fixed_hints: &[u16], starts: &[u16]) -> Chart {
     let dot =
         |&hint: &u16| Some(Dot::from_estimate(f64::from(hint), &mean(&quality(data, fixed(data, hint)))?));
@@ -161,7 +161,7 @@ fn settling_time(data: &Data, from: f64, until: f64) -> Vec<f64> {
 
 /// The quality of audio over time, mean over the flows of one run.
 struct Course {
-    /// When each interval ends, s, and the quality in it.
+    /// End of each interval, s, and the quality in it.
     intervals: Vec<(f64, f64)>,
 }
 

@@ -28,7 +28,7 @@ fn own(figure: &FigureText, id: &str) -> Option<Own> {
     }))
 }
 
-/// What is measured of two experiments.
+/// Measure of two experiments.
 type OfBoth = Box<dyn Fn([&Data; 2]) -> Option<Estimate>>;
 
 /// The quality over all loads: each load and seed is a pair.

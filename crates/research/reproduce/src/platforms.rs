@@ -6,7 +6,7 @@ use cutline_lab::Stack;
 use cutline_results::RunResult;
 use cutline_study::{Platform, Run, Simulator};
 
-/// Where experiments are run, by the names that `study.toml` has for them.
+/// Platforms of experiments, by the names that `study.toml` has for them.
 pub const PLATFORMS: &[&dyn Platform] = &[
     &Simulator,
     &QosSockets { name: "qos-sockets", label: "QoS sockets", judgement: Judgement::Quality },

@@ -25,7 +25,7 @@ fn sections(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> 
     vec![section]
 }
 
-/// What the viewer saw in the overload, if the programs are installed.
+/// Returns the frames that the viewer saw in the overload, if the programs are installed.
 fn pictures(stored: &[ExperimentData<'_>]) -> Vec<(String, Vec<u8>)> {
     let shown = [
         ("netvideo-c2", "source.png", "As it was drawn"),

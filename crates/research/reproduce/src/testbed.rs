@@ -5,7 +5,7 @@ use cutline_results::RunResult;
 use cutline_study::{Platform, Run};
 use std::sync::OnceLock;
 
-/// What is added to the version of results, with and without the programs.
+/// Addition to the version of results, with and without the programs.
 pub(crate) const PROGRAMS: &str = "lab with routers and programs";
 const STAND_INS: &str = "lab with routers";
 /// The folder of built programs, beside the results.

@@ -16,7 +16,7 @@ use cutline_units::{Bytes, HintBudget, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Why a valid scenario cannot be simulated.
+/// Reason why a valid scenario cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LowerError {
     /// The network does not accept a link, flow or queue.

@@ -11,7 +11,7 @@ use cutline_units::{Duration, Histogram, Instant, Rate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Why a run returns no result.
+/// Reason why a run returns no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SimulateError {
     /// The scenario cannot be simulated.

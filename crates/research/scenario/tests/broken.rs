@@ -7,7 +7,7 @@ use cutline_scenario::ScenarioFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a line of the expected message starts with.
+/// Prefix of a line of the expected message.
 const MARK: &str = "#| ";
 
 fn broken() -> Vec<PathBuf> {

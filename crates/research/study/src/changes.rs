@@ -1,11 +1,11 @@
-//! What a user changes of the experiments: their length, keys, whole scenario files.
+//! Changes of the experiments by a user: their length, keys, whole scenario files.
 
 use crate::experiment::Experiment;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// What is changed of the experiments. Results of changed experiments have folders of their own.
+/// Changes of the experiments. Results of changed experiments have folders of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Shorter runs and fewer seeds. The figures keep their shapes; the numbers are less exact.
@@ -56,13 +56,13 @@ impl Changes {
         !self.set.is_empty() || !self.files.is_empty()
     }
 
-    /// What is added to the name of the folder of results.
+    /// Returns the suffix for the name of the folder of results.
     pub(crate) fn folder_end(&self) -> String {
         let ends = [(self.quick, "-quick"), (self.is_other(), "-changed")];
         ends.into_iter().filter(|(is_so, _)| *is_so).map(|(_, end)| end).collect()
     }
 
-    /// What is changed, for the head of a report; empty if nothing but the length is.
+    /// Returns the changes in words, for the head of a report; empty if nothing but the length is changed.
     pub(crate) fn in_words(&self) -> String {
         let set = self.set.iter().map(|(path, value)| format!("{path} = {value}"));
         set.chain(self.files.keys().map(|name| format!("experiments/{name} as it was on disk")))

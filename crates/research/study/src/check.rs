@@ -7,13 +7,13 @@ use crate::study::Study;
 use cutline_config::Errors;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an experiment has: the points of its sweep, and the names of its groups of flows.
+/// Content of an experiment: the points of its sweep, and the names of its groups of flows.
 struct Contents {
     points: Vec<Settings>,
     groups: BTreeSet<String>,
 }
 
-/// What claims and panels name and no experiment has.
+/// Returns the names in claims and panels that no experiment has.
 ///
 /// # Errors
 /// When an experiment is no valid scenario.
@@ -68,7 +68,7 @@ fn judged<'f>(claim: &'f ClaimData, figure: &'f FigureText) -> Vec<&'f str> {
     }
 }
 
-/// What a quantity names and these experiments do not have.
+/// Returns the names in a quantity that these experiments do not have.
 fn missing(
     quantity: &Quantity,
     own: &[&str],

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct Data {
     /// The folder of the results.
     pub folder: PathBuf,
-    /// What made them.
+    /// Summary of the runs that made the rows.
     pub summary: Summary,
     points: Vec<PointRow>,
     flows: Vec<FlowRow>,
@@ -274,8 +274,8 @@ impl Data {
     }
 }
 
-/// What overrides have set at every point. A swept key that is overridden does not vary and is no part of the points' settings, but claims
-/// about its value hold of all points then.
+/// Returns the keys that overrides have set at every point. A swept key that is overridden does not vary and is
+/// no part of the points' settings, but claims about its value hold of all points then.
 fn overridden(summary: &Summary, flows: &[FlowRow]) -> Vec<PointRow> {
     let labels: BTreeSet<&str> = flows.iter().map(|row| &*row.point).collect();
     labels.into_iter().flat_map(|label| PointRow::from_settings(label, &summary.overrides)).collect()

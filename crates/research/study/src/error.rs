@@ -15,7 +15,7 @@ pub struct UnknownFigure {
     pub known: String,
 }
 
-/// Why an evaluation failed.
+/// Reason why an evaluation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     /// A figure that does not exist.
@@ -29,7 +29,7 @@ pub enum StudyError {
     File {
         /// The file, or the folder of the study.
         file: String,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
     /// This process may not run anything on the platform of an experiment.

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 pub struct Experiment {
     /// Its name, which is also that of the folder of its results and the first part of its claims' ids.
     pub id: String,
-    /// What distinguishes it from the other variants, for the titles of charts.
+    /// Distinction from the other variants, for the titles of charts.
     pub label: String,
     /// The name of the scenario file, with its folder.
     pub file: String,
@@ -26,7 +26,7 @@ pub struct Experiment {
     pub set: Overrides,
     /// Further settings of `--quick`. They keep the shape of every figure, but do not allow to judge its claims.
     pub quick: Overrides,
-    /// Where the experiment is run.
+    /// Platform on which the experiment is run.
     pub platform: &'static dyn Platform,
 }
 

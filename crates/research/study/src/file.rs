@@ -34,10 +34,10 @@ use crate::platform::Platform;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What `--quick` sets by default.
+/// Default settings of `--quick`.
 const QUICK: [(&str, &str); 3] = [("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
 
-/// What `study.toml` says.
+/// Content of `study.toml`.
 pub(crate) struct StudyText {
     pub(crate) title: String,
     pub(crate) about: String,

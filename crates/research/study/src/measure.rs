@@ -109,7 +109,7 @@ const MEANS: [(&str, &str, f64); 6] = [
     ("receiver_told_ms", "receiver_told_ms", 1.0),
     ("sender_told_ms", "sender_told_ms", 1.0),
 ];
-/// What the applications of a flow or group offered, the first of [`MEANS`], less what was received, kbit/s.
+/// Rate that the applications of a flow or group offered, the first of [`MEANS`], less the received rate, kbit/s.
 const MISSING: &str = "missing_kbps";
 /// Jain's fairness index over the goodput of the flows of a group.
 const FAIRNESS: &str = "jain";
@@ -122,7 +122,7 @@ const DERIVED_OF_QUEUES: [(&str, MeasureOfQueue); 2] = [
 /// A measure of one row.
 type OfRow<R> = Box<dyn Fn(&R) -> Option<f64>>;
 
-/// What is measured of the intervals of what.
+/// Series of intervals to measure.
 pub(crate) enum Series {
     /// A measure of flows: a flow, a group, or groups by their beginning with `*`.
     Flows { name: String, measure: OfRow<SeriesRow> },
@@ -196,7 +196,7 @@ impl Series {
     }
 }
 
-/// What is measured of what.
+/// Measure and its subject.
 pub(crate) enum Subject {
     /// A measure of flows, as the mean over them.
     Flows {
@@ -210,9 +210,9 @@ pub(crate) enum Subject {
     Distribution { name: String },
     /// The mean of a distribution of a flow or group, times a factor. For a group without one, the mean over its flows.
     Mean { name: String, quantity: &'static str, times: f64 },
-    /// What the applications of a flow or group offered less what was received, kbit/s.
+    /// Rate that the applications of a flow or group offered less the received rate, kbit/s.
     Missing { name: String },
-    /// How evenly the flows of a group share the rate.
+    /// Fairness of the rates of a group's flows.
     Fairness { name: String },
     /// The median over the measured intervals of the goodput of a flow, or of a group as a whole.
     Intervals { name: String },

@@ -1,20 +1,20 @@
-//! How an evaluation is run.
+//! Options of an evaluation.
 
 use crate::changes::Changes;
 use cutline_results::Existing;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// How to run an evaluation.
+/// Options of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The folder of all results; each study has a folder in it ([`Study::folder`](crate::Study::folder)).
     pub results: PathBuf,
     /// The figures to reproduce; all if empty.
     pub figures: Vec<u32>,
-    /// What is changed of the experiments.
+    /// Changes of the experiments.
     pub changes: Changes,
-    /// What to do with existing results. Measurements of the laboratory are only repeated on request:
+    /// Treatment of existing results. Measurements of the laboratory are only repeated on request:
     /// [`Existing::Repeat`] is treated as [`Existing::Refuse`] there.
     pub existing: Existing,
     /// The number of runs at the same time.

@@ -1,8 +1,8 @@
-//! What is measured of the intervals of a run, as data: a mean over some of them, or when something is so for the first time.
+//! Statistics of the intervals of a run, as data: a mean over some of them, or the first time at which a condition holds.
 
 use serde::Deserialize;
 
-/// What is taken of the intervals of a flow or queue.
+/// Statistic of the intervals of a flow or queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum OverTime {
     /// The mean over the intervals within a time, s.

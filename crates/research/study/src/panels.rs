@@ -67,7 +67,7 @@ struct Series {
     seed: Option<usize>,
 }
 
-/// How much a line stands out.
+/// Emphasis of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Emphasis {
@@ -114,7 +114,7 @@ enum ReferenceAt {
     Measured(Box<Quantity>),
 }
 
-/// How values are drawn.
+/// Style in which values are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Draw {
@@ -129,7 +129,7 @@ enum Draw {
     Course(usize),
 }
 
-/// What distributions are of.
+/// Subject of distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 enum Distribution {
     #[serde(rename = "queuing_ms")]
@@ -138,14 +138,14 @@ enum Distribution {
     Goodput,
 }
 
-/// What a panel does with several experiments of a figure.
+/// Treatment of several experiments of a figure by a panel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Across {
-    /// It shows the first one, or those that its quantities name.
+    /// The panel shows the first one, or those that its quantities name.
     #[default]
     First,
-    /// It is repeated for each.
+    /// The panel is repeated for each.
     Panels,
     /// Each series is repeated for each.
     Series,
@@ -212,7 +212,7 @@ type Places = (Vec<(Place, QuantityText)>, bool);
 /// A series, its own places if it has some, and what it measures.
 type SeriesText = (SeriesToml, Option<Places>, QuantityText);
 
-/// What a table of figures is read with: its named points, and its rows.
+/// Names for reading a table of figures: its named points, and its rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'n> {
     pub(crate) points: &'n BTreeMap<String, Settings>,
@@ -552,7 +552,7 @@ struct Shown<'d> {
     all: &'d [ExperimentData<'d>],
     /// Those whose values are drawn.
     own: &'d [ExperimentData<'d>],
-    /// What is added to the title.
+    /// Addition to the title.
     suffix: Option<&'d str>,
     /// True if the names of series say which experiment it is.
     is_named: bool,

@@ -9,7 +9,7 @@ pub struct Paper {
     pub authors: &'static str,
     /// Its title.
     pub title: &'static str,
-    /// Where it was published.
+    /// Place of publication.
     pub published: &'static str,
     /// The year.
     pub year: u16,
@@ -72,7 +72,7 @@ mod tests {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Whoever cites Cutline finds the papers, and every page about one of them names it.
+    /// The citation file lists the papers, and every page about one of them names it.
     #[test]
     fn the_papers_are_cited_wherever_they_are_needed() {
         let (readme, citation_file) = (read("README.md"), read("CITATION.cff"));

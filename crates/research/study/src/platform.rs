@@ -1,4 +1,4 @@
-//! Where an experiment is run: in the simulator, or wherever another crate runs scenarios.
+//! Platform of an experiment: the simulator, or another crate that runs scenarios.
 
 use cutline_results::{Existing, RunResult};
 use cutline_scenario::Scenario;
@@ -24,7 +24,7 @@ pub trait Platform: fmt::Debug + Sync {
     /// Its name in `study.toml`.
     fn name(&self) -> &str;
 
-    /// What is added to the version that is stored with results, so that results of several platforms are never mistaken for
+    /// Returns the suffix of the version that is stored with results, so that results of several platforms are never mistaken for
     /// each other. Empty for the simulator.
     fn label(&self) -> &str;
 
@@ -76,7 +76,7 @@ pub(crate) fn version_on(platform: &dyn Platform, version: &str) -> String {
     format!("{version} {}", platform.label()).trim_end().to_owned()
 }
 
-/// What happens to existing results of a platform. Measurements in real time are only repeated on request.
+/// Returns the treatment of existing results of a platform. Measurements in real time are only repeated on request.
 pub(crate) fn existing_on(platform: &dyn Platform, existing: Existing) -> Existing {
     match existing {
         Existing::Repeat if platform.is_real_time() => Existing::Refuse,

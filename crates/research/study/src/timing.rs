@@ -1,4 +1,4 @@
-//! What runs in real time say of their timing.
+//! Reports on the timing of runs in real time.
 
 use crate::data::Data;
 use cutline_report::report::{Claim, Verdict};

@@ -30,7 +30,7 @@ const BEGINNING: &str = "1970-01-01T00:00:00.000000Z";
 /// flent's settings list links with commas between.
 const SEPARATOR: &str = ",";
 
-/// Why there is no flent file of a run.
+/// Reason why there is no flent file of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum FlentError {
     /// Nothing to draw.
@@ -51,7 +51,7 @@ pub struct Measured {
     pub name: String,
     /// The title of plots.
     pub title: String,
-    /// What a reader has to know.
+    /// Note for the reader.
     pub note: String,
     /// The duration, seconds.
     pub length_s: f64,
@@ -202,12 +202,12 @@ fn fairness(values: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
-/// What the metadata of a file say.
+/// Metadata of a file.
 struct About<'a> {
     name: &'a str,
     title: &'a str,
     note: String,
-    /// What flent takes for hosts: the flows.
+    /// Flows, which flent takes for hosts.
     hosts: Vec<&'a str>,
     length_s: f64,
     step_s: f64,
@@ -243,7 +243,7 @@ fn results(series: &[Series]) -> Map<String, Value> {
     series.iter().map(|series| (series.name.clone(), json!(series.values))).collect()
 }
 
-/// What there is at each moment; a moment without a value is left out.
+/// Returns the values at each moment; a moment without a value is left out.
 fn raw_values(ends: &[f64], series: &[Series], queue_series: &[QueueSeriesRow]) -> Map<String, Value> {
     let point = |(end, value): (&f64, &Option<f64>)| value.map(|value| json!({ "t": end, "val": value }));
     let points = |series: &Series| ends.iter().zip(&series.values).filter_map(point).collect::<Vec<Value>>();

@@ -24,7 +24,7 @@ pub use flent::FlentError;
 use cutline_scenario::SimulateError;
 use std::io;
 
-/// Why a run's packets cannot be written.
+/// Reason why a run's packets cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The simulation has no result.

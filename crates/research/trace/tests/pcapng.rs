@@ -132,7 +132,7 @@ fn every_packet_has_the_headers_that_its_comment_tells_of() {
     }
 }
 
-/// What departs has CE if the comment says that the queue marked it, and has waited as long as it says.
+/// A departing packet has CE if the comment says that the queue marked it, and has waited as long as it says.
 #[test]
 fn arrival_and_departure_of_a_packet_agree() {
     let (bytes, _) = captured(&scenario("pie"));

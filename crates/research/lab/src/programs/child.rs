@@ -14,26 +14,26 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Why a program has not done its work.
+/// Reason why a program has not done its work.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It is not installed.
+    /// The program is not installed.
     #[error("{program} is not installed: tools/setup.sh programs installs it")]
     Missing {
         /// The program.
         program: String,
     },
-    /// It has failed.
+    /// The program has failed.
     #[error("{program} has failed ({status}): {said}")]
     Failed {
         /// The program.
         program: String,
-        /// How it has ended.
+        /// Exit status.
         status: ExitStatus,
         /// The end of what it has said.
         said: String,
     },
-    /// It has not ended in time.
+    /// The program has not ended in time.
     #[error("{program} has not ended within {limit:?}: {said}")]
     Late {
         /// The program.
@@ -43,12 +43,12 @@ pub enum ProgramError {
         /// The end of what it has said.
         said: String,
     },
-    /// What it has written is not what is expected.
+    /// The program's output is not as expected.
     #[error("{program} has written something else than expected: {what}")]
     Output {
         /// The program.
         program: String,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
     /// A file cannot be read or written.
@@ -69,9 +69,9 @@ pub fn of_file(path: &Path) -> impl FnOnce(io::Error) -> ProgramError {
     move |source| ProgramError::File { path: path.to_owned(), source }
 }
 
-/// How often a program is looked at.
+/// Interval between checks of a program.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How much of what a program has said is in an error, bytes.
+/// Maximum length of a program's messages in an error, bytes.
 const TAIL: usize = 600;
 
 /// A program that runs. It is killed when this is dropped.
@@ -130,7 +130,7 @@ impl Child {
         Err(self.late(limit))
     }
 
-    /// How it has ended, for which it waits; `None` if it has not.
+    /// Waits for the end of the program, and returns its exit status; `None` if it has not ended.
     fn status(&mut self, limit: Duration) -> Result<Option<ExitStatus>, ProgramError> {
         let until = Instant::now() + limit;
         loop {
@@ -162,12 +162,12 @@ impl Child {
         Ok(())
     }
 
-    /// What it has written so far on its standard output.
+    /// Returns the program's standard output so far.
     pub fn output(&self) -> Result<String, ProgramError> {
         read(&self.output)
     }
 
-    /// What it has written so far on its standard error.
+    /// Returns the program's standard error so far.
     pub fn errors(&self) -> Result<String, ProgramError> {
         read(&self.errors)
     }

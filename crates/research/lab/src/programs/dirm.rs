@@ -17,12 +17,12 @@ const SOURCES: [(&str, &str); 4] = [
     ("server.cc", include_str!("../../testbed-programs/server.cc")),
     ("client.cc", include_str!("../../testbed-programs/client.cc")),
 ];
-/// How long a program may take to be built, and to start.
+/// Maximum time for building and starting a program.
 const BUILD: time::Duration = time::Duration::from_secs(300);
 const START: time::Duration = time::Duration::from_secs(20);
-/// How long a call of the client may take.
+/// Maximum time for a call of the client.
 const CALL: time::Duration = time::Duration::from_secs(10);
-/// What a picture may take less than a second of rounding.
+/// Allowance for times that are rounded to seconds.
 const GRACE: time::Duration = time::Duration::from_secs(10);
 
 /// The programs.
@@ -31,7 +31,7 @@ pub struct Slideshow {
     folder: PathBuf,
 }
 
-/// What the client asks for.
+/// Requests of the client.
 #[derive(Clone, Copy, Debug)]
 pub struct Requests {
     /// Pictures asked for, each second.
@@ -45,24 +45,24 @@ pub struct Requests {
 pub struct Slide {
     /// Its number in the repository.
     pub number: u32,
-    /// When it was asked for, by the host's monotonic clock.
+    /// Time of the request, by the host's monotonic clock.
     pub asked: Instant,
-    /// When it was there, or had failed.
+    /// Time at which the picture had arrived, or had failed.
     pub answered: Instant,
     /// Its bytes.
     pub bytes: u64,
-    /// What became of it.
+    /// Outcome of the request.
     pub outcome: Outcome,
 }
 
-/// What became of a picture.
+/// Outcome of the request for a picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It came as it is in the repository.
+    /// The picture arrived as it is in the repository.
     Intact,
-    /// It came with other bytes.
+    /// The picture arrived with other bytes.
     Damaged,
-    /// It did not come: the name of the exception of CORBA.
+    /// The picture did not arrive: the name of the exception of CORBA.
     Failed(String),
 }
 
@@ -176,7 +176,7 @@ fn slide(line: &str) -> Option<Slide> {
 }
 
 impl Slide {
-    /// How long it took.
+    /// Returns the response time.
     pub fn response(&self) -> Duration {
         self.answered.saturating_since(self.asked)
     }

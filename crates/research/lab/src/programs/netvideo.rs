@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// What is shown.
+/// Film to show.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Film {
     /// Width, pixels.
@@ -26,7 +26,7 @@ pub struct Film {
     pub height: u32,
     /// Frames each second.
     pub rate: u32,
-    /// How many frames there are.
+    /// Number of frames.
     pub frames: u32,
     /// The constant bit rate of the messages.
     pub throughput: Rate,
@@ -63,9 +63,9 @@ impl Film {
     }
 }
 
-/// How much longer than its film a program may take.
+/// Maximum excess of a program's duration over its film's.
 const GRACE: Duration = Duration::from_secs(30);
-/// How long frames may take to be compared or decoded, each.
+/// Maximum time for comparing or decoding a frame.
 const PER_FRAME: Duration = Duration::from_millis(200);
 /// The share of the constant rate that the pictures have; the rest is for headers and what the rate is filled up with.
 const PICTURES: f64 = 0.75;
@@ -180,7 +180,7 @@ impl Receiver {
     }
 }
 
-/// How like two series of pictures are.
+/// Similarity of two series of pictures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Likeness {
     /// The mean structural similarity, 0 to 1.
@@ -194,24 +194,24 @@ pub struct Likeness {
 pub struct Frame {
     /// True if it was received; otherwise the viewer saw an earlier one.
     pub is_shown: bool,
-    /// How like it is to the picture as it was drawn.
+    /// Similarity to the picture as it was drawn.
     pub source: Likeness,
-    /// How like it is to the picture as the encoder left it.
+    /// Similarity to the picture as the encoder left it.
     pub sent: Likeness,
 }
 
-/// What the viewer saw.
+/// Frames that the viewer saw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Viewing {
     /// The frames in order.
     pub frames: Vec<Frame>,
-    /// How many were shown.
+    /// Number of frames that were shown.
     pub shown: u32,
     /// The most frames in a row that were not.
     pub longest_freeze: u32,
-    /// How like all of them are to the pictures as they were drawn.
+    /// Similarity of all frames to the pictures as they were drawn.
     pub source: Likeness,
-    /// How like they are to the pictures as the encoder left them.
+    /// Similarity of all frames to the pictures as the encoder left them.
     pub sent: Likeness,
 }
 
@@ -287,8 +287,8 @@ fn times(log: &str) -> Vec<i64> {
     log.lines().filter_map(time).collect()
 }
 
-/// Where in the receiver's file each frame of the film is; `None` of those that were not received. Of several with the same time, the
-/// last one counts; one with a time that no frame has is none.
+/// Returns the position of each frame of the film in the receiver's file; `None` of those
+/// that were not received. Of several with the same time, the last one counts; one with a time that no frame has is none.
 fn places(sent: &[i64], seen: &[i64]) -> Vec<Option<usize>> {
     let found: BTreeMap<i64, usize> = seen.iter().enumerate().map(|(place, time)| (*time, place)).collect();
     sent.iter().map(|time| found.get(time).copied()).collect()
@@ -316,7 +316,7 @@ fn view(film: &Film, folder: &Path, places: &[Option<usize>]) -> Result<(), Prog
     viewed.flush().map_err(of_file(&to))
 }
 
-/// How like what the viewer saw is to other pictures, frame by frame: structural similarity and mean squared error.
+/// Returns the similarity of the viewer's pictures to others, frame by frame: structural similarity and mean squared error.
 fn likenesses(
     film: &Film,
     folder: &Path,

@@ -32,7 +32,7 @@ pub struct Place {
     pub shaper: Shared,
 }
 
-/// What can be reserved of a link: as much as without agents, and the bucket of DIRM, which is three images (a second of the line).
+/// Returns the reservable share of a link: as much as without agents, and the bucket of DIRM, which is three images (a second of the line).
 fn share() -> ShareParams {
     ShareParams { share: 0.98, burst: Duration::from_secs(2), overhead: 14 }
 }
@@ -56,7 +56,7 @@ impl Agents {
         Ok(Self { stop: Arc::default(), threads: Vec::new(), folder })
     }
 
-    /// How the applications of a node reach its agent.
+    /// Returns the access of a node's applications to its agent.
     pub fn access(&self, node: &str) -> Access {
         Access { socket: self.folder.path().join(format!("{node}.sock")) }
     }

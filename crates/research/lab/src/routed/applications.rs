@@ -37,16 +37,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time;
 use tempfile::TempDir;
 
-/// Where programs and gateways listen beside the port of the QoS connection.
+/// Port of programs and gateways beside the port of the QoS connection.
 const NEAR_PORT: u16 = 5600;
 pub const PROGRAM_PORT: u16 = 5700;
 /// The images of section III.C: 480 kbit/s of 38 KB each in the mean.
 const IMAGES_PER_SECOND: f64 = 1.58;
-/// How long a receiver needs to listen, which it does not say.
+/// Time until a receiver listens, which it does not report.
 const LISTENING: Duration = Duration::from_secs(1);
-/// How long the last messages may be under way.
+/// Maximum transit time of the last messages.
 const LAST: Duration = Duration::from_millis(1500);
-/// How long a receiver waits for a message before it takes the film for over. Asked to end, ffmpeg waits as long for the next one.
+/// Silence after which a receiver takes the film for over. Asked to end, ffmpeg waits as long for the next message.
 const PATIENCE: time::Duration = time::Duration::from_secs(6);
 
 /// One film is compared at a time.
@@ -55,9 +55,9 @@ static COMPARING: Mutex<()> = Mutex::new(());
 /// The programs, and where their files are.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// Where programs are built, once for all runs.
+    /// Folder in which programs are built, once for all runs.
     folder: PathBuf,
-    /// Where pictures of what the viewer saw are put; none if `None`.
+    /// Folder for pictures of the frames that the viewer saw; none if `None`.
     pictures: Option<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ impl Programs {
         Self { pictures: Some(absolute(folder)), ..self }
     }
 
-    /// Which of the programs that these need is not installed.
+    /// Returns the first of the required programs that is not installed.
     pub fn missing() -> Option<&'static str> {
         let runs = |(program, argument): &(&str, &str)| {
             let mut command = std::process::Command::new(program);
@@ -241,10 +241,10 @@ impl<'a> Application<'a> {
     }
 }
 
-/// What was measured of a program.
+/// Measurements of a program.
 pub struct Applied {
     pub measured: Measured,
-    /// What only this program has.
+    /// Rows that only this program has.
     pub extra: Vec<DistributionRow>,
 }
 
@@ -385,7 +385,7 @@ fn passages(lines: &[Value], zero: Instant, message: u32) -> Option<QosRecord> {
     Some(QosRecord { messages, ..QosRecord::default() })
 }
 
-/// What a viewer saw, in the table of distributions: one value each.
+/// Returns the viewer's frames for the table of distributions: one value each.
 fn viewed(flow: &str, viewing: &Viewing, frames: u32) -> Vec<DistributionRow> {
     let shown = 100.0 * f64::from(viewing.shown) / f64::from(frames.max(1));
     let freeze = f64::from(viewing.longest_freeze);

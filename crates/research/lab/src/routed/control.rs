@@ -27,7 +27,7 @@ pub struct Control {
     agents: Option<Agents>,
 }
 
-/// What the kernel has counted at the end of a link, all classes together.
+/// Counters of the kernel at the end of a link, all classes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     pub bytes: u64,
@@ -65,13 +65,13 @@ impl Control {
         Ok(Self { ends: ends.into_values().collect(), agents })
     }
 
-    /// What is reserved on each link, as on the wire.
+    /// Returns the reserved rate of each link, as on the wire.
     #[cfg(test)]
     pub fn reserved(&self) -> Vec<Rate> {
         self.ends.iter().map(|shaper| lock(shaper).reserved()).collect()
     }
 
-    /// How the applications of a node ask for a reservation; `None` without signalling.
+    /// Returns the access of a node's applications to reservations; `None` without signalling.
     pub fn access(&self, node: &str) -> Option<Access> {
         self.agents.as_ref().map(|agents| agents.access(node))
     }
@@ -126,7 +126,7 @@ fn lock(shaper: &Shared) -> MutexGuard<'_, Shaper> {
     shaper.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long the last of a full queue waits.
+/// Returns the delay of the last packet of a full queue.
 fn queue_delay(link: &LinkSpec) -> Duration {
     let Limit::Bytes(bytes) = link.queue.limit else { unreachable!("other queues have been refused") };
     link.rate.transmission_time(Bytes::new(bytes))
@@ -137,7 +137,7 @@ fn queue_delay(link: &LinkSpec) -> Duration {
 pub struct LinkSamples(pub Vec<Counted>);
 
 impl LinkSamples {
-    /// What was measured of a link. `window` are the numbers of the measured intervals, which are of this width.
+    /// Returns the measurements of a link. `window` are the numbers of the measured intervals, which are of this width.
     pub fn outcome(&self, rate: Rate, width: Duration, window: std::ops::Range<usize>) -> LinkOutcome {
         let since = |before: Option<&Counted>, now: &Counted| {
             let before = before.copied().unwrap_or_default();

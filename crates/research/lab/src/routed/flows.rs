@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::sync::atomic::AtomicBool;
 
-/// What a message of a QoS connection has on the wire besides its payload: the session's header, and those of UDP and IPv4.
+/// Overhead on the wire of a QoS connection's message: the session's header, and those of UDP and IPv4.
 pub const QOS_HEADERS: u64 = DATAGRAM_HEADER as u64 + 8 + 20;
 /// The most flows: each has a port from [`QOS_PORT`] on, below [`FIRST_PORT`].
 const MOST_FLOWS: u64 = (FIRST_PORT - QOS_PORT) as u64;
@@ -63,11 +63,11 @@ pub struct Ends {
     /// The addresses of what is reserved: of the flow, or of the connection between its gateways. Port 0 is any.
     pub source: SocketAddrV4,
     pub sink: SocketAddrV4,
-    /// Where a program listens that sends over gateways.
+    /// Address of a program that sends over gateways.
     pub program: SocketAddr,
 }
 
-/// What is to be reserved for the packets of a filter.
+/// Reservation for the packets of a filter.
 pub struct Wanted {
     /// The links, by their numbers.
     pub links: Vec<usize>,
@@ -75,12 +75,12 @@ pub struct Wanted {
     pub filter: Filter,
 }
 
-/// What was measured of all flows.
+/// Measurements of all flows.
 pub struct Carried {
     pub measured: Vec<Measured>,
-    /// What single flows have besides.
+    /// Further rows of single flows.
     pub extra: Vec<DistributionRow>,
-    /// How late applications wrote.
+    /// Lateness of the applications' writes.
     pub lateness: Histogram,
     /// Flows that ended with an error.
     pub failed: u64,
@@ -158,7 +158,7 @@ impl<'s> Flows<'s> {
         self.reservations(Signalling::None).map(drop)
     }
 
-    /// What is installed for the flows before they begin.
+    /// Returns the reservations that are installed for the flows before they begin.
     ///
     /// # Errors
     /// When a specification cannot be translated.
@@ -433,7 +433,7 @@ impl<'f> Traffic<'f> {
     }
 }
 
-/// What both ends of all flows have seen, by the indices of the flows.
+/// Records of both ends of all flows, by the indices of the flows.
 #[derive(Default)]
 struct Both {
     sent: BTreeMap<usize, SenderReport>,

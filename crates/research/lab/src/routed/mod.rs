@@ -42,10 +42,10 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::Wire;
 
-/// How reservations come about.
+/// Method of making reservations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Signalling {
-    /// They are installed on every link before the traffic begins.
+    /// Reservations are installed on every link before the traffic begins.
     #[default]
     None,
     /// Gateways ask the agent of their node, and agents reserve by RSVP. What has no gateways is installed.
@@ -59,7 +59,7 @@ pub struct Options {
     pub bounds: Bounds,
     /// The largest allowed 99th percentile of the lateness of the generator's applications.
     pub lateness: Duration,
-    /// How reservations come about.
+    /// Method of making reservations.
     pub signalling: Signalling,
     /// The programs of flows that have one; `None`: the generator makes their traffic instead.
     pub programs: Option<Programs>,
@@ -216,7 +216,7 @@ fn rows(
     rows
 }
 
-/// How long packets wait in queues is not measured.
+/// Removes the queuing delays, which are not measured.
 fn forget_queuing(rows: &mut RunResult) {
     rows.flows.iter_mut().for_each(|row| row.queuing_mean_ms = None);
     rows.series.iter_mut().for_each(|row| row.queuing_mean_ms = None);

@@ -27,7 +27,7 @@ const MOST_PAIRS: usize = 250;
 /// The longest name of a node: that of the interface towards it has three characters more, and an interface's has 15 at most.
 const LONGEST_NAME: usize = 12;
 
-/// What every node's namespace has. TCP is that of the kernel, with the congestion control that the testbed's systems had.
+/// Kernel parameters of every node's namespace. TCP is that of the kernel, with the congestion control that the testbed's systems had.
 const PARAMETERS: [(&str, &str); 8] = [
     ("net.ipv4.tcp_congestion_control", "reno"),
     ("net.ipv4.tcp_timestamps", "0"),
@@ -160,7 +160,7 @@ impl Map {
         found.into_iter().collect()
     }
 
-    /// What `ip` makes of a node whose interfaces are there.
+    /// Returns the input of `ip` for a node whose interfaces exist.
     fn configuration(&self, node: usize) -> String {
         let mut lines = String::new();
         for Attachment { peer, own, .. } in self.attachments(node) {
@@ -192,7 +192,7 @@ fn has_reverse(graph: &GraphSpec, link: &LinkSpec) -> bool {
 pub struct Nodes {
     /// By name.
     namespaces: BTreeMap<String, Namespace>,
-    /// Where the wires between them are.
+    /// Namespace of the wires between the nodes.
     wires: Namespace,
 }
 

@@ -11,10 +11,10 @@ use cutline_traffic::{ReceivedInterval, ReceiverReport, SenderReport, SentInterv
 use cutline_transport::endpoint::{TransportCounts, TransportParams};
 use cutline_units::{Bytes, Duration, Instant};
 
-/// What a datagram has besides its payload: the headers of UDP and IPv4.
+/// Overhead of a datagram: the headers of UDP and IPv4.
 const UDP_HEADERS: u64 = 8 + 20;
 
-/// What was measured of a flow.
+/// Measurements of a flow.
 #[derive(Debug)]
 pub struct Measured {
     pub outcome: FlowOutcome,

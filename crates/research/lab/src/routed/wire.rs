@@ -14,7 +14,7 @@ use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
-/// How much faster the wire is than the routers send, so that frames do not accumulate on it.
+/// Rate of the wire relative to that of the routers: it is faster, so that frames do not accumulate on it.
 const MARGIN: f64 = 1.01;
 /// The longest time in which a wire does not look whether the run has ended.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -26,7 +26,7 @@ const RETRY: Duration = Duration::from_micros(100);
 pub struct Line {
     rate: Rate,
     delay: Duration,
-    /// When the last frame has left the sender's end.
+    /// Time at which the last frame has left the sender's end.
     free: Instant,
 }
 
@@ -36,7 +36,7 @@ impl Line {
         Self { rate, delay, free: Instant::ZERO }
     }
 
-    /// When the last byte of a frame that is sent at `at` is at the other end.
+    /// Returns the time at which the last byte of a frame that is sent at `at` reaches the other end.
     fn arrival(&mut self, at: Instant, bytes: usize) -> Instant {
         let length = self.rate.transmission_time(Bytes::new(bytes as u64));
         self.free = self.free.max(at).saturating_add(length);

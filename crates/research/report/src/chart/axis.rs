@@ -14,7 +14,7 @@ pub struct Axis {
     pub(crate) cap: Option<f64>,
 }
 
-/// How values are laid out along an axis.
+/// Scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
     /// Distances are proportional to the difference of two values.

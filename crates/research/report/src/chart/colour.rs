@@ -26,7 +26,7 @@ const PALETTE_TEXT: [&str; COLOURS] = [
     "#004d38", "#7d2f59", "#6e4b00", "#6b6b6b", "#4a4600",
 ];
 
-/// Where a figure is shown.
+/// Theme of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
     /// In a separate file: fixed colours on white.

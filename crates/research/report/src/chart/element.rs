@@ -33,7 +33,7 @@ pub struct Line {
     pub(crate) kind: SeriesKind,
 }
 
-/// How consecutive points are joined.
+/// Join of consecutive points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Join {
     Straight,
@@ -41,14 +41,14 @@ pub(crate) enum Join {
     None,
 }
 
-/// How confidence intervals are shown.
+/// Form of confidence intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
     Whiskers,
     Band,
 }
 
-/// Whether a series shows measured values or those of a paper.
+/// Kind of a series: measured values or those of a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SeriesKind {
     /// Measured values, in a separate colour for each series.

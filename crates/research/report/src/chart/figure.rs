@@ -24,7 +24,7 @@ pub struct Chart {
     pub(crate) elements: Vec<Element>,
 }
 
-/// Where the names of the series stand.
+/// Position of the series' names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Legend {
     /// In rows above the panels, once for the whole figure. A single series is not named.
@@ -143,7 +143,7 @@ impl Chart {
     fn usual_height(&self) -> Option<f64> {
         /// The share of the values of a line that are usual.
         const USUAL: f64 = 0.9;
-        /// How many times as high the others are at least.
+        /// Minimum ratio of the largest value to the height for the usual ones.
         const OUTSTANDING: f64 = 2.0;
         /// The room for the usual values.
         const ROOM: f64 = 1.3;

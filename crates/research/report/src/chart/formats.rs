@@ -21,7 +21,7 @@ pub enum Format {
     Pdf,
 }
 
-/// Why an SVG document cannot be converted.
+/// Reason why an SVG document cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// The document is not valid SVG.
@@ -90,7 +90,7 @@ impl Format {
     /// All of them, in the order in which a report names them.
     pub const ALL: [Self; 3] = [Self::Svg, Self::Png, Self::Pdf];
 
-    /// How names of such files end, without the dot.
+    /// Returns the extension of such files, without the dot.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Svg => "svg",
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(Format::Svg.encode_pages(vec![svg.to_owned(); 3]).unwrap().len(), 3, "a file for each");
     }
 
-    /// What the embedded font has needs no other, and what no font has is named.
+    /// Characters of the embedded font need no other font, and scripts that no font has are named.
     #[test]
     fn scripts_without_a_font_are_named() {
         let embedded = embedded();

@@ -22,7 +22,7 @@ pub(crate) struct LegendEntry {
     pub(crate) appearance: Appearance,
 }
 
-/// How a series is drawn in all panels and in the legend.
+/// Style of a series in all panels and in the legend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Appearance {
     Line { slot: usize, joined: bool, markers: bool, band: bool },

@@ -21,7 +21,7 @@ pub struct Radar {
 /// A spoke and the labels of its ends.
 #[derive(Clone, Debug)]
 pub struct Spoke {
-    /// What is measured.
+    /// Name of the measure.
     pub name: String,
     /// The best value, with its unit.
     pub best: String,
@@ -29,8 +29,8 @@ pub struct Spoke {
     pub worst: String,
 }
 
-/// What lies on the spokes from one position to another. 0 is the worst acceptable value, 1 the best; what is not
-/// acceptable is below 0.
+/// Region of the spokes from one position to another. 0 is the worst acceptable value, 1 the best; values that are not
+/// acceptable are below 0.
 #[derive(Clone, Debug)]
 struct Band {
     name: String,
@@ -121,7 +121,7 @@ impl Radar {
         title.into_iter().chain(subtitle).collect()
     }
 
-    /// Where a position lies on a spoke. The first spoke points upwards; the others follow clockwise.
+    /// Returns the point at a position on a spoke. The first spoke points upwards; the others follow clockwise.
     fn at(&self, (x, y): (f64, f64), spoke: usize, position: f64) -> (f64, f64) {
         let angle = TAU * spoke as f64 / self.spokes.len() as f64;
         let radius = (INNER + position.min(1.0) * (RADIUS - INNER)).max(0.0);

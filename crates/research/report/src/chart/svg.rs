@@ -5,7 +5,7 @@ use super::text::Weight;
 use crate::xml::escape;
 use std::fmt::Write as _;
 
-/// Which part of a text is at its x position.
+/// Part of a text that is at its x position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,

@@ -11,9 +11,9 @@ pub struct Claim {
     pub id: String,
     /// The paper's figure or section, such as `10`.
     pub figure: String,
-    /// What is claimed, in words.
+    /// Claim, in words.
     pub claim: String,
-    /// What the claim is to the summary.
+    /// Role of the claim in the summary.
     #[serde(default)]
     pub kind: Kind,
     /// The paper's value: a number, words such as `about 6`, or null if it gives none.
@@ -29,16 +29,16 @@ pub struct Claim {
     pub ci_high: Option<f64>,
     /// Unit of the values; empty for plain numbers.
     pub unit: String,
-    /// Whether the claim holds: true, false, or null if the measurement does not decide it.
+    /// Verdict on the claim: true, false, or null if the measurement does not decide it.
     pub holds: Verdict,
     /// The p-value of the one-sided test behind the verdict; null if there is no test. A verdict is reached at 0.025.
     #[serde(default)]
     pub p_value: Option<f64>,
-    /// Where measurement and paper differ, and why. May be empty.
+    /// Difference between measurement and paper, and its reason. May be empty.
     pub note: String,
 }
 
-/// What a claim is to the summary of a report.
+/// Role of a claim in the summary of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -65,7 +65,7 @@ pub enum PaperValue {
     Text(String),
 }
 
-/// Whether a claim holds. In JSON: true, false, null.
+/// Verdict on a claim. In JSON: true, false, null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Option<bool>", into = "Option<bool>")]
 pub enum Verdict {

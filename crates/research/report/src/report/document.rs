@@ -8,13 +8,13 @@ use crate::chart::Figure;
 pub struct Report {
     /// The title: what was evaluated.
     pub title: String,
-    /// What was done and how to read the report. Blank lines separate paragraphs.
+    /// Description of the method, and how to read the report. Blank lines separate paragraphs.
     pub intro: String,
     /// The citations of the papers that the evaluation rests on.
     pub papers: Vec<String>,
     /// The heading above the [`Section::paper_says`] of each section, such as "The paper says".
     pub statement_heading: String,
-    /// What was run, as pairs of name and value: version, seeds, scenario hash, host, duration.
+    /// Description of the runs, as pairs of name and value: version, seeds, scenario hash, host, duration.
     pub meta: Vec<(String, String)>,
     /// One section for each figure or group of figures, in order.
     pub sections: Vec<Section>,
@@ -27,19 +27,19 @@ pub struct Section {
     pub id: String,
     /// The heading of the section.
     pub heading: String,
-    /// What the paper says, or the question of the study. Blank lines separate paragraphs.
+    /// Statement of the paper, or the question of the study. Blank lines separate paragraphs.
     pub paper_says: String,
-    /// What the results show. Blank lines separate paragraphs.
+    /// Description of the results. Blank lines separate paragraphs.
     pub we_see: String,
     /// The figures, each with the name of its files: letters, digits, `-` and `_`.
     pub figures: Vec<(String, Figure)>,
-    /// What the figures' points are: the number of replications, and what bars and bands are. Empty if nothing is random.
+    /// Meaning of the figures' points: the number of replications, and of bars and bands. Empty if nothing is random.
     pub caption: String,
     /// Pictures beside the figures: what each one shows, and its PNG.
     pub pictures: Vec<(String, Vec<u8>)>,
     /// The claims about the figures.
     pub claims: Vec<Claim>,
-    /// Where method or results differ from the paper, and why.
+    /// Departures of method or results from the paper, and their reasons.
     pub notes: Vec<String>,
     /// Further files, such as scenario and data: label, and path relative to the report's directory.
     pub files: Vec<(String, String)>,

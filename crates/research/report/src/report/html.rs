@@ -54,7 +54,7 @@ fn meta(meta: &[(String, String)]) -> String {
     format!("<dl>\n{}</dl>\n", joined(meta.iter().map(row)))
 }
 
-/// What holds, how sure that is, and the statements that differ.
+/// Returns the verdicts, their certainty, and the statements that differ.
 fn summary(report: &Report) -> String {
     if report.claims().next().is_none() {
         return String::new();

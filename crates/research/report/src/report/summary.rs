@@ -1,4 +1,4 @@
-//! How many statements are reproduced, and how many verdicts may be wrong by chance.
+//! Number of statements that are reproduced, and of verdicts that may be wrong by chance.
 
 use super::claim::{Claim, Kind, Verdict};
 use crate::stats::holm;

@@ -19,7 +19,7 @@ pub struct ReportFiles {
     pub figures: Vec<PathBuf>,
 }
 
-/// Why a report was not written.
+/// Reason why a report was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// A file or directory cannot be read or written.

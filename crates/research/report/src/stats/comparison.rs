@@ -11,7 +11,7 @@
 
 use super::estimate::{Estimate, t_quantile};
 
-/// How two sets of replications were compared.
+/// Method of comparing two sets of replications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// Values with the same seed were compared with each other.
@@ -31,7 +31,7 @@ pub struct Comparison {
     pub difference: f64,
     /// The ends of the 95 % confidence interval of the difference; `None` when a side has a single value.
     pub interval: Option<(f64, f64)>,
-    /// How the two sets were compared.
+    /// Method of comparison.
     pub pairing: Pairing,
 }
 

@@ -1,4 +1,4 @@
-//! How many bits should a delay hint have? The TSQ paper leaves this question open.
+//! Study of the number of bits of a delay hint. The TSQ paper leaves this question open.
 
 mod classes;
 

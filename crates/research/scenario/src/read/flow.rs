@@ -16,7 +16,7 @@ const FEW_FLOWS: u64 = 200;
 /// The parts of a scenario that restrict its flows.
 pub(crate) struct Surroundings<'a> {
     graph: Option<&'a GraphSpec>,
-    /// Why `from` and `to` are refused; `None` if they are required.
+    /// Reason for which `from` and `to` are refused; `None` if they are required.
     no_ends: Option<&'static str>,
     /// The largest hint level of a flow.
     levels: u16,

@@ -35,7 +35,7 @@ pub struct Course {
     pub deliveries: Option<Arc<Deliveries>>,
 }
 
-/// How a link follows its record.
+/// Way in which a link follows its record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum As {
     Rates,

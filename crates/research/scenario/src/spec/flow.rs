@@ -23,7 +23,7 @@ pub struct FlowSpec {
     pub class: ClassSpec,
     /// Delay hint of the packets; the initial hint if it adapts.
     pub hint: Hint,
-    /// How the hint adapts to the quality; `None` if the hint is fixed.
+    /// Adaptation of the hint to the quality; `None` if the hint is fixed.
     pub adaptive: Option<AdaptiveSpec>,
     /// ECN codepoint of the data packets.
     pub ecn: Ecn,
@@ -35,7 +35,7 @@ pub struct FlowSpec {
     pub transport: TransportSpec,
     /// Application and its parameters.
     pub app: app::Params,
-    /// What the flow needs of the network, which is reserved for it; `None` for best effort. Only the laboratory with routers has
+    /// Needs of the flow, for which the network is reserved; `None` for best effort. Only the laboratory with routers has
     /// reservations.
     pub qos: Option<QosSpec>,
     /// A program that makes the traffic in the laboratory with routers, instead of the application.
@@ -44,7 +44,7 @@ pub struct FlowSpec {
     pub gateways: Option<[String; 2]>,
     /// True if the interval series of every flow is stored.
     pub series: bool,
-    /// Whether distributions are stored per flow or per group.
+    /// Subjects of the stored distributions: flows or groups.
     pub distributions: DistributionsOf,
 }
 
@@ -60,12 +60,12 @@ pub enum FlowDirection {
     Bidirectional,
 }
 
-/// What is reserved for a flow.
+/// Reservation of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QosSpec {
-    /// What both directions need.
+    /// Needs of both directions.
     pub specification: ConnectionSpecification,
-    /// Whether the path of the acknowledgements is reserved, too. Datagrams have none.
+    /// Reservation of the acknowledgements' path. Datagrams have none.
     pub ack_path: AckPath,
 }
 
@@ -87,7 +87,7 @@ pub enum ProgramSpec {
     Dirm,
 }
 
-/// How a hint adapts to the quality of its flow.
+/// Adaptation of a hint to the quality of its flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveSpec {
     /// Interval between two reports of the receiver.

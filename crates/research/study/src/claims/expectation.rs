@@ -31,7 +31,7 @@ pub(crate) struct RuleText {
     within: Option<f64>,
 }
 
-/// Where the value of a claim is expected.
+/// Expected range of a claim's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Expectation {
     Above(f64),
@@ -131,7 +131,7 @@ impl Expectation {
         }
     }
 
-    /// What the paper says, if the claim gives it only by its rule.
+    /// Returns the paper's value, if the claim gives it only by its rule.
     pub(crate) fn stated(&self) -> PaperValue {
         match *self {
             Self::Equals { value, .. } => PaperValue::Number(value),

@@ -1,4 +1,4 @@
-//! What a paper says about its figures, and what a study asks, as data: `figures.toml`.
+//! Statements of a paper about its figures, and questions of a study, as data: `figures.toml`.
 //!
 //! A claim has its text, its rule with the tolerance ([`expectation`]) and, where it is regular, what is measured ([`quantity`]). What is
 //! measured irregularly is code, which is found by the claim's name ([`Own`]). [`FigureText::judge`] joins them with the results.
@@ -23,7 +23,7 @@ use expectation::{Expectation, RuleText};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What a paper says about one figure, and the claims that are checked.
+/// Statement of a paper about one figure, and the claims that are checked.
 #[derive(Clone, Debug)]
 pub struct FigureText {
     /// The number of the figure in the paper.
@@ -34,7 +34,7 @@ pub struct FigureText {
     pub experiments: Vec<String>,
     /// Experiments that it does not show, with which claims compare it.
     pub beside: Vec<String>,
-    /// What the paper says, in our words.
+    /// Statement of the paper, in our words.
     pub says: String,
     /// Every claim is judged for each of the experiments: the first is that of the statement, the others are variants.
     pub(crate) has_variants: bool,
@@ -65,7 +65,7 @@ pub(crate) struct ClaimData {
     pub(crate) quantity: Option<Quantity>,
 }
 
-/// What a claim is judged by.
+/// Evidence for a verdict on a claim.
 pub struct Evidence<'d> {
     /// The experiment for which the claim is judged.
     pub experiment: &'d Experiment,
@@ -75,7 +75,7 @@ pub struct Evidence<'d> {
     pub all: &'d [ExperimentData<'d>],
 }
 
-/// What code has measured.
+/// Values that code has measured.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// The value with its interval; `None` without results.
@@ -158,7 +158,7 @@ struct FiguresToml {
     /// Named values of swept keys.
     #[serde(default)]
     points: BTreeMap<String, BTreeMap<String, toml::Value>>,
-    /// What claims and panels are repeated for.
+    /// Rows for which claims and panels are repeated.
     #[serde(default)]
     rows: BTreeMap<String, Vec<toml::Table>>,
     /// Panels that several figures have.
@@ -206,7 +206,7 @@ pub(crate) fn read_quantity(
     text.at_points(points)
 }
 
-/// What `figures.toml` says of each figure.
+/// Text of `figures.toml` about each figure.
 pub(crate) struct Figures(pub(crate) Vec<FigureText>);
 
 impl Figures {

@@ -1,4 +1,4 @@
-//! What a claim measures, as data: a measure of flows or of a queue at a point of a sweep, alone or relative to another.
+//! Quantity of a claim, as data: a measure of flows or of a queue at a point of a sweep, alone or relative to another.
 //!
 //! ```toml
 //! measure = "queuing_p50_ms"      # a column of flows.parquet or queues.parquet, or one of `measure::DERIVED`
@@ -38,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The values of swept keys, as the scenario writes them, without quotes.
 pub(crate) type Settings = BTreeMap<String, String>;
 
-/// What a claim measures, with the gaps of an operand.
+/// Quantity of a claim, with the gaps of an operand.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct QuantityText {
@@ -79,7 +79,7 @@ enum Operand {
     Quantity(Box<QuantityText>),
 }
 
-/// What a claim measures.
+/// Quantity of a claim.
 #[derive(Clone, Debug)]
 pub(crate) struct Quantity {
     measure: String,
@@ -96,11 +96,11 @@ pub(crate) struct Quantity {
     is_unpaired: bool,
     /// The factor of the whole.
     times: f64,
-    /// What is taken of the intervals; `None` for a measure of whole runs.
+    /// Statistic of the intervals; `None` for a measure of whole runs.
     over_time: Option<OverTime>,
 }
 
-/// What is taken of the values of a swept key.
+/// Choice of the values of a swept key.
 #[derive(Clone, Debug)]
 struct Choice {
     key: String,
@@ -109,7 +109,7 @@ struct Choice {
     among: Vec<String>,
 }
 
-/// Which of several values.
+/// Choice among several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pick {
     /// The largest in the mean of the other seeds.
@@ -142,7 +142,7 @@ impl QuantityText {
         Self { during: Some([0.0, f64::INFINITY]), ..self.clone() }
     }
 
-    /// What is given here, and otherwise what is given there. Settings are joined.
+    /// Returns the values of `self`, and those of `other` for the rest. Settings are joined.
     pub(crate) fn or(&self, other: &Self) -> Self {
         fn first<T: Clone>(one: Option<&T>, other: Option<&T>) -> Option<T> {
             one.or(other).cloned()
@@ -409,7 +409,7 @@ impl Quantity {
 }
 
 impl Quantity {
-    /// What the experiments would have to contain: each measure with its point.
+    /// Returns the quantities that the experiments have to contain: each measure with its point.
     pub(crate) fn parts(&self) -> Vec<&Self> {
         let operands = [&self.over, &self.minus].into_iter().flatten();
         std::iter::once(self).chain(operands.flat_map(|operand| operand.parts())).collect()

@@ -1,4 +1,4 @@
-//! Who may have a session: senders that connect, one of which at a time is let in.
+//! Admission to sessions: senders that connect, one of which at a time is let in.
 //!
 //! A sender that has connected is a *guest* until it has sent `open`. Guests wait beside each other and beside a session, each
 //! for a bounded time, so none can keep others out by doing nothing. Guests are few, and fewer of one address.
@@ -24,7 +24,7 @@ const MOST_IN_WINDOW: u32 = 60;
 const WINDOW: Duration = Duration::from_secs(60);
 /// The largest number of addresses whose connections are counted.
 const MOST_COUNTED: usize = 1024;
-/// The most connections that are accepted before guests are heard again. Not more than may wait from one address: whoever connects, leaves and connects
+/// The most connections that are accepted before guests are heard again. Not more than may wait from one address: a peer that connects, leaves and connects
 /// again is not refused because nobody has noticed that he has left.
 const TURN: usize = MOST_OF_ONE;
 
@@ -44,7 +44,7 @@ struct Guest {
     peer: SocketAddr,
     /// The `hello` that it was sent.
     hello: Vec<u8>,
-    /// What it has sent so far.
+    /// Bytes that it has sent so far.
     said: Vec<u8>,
     until: Instant,
 }
@@ -199,7 +199,7 @@ impl Door {
     }
 }
 
-/// What a guest has sent.
+/// Message of a guest.
 enum Heard {
     /// Not a whole line.
     Part,

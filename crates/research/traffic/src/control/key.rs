@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// What the key is for.
+/// Purpose of the key.
 const PURPOSE: &[u8] = b"cutline tg, key";
 const TO_RECEIVER: &[u8] = b"cutline tg, sender to receiver";
 const TO_SENDER: &[u8] = b"cutline tg, receiver to sender";
@@ -81,7 +81,7 @@ pub(super) enum Role {
     Receiver,
 }
 
-/// What an end needs to write and check the tags of a session.
+/// State with which an end writes and checks the tags of a session.
 pub(super) struct Seal {
     ours: authentication::Key,
     theirs: authentication::Key,

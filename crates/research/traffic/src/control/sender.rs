@@ -41,7 +41,7 @@ const LEAD: Duration = Duration::from_millis(100);
 pub struct SendParams {
     /// The planned duration of sending.
     pub duration: Duration,
-    /// How long the receiver continues after the end of sending, to receive what is still in flight.
+    /// Time for which the receiver continues after the end of sending, to receive packets that are still in flight.
     pub linger: Duration,
     /// The width of the intervals; `None` for no intervals.
     pub interval: Option<Duration>,
@@ -113,14 +113,14 @@ pub fn send(
     Ok(Outcome { receiver, sent, received, clock: ClockReport { after, ..clock }, elapsed, error })
 }
 
-/// What this end has measured.
+/// Measurements of this end.
 struct Reports {
     sent: Vec<SenderReport>,
     /// `None` without reverse flows.
     received: Option<MeterReport>,
 }
 
-/// How a session ended.
+/// End of a session.
 struct Ending {
     report: Option<Report>,
     after: Option<Estimate>,
@@ -408,7 +408,7 @@ impl Beat {
         Self { next: now() }
     }
 
-    /// Sends a message if it is time. A connection that is lost is noticed by whoever reads it.
+    /// Sends a message if it is time. The reader of the connection notices when it is lost.
     fn send(&mut self, line: &mut Line) {
         if now() >= self.next {
             let _lost = line.send(&Request::Alive, PATIENCE);
@@ -417,7 +417,7 @@ impl Beat {
     }
 }
 
-/// How watching the connection ended.
+/// Reason for which watching the connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watched {
     /// The time is over, or a stop was requested.

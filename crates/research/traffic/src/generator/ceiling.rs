@@ -3,7 +3,7 @@
 use cutline_units::{Duration, Instant, Rate};
 use std::cell::Cell;
 
-/// How far the virtual clock may be ahead: a burst of this time at the largest rate passes.
+/// Maximum advance of the virtual clock: a burst of this time at the largest rate passes.
 const BURST: Duration = Duration::from_millis(100);
 
 /// The limit of a rate.

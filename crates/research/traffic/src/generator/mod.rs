@@ -45,7 +45,7 @@ pub struct Generator {
     adopted: BTreeMap<u32, OwnedFd>,
     /// The largest rate of all datagrams together.
     most: Option<Rate>,
-    /// How long waits in buffers are measured after the end of sending.
+    /// Time for which waits in buffers are measured after the end of sending.
     drain: Duration,
 }
 

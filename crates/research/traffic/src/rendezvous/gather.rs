@@ -14,7 +14,7 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long flows may be missing after the peer has asked whether all are there.
+/// Maximum time for which flows may be missing after the peer has asked whether all are there.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The largest number of connections without a preamble.
 const MOST_UNKNOWN: usize = 1024;

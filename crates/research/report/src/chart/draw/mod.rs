@@ -12,7 +12,7 @@ use super::style::{SMALL, hatch, line_height};
 use super::svg::{Anchor, Svg, TextStyle};
 use super::text::{Weight, width};
 
-/// How far elements may reach over the edge of a plot: half a marker, px.
+/// Maximum extent of elements beyond the edge of a plot: half a marker, px.
 const OVERHANG: f64 = 7.0;
 
 pub(crate) fn figure(figure: &Figure, id: &str, theme: Theme) -> String {
