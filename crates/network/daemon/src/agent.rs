@@ -84,7 +84,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Opens sockets, takes over interfaces, and removes what an earlier, killed agent has left there.
+    /// Opens sockets, takes over interfaces, and removes the leftovers of an earlier, killed agent.
     ///
     /// # Errors
     /// When something is not available. Nothing is left installed then.
@@ -92,7 +92,7 @@ impl Agent {
         Self::open_with(config, Given::new())
     }
 
-    /// Opens it with installers for the interfaces of these names, instead of what the file says. Nothing else is installed there. The file
+    /// Opens the agent with installers for the interfaces of these names, instead of those in the file. Nothing else is installed there. The file
     /// has to say that the traffic is controlled there.
     ///
     /// # Errors
@@ -211,7 +211,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Removes what is installed, and tells neighbours that what was asked for here has ended.
+    /// Removes the installed reservations, and reports to neighbours that the requests of this host have ended.
     fn withdraw_all(&mut self) {
         self.installers.clear();
         let clients: Vec<ClientId> = self.requests.clients();
@@ -257,7 +257,7 @@ impl Agent {
         }
     }
 
-    /// Does what the engine wants, until nothing is left.
+    /// Carries out the engine's outputs, until none is left.
     fn act(&mut self) {
         while let Some(output) = self.engine.poll() {
             match output {
@@ -304,7 +304,7 @@ impl Agent {
         })
     }
 
-    /// Does what is due at installers. What they have lost is given up, and those who have asked for it hear of it.
+    /// Runs the installers' timers. Reservations that are lost there are ended, and their clients are notified.
     fn maintain(&mut self, at: Instant) {
         for (interface, handle, error) in self.installers.maintain(at) {
             self.not_installed += 1;
@@ -341,7 +341,7 @@ impl Agent {
         at.map_or_else(|| interface.0.to_string(), |at| self.config.interfaces[at].name.clone())
     }
 
-    /// Tells applications what they want to know.
+    /// Delivers events to applications.
     fn tell(&mut self, event: Event) {
         match event {
             Event::Path { session, sender, tspec, adspec } => {
@@ -640,7 +640,7 @@ impl Agent {
         self.requests.add(request, ask)
     }
 
-    /// Begins what was asked for.
+    /// Starts a request.
     fn start(&mut self, request: RequestId) {
         let session = match self.requests.get_mut(request) {
             Some(Ask::Announce(_)) => return self.announce(request, true),
@@ -662,7 +662,7 @@ impl Agent {
         }
     }
 
-    /// Refuses what was begun, and forgets it.
+    /// Refuses a request that has started, and forgets it.
     fn refuse(&mut self, request: RequestId, reason: Reason) {
         self.fail(request, Refusal::new(reason));
         self.withdraw(request);
@@ -767,7 +767,7 @@ impl Agent {
         self.engine.release_local(interface, handle);
     }
 
-    /// Ends what was asked for.
+    /// Ends a request.
     fn withdraw(&mut self, request: RequestId) {
         match self.requests.remove(request) {
             Some(Ask::Announce(announced)) => {

@@ -1,7 +1,7 @@
 //! Connections of applications: lines in, lines out, and nobody waits for a slow one.
 //!
-//! A client is read only while nothing waits for it, and in turn with the others: at most [`MOST_REQUESTS`] requests each. So what it may cost is
-//! bounded by what it reads. News of what it has asked for comes at any time; a client that leaves too much of it unread is disconnected, and so
+//! A client is read only while nothing waits for it, and in turn with the others: at most [`MOST_REQUESTS`] requests each. So its cost is
+//! bounded by its reading. Events of its requests come at any time; a client that leaves too much of it unread is disconnected, and so
 //! is the one with the most if all together leave too much.
 //!
 //! The status of an agent may be long. It is written in slices, each when the one before has left ([`Clients::next_slice`]); news that comes
@@ -214,7 +214,7 @@ impl Clients {
         })
     }
 
-    /// Returns the clients whose status can go on, with what they have, in turn.
+    /// Returns the clients whose status can continue, with their remaining output, in turn.
     pub fn next_slices(&self) -> Vec<(ClientId, Progress)> {
         let mut slices: Vec<_> = self.slices().collect();
         let first = slices.partition_point(|(id, _)| *id <= self.last_slice);
@@ -291,7 +291,7 @@ impl Connection {
         self.outgoing.is_empty() && self.status.is_none() && !self.is_leaving
     }
 
-    /// Returns true if it is read: what it has sent is handled.
+    /// Returns true if the client is read: its input has been handled.
     fn reads(&self) -> bool {
         self.takes_requests() && !self.is_queued
     }
@@ -314,7 +314,7 @@ impl Connection {
         self.incoming.contains(&b'\n') || self.incoming.len() > LONGEST_LINE
     }
 
-    /// Reads a part of what the client has sent. Returns whether it is still there.
+    /// Reads a part of the client's input. Returns false if the client has disconnected.
     fn read(&mut self) -> bool {
         let mut part = [0; LONGEST_LINE];
         match self.stream.read(&mut part) {

@@ -38,7 +38,7 @@ pub struct Installers {
 }
 
 impl Installers {
-    /// Begins with these, which come before what the file says.
+    /// Creates the set with these installers, which take precedence over the file.
     pub fn new(given: Given) -> Self {
         Self { given, ..Self::default() }
     }
@@ -92,7 +92,7 @@ impl Installers {
         self.routers.clear();
     }
 
-    /// Does what is asked on an interface.
+    /// Carries out an order on an interface.
     pub fn apply(
         &mut self,
         interface: InterfaceId,
@@ -143,12 +143,12 @@ impl Installers {
         }
     }
 
-    /// Takes what the operator should know of an interface.
+    /// Takes the pending notes about an interface for the operator.
     pub fn notices(&mut self, interface: InterfaceId) -> Vec<String> {
         self.at(interface).map(Installer::notices).unwrap_or_default()
     }
 
-    /// Does what is due. Returns the reservations that are lost, with their interfaces and the reasons.
+    /// Runs timers. Returns the reservations that are lost, with their interfaces and the reasons.
     pub fn maintain(&mut self, now: Instant) -> Vec<(InterfaceId, Handle, InstallError)> {
         let lost: Vec<_> = self.all().flat_map(|installer| installer.maintain(now)).collect();
         let placed = |(handle, error)| Some((*self.installed.get(&handle)?, handle, error));

@@ -1,7 +1,7 @@
 //! The interfaces of the file, which come and go.
 //!
 //! The engine knows an interface from the first time that it is there, under the same number for ever. While it is absent, no route leads
-//! there, so the engine ends what is reserved on it; when it is there again, maybe with another number of the kernel or another address,
+//! there, so the engine ends its reservations; when it is there again, maybe with another number of the kernel or another address,
 //! routes and reservations come back as after any change of routes.
 
 use crate::config::{Config, InterfaceSpec};
@@ -79,8 +79,8 @@ impl Interfaces {
         .collect()
     }
 
-    /// Gives up those that are not there any more, or are different. Returns whether there were any. What is reserved on them ends when the
-    /// engine is told of the routes.
+    /// Gives up the interfaces that have gone or changed. Returns whether there were any. Their reservations end when the
+    /// engine gets the routes.
     pub fn detach(
         &mut self,
         config: &Config,

@@ -1,6 +1,6 @@
 //! `cutlined`: the RSVP agent of a host or router, and who its applications ask for reservations.
 //!
-//! The protocol is the engine of `cutline-rsvp`, which does no IO. Here is what it needs around it on Linux.
+//! The protocol is the engine of `cutline-rsvp`, which does no IO. This crate is its environment on Linux.
 //!
 //! ```text
 //!                       applications

@@ -22,7 +22,7 @@ pub const MOST_EACH: usize = 100_000;
 pub enum Ask {
     /// A flow that is sent.
     Announce(Announced),
-    /// A reservation for what is received.
+    /// A reservation for received packets.
     Reserve(Wanted),
     /// A class at this host alone.
     Shape(Shaped),

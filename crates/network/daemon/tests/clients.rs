@@ -1,4 +1,4 @@
-//! Clients that ask too much, read nothing, or ask for what is not theirs.
+//! Clients that send too many requests, read nothing, or name requests of others.
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon --test clients`.
 
@@ -166,7 +166,7 @@ fn what_other_hosts_send_and_receive_is_refused() {
     assert_eq!(net.status("a").sessions.len(), 3);
 }
 
-/// A client that sends without end takes its turn with others, and what it has asked for is done.
+/// A client that sends without end takes its turn with others, and its requests are carried out.
 #[test]
 fn a_client_that_never_stops_takes_turns() {
     let Some(mut net) = Net::new("clt", COMMAND) else { return };

@@ -179,7 +179,7 @@ fn a_reservation_follows_its_route() {
     });
 }
 
-/// RFC 2747: what is not signed, wrongly signed or repeated changes nothing, and is counted.
+/// RFC 2747: a message that is unsigned, wrongly signed or repeated changes nothing, and is counted.
 #[test]
 fn forged_and_replayed_messages_are_refused_and_counted() {
     let Some(mut net) = Net::new("key", COMMAND) else { return };

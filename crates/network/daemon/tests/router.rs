@@ -56,7 +56,7 @@ impl Listener for Silent {
     }
 }
 
-/// The network, whose node `r1` leads what it forwards through two TUN interfaces (docs/guide/router.md).
+/// The network, whose node `r1` leads forwarded packets through two TUN interfaces (docs/guide/router.md).
 fn network(label: &str) -> Option<(Net, PathBuf)> {
     let mut net = Net::new(label, COMMAND)?;
     let socket = net.folder.path().join("router.sock");

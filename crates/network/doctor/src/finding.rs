@@ -1,4 +1,4 @@
-//! Findings: what was examined, its state, a text, and what to do next.
+//! Findings: the subject, its state, a text, and the next step.
 
 use crate::probe::Answer;
 use schemars::JsonSchema;
@@ -158,7 +158,7 @@ impl Report {
         self.findings().filter(|finding| finding.state == state).count()
     }
 
-    /// The findings about what is missing for a use. A use without such findings is ready.
+    /// The findings about missing requirements of a use. A use without such findings is ready.
     pub fn missing(&self, of: Use) -> Vec<&Finding> {
         self.findings().filter(|finding| finding.needed_for.contains(&of)).collect()
     }

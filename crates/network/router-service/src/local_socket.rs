@@ -7,7 +7,7 @@
 //!
 //! Each client has a thread, so a slow one delays no other. It is disconnected when it has not read a line within a second,
 //! or has not sent a line for a minute, unless it holds reservations. At most eight are connected at a time, and fewer where the process may open few
-//! descriptors: [`RESERVED`] of them are left for the rest of it. A client that is one too many is told so.
+//! descriptors: [`RESERVED`] of them are left for the rest of it. A client above the limit gets an error.
 //!
 //! The socket's file is a [`SocketFile`].
 
@@ -145,7 +145,7 @@ fn accept(listener: &UnixListener, seats: usize, refused: &AtomicU64, reception:
     }
 }
 
-/// Tells a client that it is one too many. What it does not read at once, it does not get.
+/// Sends a client above the limit its error. The part that it does not read at once is lost.
 fn refuse(mut client: &UnixStream, seats: usize) {
     let refusal = Refusal::new(&format!(
         "{seats} clients are connected, which are all that it serves: ask again later"
@@ -218,7 +218,7 @@ mod tests {
         path
     }
 
-    /// Repeats what is said to it.
+    /// Echoes each request.
     struct Echo;
 
     impl Session for Echo {

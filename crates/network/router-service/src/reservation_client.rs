@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(client.list().unwrap(), []);
     }
 
-    /// A client is told when the router ends, because the connection does.
+    /// A client notices the end of the router, because the connection ends.
     #[test]
     fn a_router_that_ends_is_an_error() {
         let bed = Bed::new(true);

@@ -61,7 +61,7 @@ impl AutorateSpec {
     /// Returns whether these can be the reflectors: some, not too many, and none twice.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the error.
     pub fn check(reflectors: &[ZonedIp]) -> Result<(), String> {
         let twice = |(at, address): (usize, &ZonedIp)| reflectors[..at].contains(address);
         match reflectors.len() {
@@ -74,7 +74,7 @@ impl AutorateSpec {
     /// Returns whether a rate can follow the link within a range that begins with it.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the error.
     pub fn check_range(rate: Rate, range: &RangeInclusive<Rate>) -> Result<(), String> {
         let (least, most) = (range.start(), range.end());
         if least < most && range.contains(&rate) {

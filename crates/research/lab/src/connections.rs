@@ -46,7 +46,7 @@ pub type Places<'p> = &'p (dyn Fn(usize) -> Placement + Sync);
 
 /// The longest time in which a thread does not look whether the run has ended.
 const GLANCE: Duration = Duration::from_millis(50);
-/// The longest time in which a listener does not send again what was lost.
+/// The longest time in which a listener does not retransmit.
 const LISTEN: Duration = Duration::from_millis(5);
 /// Room for the longest datagram, bytes.
 const LONGEST: usize = 65_535;
@@ -284,7 +284,7 @@ const fn is_temporary(error: io::ErrorKind) -> bool {
     matches!(error, WouldBlock | TimedOut | Interrupted | ConnectionRefused)
 }
 
-/// Records what an end's session tells and measures.
+/// Records the events and measurements of an end's session.
 struct Watch<'s> {
     socket: &'s QosUdpSocket,
     course: Course<'s>,

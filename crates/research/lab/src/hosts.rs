@@ -32,7 +32,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Checks that the namespaces have their names still, so that what was measured is of this network.
+    /// Checks that the namespaces have their names still, so that the measurements are of this network.
     ///
     /// # Errors
     /// When somebody has removed one.
@@ -65,7 +65,7 @@ impl Hosts {
     /// Makes them for these flows.
     ///
     /// # Errors
-    /// When the process lacks the privileges, or a flow needs what is not available.
+    /// When the process lacks the privileges, or a flow needs an unavailable feature.
     pub fn create(flows: &[FlowSpec], connections: &Connections, stack: Stack) -> Result<Self, LabError> {
         static RUNS: AtomicU32 = AtomicU32::new(1);
         let parameters = tuning::parameters(flows, stack)?;

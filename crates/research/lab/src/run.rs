@@ -85,7 +85,7 @@ impl Measured {
     }
 }
 
-/// As [`run`], with QoS connections in the place of some flows over UDP. Returns what was measured instead of rows.
+/// As [`run`], with QoS connections in the place of some flows over UDP. Returns measurements instead of rows.
 ///
 /// # Errors
 /// As [`run`], and when the ends of a connection do not agree.
@@ -265,7 +265,7 @@ pub fn set_sender_counts(flow: &mut FlowOutcome, report: SenderReport) {
 /// Checks whether this process has the privileges of a laboratory.
 ///
 /// # Errors
-/// What it lacks.
+/// Missing requirement.
 pub fn permitted() -> Result<(), LabError> {
     Ok(namespace::permitted()?)
 }

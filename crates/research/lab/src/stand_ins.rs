@@ -142,7 +142,7 @@ fn prepared(command: &str, index: usize, hosts: &Hosts, seed: u64, time: Duratio
     Ok(timeout)
 }
 
-/// Ends a program and what it has started.
+/// Ends a program and its child processes.
 fn end(child: &mut Child) -> io::Result<()> {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     // The group may be gone.

@@ -127,7 +127,7 @@ fn hints_told(connection: &MeasuredConnection) -> Vec<Hint> {
     told.collect()
 }
 
-/// For each interval that the receiving session has measured: the mean delay that it states, the bounds of what it was, and the
+/// For each interval that the receiving session has measured: the mean delay that it states, the bounds of the true one, and the
 /// error that it states. The session reads the time of sending after the application has made a message and before it has sent it.
 fn delays_measured(zero: Instant, connection: &MeasuredConnection) -> Vec<[Duration; 4]> {
     let QosRecord { messages, sink, .. } = &connection.record;
@@ -236,7 +236,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
     });
 }
 
-/// The round trip is longer than sockets that have to find out what the other end is would wait for an answer.
+/// The round trip is longer than a socket waits for an answer if it does not know the kind of the other end.
 #[test]
 fn ends_over_a_long_path_take_part() {
     if !may_make_namespaces(COMMAND) {

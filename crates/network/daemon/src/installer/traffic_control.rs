@@ -1,6 +1,6 @@
 //! The kernel's traffic control: a class of HTB for each reservation.
 //!
-//! Others may take it away (`tc qdisc del dev X root`) or change what is in it. The kernel reports that, and all of it is installed again: the
+//! Others may take it away (`tc qdisc del dev X root`) or change its content. The kernel reports that, and all of it is installed again: the
 //! discipline at once, the reservations in turns, because each takes a millisecond with thousands of them. Where somebody has set another
 //! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
 
@@ -57,7 +57,7 @@ enum Health {
 }
 
 impl TrafficControl {
-    /// Takes over an interface. What an earlier, killed process has left there is removed.
+    /// Takes over an interface. Leftovers of an earlier, killed process are removed.
     ///
     /// # Errors
     /// When somebody else has set a queueing discipline there, or the process may not.
@@ -278,7 +278,7 @@ fn filters(flow: &Flow) -> Vec<Filter> {
     flow.senders.iter().map(|sender| filter(&flow.session, Some(sender))).collect()
 }
 
-/// The packets of a session, from one sender or from all. A port of 0 stands for a protocol without ports.
+/// The packets of a session, from one sender or from all. A port of 0 means a protocol without ports.
 fn filter(session: &Session, sender: Option<&Sender>) -> Filter {
     let port = |port: u16| (port > 0).then_some(port);
     let mut filter = Filter {

@@ -6,7 +6,7 @@
 //! dirm      DIRM: a CORBA client asks a server for pictures, over omniORB
 //! ```
 //!
-//! Each program runs where it is told to, in a network namespace or here, for a time that is limited. What it says is parsed into plain
+//! Each program runs in a given network namespace or in that of the caller, for a limited time. Its output is parsed into plain
 //! structs.
 
 mod child;

@@ -1,4 +1,4 @@
-//! Traffic control at the ends of the links: the rate and the queue of each, reservations, and what was counted.
+//! Traffic control at the ends of the links: the rate and the queue of each, reservations, and counters.
 //!
 //! All of it is the kernel's ([`cutline_netlink::traffic_control`]). Links without reservations have the same discipline, so
 //! that cases with and without differ in the reservations alone.
