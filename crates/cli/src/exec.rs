@@ -45,7 +45,7 @@ pub struct Args {
     /// Print a drop-in that marks a service of systemd, or with --by cgroup a unit; installs nothing
     #[arg(long, value_name = "UNIT", conflicts_with_all = ["json", "command", "pid", "cgroup"])]
     systemd: Option<String>,
-    /// Write what was delivered as a JSON document to a file, or to stdout with `-`
+    /// Write the counts of delivered data as a JSON document to a file, or to stdout with `-`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Replace the file of --json if it exists

@@ -1,4 +1,4 @@
-//! The router on a host that routes: two TUN interfaces, and rules that lead what is forwarded through them
+//! The router on a host that routes: two TUN interfaces, and rules that lead forwarded packets through them
 //! (docs/guide/router.md).
 //!
 //! ```text
@@ -335,7 +335,7 @@ impl Home {
         said
     }
 
-    /// Runs a command that has to succeed. Returns what it prints.
+    /// Runs a command that has to succeed. Returns its output.
     fn done(&self, arguments: &[&str]) -> String {
         let output = self.cutline(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -551,7 +551,7 @@ fn a_setup_that_would_cut_hosts_off_is_refused_with_what_to_do() {
     lab.done(&["router", "undo", "--folder", place]);
 }
 
-/// The units are written, started by systemctl, and removed. A script is in the place of systemctl and does what the units say.
+/// The units are written, started by systemctl, and removed. A script is in the place of systemctl and runs the units' commands.
 #[test]
 fn units_bring_a_gateway_up_at_each_start() {
     let Some(lab) = Home::gateway("p") else { return };
@@ -618,7 +618,7 @@ END
     assert_eq!(lab.state(), before);
 }
 
-/// The commands of the README for a gateway, as they stand there but for the names of interfaces and the folder.
+/// The commands of the README for a gateway, unchanged but for the names of interfaces and the folder.
 #[test]
 fn the_readme_brings_a_gateway_up() {
     let Some(mut lab) = Home::gateway("q") else { return };

@@ -1,4 +1,4 @@
-//! Stored results among processes and damage: what is said, and what `--resume` makes of it.
+//! Stored results among processes and damage: the messages, and the effect of `--resume`.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Means over whole runs: by what a sweep varies, and one against another.
+//! Means over whole runs: by the swept keys, and one against another.
 
 use super::measure::label;
 use super::picture::{Dot, Panel, Parts, Series, Shape};

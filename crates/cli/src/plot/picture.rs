@@ -93,7 +93,7 @@ pub const GROUP: &str = "group";
 
 /// The most lines in a panel: one for each colour.
 const MOST_LINES: usize = 14;
-/// The most bars in a panel; more would be too thin to be told apart.
+/// The most bars in a panel; more would be too thin to distinguish.
 const MOST_BARS: usize = 42;
 /// The fewest series of bars that are kept in a panel, however many categories there are.
 const FEWEST_OF_BARS: usize = 3;
@@ -225,7 +225,7 @@ impl Panel {
         words.into_iter().map(part).flat_map(|panel| panel.split_after(", ")).collect()
     }
 
-    /// The most series that can be told apart.
+    /// The most series that can be distinguished.
     fn most_series(&self) -> usize {
         match (self.shape, &self.names) {
             (Shape::Bars, Some(names)) => (MOST_BARS / names.len().max(1)).clamp(FEWEST_OF_BARS, MOST_LINES),

@@ -184,7 +184,7 @@ impl QueueArgs {
     }
 }
 
-/// The usual limit; for Sieve four times what stands in its lanes, if that is more.
+/// The usual limit; for Sieve four times the packets in its lanes, if that is more.
 pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
     const USUAL: u32 = 1000;
     const PACKET: f64 = 1500.0;

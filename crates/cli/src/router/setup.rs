@@ -55,7 +55,7 @@ pub struct Setup {
 
 /// Take back what `cutline router setup` has done
 ///
-/// What is not there any more is left alone. Requires root.
+/// Missing parts are skipped. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = UNDO_EXAMPLES)]
 pub struct UndoArgs {
@@ -97,7 +97,7 @@ const USUAL_NAME: &str = "cut";
 const USUAL_FOLDER: &str = "/run/cutline/setup";
 
 const TABLES: [u32; 2] = [7100, 7101];
-/// The priorities of our rules: what stays among the hosts behind this one, before what is forwarded.
+/// The priorities of our rules: packets among the hosts behind this one, before forwarded ones.
 const PRIORITIES: [u32; 2] = [7100, 7101];
 
 /// The zone of connection tracking of the side of the hosts behind this one.
@@ -346,7 +346,7 @@ impl Setup {
         Ok(format!("# do.sh\n{}\n# undo.sh\n{}", plan.forward(self), plan.back(&self.place.name)))
     }
 
-    /// Sets up. If a command fails, or `stop` is set, takes back what was done before.
+    /// Sets up. If a command fails, or `stop` is set, undoes the earlier steps.
     ///
     /// # Errors
     /// When a command fails, or the setup is interrupted.
@@ -486,7 +486,7 @@ impl Plan {
         text
     }
 
-    /// In the reverse order; what is not there is left alone.
+    /// In the reverse order; missing parts are skipped.
     fn back(&self, name: &str) -> String {
         let mut text =
             format!("#!/bin/sh\n# Takes back the setup {name}. What is not there any more is left alone.\n");

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Wait for senders and measure their flows
 ///
-/// Serves one sender after the other. It also sends what a sender asks for (`send --reverse`), to that sender alone. The measurements are sent to the sender at the end, and printed here, too. Ctrl-C
+/// Serves one sender after the other. It also sends the flows that a sender requests (`send --reverse`), to that sender alone. The measurements are sent to the sender at the end, and printed here, too. Ctrl-C
 /// ends the command; an active sender still receives the measurements.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

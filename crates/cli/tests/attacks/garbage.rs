@@ -1,4 +1,4 @@
-//! Frames that lie about what is in them, of every class that we know, at random.
+//! Frames with wrong lengths and types, of every class that we know, at random.
 
 use super::plan::Assault;
 

@@ -31,7 +31,7 @@ pub trait Victim: Sized + 'static {
     /// Promise that may be made for the time of an attack.
     type Promise: Copy + 'static;
 
-    /// Is attacked, and checks that what is promised holds.
+    /// Runs an attack, and checks that the promise holds.
     fn withstand(&mut self, attack: &Attack<Self>, assault: &mut Assault) {
         (attack.run)(self, assault);
     }
@@ -162,7 +162,7 @@ impl Plan {
         self.names.is_empty() || self.names.iter().any(has)
     }
 
-    /// Prints what has become of all.
+    /// Prints all outcomes.
     ///
     /// # Panics
     /// When there is a finding, or there was no such attack.

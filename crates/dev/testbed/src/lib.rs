@@ -38,7 +38,7 @@ const STALL: Duration = Duration::from_millis(4);
 /// Sleep interval of a witness.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Asserts, within [`undisturbed`], what is true only where the machine ran the test in time: a condition, and what to say.
+/// Asserts, within [`undisturbed`], a condition that holds only if the machine ran the test in time, with a message.
 #[macro_export]
 macro_rules! in_time {
     ($holds:expr, $($found:tt)+) => { $crate::claim($holds, format_args!($($found)+)) };

@@ -1,4 +1,4 @@
-//! Each crate is a package that can stand alone: what it includes lies in its folder, and what people read of it is there. `make package`
+//! Each crate is a package that can stand alone: the files that it includes lie in its folder, and so does its readme. `make package`
 //! makes the packages and builds them.
 
 use cutline_testbed::repository::crates;

@@ -1,4 +1,4 @@
-//! `study.toml`: what a study is called, and its experiments.
+//! `study.toml`: the name of a study, and its experiments.
 //!
 //! ```toml
 //! title = "How long may the queue be?"
@@ -95,7 +95,7 @@ impl StudyText {
     /// Reads `study.toml`. `scenario` finds a scenario file by the name that the file gives it, and returns its full name and text.
     ///
     /// # Errors
-    /// What is wrong, with the experiment's name.
+    /// Error, with the experiment's name.
     pub(crate) fn parse(
         text: &str,
         platforms: &[&'static dyn Platform],

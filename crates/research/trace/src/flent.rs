@@ -3,7 +3,7 @@
 //! flent draws what its own tests define, so the file says that it is of flent's test `rtt_fair_var_up`: any number of
 //! hosts, a throughput and a delay for each, sums, averages and Jain's fairness. A host is a flow here:
 //!
-//! | flent's series | what it is |
+//! | flent's series | meaning |
 //! | --- | --- |
 //! | `TCP upload BE FLOW` | goodput, Mbit/s, whatever the transport |
 //! | `TCP upload sum`, `avg`, `fairness` | over the flows |

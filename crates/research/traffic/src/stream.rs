@@ -24,10 +24,10 @@ pub(crate) struct Outbox {
     /// The prepared bytes. Those before `taken` have been sent.
     ready: Vec<u8>,
     taken: usize,
-    /// The end of each message that was begun and has not left, as an offset in the stream, and its time of writing; `None` if
+    /// End of each message that has not left completely, as an offset in the stream, and its time of writing; `None` if
     /// nobody asks.
     ends: Option<VecDeque<(u64, Instant)>>,
-    /// The offset of the end of the last message that was begun.
+    /// Offset of the end of the last message.
     end: u64,
     /// Prepared bytes that belong to the preamble and are not payload.
     preamble: usize,
@@ -100,7 +100,7 @@ impl Outbox {
         (bytes - preamble) as u64
     }
 
-    /// Remembers the messages that are begun until [`Outbox::left`] says that they have left.
+    /// Remembers the written messages until [`Outbox::left`] reports that they have left.
     pub(crate) fn remember(&mut self) {
         self.ends.get_or_insert_default();
     }

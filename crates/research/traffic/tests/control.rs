@@ -108,7 +108,7 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// A sender that says what it is told to.
+/// A sender with a script of messages.
 struct Client(BufReader<TcpStream>);
 
 const OPEN: &str = "{\"open\":{\"nonce\":\"00\"}}";

@@ -34,7 +34,7 @@ impl Key {
     /// [`SHORTEST_KEY`](authentication::SHORTEST_KEY) to [`LONGEST_KEY`] bytes.
     ///
     /// # Errors
-    /// Returns a sentence that names the file, what is wrong with it and what to do.
+    /// Returns a sentence that names the file, the error in it and the remedy.
     pub fn read(path: &Path) -> Result<Self, String> {
         let wrong = |why: &dyn fmt::Display| format!("key file {}: {why}", Printable(path.display()));
         Self::new(&Self::content(path)?).map_err(|why| wrong(&why))

@@ -74,7 +74,7 @@ pub struct Start {
 pub struct Begin {
     /// The run's zero on the receiver's clock, ns.
     pub zero_ns: u64,
-    /// The receiver's clock minus the sender's, ns. What the receiver sends has the time of the sender's clock.
+    /// The receiver's clock minus the sender's, ns. The receiver's messages have the time of the sender's clock.
     pub offset_ns: i64,
 }
 

@@ -56,7 +56,7 @@ pub struct ReceiverParams {
     /// The longest duration of sending.
     pub longest_run: Duration,
     /// The largest payload rate of all datagrams that the receiver sends to a sender. Flows of a fixed rate above it are refused
-    /// before the run; what is above it during the run is not sent.
+    /// before the run; datagrams above it during the run are not sent.
     pub most_rate: Rate,
 }
 
@@ -363,7 +363,7 @@ fn check(start: &Start, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Ru
 }
 
 /// Checks the flows that a sender asks the receiver to send, and returns their plans. They go to sockets that the sender opens;
-/// `peer` stands for these until then.
+/// `peer` represents these until then.
 fn check_reverse(
     groups: &[ReverseFlows],
     flows: u32,

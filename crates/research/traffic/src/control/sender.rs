@@ -426,7 +426,7 @@ enum Watched {
     Message,
 }
 
-/// Waits for what is still in flight.
+/// Waits for the packets in flight.
 fn pause(line: &mut Line, time: Duration, stop: &AtomicBool) -> Result<Watched, ControlError> {
     watch(line, time, stop, &AtomicBool::new(false))
 }

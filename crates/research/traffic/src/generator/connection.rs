@@ -25,7 +25,7 @@ pub(super) struct Connection {
     outbox: Outbox,
     /// Bytes that the kernel has accepted.
     accepted: u64,
-    /// The last time at which the kernel was asked what has left, and the number of those bytes.
+    /// The last time at which the kernel was asked for the number of sent bytes, and that number.
     left: (Instant, u64),
     /// The interval at which it is asked; `None` for never.
     ask: Option<Duration>,
@@ -101,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// Queues what the application writes. Returns false if it does not fit and `always` is false.
+    /// Queues a write of the application. Returns false if it does not fit and `always` is false.
     pub(super) fn write(&mut self, write: Write, now: Instant, always: bool) -> bool {
         match write {
             Write::Bytes(bytes) => self.outbox.write(bytes, now, always),
@@ -190,7 +190,7 @@ impl Connection {
         self.left = left;
     }
 
-    /// Asks the kernel again after the end. Returns whether some of what it has accepted has not left.
+    /// Asks the kernel again after the end. Returns true if some of the accepted bytes have not left.
     pub(super) fn drain(&mut self, run: &Run, report: &mut SenderReport) -> bool {
         if !self.outbox.has_waiting() || self.left.1 >= self.accepted {
             return false;
@@ -199,7 +199,7 @@ impl Connection {
         self.left.1 < self.accepted
     }
 
-    /// Adds the kernel's counters to the report and closes the sending direction. The kernel still sends what is in its
+    /// Adds the kernel's counters to the report and closes the sending direction. The kernel still sends the content of its
     /// buffer.
     pub(super) fn finish(&mut self, report: &mut SenderReport) {
         if let Ok(info) = tcp::tcp_info(&self.socket) {

@@ -1,4 +1,4 @@
-//! The measurements of a flow at its receiver, packet by packet. Whether a packet is lost, late or a duplicate is told by its
+//! The measurements of a flow at its receiver, packet by packet. Whether a packet is lost, late or a duplicate is derived from its
 //! sequence number ([`Numbers`]).
 
 use crate::report::{ReceivedInterval, ReceiverReport, Window, interval_at};

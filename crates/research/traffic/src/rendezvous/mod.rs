@@ -7,7 +7,7 @@
 //!
 //! The end that asks for the run may be behind a firewall or an address translator, so everything goes from its sockets to the
 //! port of the traffic. A TCP connection begins with a preamble that names its flow. Datagrams need a proof that somebody who knows
-//! the session's token receives what is sent to the address that they come from, because anybody can write a foreign source
+//! the session's token receives packets at their source address, because anybody can write a foreign source
 //! address into a datagram ([`crate::header::Proof`]):
 //!
 //! | from | to | datagram |
@@ -18,7 +18,7 @@
 //! | the receiver | that socket | `Accepted` |
 //!
 //! Datagrams from another address than that of the control connection, which TCP has verified, are ignored, and so are those
-//! without the token. All have the same length, so nothing is amplified. The caller repeats what is not answered.
+//! without the token. All have the same length, so nothing is amplified. The caller repeats unanswered messages.
 
 mod call;
 mod gather;
