@@ -1,8 +1,8 @@
 //! Filter of the text that reaches a terminal.
 //!
 //! All output goes through [`crate::output`], [`crate::message`] or the outlets of services ([`crate::outlets`]): clippy refuses other ways
-//! (clippy.toml). Control characters of terminals are escaped, other than line ends and [`STYLES`]. A foreign text on a line is a
-//! [`Printable`](cutline_text::Printable) in addition, because line ends stay here.
+//! (clippy.toml). Control characters of terminals are escaped, other than line ends and [`STYLES`]. A foreign text on a
+//! line is a [`Printable`](cutline_text::Printable) in addition, because line ends stay here.
 
 use cutline_text::Screen;
 use std::borrow::Cow;

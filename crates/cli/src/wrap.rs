@@ -36,7 +36,8 @@ fn broken(line: &str, room: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the indent of a line's further pieces: its last column if that leaves room, which two spaces set off; else two more than the line.
+/// Returns the indent of a line's further pieces: its last column if that leaves room, which two spaces set off; else
+/// two more than the line.
 fn hanging(line: &str, room: usize) -> usize {
     let lead = line.len() - line.trim_start().len();
     let plain = plain(line);

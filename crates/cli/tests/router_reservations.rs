@@ -1,5 +1,5 @@
-//! Reserved flows through a router at work: the reservations of a client of its socket have priority, and only for as long as the client
-//! is there.
+//! Reserved flows through a router at work: the reservations of a client of its socket have priority, and only for as
+//! long as the client is there.
 //!
 //! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli --test router_reservations`.
 

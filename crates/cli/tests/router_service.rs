@@ -1,4 +1,5 @@
-//! The router as a service: its file and the reload of it, its reports to its manager and to clients, and its privileges.
+//! The router as a service: its file and the reload of it, its reports to its manager and to clients, and its
+//! privileges.
 //!
 //! Needs root but for the last tests; without it they say so and pass:
 //! `sudo -E cargo test -p cutline-cli --test router_service`.
@@ -170,7 +171,8 @@ fn watch(socket: &str) {
     assert!(lines[0].contains("  wait 0.") && lines[2].contains("  wait "), "{lines:?}");
 }
 
-/// The queues take a full frame to be as long as the interfaces allow, at the start and after a reload; sizes that were set stay.
+/// The queues take a full frame to be as long as the interfaces allow, at the start and after a reload; sizes that were
+/// set stay.
 #[test]
 fn jumbo_frames_are_full_frames() {
     let Some(hosts) = Hosts::new("jf") else { return };

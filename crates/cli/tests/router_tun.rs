@@ -551,7 +551,8 @@ fn a_setup_that_would_cut_hosts_off_is_refused_with_what_to_do() {
     lab.done(&["router", "undo", "--folder", place]);
 }
 
-/// The units are written, started by systemctl, and removed. A script is in the place of systemctl and runs the units' commands.
+/// The units are written, started by systemctl, and removed. A script is in the place of systemctl and runs the units'
+/// commands.
 #[test]
 fn units_bring_a_gateway_up_at_each_start() {
     let Some(lab) = Home::gateway("p") else { return };

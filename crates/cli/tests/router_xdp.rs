@@ -1,4 +1,5 @@
-//! The router by `AF_XDP`, between virtual pairs: with a program in the driver and copies, which is the mode that they support.
+//! The router by `AF_XDP`, between virtual pairs: with a program in the driver and copies, which is the mode that they
+//! support.
 //!
 //! ```text
 //! host a        middle                 host b
@@ -66,7 +67,8 @@ fn flood(port: &mut PacketPort, frame: &[u8], times: usize) -> u64 {
     taken
 }
 
-/// Returns the number of frames that the kernel lost at a virtual pair on the way to its other end: that end's ring was full.
+/// Returns the number of frames that the kernel lost at a virtual pair on the way to its other end: that end's ring was
+/// full.
 fn lost_on_the_way(host: &Namespace, interface: &str) -> u64 {
     let read = || {
         let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Frames are sent and received by packet sockets, so that no transport affects the measurements. Host b has no
-//! address; what comes to it is thrown away by its kernel at once.
+//! address; its kernel drops received frames at once.
 
 use cutline_ports::{PacketPort, PortError};
 use cutline_sys::SysError;
@@ -41,7 +41,7 @@ pub struct Bed {
 /// A router at work; killed when it is dropped.
 pub struct Router(Child);
 
-/// A unicast address that nobody has: frames to it are none of the host's business.
+/// An unassigned unicast address: the host ignores frames to it.
 pub const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
 /// The address of `p0`.
 pub const GATEWAY: [u8; 6] = [2, 0, 0, 0, 0, 0x10];

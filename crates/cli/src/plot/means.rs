@@ -185,7 +185,7 @@ impl<'s> Means<'s> {
         Ok(panels)
     }
 
-    /// The key along which values are shown: the one that is asked for, or the first of those with the most values, because it makes the
+    /// The key along which values are shown: the selected one, or the first of those with the most values, because it makes the
     /// longest lines. `None` without a sweep.
     fn key(&self, by: Option<&str>) -> Result<Option<String>, Failure> {
         let settings =

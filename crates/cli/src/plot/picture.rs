@@ -1,4 +1,5 @@
-//! Content of a picture, as data: panels with series of points. panels with series of points. It is printed as JSON or drawn.
+//! Content of a picture, as data: panels with series of points. It is printed as JSON or
+//! drawn.
 
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point};
 use cutline_report::stats::Estimate;
@@ -65,7 +66,8 @@ pub enum Shape {
 pub struct Series {
     /// The name in the legend.
     pub name: String,
-    /// Distinction of the series from others: each varying key, and its value in words. The name consists of the latter.
+    /// Distinction of the series from others: each varying key, and its value in words. The name consists of the
+    /// latter.
     #[serde(skip)]
     pub parts: Parts,
     /// The points, in the order in which they are joined.
@@ -85,7 +87,8 @@ pub struct Dot {
     pub high: Option<f64>,
 }
 
-/// Distinction of a series from others, in the order of its name: each varying key (`results`, a swept key, `group`), and its value.
+/// Distinction of a series from others, in the order of its name: each varying key (`results`, a swept key, `group`),
+/// and its value.
 pub type Parts = Vec<(String, String)>;
 
 /// The part of a series' name that is its group or queue.

@@ -409,7 +409,8 @@ impl Setup {
         Ok(plan)
     }
 
-    /// Returns the prefixes that the other interfaces reach directly behind this one: they do not pass the link that fills up.
+    /// Returns the prefixes that the other interfaces reach directly behind this one: they do not pass the link that
+    /// fills up.
     fn prefixes_beside(&self, lan: &str, family: &str) -> Result<Vec<String>, Failure> {
         let mut prefixes = Vec::new();
         for other in self.lan.iter().filter(|other| *other != lan) {

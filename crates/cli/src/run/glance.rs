@@ -22,8 +22,8 @@ const MOST_ENVIRONMENTS: usize = 6;
 /// The settings of a point: keys and values, in the order of the sweep.
 pub type Settings<'s> = &'s [(String, String)];
 
-/// Returns true if a key describes where flows meet, and not a setting that is tried there: the rates, delays and faults of links, and the load. Points with
-/// different links or loads are not alternatives.
+/// Returns true if a key describes where flows meet, and not a setting that is tried there: the rates, delays and
+/// faults of links, and the load. Points with different links or loads are not alternatives.
 fn is_environment(key: &str) -> bool {
     const OF_LINKS: [&str; 7] =
         ["rate", "delay", "access-rate", "access-delay", "rate-changes", "rate-trace", "rate-trace-as"];

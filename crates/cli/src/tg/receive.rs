@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Wait for senders and measure their flows
 ///
-/// Serves one sender after the other. It also sends the flows that a sender requests (`send --reverse`), to that sender alone. The measurements are sent to the sender at the end, and printed here, too. Ctrl-C
-/// ends the command; an active sender still receives the measurements.
+/// Serves one sender after the other. It also sends the flows that a sender requests (`send --reverse`), to that sender
+/// alone. The measurements are sent to the sender at the end, and printed here, too. Ctrl-C ends the command; an active
+/// sender still receives the measurements.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -90,7 +90,7 @@ impl Assault {
     }
 }
 
-/// The attacks that are asked for.
+/// The selected attacks.
 pub struct Plan {
     time: Duration,
     seed: u64,

@@ -202,7 +202,8 @@ impl Lab {
         sockets
     }
 
-    /// Returns true if datagrams come across, both ways, on a machine that may be busy. The first ones may be lost until the hosts know each other.
+    /// Returns true if datagrams come across, both ways, on a machine that may be busy. The first ones may be lost
+    /// until the hosts know each other.
     pub fn is_crossed(&self, v6: bool, port: u16) -> bool {
         self.is_crossed_within(300, v6, port)
     }

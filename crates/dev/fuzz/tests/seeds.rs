@@ -162,8 +162,8 @@ fn rsvp_messages() {
     check("rsvp", seeds.into());
 }
 
-/// Input of one end of a connection: as datagrams with their lengths in front, as a stream, and a question before it. The token
-/// is that of the target.
+/// Input of one end of a connection: as datagrams with their lengths in front, as a stream, and a question before it.
+/// The token is that of the target.
 #[test]
 fn sessions() {
     const TOKEN: u32 = 0x0303_0303;

@@ -103,8 +103,8 @@ fn attempts(stall: Duration, test: impl Fn()) {
     }
 }
 
-/// Returns the result of `work`, and the longest time for which a processor that this process may use ran none of its threads,
-/// as far as a thread on each, which wakes up each millisecond, has seen.
+/// Returns the result of `work`, and the longest time for which a processor that this process may use ran none of its
+/// threads, as far as a thread on each, which wakes up each millisecond, has seen.
 fn witnessed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {

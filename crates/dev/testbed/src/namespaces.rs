@@ -6,7 +6,8 @@ use cutline_sys::namespace::{Namespace, sweep};
 use rustix::process::geteuid;
 use std::sync::OnceLock;
 
-/// Returns true if this process may make network namespaces. If not, the test is skipped ([`skip`]); `to_run` is the command that runs it.
+/// Returns true if this process may make network namespaces. If not, the test is skipped ([`skip`]); `to_run` is the
+/// command that runs it.
 ///
 /// # Panics
 /// When namespaces should work here and do not.

@@ -48,8 +48,8 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     crates().into_iter().map(|folder| manifest(&read(&folder.join("Cargo.toml")))).collect()
 }
 
-/// Name and dependencies of a crate, from its `Cargo.toml`: `[dependencies]` and `[build-dependencies]`, those of single
-/// targets included.
+/// Name and dependencies of a crate, from its `Cargo.toml`: `[dependencies]` and `[build-dependencies]`, those of
+/// single targets included.
 fn manifest(text: &str) -> (String, BTreeSet<String>) {
     let manifest = DeTable::parse(text).expect("a manifest is TOML").into_inner();
     let name = table(&manifest, "package").and_then(|package| package.get("name")?.get_ref().as_str());

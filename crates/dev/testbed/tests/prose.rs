@@ -1,7 +1,9 @@
 //! Doc comments are in plain English.
 //!
-//! The first line of a doc comment is a noun phrase or a verb phrase: `Receive buffer of a stream`, `Returns the rate`. A line that
-//! begins with `What`, `Who` or `It` makes its reader look for the noun. Some household words have a technical one instead.
+//! The first line of a doc comment is a noun phrase or a verb phrase: `Receive buffer of a stream`, `Returns the rate`.
+//! A line that begins with `What`, `Who` or `It` makes its reader look for the noun. Some household words have a
+//! technical one
+//! instead.
 //!
 //! Doc comments are `///`, `//!`, `/** */` and `/*! */`. Code in them, between fences or backquotes, is not prose.
 

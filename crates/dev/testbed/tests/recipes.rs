@@ -218,8 +218,8 @@ fn names() -> BTreeSet<String> {
     names.split_terminator('\0').filter(is_there).map(str::to_owned).collect()
 }
 
-/// Makes a folder a copy of the repository with some files changed. Files of an earlier copy that have not changed are left alone, so that Cargo builds
-/// only what differs.
+/// Makes a folder a copy of the repository with some files changed. Files of an earlier copy that have not changed are
+/// left alone, so that Cargo builds only what differs.
 fn copy(to: &Path, edited: &BTreeMap<String, String>) {
     let names = names();
     remove_others(to, to, &|name| names.contains(name) || edited.contains_key(name));

@@ -92,8 +92,8 @@ impl Agent {
         Self::open_with(config, Given::new())
     }
 
-    /// Opens the agent with installers for the interfaces of these names, instead of those in the file. Nothing else is installed there. The file
-    /// has to say that the traffic is controlled there.
+    /// Opens the agent with installers for the interfaces of these names, instead of those in the file. Nothing else is
+    /// installed there. The file has to say that the traffic is controlled there.
     ///
     /// # Errors
     /// As [`Agent::open`].
@@ -277,7 +277,7 @@ impl Agent {
         }
     }
 
-    /// Installs what admission control has agreed to. What cannot be installed is given up, and the receivers hear of it.
+    /// Installs admitted reservations. A reservation that cannot be installed is ended, and its receivers are notified.
     fn control(&mut self, control: &Control) {
         if let Err((handle, is_new)) = self.install(control)
             && is_new
@@ -386,7 +386,8 @@ impl Agent {
         }
     }
 
-    /// Returns the reason for a failed reservation. It includes the available rate if the path offers less than the request.
+    /// Returns the reason for a failed reservation. It includes the available rate if the path offers less than the
+    /// request.
     fn refusal(
         &self,
         session: Session,
@@ -459,7 +460,7 @@ impl Agent {
         self.forget_own_changes();
     }
 
-    /// Notes that all routes are to be asked for again, which takes its turns with other work.
+    /// Marks all routes for another look-up, which takes turns with other work.
     fn look_at_routes(&mut self) {
         self.stale.clear();
         self.stale.extend(self.routes.asked().into_iter().map(Stale::Route));
@@ -500,7 +501,7 @@ impl Agent {
         }
     }
 
-    /// Writes some more of the statuses that clients have asked for and read so far.
+    /// Writes some more of the statuses that clients have requested and read so far.
     fn go_on_with_statuses(&mut self) {
         let until = now() + TURN;
         for (client, progress) in self.clients.next_slices() {
@@ -562,13 +563,13 @@ impl Agent {
         }
     }
 
-    /// Disconnects a client. All that it has asked for ends.
+    /// Disconnects a client. All of its requests end.
     fn leave(&mut self, client: ClientId) {
         self.leaving.extend(self.requests.of(client));
         self.clients.remove(client);
     }
 
-    /// Ends some of what clients that have gone had asked for.
+    /// Ends some of the requests of disconnected clients.
     fn end_some(&mut self) {
         let until = now() + TURN;
         while let Some(request) = self.leaving.pop_front() {
@@ -785,7 +786,7 @@ impl Agent {
         self.act();
     }
 
-    /// Reads the file again, and does what can be done while running: keys and shares.
+    /// Reads the file again, and applies the settings that can change while running: keys and shares.
     fn reload(&mut self) {
         let Some(file) = &self.file else { return };
         let outcome = Config::load(file).map_err(|errors| errors.to_string()).and_then(|new| {
@@ -951,7 +952,7 @@ fn engine(config: &Config) -> Result<Engine, DaemonError> {
     })?)
 }
 
-/// Random bytes that nobody can guess.
+/// Unpredictable random bytes.
 fn random<const N: usize>() -> Result<[u8; N], SysError> {
     let mut bytes = [0; N];
     let mut filled = 0;

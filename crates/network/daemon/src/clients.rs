@@ -1,8 +1,9 @@
-//! Connections of applications: lines in, lines out, and nobody waits for a slow one.
+//! Connections of applications: lines in, lines out; a slow one delays no other.
 //!
-//! A client is read only while nothing waits for it, and in turn with the others: at most [`MOST_REQUESTS`] requests each. So its cost is
-//! bounded by its reading. Events of its requests come at any time; a client that leaves too much of it unread is disconnected, and so
-//! is the one with the most if all together leave too much.
+//! A client is read only while nothing waits for it, and in turn with the others: at most [`MOST_REQUESTS`] requests
+//! each. So its cost is bounded by its reading. Events of its requests come at any time; a client that leaves too much
+//! of it unread is
+//! disconnected, and so is the one with the most if all together leave too much.
 //!
 //! The status of an agent may be long. It is written in slices, each when the one before has left ([`Clients::next_slice`]); news that comes
 //! meanwhile follows it.
@@ -170,7 +171,7 @@ impl Clients {
         Some(id)
     }
 
-    /// Returns whether somebody can be served without waiting: a request is there, or a status can go on.
+    /// Returns true if a client can be served without waiting: a request is there, or a status can continue.
     pub fn has_work(&self) -> bool {
         !self.queue.is_empty() || self.slices().next().is_some()
     }
@@ -359,7 +360,7 @@ impl Connection {
         place.extend(reply.line().as_bytes());
     }
 
-    /// Sends what can be sent. Returns whether the client is still there.
+    /// Sends pending output without blocking. Returns false if the client has disconnected.
     fn flush(&mut self) -> bool {
         let mut sent = 0;
         while sent < self.outgoing.len() {

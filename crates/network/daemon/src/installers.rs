@@ -31,7 +31,8 @@ pub struct Installers {
     kernel: BTreeMap<u32, TrafficControl>,
     routers: BTreeMap<PathBuf, RouterClass>,
     given: Given,
-    /// Installer of each interface; none where the traffic is not controlled. Once the kernel's interface has gone, so has its shaper.
+    /// Installer of each interface; none where the traffic is not controlled. Once the kernel's interface has gone, so
+    /// has its shaper.
     places: BTreeMap<InterfaceId, Place>,
     /// The interface of each reservation.
     installed: BTreeMap<Handle, InterfaceId>,
@@ -46,7 +47,7 @@ impl Installers {
     /// Takes an interface over.
     ///
     /// # Errors
-    /// When its traffic control is somebody else's, or the process may not.
+    /// When another program controls its traffic, or the process may not.
     pub fn attach(
         &mut self,
         id: InterfaceId,
@@ -133,7 +134,7 @@ impl Installers {
         self.kernel.values().filter_map(TrafficControl::port).collect()
     }
 
-    /// Hears that somebody else has changed traffic control.
+    /// Notes that another program has changed traffic control.
     pub fn touched(&mut self, touched: &Touched) {
         for (index, its) in &mut self.kernel {
             let is_sure = touched.interfaces.contains(index);

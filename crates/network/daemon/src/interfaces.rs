@@ -1,8 +1,8 @@
 //! The interfaces of the file, which come and go.
 //!
 //! The engine knows an interface from the first time that it is there, under the same number for ever. While it is absent, no route leads
-//! there, so the engine ends its reservations; when it is there again, maybe with another number of the kernel or another address,
-//! routes and reservations come back as after any change of routes.
+//! there, so the engine ends its reservations; when it is there again, maybe with another number of the kernel or
+//! another address, routes and reservations come back as after any change of routes.
 
 use crate::config::{Config, InterfaceSpec};
 use crate::error::DaemonError;
@@ -79,8 +79,8 @@ impl Interfaces {
         .collect()
     }
 
-    /// Gives up the interfaces that have gone or changed. Returns whether there were any. Their reservations end when the
-    /// engine gets the routes.
+    /// Gives up the interfaces that have gone or changed. Returns whether there were any. Their reservations end when
+    /// the engine gets the routes.
     pub fn detach(
         &mut self,
         config: &Config,

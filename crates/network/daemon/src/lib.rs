@@ -11,7 +11,7 @@
 //! config     its file
 //! keys       files with the keys of neighbours
 //! agent      one thread with everything: messages, deadlines, clients, routes, signals
-//!   requests what applications have asked for, and what they are told
+//!   requests requests of applications, and their events
 //! network    messages on their way: raw and UDP sockets
 //! routes     the kernel's answers as the engine wants them
 //! interfaces the interfaces of the file, which come and go
@@ -19,7 +19,7 @@
 //! installers which of them installs on which interface
 //! clients    connections of applications
 //! convert    values of the engine and of clients
-//! status     what it holds, as a document
+//! status     state of the agent, as a document
 //! sparing    a value that takes long to get
 //! error      why it cannot start, or has ended
 //! ```

@@ -81,7 +81,8 @@ fn run(config: Config, file: PathBuf, log: &Outlet<String>) -> Result<(), Daemon
     agent.run(&stops, Some(&hangup))
 }
 
-/// A program that was built to abort drops nothing when it panics. The reservations are removed before the message is written.
+/// A program that was built to abort drops nothing when it panics. The reservations are removed before the message is
+/// written.
 fn remove_on_panic(config: Config) {
     std::panic::set_hook(Box::new(move |panic| {
         let left = remove_installed(&config);

@@ -14,7 +14,7 @@ use std::ops::Bound;
 /// A request: the client, and its number for it.
 pub type RequestId = (ClientId, u64);
 
-/// The most that a client may have asked for at a time.
+/// The most requests of a client at a time.
 pub const MOST_EACH: usize = 100_000;
 
 /// Kind of request.
@@ -55,7 +55,7 @@ pub struct Shaped {
     pub place: Option<(InterfaceId, Handle)>,
 }
 
-/// All that was asked for.
+/// All requests.
 #[derive(Debug, Default)]
 pub struct Requests {
     asks: BTreeMap<RequestId, Ask>,
@@ -142,7 +142,7 @@ impl Requests {
         self.asks.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
     }
 
-    /// The clients that have asked for something.
+    /// Returns the clients that have requests.
     pub fn clients(&self) -> Vec<ClientId> {
         self.counts.keys().copied().collect()
     }

@@ -20,7 +20,7 @@ pub struct Status {
     pub clients: u64,
     /// Clients that were refused, because the largest number was connected.
     pub refused_clients: u64,
-    /// Messages to standard error that were dropped, because nobody reads it or it cannot be written.
+    /// Messages to standard error that were dropped, because it is not read or cannot be written.
     pub dropped_output: u64,
     /// Counters of the protocol since the start.
     pub counters: ProtocolCounters,

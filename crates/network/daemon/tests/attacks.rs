@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The router `r1` is attacked: by `r3`, a host on a link without keys, and by clients of its own. Its other links have keys, and its standard error is
-//! a pipe that nobody reads. A reservation from `a` to `b` crosses it. After each attack the reservation must be there, a new one must be
+//! an unread pipe. A reservation from `a` to `b` crosses it. After each attack the reservation must be there, a new one must be
 //! confirmed, and the router must be small; during most of them neither end may hear of anything. docs/internals/robustness.md says what is
 //! promised. Without root the test says so and attacks nothing.
 
@@ -61,7 +61,7 @@ fn promises_are_kept_under_attack() {
 /// Promise that holds while an attack lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Promise {
-    /// Nobody hears of anything.
+    /// No end gets an event.
     Untouched,
     /// The state before the attack is restored.
     Restored,
@@ -152,7 +152,7 @@ impl Router {
         Some(this)
     }
 
-    /// Starts the router with a standard error that nobody reads.
+    /// Starts the router with an unread standard error.
     fn start(&mut self) {
         let file = self.net.describe("r1");
         let (reader, writer) = full_pipe();

@@ -37,7 +37,7 @@ fn used(net: &Net, node: &str) -> (f64, f64) {
     (ticks / 100.0, memory.split_whitespace().nth(1).unwrap().parse().unwrap())
 }
 
-/// A request for one of many flows: all buckets together fit what may come at once.
+/// A request for one of many flows: all buckets together fit the largest burst.
 fn small(request: Request) -> Request {
     let bucket = |bucket| Bucket { bucket_bytes: 1500, ..bucket };
     match request {

@@ -57,7 +57,7 @@ fn busy(label: &str, flows: u64) -> Option<(Net, Client)> {
     Some((net, sender))
 }
 
-/// One that asks ten thousand times and reads nothing, and twenty others, cost little memory and nobody's time; and who reads gets all.
+/// One that asks ten thousand times and reads nothing, and twenty others, cost little memory and delay no other; and a client that reads gets all.
 #[test]
 fn a_client_that_reads_nothing_is_not_read_either() {
     let Some((net, _sender)) = busy("cls", 200) else { return };
@@ -122,7 +122,7 @@ fn a_long_status_is_whole() {
     }
 }
 
-/// An application asks for what its host sends and receives, and not for others.
+/// An application makes requests for its host's traffic, and not for others.
 #[test]
 fn what_other_hosts_send_and_receive_is_refused() {
     let Some(mut net) = Net::new("cll", COMMAND) else { return };

@@ -6,7 +6,7 @@
 //! ```text
 //! probe         probes: what this machine offers
 //! survey        the answers of all probes
-//! finding       findings: state, text, what to do next
+//! finding       findings: state, text, remedy
 //!   host        kernel, privileges, tools, timers
 //!   paths       ways to receive and send frames, namespaces
 //!   queues      queue disciplines, eBPF

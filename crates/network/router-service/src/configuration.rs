@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Configuration of a router. Quantities are as people write them in its file, but for rates and times whose names have a unit.
+/// Configuration of a router. Quantities are as people write them in its file, but for rates and times whose names have
+/// a unit.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Configuration {
     /// One interface.
@@ -27,7 +28,8 @@ pub struct Configuration {
     autorate: Option<AutorateConfiguration>,
     /// True if it turns offloads off while it runs.
     fix_offloads: bool,
-    /// Time before each departure for which the router polls the clock instead of sleeping, microseconds; null if it sleeps.
+    /// Time before each departure for which the router polls the clock instead of sleeping, microseconds; null if it
+    /// sleeps.
     spin_us: Option<f64>,
     /// The seed of the queues' random numbers; null if it is drawn at random.
     seed: Option<u64>,
@@ -48,7 +50,7 @@ pub struct Configuration {
 /// Settings of rates that follow the link.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct AutorateConfiguration {
-    /// The hosts that are asked for echo replies.
+    /// Reflectors: hosts that get echo requests.
     reflectors: Vec<String>,
     /// A reply that takes longer than usual by more than this is delayed, ms.
     delay_ms: f64,

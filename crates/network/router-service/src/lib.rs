@@ -10,13 +10,13 @@
 //! service        runs beside the loop: statistics by interval, reload, watchdog, requests
 //! reload         reads the router's file again on SIGHUP
 //! reservations   what clients reserve, on its way to the loop; it ends with their connection
-//!   reservation_request  what they ask for
+//!   reservation_request  orders of the clients
 //! session        one client's connection
 //! autorate       rates that follow the link
-//! board          snapshots of statistics for the clients, so that the loop waits for nobody
+//! board          snapshots of statistics for the clients, so that the loop never blocks
 //! metrics        the statistics for Prometheus
 //! local_socket   the local socket and its clients' threads
-//! usual_socket   where that is if nobody has chosen a path, and where routers answer
+//! usual_socket   default path of the socket, and search for routers that answer
 //! request        what a client can ask
 //! client         asking
 //!   reservation_client  reserving

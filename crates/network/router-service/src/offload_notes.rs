@@ -2,8 +2,8 @@
 //!
 //! A note is written before anything is turned off, and removed after it was turned on again. It is a file
 //! `offloads-NAMESPACE-INTERFACE-PROCESS.json` in the folder that `RUNTIME_DIRECTORY` names (systemd sets it), or else in
-//! `/run/cutline`. The router keeps a lock on it, so the note of a living router is distinguished from that of a killed one. Notes are
-//! about the network namespace in which they were written, and only there are they acted on.
+//! `/run/cutline`. The router keeps a lock on it, so the note of a living router is distinguished from that of a killed
+//! one. Notes are about the network namespace in which they were written, and only there are they acted on.
 //!
 //! ```json
 //! {"version":1,"namespace":4026531840,"index":3,"interface":"eth0","turned_off":["tx-checksumming"]}

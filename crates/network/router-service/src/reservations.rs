@@ -5,7 +5,7 @@
 //!        └──────────── outcome, unpark ──────────────┘
 //! ```
 //!
-//! The loop waits for nobody: it takes orders without waiting, puts the outcome into a cell that nobody else writes, and unparks the
+//! The loop never blocks: it takes orders without waiting, puts the outcome into a cell that only it writes, and unparks the
 //! thread. A client's thread never waits for room in the channel, so no sender is registered there and the loop need not wake one.
 //!
 //! Reservations belong to a *lease*, which is a client's connection. When the connection ends, for whatever reason, the lease ends and

@@ -45,7 +45,7 @@ pub struct DirectionSpec {
 /// Settings of rates that follow the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutorateSpec {
-    /// The hosts that are asked for echo replies, from 1 to [`AutorateSpec::MOST`]. Their replies must come through the link.
+    /// Reflectors: hosts that get echo requests, from 1 to [`AutorateSpec::MOST`]. Their replies must come through the link.
     pub reflectors: Vec<ZonedIp>,
     /// A reply that takes longer than usual by more than this is delayed.
     pub delay: Duration,

@@ -46,7 +46,7 @@ fn is_usual(path: &Path) -> bool {
     path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(START))
 }
 
-/// Returns true if nobody listens there any more.
+/// Returns true if no process listens there any more.
 fn is_dead(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }

@@ -278,7 +278,8 @@ fn receive(
     Ok(())
 }
 
-/// Returns true if a socket can be used after an error: nothing has come in time, or the other end is not there yet or any more.
+/// Returns true if a socket can be used after an error: nothing has come in time, or the other end is not there yet or
+/// any more.
 const fn is_temporary(error: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
     matches!(error, WouldBlock | TimedOut | Interrupted | ConnectionRefused)

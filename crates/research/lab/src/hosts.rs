@@ -8,7 +8,7 @@
 //!
 //! Every flow has an address of its own at either end, so that a route can say what its connections are like. All
 //! sources share a namespace and so do all sinks: a node of the scenario is a place in the network and not a kernel.
-//! Nobody asks for addresses: each host knows the other's hardware address as its gateway's.
+//! There is no address resolution: each host knows the other's hardware address as its gateway's.
 
 use crate::connections::{Connections, largest_payload};
 use crate::reader::{FIRST_PORT, LONGEST_HEADERS, QOS_PORT, SINK_PORT};

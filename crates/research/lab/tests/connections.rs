@@ -127,8 +127,9 @@ fn hints_told(connection: &MeasuredConnection) -> Vec<Hint> {
     told.collect()
 }
 
-/// For each interval that the receiving session has measured: the mean delay that it states, the bounds of the true one, and the
-/// error that it states. The session reads the time of sending after the application has made a message and before it has sent it.
+/// For each interval that the receiving session has measured: the mean delay that it states, the bounds of the true
+/// one, and the error that it states. The session reads the time of sending after the application has made a message
+/// and before it has sent it.
 fn delays_measured(zero: Instant, connection: &MeasuredConnection) -> Vec<[Duration; 4]> {
     let QosRecord { messages, sink, .. } = &connection.record;
     let scenario = |at: Instant| Instant::ZERO + at.saturating_since(zero);

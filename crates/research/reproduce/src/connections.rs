@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Simulated time between two checks of the cancel flag.
 const STEP: Duration = Duration::from_millis(100);
-/// Cost of a lost share of the messages in quality, if it counts: by the E-model with G.711 and concealment the first per cent
-/// costs 3.8 of 100 (ITU-T G.107 equation 7-29 with Bpl = 25.1).
+/// Cost of a lost share of the messages in quality, if it counts: by the E-model with G.711 and concealment the first
+/// per cent costs 3.8 of 100 (ITU-T G.107 equation 7-29 with Bpl = 25.1).
 const LOSS_WEIGHT: f64 = 4.0;
 /// Overhead of a message on the wire: the session's header, and those of UDP and IPv4.
 const HEADERS: u64 = DATAGRAM_HEADER as u64 + 8 + 20;
@@ -269,8 +269,8 @@ fn set_hints(series: &mut [FlowInterval], outcome: &FlowOutcome, record: &QosRec
     }
 }
 
-/// Returns the delay of each end's report of the violation, from the arrival of the first message that is later than agreed on,
-/// beyond the error of the clocks.
+/// Returns the delay of each end's report of the violation, from the arrival of the first message that is later than
+/// agreed on, beyond the error of the clocks.
 fn reported(flow: &str, record: &QosRecord) -> Vec<DistributionRow> {
     let limit = record.sink.events.iter().find_map(|(_, event)| match event {
         Event::Agreed(agreed) => agreed.receive.effective.max_delay,

@@ -5,7 +5,7 @@
 //! about = "the target of PIE from 5 to 100 ms"      # one line, for lists of studies
 //! intro = "One call among ten transfers. Numbers are means over seeds with their 95 % confidence interval."
 //! heading = "The question"                          # above the statement on each figure
-//! papers = ["TSQ"]                                  # what it rests on: one of Cutline's four papers by its name, or any citation
+//! papers = ["TSQ"]                                  # sources: one of Cutline's four papers by its name, or any citation
 //! quick = { duration = "10 s", seeds = 2 }          # what `--quick` sets
 //!
 //! [settings]

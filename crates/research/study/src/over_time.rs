@@ -1,4 +1,5 @@
-//! Statistics of the intervals of a run, as data: a mean over some of them, or the first time at which a condition holds.
+//! Statistics of the intervals of a run, as data: a mean over some of them, or the first time at which a condition
+//! holds.
 
 use serde::Deserialize;
 

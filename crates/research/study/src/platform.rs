@@ -24,8 +24,8 @@ pub trait Platform: fmt::Debug + Sync {
     /// Its name in `study.toml`.
     fn name(&self) -> &str;
 
-    /// Returns the suffix of the version that is stored with results, so that results of several platforms are never mistaken for
-    /// each other. Empty for the simulator.
+    /// Returns the suffix of the version that is stored with results, so that results of several platforms are never
+    /// mistaken for each other. Empty for the simulator.
     fn label(&self) -> &str;
 
     /// The version of the program, taken from the version that is stored with results.

@@ -188,7 +188,8 @@ impl Study {
         &self.figures
     }
 
-    /// Returns the names in its claims and panels that no experiment has, each as a sentence; empty if all of them can be measured.
+    /// Returns the names in its claims and panels that no experiment has, each as a sentence; empty if all of them can
+    /// be measured.
     ///
     /// # Errors
     /// When an experiment is no valid scenario.

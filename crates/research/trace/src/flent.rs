@@ -196,7 +196,7 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Jain's index (RFC 5166 section 3.3); `None` where nobody gets anything.
+/// Jain's index (RFC 5166 section 3.3); `None` where all rates are 0.
 fn fairness(values: &[f64]) -> Option<f64> {
     let (sum, squares) = (values.iter().sum::<f64>(), values.iter().map(|value| value * value).sum::<f64>());
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))

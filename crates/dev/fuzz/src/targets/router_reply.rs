@@ -1,4 +1,5 @@
-//! Replies of a router at work, and the doctor's reading of them: `cutline_router_service::Reply` and `cutline_doctor::load`.
+//! Replies of a router at work, and the doctor's reading of them: `cutline_router_service::Reply` and
+//! `cutline_doctor::load`.
 //!
 //! An input is lines. Each is a reply, and two documents that follow each other are an interval of the doctor's.
 //!

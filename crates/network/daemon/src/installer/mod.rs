@@ -40,7 +40,7 @@ pub trait Installer: fmt::Debug + Send {
         Vec::new()
     }
 
-    /// Hears that somebody else has changed the traffic control of the interface; `is_sure` is not set if it may be another one.
+    /// Notes that another program has changed the traffic control of the interface; `is_sure` is not set if it may be another one.
     fn touched(&mut self, _is_sure: bool) {}
 
     /// Takes the pending notes for the operator, a sentence each.

@@ -1,7 +1,8 @@
 //! The kernel's traffic control: a class of HTB for each reservation.
 //!
-//! Others may take it away (`tc qdisc del dev X root`) or change its content. The kernel reports that, and all of it is installed again: the
-//! discipline at once, the reservations in turns, because each takes a millisecond with thousands of them. Where somebody has set another
+//! Others may take it away (`tc qdisc del dev X root`) or change its content. The kernel reports that, and all of it is
+//! installed again: the discipline at once, the reservations in turns, because each takes a millisecond with thousands
+//! of them. Where somebody has set another
 //! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
 
 use super::{Counted, InstallError, Installer};
@@ -60,7 +61,7 @@ impl TrafficControl {
     /// Takes over an interface. Leftovers of an earlier, killed process are removed.
     ///
     /// # Errors
-    /// When somebody else has set a queueing discipline there, or the process may not.
+    /// When another program has set a queueing discipline there, or the process may not.
     pub fn install(interface: &Interface, rate: Rate, options: Options) -> Result<Self, Error> {
         sweep(interface)?;
         Ok(Self::of(Arc::new(Mutex::new(Shaper::install(interface, rate, options)?))))
@@ -93,7 +94,7 @@ impl TrafficControl {
         self.shaper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Installs the discipline again if somebody has removed or changed it. The reservations follow, or are lost if it cannot be installed.
+    /// Installs the discipline again if another program has removed or changed it. The reservations follow, or are lost if it cannot be installed.
     fn mend(&mut self, at: Instant) {
         let is_whole = self.health != Health::Touched { is_sure: true };
         let was_lost = matches!(self.health, Health::Lost(_));
@@ -141,7 +142,7 @@ impl TrafficControl {
         }
     }
 
-    /// Adds a class. If the kernel refuses it because somebody has removed the discipline, which may not have been reported yet, the discipline
+    /// Adds a class. If the kernel refuses it because another program has removed the discipline, which may not have been reported yet, the discipline
     /// comes first.
     fn add(&mut self, wanted: &Wanted) -> Result<ClassId, InstallError> {
         if let Health::Lost(why) = &self.health {

@@ -65,7 +65,8 @@ pub fn module(release: &str, name: &str) -> Option<bool> {
     (!lists.is_empty()).then(|| lists.iter().any(|list| lists_module(list, name)))
 }
 
-/// Returns true if a list includes a module. Each line has a path, such as `kernel/net/sched/sch_pie.ko.xz:`, and its dependencies.
+/// Returns true if a list includes a module. Each line has a path, such as `kernel/net/sched/sch_pie.ko.xz:`, and its
+/// dependencies.
 fn lists_module(list: &str, name: &str) -> bool {
     let start = format!("{name}.ko");
     list.lines().any(|line| {

@@ -167,8 +167,8 @@ fn sysfs(name: &str, document: &Value) -> Option<String> {
     same.then_some(folder)
 }
 
-/// Returns true if a driver limits its bytes in flight. A driver with limits has a limit above zero after it has sent a frame.
-/// Recent kernels have no such folder for drivers without limits.
+/// Returns true if a driver limits its bytes in flight. A driver with limits has a limit above zero after it has sent a
+/// frame. Recent kernels have no such folder for drivers without limits.
 fn has_byte_limits(folder: &str) -> Option<bool> {
     match kernel::file(&format!("{folder}/queues/tx-0/byte_queue_limits/limit")) {
         Some(limit) => (limit != "0").then_some(true),

@@ -31,7 +31,8 @@ pub fn kinds(sandbox: &Sandbox) -> Vec<(&'static str, Answer)> {
     KINDS.iter().map(|&(kind, options)| (kind, is_taken(sandbox, kind, options))).collect()
 }
 
-/// Returns for each kind whether the kernel lists it, as a module or in its configuration. Used if nothing can be tried.
+/// Returns for each kind whether the kernel lists it, as a module or in its configuration. Used if nothing can be
+/// tried.
 pub fn listed_kinds(release: &str, config: Option<&Config>) -> Vec<(&'static str, Answer)> {
     let is_listed = |kind: &str| {
         // `clsact` is part of the module of `ingress`.

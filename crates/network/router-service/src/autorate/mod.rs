@@ -3,7 +3,7 @@
 //! cake-autorate, for links whose rate changes, such as those of mobile networks.
 //!
 //! ```text
-//! probes      a thread that asks, so that the loop that forwards waits for nobody
+//! probes      a thread that asks, so that the forwarding loop never blocks
 //! delays      what the last replies say about a queue
 //! controller  the rate of a direction
 //! ```

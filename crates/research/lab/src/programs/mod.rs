@@ -6,8 +6,8 @@
 //! dirm      DIRM: a CORBA client asks a server for pictures, over omniORB
 //! ```
 //!
-//! Each program runs in a given network namespace or in that of the caller, for a limited time. Its output is parsed into plain
-//! structs.
+//! Each program runs in a given network namespace or in that of the caller, for a limited time. Its output is parsed
+//! into plain structs.
 
 mod child;
 pub mod dirm;

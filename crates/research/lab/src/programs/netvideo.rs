@@ -1,8 +1,9 @@
 //! NetVideo: live video over UDP (QoSockets section III.B). ffmpeg draws moving test pictures, encodes them at a constant bit rate as they are
 //! shown, and sends messages of 1280 B; another ffmpeg receives and decodes them. Both know nothing of QoS sockets.
 //!
-//! The viewer's frames are compared with the pictures as they were drawn, and as the encoder left them. Frames are matched by their
-//! presentation times: the sender writes the stream also to a file, whose frames have the same times as those on the network. A frame
+//! The viewer's frames are compared with the pictures as they were drawn, and as the encoder left them. Frames are
+//! matched by their presentation times: the sender writes the stream also to a file, whose frames have the same times
+//! as those on the network. A frame
 //! that was not received is the one before it on the screen, and before the first one the screen is grey. How late a frame came is not
 //! judged here: the delay is measured between the gateways.
 
@@ -288,7 +289,8 @@ fn times(log: &str) -> Vec<i64> {
 }
 
 /// Returns the position of each frame of the film in the receiver's file; `None` of those
-/// that were not received. Of several with the same time, the last one counts; one with a time that no frame has is none.
+/// that were not received. Of several with the same time, the last one counts; one with a time that no frame has is
+/// none.
 fn places(sent: &[i64], seen: &[i64]) -> Vec<Option<usize>> {
     let found: BTreeMap<i64, usize> = seen.iter().enumerate().map(|(place, time)| (*time, place)).collect();
     sent.iter().map(|time| found.get(time).copied()).collect()
@@ -316,7 +318,8 @@ fn view(film: &Film, folder: &Path, places: &[Option<usize>]) -> Result<(), Prog
     viewed.flush().map_err(of_file(&to))
 }
 
-/// Returns the similarity of the viewer's pictures to others, frame by frame: structural similarity and mean squared error.
+/// Returns the similarity of the viewer's pictures to others, frame by frame: structural similarity and mean squared
+/// error.
 fn likenesses(
     film: &Film,
     folder: &Path,

@@ -32,7 +32,8 @@ pub struct Place {
     pub shaper: Shared,
 }
 
-/// Returns the reservable share of a link: as much as without agents, and the bucket of DIRM, which is three images (a second of the line).
+/// Returns the reservable share of a link: as much as without agents, and the bucket of DIRM, which is three images (a
+/// second of the line).
 fn share() -> ShareParams {
     ShareParams { share: 0.98, burst: Duration::from_secs(2), overhead: 14 }
 }

@@ -27,7 +27,8 @@ const MOST_PAIRS: usize = 250;
 /// The longest name of a node: that of the interface towards it has three characters more, and an interface's has 15 at most.
 const LONGEST_NAME: usize = 12;
 
-/// Kernel parameters of every node's namespace. TCP is that of the kernel, with the congestion control that the testbed's systems had.
+/// Kernel parameters of every node's namespace. TCP is that of the kernel, with the congestion control that the
+/// testbed's systems had.
 const PARAMETERS: [(&str, &str); 8] = [
     ("net.ipv4.tcp_congestion_control", "reno"),
     ("net.ipv4.tcp_timestamps", "0"),

@@ -35,8 +35,8 @@ pub struct FlowSpec {
     pub transport: TransportSpec,
     /// Application and its parameters.
     pub app: app::Params,
-    /// Needs of the flow, for which the network is reserved; `None` for best effort. Only the laboratory with routers has
-    /// reservations.
+    /// Needs of the flow, for which the network is reserved; `None` for best effort. Only the laboratory with routers
+    /// has reservations.
     pub qos: Option<QosSpec>,
     /// A program that makes the traffic in the laboratory with routers, instead of the application.
     pub program: Option<ProgramSpec>,

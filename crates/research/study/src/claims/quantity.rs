@@ -23,7 +23,8 @@
 //! laboratory and simulator are: the difference has Welch's interval.
 //!
 //! With `level-by` the value is the level itself: the one with the largest mean, and as its interval the range of levels that cannot be
-//! distinguished from it. With `minus`, a difference of two such levels has all differences of levels in the two ranges.
+//! distinguished from it. With `minus`, a difference of two such levels has all differences of levels in the two
+//! ranges.
 //!
 //! With `best-by` (or `worst-by`, the smallest) the value of a seed is taken where the mean of the *other* seeds is best. So no seed
 //! judges a choice that it has made.

@@ -24,8 +24,8 @@ const MOST_IN_WINDOW: u32 = 60;
 const WINDOW: Duration = Duration::from_secs(60);
 /// The largest number of addresses whose connections are counted.
 const MOST_COUNTED: usize = 1024;
-/// The most connections that are accepted before guests are heard again. Not more than may wait from one address: a peer that connects, leaves and connects
-/// again is not refused because nobody has noticed that he has left.
+/// The most connections that are accepted before guests are heard again. Not more than may wait from one address: a
+/// peer that connects, leaves and connects again is not refused because nobody has noticed that he has left.
 const TURN: usize = MOST_OF_ONE;
 
 #[derive(Debug)]

@@ -123,12 +123,12 @@ impl Seal {
     }
 }
 
-/// Returns 32 random bytes of the kernel as hexadecimal digits: a number that nobody has seen before.
+/// Returns 32 random bytes of the kernel as hexadecimal digits: a number that is used once.
 pub(super) fn nonce() -> io::Result<String> {
     Ok(hex(&random::<32>()?))
 }
 
-/// Returns a random number that nobody can guess.
+/// Returns an unpredictable random number.
 pub(super) fn token() -> io::Result<u64> {
     random().map(u64::from_be_bytes)
 }

@@ -52,7 +52,7 @@ pub struct Open {
     pub nonce: String,
 }
 
-/// The run that a sender asks for.
+/// Run that a sender requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// The number of flows of both directions. Their numbers are below it.

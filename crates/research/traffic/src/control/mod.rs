@@ -21,8 +21,9 @@
 //! each end who the other one is, and that nobody has changed, added, left out, repeated or returned a message. The messages
 //! are not encrypted. Packets of the flows have no tag but the session's token.
 //!
-//! The receiver sends to the address of this connection and to no other one: packets from other addresses are counted and ignored
-//! ([`crate::MeterParams::peer`]), and no message names an address. The flows that it sends go over connections that the sender
+//! The receiver sends to the address of this connection and to no other one: packets from other addresses are counted
+//! and ignored ([`crate::MeterParams::peer`]), and no message names an address. The flows that it sends go over
+//! connections that the sender
 //! has opened from this address, or to sockets of this address that have returned a nonce. A lost connection ends them, also one
 //! whose other end has vanished.
 

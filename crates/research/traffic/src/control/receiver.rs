@@ -264,7 +264,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The line of a session, and what must not wait meanwhile.
+/// Connection of a session, and the work that must not wait meanwhile.
 struct Phase<'s> {
     line: &'s mut Line,
     door: &'s mut Door,
@@ -335,7 +335,7 @@ struct Run {
     params: MeterParams,
 }
 
-/// Checks the run that a sender asks for.
+/// Checks the run that a sender requests.
 fn check(start: &Start, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Run, String> {
     let Start { flows, until_ns, interval_ns, seed: _, ref reverse } = *start;
     let (most_flows, longest_run) = (allowed.most_flows, allowed.longest_run);

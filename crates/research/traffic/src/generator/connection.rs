@@ -199,8 +199,8 @@ impl Connection {
         self.left.1 < self.accepted
     }
 
-    /// Adds the kernel's counters to the report and closes the sending direction. The kernel still sends the content of its
-    /// buffer.
+    /// Adds the kernel's counters to the report and closes the sending direction. The kernel still sends the content of
+    /// its buffer.
     pub(super) fn finish(&mut self, report: &mut SenderReport) {
         if let Ok(info) = tcp::tcp_info(&self.socket) {
             report.packets = u64::from(info.data_segments);

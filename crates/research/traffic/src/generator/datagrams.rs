@@ -26,7 +26,7 @@ pub(super) struct Datagrams {
     turn: usize,
     /// True if the transport counts timeouts, as those that adapt their rate do.
     counts_timeouts: bool,
-    /// True if the other end has opened the path. Then a closed port ends the flow: nobody wants its data any more.
+    /// True if the other end has opened the path. Then a closed port ends the flow: its data has no receiver any more.
     is_adopted: bool,
     /// A buffer of the largest datagram. The payload after the header never changes.
     buffer: Vec<u8>,

@@ -150,8 +150,8 @@ impl Generator {
         self
     }
 
-    /// Sends no more than this payload rate in the datagrams of all flows together. Excess datagrams are refused and counted.
-    /// TCP has no such limit.
+    /// Sends no more than this payload rate in the datagrams of all flows together. Excess datagrams are refused and
+    /// counted. TCP has no such limit.
     pub(crate) fn with_ceiling(mut self, most: Rate) -> Self {
         self.most = Some(most);
         self
