@@ -123,7 +123,7 @@ fn bind(args: &Args) -> Result<Receiver, Failure> {
     })
 }
 
-/// Says where the receiver listens, and who can reach it.
+/// Prints the address of the receiver, and the hosts that can reach it.
 fn announce(args: &Args, addresses: &[SocketAddr], outlets: &Outlets) {
     let shown: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
     outlets.say(format!("listening at {}", shown.join(" and ")));

@@ -93,7 +93,7 @@ impl Bed {
         std::fs::write(self.path("r.toml"), text).unwrap();
     }
 
-    /// Asks the router; `None` if it does not answer.
+    /// Returns the router's answer to a request; `None` if it does not answer.
     pub fn ask(&self, request: &str) -> Option<Value> {
         let mut stream = UnixStream::connect(self.path("s.sock")).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -156,7 +156,7 @@ impl Bed {
     }
 }
 
-/// Asks until there is an answer, on a machine that may be busy; `None` after [`PATIENCE`].
+/// Repeats a request until it is answered, on a machine that may be busy; `None` after [`PATIENCE`].
 fn in_the_end<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let until = Instant::now() + PATIENCE;
     loop {

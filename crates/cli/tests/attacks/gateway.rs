@@ -252,7 +252,7 @@ fn ask(near: SocketAddr) -> std::io::Result<()> {
     if answer == b"!ask" { Ok(()) } else { Err(std::io::Error::other(format!("{answer:?}"))) }
 }
 
-/// Has a stream closed with a reset.
+/// Closes a stream with a reset.
 fn reset(stream: &TcpStream) {
     set_socket_linger(stream, Some(Duration::ZERO)).unwrap();
 }

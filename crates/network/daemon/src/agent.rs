@@ -415,7 +415,7 @@ impl Agent {
         }
     }
 
-    /// Hears of changes of traffic control that others have made.
+    /// Handles changes of traffic control by other programs.
     fn look_at_traffic_control(&mut self) {
         let ports = self.installers.ports();
         let unknown = Touched { is_incomplete: true, ..Touched::default() };
@@ -440,7 +440,7 @@ impl Agent {
         let _ours = self.traffic.take(|_| true);
     }
 
-    /// Gives interfaces up that have gone, and takes over those that are new. What cannot be taken over is reported.
+    /// Releases interfaces that have gone, and takes over new ones. Failures are reported.
     fn look_at_interfaces(&mut self) {
         let all = match cutline_netlink::interfaces() {
             Ok(all) => all,
@@ -468,7 +468,7 @@ impl Agent {
         self.stale.extend(self.requests.shaped().map(|(request, _)| Stale::Shaped(request)));
     }
 
-    /// Asks for some routes again, until that time.
+    /// Looks up some of the marked routes, until that time.
     fn refresh_routes(&mut self, until: Instant) {
         while let Some(stale) = self.stale.pop_front() {
             match stale {

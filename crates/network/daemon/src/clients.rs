@@ -87,7 +87,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Begins without clients. A reactor has them under their numbers, counted from `base`.
+    /// Creates an empty set of clients. A reactor has them under their numbers, counted from `base`.
     pub fn new(base: u32) -> Self {
         Self { base, ..Self::default() }
     }
@@ -149,7 +149,7 @@ impl Clients {
         true
     }
 
-    /// Puts a client in the line of those that are served, if it has something to handle.
+    /// Queues a client for service, if it has something to handle.
     pub fn enqueue(&mut self, id: ClientId) {
         if let Some(connection) = self.connections.get_mut(&id)
             && !connection.is_queued
@@ -191,7 +191,7 @@ impl Clients {
         request
     }
 
-    /// Says something to a client, which may have gone.
+    /// Sends a message to a client, which may have gone.
     pub fn say(&mut self, id: ClientId, reply: &Reply) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.say(reply);
@@ -199,7 +199,7 @@ impl Clients {
         }
     }
 
-    /// Begins the status of a client with this text. The rest follows in slices.
+    /// Starts the status of a client with this text. The rest follows in slices.
     pub fn begin_status(&mut self, id: ClientId, head: &str) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.outgoing.extend(head.as_bytes());

@@ -79,7 +79,7 @@ impl Interfaces {
         .collect()
     }
 
-    /// Gives up the interfaces that have gone or changed. Returns whether there were any. Their reservations end when
+    /// Releases the interfaces that have gone or changed. Returns whether there were any. Their reservations end when
     /// the engine gets the routes.
     pub fn detach(
         &mut self,

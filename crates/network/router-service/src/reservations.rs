@@ -104,7 +104,7 @@ pub fn reservation_channel() -> (ReservationDesk, Registrar) {
 }
 
 impl ReservationDesk {
-    /// Gives a lease; `None` if as many are held as there may be.
+    /// Returns a lease; `None` if the limit of leases is reached.
     pub fn lease(&self) -> Option<Lease> {
         let more = |held: usize| (held < MAX_LEASES).then_some(held + 1);
         self.leases.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -140,7 +140,7 @@ impl Lease {
         self.owner
     }
 
-    /// Has the loop carry out a request, and waits until it has.
+    /// Passes a request to the loop, and waits for its completion.
     pub fn change(&self, request: ReservationRequest) -> Result<(), OrderError> {
         order(&self.orders, self.owner, Order::Change(request)).map(drop)
     }

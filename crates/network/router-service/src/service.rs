@@ -166,7 +166,7 @@ impl<'a> Service<'a> {
         self
     }
 
-    /// Lets rates follow the link.
+    /// Adapts rates to the link.
     pub fn with_autorate(mut self, autorate: Option<Autorate>) -> Self {
         self.autorate = autorate;
         self

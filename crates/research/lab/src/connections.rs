@@ -171,7 +171,7 @@ pub fn send<'s>(
     })
 }
 
-/// Puts together what both ends of a connection have seen, in the time of the simulation.
+/// Combines the records of both ends of a connection, in the time of the simulation.
 pub fn record(sent: Sent, arrived: Arrived, course: Course<'_>) -> QosRecord {
     let mut messages = sent.messages;
     for (number, at) in arrived.messages {

@@ -240,7 +240,7 @@ pub fn joined_anywhere<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Puts together what both ends of each connection have seen.
+/// Combines the records of both ends of each connection.
 fn records(connections: &Connections, sent: Vec<Sent>, arrived: Vec<Arrived>, course: Course<'_>) -> Records {
     let both = connections.keys().zip(sent).zip(arrived);
     both.map(|((flow, mut sent), arrived)| {

@@ -109,7 +109,7 @@ impl RouterClass {
         }
     }
 
-    /// Gives the connection up.
+    /// Closes the connection.
     fn lose(&mut self, error: &AskError, pause: Duration) {
         let is_silent = matches!(&error.why, AskProblem::Io(io)
             if matches!(io.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut));

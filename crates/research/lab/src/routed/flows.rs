@@ -476,7 +476,7 @@ impl Both {
     }
 }
 
-/// Does something on a thread that runs before those of programs and of other runs.
+/// Runs a function on a thread that runs before those of programs and of other runs.
 pub fn punctual<T>(work: impl FnOnce() -> T) -> T {
     set_realtime();
     work()

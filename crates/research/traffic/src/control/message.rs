@@ -31,17 +31,17 @@ const DIGITS: usize = 2 * TAG;
 pub enum Request {
     /// The first message of a sender.
     Open(Open),
-    /// Asks for the receiver's clock.
+    /// Request for the receiver's clock.
     Clock,
-    /// Asks for a run.
+    /// Request for a run.
     Start(Start),
-    /// Asks whether the receiver has the connections and the proven paths of all flows that it sends.
+    /// Question whether the receiver has the connections and the proven paths of all flows that it sends.
     Gather,
-    /// Begins the run.
+    /// Start of the run.
     Begin(Begin),
-    /// Says during the run that the sender goes on. There is no reply.
+    /// Sign of life of the sender during the run. There is no reply.
     Alive,
-    /// Asks for the report.
+    /// Request for the report.
     Finish,
 }
 

@@ -398,7 +398,7 @@ fn begin(line: &mut Line, clock: &ClockReport) -> Result<Instant, ControlError> 
     }
 }
 
-/// Tells the receiver at intervals that the sender goes on.
+/// Sends signs of life to the receiver at intervals.
 struct Beat {
     next: Instant,
 }

@@ -175,7 +175,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks the kernel how much has left its buffer, and records the waits of the messages in it.
+    /// Queries the bytes that have left the kernel's buffer, and records the waits of the messages in it.
     fn ask(&mut self, run: &Run, report: &mut SenderReport) {
         // Without an answer the waits are not measured.
         let not_sent = tcp::tcp_info(&self.socket).map_or(self.accepted, |info| info.not_sent.into());
