@@ -210,7 +210,7 @@ fn what_came_too_fast_is_told() {
     let missed = packets(&end, "/ports/0/missed_packets");
     let came = packets(&end, "/forward/received/packets") + missed;
     assert!(missed > 1000, "more came to a stopped router than there are chunks: {end}");
-    // Nothing vanishes untold, and nothing comes twice. The kernel may count a frame as lost that a0 sent once more.
+    // Every loss is counted, and nothing comes twice. The kernel may count a frame as lost that a0 sent once more.
     let told = format!("{came} came, {lost} lost on the way: {end}");
     assert!(came + lost >= 60_000, "{told}");
     assert!(came < 60_000 + OF_THE_KERNEL, "{told}");

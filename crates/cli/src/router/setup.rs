@@ -448,7 +448,7 @@ impl Setup {
         if nat == Nat::Masquerade {
             let wan = &self.wan;
             let lan = lan.join(", ");
-            // What began on the other way than the packets take now, because a router has started or ended: it is told to begin anew.
+            // Connections that began on the other path, before a router started or ended: they are reset, so that they begin anew.
             let _ = write!(
                 text,
                 "    chain translate {{\n        type nat hook postrouting priority srcnat; policy accept;\n        \

@@ -423,7 +423,7 @@ impl Agent {
         self.installers.touched(&touched);
     }
 
-    /// Takes the interfaces over that are there.
+    /// Takes over the present interfaces.
     ///
     /// # Errors
     /// When one cannot be taken over.
@@ -492,7 +492,7 @@ impl Agent {
             for _ in 0..MOST_REQUESTS {
                 let Some(request) = self.clients.request(client) else { break };
                 self.handle(client, request);
-                // What comes of it is told before the next one is looked at.
+                // Its events are sent before the next request is handled.
                 self.act();
                 if now() >= until {
                     return;
@@ -705,7 +705,7 @@ impl Agent {
         }
     }
 
-    /// Installs a class at the interface that a flow takes now, unless it is there already.
+    /// Installs a class at the interface that a flow takes now, unless it is installed already.
     fn shape(&mut self, request: RequestId, is_first: bool) {
         let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) else { return };
         let Shaped { flow, bucket: wanted, place } = *shaped;

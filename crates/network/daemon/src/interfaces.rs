@@ -41,7 +41,7 @@ pub struct Interfaces {
 }
 
 impl Interfaces {
-    /// So many, none of which is there yet.
+    /// Creates this number of interfaces, all absent.
     pub fn new(count: usize) -> Self {
         Self { slots: vec![Slot::default(); count] }
     }
@@ -103,7 +103,7 @@ impl Interfaces {
         has_gone
     }
 
-    /// Takes over those that are there and are not used yet. Returns the first error; the others are used nevertheless.
+    /// Takes over those that are present and unused. Returns the first error; the others are used nevertheless.
     pub fn attach(
         &mut self,
         config: &Config,

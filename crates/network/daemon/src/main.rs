@@ -44,7 +44,7 @@ const PANIC_PATIENCE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // Nobody waits for whoever reads it, or does not.
+    // Writing it never blocks.
     let log = log();
     let (code, last) = match serve(&args, &log) {
         Ok(()) => (ExitCode::SUCCESS, None),

@@ -206,7 +206,7 @@ impl Network {
         self.links.retain(|link| link.id != id);
     }
 
-    /// The interfaces that are there.
+    /// The present interfaces.
     pub fn links(&self) -> &[Link] {
         &self.links
     }

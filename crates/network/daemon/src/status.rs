@@ -31,7 +31,7 @@ pub struct Status {
 pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
-    /// Its address in messages; null while the interface is not there, or has none.
+    /// Its address in messages; null while the interface is absent, or has none.
     #[schemars(with = "Option<String>")]
     pub address: Option<IpAddr>,
     /// Installer of reservations there: `tc`, `router` or `none`.
@@ -46,7 +46,7 @@ pub struct InterfaceStatus {
     pub reserved_bps: Option<u64>,
     /// Number of reservations.
     pub reservations: Option<u64>,
-    /// Packets that have left as part of a reservation that is there now.
+    /// Packets that have left as part of a present reservation.
     pub reserved_packets: u64,
     /// Their bytes, as the installer of reservations counts them, B.
     pub reserved_bytes: u64,

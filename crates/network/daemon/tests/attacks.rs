@@ -188,7 +188,7 @@ impl Router {
         (sender, receiver)
     }
 
-    /// The router is there, the reservation is there, another one can be made, and nothing has grown.
+    /// The router runs, the reservation holds, another one can be made, and memory has not grown.
     fn check(&mut self, promise: Promise) {
         let net = &self.net;
         eventually("the reservation is there", || {
@@ -522,7 +522,7 @@ fn killed(router: &mut Router, assault: &mut Assault) {
         let net = &router.net;
         eventually("its state is back", || net.classes("r1", "east") == 1);
     });
-    // It ends when it is told to, with all output unread, and starts once more.
+    // It ends on request, with all output unread, and starts once more.
     let child = router.net.agents[Net::at("r1")].as_mut().unwrap();
     assert!(terminated(child).is_some(), "SIGTERM ends it");
     assert!(!router.net.tc("r1", "qdisc", "east").contains("htb"), "all is removed");

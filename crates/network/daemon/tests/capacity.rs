@@ -88,7 +88,7 @@ impl Run {
         Some(Self { net, label, sender, receiver })
     }
 
-    /// Sets all up, so many at a time.
+    /// Sets all up, in batches.
     fn set_up(&mut self, at_a_time: usize) {
         let empty = used(&self.net, ROUTER).1;
         let mut asked: BTreeMap<u64, Instant> = BTreeMap::new();

@@ -16,7 +16,7 @@ pub struct ReportDocument<'r> {
     findings: Vec<GroupedFinding<'r>>,
 }
 
-/// Readiness of each use: true if everything that it needs is there.
+/// Readiness of each use: true if it lacks nothing.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Ready {
     /// `cutline router`.
@@ -36,7 +36,7 @@ struct Counts {
     unknown: usize,
     /// Number of findings that work, and not as well as they should.
     warning: usize,
-    /// Something that is needed is not there.
+    /// A requirement is missing.
     missing: usize,
 }
 

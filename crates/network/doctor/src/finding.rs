@@ -16,7 +16,7 @@ pub enum State {
     Unknown,
     /// The subject works, and not as well as it should.
     Warning,
-    /// Something that is needed is not there.
+    /// A requirement is missing.
     Missing,
 }
 

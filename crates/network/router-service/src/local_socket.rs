@@ -53,7 +53,7 @@ pub trait Session: Send {
     /// Answers a request by lines. An error ends the connection.
     fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()>;
 
-    /// Returns whether the client has something for as long as it is connected. Then it may be silent.
+    /// Returns true if the client holds something while it is connected. Then it may be silent.
     fn is_holding(&self) -> bool {
         false
     }

@@ -208,7 +208,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
             assert!(range.contains(&stated), "{least} to {most} is measured as {stated} +- {error}");
         }
 
-        // The video moves inside its region when the link shrinks, and each end is told why.
+        // The video moves inside its region when the link shrinks, and each end gets the reason.
         let rates = video.record.source.events.iter().filter_map(|(told, event)| match event {
             Event::Rate(rate) => Some((*told, *rate)),
             _ => None,

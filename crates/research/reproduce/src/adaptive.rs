@@ -82,7 +82,7 @@ fn by_hint(data: &Data, fixed_hints: &[u16], starts: &[u16]) -> Chart {
 /// The share of flows with each final hint.
 fn resting(data: &Data, starts: &[u16]) -> Chart {
     let axis = Axis::categories("Hint at the end", (1..=16).map(|hint: u16| hint.to_string()));
-    let chart = Chart::new("Where audio comes to rest").x(axis).y(Axis::linear("Flows, %").from(0.0));
+    let chart = Chart::new("Final hints of audio").x(axis).y(Axis::linear("Flows, %").from(0.0));
     starts.iter().fold(chart, |chart, &start| {
         let share = |hint: u16| {
             let is_there = |row: &FlowRow| Some(if row.hint == u64::from(hint) { 100.0 } else { 0.0 });

@@ -72,7 +72,7 @@ mod tests {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// The citation file lists the papers, and every page about one of them names it.
+    /// The readme and the citation file list the papers, and every page about one of them names it.
     #[test]
     fn the_papers_are_cited_wherever_they_are_needed() {
         let (readme, citation_file) = (read("README.md"), read("CITATION.cff"));

@@ -117,7 +117,7 @@ impl RouterClass {
         self.connection = Connection::Away { why: error.to_string(), next, pause };
     }
 
-    /// Asks the router, if it is there. `None` if it is not, or has gone.
+    /// Returns the router's answer to a request. `None` if it is not, or has gone.
     fn ask(
         &mut self,
         request: impl FnOnce(&mut ReservationClient) -> Result<(), AskError>,

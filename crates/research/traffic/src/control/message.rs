@@ -17,7 +17,7 @@ pub const LONGEST_START: u64 = 1 << 20;
 /// The longest reply, bytes. A report of many flows with many intervals is long.
 pub const LONGEST_REPLY: u64 = 1 << 30;
 
-/// The interval at which a sender says during a run that it goes on.
+/// Interval of a sender's signs of life during a run.
 pub const BEAT: Duration = Duration::from_secs(2);
 /// The longest silence of a sender during a run. A process that was stopped, whose kernel still answers, is silent.
 pub const LONGEST_SILENCE: Duration = Duration::from_secs(15);

@@ -226,7 +226,7 @@ fn measure(
     }
 }
 
-/// Collects the connections and proven paths of the flows to send, until the sender asks whether all are there.
+/// Collects the connections and proven paths of the flows to send, until the sender asks for their completeness.
 fn gather(
     phase: &mut Phase<'_>,
     meter: Meter,
