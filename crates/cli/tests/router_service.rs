@@ -75,7 +75,7 @@ fn a_bad_file_changes_nothing() {
     let mut lab = home.start(hosts);
     let refused = |lab: &mut Lab, why: &str| {
         lab.router.signal(Signal::HUP);
-        assert_eq!(lab.router.error_line(), "not reloaded, goes on as before:\n");
+        assert_eq!(lab.router.error_line(), "reload failed; keeping the previous configuration:\n");
         let line = lab.router.error_line();
         assert!(line.contains(why), "{line}");
         let status = home.ask("reload status");

@@ -87,7 +87,7 @@ pub enum Nat {
     Auto,
     /// Nothing: this host translates no addresses
     None,
-    /// Nothing but the exception that a host needs which translates addresses by rules of its own
+    /// Only the exception for a host that translates addresses by rules of its own
     Existing,
     /// Translate the IPv4 addresses of what leaves by --wan to its own (masquerading)
     Masquerade,

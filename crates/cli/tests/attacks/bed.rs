@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub enum Datagrams {
     /// All come.
     AllCome,
-    /// Those that do not come are counted, by the router or by the hosts.
+    /// Lost datagrams are counted, by the router or by the hosts.
     AreCounted,
     /// There is no router for a while, or no way to it.
     MayBeLost,

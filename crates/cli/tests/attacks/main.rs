@@ -1,4 +1,4 @@
-//! Everything that we know against what Cutline promises: against a router at work, gateways, stored results, the laboratory.
+//! All known attacks on Cutline's promises: against a router at work, gateways, stored results, the laboratory.
 //!
 //! ```text
 //! sudo -E make attack                                  # 10 s for each attack, or ATTACK_TIME=...

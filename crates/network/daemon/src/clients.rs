@@ -44,7 +44,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     pub place: Place,
-    /// Nothing of the list at this place has been written.
+    /// True if the next item is the first of the list at this place.
     pub is_first: bool,
 }
 
@@ -71,13 +71,13 @@ struct Connection {
 #[derive(Debug, Default)]
 pub struct Clients {
     connections: BTreeMap<ClientId, Connection>,
-    /// Those that have sent something which was not handled.
+    /// Clients with input that is not handled yet.
     queue: VecDeque<ClientId>,
-    /// Those for which something waits.
+    /// Clients with unsent output.
     unsent: BTreeSet<ClientId>,
-    /// Those of which something has changed since their descriptors were looked at.
+    /// Clients that have changed since their descriptors were examined.
     touched: BTreeSet<ClientId>,
-    /// The one that has got the last slice of a status.
+    /// Client that got the last slice of a status.
     last_slice: ClientId,
     next: ClientId,
     /// The number that the reactor has for the first client.

@@ -10,18 +10,18 @@
 //!
 //! config     its file
 //! keys       files with the keys of neighbours
-//! agent      one thread with everything: messages, deadlines, clients, routes, signals
-//!   requests requests of applications, and their events
+//! agent      single-threaded event loop: messages, deadlines, clients, routes, signals
+//!   requests of applications, and their events
 //! network    messages on their way: raw and UDP sockets
-//! routes     the kernel's answers as the engine wants them
+//! routes     the kernel's answers in the engine's types
 //! interfaces the interfaces of the file, which come and go
-//! installer  where reservations are installed: the kernel's traffic control, a userspace router, or elsewhere
-//! installers which of them installs on which interface
+//! installer  installers of reservations: the kernel's traffic control, a userspace router, or elsewhere
+//! installers the installer of each interface
 //! clients    connections of applications
 //! convert    values of the engine and of clients
 //! status     state of the agent, as a document
 //! sparing    a value that takes long to get
-//! error      why it cannot start, or has ended
+//! error      errors on which it cannot start, or has ended
 //! ```
 
 mod agent;

@@ -147,12 +147,12 @@ impl Requests {
         self.counts.keys().copied().collect()
     }
 
-    /// All that is sent.
+    /// Returns the requests for sent flows.
     pub fn announced(&self) -> Vec<RequestId> {
         self.announcers.values().copied().collect()
     }
 
-    /// All that is shaped here.
+    /// Returns the requests for flows that are shaped here.
     pub fn shaped(&self) -> impl Iterator<Item = (RequestId, &Shaped)> {
         self.shapers.values().filter_map(|id| match self.asks.get(id) {
             Some(Ask::Shape(shaped)) => Some((*id, shaped)),

@@ -66,7 +66,7 @@ pub struct SessionStatus {
     /// Destination of the packets; port 0 for a protocol without ports.
     #[schemars(with = "String")]
     pub destination: SocketAddr,
-    /// Those who send.
+    /// Senders of the session.
     pub senders: Vec<SenderStatus>,
     /// Reservations for the session.
     pub reservations: Vec<ReservationStatus>,

@@ -1,4 +1,4 @@
-//! Everything that we know against `cutlined` at work: floods, forged and repeated messages, slow and silent clients, unread output, kill -9,
+//! All known attacks on `cutlined` at work: floods, forged and repeated messages, slow and silent clients, unread output, kill -9,
 //! traffic control taken away.
 //!
 //! ```text

@@ -57,7 +57,7 @@ fn busy(label: &str, flows: u64) -> Option<(Net, Client)> {
     Some((net, sender))
 }
 
-/// One that asks ten thousand times and reads nothing, and twenty others, cost little memory and delay no other; and a client that reads gets all.
+/// A client that sends ten thousand requests and reads nothing, and twenty others, cost little memory and delay no other; and a client that reads gets all.
 #[test]
 fn a_client_that_reads_nothing_is_not_read_either() {
     let Some((net, _sender)) = busy("cls", 200) else { return };

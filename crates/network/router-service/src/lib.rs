@@ -4,12 +4,12 @@
 //! what a service needs around them.
 //!
 //! ```text
-//! spec           how a router is to work: plain, checked values
+//! spec           configuration of a router: plain, checked values
 //! file           the router's TOML file
 //! router         opens interfaces, queues and socket, drops privileges, and runs until it is stopped
 //! service        runs beside the loop: statistics by interval, reload, watchdog, requests
 //! reload         reads the router's file again on SIGHUP
-//! reservations   what clients reserve, on its way to the loop; it ends with their connection
+//! reservations   reservations of clients, on their way to the loop; they end with the connection
 //!   reservation_request  orders of the clients
 //! session        one client's connection
 //! autorate       rates that follow the link
@@ -17,8 +17,8 @@
 //! metrics        the statistics for Prometheus
 //! local_socket   the local socket and its clients' threads
 //! usual_socket   default path of the socket, and search for routers that answer
-//! request        what a client can ask
-//! client         asking
+//! request        requests of clients
+//! client         a client's side of requests
 //!   reservation_client  reserving
 //! statistics     what a router counts, as a document
 //! configuration  how it works, as a document

@@ -513,7 +513,7 @@ fn cdf(of: Distribution, quantity: &Quantity, shown: &Shown<'_>, data: &Data) ->
 }
 
 impl Panel {
-    /// All that it measures.
+    /// Returns all quantities of the panel.
     pub(crate) fn quantities(&self) -> impl Iterator<Item = &Quantity> {
         let measured = self.references.iter().filter_map(|reference| match &reference.at {
             ReferenceAt::Measured(quantity) => Some(&**quantity),
@@ -550,7 +550,7 @@ impl AxisText {
 /// The experiments that a panel shows.
 struct Shown<'d> {
     all: &'d [ExperimentData<'d>],
-    /// Those whose values are drawn.
+    /// Experiments whose values are drawn.
     own: &'d [ExperimentData<'d>],
     /// Addition to the title.
     suffix: Option<&'d str>,

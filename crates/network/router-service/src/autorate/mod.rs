@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! probes      a thread that asks, so that the forwarding loop never blocks
-//! delays      what the last replies say about a queue
+//! delays      evidence from the last replies of a queue
 //! controller  the rate of a direction
 //! ```
 

@@ -116,9 +116,9 @@ pub enum Reply {
 /// The measurements of a receiver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Those of the flows that it received.
+    /// Measurements of received flows.
     pub received: MeterReport,
-    /// Those of the flows that it sent.
+    /// Measurements of sent flows.
     pub sent: Vec<SenderReport>,
 }
 
