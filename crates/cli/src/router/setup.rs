@@ -490,7 +490,7 @@ impl Plan {
     /// In the reverse order; missing parts are skipped.
     fn back(&self, name: &str) -> String {
         let mut text =
-            format!("#!/bin/sh\n# Takes back the setup {name}. What is not there any more is left alone.\n");
+            format!("#!/bin/sh\n# Takes back the setup {name}. Missing parts are skipped.\n");
         for step in self.0.iter().rev() {
             if let Some(back) = &step.back {
                 let _ = writeln!(text, "{back} 2>/dev/null || true");

@@ -800,7 +800,7 @@ impl Agent {
         let outcome = outcome.and_then(|new| self.take_over(new).map_err(|error| error.to_string()));
         self.reports.push(match outcome {
             Ok(()) => format!("reloaded: {}", self.summary()),
-            Err(why) => format!("not reloaded: {why}"),
+            Err(why) => format!("reload failed; keeping the previous configuration: {why}"),
         });
     }
 
