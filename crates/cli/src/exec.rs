@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 ///
 /// Every packet of the program and its children carries the code point of a delay hint, over TCP and UDP, IPv4 and IPv6. A
 /// rate limits each socket. Dynamic programs are reached by a preloaded library, static and Go programs by a control group
-/// with eBPF programs, which requires root (docs/guide/exec.md). Signals are passed on to the program. What was delivered is
+/// with eBPF programs, which requires root (docs/guide/exec.md). Signals are passed on to the program. The deliveries are
 /// printed on stderr at the end.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

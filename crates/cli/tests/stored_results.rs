@@ -63,7 +63,10 @@ fn damaged_results_are_refused_and_made_again() {
         }
     }
     let said = place.says(&["run", "small.toml", "--resume"], 0);
-    assert!(said.contains("flows.parquet is damaged") && said.contains("re-running the damaged runs"), "{said}");
+    assert!(
+        said.contains("flows.parquet is damaged") && said.contains("re-running the damaged runs"),
+        "{said}"
+    );
     assert!(place.tables("results/small") == expected, "the tables differ");
     assert_eq!(place.says(&["compare", "results/small", "results/other"], 0), "");
 }

@@ -433,8 +433,8 @@ impl Setup {
         format!("cutline_{}", self.place.name.replace(['-', '.'], "_"))
     }
 
-    /// Packets pass the host twice, and connection tracking must not take the second pass for the first. A zone of its own for what has
-    /// the side of the hosts on it makes them two connections: only that beside the WAN is translated. Without a router there is one pass,
+    /// Packets pass the host twice, and connection tracking must not take the second pass for the first. A zone of its own for the pass
+    /// on the hosts' side makes them two connections: only that beside the WAN is translated. Without a router there is one pass,
     /// one connection, and it is translated, too.
     fn nat_rules(&self, nat: Nat) -> String {
         let near = &self.place.interfaces()[0];
@@ -489,8 +489,7 @@ impl Plan {
 
     /// In the reverse order; missing parts are skipped.
     fn back(&self, name: &str) -> String {
-        let mut text =
-            format!("#!/bin/sh\n# Takes back the setup {name}. Missing parts are skipped.\n");
+        let mut text = format!("#!/bin/sh\n# Takes back the setup {name}. Missing parts are skipped.\n");
         for step in self.0.iter().rev() {
             if let Some(back) = &step.back {
                 let _ = writeln!(text, "{back} 2>/dev/null || true");

@@ -971,8 +971,8 @@ fn ntp_time() -> u64 {
     ((ns / 1_000_000_000 + FROM_1900_TO_1970) << 32) | fraction
 }
 
-/// Removes what an agent with this file would have installed, also one that has ended without doing so. What cannot be removed is
-/// returned, a line each.
+/// Removes the installations of an agent with this file, also of a killed one. Returns those that cannot be removed, a line
+/// each.
 pub fn remove_installed(config: &Config) -> Vec<String> {
     let controlled = config.interfaces.iter().filter(|spec| matches!(spec.control, ControlKind::Tc { .. }));
     let remove = |spec: &InterfaceSpec| Interface::named(&spec.name).and_then(|interface| sweep(&interface));

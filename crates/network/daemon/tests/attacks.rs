@@ -8,8 +8,8 @@
 //!
 //! The router `r1` is attacked: by `r3`, a host on a link without keys, and by clients of its own. Its other links have keys, and its standard error is
 //! an unread pipe. A reservation from `a` to `b` crosses it. After each attack the reservation must be there, a new one must be
-//! confirmed, and the router must be small; during most of them neither end may hear of anything. docs/internals/robustness.md says what is
-//! promised. Without root the test says so and attacks nothing.
+//! confirmed, and the router must be small; during most of them neither end may get an event. The promises are in
+//! docs/internals/robustness.md. Without root the test says so and attacks nothing.
 
 #[allow(dead_code, reason = "each test uses a part")]
 mod common;

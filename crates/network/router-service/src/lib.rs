@@ -1,7 +1,7 @@
 //! The router as a service: opened as its specification says, supervised while it forwards, and queried by a local socket.
 //!
-//! What becomes of a frame is decided in `cutline-router`, and the loop that forwards frames is in `cutline-ports`. Here is
-//! what a service needs around them.
+//! Verdicts on frames are those of `cutline-router`, and the loop that forwards frames is in `cutline-ports`. This crate is
+//! the service around them.
 //!
 //! ```text
 //! spec           configuration of a router: plain, checked values

@@ -68,8 +68,8 @@ impl User {
     }
 }
 
-/// Drops every capability but those in `keep`, from all sets and for good, and becomes `user` if there is one. What the
-/// process does not have, it does not keep.
+/// Drops every capability but those in `keep`, from all sets and for good, and becomes `user` if there is one. Capabilities
+/// that the process lacks are not added.
 ///
 /// # Errors
 /// When the process has more than one thread already, or may not become that user.

@@ -124,8 +124,8 @@ impl ProcessSpec {
 }
 
 impl RouterSpec {
-    /// Returns the specification for interfaces with these longest packets, of the first and of the second one, bytes: what the queues
-    /// take a full frame to be follows from them.
+    /// Returns the specification for interfaces with these longest packets, of the first and of the second one, bytes: they
+    /// determine the queues' size of a full frame.
     #[must_use]
     pub fn at_interfaces(mut self, [input, output]: [u32; 2]) -> Self {
         for (direction, largest) in [(&mut self.forward, output), (&mut self.reverse, input)] {

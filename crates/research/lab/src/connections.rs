@@ -1,8 +1,8 @@
 //! QoS connections: applications over real QoS sockets ([`cutline_socket`]) in the place of flows.
 //!
-//! The description of a connection is the simulator's ([`QosConnection`]), and so is the record of what has happened
+//! The description of a connection is the simulator's ([`QosConnection`]), and so is the record of events
 //! ([`QosRecord`]). The application is the same one: it sends messages of the agreed size at the agreed rate, or at the rate that
-//! the session asks for, over a socket that blocks. Its socket has the flow's addresses.
+//! the session requests, over a blocking socket. Its socket has the flow's addresses.
 //!
 //! ```text
 //! sources' host                                                     sinks' host

@@ -1,4 +1,4 @@
-//! Programs of the user's in the place of flows: each runs on its flow's source host from the flow's start until its end, and what it exchanges with
+//! Programs of the user's in the place of flows: each runs on its flow's source host from the flow's start until its end, and its traffic with
 //! the flow's sink crosses the network as the flow.
 #![expect(clippy::disallowed_methods, reason = "programs run in real time, and are waited for")]
 

@@ -88,7 +88,7 @@ impl Autorate {
     }
 
     /// Takes the replies that have arrived, and changes the rates when it is time. Returns when it must be called again. `report` gets
-    /// what the user should know.
+    /// notes for the user.
     pub fn look(
         &mut self,
         now: Instant,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The gateways record what they deliver. Of the video these are rates, losses, delays and jitters of its messages. Of DIRM they are rates;
-//! the delay of an image is what its client waits for it.
+//! the delay of an image is its client's waiting time.
 
 use super::control::Control;
 use super::flows::{Ends, punctual};

@@ -1,7 +1,7 @@
 //! Statements of a paper about its figures, and questions of a study, as data: `figures.toml`.
 //!
-//! A claim has its text, its rule with the tolerance ([`expectation`]) and, where it is regular, what is measured ([`quantity`]). What is
-//! measured irregularly is code, which is found by the claim's name ([`Own`]). [`FigureText::judge`] joins them with the results.
+//! A claim has its text, its rule with the tolerance ([`expectation`]) and, where it is regular, its quantity ([`quantity`]). An
+//! irregular measure is code, which is found by the claim's name ([`Own`]). [`FigureText::judge`] joins them with the results.
 //!
 //! Claims that differ only in names and values are written once, with the rows of `[rows]` that `each` names: `{queue.id}` in a text is
 //! replaced by the `id` of the row of `queue`, and the claim is repeated for every combination of the rows.
