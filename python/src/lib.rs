@@ -257,7 +257,7 @@ impl Socket {
         polling(py, self.fd(), timeout, accept)
     }
 
-    /// Sends what is from `start` on.
+    /// Sends the bytes from `start` on.
     fn send(&self, py: Python<'_>, data: &[u8], start: usize) -> PyResult<usize> {
         let data = data.get(start..).unwrap_or_default();
         waiting(py, || match &self.kind {

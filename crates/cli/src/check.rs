@@ -1,4 +1,4 @@
-//! `cutline check`: prints what a scenario would run, or all of its errors.
+//! `cutline check`: prints the runs of a scenario, or all of its errors.
 
 use crate::exit::Failure;
 use crate::scenario_args::ScenarioArgs;
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 
-/// Check a scenario: print what it would run, or all of its errors
+/// Check a scenario: print its runs, or all of its errors
 ///
 /// Refuses what `cutline run` refuses, with the same messages. `cutline lab check` does so for the laboratory.
 #[derive(clap::Args)]
@@ -147,7 +147,7 @@ pub struct ErrorsDocument {
 struct ErrorDocument {
     /// The file, or the override as it was given.
     source: String,
-    /// The line in the file, from 1; null for an override and for what the whole file lacks.
+    /// The line in the file, from 1; null for an override and for a key that the whole file lacks.
     line: Option<usize>,
     /// The column, characters from 1; null where line is.
     column: Option<usize>,

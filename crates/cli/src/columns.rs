@@ -21,7 +21,7 @@ pub fn quantities_of<R: Row>() -> Vec<&'static str> {
     R::columns().into_iter().filter(Column::is_quantity).map(|column| column.name).collect()
 }
 
-/// Says that a measure is not known, and which one is probably meant: one that begins with it, or that is spelt like it.
+/// Reports that a measure is unknown, and the likely one: one that begins with it, or that is spelt like it.
 pub fn unknown(what: &str, measure: &str, known: &[&'static str]) -> Failure {
     let longer =
         known.iter().find(|name| name.strip_prefix(measure).is_some_and(|rest| rest.starts_with('_')));

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 ///
 /// Every packet of the program and its children carries the code point of a delay hint, over TCP and UDP, IPv4 and IPv6. A
 /// rate limits each socket. Dynamic programs are reached by a preloaded library, static and Go programs by a control group
-/// with eBPF programs, which requires root (docs/guide/exec.md). Signals are passed on to the program. What was delivered is
+/// with eBPF programs, which requires root (docs/guide/exec.md). Signals are passed on to the program. The deliveries are
 /// printed on stderr at the end.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -45,7 +45,7 @@ pub struct Args {
     /// Print a drop-in that marks a service of systemd, or with --by cgroup a unit; installs nothing
     #[arg(long, value_name = "UNIT", conflicts_with_all = ["json", "command", "pid", "cgroup"])]
     systemd: Option<String>,
-    /// Write what was delivered as a JSON document to a file, or to stdout with `-`
+    /// Write the counts of delivered data as a JSON document to a file, or to stdout with `-`
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Replace the file of --json if it exists

@@ -34,7 +34,7 @@ use std::time;
 ///
 /// Programs connect to the near gateway. It connects to the far gateway over QoS sockets, and that one to the server. Any
 /// protocol over TCP or UDP is carried: each connection is one QoS connection, each datagram one message
-/// (docs/guide/gateway.md). Ctrl-C ends the gateway and prints what was delivered.
+/// (docs/guide/gateway.md). Ctrl-C ends the gateway and prints the deliveries.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -74,7 +74,7 @@ pub struct Args {
     /// Exit after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Write what is delivered to a file while it happens: a line of JSON for each interval and each message
+    /// Write deliveries to a file while they happen: a line of JSON for each interval and each message
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Replace the file of --record if it exists
@@ -127,7 +127,7 @@ impl From<GatewayError> for Failure {
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let plan = args.plan()?;
     let record = args.record.as_deref().map(|file| open(file, args.force)).transpose()?;
-    let stop = interrupt::cancel_flag("What was delivered is printed.".to_owned())?;
+    let stop = interrupt::cancel_flag("The deliveries are printed.".to_owned())?;
     // Each connection takes two, and each that waits at the door one. Their buffers come and go.
     resources::allow_most_descriptors();
     resources::return_large_blocks();
@@ -261,7 +261,7 @@ impl Args {
     }
 }
 
-/// Says what is carried, and who can use it.
+/// Prints the routes, and the hosts that can use them.
 fn announce(plan: &Plan, addresses: &[SocketAddr], outlets: &Outlets) {
     for (route, address) in plan.routes.iter().zip(addresses) {
         let transport = route.transport.name();
@@ -287,7 +287,7 @@ fn open(file: &Path, force: bool) -> Result<File, Failure> {
     Ok(OutputFile::create(file, force)?.into_file())
 }
 
-/// Returns what was delivered as text.
+/// Returns the deliveries as text.
 fn text(document: &GatewayDocument) -> String {
     let heads: Vec<_> =
         ["", "listens at", "connects to"].into_iter().chain(titles::<ConnectionTotals>()).collect();

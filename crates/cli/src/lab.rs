@@ -62,8 +62,8 @@ struct RunArgs {
     /// Run a program in the place of a flow over UDP or TFRC, from the flow's start to its end, as for sh -c; may be repeated
     ///
     /// `CUTLINE_OTHER` is the address of the flow's sink, which is in the namespace `CUTLINE_OTHER_NAMESPACE`. `CUTLINE_ADDRESS`,
-    /// `CUTLINE_SEED` and `CUTLINE_SECONDS`, the time until the program is ended, are set, too. What it prints goes to stderr
-    /// (docs/guide/lab.md).
+    /// `CUTLINE_SEED` and `CUTLINE_SECONDS`, the time until the program is ended, are set, too. Its output goes to
+    /// stderr (docs/guide/lab.md).
     #[arg(long, value_name = "FLOW=COMMAND", value_parser = stand_in)]
     exec: Vec<StandIn>,
     /// Folder of all results
@@ -99,8 +99,9 @@ const EXAMPLES: &str = "Examples:
 
 /// Open a shell, or run a command, in the network of a scenario
 ///
-/// The program runs on the host where the scenario's first flow begins, in a network namespace. What it exchanges with programs at the
-/// other end crosses the links and queues of the scenario in real time, beside the scenario's flows (docs/guide/lab.md). `CUTLINE_ADDRESS`,
+/// The program runs on the host where the scenario's first flow begins, in a network namespace. Its traffic with
+/// programs at the other end crosses the links and queues of the scenario in real time, beside the scenario's flows
+/// (docs/guide/lab.md). `CUTLINE_ADDRESS`,
 /// `CUTLINE_OTHER` and `CUTLINE_OTHER_NAMESPACE` are set for it. The exit code is that of the program. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = SHELL_EXAMPLES)]
@@ -264,7 +265,7 @@ impl From<LabError> for Failure {
     }
 }
 
-/// Says what a program's packets met.
+/// Prints the treatment of a program's packets.
 fn met(traffic: &Traffic) -> String {
     let Traffic { received, dropped, .. } = traffic;
     let share = 100.0 * *dropped as f64 / (received + dropped).max(1) as f64;
@@ -283,7 +284,7 @@ fn met(traffic: &Traffic) -> String {
     )
 }
 
-/// Says where a program runs and what is there.
+/// Prints the place of a program and its environment.
 fn welcome(scenario: &Scenario, alone: bool, place: &Place) -> String {
     let flows = match scenario.flow_count() {
         _ if alone => "no other flow".to_owned(),

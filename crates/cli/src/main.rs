@@ -164,7 +164,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a help text, the version, or what is wrong with the arguments.
+/// Prints a help text, the version, or the errors in the arguments.
 fn show(answer: &clap::Error) -> ExitCode {
     let text = answer.render().ansi().to_string();
     let code = u8::try_from(answer.exit_code()).unwrap_or(2);

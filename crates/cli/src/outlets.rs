@@ -19,7 +19,7 @@ pub struct Outlets {
 }
 
 impl Outlets {
-    /// Begins with nothing written. After `stop` is set, what is not read within two seconds is lost.
+    /// Creates the outlets. After `stop` is set, output that is not read within two seconds is lost.
     pub fn new(stop: Arc<AtomicBool>) -> Self {
         #[expect(clippy::disallowed_methods, reason = "an outlet escapes")]
         let (stdout, stderr) = (std::io::stdout(), std::io::stderr());

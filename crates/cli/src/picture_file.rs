@@ -1,4 +1,4 @@
-//! The format of a picture that the user asks for, by the name of its file.
+//! Format of a picture, by the name of its file.
 
 use crate::exit::Failure;
 use crate::message;

@@ -71,7 +71,7 @@ impl Bar {
             Event::Failed(reason) => {
                 say(format!("{} with seed {} failed: {reason}", Printable(&key.point), key.seed));
             }
-            Event::Damaged(what) => say(format!("{what}; what is damaged is made again")),
+            Event::Damaged(what) => say(format!("{what}; re-running the damaged runs")),
             Event::Started | Event::Skipped | Event::Finished | Event::Cancelled => {}
         }
         let point = Printable(&key.point);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// Print the reservations that this host's cutlined holds
 ///
-/// Shows the reservable share of each interface, the sessions with their senders and reservations, and what was refused
+/// Shows the reservable share of each interface, the sessions with their senders and reservations, and the refusals
 /// (docs/guide/reservations.md).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -1,8 +1,8 @@
 //! Filter of text for a terminal.
 //!
 //! All output goes through [`crate::output`], [`crate::message`] or the outlets of services ([`crate::outlets`]): clippy refuses other ways
-//! (clippy.toml). What a terminal would obey is escaped, other than line ends and [`STYLES`]. A foreign text on a line is a
-//! [`Printable`](cutline_text::Printable) in addition, because line ends stay here.
+//! (clippy.toml). Control characters of terminals are escaped, other than line ends and [`STYLES`]. A foreign text on a
+//! line is a [`Printable`](cutline_text::Printable) in addition, because line ends stay here.
 
 use cutline_text::Screen;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ const STYLES: [&str; 7] = ["\x1b[0m", "\x1b[1m", "\x1b[4m", "\x1b[31m", "\x1b[32
 /// Filter of this command's output to a terminal.
 pub const SCREEN: Screen = Screen { styles: &STYLES };
 
-/// Returns an output without what a terminal would obey.
+/// Returns an output without control characters of terminals.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     SCREEN.escaped(text)
 }

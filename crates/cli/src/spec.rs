@@ -60,7 +60,7 @@ enum Command {
         /// Print it as a file that can be changed
         #[arg(long)]
         toml: bool,
-        /// Also draw the region of operation of what is sent, as a radar chart: FILE.svg, FILE.png or FILE.pdf
+        /// Also draw the region of operation of the sent data, as a radar chart: FILE.svg, FILE.png or FILE.pdf
         #[cfg(feature = "charts")]
         #[arg(long, value_name = "FILE")]
         figure: Option<PathBuf>,

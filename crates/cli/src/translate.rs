@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// Show what an application's needs mean for its host and the network
+/// Show the consequences of an application's needs for its host and the network
 ///
 /// Translates a class of applications, or a QoS specification, into a protocol, settings of its sockets, and marks and
 /// requests to the network, and says why each has its value (docs/guide/translation.md). Nothing is changed on this machine.

@@ -27,7 +27,7 @@ fn program() -> Option<&'static str> {
     PROGRAM.get_or_init(compile).as_deref().and_then(Path::to_str)
 }
 
-/// Runs the program with these arguments, and returns the document of what was delivered.
+/// Runs the program with these arguments, and returns the document of the deliveries.
 fn run(options: &[&str], arguments: &[&str]) -> Option<Value> {
     let command = [&[program()?][..], arguments].concat();
     let options = [&["--quiet", "--json", "-"], options].concat();
@@ -103,7 +103,7 @@ fn a_signal_to_the_group_arrives_once_in_a_control_group() {
     }
 }
 
-/// A program that has left the group, as `timeout` and daemons do, gets what is sent to the group of the command.
+/// A program that has left the group, as `timeout` and daemons do, gets the signals to the group of the command.
 #[test]
 fn a_program_in_a_group_of_its_own_gets_signals() {
     let Some(program) = program() else { return };

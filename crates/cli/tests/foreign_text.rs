@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-/// Runs a command, without colours and with them, and looks at what it prints. Returns the output without colours.
+/// Runs a command, without colours and with them, and checks its output. Returns the output without colours.
 fn harmless(name: &str, arguments: &[&OsStr]) -> Output {
     let run = |is_coloured: bool| {
         let mut command = Command::new(cargo_bin("cutline"));

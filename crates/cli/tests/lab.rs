@@ -239,7 +239,7 @@ fn features_of_one_side_are_refused_by_the_other() {
     is_refused(&large, lab, "too large for the laboratory");
 }
 
-/// The one-way delay is 15 ms; what is sent crosses the scenario's links, beside its flows or alone.
+/// The one-way delay is 15 ms; packets cross the scenario's links, beside its flows or alone.
 #[test]
 fn a_shell_is_in_the_network() {
     undisturbed(|| {

@@ -1,4 +1,4 @@
-//! `cutline plot` and `cutline compare`: what they show of stored results, and what they say of wrong options.
+//! `cutline plot` and `cutline compare`: their output for stored results, and their messages about wrong options.
 #![cfg(feature = "charts")]
 
 use crate::common;

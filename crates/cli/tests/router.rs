@@ -1,4 +1,4 @@
-//! The router at work: what crosses, at which rate, in which order, and what is left behind.
+//! The router at work: the forwarded packets, their rate and order, and its leftovers.
 //!
 //! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router::`.
 

@@ -197,7 +197,7 @@ fn a_file_that_is_none_spoils_no_later_reload() {
     for (how, rate) in [("a pipe", 21), ("a device", 22), ("a folder", 23), ("longer than 1048576 B", 24)] {
         replace(how);
         lab.router.signal(Signal::HUP);
-        assert_eq!(lab.router.error_line(), "not reloaded, goes on as before:\n");
+        assert_eq!(lab.router.error_line(), "reload failed; keeping the previous configuration:\n");
         let line = lab.router.error_line();
         assert!(line.contains("r.toml: cannot be read: it is ") && line.contains(how), "{line}");
         home.describe(&format!("{rate} Mbit/s"), QUEUE);
@@ -234,7 +234,7 @@ fn strange_reloads_leave_the_queue_bounded_and_the_link_at_work() {
     assert!(queued < 1100, "{queued}");
     for rate in ["1 bit/s", "999 bit/s", "10001 Gbit/s", "18446744073 Gbit/s"] {
         let refused = reload(&mut lab, rate, QUEUE);
-        assert!(refused.starts_with("not reloaded"), "{rate}: {refused}");
+        assert!(refused.starts_with("reload failed"), "{rate}: {refused}");
         let why = lab.router.error_line();
         assert!(why.contains("from 1 kbit/s to 10000 Gbit/s"), "{why}");
         (0..3).for_each(|_| drop(lab.router.error_line()));

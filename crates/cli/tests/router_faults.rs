@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::Duration;
 
-/// Counters may differ by what the kernel itself sends in these namespaces: neighbour and router discovery.
+/// Counters may differ by the packets that the kernel itself sends in these namespaces: neighbour and router discovery.
 const OF_THE_KERNEL: u64 = 40;
 
 fn assert_adds_up(end: &Value) {
@@ -159,7 +159,7 @@ fn an_interface_goes_down_and_comes_back_under_load() {
     }
 }
 
-/// A router whose interface is taken away, up or down, tells what it has counted, and ends.
+/// A router whose interface is taken away, up or down, reports its counters, and ends.
 #[test]
 fn a_removed_interface_ends_it_with_what_was_counted() {
     for was_down in [false, true] {

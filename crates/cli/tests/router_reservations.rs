@@ -1,5 +1,5 @@
-//! Reserved flows through a router at work: what a client of its socket reserves is served first, and only for as long as the client
-//! is there.
+//! Reserved flows through a router at work: the reservations of a client of its socket have priority, and only for as
+//! long as the client is there.
 //!
 //! Needs root; without it the tests say so and pass: `sudo -E cargo test -p cutline-cli router_reservations::`.
 
@@ -120,7 +120,7 @@ fn what_exceeds_the_reservation_is_best_effort() {
     assert_sums(&lab.router.end().1, "forward");
 }
 
-/// A reload keeps what is reserved. When its client is killed, it is gone within a second.
+/// A reload keeps the reservations. When the client is killed, they are removed within a second.
 #[test]
 fn what_a_killed_client_has_reserved_is_gone() {
     let Some((home, mut lab)) = start("rc", "reservations = \"allowed\"\nreservation-limit = 1") else {

@@ -1,4 +1,5 @@
-//! The router as a service: its file and the reload of it, what it tells its manager and those who ask, and what it may do.
+//! The router as a service: its file and the reload of it, its reports to its manager and to clients, and its
+//! privileges.
 //!
 //! Needs root but for the last tests; without it they say so and pass:
 //! `sudo -E cargo test -p cutline-cli router_service::`.
@@ -25,7 +26,7 @@ fn cutline(arguments: &[&str]) -> Output {
 }
 
 /// Bursts wait 8 ms of every 20, and are not too much for the link; meanwhile the queue is exchanged again and again. Each
-/// has room for all of them and takes any wait, so that a machine that stands still makes none drop what it holds. (PI's
+/// has room for all of them and takes any wait, so that a stalled machine makes none drop its packets. (PI's
 /// reference lies far beyond the room: nearer, a backlog that comes at once would have a probability.)
 #[test]
 fn a_reload_under_traffic_loses_no_packet() {
@@ -72,7 +73,7 @@ fn a_bad_file_changes_nothing() {
     let mut lab = home.start(hosts);
     let refused = |lab: &mut Lab, why: &str| {
         lab.router.signal(Signal::HUP);
-        assert_eq!(lab.router.error_line(), "not reloaded, goes on as before:\n");
+        assert_eq!(lab.router.error_line(), "reload failed; keeping the previous configuration:\n");
         let line = lab.router.error_line();
         assert!(line.contains(why), "{line}");
         let status = home.ask("reload status");
@@ -145,7 +146,7 @@ fn the_socket_answers_and_a_killed_routers_is_replaced() {
     assert!(!path.exists(), "it goes with the router");
 }
 
-/// Documents come until the client goes, and the client goes when nobody reads what it prints.
+/// Documents come until the client goes, and the client goes when nobody reads its output.
 fn watch(socket: &str) {
     let arguments = ["router", "stats", socket, "--watch", "100ms", "--json"];
     let mut client =

@@ -1,4 +1,4 @@
-//! The router on a host that routes: two TUN interfaces, and rules that lead what is forwarded through them
+//! The router on a host that routes: two TUN interfaces, and rules that lead forwarded packets through them
 //! (docs/guide/router.md).
 //!
 //! ```text
@@ -333,7 +333,7 @@ impl Home {
         said
     }
 
-    /// Runs a command that has to succeed. Returns what it prints.
+    /// Runs a command that has to succeed. Returns its output.
     fn done(&self, arguments: &[&str]) -> String {
         let output = self.cutline(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -549,7 +549,8 @@ fn a_setup_that_would_cut_hosts_off_is_refused_with_what_to_do() {
     lab.done(&["router", "undo", "--folder", place]);
 }
 
-/// The units are written, started by systemctl, and removed. A script is in the place of systemctl and does what the units say.
+/// The units are written, started by systemctl, and removed. A script is in the place of systemctl and runs the units'
+/// commands.
 #[test]
 fn units_bring_a_gateway_up_at_each_start() {
     let Some(lab) = Home::gateway("p") else { return };

@@ -1,4 +1,5 @@
-//! The router by `AF_XDP`, between virtual pairs: with a program in the driver and copies, which is what they have.
+//! The router by `AF_XDP`, between virtual pairs: with a program in the driver and copies, which is the mode that they
+//! support.
 //!
 //! ```text
 //! host a        middle                 host b
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 const PORTS: [&str; 2] = ["xdp:p0", "xdp:p1"];
 const OPTIONS: [&str; 5] = ["--rate", "200Mbit", "--aqm", "pi", "--fix-offloads"];
-/// Counters may differ by what the kernel itself sends in these namespaces: neighbour and router discovery.
+/// Counters may differ by the packets that the kernel itself sends in these namespaces: neighbour and router discovery.
 const OF_THE_KERNEL: u64 = 40;
 
 /// `None` where this machine does not let us.
@@ -30,7 +31,7 @@ fn lab(label: &str, ports: [&str; 2], options: &[&str]) -> Option<Lab> {
     Some(hosts.with(router))
 }
 
-/// Ends it as it should end; answers what it counted.
+/// Ends the process in an orderly way. Returns its counters.
 fn ended(lab: &mut Lab) -> Value {
     let (code, end) = lab.router.end();
     assert_eq!((code, &end["event"]), (Some(0), &Value::from("end")));

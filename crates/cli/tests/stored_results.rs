@@ -1,4 +1,4 @@
-//! Stored results among processes and damage: what is said, and what `--resume` makes of it.
+//! Stored results among processes and damage: the messages, and the effect of `--resume`.
 
 use crate::common::place::Place;
 use std::fs;
@@ -61,7 +61,10 @@ fn damaged_results_are_refused_and_made_again() {
         }
     }
     let said = place.says(&["run", "small.toml", "--resume"], 0);
-    assert!(said.contains("flows.parquet is damaged") && said.contains("made again"), "{said}");
+    assert!(
+        said.contains("flows.parquet is damaged") && said.contains("re-running the damaged runs"),
+        "{said}"
+    );
     assert!(place.tables("results/small") == expected, "the tables differ");
     assert_eq!(place.says(&["compare", "results/small", "results/other"], 0), "");
 }

@@ -106,7 +106,7 @@ fn a_gateway_carries_although_nobody_reads_what_it_says() {
     assert_eq!((near.ends(), far.ends()), (Some(0), Some(0)));
 }
 
-/// A recording that nobody reads ends, and the gateway says so; what it carries goes on.
+/// A recording that nobody reads ends, and the gateway says so; its traffic goes on.
 #[test]
 fn a_gateway_carries_although_nobody_reads_its_recording() {
     let folder = tempfile::tempdir().unwrap();

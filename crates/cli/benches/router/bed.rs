@@ -5,8 +5,8 @@
 //! a0 ════════ p0  forwards  p1 ════════ b0
 //! ```
 //!
-//! Frames are sent and received by packet sockets, so that no transport has its part in what is measured. Host b has no
-//! address; what comes to it is thrown away by its kernel at once.
+//! Frames are sent and received by packet sockets, so that no transport affects the measurements. Host b has no
+//! address; its kernel drops received frames at once.
 
 use cutline_ports::{PacketPort, PortError};
 use cutline_sys::SysError;
@@ -41,7 +41,7 @@ pub struct Bed {
 /// A router at work; killed when it is dropped.
 pub struct Router(Child);
 
-/// A unicast address that nobody has: frames to it are none of the host's business.
+/// An unassigned unicast address: the host ignores frames to it.
 pub const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
 /// The address of `p0`.
 pub const GATEWAY: [u8; 6] = [2, 0, 0, 0, 0, 0x10];
@@ -128,7 +128,7 @@ impl Router {
         self.0.id()
     }
 
-    /// Ends it; answers what it has counted.
+    /// Ends the process. Returns its counters.
     pub fn end(mut self) -> Value {
         // What it has taken must have gone, or it would be counted as queued.
         sleep(Duration::from_millis(20));
@@ -153,7 +153,7 @@ pub const LOADS_CORE: usize = 0;
 /// Core of the router: a router that woke up on the load's core would stop it for every frame.
 const ROUTERS_CORE: usize = 1;
 
-/// Keeps this thread, and what it starts, on a core, where there are several.
+/// Keeps this thread and its children on a core, where there are several.
 pub fn pin(core: usize) {
     let mut cores = CpuSet::new();
     cores.set(core);

@@ -26,9 +26,9 @@ pub struct Sent {
 pub enum Pace {
     /// As fast as the kernel takes them.
     Flat,
-    /// So many a second, looking at the clock in between.
+    /// This many packets per second, polling the clock in between.
     Exact(f64),
-    /// So many a second on average, sleeping in between.
+    /// This many packets per second on average, sleeping in between.
     Relaxed(f64),
 }
 

@@ -8,7 +8,7 @@
 //! carries without loss; and by rate, how exact the rate and the departures are. The file is a list of
 //! `{id, value, unit, peer, peer_value, ratio}`, as `validate/bench.py` writes it. It takes some two minutes, in which the
 //! router has a core of its own and is scheduled before all ordinary threads (`SCHED_FIFO`; not with `--spin`), and the load
-//! has a nice value of -20 on another: what is asked for is how the router does, not what else the machine does.
+//! has a nice value of -20 on another: the router is measured, not the rest of the machine.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its tables")]
 

@@ -37,7 +37,7 @@ pub struct Delays {
 /// Precision of a rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
-    /// The rate that was measured over the one asked for, less 1, in millionths.
+    /// Relative deviation of the measured rate from the configured one, in millionths.
     pub error_ppm: f64,
     /// Lateness of departures against the schedule, us.
     pub late: Delays,

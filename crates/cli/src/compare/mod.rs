@@ -72,7 +72,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    /// Leaves the groups, points and measures that are asked for.
+    /// Leaves the groups, points and measures that are selected.
     fn select(&self, matched: &mut Vec<Matched<'_>>) -> Result<(), Failure> {
         let names: Vec<_> = matched.iter().map(|one| Arc::clone(&one.values.subject.name)).collect();
         self.selection.check_groups(&distinct(names))?;

@@ -12,8 +12,8 @@ use std::cmp::Reverse;
 
 /// Check whether this machine can run the router and the laboratory
 ///
-/// Tests features without harm in a separate network namespace, and lists what is available, what is missing, and what to
-/// do about it (docs/guide/doctor.md). Takes about a second. Without root some features cannot be tested; they are listed
+/// Tests features without harm in a separate network namespace, and lists available and missing ones, with remedies
+/// (docs/guide/doctor.md). Takes about a second. Without root some features cannot be tested; they are listed
 /// as unknown. The interfaces in the arguments are checked as interfaces of the router.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]

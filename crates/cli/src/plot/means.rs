@@ -1,4 +1,4 @@
-//! Means over whole runs: by what a sweep varies, and one against another.
+//! Means over whole runs: by the swept keys, and one against another.
 
 use super::measure::label;
 use super::picture::{Dot, Panel, Parts, Series, Shape};
@@ -185,7 +185,7 @@ impl<'s> Means<'s> {
         Ok(panels)
     }
 
-    /// The key along which values are shown: the one that is asked for, or the first of those with the most values, because it makes the
+    /// The key along which values are shown: the selected one, or the first of those with the most values, because it makes the
     /// longest lines. `None` without a sweep.
     fn key(&self, by: Option<&str>) -> Result<Option<String>, Failure> {
         let settings =

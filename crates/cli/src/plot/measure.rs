@@ -19,7 +19,7 @@ impl Label {
     }
 }
 
-/// The names of what is measured in the tables, and of units that are not what people read.
+/// Names of the tables' measures, and units in which people do not read them.
 const NAMES: &[(&str, &str, &str, f64)] = &[
     ("goodput_bps", "Goodput of a flow", "kbit/s", 1e-3),
     ("sent_bps", "Rate sent by a flow", "kbit/s", 1e-3),

@@ -82,7 +82,7 @@ impl Listener for Printer {
     fn reloaded(&mut self, result: Result<(), String>, summary: &str) {
         match result {
             Ok(()) => self.say(format!("reloaded: routing {summary}")),
-            Err(why) => self.say(format!("not reloaded, goes on as before:\n{why}")),
+            Err(why) => self.say(format!("reload failed; keeping the previous configuration:\n{why}")),
         }
     }
 

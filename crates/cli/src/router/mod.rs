@@ -40,7 +40,7 @@ pub struct Args {
     /// Configuration file, which is reloaded on SIGHUP
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Check the file or the options, print the configuration and what is missing on this machine, and exit
+    /// Check the file or the options, print the configuration and the missing requirements of this machine, and exit
     #[arg(long, visible_alias = "dry-run")]
     check: bool,
     #[command(flatten)]

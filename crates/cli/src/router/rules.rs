@@ -1,5 +1,5 @@
 //! The firewall's rules of this host, as far as they matter to packets that pass it twice: whether they translate source addresses, and
-//! whether they drop what they do not know.
+//! whether they drop unknown packets.
 
 use std::process::Command;
 
@@ -36,7 +36,7 @@ impl Rules {
         Self::of(&nft, &legacy.concat())
     }
 
-    /// Returns what the output of `nft list ruleset` and of `iptables-save` says.
+    /// Returns the rules in the output of `nft list ruleset` and of `iptables-save`.
     fn of(nft: &str, legacy: &str) -> Self {
         let mut rules = Self::default();
         rules.add_nft(nft);

@@ -55,7 +55,7 @@ pub struct Setup {
 
 /// Take back what `cutline router setup` has done
 ///
-/// What is not there any more is left alone. Requires root.
+/// Missing parts are skipped. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = UNDO_EXAMPLES)]
 pub struct UndoArgs {
@@ -87,7 +87,7 @@ pub enum Nat {
     Auto,
     /// Nothing: this host translates no addresses
     None,
-    /// Nothing but the exception that a host needs which translates addresses by rules of its own
+    /// Only the exception for a host that translates addresses by rules of its own
     Existing,
     /// Translate the IPv4 addresses of what leaves by --wan to its own (masquerading)
     Masquerade,
@@ -97,7 +97,7 @@ const USUAL_NAME: &str = "cut";
 const USUAL_FOLDER: &str = "/run/cutline/setup";
 
 const TABLES: [u32; 2] = [7100, 7101];
-/// The priorities of our rules: what stays among the hosts behind this one, before what is forwarded.
+/// The priorities of our rules: packets among the hosts behind this one, before forwarded ones.
 const PRIORITIES: [u32; 2] = [7100, 7101];
 
 /// The zone of connection tracking of the side of the hosts behind this one.
@@ -346,7 +346,7 @@ impl Setup {
         Ok(format!("# do.sh\n{}\n# undo.sh\n{}", plan.forward(self), plan.back(&self.place.name)))
     }
 
-    /// Sets up. If a command fails, or `stop` is set, takes back what was done before.
+    /// Sets up. If a command fails, or `stop` is set, undoes the earlier steps.
     ///
     /// # Errors
     /// When a command fails, or the setup is interrupted.
@@ -433,8 +433,8 @@ impl Setup {
         format!("cutline_{}", self.place.name.replace(['-', '.'], "_"))
     }
 
-    /// Packets pass the host twice, and connection tracking must not take the second pass for the first. A zone of its own for what has
-    /// the side of the hosts on it makes them two connections: only that beside the WAN is translated. Without a router there is one pass,
+    /// Packets pass the host twice, and connection tracking must not take the second pass for the first. A zone of its own for the pass
+    /// on the hosts' side makes them two connections: only that beside the WAN is translated. Without a router there is one pass,
     /// one connection, and it is translated, too.
     fn nat_rules(&self, nat: Nat) -> String {
         let near = &self.place.interfaces()[0];
@@ -448,7 +448,7 @@ impl Setup {
         if nat == Nat::Masquerade {
             let wan = &self.wan;
             let lan = lan.join(", ");
-            // What began on the other way than the packets take now, because a router has started or ended: it is told to begin anew.
+            // Connections that began on the other path, before a router started or ended: they are reset, so that they begin anew.
             let _ = write!(
                 text,
                 "    chain translate {{\n        type nat hook postrouting priority srcnat; policy accept;\n        \
@@ -487,10 +487,9 @@ impl Plan {
         text
     }
 
-    /// In the reverse order; what is not there is left alone.
+    /// In the reverse order; missing parts are skipped.
     fn back(&self, name: &str) -> String {
-        let mut text =
-            format!("#!/bin/sh\n# Takes back the setup {name}. What is not there any more is left alone.\n");
+        let mut text = format!("#!/bin/sh\n# Takes back the setup {name}. Missing parts are skipped.\n");
         for step in self.0.iter().rev() {
             if let Some(back) = &step.back {
                 let _ = writeln!(text, "{back} 2>/dev/null || true");

@@ -59,9 +59,9 @@ pub struct UpArgs {
     dry_run: bool,
 }
 
-/// End the router of `cutline router up`, and take back what was set up
+/// End the router of `cutline router up`, and undo its setup
 ///
-/// Also after the router was killed, and after --persist. What is not there any more is left alone. Requires root.
+/// Also after the router was killed, and after --persist. Missing parts are skipped. Requires root.
 #[derive(clap::Args)]
 #[command(after_help = DOWN_EXAMPLES)]
 pub struct DownArgs {

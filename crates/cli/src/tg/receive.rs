@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Wait for senders and measure their flows
 ///
-/// Serves one sender after the other. It also sends what a sender asks for (`send --reverse`), to that sender alone. The measurements are sent to the sender at the end, and printed here, too. Ctrl-C
-/// ends the command; an active sender still receives the measurements.
+/// Serves one sender after the other. It also sends the flows that a sender requests (`send --reverse`), to that sender
+/// alone. The measurements are sent to the sender at the end, and printed here, too. Ctrl-C ends the command; an active
+/// sender still receives the measurements.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -122,7 +123,7 @@ fn bind(args: &Args) -> Result<Receiver, Failure> {
     })
 }
 
-/// Says where the receiver listens, and who can reach it.
+/// Prints the address of the receiver, and the hosts that can reach it.
 fn announce(args: &Args, addresses: &[SocketAddr], outlets: &Outlets) {
     let shown: Vec<_> = addresses.iter().map(SocketAddr::to_string).collect();
     outlets.say(format!("listening at {}", shown.join(" and ")));

@@ -163,7 +163,7 @@ fn lateness(total: &Summary) -> String {
     }
 }
 
-/// Returns the flows that failed, and what was counted as unusual.
+/// Returns the flows that failed, and the counters of unusual events.
 pub fn trouble(found: &Found<'_>) -> String {
     let listed = found
         .failures()

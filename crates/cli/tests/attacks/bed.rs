@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub enum Datagrams {
     /// All come.
     AllCome,
-    /// Those that do not come are counted, by the router or by the hosts.
+    /// Lost datagrams are counted, by the router or by the hosts.
     AreCounted,
     /// There is no router for a while, or no way to it.
     MayBeLost,
@@ -93,7 +93,7 @@ impl Bed {
         std::fs::write(self.path("r.toml"), text).unwrap();
     }
 
-    /// Asks the router; `None` if it does not answer.
+    /// Returns the router's answer to a request; `None` if it does not answer.
     pub fn ask(&self, request: &str) -> Option<Value> {
         let mut stream = UnixStream::connect(self.path("s.sock")).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -156,7 +156,7 @@ impl Bed {
     }
 }
 
-/// Asks until there is an answer, on a machine that may be busy; `None` after [`PATIENCE`].
+/// Repeats a request until it is answered, on a machine that may be busy; `None` after [`PATIENCE`].
 fn in_the_end<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -210,7 +210,7 @@ impl Victim for Bed {
     }
 }
 
-/// Tells two hosts each other's addresses. While a host asks for an address, it drops or reorders what it has to send.
+/// Tells two hosts each other's addresses. While a host asks for an address, it drops or reorders its packets.
 fn acquaint(a: &Namespace, b: &Namespace) {
     for (host, name, number) in [(a, "a0", "1"), (b, "b0", "2")] {
         host.ip(&["link", "set", name, "address", &format!("02:09:00:00:00:0{number}")]).unwrap();

@@ -1,4 +1,4 @@
-//! Frames that lie about what is in them, of every class that we know, at random.
+//! Frames with wrong lengths and types, of every class that we know, at random.
 
 use super::plan::Assault;
 
@@ -9,7 +9,7 @@ const IPV6: [u8; 2] = [0x86, 0xdd];
 /// The longest frame that the interfaces carry.
 const LONGEST: usize = 1514;
 
-/// The frame of an Ethernet type and what follows.
+/// Returns a frame with an Ethernet type and a payload.
 fn frame(kind: [u8; 2], rest: &[u8]) -> Vec<u8> {
     let mut frame = [&ADDRESSES[..], &kind, rest].concat();
     frame.truncate(LONGEST);

@@ -189,7 +189,7 @@ fn key_of(folder: &TempDir) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A server that answers with what it was sent, behind a byte.
+/// A server that echoes its input, behind a byte.
 fn stream_server(served: &Served) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, count) = (listener.local_addr().unwrap(), Arc::clone(&served.streams));
@@ -252,7 +252,7 @@ fn ask(near: SocketAddr) -> std::io::Result<()> {
     if answer == b"!ask" { Ok(()) } else { Err(std::io::Error::other(format!("{answer:?}"))) }
 }
 
-/// Has a stream closed with a reset.
+/// Closes a stream with a reset.
 fn reset(stream: &TcpStream) {
     set_socket_linger(stream, Some(Duration::ZERO)).unwrap();
 }
@@ -301,7 +301,7 @@ fn garbage(gateways: &mut Gateways, assault: &mut Assault) {
     assert_eq!(gateways.served.streams.load(Ordering::Relaxed), before, "garbage has reached the server");
 }
 
-/// A relay between a near gateway of its own and the far one, which keeps what the near one sends.
+/// A relay between a near gateway of its own and the far one, which keeps the near one's data.
 fn record(gateways: &Gateways) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (stream, datagrams) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::<Mutex<Vec<Vec<u8>>>>::default());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -465,7 +465,7 @@ fn many(gateways: &mut Gateways, assault: &mut Assault) {
     });
 }
 
-/// Nobody reads what the gateways say. The far gateway has a line for each stranger and for each server that refuses.
+/// Nobody reads the gateways' output. The far gateway has a line for each stranger and for each server that refuses.
 fn unread(gateways: &mut Gateways, assault: &mut Assault) {
     let key = key_of(&gateways.folder);
     // Nobody listens there.

@@ -1,4 +1,4 @@
-//! Attacks on the laboratory: what a killed one leaves is removed by the next, and no process stays.
+//! Attacks on the laboratory: the leftovers of a killed one are removed by the next, and no process stays.
 
 use super::common::may_make_namespaces;
 use super::plan::{Assault, Attack, Victim};

@@ -1,4 +1,4 @@
-//! Everything that we know against what Cutline promises: against a router at work, gateways, stored results, the laboratory.
+//! All known attacks on Cutline's promises: against a router at work, gateways, stored results, the laboratory.
 //!
 //! ```text
 //! sudo -E make attack                                  # 10 s for each attack, or ATTACK_TIME=...
@@ -7,9 +7,9 @@
 //! sudo -E cargo test -p cutline-cli --test attacks     # the short form: about a minute
 //! ```
 //!
-//! What is attacked has a module with a table, and an attack is a line of it: its name, what it does, what is promised
-//! meanwhile, and a function. A table with what has become of all of them is printed at the end. An attack that finds
-//! something does not keep the others from being tried. docs/internals/robustness.md says what is promised.
+//! Each target has a module with a table, and an attack is a line of it: its name, its description, the promise
+//! meanwhile, and a function. A table with all outcomes is printed at the end. An attack that finds
+//! something does not keep the others from being tried. docs/internals/robustness.md has the promises.
 //!
 //! The router and the laboratory need root; without it the test says so, and attacks the results alone.
 

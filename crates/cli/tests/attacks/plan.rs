@@ -31,7 +31,7 @@ pub trait Victim: Sized + 'static {
     /// Promise while an attack lasts.
     type Promise: Copy + 'static;
 
-    /// Is attacked, and checks that what is promised holds.
+    /// Runs an attack, and checks that the promise holds.
     fn withstand(&mut self, attack: &Attack<Self>, assault: &mut Assault) {
         (attack.run)(self, assault);
     }
@@ -90,7 +90,7 @@ impl Assault {
     }
 }
 
-/// The attacks that are asked for.
+/// The selected attacks.
 pub struct Plan {
     time: Duration,
     seed: u64,
@@ -162,7 +162,7 @@ impl Plan {
         self.names.is_empty() || self.names.iter().any(has)
     }
 
-    /// Prints what has become of all.
+    /// Prints all outcomes.
     ///
     /// # Panics
     /// When there is a finding, or there was no such attack.

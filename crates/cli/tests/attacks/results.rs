@@ -221,7 +221,7 @@ fn kill(stored: &mut Stored, assault: &mut Assault) {
     });
 }
 
-/// The one that was not killed has done all of it, or has been refused.
+/// The process that was not killed has done all runs, or has been refused.
 fn set_two_at_it(stored: &mut Stored, assault: &mut Assault) {
     let place = &stored.place;
     assault.repeat(|assault| {

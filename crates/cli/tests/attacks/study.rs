@@ -103,7 +103,7 @@ fn kill(study: &mut Reproduced, assault: &mut Assault) {
     });
 }
 
-/// The one of two figures has the locks of both from its start; who comes second has computed nothing.
+/// The one of two figures has the locks of both from its start; the second one has computed nothing.
 fn set_two_at_it(study: &mut Reproduced, assault: &mut Assault) {
     let both = [&STUDY[..], &["--figure", "15"]].concat();
     assault.repeat(|assault| {

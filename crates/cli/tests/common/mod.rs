@@ -94,7 +94,7 @@ impl Router {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// Asks it to end; answers its exit code and the last line that it printed.
+    /// Ends the process by a signal. Returns its exit code and the last line of its output.
     pub fn end(&mut self) -> (Option<i32>, Value) {
         self.signal(Signal::TERM);
         self.ended()
@@ -108,7 +108,7 @@ impl Router {
         (self.process.wait().unwrap().code(), last)
     }
 
-    /// Asks it to end; answers its exit code, which it must give within seconds, whatever reads its output.
+    /// Ends the process by a signal. Returns its exit code; it must exit within seconds, also with unread output.
     pub fn terminate(&mut self) -> Option<i32> {
         self.signal(Signal::TERM);
         self.exit_code()

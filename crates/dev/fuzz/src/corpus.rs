@@ -95,7 +95,7 @@ pub fn replay_command(target: &Target, path: &Path) -> String {
     format!("cargo run -p cutline-fuzz -- replay {} {}", target.name, path.display())
 }
 
-/// The words of a corpus: keys, numbers, units, names. They are what a mutation puts into a text.
+/// The words of a corpus: keys, numbers, units, names. A mutation puts them into a text.
 pub fn words(corpus: &[Entry]) -> Vec<Vec<u8>> {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.+:".contains(byte);
     let mut words = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! Fuzz targets: one for every parser of bytes that come from outside.
 //!
 //! A [`Target`] takes any bytes and panics if the parser breaks a promise. The promises beyond "does not panic" are in
-//! the target's own file in `targets/`: for example, that what is parsed and written again reads the same, or that an
+//! the target's own file in `targets/`: for example, that a value reads back the same after it was written, or that an
 //! error names file, line and key. [`Target::check`] also holds every target to bounds on time and memory.
 //!
 //! ```text

@@ -119,7 +119,7 @@ impl<'c> Mutator<'c> {
         }
     }
 
-    /// Puts a number of 1, 2, 4 or 8 bytes over what is there, in either order of bytes.
+    /// Overwrites bytes by a number of 1, 2, 4 or 8 bytes, in either order of bytes.
     fn number(&mut self, input: &mut [u8]) {
         let number = NUMBERS[self.below(NUMBERS.len() as u64) as usize];
         let width = 1 << self.below(4);

@@ -75,7 +75,7 @@ fn has_right_checksum(header: &[u8]) -> bool {
     (sum & 0xffff) + (sum >> 16) == 0xffff
 }
 
-/// Captures what a namespace's loopback carries.
+/// Captures the packets of a namespace's loopback.
 pub struct Capture {
     socket: OwnedFd,
     ring: Ring,

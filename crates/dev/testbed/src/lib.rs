@@ -1,10 +1,10 @@
-//! For tests alone: whether the machine let a test tell time ([`undisturbed`]), tests that cannot run ([`skip`]), what was
-//! sent ([`capture`]), a path that loses datagrams ([`LossyPath`]), and output that nobody reads ([`outputs`]).
+//! Tools for tests: tolerance of a stalled machine ([`undisturbed`]), tests that cannot run ([`skip`]), captures of sent
+//! packets ([`capture`]), a path that loses datagrams ([`LossyPath`]), and unread outputs ([`outputs`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
 //! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
 //! is wrong with the code. Bounds wide enough for that would find nothing; [`undisturbed`] keeps them narrow, and lets a
-//! witness say in which attempts they mean something. Only what is claimed by [`in_time!`] is excused by a machine that stood
+//! witness say in which attempts they mean something. Only claims of [`in_time!`] are excused by a machine that stood
 //! still: that nothing is lost, doubled or out of order has to hold there, too, and is asserted as ever.
 //!
 //! `make test` runs on machines that do much else, where such claims say nothing about the code. There each of these tests runs once,
@@ -38,7 +38,7 @@ const STALL: Duration = Duration::from_millis(4);
 /// Time that a witness sleeps at once.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Asserts, within [`undisturbed`], what is true only where the machine ran the test in time: a condition, and what to say.
+/// Asserts, within [`undisturbed`], a condition that holds only if the machine ran the test in time, with a message.
 #[macro_export]
 macro_rules! in_time {
     ($holds:expr, $($found:tt)+) => { $crate::claim($holds, format_args!($($found)+)) };

@@ -29,7 +29,7 @@ struct Shared {
 }
 
 impl LossyPath {
-    /// Begins a path to an address. Of the datagrams that `may_lose` names, each is lost with a probability of `loss`.
+    /// Opens a path to an address. Of the datagrams that `may_lose` names, each is lost with a probability of `loss`.
     ///
     /// # Panics
     /// When the system refuses a socket.

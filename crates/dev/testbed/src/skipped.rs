@@ -9,7 +9,7 @@ use std::fmt::Display;
 /// Tests that CI may skip: a line each, the test's name, a colon, the reason. `#` begins a comment.
 const ALLOWED: &str = include_str!("../skips.txt");
 
-/// Says that the running test is skipped: `why`, and what makes it run. The caller must return then.
+/// Reports that the running test is skipped: the reason `why`, and the command that runs it. The caller must return then.
 ///
 /// # Panics
 /// In CI, unless the test is listed in `skips.txt`.

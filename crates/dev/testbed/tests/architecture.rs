@@ -175,7 +175,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The rows of the table under `## Code map`: the first column is the crate, the second one what it uses.
+/// The rows of the table under `## Code map`: the first column is the crate, the second one its dependencies.
 fn code_map(text: &str) -> Map {
     let section = text.split("\n## ").find(|section| section.starts_with("Code map\n"));
     let rows = section.expect("there is a section Code map").lines().filter(|line| line.starts_with("| `"));
@@ -197,8 +197,8 @@ fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     crates().into_iter().map(|folder| manifest(&read(&folder.join("Cargo.toml")))).collect()
 }
 
-/// A crate's name and what it uses, from its `Cargo.toml`: `[dependencies]` and `[build-dependencies]`, those of single
-/// targets included.
+/// Name and dependencies of a crate, from its `Cargo.toml`: `[dependencies]` and `[build-dependencies]`, those of
+/// single targets included.
 fn manifest(text: &str) -> (String, BTreeSet<String>) {
     let manifest = DeTable::parse(text).expect("a manifest is TOML").into_inner();
     let name = table(&manifest, "package").and_then(|package| package.get("name")?.get_ref().as_str());

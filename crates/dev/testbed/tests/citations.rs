@@ -35,7 +35,7 @@ fn parts<'t>(path: &Path, text: &'t str) -> (&'t str, &'t str) {
     text.split_at(begin)
 }
 
-/// The comments with which code says what a function does: its documentation, and those in its body. One a line.
+/// Returns the comments on functions: their documentation, and those in its body. One a line.
 fn comments_on_functions(code: &str) -> Vec<String> {
     let function = Regex::new(r"^(?:pub(?:\(\w+\))? )?(?:const )?fn ").expect("the pattern is right");
     let (mut comments, mut documentation) = (Vec::new(), String::new());

@@ -1,5 +1,5 @@
-//! Each crate is a package that can stand alone: what it includes lies in its folder, and what people read of it is there. `make package`
-//! makes the packages and builds them.
+//! Each crate is a package that can stand alone: the files that it includes lie in its folder, and so does its readme.
+//! `make package` makes the packages and builds them.
 
 use cutline_testbed::repository::crates;
 use std::fs;

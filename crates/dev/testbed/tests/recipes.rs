@@ -140,7 +140,7 @@ impl Edit {
     }
 }
 
-/// Returns the files that the edits of all recipes change, as they leave them, and what is wrong with an edit.
+/// Returns the files that the edits of all recipes change, as they leave them, and the errors in edits.
 fn follow(recipes: &[Recipe]) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut edited, mut problems) = (BTreeMap::new(), Vec::new());
     for Recipe { name, edits, .. } in recipes {
@@ -218,8 +218,8 @@ fn names() -> BTreeSet<String> {
     names.split_terminator('\0').filter(is_there).map(str::to_owned).collect()
 }
 
-/// Makes a folder a copy of the repository with some files changed. What an earlier copy has already is left alone, so that Cargo builds
-/// only what differs.
+/// Makes a folder a copy of the repository with some files changed. Files of an earlier copy that have not changed are
+/// left alone, so that Cargo builds only what differs.
 fn copy(to: &Path, edited: &BTreeMap<String, String>) {
     let names = names();
     remove_others(to, to, &|name| names.contains(name) || edited.contains_key(name));
@@ -259,7 +259,7 @@ fn remove_others(folder: &Path, copy: &Path, belongs: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// Runs a command in a folder, with build results in another. Returns what it printed if it fails.
+/// Runs a command in a folder, with build results in another. Returns its output if it fails.
 fn run(command: &str, folder: &Path, target: &Path) -> Result<(), String> {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{command} 2>&1")]).current_dir(folder).stdin(Stdio::null());

@@ -23,7 +23,7 @@ fn tests() -> Vec<(PathBuf, String)> {
     folders.flat_map(|tests| rust_files(&tests)).collect()
 }
 
-/// Returns the names that a file gives to what it registers.
+/// Returns the names that a file registers.
 fn names(text: &str) -> Vec<&str> {
     let constant = Regex::new(r"const NAME: &'static str =([^;]*);").unwrap();
     let description = Regex::new(r#"Description \{\s*name: ("[^"]*")"#).unwrap();

@@ -83,7 +83,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Opens sockets, takes over interfaces, and removes what an earlier, killed agent has left there.
+    /// Opens sockets, takes over interfaces, and removes the leftovers of an earlier, killed agent.
     ///
     /// # Errors
     /// When something is not available. Nothing is left installed then.
@@ -91,8 +91,8 @@ impl Agent {
         Self::open_with(config, Given::new())
     }
 
-    /// Opens it with installers for the interfaces of these names, instead of what the file says. Nothing else is installed there. The file
-    /// has to say that the traffic is controlled there.
+    /// Opens the agent with installers for the interfaces of these names, instead of those in the file. Nothing else is
+    /// installed there. The file has to say that the traffic is controlled there.
     ///
     /// # Errors
     /// As [`Agent::open`].
@@ -210,7 +210,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Removes what is installed, and tells neighbours that what was asked for here has ended.
+    /// Removes the installed reservations, and reports to neighbours that the requests of this host have ended.
     fn withdraw_all(&mut self) {
         self.installers.clear();
         let clients: Vec<ClientId> = self.requests.clients();
@@ -256,7 +256,7 @@ impl Agent {
         }
     }
 
-    /// Does what the engine wants, until nothing is left.
+    /// Carries out the engine's outputs, until none is left.
     fn act(&mut self) {
         while let Some(output) = self.engine.poll() {
             match output {
@@ -276,7 +276,7 @@ impl Agent {
         }
     }
 
-    /// Installs what admission control has agreed to. What cannot be installed is given up, and the receivers hear of it.
+    /// Installs admitted reservations. A reservation that cannot be installed is ended, and its receivers are notified.
     fn control(&mut self, control: &Control) {
         if let Err((handle, is_new)) = self.install(control)
             && is_new
@@ -303,7 +303,7 @@ impl Agent {
         })
     }
 
-    /// Does what is due at installers. What they have lost is given up, and those who have asked for it hear of it.
+    /// Runs the installers' timers. Reservations that are lost there are ended, and their clients are notified.
     fn maintain(&mut self, at: Instant) {
         for (interface, handle, error) in self.installers.maintain(at) {
             self.not_installed += 1;
@@ -340,7 +340,7 @@ impl Agent {
         at.map_or_else(|| interface.0.to_string(), |at| self.config.interfaces[at].name.clone())
     }
 
-    /// Tells applications what they want to know.
+    /// Delivers events to applications.
     fn tell(&mut self, event: Event) {
         match event {
             Event::Path { session, sender, tspec, adspec } => {
@@ -414,7 +414,7 @@ impl Agent {
         }
     }
 
-    /// Hears of changes of traffic control that others have made.
+    /// Handles changes of traffic control by other programs.
     fn look_at_traffic_control(&mut self) {
         let ports = self.installers.ports();
         let unknown = Touched { is_incomplete: true, ..Touched::default() };
@@ -422,7 +422,7 @@ impl Agent {
         self.installers.touched(&touched);
     }
 
-    /// Takes the interfaces over that are there.
+    /// Takes over the present interfaces.
     ///
     /// # Errors
     /// When one cannot be taken over.
@@ -439,7 +439,7 @@ impl Agent {
         let _ours = self.traffic.take(|_| true);
     }
 
-    /// Gives interfaces up that have gone, and takes over those that are new. What cannot be taken over is reported.
+    /// Releases interfaces that have gone, and takes over new ones. Failures are reported.
     fn look_at_interfaces(&mut self) {
         let all = match cutline_netlink::interfaces() {
             Ok(all) => all,
@@ -459,7 +459,7 @@ impl Agent {
         self.forget_own_changes();
     }
 
-    /// Notes that all routes are to be asked for again, which takes its turns with other work.
+    /// Marks all routes for another look-up, which takes turns with other work.
     fn look_at_routes(&mut self) {
         self.stale.clear();
         self.stale.extend(self.routes.asked().into_iter().map(Stale::Route));
@@ -467,7 +467,7 @@ impl Agent {
         self.stale.extend(self.requests.shaped().map(|(request, _)| Stale::Shaped(request)));
     }
 
-    /// Asks for some routes again, until that time.
+    /// Looks up some of the marked routes, until that time.
     fn refresh_routes(&mut self, until: Instant) {
         while let Some(stale) = self.stale.pop_front() {
             match stale {
@@ -491,7 +491,7 @@ impl Agent {
             for _ in 0..MOST_REQUESTS {
                 let Some(request) = self.clients.request(client) else { break };
                 self.handle(client, request);
-                // What comes of it is told before the next one is looked at.
+                // Its events are sent before the next request is handled.
                 self.act();
                 if now() >= until {
                     return;
@@ -500,7 +500,7 @@ impl Agent {
         }
     }
 
-    /// Writes some more of the statuses that clients have asked for and read so far.
+    /// Writes some more of the statuses that clients have requested and read so far.
     fn go_on_with_statuses(&mut self) {
         let until = now() + TURN;
         for (client, progress) in self.clients.next_slices() {
@@ -562,13 +562,13 @@ impl Agent {
         }
     }
 
-    /// Disconnects a client. All that it has asked for ends.
+    /// Disconnects a client. All of its requests end.
     fn leave(&mut self, client: ClientId) {
         self.leaving.extend(self.requests.of(client));
         self.clients.remove(client);
     }
 
-    /// Ends some of what clients that have gone had asked for.
+    /// Ends some of the requests of disconnected clients.
     fn end_some(&mut self) {
         let until = now() + TURN;
         while let Some(request) = self.leaving.pop_front() {
@@ -640,7 +640,7 @@ impl Agent {
         self.requests.add(request, ask)
     }
 
-    /// Begins what was asked for.
+    /// Starts a request.
     fn start(&mut self, request: RequestId) {
         let session = match self.requests.get_mut(request) {
             Some(Ask::Announce(_)) => return self.announce(request, true),
@@ -704,7 +704,7 @@ impl Agent {
         }
     }
 
-    /// Installs a class at the interface that a flow takes now, unless it is there already.
+    /// Installs a class at the interface that a flow takes now, unless it is installed already.
     fn shape(&mut self, request: RequestId, is_first: bool) {
         let Some(Ask::Shape(shaped)) = self.requests.get_mut(request) else { return };
         let Shaped { flow, bucket: wanted, place } = *shaped;
@@ -767,7 +767,7 @@ impl Agent {
         self.engine.release_local(interface, handle);
     }
 
-    /// Ends what was asked for.
+    /// Ends a request.
     fn withdraw(&mut self, request: RequestId) {
         match self.requests.remove(request) {
             Some(Ask::Announce(announced)) => {
@@ -785,7 +785,7 @@ impl Agent {
         self.act();
     }
 
-    /// Reads the file again, and does what can be done while running: keys and shares.
+    /// Reads the file again, and applies the settings that can change while running: keys and shares.
     fn reload(&mut self) {
         let Some(file) = &self.file else { return };
         let outcome = Config::load(file).map_err(|errors| errors.to_string()).and_then(|new| {
@@ -799,7 +799,7 @@ impl Agent {
         let outcome = outcome.and_then(|new| self.take_over(new).map_err(|error| error.to_string()));
         self.reports.push(match outcome {
             Ok(()) => format!("reloaded: {}", self.summary()),
-            Err(why) => format!("not reloaded: {why}"),
+            Err(why) => format!("reload failed; keeping the previous configuration: {why}"),
         });
     }
 
@@ -951,7 +951,7 @@ fn engine(config: &Config) -> Result<Engine, DaemonError> {
     })?)
 }
 
-/// Random bytes that nobody can guess.
+/// Unpredictable random bytes.
 fn random<const N: usize>() -> Result<[u8; N], SysError> {
     cutline_sys::random().map_err(|error| SysError::new("random numbers cannot be got", error))
 }
@@ -964,8 +964,8 @@ fn ntp_time() -> u64 {
     ((ns / 1_000_000_000 + FROM_1900_TO_1970) << 32) | fraction
 }
 
-/// Removes what an agent with this file would have installed, also one that has ended without doing so. What cannot be removed is
-/// returned, a line each.
+/// Removes the installations of an agent with this file, also of a killed one. Returns those that cannot be removed, a line
+/// each.
 pub fn remove_installed(config: &Config) -> Vec<String> {
     let controlled = config.interfaces.iter().filter(|spec| matches!(spec.control, ControlKind::Tc { .. }));
     let remove = |spec: &InterfaceSpec| Interface::named(&spec.name).and_then(|interface| sweep(&interface));

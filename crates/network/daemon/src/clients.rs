@@ -1,8 +1,9 @@
-//! Connections of applications: lines in, lines out, and nobody waits for a slow one.
+//! Connections of applications: lines in, lines out; a slow one delays no other.
 //!
-//! A client is read only while nothing waits for it, and in turn with the others: at most [`MOST_REQUESTS`] requests each. So what it may cost is
-//! bounded by what it reads. News of what it has asked for comes at any time; a client that leaves too much of it unread is disconnected, and so
-//! is the one with the most if all together leave too much.
+//! A client is read only while nothing waits for it, and in turn with the others: at most [`MOST_REQUESTS`] requests
+//! each. So its cost is bounded by its reading. Events of its requests come at any time; a client that leaves too much
+//! of it unread is
+//! disconnected, and so is the one with the most if all together leave too much.
 //!
 //! The status of an agent may be long. It is written in slices, each when the one before has left ([`Clients::next_slice`]); news that comes
 //! meanwhile follows it.
@@ -43,7 +44,7 @@ pub enum Place {
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     pub place: Place,
-    /// Nothing of the list at this place has been written.
+    /// True if the next item is the first of the list at this place.
     pub is_first: bool,
 }
 
@@ -70,13 +71,13 @@ struct Connection {
 #[derive(Debug, Default)]
 pub struct Clients {
     connections: BTreeMap<ClientId, Connection>,
-    /// Those that have sent something which was not handled.
+    /// Clients with input that is not handled yet.
     queue: VecDeque<ClientId>,
-    /// Those for which something waits.
+    /// Clients with unsent output.
     unsent: BTreeSet<ClientId>,
-    /// Those of which something has changed since their descriptors were looked at.
+    /// Clients that have changed since their descriptors were examined.
     touched: BTreeSet<ClientId>,
-    /// The one that has got the last slice of a status.
+    /// Client that got the last slice of a status.
     last_slice: ClientId,
     next: ClientId,
     /// The number that the reactor has for the first client.
@@ -86,7 +87,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Begins without clients. A reactor has them under their numbers, counted from `base`.
+    /// Creates an empty set of clients. A reactor has them under their numbers, counted from `base`.
     pub fn new(base: u32) -> Self {
         Self { base, ..Self::default() }
     }
@@ -148,7 +149,7 @@ impl Clients {
         true
     }
 
-    /// Puts a client in the line of those that are served, if it has something to handle.
+    /// Queues a client for service, if it has something to handle.
     pub fn enqueue(&mut self, id: ClientId) {
         if let Some(connection) = self.connections.get_mut(&id)
             && !connection.is_queued
@@ -170,7 +171,7 @@ impl Clients {
         Some(id)
     }
 
-    /// Returns whether somebody can be served without waiting: a request is there, or a status can go on.
+    /// Returns true if a client can be served without waiting: a request is there, or a status can continue.
     pub fn has_work(&self) -> bool {
         !self.queue.is_empty() || self.slices().next().is_some()
     }
@@ -190,7 +191,7 @@ impl Clients {
         request
     }
 
-    /// Says something to a client, which may have gone.
+    /// Sends a message to a client, which may have gone.
     pub fn say(&mut self, id: ClientId, reply: &Reply) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.say(reply);
@@ -198,7 +199,7 @@ impl Clients {
         }
     }
 
-    /// Begins the status of a client with this text. The rest follows in slices.
+    /// Starts the status of a client with this text. The rest follows in slices.
     pub fn begin_status(&mut self, id: ClientId, head: &str) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.outgoing.extend(head.as_bytes());
@@ -214,7 +215,7 @@ impl Clients {
         })
     }
 
-    /// Returns the clients whose status can go on, with what they have, in turn.
+    /// Returns the clients whose status can continue, with their remaining output, in turn.
     pub fn next_slices(&self) -> Vec<(ClientId, Progress)> {
         let mut slices: Vec<_> = self.slices().collect();
         let first = slices.partition_point(|(id, _)| *id <= self.last_slice);
@@ -314,7 +315,7 @@ impl Connection {
         self.incoming.contains(&b'\n') || self.incoming.len() > LONGEST_LINE
     }
 
-    /// Reads a part of what the client has sent. Returns whether it is still there.
+    /// Reads a part of the client's input. Returns false if the client has disconnected.
     fn read(&mut self) -> bool {
         let mut part = [0; LONGEST_LINE];
         match self.stream.read(&mut part) {
@@ -359,7 +360,7 @@ impl Connection {
         place.extend(reply.line().as_bytes());
     }
 
-    /// Sends what can be sent. Returns whether the client is still there.
+    /// Sends pending output without blocking. Returns false if the client has disconnected.
     fn flush(&mut self) -> bool {
         let mut sent = 0;
         while sent < self.outgoing.len() {

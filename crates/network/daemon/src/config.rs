@@ -145,7 +145,7 @@ impl Config {
         cutline_config::read(&Document::parse(text, name)?, read)
     }
 
-    /// Returns what is allowed and probably not meant, a sentence each.
+    /// Returns the settings that are allowed and probably not meant, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let named = |has_keys: bool| {
             let of = self.interfaces.iter().filter(|spec| spec.keys.is_some() == has_keys);

@@ -39,7 +39,7 @@ pub struct Installers {
 }
 
 impl Installers {
-    /// Begins with these, which come before what the file says.
+    /// Creates the set with these installers, which take precedence over the file.
     pub fn new(given: Given) -> Self {
         Self { given, ..Self::default() }
     }
@@ -47,7 +47,7 @@ impl Installers {
     /// Takes an interface over.
     ///
     /// # Errors
-    /// When its traffic control is somebody else's, or the process may not.
+    /// When another program controls its traffic, or the process may not.
     pub fn attach(
         &mut self,
         id: InterfaceId,
@@ -93,7 +93,7 @@ impl Installers {
         self.routers.clear();
     }
 
-    /// Does what is asked on an interface.
+    /// Carries out an order on an interface.
     pub fn apply(
         &mut self,
         interface: InterfaceId,
@@ -134,7 +134,7 @@ impl Installers {
         self.kernel.values().filter_map(TrafficControl::port).collect()
     }
 
-    /// Hears that somebody else has changed traffic control.
+    /// Notes that another program has changed traffic control.
     pub fn touched(&mut self, touched: &Touched) {
         for (index, its) in &mut self.kernel {
             let is_sure = touched.interfaces.contains(index);
@@ -144,12 +144,12 @@ impl Installers {
         }
     }
 
-    /// Takes what the operator should know of an interface.
+    /// Takes the pending notes about an interface for the operator.
     pub fn notices(&mut self, interface: InterfaceId) -> Vec<String> {
         self.at(interface).map(Installer::notices).unwrap_or_default()
     }
 
-    /// Does what is due. Returns the reservations that are lost, with their interfaces and the reasons.
+    /// Runs timers. Returns the reservations that are lost, with their interfaces and the reasons.
     pub fn maintain(&mut self, now: Instant) -> Vec<(InterfaceId, Handle, InstallError)> {
         let lost: Vec<_> = self.all().flat_map(|installer| installer.maintain(now)).collect();
         let placed = |(handle, error)| Some((*self.installed.get(&handle)?, handle, error));

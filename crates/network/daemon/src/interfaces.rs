@@ -1,8 +1,8 @@
 //! The interfaces of the file, which come and go.
 //!
 //! The engine knows an interface from the first time that it is there, under the same number for ever. While it is absent, no route leads
-//! there, so the engine ends what is reserved on it; when it is there again, maybe with another number of the kernel or another address,
-//! routes and reservations come back as after any change of routes.
+//! there, so the engine ends its reservations; when it is there again, maybe with another number of the kernel or
+//! another address, routes and reservations come back as after any change of routes.
 
 use crate::config::{Config, InterfaceSpec};
 use crate::error::DaemonError;
@@ -41,7 +41,7 @@ pub struct Interfaces {
 }
 
 impl Interfaces {
-    /// So many, none of which is there yet.
+    /// Creates this number of interfaces, all absent.
     pub fn new(count: usize) -> Self {
         Self { slots: vec![Slot::default(); count] }
     }
@@ -104,7 +104,7 @@ impl Interfaces {
         has_gone
     }
 
-    /// Takes over those that are there and are not used yet. Returns the first error; the others are used nevertheless.
+    /// Takes over those that are present and unused. Returns the first error; the others are used nevertheless.
     pub fn attach(
         &mut self,
         config: &Config,

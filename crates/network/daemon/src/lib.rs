@@ -1,6 +1,6 @@
 //! `cutlined`: the RSVP agent of a host or router, and who its applications ask for reservations.
 //!
-//! The protocol is the engine of `cutline-rsvp`, which does no IO. Here is what it needs around it on Linux.
+//! The protocol is the engine of `cutline-rsvp`, which does no IO. This crate is its environment on Linux.
 //!
 //! ```text
 //!                       applications
@@ -10,18 +10,18 @@
 //!
 //! config     its file
 //! keys       files with the keys of neighbours
-//! agent      one thread with everything: messages, deadlines, clients, routes, signals
-//!   requests what applications have asked for, and what they are told
+//! agent      single-threaded event loop: messages, deadlines, clients, routes, signals
+//!   requests of applications, and their events
 //! network    messages on their way: raw and UDP sockets
-//! routes     the kernel's answers as the engine wants them
+//! routes     the kernel's answers in the engine's types
 //! interfaces the interfaces of the file, which come and go
-//! installer  where reservations are installed: the kernel's traffic control, a userspace router, or elsewhere
-//! installers which of them installs on which interface
+//! installer  installers of reservations: the kernel's traffic control, a userspace router, or elsewhere
+//! installers the installer of each interface
 //! clients    connections of applications
 //! convert    values of the engine and of clients
-//! status     what it holds, as a document
+//! status     state of the agent, as a document
 //! sparing    a value that takes long to get
-//! error      why it cannot start, or has ended
+//! error      errors on which it cannot start, or has ended
 //! ```
 
 mod agent;

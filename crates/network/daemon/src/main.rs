@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 /// The RSVP agent of a host or router, and who its applications ask for reservations
 ///
 /// It reads its file again on SIGHUP, and then changes keys and shares. It removes all that it has installed when it ends, and at its start
-/// what a killed one has left. `cutline reservations` shows what it holds.
+/// the leftovers of a killed one. `cutline reservations` shows its state.
 #[derive(Parser)]
 #[command(name = "cutlined", version, after_help = EXAMPLES)]
 struct Args {
@@ -81,7 +81,8 @@ fn run(config: Config, file: PathBuf, log: &Outlet<String>) -> Result<(), Daemon
     agent.run(&stops, Some(&hangup))
 }
 
-/// A program that was built to abort drops nothing when it panics. What is installed is removed before anything is said.
+/// A program that was built to abort drops nothing when it panics. The reservations are removed before the message is
+/// written.
 fn remove_on_panic(config: Config) {
     std::panic::set_hook(Box::new(move |panic| {
         let left = remove_installed(&config);

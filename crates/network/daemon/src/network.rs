@@ -21,7 +21,7 @@ pub struct Link {
     pub address: IpAddr,
 }
 
-/// A socket that receives, and what it carries.
+/// Receiving socket, with the encapsulation of its messages.
 #[derive(Debug)]
 struct Socket {
     inner: IpSocket,
@@ -160,7 +160,7 @@ impl Network {
         true
     }
 
-    /// Sends a message. One that cannot be sent is counted: the protocol repeats what is not heard.
+    /// Sends a message. One that cannot be sent is counted: the protocol repeats lost messages.
     /// A `detour` is the neighbour that it is sent to, in place of the one to which routes lead.
     pub fn send(&mut self, datagram: &Datagram, detour: Option<LinkAddress>) {
         if self.try_send(datagram, detour).is_err() {
@@ -206,7 +206,7 @@ impl Network {
         self.links.retain(|link| link.id != id);
     }
 
-    /// The interfaces that are there.
+    /// The present interfaces.
     pub fn links(&self) -> &[Link] {
         &self.links
     }

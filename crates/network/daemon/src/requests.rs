@@ -14,7 +14,7 @@ use std::ops::Bound;
 /// A request: the client, and its number for it.
 pub type RequestId = (ClientId, u64);
 
-/// The most that a client may have asked for at a time.
+/// The most requests of a client at a time.
 pub const MOST_EACH: usize = 100_000;
 
 /// Kind of a request.
@@ -22,7 +22,7 @@ pub const MOST_EACH: usize = 100_000;
 pub enum Ask {
     /// A flow that is sent.
     Announce(Announced),
-    /// A reservation for what is received.
+    /// A reservation for received packets.
     Reserve(Wanted),
     /// A class at this host alone.
     Shape(Shaped),
@@ -56,7 +56,7 @@ pub struct Shaped {
     pub place: Option<(InterfaceId, Handle)>,
 }
 
-/// All that was asked for.
+/// All requests.
 #[derive(Debug, Default)]
 pub struct Requests {
     asks: BTreeMap<RequestId, Ask>,
@@ -143,17 +143,17 @@ impl Requests {
         self.asks.range((client, 0)..=(client, u64::MAX)).map(|(id, _)| *id)
     }
 
-    /// The clients that have asked for something.
+    /// Returns the clients that have requests.
     pub fn clients(&self) -> Vec<ClientId> {
         self.counts.keys().copied().collect()
     }
 
-    /// All that is sent.
+    /// Returns the requests for sent flows.
     pub fn announced(&self) -> Vec<RequestId> {
         self.announcers.values().copied().collect()
     }
 
-    /// All that is shaped here.
+    /// Returns the requests for flows that are shaped here.
     pub fn shaped(&self) -> impl Iterator<Item = (RequestId, &Shaped)> {
         self.shapers.values().filter_map(|id| match self.asks.get(id) {
             Some(Ask::Shape(shaped)) => Some((*id, shaped)),

@@ -17,7 +17,7 @@ struct Packets {
     ports: (u16, u16),
 }
 
-/// Asks the kernel, and hears of changes.
+/// Look-ups of routes in the kernel, and notifications of changes.
 #[derive(Debug)]
 pub struct Routes {
     router: Router,
@@ -29,7 +29,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Begins to hear of changes. Packets have this mark when they are routed; 0 for none.
+    /// Subscribes to changes. Packets have this mark when they are routed; 0 for none.
     pub fn open(mark: u32) -> Result<Self, Error> {
         Ok(Self { router: Router::open()?, monitor: Monitor::open()?, asked: BTreeSet::new(), mark })
     }

@@ -20,7 +20,7 @@ pub struct Status {
     pub clients: u64,
     /// Clients that were refused, because the largest number was connected.
     pub refused_clients: u64,
-    /// Messages to standard error that were dropped, because nobody reads it or it cannot be written.
+    /// Messages to standard error that were dropped, because it is not read or cannot be written.
     pub dropped_output: u64,
     /// Counters of the protocol since the start.
     pub counters: ProtocolCounters,
@@ -31,7 +31,7 @@ pub struct Status {
 pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
-    /// Its address in messages; null while the interface is not there, or has none.
+    /// Its address in messages; null while the interface is absent, or has none.
     #[schemars(with = "Option<String>")]
     pub address: Option<IpAddr>,
     /// Installer of reservations there: `tc`, `router` or `none`.
@@ -48,7 +48,7 @@ pub struct InterfaceStatus {
     pub reserved_bps: Option<u64>,
     /// Number of reservations.
     pub reservations: Option<u64>,
-    /// Packets that have left as part of a reservation that is there now.
+    /// Packets that have left as part of a present reservation.
     pub reserved_packets: u64,
     /// Their bytes, as the installer counts them, B.
     pub reserved_bytes: u64,
@@ -68,7 +68,7 @@ pub struct SessionStatus {
     /// Destination of the packets; port 0 for a protocol without ports.
     #[schemars(with = "String")]
     pub destination: SocketAddr,
-    /// Those who send.
+    /// Senders of the session.
     pub senders: Vec<SenderStatus>,
     /// Reservations for them.
     pub reservations: Vec<ReservationStatus>,

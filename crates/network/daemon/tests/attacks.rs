@@ -1,4 +1,4 @@
-//! Everything that we know against `cutlined` at work: floods, forged and repeated messages, slow and silent clients, unread output, kill -9,
+//! All known attacks on `cutlined` at work: floods, forged and repeated messages, slow and silent clients, unread output, kill -9,
 //! traffic control taken away.
 //!
 //! ```text
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The router `r1` is attacked: by `r3`, a host on a link without keys, and by clients of its own. Its other links have keys, and its standard error is
-//! a pipe that nobody reads. A reservation from `a` to `b` crosses it. After each attack the reservation must be there, a new one must be
-//! confirmed, and the router must be small; during most of them neither end may hear of anything. docs/internals/robustness.md says what is
-//! promised. Without root the test says so and attacks nothing.
+//! an unread pipe. A reservation from `a` to `b` crosses it. After each attack the reservation must be there, a new one must be
+//! confirmed, and the router must be small; during most of them neither end may get an event. The promises are in
+//! docs/internals/robustness.md. Without root the test says so and attacks nothing.
 
 #[allow(dead_code, reason = "each test uses a part")]
 mod common;
@@ -61,7 +61,7 @@ fn promises_are_kept_under_attack() {
 /// Promise during an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Promise {
-    /// Nobody hears of anything.
+    /// No end gets an event.
     Untouched,
     /// The earlier state comes back.
     Restored,
@@ -152,7 +152,7 @@ impl Router {
         Some(this)
     }
 
-    /// Starts the router with a standard error that nobody reads.
+    /// Starts the router with an unread standard error.
     fn start(&mut self) {
         let file = self.net.describe("r1");
         let (reader, writer) = full_pipe();
@@ -188,7 +188,7 @@ impl Router {
         (sender, receiver)
     }
 
-    /// The router is there, the reservation is there, another one can be made, and nothing has grown.
+    /// The router runs, the reservation holds, another one can be made, and memory has not grown.
     fn check(&mut self, promise: Promise) {
         let net = &self.net;
         eventually("the reservation is there", || {
@@ -522,7 +522,7 @@ fn killed(router: &mut Router, assault: &mut Assault) {
         let net = &router.net;
         eventually("its state is back", || net.classes("r1", "east") == 1);
     });
-    // It ends when it is told to, with all output unread, and starts once more.
+    // It ends on request, with all output unread, and starts once more.
     let child = router.net.agents[Net::at("r1")].as_mut().unwrap();
     assert!(terminated(child).is_some(), "SIGTERM ends it");
     assert!(!router.net.tc("r1", "qdisc", "east").contains("htb"), "all is removed");

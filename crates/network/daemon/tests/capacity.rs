@@ -34,7 +34,7 @@ fn used(net: &Net, node: &str) -> (f64, f64) {
     (ticks / 100.0, memory.split_whitespace().nth(1).unwrap().parse().unwrap())
 }
 
-/// A request for one of many flows: all buckets together fit what may come at once.
+/// A request for one of many flows: all buckets together fit the largest burst.
 fn small(request: Request) -> Request {
     let bucket = |bucket| Bucket { bucket_bytes: 1500, ..bucket };
     match request {
@@ -85,7 +85,7 @@ impl Run {
         Some(Self { net, label, sender, receiver })
     }
 
-    /// Sets all up, so many at a time.
+    /// Sets all up, in batches.
     fn set_up(&mut self, at_a_time: usize) {
         let empty = used(&self.net, ROUTER).1;
         let mut asked: BTreeMap<u64, Instant> = BTreeMap::new();

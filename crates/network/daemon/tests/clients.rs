@@ -1,4 +1,4 @@
-//! Clients that ask too much, read nothing, or ask for what is not theirs.
+//! Clients that send too many requests, read nothing, or name requests of others.
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon clients::`.
 
@@ -54,7 +54,7 @@ fn busy(label: &str, flows: u64) -> Option<(Net, Client)> {
     Some((net, sender))
 }
 
-/// One that asks ten thousand times and reads nothing, and twenty others, cost little memory and nobody's time; and who reads gets all.
+/// A client that sends ten thousand requests and reads nothing, and twenty others, cost little memory and delay no other; and a client that reads gets all.
 #[test]
 fn a_client_that_reads_nothing_is_not_read_either() {
     let Some((net, _sender)) = busy("cls", 200) else { return };
@@ -119,7 +119,7 @@ fn a_long_status_is_whole() {
     }
 }
 
-/// An application asks for what its host sends and receives, and not for others.
+/// An application makes requests for its host's traffic, and not for others.
 #[test]
 fn what_other_hosts_send_and_receive_is_refused() {
     let Some(mut net) = Net::new("cll", COMMAND) else { return };
@@ -163,7 +163,7 @@ fn what_other_hosts_send_and_receive_is_refused() {
     assert_eq!(net.status("a").sessions.len(), 3);
 }
 
-/// A client that sends without end takes its turn with others, and what it has asked for is done.
+/// A client that sends without end takes its turn with others, and its requests are carried out.
 #[test]
 fn a_client_that_never_stops_takes_turns() {
     let Some(mut net) = Net::new("clt", COMMAND) else { return };

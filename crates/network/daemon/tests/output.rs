@@ -1,4 +1,4 @@
-//! Messages that nobody reads: they cost the agent nothing but the messages.
+//! Unread messages: they cost the agent nothing but the messages.
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon output::`.
 

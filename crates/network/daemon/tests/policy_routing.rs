@@ -1,4 +1,4 @@
-//! Routes that depend on more than the destination: what is reserved is where the packets go.
+//! Routes that depend on more than the destination: reservations follow the packets.
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon policy_routing::`.
 

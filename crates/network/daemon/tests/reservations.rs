@@ -177,7 +177,7 @@ fn a_reservation_follows_its_route() {
     });
 }
 
-/// RFC 2747: what is not signed, wrongly signed or repeated changes nothing, and is counted.
+/// RFC 2747: a message that is unsigned, wrongly signed or repeated changes nothing, and is counted.
 #[test]
 fn forged_and_replayed_messages_are_refused_and_counted() {
     let Some(mut net) = Net::new("key", COMMAND) else { return };
@@ -186,7 +186,7 @@ fn forged_and_replayed_messages_are_refused_and_counted() {
     std::fs::write(&keys, text).unwrap();
     std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     net.interface = format!("keys = '{}'", keys.display());
-    // It hears what the router hears.
+    // It gets the router's messages.
     let mut spy = net.node("r1").within(|| IpSocket::raw(Version::V4, 46, true).unwrap()).unwrap();
     net.start_all();
     let (_sender, _receiver) = set_up(&net, 5000);

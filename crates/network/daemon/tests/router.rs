@@ -56,7 +56,7 @@ impl Listener for Silent {
     }
 }
 
-/// The network, whose node `r1` leads what it forwards through two TUN interfaces (docs/guide/router.md).
+/// The network, whose node `r1` leads forwarded packets through two TUN interfaces (docs/guide/router.md).
 fn network(label: &str) -> Option<(Net, PathBuf)> {
     let mut net = Net::new(label, COMMAND)?;
     let socket = net.folder.path().join("router.sock");
@@ -154,7 +154,7 @@ fn send(net: &Net, port: u16, size: usize, every_us: u64) -> JoinHandle<u64> {
     })
 }
 
-/// The delays of what comes to `b`, ms, until nothing comes any more.
+/// Returns the delays of the packets that arrive at `b`, ms, until none arrives any more.
 fn receive(net: &Net, port: u16) -> JoinHandle<Vec<f64>> {
     let socket = net.node("b").within(|| UdpSocket::bind((B, port)).unwrap()).unwrap();
     socket.set_read_timeout(Some(std::time::Duration::from_secs(1))).unwrap();

@@ -159,7 +159,7 @@ fn a_refusal_has_its_reason_and_what_would_be_granted_also_for_other_languages()
     let Some(mut net) = Net::new("offer", COMMAND) else { return };
     net.rate = "1 Mbit/s";
     net.start_all();
-    // The end that receives is told, so it is the one that connects.
+    // The receiver gets the event, so it is the one that connects.
     let at_b = by_name(&net, "b", &[("send.class", "video")]);
     let wants = |if_refused| by_name(&net, "a", &[("receive.class", "video"), ("if-refused", if_refused)]);
     let (stream, _other) = streams(&net, &wants("fail"), &at_b);

@@ -1,4 +1,5 @@
-//! A host without a key, on a link without keys: `r3`, whose agent does not run. What it says changes nothing between the others.
+//! A host without a key, on a link without keys: `r3`, whose agent does not run. Its messages change nothing between
+//! the others.
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon strangers::`.
 

@@ -73,8 +73,8 @@ fn what_is_taken_away_is_installed_again() {
     }
 }
 
-/// Another discipline in its place is the operator's, so what was reserved is lost, new requests are refused, and both ends hear why. When it
-/// has gone, all comes back.
+/// Another discipline in its place is the operator's, so the reservations are lost, new requests are refused, and both
+/// ends hear why. When it has gone, all comes back.
 #[test]
 fn where_somebody_has_set_another_discipline_reservations_are_given_up() {
     let Some(mut net) = Net::new("tkb", COMMAND) else { return };

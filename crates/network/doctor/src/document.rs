@@ -37,7 +37,7 @@ struct Counts {
     unknown: usize,
     /// Number of findings that work, but not as well as they should.
     warning: usize,
-    /// Something that is needed is not there.
+    /// A requirement is missing.
     missing: usize,
 }
 

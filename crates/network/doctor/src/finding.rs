@@ -1,4 +1,4 @@
-//! Findings: what was examined, its state, a text, and what to do next.
+//! Findings: the subject, its state, a text, and the next step.
 
 use crate::probe::Answer;
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ pub enum State {
     Unknown,
     /// Works, but not as well as it should.
     Warning,
-    /// Something that is needed is not there.
+    /// A requirement is missing.
     Missing,
 }
 
@@ -106,12 +106,12 @@ impl Finding {
         Self::new(State::Unknown, subject, what)
     }
 
-    /// A finding about something that works, but not as well as it should, and what to do.
+    /// A finding about something that works, but not as well as it should, and the remedy.
     pub fn warning(subject: impl Into<String>, what: impl Into<String>, do_next: impl Into<String>) -> Self {
         Self::new(State::Warning, subject, what).then(do_next)
     }
 
-    /// A finding about something that is missing, the uses that need it, and what to do.
+    /// A finding about something that is missing, the uses that need it, and the remedy.
     pub fn missing(
         subject: impl Into<String>,
         what: impl Into<String>,
@@ -122,7 +122,7 @@ impl Finding {
         Self { needed_for: needed_for.to_vec(), ..finding }
     }
 
-    /// Sets what to do next.
+    /// Sets the remedy.
     pub fn then(self, do_next: impl Into<String>) -> Self {
         Self { do_next: Some(do_next.into()), ..self }
     }
@@ -158,7 +158,7 @@ impl Report {
         self.findings().filter(|finding| finding.state == state).count()
     }
 
-    /// The findings about what is missing for a use. A use without such findings is ready.
+    /// The findings about missing requirements of a use. A use without such findings is ready.
     pub fn missing(&self, of: Use) -> Vec<&Finding> {
         self.findings().filter(|finding| finding.needed_for.contains(&of)).collect()
     }

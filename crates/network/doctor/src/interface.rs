@@ -3,15 +3,17 @@
 use crate::finding::Finding;
 use crate::probe::{Link, Offload};
 
-/// The command that shapes what a host forwards between interfaces of these names. Where there are fewer, it has words in their place.
+/// The command that shapes a host's forwarded traffic between interfaces of these names. Where there are fewer, it has
+/// words in their place.
 pub fn router_up(names: &[String]) -> String {
     let name = |at: usize, word: &str| names.get(at).cloned().unwrap_or_else(|| word.to_owned());
     format!("cutline router up --lan {} --wan {} --rate RATE", name(0, "LAN"), name(1, "WAN"))
 }
 
 /// The findings about an interface. `named` says that the user has named it as an interface of a router. For other
-/// interfaces, what is normal on a host is a note instead of a warning. `routes` says that the host forwards; then an interface with
-/// addresses needs no settings, because the router is between TUN interfaces. `up` is the command for such a host.
+/// interfaces, states that are normal on a host are a note instead of a warning. `routes` says that the host forwards;
+/// then an interface with addresses needs no settings, because the router is between TUN interfaces. `up` is the
+/// command for such a host.
 pub fn interface(link: &Link, named: bool, routes: bool, up: &str) -> Vec<Finding> {
     let is_routed = routes && !link.addresses.is_empty();
     let offloads = if is_routed {

@@ -1,4 +1,4 @@
-//! Checks what a machine offers to Cutline, and whether the bottleneck of a path is at the router's queue.
+//! Checks a machine's support for Cutline, and whether the bottleneck of a path is at the router's queue.
 //!
 //! Measuring and judging are separate. [`Survey::take`] calls the probes. The findings follow from their answers by pure
 //! functions, which are tested with made-up answers. System calls are in `cutline-sys`.
@@ -6,7 +6,7 @@
 //! ```text
 //! probe         probes: what this machine offers
 //! survey        the answers of all probes
-//! finding       findings: state, text, what to do next
+//! finding       findings: state, text, remedy
 //!   host        kernel, privileges, tools, timers
 //!   paths       ways to receive and send frames, namespaces
 //!   queues      queue disciplines, eBPF

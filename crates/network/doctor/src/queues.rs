@@ -4,7 +4,7 @@ use crate::finding::Finding;
 use crate::probe::{Answer, Bpf};
 use crate::survey::Survey;
 
-/// The kinds of queue disciplines, and what a queue discipline in eBPF needs.
+/// Kinds of queue disciplines, and requirements of a queue discipline in eBPF.
 pub fn queues(survey: &Survey) -> Vec<Finding> {
     let mut findings = kinds(&survey.kinds);
     if let Some(default) = survey.sysctl("net.core.default_qdisc") {

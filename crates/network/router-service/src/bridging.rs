@@ -43,7 +43,7 @@ impl OtherUses {
         Ok(Self(names.into_iter().enumerate().filter_map(line).collect()))
     }
 
-    /// Returns an error that says what to do about the uses, if there are any.
+    /// Returns an error with the remedy for the uses, if there are any.
     ///
     /// # Errors
     /// When there are uses.

@@ -50,7 +50,7 @@ pub struct Configuration {
 /// Configuration of rates that follow the link.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 struct AutorateConfiguration {
-    /// The hosts that are asked for echo replies.
+    /// Reflectors: hosts that get echo requests.
     reflectors: Vec<String>,
     /// A reply that takes longer than usual by more than this is delayed, ms.
     delay_ms: f64,

@@ -20,7 +20,7 @@ pub enum ServiceError {
     /// There is no such user.
     #[error("there is no user `{name}` in /etc/passwd")]
     NoUser {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
     /// The host uses the interfaces itself.

@@ -132,7 +132,7 @@ fn read(root: &TableReader<'_>) -> Option<RouterSpec> {
     })
 }
 
-/// Reads `[autorate]`: who is asked, and what is late.
+/// Reads `[autorate]`: the reflectors, and the limit of the delay.
 fn autorate(root: &TableReader<'_>) -> Option<AutorateSpec> {
     let table = root.table("autorate", "a table: write [autorate]")?;
     let reflectors = table.required("reflectors", &reflectors());

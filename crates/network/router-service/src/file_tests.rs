@@ -1,4 +1,4 @@
-//! The router's file: what it may say, and the messages about what is wrong with it.
+//! The router's file: its valid contents, and the messages about errors in it.
 
 use super::*;
 use cutline_aqm::Limit;
@@ -132,7 +132,7 @@ fn the_process_is_described_too() {
     assert_eq!(spec.fixed_differences(&spec), Vec::<&str>::new());
 }
 
-/// File, line, key, value and what is allowed.
+/// File, line, key, value and the allowed values.
 #[test]
 fn a_wrong_value_is_told_with_its_place() {
     assert_eq!(

@@ -1,24 +1,24 @@
 //! The router as a service: opened as its specification says, supervised while it forwards, and queried by a local socket.
 //!
-//! What becomes of a frame is decided in `cutline-router`, and the loop that forwards frames is in `cutline-ports`. Here is
-//! what a service needs around them.
+//! Verdicts on frames are those of `cutline-router`, and the loop that forwards frames is in `cutline-ports`. This crate is
+//! the service around them.
 //!
 //! ```text
-//! spec           how a router is to work: plain, checked values
+//! spec           configuration of a router: plain, checked values
 //! file           the router's TOML file
 //! router         opens interfaces, queues and socket, drops privileges, and runs until it is stopped
 //! service        runs beside the loop: statistics by interval, reload, watchdog, requests
 //! reload         reads the router's file again on SIGHUP
-//! reservations   what clients reserve, on its way to the loop; it ends with their connection
-//!   reservation_request  what they ask for
+//! reservations   reservations of clients, on their way to the loop; they end with the connection
+//!   reservation_request  orders of the clients
 //! session        one client's connection
 //! autorate       rates that follow the link
-//! board          snapshots of statistics for the clients, so that the loop waits for nobody
+//! board          snapshots of statistics for the clients, so that the loop never blocks
 //! metrics        the statistics for Prometheus
 //! local_socket   the local socket and its clients' threads
-//! usual_socket   where that is if nobody has chosen a path, and where routers answer
-//! request        what a client can ask
-//! client         asking
+//! usual_socket   default path of the socket, and search for routers that answer
+//! request        requests of clients
+//! client         a client's side of requests
 //!   reservation_client  reserving
 //! statistics     what a router counts, as a document
 //! configuration  how it works, as a document

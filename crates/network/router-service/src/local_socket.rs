@@ -53,7 +53,7 @@ pub trait Session: Send {
     /// Answers a request by lines. An error ends the connection.
     fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()>;
 
-    /// Returns whether the client has something for as long as it is connected. Then it may be silent.
+    /// Returns true if the client holds something while it is connected. Then it may be silent.
     fn is_holding(&self) -> bool {
         false
     }
@@ -145,7 +145,7 @@ fn accept(listener: &UnixListener, seats: usize, refused: &AtomicU64, reception:
     }
 }
 
-/// Tells a client that it is one too many. What it does not read at once, it does not get.
+/// Sends a client above the limit its error. The part that it does not read at once is lost.
 fn refuse(mut client: &UnixStream, seats: usize) {
     let refusal = Refusal::new(&format!(
         "{seats} clients are connected, which are all that it serves: ask again later"
@@ -218,7 +218,7 @@ mod tests {
         path
     }
 
-    /// Repeats what is said to it.
+    /// Echoes each request.
     struct Echo;
 
     impl Session for Echo {

@@ -101,7 +101,7 @@ fn std_time(duration: Duration) -> std::time::Duration {
     std::time::Duration::from_nanos(duration.as_nanos())
 }
 
-/// Reads a request up to its empty line, and returns its first line. What is read after that is nobody's.
+/// Reads a request up to its empty line, and returns its first line. Further bytes are discarded.
 fn first_line(stream: &mut TcpStream) -> io::Result<String> {
     let end = now() + PATIENCE;
     let mut request = Vec::new();

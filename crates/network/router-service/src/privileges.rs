@@ -1,4 +1,4 @@
-//! Dropping privileges once the router has what it needs them for (capabilities(7)).
+//! Dropping of privileges once the router no longer needs them (capabilities(7)).
 //!
 //! Opening a packet socket needs `CAP_NET_RAW`; sending and receiving by an open one needs nothing. So the router drops all
 //! privileges when its ports are open, except `CAP_NET_ADMIN` where it has turned offloads off and must turn them on
@@ -68,8 +68,8 @@ impl User {
     }
 }
 
-/// Drops every capability but those in `keep`, from all sets and for good, and becomes `user` if there is one. What the
-/// process does not have, it does not keep.
+/// Drops every capability but those in `keep`, from all sets and for good, and becomes `user` if there is one. Capabilities
+/// that the process lacks are not added.
 ///
 /// # Errors
 /// When the process has more than one thread already, or may not become that user.

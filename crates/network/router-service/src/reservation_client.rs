@@ -241,7 +241,7 @@ mod tests {
             ReservationClient::connect(&self.folder.path().join("s"), Duration::from_secs(20)).unwrap()
         }
 
-        /// Waits until there are so many reservations.
+        /// Waits for this number of reservations.
         fn wait_for(&self, count: usize) {
             let are_there = (0..20_000).any(|_| {
                 thread::park_timeout(std::time::Duration::from_millis(5));

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `change` has the same keys but `filters`; `add-filter` and `remove-filter` have `filter` instead of a bucket; `release` has none of
-//! these. A filter without `source`, `source_port` or `destination_port` stands for any.
+//! these. A filter without `source`, `source_port` or `destination_port` matches any.
 
 use crate::reload::shortened;
 use cutline_aqm::PolicerParams;
@@ -32,7 +32,7 @@ pub enum Way {
     Reverse,
 }
 
-/// A request that changes what is reserved. Its text is the line that a client sends.
+/// A request that changes the reservations. Its text is the line that a client sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationRequest {
     /// The direction in which it is reserved.
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Key, value, and what is allowed.
+    /// Key, value, and the allowed values.
     #[test]
     fn what_is_wrong_is_told_with_key_value_and_range() {
         let good = ReservationRequest {

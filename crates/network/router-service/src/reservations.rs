@@ -5,7 +5,7 @@
 //!        └──────────── outcome, unpark ──────────────┘
 //! ```
 //!
-//! The loop waits for nobody: it takes orders without waiting, puts the outcome into a cell that nobody else writes, and unparks the
+//! The loop never blocks: it takes orders without waiting, puts the outcome into a cell that only it writes, and unparks the
 //! thread. A client's thread never waits for room in the channel, so no sender is registered there and the loop need not wake one.
 //!
 //! Reservations belong to a *lease*, which is a client's connection. When the connection ends, for whatever reason, the lease ends and
@@ -104,7 +104,7 @@ pub fn reservation_channel() -> (ReservationDesk, Registrar) {
 }
 
 impl ReservationDesk {
-    /// Gives a lease; `None` if as many are held as there may be.
+    /// Returns a lease; `None` if the limit of leases is reached.
     pub fn lease(&self) -> Option<Lease> {
         let more = |held: usize| (held < MAX_LEASES).then_some(held + 1);
         self.leases.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -140,7 +140,7 @@ impl Lease {
         self.owner
     }
 
-    /// Has the loop carry out a request, and waits until it has.
+    /// Passes a request to the loop, and waits for its completion.
     pub fn change(&self, request: ReservationRequest) -> Result<(), OrderError> {
         order(&self.orders, self.owner, Order::Change(request)).map(drop)
     }

@@ -72,7 +72,7 @@ pub struct Schedule {
     pub interval: Option<Duration>,
 }
 
-/// A seed that nobody can guess: queues draw from it the salts that keep senders from choosing whom their flows collide with. It
+/// Unpredictable seed: queues draw from it the salts that keep senders from choosing whom their flows collide with. It
 /// fits the file's `seed`.
 fn random_seed() -> Result<u64, SysError> {
     let bytes =

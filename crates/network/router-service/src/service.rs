@@ -46,7 +46,7 @@ const LOOK_AT_PORTS: Duration = Duration::from_secs(1);
 /// The interval of checks for requests, signals and files that have been read.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Everything that a router does beside forwarding.
+/// Service of a router beside its forwarding loop.
 pub struct Service<'a> {
     names: Arc<[String; 2]>,
     stop: &'a AtomicBool,
@@ -166,7 +166,7 @@ impl<'a> Service<'a> {
         self
     }
 
-    /// Lets rates follow the link.
+    /// Adapts rates to the link.
     pub fn with_autorate(mut self, autorate: Option<Autorate>) -> Self {
         self.autorate = autorate;
         self

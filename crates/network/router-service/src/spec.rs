@@ -45,7 +45,7 @@ pub struct DirectionSpec {
 /// Specification of rates that follow the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutorateSpec {
-    /// The hosts that are asked for echo replies, from 1 to [`AutorateSpec::MOST`]. Their replies must come through the link.
+    /// Reflectors: hosts that get echo requests, from 1 to [`AutorateSpec::MOST`]. Their replies must come through the link.
     pub reflectors: Vec<ZonedIp>,
     /// A reply that takes longer than usual by more than this is delayed.
     pub delay: Duration,
@@ -61,7 +61,7 @@ impl AutorateSpec {
     /// Returns whether these can be the reflectors: some, not too many, and none twice.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the error.
     pub fn check(reflectors: &[ZonedIp]) -> Result<(), String> {
         let twice = |(at, address): (usize, &ZonedIp)| reflectors[..at].contains(address);
         match reflectors.len() {
@@ -74,7 +74,7 @@ impl AutorateSpec {
     /// Returns whether a rate can follow the link within a range that begins with it.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Description of the error.
     pub fn check_range(rate: Rate, range: &RangeInclusive<Rate>) -> Result<(), String> {
         let (least, most) = (range.start(), range.end());
         if least < most && range.contains(&rate) {
@@ -124,8 +124,8 @@ impl ProcessSpec {
 }
 
 impl RouterSpec {
-    /// Returns the specification for interfaces with these longest packets, of the first and of the second one, bytes: what the queues
-    /// take a full frame to be follows from them.
+    /// Returns the specification for interfaces with these longest packets, of the first and of the second one, bytes: they
+    /// determine the queues' size of a full frame.
     #[must_use]
     pub fn at_interfaces(mut self, [input, output]: [u32; 2]) -> Self {
         for (direction, largest) in [(&mut self.forward, output), (&mut self.reverse, input)] {

@@ -213,7 +213,7 @@ pub struct ReloadReply<'s> {
     reload: Option<&'s ReloadStatus>,
 }
 
-/// A router's reply to a request that has changed what is reserved.
+/// A router's reply to a request that has changed the reservations.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub struct ReservationDone {
     /// `done`.

@@ -1,8 +1,8 @@
 //! QoS connections: applications over real QoS sockets ([`cutline_socket`]) in the place of flows.
 //!
-//! The description of a connection is the simulator's ([`QosConnection`]), and so is the record of what has happened
+//! The description of a connection is the simulator's ([`QosConnection`]), and so is the record of events
 //! ([`QosRecord`]). The application is the same one: it sends messages of the agreed size at the agreed rate, or at the rate that
-//! the session asks for, over a socket that blocks. Its socket has the flow's addresses.
+//! the session requests, over a blocking socket. Its socket has the flow's addresses.
 //!
 //! ```text
 //! sources' host                                                     sinks' host
@@ -47,7 +47,7 @@ pub type Places<'p> = &'p (dyn Fn(usize) -> Placement + Sync);
 
 /// The longest time in which a thread does not look whether the run has ended.
 const GLANCE: Duration = Duration::from_millis(50);
-/// The longest time in which a listener does not send again what was lost.
+/// The longest time in which a listener does not retransmit.
 const LISTEN: Duration = Duration::from_millis(5);
 /// Room for the longest datagram, bytes.
 const LONGEST: usize = 65_535;
@@ -172,7 +172,7 @@ pub fn send<'s>(
     })
 }
 
-/// Puts together what both ends of a connection have seen, in the time of the simulation.
+/// Combines the records of both ends of a connection, in the time of the simulation.
 pub fn record(sent: Sent, arrived: Arrived, course: Course<'_>) -> QosRecord {
     let mut messages = sent.messages;
     for (number, at) in arrived.messages {
@@ -286,7 +286,7 @@ const fn is_temporary(error: io::ErrorKind) -> bool {
     matches!(error, WouldBlock | TimedOut | Interrupted | ConnectionRefused)
 }
 
-/// Records what an end's session tells and measures.
+/// Records the events and measurements of an end's session.
 struct Watch<'s> {
     socket: &'s QosUdpSocket,
     course: Course<'s>,

@@ -8,7 +8,7 @@
 //!
 //! Every flow has an address of its own at either end, so that a route can say what its connections are like. All
 //! sources share a namespace and so do all sinks: a node of the scenario is a place in the network and not a kernel.
-//! Nobody asks for addresses: each host knows the other's hardware address as its gateway's.
+//! There is no address resolution: each host knows the other's hardware address as its gateway's.
 
 use crate::connections::{Connections, largest_payload};
 use crate::reader::{FIRST_PORT, LONGEST_HEADERS, QOS_PORT, SINK_PORT};
@@ -32,7 +32,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Checks that the namespaces have their names still, so that what was measured is of this network.
+    /// Checks that the namespaces have their names still, so that the measurements are of this network.
     ///
     /// # Errors
     /// When somebody has removed one.
@@ -65,7 +65,7 @@ impl Hosts {
     /// Makes them for these flows.
     ///
     /// # Errors
-    /// When the process lacks the privileges, or a flow needs what is not available.
+    /// When the process lacks the privileges, or a flow needs an unavailable feature.
     pub fn create(flows: &[FlowSpec], connections: &Connections, stack: Stack) -> Result<Self, LabError> {
         static RUNS: AtomicU32 = AtomicU32::new(1);
         let parameters = tuning::parameters(flows, stack)?;

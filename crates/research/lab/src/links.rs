@@ -91,7 +91,7 @@ impl Links {
         self
     }
 
-    /// Runs from `zero` to the scenario's end, or until `ended` returns true. Returns what was measured.
+    /// Runs from `zero` to the scenario's end, or until `ended` returns true. Returns the measurements.
     ///
     /// # Errors
     /// When an interface has failed.

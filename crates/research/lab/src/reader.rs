@@ -32,7 +32,7 @@ pub struct Reader {
 /// Two hosts of which any packet is read.
 struct Guest {
     flow: usize,
-    /// The one at the sources, and the one at the sinks.
+    /// Host at the sources, and host at the sinks.
     hosts: [Ipv4Addr; 2],
     /// The hint of packets whose code point says nothing; `None`: what such packets have anywhere.
     hint: Option<Hint>,

@@ -85,7 +85,7 @@ impl Measured {
     }
 }
 
-/// As [`run`], with QoS connections in the place of some flows over UDP. Returns what was measured instead of rows.
+/// As [`run`], with QoS connections in the place of some flows over UDP. Returns measurements instead of rows.
 ///
 /// # Errors
 /// As [`run`], and when the ends of a connection do not agree.
@@ -240,7 +240,7 @@ pub fn joined_anywhere<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Puts together what both ends of each connection have seen.
+/// Combines the records of both ends of each connection.
 fn records(connections: &Connections, sent: Vec<Sent>, arrived: Vec<Arrived>, course: Course<'_>) -> Records {
     let both = connections.keys().zip(sent).zip(arrived);
     both.map(|((flow, mut sent), arrived)| {
@@ -265,7 +265,7 @@ pub fn set_sender_counts(flow: &mut FlowOutcome, report: SenderReport) {
 /// Checks whether this process has the privileges of a laboratory.
 ///
 /// # Errors
-/// What it lacks.
+/// Missing requirement.
 pub fn permitted() -> Result<(), LabError> {
     Ok(namespace::permitted()?)
 }

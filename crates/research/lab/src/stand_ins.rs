@@ -1,4 +1,4 @@
-//! Programs of the user's in the place of flows: each runs on its flow's source host from the flow's start until its end, and what it exchanges with
+//! Programs of the user's in the place of flows: each runs on its flow's source host from the flow's start until its end, and its traffic with
 //! the flow's sink crosses the network as the flow.
 #![expect(clippy::disallowed_methods, reason = "programs run in real time, and are waited for")]
 
@@ -142,7 +142,7 @@ fn prepared(command: &str, index: usize, hosts: &Hosts, seed: u64, time: Duratio
     Ok(timeout)
 }
 
-/// Ends a program and what it has started.
+/// Ends a program and its child processes.
 fn end(child: &mut Child) -> io::Result<()> {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     // The group may be gone.

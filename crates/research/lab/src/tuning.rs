@@ -19,7 +19,7 @@
 //! `rack` is what [`Stack`] says: Linux has RACK-TLP with SACK unless it is turned off.
 //!
 //! Other parameters cannot be set: limited transmit is always on, timeouts before the first sample are 1 s, the first
-//! slow-start threshold has no bound. [`Stack::Classic`] also turns off what is newer than RFC 6675.
+//! slow-start threshold has no bound. [`Stack::Classic`] also turns off features newer than RFC 6675.
 
 use crate::LabError;
 use cutline_sim::FlowSpec;

@@ -127,8 +127,9 @@ fn hints_told(connection: &MeasuredConnection) -> Vec<Hint> {
     told.collect()
 }
 
-/// For each interval that the receiving session has measured: the mean delay that it states, the bounds of what it was, and the
-/// error that it states. The session reads the time of sending after the application has made a message and before it has sent it.
+/// For each interval that the receiving session has measured: the mean delay that it states, the bounds of the true
+/// one, and the error that it states. The session reads the time of sending after the application has made a message
+/// and before it has sent it.
 fn delays_measured(zero: Instant, connection: &MeasuredConnection) -> Vec<[Duration; 4]> {
     let QosRecord { messages, sink, .. } = &connection.record;
     let scenario = |at: Instant| Instant::ZERO + at.saturating_since(zero);
@@ -207,7 +208,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
             assert!(range.contains(&stated), "{least} to {most} is measured as {stated} +- {error}");
         }
 
-        // The video moves inside its region when the link shrinks, and each end is told why.
+        // The video moves inside its region when the link shrinks, and each end gets the reason.
         let rates = video.record.source.events.iter().filter_map(|(told, event)| match event {
             Event::Rate(rate) => Some((*told, *rate)),
             _ => None,
@@ -236,7 +237,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
     });
 }
 
-/// The round trip is longer than sockets that have to find out what the other end is would wait for an answer.
+/// The round trip is longer than a socket waits for an answer if it does not know the kind of the other end.
 #[test]
 fn ends_over_a_long_path_take_part() {
     if !may_make_namespaces(COMMAND) {

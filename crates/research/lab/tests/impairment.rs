@@ -1,4 +1,4 @@
-//! Impairments with real packets: the laboratory loses and reorders what the simulator does.
+//! Impairments with real packets: the laboratory loses and reorders as the simulator does.
 //!
 //! The test requires root. Without it it prints a message and passes: `sudo -E cargo test -p cutline-lab`.
 
@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 /// Command for the tests that need root.
 const COMMAND: &str = "sudo -E cargo test -p cutline-lab";
 
-/// 500 datagrams/s, 2 ms apart, and a transfer that has to repair what it loses.
+/// 500 datagrams/s, 2 ms apart, and a transfer that retransmits lost packets.
 const SCENARIO: &str = r#"
 name = "impairment"
 duration = "4 s"

@@ -52,7 +52,8 @@ fn gateway(side: Side, transport: Transport, to: SocketAddr) -> Gateway {
     Gateway::start(&plan, None, Box::new(|text| println!("{text}"))).unwrap()
 }
 
-/// Shows a film over gateways between which a share of the messages is lost. What the viewer saw, and what the far gateway measured.
+/// Shows a film over gateways between which a share of the messages is lost. Returns the viewer's frames, and the
+/// measurements of the far gateway.
 fn show(film: &Film, loss: f64, folder: &Path) -> (Viewing, GatewayDocument) {
     let screen = free(Transport::Udp);
     let far = gateway(Side::Far, Transport::Udp, screen);

@@ -25,7 +25,7 @@ fn case(name: &str, settings: &[(&str, &str)]) -> Scenario {
     file.scenario().unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// One run at a time, so that what is left behind is the run's.
+/// One run at a time, so that leftovers are the run's.
 static RUNNING: Mutex<()> = Mutex::new(());
 
 fn run(scenario: &Scenario) -> RunResult {

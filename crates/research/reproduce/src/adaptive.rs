@@ -1,5 +1,7 @@
-//! Applications that adapt their hint to the quality that they get. Here is what is irregular: the best of several fixed hints, how steady
-//! a hint is, and when quality has settled; and the charts of quality by hint, where an adapting hint stands at the one that it has found.
+//! Applications that adapt their hint to the quality that they get. Here is the irregular part of the study: the best
+//! of several fixed hints, how steady a hint is, and when quality has settled; and the charts of quality by hint, where
+//! an adapting hint is at its final
+//! value.
 
 use cutline_quality::{Class, Combination};
 use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};

@@ -106,7 +106,7 @@ pub(crate) fn measure(
     Ok(rows)
 }
 
-/// The rows of a run, with what has happened to connections in the places of their flows.
+/// Rows of a run, with the records of connections in the places of their flows.
 fn rows(
     scenario: &Scenario,
     network: &Network,
@@ -195,7 +195,7 @@ fn hint_params(judgement: Judgement) -> HintParams {
     }
 }
 
-/// Puts what has happened to a connection in the place of a flow's outcome.
+/// Puts a connection's record in the place of a flow's outcome.
 fn replace(outcome: &mut FlowOutcome, record: &QosRecord, settings: &Settings) {
     let last_hint = record.source.events.iter().rev().find_map(|(_, event)| match event {
         Event::Hint(hint) => Some(*hint),

@@ -1,4 +1,4 @@
-//! Real QoS sockets in the laboratory, compared with the simulator's agents: what is irregular in the claims about them.
+//! Real QoS sockets in the laboratory, compared with the simulator's agents: the irregular claims about them.
 
 use crate::qos::{CODECS, own_of_video};
 use cutline_report::stats::Estimate;

@@ -1,8 +1,8 @@
 //! The studies that Cutline comes with: the papers' evaluations, and our own.
 //!
 //! A study is a folder of `experiments/`, whose files are built into this crate, so that the command works without them.
-//! `cutline_study` runs and reports it. Here are the platforms that are not the simulator, and the code of what is irregular:
-//! measures and charts that the tables of figures do not describe.
+//! `cutline_study` runs and reports it. Here are the platforms that are not the simulator, and the code of irregular
+//! claims: measures and charts that the tables of figures do not describe.
 
 mod adaptive;
 mod bits;

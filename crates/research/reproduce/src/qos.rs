@@ -1,4 +1,4 @@
-//! Applications over QoS sockets beside the same over plain ones: what is irregular in the claims about them.
+//! Applications over QoS sockets beside the same over plain ones: the irregular claims about them.
 
 use cutline_study::{Code, Data, FigureText, Own, difference, lost, mean};
 

@@ -11,7 +11,7 @@ const WITHOUT_PROGRAMS: &str = "\
 The programs were not installed: the main flows are those of the traffic generator, with the same messages, and NetVideo's are an \
 application over QoS sockets where they are reserved. Nothing is said of what a viewer saw.";
 
-/// The figure about what the viewer saw.
+/// Figure about the viewer's pictures.
 const VIEWER: u32 = 15;
 
 fn sections(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {

@@ -1,9 +1,10 @@
 //! The RED-Worcester paper's evaluation: figures 8 to 14. Figures 1 and 2 are about `QoS` in general, 3 to 5 show the
-//! algorithms, 6 the topology, 7 the mixes. Here is what is irregular: the bars of figure 8, how far a measure is off a straight line
-//! or off its target in any mix, and how fast `max_p` changes.
+//! algorithms, 6 the topology, 7 the mixes. Here is the irregular part: the bars of figure 8, how far a measure is off
+//! a straight line or off its target in any mix, and how fast `max_p` changes.
 //!
 //! In addition to the paper's two queues there is the extension that its section 5 leaves to future work: a queue that is
-//! sorted by hints, in which packets that cut in line pay with drops. This is TSQ over RED-Worcester.
+//! sorted by hints, in which packets that overtake others are dropped with a higher probability. This is TSQ over
+//! RED-Worcester.
 
 use crate::BOTTLENECK;
 use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};

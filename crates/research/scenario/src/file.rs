@@ -99,7 +99,8 @@ impl ScenarioFile {
         Err(Errors::new(problems.into_iter().map(|found| found.labelled(total)).collect()))
     }
 
-    /// Returns the problems of the sweep together with those that the scenario has without it. What it lacks may be swept.
+    /// Returns the problems of the sweep together with those that the scenario has without it. Keys that it lacks may
+    /// be swept.
     fn with_those_of_the_base(&self, of_sweep: Errors) -> Errors {
         let Err(of_base) = self.scenario() else { return of_sweep };
         let mut problems = of_sweep.problems().to_vec();

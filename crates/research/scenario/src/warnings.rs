@@ -6,7 +6,8 @@ use cutline_sim::{FlowSpec, LinkId, Network};
 use std::collections::BTreeSet;
 
 impl Scenario {
-    /// Returns what is allowed and hardly meant: queues whose limit is smaller than a packet that crosses them.
+    /// Returns warnings of allowed settings that are hardly meant: queues whose limit is smaller than a packet that
+    /// crosses them.
     pub fn warnings(&self) -> Vec<String> {
         // A network that cannot be built is an error, which the check of the scenario reports.
         let Ok(network) = self.network() else { return Vec::new() };

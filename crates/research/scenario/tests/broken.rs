@@ -1,7 +1,7 @@
 //! Every broken scenario in `tests/broken` is refused with exactly the messages in the comment on its top.
 //!
-//! The messages count the comment's own lines. `CUTLINE_BLESS=1 cargo test -p cutline-scenario` writes what is said
-//! now into the files; the diff is the review.
+//! The messages count the comment's own lines. `CUTLINE_BLESS=1 cargo test -p cutline-scenario` writes the present
+//! messages into the files; the diff is the review.
 
 use cutline_scenario::ScenarioFile;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Links whose rate changes: what they carry, in a dumbbell and in a graph, by changes and by a record.
+//! Links whose rate changes: their traffic, in a dumbbell and in a graph, by changes and by a record.
 
 use cutline_results::RunResult;
 use cutline_scenario::ScenarioFile;

@@ -133,7 +133,7 @@ impl Data {
         self.intervals_where(point, |row| &*row.group == group)
     }
 
-    /// As [`flow_intervals`](Self::flow_intervals), of the flows that are `of` what is meant.
+    /// As [`flow_intervals`](Self::flow_intervals), of the flows that `of` selects.
     pub(crate) fn intervals_where(
         &self,
         point: &Point,
@@ -157,7 +157,7 @@ impl Data {
         self.per_seed_where(point, |row| &*row.group == group, measure)
     }
 
-    /// As [`per_seed`](Self::per_seed), of the flows that are `of` what is meant.
+    /// As [`per_seed`](Self::per_seed), of the flows that `of` selects.
     pub fn per_seed_where(
         &self,
         point: &Point,

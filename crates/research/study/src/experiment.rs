@@ -42,7 +42,7 @@ impl Experiment {
         self.changed_file(&Changes::quick(quick))
     }
 
-    /// The scenario file with the settings of the variant and what a user changes.
+    /// The scenario file with the settings of the variant and the user's changes.
     fn changed_file(&self, changes: &Changes) -> Result<ScenarioFile, Errors> {
         let text = changes.files.get(&self.file).unwrap_or(&self.text);
         let mut file = ScenarioFile::parse(text, &self.file)?;

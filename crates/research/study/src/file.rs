@@ -1,11 +1,11 @@
-//! `study.toml`: what a study is called, and its experiments.
+//! `study.toml`: the name of a study, and its experiments.
 //!
 //! ```toml
 //! title = "How long may the queue be?"
 //! about = "the target of PIE from 5 to 100 ms"      # one line, for lists of studies
 //! intro = "One call among ten transfers. Numbers are means over seeds with their 95 % confidence interval."
 //! heading = "The question"                          # above the statement on each figure
-//! papers = ["TSQ"]                                  # what it rests on: one of Cutline's four papers by its name, or any citation
+//! papers = ["TSQ"]                                  # sources: one of Cutline's four papers by its name, or any citation
 //! quick = { duration = "10 s", seeds = 2 }          # what `--quick` sets
 //!
 //! [settings]
@@ -95,7 +95,7 @@ impl StudyText {
     /// Reads `study.toml`. `scenario` finds a scenario file by the name that the file gives it, and returns its full name and text.
     ///
     /// # Errors
-    /// What is wrong, with the experiment's name.
+    /// Error, with the experiment's name.
     pub(crate) fn parse(
         text: &str,
         platforms: &[&'static dyn Platform],

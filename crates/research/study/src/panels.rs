@@ -57,7 +57,7 @@ struct Place {
     x: f64,
 }
 
-/// A series, with what it measures at each place.
+/// Series, with its quantity at each place.
 #[derive(Clone, Debug)]
 struct Series {
     name: String,
@@ -151,7 +151,7 @@ enum Across {
     Series,
 }
 
-/// The keys of a panel that are not about what is measured.
+/// Keys of a panel that do not concern its quantity.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct PanelToml {
@@ -178,7 +178,7 @@ const fn yes() -> bool {
     true
 }
 
-/// The keys of a place that are not about what is measured.
+/// Keys of a place that do not concern its quantity.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlaceToml {
@@ -186,7 +186,7 @@ struct PlaceToml {
     x: Option<f64>,
 }
 
-/// The keys of a series that are not about what is measured.
+/// Keys of a series that do not concern its quantity.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeriesToml {
@@ -197,7 +197,7 @@ struct SeriesToml {
     seed: Option<usize>,
 }
 
-/// The keys of a reference that are not about what is measured.
+/// Keys of a reference that do not concern its quantity.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReferenceToml {
@@ -206,10 +206,10 @@ struct ReferenceToml {
     y: Option<f64>,
 }
 
-/// Places with what is measured at each, and whether they are numbers.
+/// Places with the quantity of each, and whether they are numbers.
 type Places = (Vec<(Place, QuantityText)>, bool);
 
-/// A series, its own places if it has some, and what it measures.
+/// Series, its own places if it has some, and its quantity.
 type SeriesText = (SeriesToml, Option<Places>, QuantityText);
 
 /// Context for reading a table of figures: its named points, and its rows.
@@ -220,7 +220,7 @@ pub(crate) struct Names<'n> {
 }
 
 impl Names<'_> {
-    /// Reads tables that may be repeated for rows: the keys of `T`, and what is measured.
+    /// Reads tables that may be repeated for rows: the keys of `T`, and the quantity.
     fn read<T: DeserializeOwned>(&self, tables: &[toml::Table]) -> Result<Vec<(T, QuantityText)>, String> {
         let repeated = tables.iter().map(|table| repeat(table, self.rows));
         let repeated = repeated.collect::<Result<Vec<_>, _>>()?.concat();
@@ -289,7 +289,7 @@ impl Panel {
     /// The panels of a table, which may be repeated for rows.
     ///
     /// # Errors
-    /// What is wrong, with the panel's title.
+    /// Error, with the panel's title.
     pub(crate) fn read(table: &toml::Table, names: Names<'_>) -> Result<Vec<Self>, String> {
         let one = |table: toml::Table| {
             let title = table.get("title").and_then(toml::Value::as_str).unwrap_or("without a title");
@@ -513,7 +513,7 @@ fn cdf(of: Distribution, quantity: &Quantity, shown: &Shown<'_>, data: &Data) ->
 }
 
 impl Panel {
-    /// All that it measures.
+    /// Returns all quantities of the panel.
     pub(crate) fn quantities(&self) -> impl Iterator<Item = &Quantity> {
         let measured = self.references.iter().filter_map(|reference| match &reference.at {
             ReferenceAt::Measured(quantity) => Some(&**quantity),
@@ -550,7 +550,7 @@ impl AxisText {
 /// The experiments that a panel shows.
 struct Shown<'d> {
     all: &'d [ExperimentData<'d>],
-    /// Those whose values are drawn.
+    /// Experiments whose values are drawn.
     own: &'d [ExperimentData<'d>],
     /// Suffix of the title.
     suffix: Option<&'d str>,

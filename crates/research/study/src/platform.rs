@@ -41,7 +41,7 @@ pub trait Platform: fmt::Debug + Sync {
     /// Checks whether this process can run anything there.
     ///
     /// # Errors
-    /// What is missing, and what to do about it.
+    /// Missing requirement, and its remedy.
     fn permitted(&self) -> Result<(), String> {
         Ok(())
     }

@@ -51,7 +51,7 @@ pub struct Study {
     code: Code,
 }
 
-/// The code of a study, for what is irregular. A study needs none: what is regular is data.
+/// Code of a study, for irregular claims. A study needs none: regular claims are data.
 #[derive(Clone, Copy, Debug)]
 pub struct Code {
     /// The measures of claims that are code.
@@ -116,7 +116,7 @@ impl Study {
     /// Reads a study.
     ///
     /// # Errors
-    /// What is wrong with which file.
+    /// Error, and the file that has it.
     pub fn parse(
         id: &str,
         texts: &Texts<'_>,

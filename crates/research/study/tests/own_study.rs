@@ -1,4 +1,4 @@
-//! A study of a user: read from its folder, run, judged and drawn; and what is wrong with one.
+//! A study of a user: read from its folder, run, judged and drawn; and the errors in one.
 
 use cutline_results::Existing;
 use cutline_study::{Changes, Options, Simulator, Study};

@@ -42,8 +42,8 @@ pub fn with_return(network: &Network, link: LinkId) -> Vec<LinkId> {
 }
 
 /// Simulates a scenario with a seed and writes the packets at a link to `out` as pcapng, in memory that does not
-/// grow with the run. What was observed until an error or an interruption is written, too. `after_step` is called every 100 ms of
-/// simulated time.
+/// grow with the run. Observations before an error or an interruption are written, too. `after_step` is called every
+/// 100 ms of simulated time.
 ///
 /// # Errors
 /// When the scenario cannot be simulated, was interrupted, or the file cannot be written.

@@ -3,7 +3,7 @@
 //! flent draws what its own tests define, so the file says that it is of flent's test `rtt_fair_var_up`: any number of
 //! hosts, a throughput and a delay for each, sums, averages and Jain's fairness. A host is a flow here:
 //!
-//! | flent's series | what it is |
+//! | flent's series | meaning |
 //! | --- | --- |
 //! | `TCP upload BE FLOW` | goodput, Mbit/s, whatever the transport |
 //! | `TCP upload sum`, `avg`, `fairness` | over the flows |
@@ -196,7 +196,7 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Jain's index (RFC 5166 section 3.3); `None` where nobody gets anything.
+/// Jain's index (RFC 5166 section 3.3); `None` where all rates are 0.
 fn fairness(values: &[f64]) -> Option<f64> {
     let (sum, squares) = (values.iter().sum::<f64>(), values.iter().map(|value| value * value).sum::<f64>());
     (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))

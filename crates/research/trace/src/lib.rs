@@ -33,7 +33,7 @@ pub enum CaptureError {
     /// There is no such link.
     #[error("there is no link `{name}`; there are: {known}")]
     UnknownLink {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
         /// The names of the links that exist.
         known: String,

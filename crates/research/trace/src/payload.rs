@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(tfrc[24..], 9u64.to_be_bytes());
     }
 
-    /// TCP stands for any transport without a wire format: its frames have TCP's header, and it never comes here.
+    /// TCP represents any transport without a wire format: its frames have TCP's header, and it never comes here.
     #[test]
     fn a_transport_without_a_wire_format_has_no_fields() {
         let (sent_at, len) = (Instant::ZERO, 9);

@@ -251,7 +251,7 @@ impl Totals {
         }
     }
 
-    /// Returns the same totals without a loss ratio. TCP retransmits what is lost, so it has none.
+    /// Returns the same totals without a loss ratio. TCP retransmits lost data, so it has none.
     pub fn without_loss_ratio(self) -> Self {
         Self { loss_ratio: None, ..self }
     }

@@ -12,7 +12,7 @@
 //! stream     writes and reads messages in a byte stream
 //! rendezvous opens the connections and proves the paths of flows that the receiver sends
 //! report     the measurements of both ends
-//! responsiveness  delay under load in several classes: its flows, and what follows from their delays
+//! responsiveness  delay under load in several classes: its flows, and the results from their delays
 //! sent       serialization of other crates' types
 //! summary    the sums over a group of flows
 //! document   the measurements as documents: every counter with its name, unit and meaning

@@ -41,10 +41,10 @@ pub struct FlowPlan {
 /// The direction of a flow between the two ends of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// From the end that asks for the run to the receiver.
+    /// From the end that requests the run to the receiver.
     #[default]
     Forward,
-    /// From the receiver to the end that asks for the run. That end opens the connection.
+    /// From the receiver to the end that requests the run. That end opens the connection.
     Reverse,
 }
 

@@ -54,8 +54,8 @@ pub(crate) fn connect(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, 
     }
 }
 
-/// Opens the socket of a TCP flow that the other end sends, and starts to connect it. What the sender's kernel must agree on is
-/// set before: the largest segment, and the window.
+/// Opens the socket of a TCP flow that the other end sends, and starts to connect it. Each option that the sender's
+/// kernel must agree on is set before: the largest segment, and the window.
 pub(crate) fn connect_to_receive(plan: &FlowPlan, options: &TcpOptions) -> Result<OwnedFd, String> {
     let socket = open(plan.to, SocketType::STREAM).map_err(refused("cannot open a socket"))?;
     if let Some(bytes) = options.max_segment {

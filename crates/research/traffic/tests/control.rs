@@ -128,7 +128,7 @@ impl Client {
         client
     }
 
-    /// Hears that the run is allowed. Returns the address of the traffic and the token.
+    /// Receives the permission of the run. Returns the address of the traffic and the token.
     fn ready(&mut self, address: SocketAddr) -> (SocketAddr, u64) {
         let ready: serde_json::Value = serde_json::from_str(&self.hears()).unwrap();
         let (port, token) = (ready["ready"]["port"].as_u64(), ready["ready"]["token"].as_u64());

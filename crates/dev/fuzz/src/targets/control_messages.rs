@@ -1,6 +1,6 @@
 //! The generator's control protocol: `cutline_traffic::control::message`.
 //!
-//! - What was read and is written again reads the same, and what is written is one line.
+//! - Messages read back the same after they were written, and each is one line.
 //! - A message that is too long is refused, and no more of it is read than allowed.
 //! - The tag of a line is the digits at its beginning, and its message is the rest.
 //! - A receiver's report can be summed up and shown, whatever numbers are in it.

@@ -1,6 +1,6 @@
 //! Lines that applications send to `cutlined`: `cutline_provision::protocol::Request`.
 //!
-//! - What was read and is written again reads the same; what is written is one line, which is no longer than allowed.
+//! - Requests read back the same after they were written; each is one line, which is no longer than allowed.
 //! - A list of senders has 1 to 64.
 //! - An error says why.
 

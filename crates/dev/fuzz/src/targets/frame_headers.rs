@@ -1,6 +1,6 @@
 //! Frames from the network, as the router sees them: `cutline_router::Headers`.
 //!
-//! - What was found lies within the frame, and an IP packet is as long as it says.
+//! - Headers lie within the frame, and an IP packet is as long as it says.
 //! - Nothing behind the packet matters: padding is neither read nor missed.
 //! - The salt changes the flow's number and nothing else.
 //! - The traffic class does not tell flows apart, so a mark or a new code point leaves a flow one flow.

@@ -42,7 +42,7 @@ pub struct Target {
 
 /// The memory of a parser that copies little.
 const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
-/// The memory of a parser that makes a tree with places, or rows, of what it reads.
+/// Memory of a parser that makes a tree with places, or rows, of its input.
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.

@@ -1,6 +1,6 @@
 //! Messages of a negotiation, from either end.
 //!
-//! - What is read is written to the same bytes.
+//! - Accepted messages are written to the same bytes.
 //! - Whatever arrives, an end sends at most one message for it, and a responder reports nothing before a confirmation.
 
 use cutline_quality::spec::ConnectionSpecification;

@@ -1,8 +1,8 @@
 //! Recorded traces as text: `cutline_traffic::parse_trace`.
 //!
 //! - Times do not go backwards, and times and sizes are within their ranges.
-//! - What was read and is written again reads the same.
-//! - An error names a line that there is, and what is allowed in it.
+//! - Traces read back the same after they were written.
+//! - An error names a line of the input, and the allowed values.
 
 use cutline_traffic::parse_trace;
 use std::fmt::Write as _;

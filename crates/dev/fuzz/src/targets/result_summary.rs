@@ -1,6 +1,6 @@
 //! The summary of stored results: `cutline_results::Store::read_summary`.
 //!
-//! - What was read and is written again, without digests, reads the same.
+//! - Summaries, without digests, read back the same after they were written.
 //! - An error names the file.
 
 use super::folder::Folder;

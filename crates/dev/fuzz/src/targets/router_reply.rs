@@ -3,7 +3,7 @@
 //!
 //! An input is lines. Each is a reply, and two documents that follow each other are an interval of the doctor's.
 //!
-//! - What was read and is written again reads the same, and what is written is one line.
+//! - Replies read back the same after they were written, and each is one line.
 //! - Whatever numbers a document has, sums and differences of them can be made.
 
 use cutline_doctor::load;

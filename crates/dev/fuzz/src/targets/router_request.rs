@@ -1,8 +1,8 @@
 //! Requests to a router at work: `cutline_router_service::Request`.
 //!
-//! - What was read and is written again reads the same, and what is written is one line.
-//! - A time is within what is allowed.
-//! - An error says what is allowed.
+//! - Requests read back the same after they were written, and each is one line.
+//! - A time is within its range.
+//! - An error names the allowed values.
 
 use cutline_router_service::Request;
 

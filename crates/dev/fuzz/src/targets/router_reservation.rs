@@ -1,7 +1,7 @@
 //! Requests that reserve in a router at work: `cutline_router_service::ReservationRequest`.
 //!
-//! - What was read and is written again reads the same, and what is written is one line.
-//! - Every number is within what is allowed, and no filter mixes versions of IP.
+//! - Requests read back the same after they were written, and each is one line.
+//! - Every number is within its range, and no filter mixes versions of IP.
 //! - An error says why.
 
 use cutline_router::FlowFilter;

@@ -1,7 +1,7 @@
 //! RSVP messages, read alone and by a router that has a reservation.
 //!
-//! - What is read can be written, and reads the same again.
-//! - Whatever arrives, the router goes on: what it sends are messages, and never more is reserved than its share.
+//! - Accepted messages can be written, and read back the same.
+//! - Whatever arrives, the router goes on: it sends valid messages, and its reservations stay within its share.
 //! - One message leaves little behind: a session more at most.
 
 use cutline_rsvp::encapsulation::Carrier;

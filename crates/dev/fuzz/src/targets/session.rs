@@ -1,7 +1,7 @@
 //! Input of one end of a connection with quality of service, as a stream and as datagrams.
 //!
 //! - A reader of a stream takes no more bytes than there are, and finds the same items however the bytes are cut.
-//! - Whatever arrives, a session answers each message with a message or two, and stays within what has been sent.
+//! - Whatever arrives, a session answers each message with a message or two, and stays within the sent counts.
 
 use cutline_quality::spec::{ConnectionSpecification, Preset};
 use cutline_signal::frame::{Frame, Item, StreamReader, datagram};

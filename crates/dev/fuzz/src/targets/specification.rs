@@ -1,6 +1,6 @@
-//! Specifications of what a connection needs, as TOML and as JSON.
+//! Specifications of a connection's needs, as TOML and as JSON.
 //!
-//! - What was read is written as a file that is read again to the same.
+//! - Specifications read back the same after they were written to a file.
 //! - Two ends with the same specification agree on it.
 
 use super::toml_files::{NAME, refused};

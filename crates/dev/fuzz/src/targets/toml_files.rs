@@ -125,7 +125,7 @@ fn check_point(file: &ScenarioFile, point: &SweepPoint) {
     }
 }
 
-/// Errors say where, which key, and what is wrong. Always false: the input was not accepted.
+/// Checks that errors name the place, the key and the fault. Always false: the input was not accepted.
 pub(super) fn refused(errors: &Errors, text: &str) -> bool {
     let lines = text.lines().count();
     let rendered = errors.render();

@@ -2,7 +2,7 @@
 //!
 //! The first byte of an input says which header the rest is.
 //!
-//! - What was read and is written again reads the same.
+//! - Headers read back the same after they were written.
 //! - Values are within the ranges that the header's documentation gives.
 //! - What follows a data header is not looked at; feedback and the proof of a path have one length and no other.
 

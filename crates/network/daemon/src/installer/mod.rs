@@ -25,25 +25,25 @@ use std::fmt;
 
 /// Installer of reservations. Everything that it has installed is removed when it is dropped.
 pub trait Installer: fmt::Debug + Send {
-    /// Does what is asked.
+    /// Carries out an order.
     ///
     /// # Errors
     /// When a reservation cannot be installed, or kept; then nothing of it is left.
     fn apply(&mut self, control: &Control) -> Result<(), InstallError>;
 
-    /// Returns what the packets of each reservation were counted as.
+    /// Returns the counters of each reservation's packets.
     fn counters(&mut self) -> BTreeMap<Handle, Counted>;
 
-    /// Does what is due without a request. The agent calls it after every wait, so every 50 ms at least. Returns the reservations that are
+    /// Runs timers. The agent calls it after every wait, so every 50 ms at least. Returns the reservations that are
     /// lost, each with the reason; nothing of them is left.
     fn maintain(&mut self, _now: Instant) -> Vec<(Handle, InstallError)> {
         Vec::new()
     }
 
-    /// Hears that somebody else has changed the traffic control of the interface; `is_sure` is not set if it may be another one.
+    /// Notes that another program has changed the traffic control of the interface; `is_sure` is not set if it may be another one.
     fn touched(&mut self, _is_sure: bool) {}
 
-    /// Takes what the operator should know, a sentence each.
+    /// Takes the pending notes for the operator, a sentence each.
     fn notices(&mut self) -> Vec<String> {
         Vec::new()
     }

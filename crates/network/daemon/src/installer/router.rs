@@ -1,8 +1,8 @@
 //! The reserved class of a userspace router (`cutline router`), by its local socket.
 //!
 //! Reservations belong to the connection, so they end with this process, however it ends, and with the router. When the router ends,
-//! what is reserved is kept here and reserved again as soon as a router is there. New reservations are refused until then: nobody
-//! could keep them.
+//! reservations are kept here and made again as soon as a router is there. New reservations are refused until then:
+//! nobody could keep them.
 //!
 //! ```text
 //!            the router ends, or does not answer
@@ -109,7 +109,7 @@ impl RouterClass {
         }
     }
 
-    /// Gives the connection up.
+    /// Closes the connection.
     fn lose(&mut self, error: &AskError, pause: Duration) {
         let is_silent = matches!(&error.why, AskProblem::Io(io)
             if matches!(io.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut));
@@ -117,7 +117,7 @@ impl RouterClass {
         self.connection = Connection::Away { why: error.to_string(), next, pause };
     }
 
-    /// Asks the router, if it is there. `None` if it is not, or has gone.
+    /// Returns the router's answer to a request. `None` if it is not, or has gone.
     fn ask(
         &mut self,
         request: impl FnOnce(&mut ReservationClient) -> Result<(), AskError>,
@@ -197,7 +197,7 @@ impl RouterClass {
         }
     }
 
-    /// Reserves what is pending. Returns what the router refuses.
+    /// Makes the pending reservations. Returns those that the router refuses.
     fn reserve_again(&mut self) -> Vec<(Handle, InstallError)> {
         let (until, mut refused) = (now() + TURN, Vec::new());
         for handle in self.pending.clone() {
@@ -329,7 +329,7 @@ fn bucket(tspec: &Tspec) -> PolicerParams {
     }
 }
 
-/// The packets of a session, from one sender or from all. A port of 0 stands for a protocol without ports.
+/// The packets of a session, from one sender or from all. A port of 0 means a protocol without ports.
 fn filter(session: &Session, sender: Option<&Sender>) -> Result<FlowFilter, InstallError> {
     let port = |port: u16| (port > 0).then_some(port);
     let refused = |what: &str| Err(InstallError::Other(what.to_owned()));
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!((usual.rate, usual.bucket), (Rate::from_bps(8001), Bytes::new(10_000)));
     }
 
-    /// A router that is not there refuses what is new, and the reason names its socket.
+    /// A missing router refuses new reservations, and the reason names its socket.
     #[test]
     fn nothing_new_is_taken_while_the_router_is_away() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! The kernel's traffic control: a class of HTB for each reservation.
 //!
-//! Others may take it away (`tc qdisc del dev X root`) or change what is in it. The kernel reports that, and all of it is installed again: the
-//! discipline at once, the reservations in turns, because each takes a millisecond with thousands of them. Where somebody has set another
+//! Others may take it away (`tc qdisc del dev X root`) or change its content. The kernel reports that, and all of it is
+//! installed again: the discipline at once, the reservations in turns, because each takes a millisecond with thousands
+//! of them. Where somebody has set another
 //! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
 
 use super::{Counted, InstallError, Installer};
@@ -57,10 +58,10 @@ enum Health {
 }
 
 impl TrafficControl {
-    /// Takes over an interface. What an earlier, killed process has left there is removed.
+    /// Takes over an interface. Leftovers of an earlier, killed process are removed.
     ///
     /// # Errors
-    /// When somebody else has set a queueing discipline there, or the process may not.
+    /// When another program has set a queueing discipline there, or the process may not.
     pub fn install(interface: &Interface, rate: Rate, options: Options) -> Result<Self, Error> {
         sweep(interface)?;
         Ok(Self::of(Arc::new(Mutex::new(Shaper::install(interface, rate, options)?))))
@@ -93,7 +94,7 @@ impl TrafficControl {
         cutline_sys::lock(&self.shaper)
     }
 
-    /// Installs the discipline again if somebody has removed or changed it. The reservations follow, or are lost if it cannot be installed.
+    /// Installs the discipline again if another program has removed or changed it. The reservations follow, or are lost if it cannot be installed.
     fn mend(&mut self, at: Instant) {
         let is_whole = self.health != Health::Touched { is_sure: true };
         let was_lost = matches!(self.health, Health::Lost(_));
@@ -141,7 +142,7 @@ impl TrafficControl {
         }
     }
 
-    /// Adds a class. If the kernel refuses it because somebody has removed the discipline, which may not have been reported yet, the discipline
+    /// Adds a class. If the kernel refuses it because another program has removed the discipline, which may not have been reported yet, the discipline
     /// comes first.
     fn add(&mut self, wanted: &Wanted) -> Result<ClassId, InstallError> {
         if let Health::Lost(why) = &self.health {
@@ -278,7 +279,7 @@ fn filters(flow: &Flow) -> Vec<Filter> {
     flow.senders.iter().map(|sender| filter(&flow.session, Some(sender))).collect()
 }
 
-/// The packets of a session, from one sender or from all. A port of 0 stands for a protocol without ports.
+/// The packets of a session, from one sender or from all. A port of 0 means a protocol without ports.
 fn filter(session: &Session, sender: Option<&Sender>) -> Filter {
     let port = |port: u16| (port > 0).then_some(port);
     let mut filter = Filter {

@@ -123,7 +123,7 @@ pub struct Port {
     pub dropped: u64,
 }
 
-/// Everything that was seen.
+/// Observations of the bottleneck.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Observations {
     /// The rate that our queue is shaped to, bit/s; null where it is not known.

@@ -10,11 +10,11 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 pub struct Congestion {
     /// The default of new connections.
     pub default: Option<String>,
-    /// The ones that are loaded.
+    /// Loaded congestion controls.
     pub available: Vec<String>,
-    /// The ones that any user may select.
+    /// Congestion controls that any user may select.
     pub allowed: Vec<String>,
-    /// The ones that were selected by name, with the answers.
+    /// Congestion controls that were selected by name, with the answers.
     pub tried: Vec<(String, Answer)>,
 }
 

@@ -1,13 +1,14 @@
 //! The rate of a direction.
 //!
-//! - **A standing queue, and the direction is busy**: it falls below what it sends, by 10 % where the delay is just above the limit and
+//! - **A standing queue, and the direction is busy**: it falls below the sent rate, by 10 % where the delay is just above the limit and
 //!   by half where it is five times that. It waits until the queue shows whether that was enough, and while the delay falls it
 //!   does not fall further.
 //! - **No standing queue, and the direction has as much to send as it may**: it rises by 4 % each [`TICK`], so that it doubles in 3.5 s.
 //! - **No replies**: nothing is known, so it does not rise. If it is above the rate that was configured, it falls to that by 1 % each tick; a
 //!   direction that is busy, when there were replies before, falls to the lowest rate, because its own queue may be the reason.
 //! - **Reflectors that disagree**: it stays.
-//! - **Little to send**: it returns to the rate that was configured, 1 % each second, because what it has learnt becomes old.
+//! - **Little to send**: it returns to the rate that was configured, 1 % each second, because its knowledge of the link
+//!   becomes old.
 
 use super::delays::Evidence;
 use cutline_units::{Duration, Instant, Rate};
@@ -53,8 +54,8 @@ impl Controller {
         Self { configured, range, since: now, sent: None, settled: now, delay: 0.0, returns: now }
     }
 
-    /// Returns the new rate if it changes. `sent` are the bytes on the link since the router's start, `evidence` is what is known about a
-    /// queue behind the router.
+    /// Returns the new rate if it changes. `sent` are the bytes on the link since the router's start, `evidence` is
+    /// that of a queue behind the router.
     pub fn step(&mut self, now: Instant, rate: Rate, sent: f64, evidence: Evidence) -> Option<Rate> {
         let seconds = now.saturating_since(self.since).as_secs_f64();
         self.since = now;

@@ -109,7 +109,7 @@ impl Delays {
         self.delayed += u64::from(excess > self.limit);
     }
 
-    /// Returns what is known about a queue. It is called at each step of the rate.
+    /// Returns the evidence of a queue. It is called at each step of the rate.
     pub fn evidence(&mut self, now: Instant) -> Evidence {
         let needed = LEAST.max(self.kept().div_ceil(2));
         let (limit, all) = (self.limit, self.reflectors.len());

@@ -3,8 +3,8 @@
 //! cake-autorate, for links whose rate changes, such as those of mobile networks.
 //!
 //! ```text
-//! probes      a thread that asks, so that the loop that forwards waits for nobody
-//! delays      what the last replies say about a queue
+//! probes      a thread that asks, so that the forwarding loop never blocks
+//! delays      evidence from the last replies of a queue
 //! controller  the rate of a direction
 //! ```
 
@@ -88,7 +88,7 @@ impl Autorate {
     }
 
     /// Takes the replies that have arrived, and changes the rates when it is time. Returns when it must be called again. `report` gets
-    /// what the user should know.
+    /// notes for the user.
     pub fn look(
         &mut self,
         now: Instant,

@@ -30,7 +30,7 @@ pub enum ProgramError {
         program: String,
         /// Exit status.
         status: ExitStatus,
-        /// The end of what it has said.
+        /// End of its messages.
         said: String,
     },
     /// The program has not ended in time.
@@ -40,7 +40,7 @@ pub enum ProgramError {
         program: String,
         /// The time.
         limit: Duration,
-        /// The end of what it has said.
+        /// End of its messages.
         said: String,
     },
     /// The program's output is not the expected one.
@@ -172,7 +172,7 @@ impl Child {
         read(&self.errors)
     }
 
-    /// The end of what it has said.
+    /// Returns the end of its messages.
     fn said(&self) -> String {
         let all = self.errors().unwrap_or_default();
         let start = all.len().saturating_sub(TAIL);
@@ -193,7 +193,7 @@ impl Drop for Child {
     }
 }
 
-/// A file as text. What is no UTF-8 is replaced.
+/// Returns a file as text. Invalid UTF-8 is replaced.
 fn read(path: &Path) -> Result<String, ProgramError> {
     let bytes = fs::read(path).map_err(of_file(path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -34,13 +34,13 @@ pub struct Slideshow {
 /// Requests of the client.
 #[derive(Clone, Copy, Debug)]
 pub struct Requests {
-    /// Pictures asked for, each second.
+    /// Number of requested pictures per second.
     pub rate: f64,
     /// For how long.
     pub duration: Duration,
 }
 
-/// A picture that was asked for.
+/// Request for a picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slide {
     /// Its number in the repository.

@@ -1,8 +1,9 @@
 //! NetVideo: live video over UDP (QoSockets section III.B). ffmpeg draws moving test pictures, encodes them at a constant bit rate as they are
 //! shown, and sends messages of 1280 B; another ffmpeg receives and decodes them. Both know nothing of QoS sockets.
 //!
-//! What the viewer saw is compared with the pictures as they were drawn, and as the encoder left them. Frames are matched by their
-//! presentation times: the sender writes the stream also to a file, whose frames have the same times as those on the network. A frame
+//! The viewer's frames are compared with the pictures as they were drawn, and as the encoder left them. Frames are
+//! matched by their presentation times: the sender writes the stream also to a file, whose frames have the same times
+//! as those on the network. A frame
 //! that was not received is the one before it on the screen, and before the first one the screen is grey. How late a frame came is not
 //! judged here: the delay is measured between the gateways.
 
@@ -67,7 +68,7 @@ impl Film {
 const GRACE: Duration = Duration::from_secs(30);
 /// Time that comparing or decoding may take for each frame.
 const PER_FRAME: Duration = Duration::from_millis(200);
-/// The share of the constant rate that the pictures have; the rest is for headers and what the rate is filled up with.
+/// The share of the constant rate that the pictures have; the rest is for headers and padding.
 const PICTURES: f64 = 0.75;
 /// Messages leave this much faster than they are made, so that none is late.
 const DEPARTURES: f64 = 1.05;
@@ -215,7 +216,7 @@ pub struct Viewing {
     pub sent: Likeness,
 }
 
-/// Compares what the receiver has put into its folder with what the sender has put into its own. The two may be one.
+/// Compares the pictures in the receiver's folder with those in the sender's. The two may be one.
 ///
 /// # Errors
 /// When ffmpeg fails, or a file is missing.
@@ -248,7 +249,7 @@ pub fn compare(film: &Film, sender: &Path, receiver: &Path) -> Result<Viewing, P
     Ok(viewing(&places, &source, &sent))
 }
 
-/// Writes what the viewer saw at a frame of the film, or what was drawn, as a PNG picture.
+/// Writes the viewer's picture at a frame of the film, or the drawn one, as a PNG picture.
 ///
 /// # Errors
 /// When ffmpeg fails, or [`compare`] was not called before.
@@ -294,7 +295,7 @@ fn places(sent: &[i64], seen: &[i64]) -> Vec<Option<usize>> {
     sent.iter().map(|time| found.get(time).copied()).collect()
 }
 
-/// Writes what was on the screen at each frame of the film.
+/// Writes the picture on the screen at each frame of the film.
 fn view(film: &Film, folder: &Path, places: &[Option<usize>]) -> Result<(), ProgramError> {
     let (from, to) = (folder.join(SEEN), folder.join(VIEWED));
     let mut seen = File::open(&from).map_err(of_file(&from))?;

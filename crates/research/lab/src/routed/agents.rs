@@ -1,6 +1,6 @@
 //! The agents of the nodes: `cutlined`'s ([`cutline_daemon`]), a thread in each namespace, which applications ask for reservations by RSVP.
 //!
-//! What they reserve is a class of the links' shapers, so that links have the same rates and queues with and without signalling.
+//! A reservation is a class of the links' shapers, so that links have the same rates and queues with and without signalling.
 
 use super::network::Nodes;
 use crate::LabError;

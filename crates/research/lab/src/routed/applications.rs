@@ -1,4 +1,4 @@
-//! Real programs in the places of flows, each over a pair of gateways ([`cutline_gateway`]), and what was measured of them.
+//! Real programs in the places of flows, each over a pair of gateways ([`cutline_gateway`]), and their measurements.
 //!
 //! ```text
 //! NetVideo  ffmpeg ── gateway ════ reserved ════ gateway ── ffmpeg        all four at the flow's ends
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The gateways record what they deliver. Of the video these are rates, losses, delays and jitters of its messages. Of DIRM they are rates;
-//! the delay of an image is what its client waits for it.
+//! the delay of an image is its client's waiting time.
 
 use super::control::Control;
 use super::flows::{Ends, punctual};
@@ -69,7 +69,7 @@ impl Programs {
         Self { folder: absolute(folder), pictures: None }
     }
 
-    /// Puts pictures of what the viewer of a video saw into a folder, which is created.
+    /// Puts pictures of a video's viewer into a folder, which is created.
     #[must_use]
     pub fn with_pictures(self, folder: &Path) -> Self {
         Self { pictures: Some(absolute(folder)), ..self }
@@ -150,7 +150,7 @@ pub struct Application<'a> {
     gateways: Gateways,
 }
 
-/// The gateways, and what they have recorded.
+/// The gateways, and their records.
 struct Gateways {
     near: Gateway,
     far: Gateway,
@@ -339,7 +339,7 @@ impl Gateways {
         Ok(Self { near, far, at_near, at_far })
     }
 
-    /// Ends both. Returns what the near and the far one have recorded.
+    /// Ends both. Returns the records of the near and the far one.
     fn stop(self) -> (Vec<Value>, Vec<Value>) {
         self.near.stop();
         self.far.stop();
@@ -402,9 +402,9 @@ fn viewed(flow: &str, viewing: &Viewing, frames: u32) -> Vec<DistributionRow> {
 
 /// The name of the share of the frames that a viewer saw, in the table of distributions: one value for each video.
 pub const FRAMES_SHOWN: &str = "frames_shown_percent";
-/// The name of the structural similarity of what was seen to what was drawn.
+/// Name of the structural similarity of the viewer's pictures to the drawn ones.
 pub const SSIM: &str = "ssim_ratio";
-/// The name of the peak signal-to-noise ratio of what was seen.
+/// Name of the peak signal-to-noise ratio of the viewer's pictures.
 pub const PSNR: &str = "psnr_db";
 
 /// Images: rates as the gateways have recorded them, delays as their client has waited.

@@ -1,4 +1,4 @@
-//! Traffic control at the ends of the links: the rate and the queue of each, reservations, and what was counted.
+//! Traffic control at the ends of the links: the rate and the queue of each, reservations, and counters.
 //!
 //! All of it is the kernel's ([`cutline_netlink::traffic_control`]). Links without reservations have the same discipline, so
 //! that cases with and without differ in the reservations alone.
@@ -38,7 +38,7 @@ pub struct Counted {
 }
 
 impl Control {
-    /// Gives each link its rate and queue, and with `signalling` each node an agent.
+    /// Sets the rate and queue of each link, and with `signalling` each node an agent.
     ///
     /// # Errors
     /// When the kernel has no such discipline, or the process may not.
@@ -115,7 +115,7 @@ impl Control {
     }
 }
 
-/// Gives the end of a link its rate and queue, in the namespace of the calling thread.
+/// Sets the rate and queue of the end of a link, in the namespace of the calling thread.
 fn install(link: &LinkSpec) -> Result<Shared, LabError> {
     let interface = Interface::named(&Map::interface(&link.to))?;
     let options = Options { best_effort_delay: queue_delay(link), ..Options::default() };

@@ -60,7 +60,7 @@ pub struct Ends {
     pub to: String,
     /// The nodes of the gateways, if it has any: from which and to which there is a reservation.
     pub gateways: [String; 2],
-    /// The addresses of what is reserved: of the flow, or of the connection between its gateways. Port 0 is any.
+    /// Addresses of the reservation: of the flow, or of the connection between its gateways. Port 0 is any.
     pub source: SocketAddrV4,
     pub sink: SocketAddrV4,
     /// Address at which a program listens that sends over gateways.
@@ -476,7 +476,7 @@ impl Both {
     }
 }
 
-/// Does something on a thread that runs before those of programs and of other runs.
+/// Runs a function on a thread that runs before those of programs and of other runs.
 pub fn punctual<T>(work: impl FnOnce() -> T) -> T {
     set_realtime();
     work()

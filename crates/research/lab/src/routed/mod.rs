@@ -48,7 +48,7 @@ pub enum Signalling {
     /// Installed on every link before the traffic begins.
     #[default]
     None,
-    /// Gateways ask the agent of their node, and agents reserve by RSVP. What has no gateways is installed.
+    /// Gateways ask the agent of their node, and agents reserve by RSVP. Reservations of other flows are installed.
     Rsvp,
 }
 
@@ -67,7 +67,7 @@ pub struct Options {
 
 impl Default for Options {
     /// 1 ms for wires, and 2 ms for applications, an eighth of the time between two messages of a video. How busy the machine is does
-    /// not count: wires run before everything else, and what a busy machine does to applications is measured.
+    /// not count: wires run before everything else, and the effect of a busy machine on applications is measured.
     fn default() -> Self {
         Self {
             bounds: Bounds { busy: 1.0, ..Bounds::default() },

@@ -40,7 +40,7 @@ const PARAMETERS: [(&str, &str); 8] = [
     ("net.ipv6.conf.default.disable_ipv6", "1"),
 ];
 
-/// The plan of the network: who has which address, and what is next on the way to whom.
+/// Plan of the network: the addresses, and the next hops.
 #[derive(Clone, Debug)]
 pub struct Map {
     nodes: Vec<String>,

@@ -1,6 +1,6 @@
-//! From what both ends of each flow have measured to the outcome of a run, as the simulator's and with the same rows.
+//! Outcome of a run from the measurements of both ends of each flow, as the simulator's and with the same rows.
 //!
-//! A message is a packet here: a datagram, or what the application writes to a stream. Rates and losses are those of eq. 2 and 3 of
+//! A message is a packet here: a datagram, or a write of the application to a stream. Rates and losses are those of eq. 2 and 3 of
 //! `QoSockets`, delays and jitter those of eq. 4 and 5, whose samples are messages.
 
 use cutline_results::{DistributionRow, RunResult};

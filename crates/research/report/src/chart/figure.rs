@@ -180,7 +180,7 @@ impl Chart {
         (usual > 0.0 && largest > OUTSTANDING * height && are_few).then_some(height)
     }
 
-    /// The label of the only reference line of a bar chart. Bars leave no space beside the line, so the label stands in
+    /// The label of the only reference line of a bar chart. Bars leave no space beside the line, so the label is in
     /// the legend.
     pub(crate) fn reference_of_bars(&self) -> Option<&str> {
         let bars = self.elements.iter().any(|element| matches!(element, Element::Bars(_)));

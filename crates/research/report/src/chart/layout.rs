@@ -239,7 +239,7 @@ fn right_margin(chart: &Chart, legend: Legend) -> f64 {
 }
 
 /// The lines of the ticks' labels. The names of categories may take several; where there is no room for all of them side by side, every second one
-/// stands below the others, which its first lines, that are empty, leave room for.
+/// is below the others, behind empty first lines.
 fn tick_lines(scale: &Scale, ticks: &[Tick], plot_width: f64) -> Vec<Vec<String>> {
     let Scale::Categories(names) = scale else {
         return ticks.iter().map(|tick| vec![tick.label.clone()]).collect();

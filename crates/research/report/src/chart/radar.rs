@@ -40,7 +40,7 @@ struct Band {
 
 /// The radius of the best values, px.
 const RADIUS: f64 = 150.0;
-/// The radius of the worst acceptable values, px. Inside of it is what is not acceptable.
+/// The radius of the worst acceptable values, px. Values inside of it are not acceptable.
 const INNER: f64 = 50.0;
 /// The distance of a label from the end of its spoke, px.
 const LABEL_GAP: f64 = 12.0;

@@ -51,7 +51,7 @@ pub enum Kind {
     Check,
 }
 
-/// The claims of a study, or of several: what is stated, what was measured, and whether it holds.
+/// The claims of a study, or of several: statement, measurement and verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Claims<'c>(pub Vec<&'c Claim>);
 

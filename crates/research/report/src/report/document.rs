@@ -6,7 +6,7 @@ use crate::chart::Figure;
 /// The content of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The title: what was evaluated.
+    /// Title: the subject of the evaluation.
     pub title: String,
     /// Description of the work and of the report. Blank lines separate paragraphs.
     pub intro: String,

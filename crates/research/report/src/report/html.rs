@@ -7,7 +7,7 @@ use crate::chart::{Format, Theme};
 use crate::xml::escape;
 use std::fmt::Write as _;
 
-/// The heading of what the results show.
+/// Heading of the results' description.
 const SEEN: &str = "We see";
 
 const STYLE: &str = include_str!("style.css");
@@ -178,7 +178,7 @@ fn section_html(section: &Section, statement_heading: &str) -> String {
     html + &files(section) + "</section>\n"
 }
 
-/// The anchor of what a section's results show.
+/// Anchor of the description of a section's results.
 fn seen_id(section: &Section) -> String {
     format!("{}-seen", section.id)
 }

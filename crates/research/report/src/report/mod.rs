@@ -1,5 +1,5 @@
-//! The report of an evaluation: every figure with what the paper says about it, every claim with the measured value, and
-//! an explanation where they differ.
+//! The report of an evaluation: every figure with the paper's statement about it, every claim with the measured value,
+//! and an explanation where they differ.
 //!
 //! [`write()`] writes these files into one directory:
 //!

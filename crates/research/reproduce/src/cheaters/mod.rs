@@ -1,4 +1,5 @@
-//! Many applications that claim a wrong hint: who gains, who pays, and how much TSQ's drop law lets them gain.
+//! Many applications that claim a wrong hint: the flows that gain, those that lose, and the gain that TSQ's drop law
+//! allows.
 
 mod law;
 

@@ -1,4 +1,4 @@
-//! Reads what is reserved for a flow, and which program makes its traffic.
+//! Reads a flow's reservation, and the program that makes its traffic.
 
 use super::graph;
 use crate::spec::{AckPath, GraphSpec, ProgramSpec, QosSpec, TransportSpec};

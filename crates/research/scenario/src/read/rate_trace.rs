@@ -65,7 +65,7 @@ fn ways() -> Kind<As> {
     kind::one_of("a way to follow a record", &[("rates", As::Rates), ("deliveries", As::Deliveries)])
 }
 
-/// A digest of rates and deliveries, which stands for the content of the records among what identifies a run.
+/// Digest of rates and deliveries, which identifies the records' content in the identity of a run.
 pub fn digest<'r>(
     rates: impl Iterator<Item = &'r RateChange>,
     deliveries: impl Iterator<Item = &'r Arc<Deliveries>>,

@@ -51,7 +51,7 @@ pub(crate) struct Decision {
 }
 
 impl RuleText {
-    /// The expectation, or what is wrong with the keys; `None` if there is no key.
+    /// Returns the expectation, or the error in the keys; `None` if there is no key.
     pub(crate) fn expectation(self) -> Result<Option<Expectation>, &'static str> {
         let within = self.within.unwrap_or(0.0);
         let Self { above, below, at_least, at_most, equals, from, to, .. } = self;
@@ -105,7 +105,7 @@ impl Expectation {
         Decision { verdict, p_value }
     }
 
-    /// The ends of what is allowed, including the tolerance.
+    /// Returns the bounds of allowed values, including the tolerance.
     fn bounds(&self) -> (f64, f64) {
         match *self {
             Self::Above(value) => (value, f64::INFINITY),

@@ -1,7 +1,7 @@
 //! A paper's statements about its figures, and a study's questions, as data: `figures.toml`.
 //!
-//! A claim has its text, its rule with the tolerance ([`expectation`]) and, where it is regular, what is measured ([`quantity`]). What is
-//! measured irregularly is code, which is found by the claim's name ([`Own`]). [`FigureText::judge`] joins them with the results.
+//! A claim has its text, its rule with the tolerance ([`expectation`]) and, where it is regular, its quantity ([`quantity`]). An
+//! irregular measure is code, which is found by the claim's name ([`Own`]). [`FigureText::judge`] joins them with the results.
 //!
 //! Claims that differ only in names and values are written once, with the rows of `[rows]` that `each` names: `{queue.id}` in a text is
 //! replaced by the `id` of the row of `queue`, and the claim is repeated for every combination of the rows.
@@ -169,7 +169,7 @@ struct FiguresToml {
 
 /// The keys of a claim's rule.
 const RULE: [&str; 8] = ["above", "below", "at-least", "at-most", "equals", "from", "to", "within"];
-/// The keys of what a claim measures.
+/// Keys of a claim's quantity.
 const QUANTITY: [&str; 16] = [
     "measure",
     "of",
@@ -194,7 +194,7 @@ fn take(table: &mut toml::Table, keys: &[&str]) -> toml::Table {
     keys.iter().filter_map(|key| table.remove(*key).map(|value| ((*key).to_owned(), value))).collect()
 }
 
-/// Takes what is measured out of a table, with the settings of named points.
+/// Takes a quantity out of a table, with the settings of named points.
 ///
 /// # Errors
 /// When a key has no such value, or there is no such point.
@@ -213,7 +213,7 @@ impl Figures {
     /// Reads a table of figures.
     ///
     /// # Errors
-    /// What is wrong, with the claim's name.
+    /// Error, with the claim's name.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let file: FiguresToml = toml::from_str(text).map_err(|error| error.to_string())?;
         let points =

@@ -24,7 +24,8 @@
 //! laboratory and simulator are: the difference has Welch's interval.
 //!
 //! With `level-by` the value is the level itself: the one with the largest mean, and as its interval the range of levels that cannot be
-//! told from it. With `minus`, a difference of two such levels has all differences of levels in the two ranges.
+//! distinguished from it. With `minus`, a difference of two such levels has all differences of levels in the two
+//! ranges.
 //!
 //! With `best-by` (or `worst-by`, the smallest) the value of a seed is taken where the mean of the *other* seeds is best. So no seed
 //! judges a choice that it has made.
@@ -174,7 +175,7 @@ impl QuantityText {
         }
     }
 
-    /// The quantity, with the points of the file. Fails with the name of what is missing.
+    /// Returns the quantity, with the points of the file. Fails with the name of a missing point.
     pub(crate) fn resolve(&self, points: &BTreeMap<String, Settings>) -> Result<Quantity, String> {
         self.resolve_beside(None, points)
     }
@@ -416,7 +417,7 @@ impl Quantity {
         std::iter::once(self).chain(operands.flat_map(|operand| operand.parts())).collect()
     }
 
-    /// Checks against an experiment's points and groups that there will be results. Says what is missing.
+    /// Checks against an experiment's points and groups that there will be results. Returns the missing ones.
     pub(crate) fn check(&self, sweep: &[Settings], groups: &BTreeSet<String>) -> Result<(), String> {
         let flows: Option<String> = if self.over_time.is_some() {
             series(&self.measure, &self.of).map(|series| series.flows().map(str::to_owned))

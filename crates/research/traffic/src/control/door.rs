@@ -193,7 +193,7 @@ impl Door {
     fn refuse(&mut self, guest: &mut Guest, why: &str) {
         self.refused += 1;
         if let Ok(message) = write_message(&Reply::Refused(why.to_owned())) {
-            // A guest that does not read is not told.
+            // A guest that does not read gets no error.
             let _untold = guest.stream.write(&message);
         }
     }

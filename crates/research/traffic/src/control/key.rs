@@ -34,7 +34,7 @@ impl Key {
     /// [`SHORTEST_KEY`](authentication::SHORTEST_KEY) to [`LONGEST_KEY`] bytes.
     ///
     /// # Errors
-    /// Returns a sentence that names the file, what is wrong with it and what to do.
+    /// Returns a sentence that names the file, the error in it and the remedy.
     pub fn read(path: &Path) -> Result<Self, String> {
         let wrong = |why: &dyn fmt::Display| format!("key file {}: {why}", Printable(path.display()));
         Self::new(&Self::content(path)?).map_err(|why| wrong(&why))
@@ -123,12 +123,12 @@ impl Seal {
     }
 }
 
-/// Returns 32 random bytes of the kernel as hexadecimal digits: a number that nobody has seen before.
+/// Returns 32 random bytes of the kernel as hexadecimal digits: a number that is used once.
 pub(super) fn nonce() -> io::Result<String> {
     Ok(hex(&random::<32>()?))
 }
 
-/// Returns a random number that nobody can guess.
+/// Returns an unpredictable random number.
 pub(super) fn token() -> io::Result<u64> {
     random().map(u64::from_be_bytes)
 }

@@ -17,7 +17,7 @@ pub const LONGEST_START: u64 = 1 << 20;
 /// The longest reply, bytes. A report of many flows with many intervals is long.
 pub const LONGEST_REPLY: u64 = 1 << 30;
 
-/// The interval at which a sender says during a run that it goes on.
+/// Interval of a sender's signs of life during a run.
 pub const BEAT: Duration = Duration::from_secs(2);
 /// The longest silence of a sender during a run. A process that was stopped, whose kernel still answers, is silent.
 pub const LONGEST_SILENCE: Duration = Duration::from_secs(15);
@@ -31,17 +31,17 @@ const DIGITS: usize = 2 * TAG;
 pub enum Request {
     /// The first message of a sender.
     Open(Open),
-    /// Asks for the receiver's clock.
+    /// Request for the receiver's clock.
     Clock,
-    /// Asks for a run.
+    /// Request for a run.
     Start(Start),
-    /// Asks whether the receiver has the connections and the proven paths of all flows that it sends.
+    /// Question whether the receiver has the connections and the proven paths of all flows that it sends.
     Gather,
-    /// Begins the run.
+    /// Start of the run.
     Begin(Begin),
-    /// Says during the run that the sender goes on. There is no reply.
+    /// Sign of life of the sender during the run. There is no reply.
     Alive,
-    /// Asks for the report.
+    /// Request for the report.
     Finish,
 }
 
@@ -52,7 +52,7 @@ pub struct Open {
     pub nonce: String,
 }
 
-/// The run that a sender asks for.
+/// Run that a sender requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {
     /// The number of flows of both directions. Their numbers are below it.
@@ -74,7 +74,7 @@ pub struct Start {
 pub struct Begin {
     /// The run's zero on the receiver's clock, ns.
     pub zero_ns: u64,
-    /// The receiver's clock minus the sender's, ns. What the receiver sends has the time of the sender's clock.
+    /// The receiver's clock minus the sender's, ns. The receiver's messages have the time of the sender's clock.
     pub offset_ns: i64,
 }
 
@@ -116,9 +116,9 @@ pub enum Reply {
 /// The measurements of a receiver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Those of the flows that it received.
+    /// Measurements of received flows.
     pub received: MeterReport,
-    /// Those of the flows that it sent.
+    /// Measurements of sent flows.
     pub sent: Vec<SenderReport>,
 }
 

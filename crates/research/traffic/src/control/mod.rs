@@ -12,7 +12,7 @@
 //! | `begin` | `begun` | the run's zero on the receiver's clock, and the offset of the clocks |
 //! | `alive` | | during the run, every 2 s: a sender that is silent for 15 s has stopped |
 //! | `clock` | `clock` | after the run, to measure the drift |
-//! | `finish` | `report` | the receiver's measurements of what it received and sent |
+//! | `finish` | `report` | the receiver's measurements of received and sent traffic |
 //!
 //! The receiver may answer any request with `refused` and a reason. A line that is too long or invalid ends the
 //! session. A lost connection also ends it. Both ends keep their measurements up to then. Every message has a deadline.
@@ -21,8 +21,9 @@
 //! each end who the other one is, and that nobody has changed, added, left out, repeated or returned a message. The messages
 //! are not encrypted. Packets of the flows have no tag but the session's token.
 //!
-//! The receiver sends to the address of this connection and to no other one: packets from elsewhere are counted and ignored
-//! ([`crate::MeterParams::peer`]), and no message names an address. The flows that it sends go over connections that the sender
+//! The receiver sends to the address of this connection and to no other one: packets from other addresses are counted
+//! and ignored ([`crate::MeterParams::peer`]), and no message names an address. The flows that it sends go over
+//! connections that the sender
 //! has opened from this address, or to sockets of this address that have returned a nonce. A lost connection ends them, also one
 //! whose other end has vanished.
 

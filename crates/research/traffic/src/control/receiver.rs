@@ -56,7 +56,7 @@ pub struct ReceiverParams {
     /// The longest duration of sending.
     pub longest_run: Duration,
     /// The largest payload rate of all datagrams that the receiver sends to a sender. Flows of a fixed rate above it are refused
-    /// before the run; what is above it during the run is not sent.
+    /// before the run; datagrams above it during the run are not sent.
     pub most_rate: Rate,
 }
 
@@ -226,7 +226,7 @@ fn measure(
     }
 }
 
-/// Collects the connections and proven paths of the flows to send, until the sender asks whether all are there.
+/// Collects the connections and proven paths of the flows to send, until the sender asks for their completeness.
 fn gather(
     phase: &mut Phase<'_>,
     meter: Meter,
@@ -264,7 +264,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// The line of a session, and what must not wait meanwhile.
+/// Connection of a session, and the work that must not wait meanwhile.
 struct Phase<'s> {
     line: &'s mut Line,
     door: &'s mut Door,
@@ -335,7 +335,7 @@ struct Run {
     params: MeterParams,
 }
 
-/// Checks the run that a sender asks for.
+/// Checks the run that a sender requests.
 fn check(start: &Start, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Run, String> {
     let Start { flows, until_ns, interval_ns, seed: _, ref reverse } = *start;
     let (most_flows, longest_run) = (allowed.most_flows, allowed.longest_run);
@@ -363,7 +363,7 @@ fn check(start: &Start, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Ru
 }
 
 /// Checks the flows that a sender asks the receiver to send, and returns their plans. They go to sockets that the sender opens;
-/// `peer` stands for these until then.
+/// `peer` represents these until then.
 fn check_reverse(
     groups: &[ReverseFlows],
     flows: u32,

@@ -398,7 +398,7 @@ fn begin(line: &mut Line, clock: &ClockReport) -> Result<Instant, ControlError> 
     }
 }
 
-/// Tells the receiver at intervals that the sender goes on.
+/// Sends signs of life to the receiver at intervals.
 struct Beat {
     next: Instant,
 }
@@ -426,7 +426,7 @@ enum Watched {
     Message,
 }
 
-/// Waits for what is still in flight.
+/// Waits for the packets in flight.
 fn pause(line: &mut Line, time: Duration, stop: &AtomicBool) -> Result<Watched, ControlError> {
     watch(line, time, stop, &AtomicBool::new(false))
 }

@@ -25,7 +25,7 @@ pub(super) struct Connection {
     outbox: Outbox,
     /// Bytes that the kernel has accepted.
     accepted: u64,
-    /// The last time at which the kernel was asked what has left, and the number of those bytes.
+    /// The last time at which the kernel was asked for the number of sent bytes, and that number.
     left: (Instant, u64),
     /// The interval at which it is asked; `None` for never.
     ask: Option<Duration>,
@@ -101,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// Queues what the application writes. Returns false if it does not fit and `always` is false.
+    /// Queues a write of the application. Returns false if it does not fit and `always` is false.
     pub(super) fn write(&mut self, write: Write, now: Instant, always: bool) -> bool {
         match write {
             Write::Bytes(bytes) => self.outbox.write(bytes, now, always),
@@ -175,7 +175,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks the kernel how much has left its buffer, and records the waits of the messages in it.
+    /// Queries the bytes that have left the kernel's buffer, and records the waits of the messages in it.
     fn ask(&mut self, run: &Run, report: &mut SenderReport) {
         // Without an answer the waits are not measured.
         let not_sent = tcp::tcp_info(&self.socket).map_or(self.accepted, |info| info.not_sent.into());
@@ -190,7 +190,7 @@ impl Connection {
         self.left = left;
     }
 
-    /// Asks the kernel again after the end. Returns whether some of what it has accepted has not left.
+    /// Asks the kernel again after the end. Returns true if some of the accepted bytes have not left.
     pub(super) fn drain(&mut self, run: &Run, report: &mut SenderReport) -> bool {
         if !self.outbox.has_waiting() || self.left.1 >= self.accepted {
             return false;
@@ -199,8 +199,8 @@ impl Connection {
         self.left.1 < self.accepted
     }
 
-    /// Adds the kernel's counters to the report and closes the sending direction. The kernel still sends what is in its
-    /// buffer.
+    /// Adds the kernel's counters to the report and closes the sending direction. The kernel still sends the content of
+    /// its buffer.
     pub(super) fn finish(&mut self, report: &mut SenderReport) {
         if let Ok(info) = tcp::tcp_info(&self.socket) {
             report.packets = u64::from(info.data_segments);

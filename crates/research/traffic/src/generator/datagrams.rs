@@ -80,7 +80,7 @@ impl Datagrams {
         self.sender.on_deadline(now);
     }
 
-    /// Passes what the application writes to the transport. Returns false if it does not fit.
+    /// Passes a write of the application to the transport. Returns false if it does not fit.
     pub(super) fn write(&mut self, write: Write) -> bool {
         self.sender.write(write)
     }
@@ -103,7 +103,7 @@ impl Datagrams {
         }
     }
 
-    /// Sends what the transport allows, at most `turn` packets.
+    /// Sends as many packets as the transport allows, at most `turn`.
     pub(super) fn pump(&mut self, now: Instant, run: &Run, report: &mut SenderReport) -> Result<(), String> {
         for _ in 0..self.turn {
             let Some(packet) = self.sender.transmit_datagram(now) else { break };

@@ -73,7 +73,7 @@ impl Flow {
         matches!(self.carrier, Carrier::Failed)
     }
 
-    /// Does what is due at `now`. The call may be too early.
+    /// Runs the flow's timers at `now`. The call may be too early.
     pub(super) fn wake(&mut self, now: Instant, reactor: &Reactor, number: u32) {
         if matches!(self.carrier, Carrier::Waiting) {
             if now < self.start {
@@ -117,7 +117,7 @@ impl Flow {
         }
     }
 
-    /// Looks after the end what has left the kernel's buffer. Returns whether something is still there.
+    /// Measures, after the end, the data that has left the kernel's buffer. Returns true if some is still there.
     pub(super) fn drain(&mut self) -> bool {
         match &mut self.carrier {
             Carrier::Connection(connection) => connection.drain(&self.run, &mut self.report),

@@ -56,7 +56,7 @@ struct Settings {
     window: Window,
     interval: Option<Duration>,
     token: u64,
-    /// The interval at which the kernel is asked what has left a TCP connection's buffer; `None` for never.
+    /// Interval between checks of the data in a TCP connection's buffer in the kernel; `None` for never.
     ask: Option<Duration>,
 }
 
@@ -136,7 +136,7 @@ impl Generator {
 
     /// Measures how long the messages of TCP flows wait in this end's buffers ([`SenderReport::buffer_wait`]). The kernel is asked
     /// every 5 ms for each flow with such messages, more rarely if there are more than 20 flows. After the end of sending
-    /// [`Generator::run`] takes up to `drain` longer to measure what the kernel still has.
+    /// [`Generator::run`] takes up to `drain` longer to measure the data that the kernel still has.
     pub fn with_buffer_waits(mut self, drain: Duration) -> Self {
         self.drain = drain;
         let shares = (self.plans.len() as u64).div_ceil(20).max(1);
@@ -150,8 +150,8 @@ impl Generator {
         self
     }
 
-    /// Sends no more than this payload rate in the datagrams of all flows together. What is above it is refused and counted.
-    /// TCP has no such limit.
+    /// Sends no more than this payload rate in the datagrams of all flows together. Excess datagrams are refused and
+    /// counted. TCP has no such limit.
     pub(crate) fn with_ceiling(mut self, most: Rate) -> Self {
         self.most = Some(most);
         self
@@ -225,7 +225,7 @@ impl Work {
         Ok(())
     }
 
-    /// Asks the kernel every `time` what has left its buffers, until nothing is there, `end` or `stop`.
+    /// Checks the kernel's buffers every `time`, until they are empty, `end` or `stop`.
     fn drain(&mut self, time: Duration, end: Instant, stop: &AtomicBool) -> Result<(), TrafficError> {
         while !stop.load(Ordering::Relaxed) && now() < end {
             let waiting = self.flows.iter_mut().map(Flow::drain).filter(|waits| *waits).count();

@@ -199,7 +199,7 @@ impl Reading<'_> {
         *flow = Some((preamble, self.run.record(preamble.flow)));
     }
 
-    /// Tells the sender that a message is complete. The sender waits for this note, so the socket has room for it.
+    /// Sends the note that a message is complete. The sender waits for this note, so the socket has room for it.
     fn notify(&mut self, delivered: u64) {
         let note = Note { delivered, at: self.now }.write();
         match net::send(self.socket, &note, SendFlags::NOSIGNAL) {

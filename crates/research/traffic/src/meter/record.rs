@@ -1,5 +1,5 @@
-//! The measurements of a flow at its receiver, packet by packet. Whether a packet is lost, late or a duplicate is told by its
-//! sequence number ([`Numbers`]).
+//! The measurements of a flow at its receiver, packet by packet. Whether a packet is lost, late or a duplicate is
+//! derived from its sequence number ([`Numbers`]).
 
 use crate::report::{ReceivedInterval, ReceiverReport, Window, interval_at};
 use cutline_signal::monitor::{Arrival, Numbers};

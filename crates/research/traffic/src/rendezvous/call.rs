@@ -1,4 +1,4 @@
-//! The end that asks for the run: opens the connections of the flows that the receiver sends, and proves its paths.
+//! End that requests the run: opens the connections of the flows that the receiver sends, and proves its paths.
 
 use crate::header::{PROOF, Preamble, Proof, Step};
 use crate::plan::{FlowPlan, TcpOptions, Transport};

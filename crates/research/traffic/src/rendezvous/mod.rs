@@ -1,13 +1,13 @@
 //! Opens the connections and proves the paths of the flows that the receiver of a session sends.
 //!
 //! ```text
-//! call    the end that asks for the run: it opens the connections and sends the first datagrams
+//! call    the end that requests the run: it opens the connections and sends the first datagrams
 //! gather  the receiver of the session: it collects connections and proven addresses before the run
 //! ```
 //!
-//! The end that asks for the run may be behind a firewall or an address translator, so everything goes from its sockets to the
+//! The end that requests the run may be behind a firewall or an address translator, so everything goes from its sockets to the
 //! port of the traffic. A TCP connection begins with a preamble that names its flow. Datagrams need a proof that somebody who knows
-//! the session's token receives what is sent to the address that they come from, because anybody can write a foreign source
+//! the session's token receives packets at their source address, because anybody can write a foreign source
 //! address into a datagram ([`crate::header::Proof`]):
 //!
 //! | from | to | datagram |
@@ -18,7 +18,7 @@
 //! | the receiver | that socket | `Accepted` |
 //!
 //! Datagrams from another address than that of the control connection, which TCP has verified, are ignored, and so are those
-//! without the token. All have the same length, so nothing is amplified. The caller repeats what is not answered.
+//! without the token. All have the same length, so nothing is amplified. The caller repeats unanswered messages.
 
 mod call;
 mod gather;

@@ -41,7 +41,8 @@ struct CutOff {
 /// Marks of a line that are nearer to each other become one, px.
 const APART: f64 = 44.0;
 
-/// Marks what the vertical axis cuts off: a triangle for each run of values beyond it, and the largest of them where there is room.
+/// Marks the values that the vertical axis cuts off: a triangle for each run of values beyond it, and the largest of
+/// them where there is room.
 pub(super) fn cut_off(svg: &mut Svg, panel: &Panel, slots: &Slots) {
     if panel.chart.y.cap.is_none() {
         return;
