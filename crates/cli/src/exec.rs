@@ -6,7 +6,7 @@ use crate::output_file::OutputFile;
 use crate::{arguments, interrupt, message, output};
 use clap::ValueEnum;
 use cutline_exec::cgroup::{Running, Target};
-use cutline_exec::{ExecDocument, ExecError, Options, Program, Way};
+use cutline_exec::{ExecDocument, ExecError, MarkingMethod, Options, Program};
 use cutline_marking::Settings;
 use cutline_quality::spec::{ConnectionSpecification, Preset};
 use cutline_text::Printable;
@@ -33,7 +33,7 @@ pub struct Args {
     /// Highest rate of each socket, such as 500kbit, of payload
     #[arg(long, value_parser = arguments::rate, value_name = "RATE")]
     rate: Option<Rate>,
-    /// Way to the program's sockets [default: preload where it works, else cgroup]
+    /// MarkingMethod to the program's sockets [default: preload where it works, else cgroup]
     #[arg(long, value_enum)]
     by: Option<By>,
     /// Mark a process that already runs, and the children that it will start, until Ctrl-C or its end (root)
@@ -93,7 +93,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if let Some(unit) = &args.systemd {
         return output::print(&cutline_exec::systemd_unit(
             unit,
-            args.way().unwrap_or(Way::Preload),
+            args.way().unwrap_or(MarkingMethod::Preload),
             &settings,
             &args.again(),
         )?);
@@ -157,10 +157,10 @@ fn mark_running(target: &Target, settings: &Settings, is_quiet: bool) -> Result<
 }
 
 impl Args {
-    fn way(&self) -> Option<Way> {
+    fn way(&self) -> Option<MarkingMethod> {
         self.by.map(|by| match by {
-            By::Preload => Way::Preload,
-            By::Cgroup => Way::Cgroup,
+            By::Preload => MarkingMethod::Preload,
+            By::Cgroup => MarkingMethod::Cgroup,
         })
     }
 

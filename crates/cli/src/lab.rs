@@ -11,7 +11,7 @@ use crate::scenario_args::ScenarioArgs;
 use crate::table::number;
 use crate::{check, interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
-use cutline_lab::{Bounds, LabError, Options, Place, Shell, Side, Stack, StandIn, Traffic};
+use cutline_lab::{Bounds, ExternalProgram, LabError, Options, Place, Shell, Side, Stack, Traffic};
 use cutline_results::{Existing, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::runner::{self, Job};
@@ -65,7 +65,7 @@ struct RunArgs {
     /// `CUTLINE_SEED` and `CUTLINE_SECONDS`, the time until the program is ended, are set, too. Its output goes to
     /// stderr (docs/guide/lab.md).
     #[arg(long, value_name = "FLOW=COMMAND", value_parser = stand_in)]
-    exec: Vec<StandIn>,
+    exec: Vec<ExternalProgram>,
     /// Folder of all results
     #[arg(long, value_name = "DIR", default_value = "results/lab")]
     results: PathBuf,
@@ -179,7 +179,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     })?;
     cutline_lab::permitted()?;
     let mut version = format!("{VERSION} {}", how.stack.label());
-    for StandIn { flow, command } in &how.stand_ins {
+    for ExternalProgram { flow, command } in &how.stand_ins {
         write!(version, " {flow}={command}").expect("a string takes whatever is written");
     }
     let jobs = runner::plan(&points, &version);
@@ -318,10 +318,10 @@ impl RunArgs {
     }
 }
 
-fn stand_in(text: &str) -> Result<StandIn, String> {
+fn stand_in(text: &str) -> Result<ExternalProgram, String> {
     let (flow, command) = text.split_once('=').ok_or("expected FLOW=COMMAND")?;
     let is_empty = flow.is_empty() || command.trim().is_empty();
-    let stand_in = StandIn { flow: flow.to_owned(), command: command.to_owned() };
+    let stand_in = ExternalProgram { flow: flow.to_owned(), command: command.to_owned() };
     if is_empty { Err("expected FLOW=COMMAND, both not empty".to_owned()) } else { Ok(stand_in) }
 }
 

@@ -7,7 +7,7 @@ use crate::common::home::Home;
 use crate::common::{Arrivals, Hosts, Lab, assert_sums, packets, receive, schema, send};
 use cutline_aqm::PolicerParams;
 use cutline_router::FlowFilter;
-use cutline_router_service::{ReservationClient, Way};
+use cutline_router_service::{ReservationClient, RouterDirection};
 use cutline_units::{Bytes, Rate};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -78,7 +78,7 @@ fn a_reserved_flow_loses_nothing_and_hardly_waits_under_a_flood() {
     let Some((home, mut lab)) = start("ra", "reservations = \"allowed\"") else { return };
     let mut client = client(&home);
     assert_eq!(client.interfaces().unwrap(), ["p0", "p1"]);
-    client.reserve(Way::Forward, 1, BUCKET, &[to_port(5004)]).unwrap();
+    client.reserve(RouterDirection::Forward, 1, BUCKET, &[to_port(5004)]).unwrap();
     let mut arrivals = under_flood(&lab, Duration::from_micros(12_500));
     let own = client.list().unwrap().remove(0);
     let document = serde_json::to_value(&own).unwrap();
@@ -106,7 +106,7 @@ fn a_reserved_flow_loses_nothing_and_hardly_waits_under_a_flood() {
 fn what_exceeds_the_reservation_is_best_effort() {
     let Some((home, mut lab)) = start("rb", "reservations = \"allowed\"") else { return };
     let mut client = client(&home);
-    client.reserve(Way::Forward, 1, BUCKET, &[to_port(5004)]).unwrap();
+    client.reserve(RouterDirection::Forward, 1, BUCKET, &[to_port(5004)]).unwrap();
     let arrivals = under_flood(&lab, Duration::from_micros(6250));
     let own = client.list().unwrap().remove(0);
     let arrived = arrivals.delays_ms.len() as u64;
@@ -144,7 +144,7 @@ fn what_a_killed_client_has_reserved_is_gone() {
     assert!(lab.is_crossed(false, 5004));
     let conforming = reserved(&home.ask("stats"), "conforming/packets");
     assert!(conforming > 0);
-    let error = client(&home).reserve(Way::Forward, 3, BUCKET, &[to_port(5004)]).unwrap_err();
+    let error = client(&home).reserve(RouterDirection::Forward, 3, BUCKET, &[to_port(5004)]).unwrap_err();
     assert!(error.is_refusal() && error.to_string().contains("at most 1 in a direction"), "{error}");
     process.kill().unwrap();
     process.wait().unwrap();
@@ -159,14 +159,16 @@ fn what_a_killed_client_has_reserved_is_gone() {
         conforming,
         "its packets are like any others"
     );
-    client(&home).reserve(Way::Forward, 3, BUCKET, &[to_port(5004)]).expect("there is room for another one");
+    client(&home)
+        .reserve(RouterDirection::Forward, 3, BUCKET, &[to_port(5004)])
+        .expect("there is room for another one");
 }
 
 /// Nothing can be reserved unless the file allows it, and not by users who may not use the socket.
 #[test]
 fn who_may_not_reserve_is_refused() {
     let Some((home, lab)) = start("rd", "") else { return };
-    let error = client(&home).reserve(Way::Forward, 1, BUCKET, &[to_port(5004)]).unwrap_err();
+    let error = client(&home).reserve(RouterDirection::Forward, 1, BUCKET, &[to_port(5004)]).unwrap_err();
     assert!(error.is_refusal() && error.to_string().contains("reservations = \"none\""), "{error}");
     assert_eq!(home.ask("config")["config"]["reservations"], Value::Null);
     fs::set_permissions(home.folder(), Permissions::from_mode(0o755)).unwrap();

@@ -13,7 +13,7 @@ use cutline_results::{
 use cutline_router::FlowFilter;
 use cutline_router_service::{
     Action, AutorateStatistics, Counted, Direction, HintStatistics, Interface, ReloadStatus,
-    ReservationRequest, RouterSpec, Statistics, Way, configuration,
+    ReservationRequest, RouterDirection, RouterSpec, Statistics, configuration,
 };
 use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
 use cutline_rsvp::{message as rsvp, object};
@@ -674,8 +674,9 @@ fn reservations_in_a_router() {
         ("remove-filter", Action::RemoveFilter(any)),
         ("release", Action::Release),
     ];
-    let line =
-        |(name, action)| seed(name, ReservationRequest { way: Way::Forward, number: 7, action }.to_string());
+    let line = |(name, action)| {
+        seed(name, ReservationRequest { way: RouterDirection::Forward, number: 7, action }.to_string())
+    };
     check("router-reservation", actions.map(line).into());
 }
 

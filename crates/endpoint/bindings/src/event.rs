@@ -1,7 +1,7 @@
 //! Events as plain data.
 
 use crate::{TEXT, nanos, words};
-use cutline_signal::violation::Place;
+use cutline_signal::violation::ViolationOrigin;
 use cutline_socket::{self as socket, Direction};
 use serde::Serialize;
 
@@ -137,9 +137,11 @@ impl Event {
             _ => ("restored", format!(", the worst was {:.3} {unit}", it.measured)),
         };
         let (place, whence) = match it.place {
-            Place::SendingHost => (EventPlace::SendingHost, "; the sending host held the application back"),
-            Place::Network => (EventPlace::Network, ""),
-            Place::ReceivingHost => {
+            ViolationOrigin::SendingHost => {
+                (EventPlace::SendingHost, "; the sending host held the application back")
+            }
+            ViolationOrigin::Network => (EventPlace::Network, ""),
+            ViolationOrigin::ReceivingHost => {
                 (EventPlace::ReceivingHost, "; the application at the receiving host did not read")
             }
         };
@@ -232,7 +234,7 @@ mod tests {
             limit: 150.0,
             measured: 200.5,
             error: 1.0,
-            place: Place::SendingHost,
+            place: ViolationOrigin::SendingHost,
             since: Instant::from_nanos(7),
         };
         let of = |event: &socket::Event| Event::from(event);
@@ -244,7 +246,7 @@ mod tests {
         );
         assert_eq!((violated.kind, violated.side, violated.measure, violated.since_ns), (4, 2, 1, 7));
         let after = Duration::from_nanos(9);
-        let violation = Violation { place: Place::Network, ..violation };
+        let violation = Violation { place: ViolationOrigin::Network, ..violation };
         let restored =
             of(&socket::Event::Restored { direction: Direction::Send, violation, measured: 120.0, after });
         assert_eq!((restored.measured, restored.worst, restored.place), (120.0, 200.5, 2));

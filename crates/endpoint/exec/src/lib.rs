@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! program   what kind of program a file is
-//! way       which way works for it
+//! marking_method which way works for it
 //! library   where the preloaded library is
 //! cgroup    the control group and its eBPF programs
 //! run       starting the program, and waiting for it
@@ -21,17 +21,17 @@ mod counters;
 mod ending;
 mod error;
 mod library;
+mod marking_method;
 mod program;
 mod report;
 mod run;
 mod systemd;
-mod way;
 
 pub use ending::Ending;
 pub use error::ExecError;
 pub use library::{LIBRARY_VARIABLE, find_library};
+pub use marking_method::{Choice, MarkingMethod, choose};
 pub use program::{Obstacle, Program};
 pub use report::{ExecDocument, SocketDocument, SocketTotals};
 pub use run::{Options, run};
 pub use systemd::systemd_unit;
-pub use way::{Choice, Way, choose};

@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::ending::Ending;
 use crate::library::find_library;
 use crate::report::ExecDocument;
-use crate::{Choice, ExecError, Program, Way};
+use crate::{Choice, ExecError, MarkingMethod, Program};
 use cutline_marking::Settings;
 use cutline_marking::settings::{TABLE_VARIABLE, VARIABLE};
 use cutline_sys::now;
@@ -42,8 +42,8 @@ pub fn run(
     let mut command = Command::new(&program.path);
     command.arg0(name).args(arguments);
     let (counters, group) = match choice.way {
-        Way::Preload => (Some(Counters::new()?), None),
-        Way::Cgroup => (None, Some(Marked::new(&options.settings)?)),
+        MarkingMethod::Preload => (Some(Counters::new()?), None),
+        MarkingMethod::Cgroup => (None, Some(Marked::new(&options.settings)?)),
     };
     if let Some(counters) = &counters {
         command.env(PRELOAD, preload(&find_library()?, std::env::var_os(PRELOAD)));

@@ -3,7 +3,7 @@
 //!
 //! Both are text for the user to install. Nothing is installed here.
 
-use crate::{ExecError, Way, find_library};
+use crate::{ExecError, MarkingMethod, find_library};
 use cutline_marking::Settings;
 use cutline_marking::settings::VARIABLE;
 use cutline_text::Printable;
@@ -13,7 +13,12 @@ use std::path::Path;
 ///
 /// # Errors
 /// When the name is that of no service, or the library is missing.
-pub fn systemd_unit(unit: &str, way: Way, settings: &Settings, options: &str) -> Result<String, ExecError> {
+pub fn systemd_unit(
+    unit: &str,
+    way: MarkingMethod,
+    settings: &Settings,
+    options: &str,
+) -> Result<String, ExecError> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":_.@-".contains(&byte);
     let name = unit.strip_suffix(".service").unwrap_or(unit);
     if name.is_empty() || !name.bytes().all(is_allowed) || name.starts_with(['.', '-']) {
@@ -23,8 +28,8 @@ pub fn systemd_unit(unit: &str, way: Way, settings: &Settings, options: &str) ->
         )));
     }
     Ok(match way {
-        Way::Preload => drop_in(name, &find_library()?, settings),
-        Way::Cgroup => companion(name, options),
+        MarkingMethod::Preload => drop_in(name, &find_library()?, settings),
+        MarkingMethod::Cgroup => companion(name, options),
     })
 }
 
@@ -86,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_unit_follows_the_service() {
-        let unit = |name| systemd_unit(name, Way::Cgroup, &Settings::default(), "--hint 6");
+        let unit = |name| systemd_unit(name, MarkingMethod::Cgroup, &Settings::default(), "--hint 6");
         let text = unit("web@1.service").unwrap();
         assert!(text.contains("exec --hint 6 --cgroup system.slice/web@1.service\n"), "{text}");
         assert_eq!(unit("web@1").unwrap(), text);

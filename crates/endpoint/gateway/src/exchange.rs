@@ -4,7 +4,7 @@
 //! gives its place to a newcomer: first those that were never answered, as the kernel's connection tracking does with entries that are
 //! not assured (`nf_conntrack`).
 
-use crate::book::{Counters, Link, Ticket, count};
+use crate::connection_table::{Counters, Link, Ticket, count};
 use crate::gateway::Shared;
 use crate::networks::network_of;
 use crate::plan::Side;

@@ -1,6 +1,6 @@
 //! One gateway at work: its listeners, its end.
 
-use crate::book::{Book, Full};
+use crate::connection_table::{ConnectionTable, Full};
 use crate::document::GatewayDocument;
 use crate::error::GatewayError;
 use crate::plan::{Limits, Plan, Side, Transport};
@@ -38,7 +38,7 @@ pub struct Shared {
     pub side: Side,
     pub options: QosOptions,
     pub limits: Limits,
-    pub book: Arc<Book>,
+    pub book: Arc<ConnectionTable>,
     pub stop: Stop,
     notify: Notify,
     told: AtomicUsize,
@@ -129,7 +129,7 @@ impl Gateway {
             entries.push(entry);
             addresses.push(at);
         }
-        let mut book = Book::new(plan, record.map(Recorder::new));
+        let mut book = ConnectionTable::new(plan, record.map(Recorder::new));
         book.set_addresses(&addresses);
         let shared = Arc::new(Shared {
             side: plan.side,

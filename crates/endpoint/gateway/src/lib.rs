@@ -14,11 +14,11 @@
 //! streams    accepting and connecting streams
 //!   relay    one stream: two directions, back-pressure, half-close
 //!   greeting how the far gateway says whether it has reached the server
-//!   door     streams whose other end has not shown that it is a gateway
+//!   pending_streams streams whose other end has not shown that it is a gateway
 //! datagrams  accepting and connecting datagrams
 //!   exchange exchanges of datagrams, all served by one thread
 //! networks   whose connection it is
-//! book       the connections, counters, what was delivered
+//! connection_table the connections, counters, what was delivered
 //! record     what was delivered, as lines while it happens
 //! document   what was delivered, as a document at the end
 //! stop       how all threads learn that the gateway ends
@@ -27,15 +27,15 @@
 //! Each stream has a thread once its other end has shown what it is; one thread serves all datagrams of a route. Everything is bounded:
 //! connections, those of one address, what waits for each, times to connect.
 
-mod book;
+mod connection_table;
 mod datagrams;
 mod document;
-mod door;
 mod error;
 mod exchange;
 mod gateway;
 mod greeting;
 mod networks;
+mod pending_streams;
 mod plan;
 mod record;
 mod relay;

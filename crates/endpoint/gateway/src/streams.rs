@@ -1,9 +1,9 @@
 //! Accepting and connecting streams.
 
-use crate::book::{Link, Ticket};
-use crate::door::Door;
+use crate::connection_table::{Link, Ticket};
 use crate::gateway::{Shared, pause};
 use crate::greeting::Greeting;
+use crate::pending_streams::PendingStreams;
 use crate::plan::Side;
 use crate::relay::{Ending, Expects, ROOM, relay, reset};
 use crate::stop::Stop;
@@ -44,7 +44,7 @@ pub fn near(shared: &Arc<Shared>, route: usize, listener: &TcpListener) {
 
 /// Accepts near gateways' connections until the gateway ends. One thread waits for all that have not shown yet what they are.
 pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosTcpListener) {
-    let mut door = Door::default();
+    let mut door = PendingStreams::default();
     while !shared.stop.is_set() {
         let refused = door.accept(shared, route, listener);
         for (stream, peer) in door.look(shared, route) {

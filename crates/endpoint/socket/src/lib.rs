@@ -92,7 +92,7 @@ pub use cutline_signal::operation::OperationParams;
 pub use cutline_signal::rate_control::{RateControl, TfrcParams};
 pub use cutline_signal::renegotiation::Alternatives;
 pub use cutline_signal::session::{Cause, Direction, Event};
-pub use cutline_signal::violation::{Place, Violation};
+pub use cutline_signal::violation::{Violation, ViolationOrigin};
 pub use cutline_units::{Bytes, Dscp, Duration, Hint};
 pub use error::QosError;
 pub use keeper::start;

@@ -59,8 +59,9 @@ mod watched;
 pub use cutline_socket::{
     Access, AckPath, Alternatives, Attempt, Bytes, Cause, Class, ConnectionSpecification, Delivery,
     Direction, Dscp, Duration, Event, Hint, IfRefused, Marking, Measure, Mib, MonitorParams,
-    NegotiationParams, OperationParams, Pacing, Peer, Place, Preset, QosError, QosOptions, RateControl,
+    NegotiationParams, OperationParams, Pacing, Peer, Preset, QosError, QosOptions, RateControl,
     ReservationEvent, ReservationStatus, Sample, SentInterval, Specification, TfrcParams, Violation,
+    ViolationOrigin,
 };
 pub use datagrams::{QosUdpListener, QosUdpSocket};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, QosTcpListener, QosTcpStream, ReadHalf, WriteHalf};

@@ -25,7 +25,7 @@ use cutline_config::{Document, Errors, Kind, Problem, TableReader, kind, paramet
 use cutline_netlink::{Options, Shaper};
 use cutline_params::Parameters as _;
 use cutline_provision::DEFAULT_SOCKET;
-use cutline_router_service::Way;
+use cutline_router_service::RouterDirection;
 use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::Encapsulation;
 use cutline_rsvp::engine::EngineParams;
@@ -84,7 +84,7 @@ pub enum ControlKind {
         /// Its local socket.
         socket: PathBuf,
         /// The direction of the router in which packets leave by this interface.
-        way: Way,
+        way: RouterDirection,
     },
     /// Nobody: this node does not control the traffic there, and admits everything.
     None,
@@ -292,7 +292,7 @@ fn control(table: &TableReader<'_>) -> Option<ControlKind> {
     let delay = kind::duration().only("from 1 ms to 10 s", |delay| {
         (Duration::from_millis(1)..=Duration::from_secs(10)).contains(delay)
     });
-    let ways = [("forward", Way::Forward), ("reverse", Way::Reverse)];
+    let ways = [("forward", RouterDirection::Forward), ("reverse", RouterDirection::Reverse)];
     let replace = table.optional("replace", &kind::flag());
     let delay = table.optional("best-effort-delay", &delay);
     let socket = table.optional("router-socket", &path());
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(tc.control, ControlKind::Tc { replace: true, best_effort_delay });
         let router = read(ROUTER).unwrap();
         let socket = PathBuf::from("/run/r.sock");
-        assert_eq!(router.control, ControlKind::Router { socket, way: Way::Reverse });
+        assert_eq!(router.control, ControlKind::Router { socket, way: RouterDirection::Reverse });
         assert_eq!(router.share.burst, ROUTER_BURST);
         assert_eq!(read(&format!("{ROUTER}burst = '2 s'")).unwrap().share.burst, Duration::from_secs(2));
         for (keys, says) in [

@@ -17,7 +17,8 @@ use cutline_daemon::status::InterfaceStatus;
 use cutline_provision::Client;
 use cutline_provision::protocol::{Bucket, Reply, Request};
 use cutline_router_service::{
-    Listener, ReservationClient, ReservationStatistics, Router, RouterSpec, Schedule, Statistics, Way,
+    Listener, ReservationClient, ReservationStatistics, Router, RouterDirection, RouterSpec, Schedule,
+    Statistics,
 };
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
@@ -200,7 +201,7 @@ fn a_reserved_flow_has_its_rate_in_the_router_and_its_excess_is_best_effort() {
 
     let (sender, mut receiver) = set_up(&net, PORT);
     let all = reserved(&socket).unwrap();
-    assert_eq!((all.len(), all[0].direction, all[0].rate_bps), (1, Way::Forward, 1_000_000));
+    assert_eq!((all.len(), all[0].direction, all[0].rate_bps), (1, RouterDirection::Forward, 1_000_000));
     let [(sent, mut delays), (flood, drained)] = under_flood(&net, 10_000);
     let its = status(&net, "east");
     assert_eq!((its.excess_packets, its.dropped_packets), (0, 0), "{its:?}");

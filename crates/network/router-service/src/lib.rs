@@ -13,7 +13,7 @@
 //!   reservation_request  orders of the clients
 //! session        one client's connection
 //! autorate       rates that follow the link
-//! board          snapshots of statistics for the clients, so that the loop never blocks
+//! snapshots snapshots of statistics for the clients, so that the loop never blocks
 //! metrics        the statistics for Prometheus
 //! local_socket   the local socket and its clients' threads
 //! usual_socket   default path of the socket, and search for routers that answer
@@ -30,7 +30,6 @@
 //! ```
 
 mod autorate;
-mod board;
 mod bridging;
 mod claims;
 mod client;
@@ -49,6 +48,7 @@ mod reservations;
 mod router;
 mod service;
 mod session;
+mod snapshots;
 mod spec;
 mod statistics;
 mod usual_socket;
@@ -61,7 +61,7 @@ pub use error::{AskError, AskProblem, ServiceError};
 pub use offload_notes::{Restored, folder, restore};
 pub use request::{Request, RequestError};
 pub use reservation_client::ReservationClient;
-pub use reservation_request::{Action, ReservationRequest, ReservationRequestError, Way};
+pub use reservation_request::{Action, ReservationRequest, ReservationRequestError, RouterDirection};
 pub use router::{Router, Schedule};
 pub use service::{Listener, TRUNCATED, UNFILLED};
 pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};

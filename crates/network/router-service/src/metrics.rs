@@ -6,7 +6,7 @@
 //! The endpoint speaks as much of HTTP/1.1 as a scraper needs: one request on a connection, of which only the first line counts, and a reply
 //! with its length. One connection is served at a time, and each has two seconds.
 
-use crate::board::Board;
+use crate::snapshots::StatsSnapshots;
 use crate::statistics::{
     AutorateStatistics, Direction, HintStatistics, Interface, ReservedStatistics, SieveStatistics, Statistics,
 };
@@ -48,7 +48,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn serve(self, board: Arc<Board>) -> Result<(), SysError> {
+    pub fn serve(self, board: Arc<StatsSnapshots>) -> Result<(), SysError> {
         let serve = move || {
             loop {
                 match self.0.accept() {
@@ -69,7 +69,7 @@ impl Endpoint {
     }
 }
 
-fn answer(mut stream: TcpStream, board: &Board) -> io::Result<()> {
+fn answer(mut stream: TcpStream, board: &StatsSnapshots) -> io::Result<()> {
     stream.set_write_timeout(Some(std_time(PATIENCE)))?;
     let line = first_line(&mut stream)?;
     let mut words = line.split(' ');

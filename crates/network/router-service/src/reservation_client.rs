@@ -4,7 +4,7 @@
 //! A client that outlives its router notices by [`AsFd`]: the descriptor becomes readable only when the connection has ended.
 
 use crate::error::{AskError, AskProblem};
-use crate::reservation_request::{Action, ReservationRequest, Way};
+use crate::reservation_request::{Action, ReservationRequest, RouterDirection};
 use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, ReservationsEnd, StatisticsError};
 use cutline_aqm::PolicerParams;
 use cutline_router::FlowFilter;
@@ -71,7 +71,7 @@ impl ReservationClient {
     }
 
     /// Returns the names of the router's interfaces, `in` and `out`. Packets that leave by `out` are those of
-    /// [`Way::Forward`]. A name may begin with the kind of its port, such as `tun:`.
+    /// [`RouterDirection::Forward`]. A name may begin with the kind of its port, such as `tun:`.
     ///
     /// # Errors
     /// When the router does not answer.
@@ -87,7 +87,7 @@ impl ReservationClient {
     /// When the router refuses it ([`AskError::is_refusal`]); then nothing is reserved. When it does not answer.
     pub fn reserve(
         &mut self,
-        way: Way,
+        way: RouterDirection,
         number: u64,
         bucket: PolicerParams,
         filters: &[FlowFilter],
@@ -109,7 +109,12 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When the router refuses it; then the reservation is as before. When it does not answer.
-    pub fn change(&mut self, way: Way, number: u64, bucket: PolicerParams) -> Result<(), AskError> {
+    pub fn change(
+        &mut self,
+        way: RouterDirection,
+        number: u64,
+        bucket: PolicerParams,
+    ) -> Result<(), AskError> {
         self.change_by(way, number, Action::Change(bucket))
     }
 
@@ -117,7 +122,12 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When the router refuses it, or does not answer.
-    pub fn add_filter(&mut self, way: Way, number: u64, filter: FlowFilter) -> Result<(), AskError> {
+    pub fn add_filter(
+        &mut self,
+        way: RouterDirection,
+        number: u64,
+        filter: FlowFilter,
+    ) -> Result<(), AskError> {
         self.change_by(way, number, Action::AddFilter(filter))
     }
 
@@ -125,7 +135,12 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When the router refuses it, or does not answer.
-    pub fn remove_filter(&mut self, way: Way, number: u64, filter: FlowFilter) -> Result<(), AskError> {
+    pub fn remove_filter(
+        &mut self,
+        way: RouterDirection,
+        number: u64,
+        filter: FlowFilter,
+    ) -> Result<(), AskError> {
         self.change_by(way, number, Action::RemoveFilter(filter))
     }
 
@@ -133,7 +148,7 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When there is none of this number, or the router does not answer.
-    pub fn release(&mut self, way: Way, number: u64) -> Result<(), AskError> {
+    pub fn release(&mut self, way: RouterDirection, number: u64) -> Result<(), AskError> {
         self.change_by(way, number, Action::Release)
     }
 
@@ -158,7 +173,7 @@ impl ReservationClient {
         }
     }
 
-    fn change_by(&mut self, way: Way, number: u64, action: Action) -> Result<(), AskError> {
+    fn change_by(&mut self, way: RouterDirection, number: u64, action: Action) -> Result<(), AskError> {
         let request = ReservationRequest { way, number, action };
         self.ask(&request.to_string()).map(|_: ReservationDone| ())
     }
@@ -190,10 +205,10 @@ impl AsFd for ReservationClient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::Board;
     use crate::local_socket::LocalSocket;
     use crate::reservations::reservation_channel;
     use crate::session::reception;
+    use crate::snapshots::StatsSnapshots;
     use crate::spec::RouterSpec;
     use cutline_aqm::{Limit, QueueSpec};
     use cutline_router::{DuplexShaper, Shaper, ShaperParams};
@@ -221,7 +236,7 @@ mod tests {
             let socket = LocalSocket::bind(&folder.path().join("s")).unwrap();
             let (desk, mut registrar) = reservation_channel();
             let desk = are_allowed.then_some(desk);
-            socket.serve(reception(Arc::new(Board::new(Arc::new(spec))), desk)).unwrap();
+            socket.serve(reception(Arc::new(StatsSnapshots::new(Arc::new(spec))), desk)).unwrap();
             let stop = Arc::new(AtomicBool::new(false));
             let is_stopped = Arc::clone(&stop);
             let mut duplex = DuplexShaper { forward: shaper(), reverse: shaper() };
@@ -288,12 +303,12 @@ mod tests {
         let bed = Bed::new(true);
         let (mut one, mut other) = (bed.client(), bed.client());
         assert_eq!(one.interfaces().unwrap(), ["a", "b"]);
-        one.reserve(Way::Forward, 7, bucket(640), &[to_port(1)]).unwrap();
-        one.change(Way::Forward, 7, bucket(320)).unwrap();
-        one.add_filter(Way::Forward, 7, to_port(2)).unwrap();
-        one.remove_filter(Way::Forward, 7, to_port(1)).unwrap();
-        other.reserve(Way::Reverse, 7, bucket(64), &[to_port(2)]).unwrap();
-        other.reserve(Way::Forward, 7, bucket(64), &[to_port(3)]).unwrap();
+        one.reserve(RouterDirection::Forward, 7, bucket(640), &[to_port(1)]).unwrap();
+        one.change(RouterDirection::Forward, 7, bucket(320)).unwrap();
+        one.add_filter(RouterDirection::Forward, 7, to_port(2)).unwrap();
+        one.remove_filter(RouterDirection::Forward, 7, to_port(1)).unwrap();
+        other.reserve(RouterDirection::Reverse, 7, bucket(64), &[to_port(2)]).unwrap();
+        other.reserve(RouterDirection::Forward, 7, bucket(64), &[to_port(3)]).unwrap();
         let seen: Vec<_> = other
             .list()
             .unwrap()
@@ -301,16 +316,18 @@ mod tests {
             .map(|of| (of.direction, of.own, of.rate_bps, of.filters[0].destination_port))
             .collect();
         let expected = [
-            (Way::Forward, false, 320_000, Some(2)),
-            (Way::Forward, true, 64_000, Some(3)),
-            (Way::Reverse, true, 64_000, Some(2)),
+            (RouterDirection::Forward, false, 320_000, Some(2)),
+            (RouterDirection::Forward, true, 64_000, Some(3)),
+            (RouterDirection::Reverse, true, 64_000, Some(2)),
         ];
         assert_eq!(seen, expected);
-        other.release(Way::Forward, 7).unwrap();
+        other.release(RouterDirection::Forward, 7).unwrap();
         drop(one);
         bed.wait_for(1);
         let mut again = bed.client();
-        again.reserve(Way::Forward, 7, bucket(640), &[to_port(2)]).expect("the filter is free again");
+        again
+            .reserve(RouterDirection::Forward, 7, bucket(640), &[to_port(2)])
+            .expect("the filter is free again");
     }
 
     #[test]
@@ -318,18 +335,27 @@ mod tests {
         let bed = Bed::new(true);
         let mut client = bed.client();
         let many: Vec<FlowFilter> = (1..=50).map(to_port).collect();
-        client.reserve(Way::Forward, 1, bucket(64), &many).unwrap();
+        client.reserve(RouterDirection::Forward, 1, bucket(64), &many).unwrap();
         assert_eq!(client.list().unwrap()[0].filters.len(), 50);
         let last_is_taken: Vec<FlowFilter> = (100..=120).chain([50]).map(to_port).collect();
         for (result, why) in [
             (
-                client.reserve(Way::Forward, 2, bucket(64), &last_is_taken),
+                client.reserve(RouterDirection::Forward, 2, bucket(64), &last_is_taken),
                 "a filter that no other reservation has",
             ),
-            (client.reserve(Way::Forward, 2, bucket(64), &[]), "expected a list of 1 to 16 filters"),
-            (client.reserve(Way::Forward, 1, bucket(64), &[to_port(99)]), "there is one of this number"),
-            (client.reserve(Way::Forward, 2, bucket(20_000), &[to_port(99)]), "rate = 20 Mbit/s"),
-            (client.change(Way::Reverse, 1, bucket(64)), "reservation = 1: there is none of this number"),
+            (
+                client.reserve(RouterDirection::Forward, 2, bucket(64), &[]),
+                "expected a list of 1 to 16 filters",
+            ),
+            (
+                client.reserve(RouterDirection::Forward, 1, bucket(64), &[to_port(99)]),
+                "there is one of this number",
+            ),
+            (client.reserve(RouterDirection::Forward, 2, bucket(20_000), &[to_port(99)]), "rate = 20 Mbit/s"),
+            (
+                client.change(RouterDirection::Reverse, 1, bucket(64)),
+                "reservation = 1: there is none of this number",
+            ),
         ] {
             let error = result.unwrap_err();
             assert!(error.is_refusal() && error.to_string().contains(why), "{error}\nnot: {why}");
@@ -342,24 +368,29 @@ mod tests {
         let bed = Bed::new(true);
         let mut clients: Vec<ReservationClient> = (0..5).map(|_| bed.client()).collect();
         for number in 0..150 {
-            clients[0].reserve(Way::Forward, number, bucket(10), &[to_port(1 + number as u16)]).unwrap();
+            clients[0]
+                .reserve(RouterDirection::Forward, number, bucket(10), &[to_port(1 + number as u16)])
+                .unwrap();
         }
         for (place, client) in clients[1..4].iter_mut().enumerate() {
-            client.reserve(Way::Reverse, 1, bucket(10), &[to_port(1 + place as u16)]).unwrap();
+            client.reserve(RouterDirection::Reverse, 1, bucket(10), &[to_port(1 + place as u16)]).unwrap();
         }
         assert_eq!(clients[0].list().unwrap().len(), 153);
-        let error = clients[4].reserve(Way::Reverse, 1, bucket(10), &[to_port(9)]).unwrap_err().to_string();
+        let error = clients[4]
+            .reserve(RouterDirection::Reverse, 1, bucket(10), &[to_port(9)])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("4 clients may reserve at a time"), "{error}");
         drop(clients.remove(0));
         bed.wait_for(3);
-        clients[3].reserve(Way::Reverse, 1, bucket(10), &[to_port(9)]).unwrap();
+        clients[3].reserve(RouterDirection::Reverse, 1, bucket(10), &[to_port(9)]).unwrap();
     }
 
     #[test]
     fn nothing_can_be_reserved_where_it_is_not_allowed() {
         let bed = Bed::new(false);
         let mut client = bed.client();
-        let error = client.reserve(Way::Forward, 1, bucket(64), &[to_port(1)]).unwrap_err();
+        let error = client.reserve(RouterDirection::Forward, 1, bucket(64), &[to_port(1)]).unwrap_err();
         assert!(error.is_refusal() && error.to_string().contains("reservations = \"none\""), "{error}");
         assert_eq!(client.list().unwrap(), []);
     }
@@ -369,10 +400,10 @@ mod tests {
     fn a_router_that_ends_is_an_error() {
         let bed = Bed::new(true);
         let mut client = bed.client();
-        client.reserve(Way::Forward, 1, bucket(64), &[to_port(1)]).unwrap();
+        client.reserve(RouterDirection::Forward, 1, bucket(64), &[to_port(1)]).unwrap();
         drop(bed);
-        let error = client.change(Way::Forward, 1, bucket(60)).unwrap_err();
+        let error = client.change(RouterDirection::Forward, 1, bucket(60)).unwrap_err();
         assert!(error.to_string().contains("the router does not answer"), "{error}");
-        assert!(!client.change(Way::Forward, 1, bucket(60)).unwrap_err().is_refusal());
+        assert!(!client.change(RouterDirection::Forward, 1, bucket(60)).unwrap_err().is_refusal());
     }
 }

@@ -24,7 +24,7 @@ use std::str::FromStr;
 /// One of the directions of a router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum RouterDirection {
     /// From `in` to `out`.
     #[default]
     Forward,
@@ -36,7 +36,7 @@ pub enum Way {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationRequest {
     /// The direction in which it is reserved.
-    pub way: Way,
+    pub way: RouterDirection,
     /// The number of the reservation, which the client has chosen.
     pub number: u64,
     /// The requested action.
@@ -122,7 +122,7 @@ fn request(root: &TableReader<'_>) -> Option<ReservationRequest> {
         root.report_missing();
         return None;
     };
-    let ways = [("forward", Way::Forward), ("reverse", Way::Reverse)];
+    let ways = [("forward", RouterDirection::Forward), ("reverse", RouterDirection::Reverse)];
     let way = root.required("direction", &kind::one_of("one of", &ways));
     let number = root.required("reservation", &kind::integer(0, LARGEST_NUMBER));
     let action = match name {
@@ -303,7 +303,8 @@ mod tests {
             Action::RemoveFilter(filter()),
             Action::Release,
         ] {
-            let request = ReservationRequest { way: Way::Reverse, number: LARGEST_NUMBER as u64, action };
+            let request =
+                ReservationRequest { way: RouterDirection::Reverse, number: LARGEST_NUMBER as u64, action };
             let line = request.to_string();
             assert!(line.len() < crate::local_socket::MAX_REQUEST && !line.contains('\n'), "{}", line.len());
             assert_eq!(line.parse(), Ok(request));
@@ -314,7 +315,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_key_value_and_range() {
         let good = ReservationRequest {
-            way: Way::Forward,
+            way: RouterDirection::Forward,
             number: 1,
             action: Action::Reserve(bucket(), vec![filter()]),
         }

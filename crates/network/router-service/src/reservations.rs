@@ -11,7 +11,7 @@
 //! Reservations belong to a *lease*, which is a client's connection. When the connection ends, for whatever reason, the lease ends and
 //! all its reservations are removed.
 
-use crate::reservation_request::{Action, ReservationRequest, Way};
+use crate::reservation_request::{Action, ReservationRequest, RouterDirection};
 use cutline_router::{DuplexShaper, Reservation, ReservationError, ReservationId, Shaper};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
@@ -23,7 +23,7 @@ use std::thread::{self, Thread};
 
 /// The clients' end: it gives leases.
 #[derive(Debug)]
-pub struct ReservationDesk {
+pub struct ReservationHandler {
     orders: SyncSender<Message>,
     next_owner: AtomicU64,
     leases: Arc<AtomicUsize>,
@@ -68,7 +68,7 @@ enum Message {
 #[derive(Debug)]
 enum Order {
     Change(ReservationRequest),
-    List { way: Way, after: Option<ReservationId> },
+    List { way: RouterDirection, after: Option<ReservationId> },
 }
 
 type Outcome = Result<Vec<Reservation>, ReservationError>;
@@ -97,13 +97,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// Returns both ends.
-pub fn reservation_channel() -> (ReservationDesk, Registrar) {
+pub fn reservation_channel() -> (ReservationHandler, Registrar) {
     let (sender, orders) = sync_channel(MAX_ORDERS);
-    let desk = ReservationDesk { orders: sender, next_owner: AtomicU64::new(1), leases: Arc::default() };
+    let desk = ReservationHandler { orders: sender, next_owner: AtomicU64::new(1), leases: Arc::default() };
     (desk, Registrar { orders, ending: None, busy_until: Instant::ZERO })
 }
 
-impl ReservationDesk {
+impl ReservationHandler {
     /// Returns a lease; `None` if the limit of leases is reached.
     pub fn lease(&self) -> Option<Lease> {
         let more = |held: usize| (held < MAX_LEASES).then_some(held + 1);
@@ -113,12 +113,16 @@ impl ReservationDesk {
     }
 
     /// Returns up to [`PAGE`] reservations of a direction that follow `after`; fewer if these are the last.
-    pub fn list(&self, way: Way, after: Option<ReservationId>) -> Result<Vec<Reservation>, OrderError> {
+    pub fn list(
+        &self,
+        way: RouterDirection,
+        after: Option<ReservationId>,
+    ) -> Result<Vec<Reservation>, OrderError> {
         order(&self.orders, 0, Order::List { way, after })
     }
 
     /// Returns all reservations of a direction.
-    pub fn list_all(&self, way: Way) -> Result<Vec<Reservation>, OrderError> {
+    pub fn list_all(&self, way: RouterDirection) -> Result<Vec<Reservation>, OrderError> {
         let mut all: Vec<Reservation> = Vec::new();
         loop {
             let page = self.list(way, all.last().map(|last| last.id))?;
@@ -222,10 +226,10 @@ fn carry_out(now: Instant, owner: u64, order: Order, duplex: &mut DuplexShaper) 
     .map(|()| Vec::new())
 }
 
-const fn side(duplex: &mut DuplexShaper, way: Way) -> &mut Shaper {
+const fn side(duplex: &mut DuplexShaper, way: RouterDirection) -> &mut Shaper {
     match way {
-        Way::Forward => &mut duplex.forward,
-        Way::Reverse => &mut duplex.reverse,
+        RouterDirection::Forward => &mut duplex.forward,
+        RouterDirection::Reverse => &mut duplex.reverse,
     }
 }
 

@@ -1,7 +1,6 @@
 //! A router between two interfaces of this machine.
 
 use crate::autorate::OpenAutorate;
-use crate::board::Board;
 use crate::bridging::OtherUses;
 use crate::claims::Claim;
 use crate::configuration::summary;
@@ -14,6 +13,7 @@ use crate::reload::{Reloader, params};
 use crate::reservations::{Registrar, reservation_channel};
 use crate::service::{Listener, Service};
 use crate::session::reception;
+use crate::snapshots::StatsSnapshots;
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use crate::usual_socket;
 use cutline_ports::{AnyPort, InterfacePort as _, PortKind};
@@ -33,7 +33,7 @@ pub struct Router {
     duplex: DuplexShaper,
     /// Kept because dropping it removes its file.
     socket: Option<LocalSocket>,
-    board: Arc<Board>,
+    board: Arc<StatsSnapshots>,
     registrar: Option<Registrar>,
     autorate: Option<OpenAutorate>,
     reloader: Option<Reloader>,
@@ -110,7 +110,7 @@ impl Router {
         let endpoint = process.metrics.map(Endpoint::bind).transpose()?;
         drop_privileges(Keep { net_admin: process.fix_offloads }, user.as_ref())?;
         let spec = Arc::new(spec);
-        let board = Arc::new(Board::new(Arc::clone(&spec)));
+        let board = Arc::new(StatsSnapshots::new(Arc::clone(&spec)));
         let registrar = socket.as_ref().map(|socket| answer(socket, &spec, &board)).transpose()?.flatten();
         if let Some(endpoint) = endpoint {
             endpoint.serve(Arc::clone(&board))?;
@@ -240,7 +240,7 @@ fn socket(process: &ProcessSpec, user: Option<&User>) -> Result<Option<LocalSock
 fn answer(
     socket: &LocalSocket,
     spec: &RouterSpec,
-    board: &Arc<Board>,
+    board: &Arc<StatsSnapshots>,
 ) -> Result<Option<Registrar>, SysError> {
     let (desk, registrar) = spec.process.reservations.map(|_| reservation_channel()).unzip();
     socket.serve(reception(Arc::clone(board), desk))?;

@@ -2,11 +2,11 @@
 //! the service manager's watchdog, and publishes statistics for clients.
 
 use crate::autorate::Autorate;
-use crate::board::{Around, Board, Snapshot};
 use crate::configuration::summary;
 use crate::local_socket::LocalSocket;
 use crate::reload::Reloader;
 use crate::reservations::Registrar;
+use crate::snapshots::{Around, Snapshot, StatsSnapshots};
 use crate::spec::RouterSpec;
 use crate::statistics::Statistics;
 use cutline_ports::{AnyPort, InterfacePort as _, Observer};
@@ -82,7 +82,7 @@ struct Watchdog<'a> {
 
 /// The board, and the number of requests that it has answered.
 struct Desk {
-    board: Arc<Board>,
+    board: Arc<StatsSnapshots>,
     answered: u64,
     /// The number of clients that were refused.
     refused: Arc<AtomicU64>,
@@ -154,7 +154,7 @@ impl<'a> Service<'a> {
     }
 
     /// Publishes statistics on this board, for clients of this socket.
-    pub fn with_board(mut self, board: Arc<Board>, socket: Option<&LocalSocket>) -> Self {
+    pub fn with_board(mut self, board: Arc<StatsSnapshots>, socket: Option<&LocalSocket>) -> Self {
         let refused = socket.map_or_else(Arc::default, LocalSocket::refused);
         self.desk = Some(Desk { board, answered: 0, refused });
         self

@@ -1,24 +1,24 @@
 //! A client's connection: it is answered from the board, and may hold a lease of reservations.
 
-use crate::board::Board;
 use crate::local_socket::{Client, Reception, Session};
 use crate::request::Request;
-use crate::reservation_request::{ReservationRequest, Way};
-use crate::reservations::{Lease, OrderError, ReservationDesk};
+use crate::reservation_request::{ReservationRequest, RouterDirection};
+use crate::reservations::{Lease, OrderError, ReservationHandler};
+use crate::snapshots::StatsSnapshots;
 use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, ReservationsEnd};
 use std::io;
 use std::sync::Arc;
 
 /// State of a client's connection.
 struct ClientSession {
-    board: Arc<Board>,
+    board: Arc<StatsSnapshots>,
     /// `None` where nothing may be reserved.
-    desk: Option<Arc<ReservationDesk>>,
+    desk: Option<Arc<ReservationHandler>>,
     lease: Option<Lease>,
 }
 
 /// Returns what receives clients: their requests are answered from the board, and with a desk they may reserve.
-pub fn reception(board: Arc<Board>, desk: Option<ReservationDesk>) -> Arc<Reception> {
+pub fn reception(board: Arc<StatsSnapshots>, desk: Option<ReservationHandler>) -> Arc<Reception> {
     let desk = desk.map(Arc::new);
     Arc::new(move || Box::new(ClientSession { board: Arc::clone(&board), desk: desk.clone(), lease: None }))
 }
@@ -71,7 +71,7 @@ impl ClientSession {
     fn list(&self, client: &mut dyn Client) -> io::Result<()> {
         let owner = self.lease.as_ref().map(Lease::owner);
         let mut count = 0;
-        for way in [Way::Forward, Way::Reverse] {
+        for way in [RouterDirection::Forward, RouterDirection::Reverse] {
             let Some(desk) = &self.desk else { break };
             let all = match desk.list_all(way) {
                 Ok(all) => all,

@@ -2,7 +2,7 @@
 //! format. Counters count from the router's start; an interval is the difference of two documents.
 
 use crate::configuration::{Configuration, in_words};
-use crate::reservation_request::Way;
+use crate::reservation_request::RouterDirection;
 use cutline_aqm::{Count, SieveReadings};
 use cutline_documents::record;
 use cutline_ports::PortStats;
@@ -110,7 +110,7 @@ record! {
     pub struct ReservationStatistics {
         #[schemars(extend("const" = "reservation"))]
         event: String, label, "`reservation`.";
-        direction: Way, label, "Its direction.";
+        direction: RouterDirection, label, "Its direction.";
         reservation: u64, label, "Its number, which the client has chosen that made it.";
         own: bool, label, "Whether the client that asks has made it.";
         rate_bps: u64, gauge("bit/s"), "The token rate r, of IP datagrams.";
@@ -345,7 +345,7 @@ impl<'s> ReloadReply<'s> {
 }
 
 impl ReservationStatistics {
-    pub(crate) fn new(direction: Way, own: bool, reservation: &Reservation) -> Self {
+    pub(crate) fn new(direction: RouterDirection, own: bool, reservation: &Reservation) -> Self {
         let Reservation { id, bucket, filters, counters } = reservation;
         Self {
             event: "reservation".to_owned(),

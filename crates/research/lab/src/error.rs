@@ -148,7 +148,7 @@ pub enum LabError {
     },
     /// A program in the place of a flow has failed.
     #[error("flow `{flow}`: its program has failed ({status})")]
-    StandIn {
+    ExternalProgram {
         /// The flow.
         flow: String,
         /// Exit status.

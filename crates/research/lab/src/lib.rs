@@ -13,7 +13,7 @@
 //!     frames   storage of frames that are in the network
 //!   timing     whether the timing of the run is valid
 //!   side       the two sides of the network
-//!   stand_ins  programs of the user's in the place of flows
+//!   external_programs programs of the user's in the place of flows
 //! shell        a program of the user's in the network, beside its flows
 //! routed       a network of nodes whose routers, queues and links are the kernel's, with reservations
 //! programs     real applications: NetVideo with ffmpeg, DIRM with a CORBA ORB
@@ -29,6 +29,7 @@
 mod congestion;
 mod connections;
 mod error;
+mod external_programs;
 mod frames;
 mod hosts;
 mod links;
@@ -38,16 +39,15 @@ pub mod routed;
 mod run;
 mod shell;
 mod side;
-mod stand_ins;
 mod timing;
 mod traffic;
 mod tuning;
 
 pub use connections::Connections;
 pub use error::LabError;
+pub use external_programs::ExternalProgram;
 pub use run::{Measured, MeasuredConnection, Options, check, check_with, measure, permitted, run};
 pub use shell::{Ended, Place, Shell, Traffic, shell};
 pub use side::Side;
-pub use stand_ins::StandIn;
 pub use timing::Bounds;
 pub use tuning::Stack;

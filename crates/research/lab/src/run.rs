@@ -2,10 +2,10 @@
 
 use crate::congestion;
 use crate::connections::{self, Arrived, Connections, Course, Listeners, Placement, Sent};
+use crate::external_programs::{self, ExternalProgram, ExternalPrograms};
 use crate::hosts::{self, Hosts, INTERFACES, MAX_FLOWS};
 use crate::links::{Crossed, Links};
 use crate::reader::SINK_PORT;
-use crate::stand_ins::{self, StandIn, StandIns};
 use crate::timing::{Bounds, Busy};
 use crate::traffic::plans;
 use crate::tuning::Stack;
@@ -33,7 +33,7 @@ pub struct Options {
     /// The bounds of valid timing.
     pub bounds: Bounds,
     /// Programs in the place of flows.
-    pub stand_ins: Vec<StandIn>,
+    pub stand_ins: Vec<ExternalProgram>,
 }
 
 /// The time from the end of the set-up to the beginning of the scenario. The threads of the hosts start within it.
@@ -98,7 +98,7 @@ pub fn measure(
 ) -> Result<Measured, LabError> {
     check_all(scenario, connections)?;
     let mut network = scenario.network()?;
-    let stand_ins = stand_ins::find(&options.stand_ins, &network)?;
+    let stand_ins = external_programs::find(&options.stand_ins, &network)?;
     sweep()?;
     network.use_external_endpoints();
     let hosts = Hosts::create(network.flows(), connections, options.stack)?;
@@ -133,7 +133,7 @@ struct Experiment<'e> {
     scenario: &'e Scenario,
     network: &'e Network,
     connections: &'e Connections,
-    stand_ins: &'e StandIns<'e>,
+    stand_ins: &'e ExternalPrograms<'e>,
     seed: u64,
 }
 
@@ -193,7 +193,7 @@ impl Experiment<'_> {
                 )
             });
             let programs = scope.spawn(|| {
-                let ended = stand_ins::run(stand_ins, network, hosts, seed, course);
+                let ended = external_programs::run(stand_ins, network, hosts, seed, course);
                 stop.fetch_or(ended.is_err(), Ordering::Relaxed);
                 ended
             });
@@ -282,9 +282,9 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 ///
 /// # Errors
 /// As [`check`], and the first program that cannot be in the place of its flow.
-pub fn check_with(scenario: &Scenario, programs: &[StandIn]) -> Result<(), LabError> {
+pub fn check_with(scenario: &Scenario, programs: &[ExternalProgram]) -> Result<(), LabError> {
     check(scenario)?;
-    stand_ins::find(programs, &scenario.network()?).map(drop)
+    external_programs::find(programs, &scenario.network()?).map(drop)
 }
 
 fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {

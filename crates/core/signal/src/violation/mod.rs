@@ -14,7 +14,7 @@
 //! | recovery | `recovery` | the time since the last message is longer |
 //!
 //! *Where from*: a rate that is too low because the sending application was held back by its own host, for a tenth of the interval or more, comes
-//! from there ([`Place`]). Both ends know how long that was, from the sender's reports.
+//! from there ([`ViolationOrigin`]). Both ends know how long that was, from the sender's reports.
 //!
 //! *Rate*: the limits of an interval fall anywhere between two messages, so at exactly `min-rate` one message more or less may be
 //! in it. An application that offers less than `min-rate` is not served badly.
@@ -77,7 +77,7 @@ pub enum Event {
 
 /// Origin of a violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum ViolationOrigin {
     /// The sending host: its application was held back for a tenth of the interval or more, because the send queue was full or its turn had
     /// not come. The receiving end knows it from the sender's reports.
     SendingHost,
@@ -89,7 +89,7 @@ pub enum Place {
     ReceivingHost,
 }
 
-impl Place {
+impl ViolationOrigin {
     /// Returns the origin of a violation in an interval.
     fn of(measure: Measure, demand: Option<Demand>, delivery: &Delivery) -> Self {
         let length = delivery.length();
@@ -121,7 +121,7 @@ pub struct Violation {
     /// The largest error of it because of the clocks, in the measure's unit; a delay is violated only beyond it.
     pub error: f64,
     /// Origin of the violation, as far as both ends know it.
-    pub place: Place,
+    pub place: ViolationOrigin,
     /// Begin of the first interval outside the limit; if no message arrived in it, the time of the last
     /// arrival.
     pub since: Instant,
@@ -236,7 +236,7 @@ impl Watch {
             self.operation.observe(measure, judged.value);
             assessment.judged[measure as usize] = Some(judged);
             let error = if measure == Measure::Delay { ms(delay_error) } else { 0.0 };
-            let place = Place::of(measure, demand, delivery);
+            let place = ViolationOrigin::of(measure, demand, delivery);
             self.track(&axis, judged, (error, place), delivery);
         }
         self.assessment = assessment;
@@ -253,7 +253,7 @@ impl Watch {
             self.track(
                 &axis,
                 judged,
-                (0.0, Place::Network),
+                (0.0, ViolationOrigin::Network),
                 &Delivery { since: now, until: now, silence, ..Delivery::default() },
             );
         }
@@ -328,7 +328,13 @@ impl Watch {
     }
 
     /// Begins, continues or ends a violation.
-    fn track(&mut self, axis: &Axis, judged: Judged, (error, place): (f64, Place), delivery: &Delivery) {
+    fn track(
+        &mut self,
+        axis: &Axis,
+        judged: Judged,
+        (error, place): (f64, ViolationOrigin),
+        delivery: &Delivery,
+    ) {
         let state = &mut self.states[axis.measure as usize];
         if !judged.is_violated {
             let within_since = *state.within_since.get_or_insert(delivery.since);

@@ -93,7 +93,7 @@ fn a_violation_has_parameter_limit_value_and_since_and_ends_after_a_second_withi
         watch.on_interval(&delay(number, quantile), Duration::ZERO, None);
     }
     let begun = Violation {
-        place: Place::Network,
+        place: ViolationOrigin::Network,
         measure: Measure::Delay,
         limit: 100.0,
         measured: 120.0,
@@ -269,12 +269,12 @@ fn the_origin_follows_from_what_both_ends_know() {
     let slow = Delivery { messages: 5, ..good(0) };
     let demand = |held: u64| Some(Demand { messages: 35, time: ms(500 - held) });
     for (unread, held, place) in [
-        (0, 0, Place::Network),
-        (49, 49, Place::Network),
-        (0, 50, Place::SendingHost),
-        (50, 0, Place::ReceivingHost),
+        (0, 0, ViolationOrigin::Network),
+        (49, 49, ViolationOrigin::Network),
+        (0, 50, ViolationOrigin::SendingHost),
+        (50, 0, ViolationOrigin::ReceivingHost),
         // A receiver that does not read fills the sender's queue as well.
-        (50, 400, Place::ReceivingHost),
+        (50, 400, ViolationOrigin::ReceivingHost),
     ] {
         let mut watch = watch();
         watch.on_interval(&Delivery { unread: ms(unread), ..slow }, Duration::ZERO, demand(held));
@@ -284,5 +284,9 @@ fn the_origin_follows_from_what_both_ends_know() {
     // What the receiver does not read is late, whatever the sender's queue does.
     let mut watch = watch();
     watch.on_interval(&Delivery { unread: ms(50), ..delay(0, 200) }, Duration::ZERO, demand(0));
-    assert!(watch.violations().any(|it| (it.measure, it.place) == (Measure::Delay, Place::ReceivingHost)));
+    assert!(
+        watch
+            .violations()
+            .any(|it| (it.measure, it.place) == (Measure::Delay, ViolationOrigin::ReceivingHost))
+    );
 }

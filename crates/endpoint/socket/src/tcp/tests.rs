@@ -7,7 +7,7 @@ use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::negotiation::Reason;
-use cutline_signal::violation::Place;
+use cutline_signal::violation::ViolationOrigin;
 use cutline_sys::reactor::wait;
 use cutline_units::Streams;
 use std::net::TcpListener;
@@ -413,7 +413,7 @@ fn messages_are_sampled_as_they_are_received() {
 }
 
 /// Waits for a violation in a direction, and returns its origin.
-fn origin(stream: &QosTcpStream, side: Direction) -> Place {
+fn origin(stream: &QosTcpStream, side: Direction) -> ViolationOrigin {
     loop {
         match stream.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
             Event::Violated(direction, violation) if direction == side => break violation.place,
@@ -446,6 +446,9 @@ fn both_ends_know_that_an_application_does_not_read() {
         let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
         let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
         is_over.store(true, Ordering::SeqCst);
-        assert_eq!((here.unwrap(), there.unwrap()), (Place::ReceivingHost, Place::ReceivingHost));
+        assert_eq!(
+            (here.unwrap(), there.unwrap()),
+            (ViolationOrigin::ReceivingHost, ViolationOrigin::ReceivingHost)
+        );
     });
 }

@@ -6,7 +6,7 @@ use crate::options::Peer;
 use cutline_quality::spec::{Preset, Specification};
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
-use cutline_signal::violation::Place;
+use cutline_signal::violation::ViolationOrigin;
 use cutline_sys::datagrams::Inbox;
 use cutline_translate::Path;
 use cutline_units::Bytes;
@@ -889,7 +889,7 @@ fn a_listener_that_was_started_again_takes_no_report_for_a_message() {
 }
 
 /// Waits for a violation in a direction, and returns its origin.
-fn origin(socket: &QosUdpSocket, side: Direction) -> Place {
+fn origin(socket: &QosUdpSocket, side: Direction) -> ViolationOrigin {
     loop {
         match socket.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
             Event::Violated(direction, violation) if direction == side => break violation.place,
@@ -913,6 +913,9 @@ fn both_ends_know_that_an_application_does_not_read() {
         let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
         let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
         is_over.store(true, Ordering::SeqCst);
-        assert_eq!((here.unwrap(), there.unwrap()), (Place::ReceivingHost, Place::ReceivingHost));
+        assert_eq!(
+            (here.unwrap(), there.unwrap()),
+            (ViolationOrigin::ReceivingHost, ViolationOrigin::ReceivingHost)
+        );
     });
 }

@@ -17,7 +17,7 @@
 use super::{Counted, InstallError, Installer};
 use cutline_aqm::PolicerParams;
 use cutline_router::FlowFilter;
-use cutline_router_service::{AskError, AskProblem, ReservationClient, Way};
+use cutline_router_service::{AskError, AskProblem, ReservationClient, RouterDirection};
 use cutline_rsvp::admission::Handle;
 use cutline_rsvp::engine::{Control, Flow, InterfaceId};
 use cutline_rsvp::intserv::Tspec;
@@ -48,7 +48,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 pub struct RouterClass {
     path: PathBuf,
     /// By which end of the router the packets of an interface leave.
-    ways: BTreeMap<InterfaceId, Way>,
+    ways: BTreeMap<InterfaceId, RouterDirection>,
     connection: Connection,
     /// Reservations that the router should have.
     wanted: BTreeMap<Handle, Wanted>,
@@ -65,7 +65,7 @@ enum Connection {
 /// A reservation. It has no filter only for as long as another one is on its way.
 #[derive(Clone, Debug)]
 struct Wanted {
-    way: Way,
+    way: RouterDirection,
     bucket: PolicerParams,
     filters: Vec<FlowFilter>,
 }
@@ -87,7 +87,7 @@ impl RouterClass {
     }
 
     /// Installs reservations of an interface whose packets leave the router this way.
-    pub fn add_interface(&mut self, id: InterfaceId, way: Way) {
+    pub fn add_interface(&mut self, id: InterfaceId, way: RouterDirection) {
         self.ways.insert(id, way);
     }
 
@@ -394,7 +394,7 @@ mod tests {
     fn nothing_new_is_taken_while_the_router_is_away() {
         let folder = tempfile::tempdir().unwrap();
         let mut class = RouterClass::open(folder.path().join("none.sock"));
-        class.add_interface(InterfaceId(1), Way::Forward);
+        class.add_interface(InterfaceId(1), RouterDirection::Forward);
         let problem = class.problem().unwrap();
         assert!(problem.contains("none.sock") && problem.contains("0 reservations wait"), "{problem}");
         let flow = Flow {

@@ -27,7 +27,6 @@
 //! has opened from this address, or to sockets of this address that have returned a nonce. A lost connection ends them, also one
 //! whose other end has vanished.
 
-mod door;
 mod exchange;
 mod key;
 mod line;
@@ -36,6 +35,7 @@ mod prefix;
 mod receiver;
 mod reverse;
 mod sender;
+mod session_listener;
 
 pub use cutline_signal::authentication::{LONGEST_KEY, SHORTEST_KEY};
 pub use cutline_signal::clock::Estimate;

@@ -1,11 +1,11 @@
 //! The receiver's side of a session. The meter runs in a separate thread.
 
-use super::door::{Door, Entered};
 use super::key::{Key, token};
 use super::line::{Line, Waited};
 use super::message::{Begin, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Reply, Report, Request, Start};
 use super::prefix::Prefix;
 use super::reverse::{ReverseFlows, fixed_rate};
+use super::session_listener::{Entered, SessionListener};
 use super::{ControlError, boot_id};
 use crate::TrafficError;
 use crate::generator::Generator;
@@ -76,7 +76,7 @@ impl Default for ReceiverParams {
 /// Serves senders, one at a time.
 #[derive(Debug)]
 pub struct Receiver {
-    door: Door,
+    door: SessionListener,
     params: ReceiverParams,
 }
 
@@ -112,7 +112,7 @@ impl Receiver {
             listen(address).map_err(TrafficError::system(format!("cannot listen on {address}")))
         };
         let listeners = addresses.iter().map(listen).collect::<Result<_, _>>()?;
-        Ok(Self { door: Door::new(listeners, params.key, params.allow.clone()), params })
+        Ok(Self { door: SessionListener::new(listeners, params.key, params.allow.clone()), params })
     }
 
     /// Returns the addresses and ports on which the receiver listens.
@@ -267,7 +267,7 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 /// Connection of a session, and the work that must not wait meanwhile.
 struct Phase<'s> {
     line: &'s mut Line,
-    door: &'s mut Door,
+    door: &'s mut SessionListener,
     stop: &'s AtomicBool,
 }
 
@@ -420,7 +420,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut line = Line::new(listener.accept().unwrap().0, None).unwrap();
-        let mut door = Door::new(Vec::new(), None, Vec::new());
+        let mut door = SessionListener::new(Vec::new(), None, Vec::new());
         let began = now();
         thread::scope(|scope| {
             scope.spawn(move || {

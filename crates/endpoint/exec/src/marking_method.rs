@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// A way to a program's sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum MarkingMethod {
     /// A library inside the program.
     Preload,
     /// A control group with eBPF programs.
@@ -17,12 +17,12 @@ pub enum Way {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The way.
-    pub way: Way,
+    pub way: MarkingMethod,
     /// Reason, as a sentence about the program.
     pub because: String,
 }
 
-impl Way {
+impl MarkingMethod {
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
@@ -55,33 +55,34 @@ impl Way {
 /// When no way works, or not the one that was asked for.
 pub fn choose(
     program: &Program,
-    asked: Option<Way>,
+    asked: Option<MarkingMethod>,
     library: impl FnOnce() -> Result<PathBuf, ExecError>,
     cgroups: impl FnOnce() -> Result<(), String>,
 ) -> Result<Choice, ExecError> {
     let name = program.executed.file_name().unwrap_or(program.executed.as_os_str()).to_string_lossy();
     let name = Printable(name);
-    let preload = |because| Choice { way: Way::Preload, because };
+    let preload = |because| Choice { way: MarkingMethod::Preload, because };
     match (asked, &program.obstacle) {
-        (Some(Way::Preload), None) => library().map(|_| preload("it was asked for".to_owned())),
+        (Some(MarkingMethod::Preload), None) => library().map(|_| preload("it was asked for".to_owned())),
         (None, None) => match library() {
             Ok(_) => Ok(preload(format!("{name} is a dynamic program"))),
             Err(missing @ ExecError::NoLibrary { .. }) if cgroups().is_ok() => {
-                Ok(Choice { way: Way::Cgroup, because: missing.to_string() })
+                Ok(Choice { way: MarkingMethod::Cgroup, because: missing.to_string() })
             }
             Err(error) => Err(error),
         },
-        (Some(Way::Preload), Some(obstacle)) => {
+        (Some(MarkingMethod::Preload), Some(obstacle)) => {
             Err(ExecError::NoWay(format!("--by preload does not work with {name}: {obstacle}")))
         }
-        (Some(Way::Cgroup), _) => match cgroups() {
-            Ok(()) => Ok(Choice { way: Way::Cgroup, because: "it was asked for".to_owned() }),
+        (Some(MarkingMethod::Cgroup), _) => match cgroups() {
+            Ok(()) => Ok(Choice { way: MarkingMethod::Cgroup, because: "it was asked for".to_owned() }),
             Err(why) => Err(ExecError::NoWay(format!("--by cgroup does not work: {why}"))),
         },
         (None, Some(obstacle)) => match cgroups() {
-            Ok(()) => {
-                Ok(Choice { way: Way::Cgroup, because: format!("{name} cannot be preloaded: {obstacle}") })
-            }
+            Ok(()) => Ok(Choice {
+                way: MarkingMethod::Cgroup,
+                because: format!("{name} cannot be preloaded: {obstacle}"),
+            }),
             Err(why) => Err(ExecError::NoWay(format!(
                 "the sockets of {name} cannot be reached: it cannot be preloaded ({obstacle}), and control groups are not \
                  available ({why})"
@@ -111,19 +112,25 @@ mod tests {
     #[test]
     fn the_library_comes_first_where_it_works() {
         let never = || panic!("nobody asks for control groups");
-        assert_eq!(choose(&program(None), None, found, never).unwrap().way, Way::Preload);
-        assert_eq!(choose(&program(None), Some(Way::Preload), found, never).unwrap().way, Way::Preload);
-        assert_eq!(choose(&program(None), Some(Way::Cgroup), missing, || Ok(())).unwrap().way, Way::Cgroup);
+        assert_eq!(choose(&program(None), None, found, never).unwrap().way, MarkingMethod::Preload);
+        assert_eq!(
+            choose(&program(None), Some(MarkingMethod::Preload), found, never).unwrap().way,
+            MarkingMethod::Preload
+        );
+        assert_eq!(
+            choose(&program(None), Some(MarkingMethod::Cgroup), missing, || Ok(())).unwrap().way,
+            MarkingMethod::Cgroup
+        );
         let choice = choose(&program(Some(Obstacle::Go)), None, missing, || Ok(())).unwrap();
-        assert_eq!((choice.way, choice.because.contains("Go")), (Way::Cgroup, true));
+        assert_eq!((choice.way, choice.because.contains("Go")), (MarkingMethod::Cgroup, true));
     }
 
     #[test]
     fn a_missing_library_is_never_announced() {
         let choice = choose(&program(None), None, missing, || Ok(())).unwrap();
-        assert_eq!((choice.way, choice.because.contains("it.so")), (Way::Cgroup, true));
+        assert_eq!((choice.way, choice.because.contains("it.so")), (MarkingMethod::Cgroup, true));
         let refuse = || Err("not root".to_owned());
-        for asked in [None, Some(Way::Preload)] {
+        for asked in [None, Some(MarkingMethod::Preload)] {
             let error = choose(&program(None), asked, missing, refuse).unwrap_err();
             assert!(matches!(error, ExecError::NoLibrary { .. }), "{error}");
         }
@@ -138,7 +145,9 @@ mod tests {
             "{error}"
         );
         assert_eq!(error.exit_code(), 125);
-        assert!(choose(&program(None), Some(Way::Cgroup), found, refuse).is_err());
-        assert!(choose(&program(Some(Obstacle::Static)), Some(Way::Preload), found, refuse).is_err());
+        assert!(choose(&program(None), Some(MarkingMethod::Cgroup), found, refuse).is_err());
+        assert!(
+            choose(&program(Some(Obstacle::Static)), Some(MarkingMethod::Preload), found, refuse).is_err()
+        );
     }
 }

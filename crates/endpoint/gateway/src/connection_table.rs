@@ -109,7 +109,7 @@ struct Pages {
 }
 
 /// All connections.
-pub struct Book {
+pub struct ConnectionTable {
     routes: Vec<Route>,
     most: usize,
     /// The most of one transport: where there are routes of both, neither takes all places from the other.
@@ -123,12 +123,12 @@ pub struct Book {
 
 /// A connection that has not ended. It ends when this is dropped.
 pub struct Ticket {
-    book: Arc<Book>,
+    book: Arc<ConnectionTable>,
     number: u64,
     ending: Option<(String, bool)>,
 }
 
-impl Book {
+impl ConnectionTable {
     pub fn new(plan: &Plan, recorder: Option<Recorder>) -> Self {
         let document = GatewayDocument::new(plan.side, &plan.routes);
         let book = Self {
@@ -175,7 +175,7 @@ impl Book {
     /// Begins a connection.
     ///
     /// # Errors
-    /// When there is no place for it. The caller may make one, or calls [`Book::turn_away`].
+    /// When there is no place for it. The caller may make one, or calls [`ConnectionTable::turn_away`].
     pub fn try_open(self: &Arc<Self>, route: usize, peer: SocketAddr) -> Result<Ticket, Full> {
         let limited = self.limited(peer);
         let (number, opened) = {

@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const REMIND_EVERY: Duration = Duration::from_millis(250);
 
 /// A stream that has not negotiated.
-struct Guest {
+struct PendingStream {
     stream: QosTcpStream,
     peer: SocketAddr,
     of: IpAddr,
@@ -41,9 +41,9 @@ struct Guest {
 
 /// The streams that wait, the oldest first.
 #[derive(Default)]
-pub struct Door(VecDeque<Guest>);
+pub struct PendingStreams(VecDeque<PendingStream>);
 
-impl Door {
+impl PendingStreams {
     /// Accepts what has come. Returns the system's error if it refuses to.
     pub fn accept(&mut self, shared: &Shared, route: usize, listener: &QosTcpListener) -> Option<io::Error> {
         for _ in 0..TURN {
@@ -75,7 +75,7 @@ impl Door {
             self.leave(shared, route, 0, "it says nothing, and others have come");
         }
         let now = now();
-        self.0.push_back(Guest { stream, peer, of, since: now, due: now, is_ready: false });
+        self.0.push_back(PendingStream { stream, peer, of, since: now, due: now, is_ready: false });
     }
 
     /// Resets a stream that waits.

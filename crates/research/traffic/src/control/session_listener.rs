@@ -29,17 +29,17 @@ const MOST_COUNTED: usize = 1024;
 const TURN: usize = MOST_OF_ONE;
 
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct SessionListener {
     listeners: Vec<TcpListener>,
     key: Option<Key>,
     allow: Vec<Prefix>,
-    guests: Vec<Guest>,
+    guests: Vec<Candidate>,
     counted: Vec<Counted>,
     refused: u64,
 }
 
 #[derive(Debug)]
-struct Guest {
+struct Candidate {
     stream: TcpStream,
     peer: SocketAddr,
     /// The `hello` that it was sent.
@@ -63,7 +63,7 @@ pub(super) struct Entered {
     pub(super) peer: SocketAddr,
 }
 
-impl Door {
+impl SessionListener {
     pub(super) fn new(listeners: Vec<TcpListener>, key: Option<Key>, allow: Vec<Prefix>) -> Self {
         Self { listeners, key, allow, guests: Vec::new(), counted: Vec::new(), refused: 0 }
     }
@@ -134,7 +134,7 @@ impl Door {
     }
 
     fn greet(&mut self, stream: TcpStream, peer: SocketAddr) {
-        let Ok(mut guest) = Guest::new(stream, peer, self.key.is_some()) else {
+        let Ok(mut guest) = Candidate::new(stream, peer, self.key.is_some()) else {
             self.refused += 1;
             return;
         };
@@ -173,7 +173,7 @@ impl Door {
     }
 
     /// Checks the first line of a guest. Returns the seal of the session if there is a key.
-    fn check(&self, guest: &Guest, line: &[u8]) -> Result<Option<Seal>, &'static str> {
+    fn check(&self, guest: &Candidate, line: &[u8]) -> Result<Option<Seal>, &'static str> {
         let (seal, message) = match (&self.key, split_tag(line)) {
             (None, None) => (None, line),
             (None, Some(_)) => return Err("it has no key: start it with --key-file"),
@@ -190,7 +190,7 @@ impl Door {
         }
     }
 
-    fn refuse(&mut self, guest: &mut Guest, why: &str) {
+    fn refuse(&mut self, guest: &mut Candidate, why: &str) {
         self.refused += 1;
         if let Ok(message) = write_message(&Reply::Refused(why.to_owned())) {
             // A guest that does not read gets no error.
@@ -207,7 +207,7 @@ enum Heard {
     Nonsense,
 }
 
-impl Guest {
+impl Candidate {
     fn new(stream: TcpStream, peer: SocketAddr, key: bool) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;

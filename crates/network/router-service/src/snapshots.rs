@@ -46,7 +46,7 @@ pub struct Around {
 
 /// The place where the loop publishes snapshots and the clients' threads read them.
 #[derive(Debug)]
-pub struct Board {
+pub struct StatsSnapshots {
     state: Mutex<State>,
     changed: Condvar,
     /// Number of snapshots requested so far.
@@ -101,7 +101,7 @@ impl Snapshot {
     }
 }
 
-impl Board {
+impl StatsSnapshots {
     /// Creates a board without a snapshot for a router with this configuration.
     pub fn new(configuration: Arc<RouterSpec>) -> Self {
         let state = State { answered: 0, snapshot: None, configuration };
@@ -187,11 +187,11 @@ impl Board {
 mod tests {
     use super::*;
 
-    fn board() -> Board {
+    fn board() -> StatsSnapshots {
         let text = "in = 'a'\nout = 'b'\nqueue.q = { aqm = 'pi', limit = '9 packets' }\n\
                     forward = { rate = '15 Mbit/s', queue = 'q' }\nreverse = { rate = '2 Mbit/s', queue = 'q' }\n";
         let spec = RouterSpec::parse(text, "r.toml").unwrap_or_else(|errors| panic!("{errors}"));
-        Board::new(Arc::new(spec))
+        StatsSnapshots::new(Arc::new(spec))
     }
 
     /// A client that is there for so many waits.
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    fn reply(board: &Board, request: &str) -> String {
+    fn reply(board: &StatsSnapshots, request: &str) -> String {
         let mut reader = Reader { lines: Vec::new(), waits: 0 };
         board.reply(request, &mut reader).unwrap();
         assert_eq!(reader.lines.len(), 1, "{request}: {:?}", reader.lines);

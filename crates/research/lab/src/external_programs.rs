@@ -20,7 +20,7 @@ use std::thread::sleep;
 
 /// A program in the place of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandIn {
+pub struct ExternalProgram {
     /// The name of the flow, which is UDP or TFRC in the scenario.
     pub flow: String,
     /// The command, as for `sh -c`.
@@ -28,7 +28,7 @@ pub struct StandIn {
 }
 
 /// Commands by the indices of the flows in whose place they run.
-pub(crate) type StandIns<'s> = BTreeMap<usize, &'s str>;
+pub(crate) type ExternalPrograms<'s> = BTreeMap<usize, &'s str>;
 
 /// Interval of checks of a program.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
@@ -39,10 +39,13 @@ const GRACE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When there is no such flow, two programs want the same one, or one is TCP.
-pub(crate) fn find<'s>(stand_ins: &'s [StandIn], network: &Network) -> Result<StandIns<'s>, LabError> {
+pub(crate) fn find<'s>(
+    stand_ins: &'s [ExternalProgram],
+    network: &Network,
+) -> Result<ExternalPrograms<'s>, LabError> {
     let flows = network.flows();
-    let mut found = StandIns::new();
-    for StandIn { flow: name, command } in stand_ins {
+    let mut found = ExternalPrograms::new();
+    for ExternalProgram { flow: name, command } in stand_ins {
         let refuse = |what, instead| LabError::OnlySimulated { flow: name.clone(), what, instead };
         let index = flows.iter().position(|flow| flow.name == *name).ok_or_else(|| {
             let free = flows.iter().filter(|flow| !matches!(flow.transport, TransportParams::Tcp(_)));
@@ -67,7 +70,7 @@ pub(crate) fn find<'s>(stand_ins: &'s [StandIn], network: &Network) -> Result<St
 /// # Errors
 /// When a program cannot be started, or has ended with a failure before its time was over.
 pub(crate) fn run(
-    stand_ins: &StandIns<'_>,
+    stand_ins: &ExternalPrograms<'_>,
     network: &Network,
     hosts: &Hosts,
     seed: u64,
@@ -122,7 +125,9 @@ fn host(
     }
     end(&mut child).map_err(|error| failed("cannot be ended", error))?;
     match status.map_err(|error| failed("cannot be waited for", error))? {
-        Some(status) if !status.success() => Err(LabError::StandIn { flow: flow.name.clone(), status }),
+        Some(status) if !status.success() => {
+            Err(LabError::ExternalProgram { flow: flow.name.clone(), status })
+        }
         _ => Ok(()),
     }
 }
