@@ -33,7 +33,7 @@ pub struct Args {
     /// Highest rate of each socket, such as 500kbit, of payload
     #[arg(long, value_parser = arguments::rate, value_name = "RATE")]
     rate: Option<Rate>,
-    /// MarkingMethod to the program's sockets [default: preload where it works, else cgroup]
+    /// Way to the program's sockets [default: preload where it works, else cgroup]
     #[arg(long, value_enum)]
     by: Option<By>,
     /// Mark a process that already runs, and the children that it will start, until Ctrl-C or its end (root)
