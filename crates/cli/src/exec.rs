@@ -6,7 +6,7 @@ use crate::output_file::OutputFile;
 use crate::{arguments, interrupt, message, output};
 use clap::ValueEnum;
 use cutline_exec::cgroup::{Running, Target};
-use cutline_exec::{ExecDocument, ExecError, MarkingMethod, Options, Program};
+use cutline_exec::{ExecDocument, ExecError, ExecOptions, MarkingMethod, Program};
 use cutline_marking::Settings;
 use cutline_quality::spec::{ConnectionSpecification, Preset};
 use cutline_text::Printable;
@@ -120,7 +120,7 @@ fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
             message::print(&format!("  limit: {limit}"));
         }
     }
-    let options = Options { settings, command: args.command.clone() };
+    let options = ExecOptions { settings, command: args.command.clone() };
     let (ending, document) = cutline_exec::run(&program, &choice, &options)?;
     if !args.quiet {
         message::print(&document.lines());

@@ -11,7 +11,7 @@ use crate::scenario_args::ScenarioArgs;
 use crate::table::number;
 use crate::{check, interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
-use cutline_lab::{Bounds, ExternalProgram, LabError, Options, Place, Shell, Side, Stack, Traffic};
+use cutline_lab::{Bounds, ExternalProgram, LabError, LabOptions, Place, Shell, Side, Stack, Traffic};
 use cutline_results::{Existing, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::runner::{self, Job};
@@ -189,7 +189,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         message::print(&forecast(&jobs, args.jobs));
     }
     let options =
-        runner::Options { threads: args.jobs, cancel: &cancel, progress: &|news| bar.update(&news) };
+        runner::RunOptions { threads: args.jobs, cancel: &cancel, progress: &|news| bar.update(&news) };
     let in_lab = |scenario: &Scenario, seed| {
         cutline_lab::run(scenario, seed, &how, &cancel).map_err(|error| error.to_string())
     };
@@ -311,10 +311,10 @@ impl Tcp {
 }
 
 impl RunArgs {
-    fn options(&self) -> Options {
+    fn options(&self) -> LabOptions {
         let stack = self.tcp.stack();
         let bounds = Bounds { departure: self.departure_bound, ..Bounds::default() };
-        Options { stack, bounds, stand_ins: self.exec.clone() }
+        LabOptions { stack, bounds, stand_ins: self.exec.clone() }
     }
 }
 

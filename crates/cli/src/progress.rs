@@ -1,7 +1,7 @@
 //! A progress bar on stderr. It is shown only on a terminal.
 
 use crate::message;
-use cutline_scenario::runner::{Event, Job, Progress};
+use cutline_scenario::runner::{Job, Progress, RunEvent};
 use cutline_text::Printable;
 use cutline_units::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -68,11 +68,11 @@ impl Bar {
         let key = news.key;
         let say = |text: String| self.bar.suspend(|| message::print(&text));
         match news.event {
-            Event::Failed(reason) => {
+            RunEvent::Failed(reason) => {
                 say(format!("{} with seed {} failed: {reason}", Printable(&key.point), key.seed));
             }
-            Event::Damaged(what) => say(format!("{what}; re-running the damaged runs")),
-            Event::Started | Event::Skipped | Event::Finished | Event::Cancelled => {}
+            RunEvent::Damaged(what) => say(format!("{what}; re-running the damaged runs")),
+            RunEvent::Started | RunEvent::Skipped | RunEvent::Finished | RunEvent::Cancelled => {}
         }
         let point = Printable(&key.point);
         match self.counts {

@@ -10,7 +10,7 @@ use crate::{interrupt, message, output};
 use cutline_report::chart::Format;
 use cutline_report::report::{Claim, Claims, Counts, Summary, Verdict};
 use cutline_results::Existing;
-use cutline_study::{Changes, Evaluation, EvaluationEvent, Options, Study, StudyError};
+use cutline_study::{Changes, Evaluation, EvaluationEvent, EvaluationOptions, Study, StudyError};
 use cutline_text::Printable;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -116,7 +116,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage("--figure is not allowed with `all`: choose one study".to_owned()));
     }
     let cancel = interrupt::cancel_flag("Finished runs are kept: --resume continues.".to_owned())?;
-    let options = Options {
+    let options = EvaluationOptions {
         results: args.results.clone(),
         figures: args.figures.clone(),
         changes: args.changes.changes(&studies)?,

@@ -4,7 +4,9 @@ use super::BOLD;
 use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
 use crate::{interrupt, output};
-use cutline_doctor::{BottleneckDocument, Judgement, Observations, Place, Source, Thresholds, Watch, judge};
+use cutline_doctor::{
+    BottleneckDocument, BottleneckPlace, Judgement, Observations, Source, Thresholds, Watch, judge,
+};
 use cutline_router::Overhead;
 use cutline_sys::address::{AddressError, ZonedIp};
 use cutline_sys::interface;
@@ -131,11 +133,11 @@ fn watched(text: &str) -> Result<Duration, String> {
 /// Returns the judgement, the reasons and the next steps as text.
 fn rendered(judgement: &Judgement, seen: &Observations) -> String {
     let place = match judgement.place {
-        Place::Ours => "the bottleneck is the router's queue",
-        Place::Interface => "packets wait at the interface behind the router's queue",
-        Place::Elsewhere => "packets wait outside the router",
-        Place::Nowhere => "there was no bottleneck: too little load",
-        Place::Unknown => "the observations do not show where the bottleneck is",
+        BottleneckPlace::Ours => "the bottleneck is the router's queue",
+        BottleneckPlace::Interface => "packets wait at the interface behind the router's queue",
+        BottleneckPlace::Elsewhere => "packets wait outside the router",
+        BottleneckPlace::Nowhere => "there was no bottleneck: too little load",
+        BottleneckPlace::Unknown => "the observations do not show where the bottleneck is",
     };
     let rate = seen.rate.map_or_else(String::new, |rate| format!(" (shaped to {rate})"));
     let confidence = format!("{:?}", judgement.confidence).to_lowercase();

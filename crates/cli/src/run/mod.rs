@@ -16,7 +16,7 @@ use crate::progress::Bar;
 use crate::scenario_args::ScenarioArgs;
 use crate::{interrupt, output};
 use cutline_results::Existing;
-use cutline_scenario::runner::{self, Options};
+use cutline_scenario::runner::{self, RunOptions};
 use cutline_scenario::{Scenario, SweepPoint};
 use outcome::Outcome;
 use std::num::NonZeroUsize;
@@ -72,7 +72,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;
     let bar = Bar::of_simulated_time(&jobs, args.quiet || args.traces.watches());
     let options =
-        Options { threads: threads(args.jobs), cancel: &cancel, progress: &|news| bar.update(&news) };
+        RunOptions { threads: threads(args.jobs), cancel: &cancel, progress: &|news| bar.update(&news) };
     let simulate =
         |scenario: &Scenario, seed| traces.simulate(scenario, seed, &cancel, &|passed| bar.simulated(passed));
     let work = Work {

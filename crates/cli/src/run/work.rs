@@ -4,7 +4,7 @@ use super::outcome::Outcome;
 use crate::exit::Failure;
 use crate::program::{COMMIT, now};
 use cutline_results::{Existing, Planned, RunResult, RunStore};
-use cutline_scenario::runner::{self, Ending, Job, Options};
+use cutline_scenario::runner::{self, Ending, Job, RunOptions};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub struct Work<'w> {
     pub file: &'w ScenarioFile,
     pub points: &'w [SweepPoint],
     pub jobs: &'w [Job<'w>],
-    pub options: &'w Options<'w>,
+    pub options: &'w RunOptions<'w>,
     /// The version that is stored with the results.
     pub version: &'w str,
     /// Runs a scenario with a seed.

@@ -233,9 +233,9 @@ impl From<Option<&ReservationStatus>> for Reservation {
     }
 }
 
-impl From<&provision::Event> for ReservationEvent {
-    fn from(event: &provision::Event) -> Self {
-        use cutline_provision::Event as E;
+impl From<&provision::GrantEvent> for ReservationEvent {
+    fn from(event: &provision::GrantEvent) -> Self {
+        use cutline_provision::GrantEvent as E;
         let (kind, direction) = match event {
             E::Granted(direction, _) => (ReservationEventKind::Granted, direction),
             E::Changed(direction, _) => (ReservationEventKind::Changed, direction),
@@ -346,16 +346,16 @@ mod tests {
 
     #[test]
     fn events_are_numbers_and_words() {
-        use provision::{Direction, Event};
-        let of = |event: Event| ReservationEvent::from(&event);
-        let granted = of(Event::Granted(Direction::Send, bucket(100)));
+        use provision::{Direction, GrantEvent};
+        let of = |event: GrantEvent| ReservationEvent::from(&event);
+        let granted = of(GrantEvent::Granted(Direction::Send, bucket(100)));
         assert_eq!((granted.kind, granted.side, granted.reserved.rate_bps), (1, 1, 100_000));
         assert_eq!(words(&granted.text), "send: 100 kbit/s is reserved");
-        let changed = of(Event::Changed(Direction::Receive, bucket(50)));
+        let changed = of(GrantEvent::Changed(Direction::Receive, bucket(50)));
         assert_eq!((changed.kind, changed.side, changed.reserved.rate_bps), (2, 2, 50_000));
-        let confirmed = of(Event::Confirmed(Direction::Receive, NODE));
+        let confirmed = of(GrantEvent::Confirmed(Direction::Receive, NODE));
         assert_eq!((confirmed.kind, confirmed.side, words(&confirmed.node)), (3, 2, "10.0.0.1"));
-        let lost = of(Event::Lost(Direction::Send, refused()));
+        let lost = of(GrantEvent::Lost(Direction::Send, refused()));
         assert_eq!((lost.kind, lost.reserved.rate_bps), (4, -1));
         assert_eq!((lost.refusal.reason, lost.refusal.available_bps), (1, 400_000));
         assert!(words(&lost.text).starts_with("send: not reserved: the bandwidth"), "{}", words(&lost.text));

@@ -33,5 +33,5 @@ pub use library::{LIBRARY_VARIABLE, find_library};
 pub use marking_method::{Choice, MarkingMethod, choose};
 pub use program::{Obstacle, Program};
 pub use report::{ExecDocument, SocketDocument, SocketTotals};
-pub use run::{Options, run};
+pub use run::{ExecOptions, run};
 pub use systemd::systemd_unit;

@@ -1,7 +1,7 @@
 //! Report of the delivered traffic, as a document and as lines of text.
 
 use crate::ending::Ending;
-use crate::{Choice, Options};
+use crate::{Choice, ExecOptions};
 use cutline_documents::record;
 use cutline_marking::table::{Kind, Snapshot, Socket, Total};
 use cutline_text::Printable;
@@ -133,7 +133,7 @@ impl ExecDocument {
     pub(crate) fn new(
         program: String,
         choice: &Choice,
-        options: &Options,
+        options: &ExecOptions,
         ending: Ending,
         elapsed: Duration,
         table: Option<&Snapshot>,

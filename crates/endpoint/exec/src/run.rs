@@ -21,7 +21,7 @@ const PRELOAD: &str = "LD_PRELOAD";
 
 /// The program to start, and the settings of its sockets.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExecOptions {
     /// Settings of every socket.
     pub settings: Settings,
     /// The program's name, as the user wrote it, then its arguments.
@@ -35,7 +35,7 @@ pub struct Options {
 pub fn run(
     program: &Program,
     choice: &Choice,
-    options: &Options,
+    options: &ExecOptions,
 ) -> Result<(Ending, ExecDocument), ExecError> {
     let (name, arguments) =
         options.command.split_first().ok_or_else(|| ExecError::NotFound(String::new()))?;

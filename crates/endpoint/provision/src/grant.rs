@@ -118,7 +118,7 @@ pub enum Standing {
 
 /// Event of a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum GrantEvent {
     /// A direction is reserved, with this much.
     Granted(Direction, TokenBucket),
     /// The reservation of a direction has changed.
@@ -139,7 +139,7 @@ pub struct Grant {
     asked: [Option<TokenBucket>; 2],
     /// The states of both directions.
     standings: [Standing; 2],
-    events: VecDeque<Event>,
+    events: VecDeque<GrantEvent>,
 }
 
 /// The most events that wait to be taken; of more, the oldest are forgotten.
@@ -188,7 +188,7 @@ impl Grant {
     }
 
     /// Returns the next event, without waiting.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<GrantEvent> {
         self.read(Duration::ZERO);
         self.events.pop_front()
     }
@@ -250,7 +250,7 @@ impl Grant {
             let standing = &mut self.standings[direction as usize];
             if *standing != Standing::NotAsked {
                 *standing = Standing::Failed(refusal.clone());
-                self.events.push_back(Event::Lost(direction, refusal.clone()));
+                self.events.push_back(GrantEvent::Lost(direction, refusal.clone()));
             }
         }
     }
@@ -260,7 +260,7 @@ impl Grant {
 fn take(
     asked: &[Option<TokenBucket>; 2],
     standings: &mut [Standing; 2],
-    events: &mut VecDeque<Event>,
+    events: &mut VecDeque<GrantEvent>,
     reply: &Reply,
 ) {
     let direction = match reply.id() {
@@ -274,33 +274,33 @@ fn take(
             let bucket = TokenBucket::from(*bucket);
             match standing {
                 Standing::Reserved(before) if *before == bucket => {}
-                Standing::Reserved(_) => events.push_back(Event::Changed(direction, bucket)),
-                _ => events.push_back(Event::Granted(direction, bucket)),
+                Standing::Reserved(_) => events.push_back(GrantEvent::Changed(direction, bucket)),
+                _ => events.push_back(GrantEvent::Granted(direction, bucket)),
             }
             *standing = Standing::Reserved(bucket);
         }
         Reply::Reserved { bucket: None, .. } if matches!(standing, Standing::Reserved(_)) => {
             let refusal = Refusal::new(Reason::Ended);
             *standing = Standing::Failed(refusal.clone());
-            events.push_back(Event::Lost(direction, refusal));
+            events.push_back(GrantEvent::Lost(direction, refusal));
         }
         Reply::Confirmed { node, .. } => {
             // A confirmation does not say how much: it is for what was asked for.
             let Some(bucket) = asked[direction as usize] else { return };
             if !matches!(standing, Standing::Reserved(_)) {
                 *standing = Standing::Reserved(bucket);
-                events.push_back(Event::Granted(direction, bucket));
+                events.push_back(GrantEvent::Granted(direction, bucket));
             }
-            events.push_back(Event::Confirmed(direction, *node));
+            events.push_back(GrantEvent::Confirmed(direction, *node));
         }
         Reply::SenderGone { .. } => {
             let refusal = Refusal::new(Reason::NoPath);
             *standing = Standing::Failed(refusal.clone());
-            events.push_back(Event::Lost(direction, refusal));
+            events.push_back(GrantEvent::Lost(direction, refusal));
         }
         Reply::Failed { refusal, in_place: false, .. } => {
             *standing = Standing::Failed(refusal.clone());
-            events.push_back(Event::Lost(direction, refusal.clone()));
+            events.push_back(GrantEvent::Lost(direction, refusal.clone()));
         }
         _ => {}
     }
@@ -345,20 +345,20 @@ mod tests {
         };
         let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(100_000)) });
         assert_eq!(now, [Standing::Reserved(sent), Standing::Pending]);
-        assert_eq!(events, [Event::Granted(Direction::Send, sent)]);
+        assert_eq!(events, [GrantEvent::Granted(Direction::Send, sent)]);
         // A confirmation says no amount, and nothing of the other direction.
         let node = IpAddr::from([10, 0, 0, 1]);
         let (now, events) = heard(&Reply::Confirmed { id: RECEIVE, node });
         assert_eq!(now, [Standing::Reserved(sent), Standing::Reserved(received)]);
-        let granted = Event::Granted(Direction::Receive, received);
-        assert_eq!(events, [granted, Event::Confirmed(Direction::Receive, node)]);
+        let granted = GrantEvent::Granted(Direction::Receive, received);
+        assert_eq!(events, [granted, GrantEvent::Confirmed(Direction::Receive, node)]);
         let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(50_000)) });
         assert_eq!(now, [Standing::Reserved(less), Standing::Reserved(received)]);
-        assert_eq!(events, [Event::Changed(Direction::Send, less)]);
+        assert_eq!(events, [GrantEvent::Changed(Direction::Send, less)]);
         assert_eq!(heard(&Reply::Reserved { id: SEND, bucket: Some(bucket(50_000)) }).1, []);
         let (now, events) = heard(&Reply::Reserved { id: SEND, bucket: None });
         let ended = Refusal::new(Reason::Ended);
         assert_eq!(now, [Standing::Failed(ended.clone()), Standing::Reserved(received)]);
-        assert_eq!(events, [Event::Lost(Direction::Send, ended)]);
+        assert_eq!(events, [GrantEvent::Lost(Direction::Send, ended)]);
     }
 }

@@ -51,5 +51,5 @@ mod services;
 
 pub use client::{Client, ClientError};
 pub use demand::{Demand, Flow, Transport};
-pub use grant::{Direction, Event, Grant, Reason, Refusal, Standing};
+pub use grant::{Direction, Grant, GrantEvent, Reason, Refusal, Standing};
 pub use services::{Access, DEFAULT_SOCKET, Provisioner, Service, UnknownService, open, register, services};

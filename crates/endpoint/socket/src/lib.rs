@@ -82,7 +82,7 @@ mod time;
 mod udp;
 
 pub use connecting::{Connect, Connecting, Readiness};
-pub use cutline_provision::{Access, Event as ReservationEvent};
+pub use cutline_provision::{Access, GrantEvent as ReservationEvent};
 pub use cutline_quality::Class;
 pub use cutline_quality::spec::{ConnectionSpecification, Measure, Preset, Specification};
 pub use cutline_signal::monitor::MonitorParams;

@@ -5,7 +5,7 @@ use crate::connection::lock;
 use crate::error::QosError;
 use crate::options::QosOptions;
 use cutline_provision::{
-    Demand, Direction, Event, Flow, Grant, Provisioner, Reason, Refusal, Standing, Transport,
+    Demand, Direction, Flow, Grant, GrantEvent, Provisioner, Reason, Refusal, Standing, Transport,
 };
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
@@ -93,7 +93,7 @@ struct State {
     refused: Option<Refusal>,
     grant: Option<Grant>,
     /// The events of what was refused at once.
-    events: VecDeque<Event>,
+    events: VecDeque<GrantEvent>,
     /// Time of the request to the network.
     asked: Option<Instant>,
 }
@@ -129,7 +129,7 @@ impl Reserver {
         (state.grant, state.refused) = match self.options.provisioner.request(&demand) {
             Ok(grant) => (Some(grant), None),
             Err(refusal) => {
-                let lost = |direction| Event::Lost(direction, refusal.clone());
+                let lost = |direction| GrantEvent::Lost(direction, refusal.clone());
                 state.events.extend(asked(&demand).map(lost));
                 (None, Some(refusal))
             }
@@ -186,7 +186,7 @@ impl Reserver {
     }
 
     /// The next event that was not taken.
-    pub fn event(&self) -> Option<Event> {
+    pub fn event(&self) -> Option<GrantEvent> {
         let mut state = lock(&self.state);
         state.events.pop_front().or_else(|| state.grant.as_mut().and_then(Grant::event))
     }

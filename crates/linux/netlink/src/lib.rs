@@ -28,5 +28,5 @@ pub use error::Error;
 pub use interface::{Address, Interface, interfaces};
 pub use monitor::{Changes, Monitor, Touched, TrafficMonitor};
 pub use route::{Hop, NoRoute, Question, Route, Router};
-pub use traffic_control::{ClassId, Counters, Filter, MAJOR, Options, Reservation, Shaper, sweep};
+pub use traffic_control::{ClassId, Counters, Filter, MAJOR, Reservation, Shaper, ShaperOptions, sweep};
 pub use uses::{InterfaceUse, IpVersion, uses};

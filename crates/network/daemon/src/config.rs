@@ -22,7 +22,7 @@
 use crate::error::DaemonError;
 use crate::keys;
 use cutline_config::{Document, Errors, Kind, Problem, TableReader, kind, parameter};
-use cutline_netlink::{Options, Shaper};
+use cutline_netlink::{Shaper, ShaperOptions};
 use cutline_params::Parameters as _;
 use cutline_provision::DEFAULT_SOCKET;
 use cutline_router_service::RouterDirection;
@@ -92,7 +92,7 @@ pub enum ControlKind {
 
 impl ControlKind {
     /// Traffic control with the defaults of the file.
-    pub const TC: Self = Self::Tc { replace: false, best_effort_delay: Options::BEST_EFFORT_DELAY };
+    pub const TC: Self = Self::Tc { replace: false, best_effort_delay: ShaperOptions::BEST_EFFORT_DELAY };
 
     /// Returns its name in files.
     pub const fn name(&self) -> &'static str {
@@ -104,11 +104,11 @@ impl ControlKind {
     }
 
     /// Returns the options of traffic control; `None` with another installer.
-    pub fn options(&self) -> Option<Options> {
+    pub fn options(&self) -> Option<ShaperOptions> {
         match self {
             Self::Tc { replace, best_effort_delay } => {
                 let (replace, best_effort_delay) = (*replace, *best_effort_delay);
-                Some(Options { replace, best_effort_delay, ..Options::default() })
+                Some(ShaperOptions { replace, best_effort_delay, ..ShaperOptions::default() })
             }
             Self::Router { .. } | Self::None => None,
         }
@@ -310,7 +310,7 @@ fn control(table: &TableReader<'_>) -> Option<ControlKind> {
     match name {
         Name::Tc => Some(ControlKind::Tc {
             replace: replace.unwrap_or(false),
-            best_effort_delay: delay.unwrap_or(Options::BEST_EFFORT_DELAY),
+            best_effort_delay: delay.unwrap_or(ShaperOptions::BEST_EFFORT_DELAY),
         }),
         Name::Router => {
             for (key, expected) in [

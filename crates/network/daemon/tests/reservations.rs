@@ -4,7 +4,7 @@
 
 use crate::common::{A, B, Net, announce, bucket, eventually, hear, reserve};
 use cutline_provision::protocol::{Reply, Request};
-use cutline_provision::{Access, Client, Demand, Direction, Event, Reason, open};
+use cutline_provision::{Access, Client, Demand, Direction, GrantEvent, Reason, open};
 use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
 use cutline_translate::TokenBucket;
 use cutline_units::Duration;
@@ -94,7 +94,7 @@ fn what_does_not_fit_is_refused_with_reason_node_and_what_would_be_granted() {
     // The first node that the request comes to from `b`.
     assert_eq!(refusal.node, Some("10.1.4.1".parse().unwrap()));
     assert_eq!(refusal.available_bps, Some(5_000_000), "half of 10 Mbit/s");
-    assert!(matches!(other.event(), Some(Event::Lost(Direction::Receive, _))));
+    assert!(matches!(other.event(), Some(GrantEvent::Lost(Direction::Receive, _))));
     assert!(grant.event().is_none(), "nothing was reserved for the sender");
     assert_eq!(net.reserved("r2", "east"), ON_WIRE, "what was there stays");
 

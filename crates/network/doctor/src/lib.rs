@@ -36,7 +36,7 @@ mod tcp;
 mod watch;
 
 pub use bottleneck::{
-    Confidence, Judgement, Observations, PathDelay, Place, Port, QueueLoad, Thresholds, judge,
+    BottleneckPlace, Confidence, Judgement, Observations, PathDelay, Port, QueueLoad, Thresholds, judge,
 };
 pub use document::{BottleneckDocument, ReportDocument};
 pub use finding::{Finding, Group, Report, State, Use};

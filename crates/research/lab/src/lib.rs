@@ -46,7 +46,7 @@ mod tuning;
 pub use connections::Connections;
 pub use error::LabError;
 pub use external_programs::ExternalProgram;
-pub use run::{Measured, MeasuredConnection, Options, check, check_with, measure, permitted, run};
+pub use run::{LabOptions, Measured, MeasuredConnection, check, check_with, measure, permitted, run};
 pub use shell::{Ended, Place, Shell, Traffic, shell};
 pub use side::Side;
 pub use timing::Bounds;

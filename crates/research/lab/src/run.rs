@@ -27,7 +27,7 @@ use std::thread::{JoinHandle, ScopedJoinHandle};
 
 /// Options of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct LabOptions {
     /// The variant of Linux's TCP.
     pub stack: Stack,
     /// The bounds of valid timing.
@@ -46,7 +46,7 @@ pub const LEAD: Duration = Duration::from_millis(100);
 pub fn run(
     scenario: &Scenario,
     seed: u64,
-    options: &Options,
+    options: &LabOptions,
     cancel: &AtomicBool,
 ) -> Result<RunResult, LabError> {
     Ok(measure(scenario, &Connections::new(), seed, options, cancel)?.rows(scenario))
@@ -93,7 +93,7 @@ pub fn measure(
     scenario: &Scenario,
     connections: &Connections,
     seed: u64,
-    options: &Options,
+    options: &LabOptions,
     cancel: &AtomicBool,
 ) -> Result<Measured, LabError> {
     check_all(scenario, connections)?;

@@ -2,7 +2,7 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-lab`.
 
-use cutline_lab::{Connections, Measured, MeasuredConnection, Options, measure};
+use cutline_lab::{Connections, LabOptions, Measured, MeasuredConnection, measure};
 use cutline_quality::spec::Preset;
 use cutline_quality::{Class, HintParams};
 use cutline_scenario::{Scenario, ScenarioFile};
@@ -162,7 +162,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
         let scenario = scenario();
         let connections = connections(&scenario);
         let cancel = AtomicBool::new(false);
-        let measured = measure(&scenario, &connections, 1, &Options::default(), &cancel).unwrap();
+        let measured = measure(&scenario, &connections, 1, &LabOptions::default(), &cancel).unwrap();
         assert_eq!(namespaces(), Vec::<String>::new());
         let Measured { connections: both, outcome, timing, .. } = &measured;
         assert_eq!(timing.failed_flows, 0);
@@ -252,7 +252,8 @@ fn ends_over_a_long_path_take_part() {
     let scenario = file.scenario().unwrap();
     let mut connections = connections(&scenario);
     connections.retain(|flow, _| *flow == CALL);
-    let measured = measure(&scenario, &connections, 1, &Options::default(), &AtomicBool::new(false)).unwrap();
+    let measured =
+        measure(&scenario, &connections, 1, &LabOptions::default(), &AtomicBool::new(false)).unwrap();
     let record = &measured.connections[&CALL].record;
     for end in [&record.source, &record.sink] {
         assert!(matches!(end.events[0].1, Event::Agreed(_)), "{:?}", end.events);
@@ -266,7 +267,7 @@ fn what_only_the_simulator_has_is_refused() {
         let mut connections = connections(&scenario);
         change(&mut connections);
         let cancel = AtomicBool::new(false);
-        measure(&scenario, &connections, 1, &Options::default(), &cancel).unwrap_err().to_string()
+        measure(&scenario, &connections, 1, &LabOptions::default(), &cancel).unwrap_err().to_string()
     };
     assert_eq!(
         refused(|connections| {
@@ -316,7 +317,7 @@ fn ends_that_do_not_agree_end_the_run() {
         (video.send, video.receive) = (strict(1.0), strict(0.0));
         let cancel = AtomicBool::new(false);
         let error =
-            measure(&scenario, &connections, 1, &Options::default(), &cancel).unwrap_err().to_string();
+            measure(&scenario, &connections, 1, &LabOptions::default(), &cancel).unwrap_err().to_string();
         assert!(error.starts_with("flow `video`: the other end does not agree: send: loss"), "{error}");
         assert_eq!(namespaces(), Vec::<String>::new());
     });

@@ -2,7 +2,7 @@
 //!
 //! The test requires root. Without it it prints a message and passes: `sudo -E cargo test -p cutline-lab`.
 
-use cutline_lab::{Options, run};
+use cutline_lab::{LabOptions, run};
 use cutline_results::RunResult;
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_testbed::{may_make_namespaces, undisturbed};
@@ -59,7 +59,7 @@ fn the_laboratory_loses_and_reorders_what_the_simulator_does() {
     let cancel = AtomicBool::new(false);
     let simulated = wire(&scenario.simulate(1, &cancel).unwrap());
     undisturbed(|| {
-        let rows = run(&scenario, 1, &Options::default(), &cancel).unwrap();
+        let rows = run(&scenario, 1, &LabOptions::default(), &cancel).unwrap();
         assert_eq!(rows.timing[0].failed_flows, 0);
         let [departed, lost, reordered] = wire(&rows);
         let flow = &rows.flows[0];
@@ -84,7 +84,7 @@ fn the_kernels_tcp_repairs_what_the_link_loses() {
     let scenario = scenario(&format!("{SCENARIO}{TRANSFER}"));
     let cancel = AtomicBool::new(false);
     undisturbed(|| {
-        let rows = run(&scenario, 1, &Options::default(), &cancel).unwrap();
+        let rows = run(&scenario, 1, &LabOptions::default(), &cancel).unwrap();
         let [_, lost, _] = wire(&rows);
         let dropped: u64 = rows.flows.iter().map(|flow| flow.packets_dropped).sum();
         // A packet that opens a connection is no data.

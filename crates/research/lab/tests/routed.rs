@@ -3,7 +3,7 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-lab`.
 
-use cutline_lab::routed::{self, FRAMES_SHOWN, Options, Programs, SSIM, Signalling};
+use cutline_lab::routed::{self, FRAMES_SHOWN, LabOptions, Programs, SSIM, Signalling};
 use cutline_results::{FlowRow, QueueRow, RunResult};
 use cutline_scenario::{Scenario, ScenarioFile};
 use cutline_testbed::{may_make_namespaces, skip, undisturbed};
@@ -30,7 +30,7 @@ static RUNNING: Mutex<()> = Mutex::new(());
 
 fn run(scenario: &Scenario) -> RunResult {
     let _alone = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let rows = routed::run(scenario, 1, &Options::default(), &AtomicBool::new(false)).unwrap();
+    let rows = routed::run(scenario, 1, &LabOptions::default(), &AtomicBool::new(false)).unwrap();
     assert_eq!(namespaces(), Vec::<String>::new());
     assert_eq!(rows.timing[0].failed_flows, 0);
     rows
@@ -103,7 +103,7 @@ fn more_than_the_line_cannot_be_reserved() {
     let scenario = case("netvideo-c2", &[("link.line.rate", "800 kbit/s")]);
     let _alone = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     let error =
-        routed::run(&scenario, 1, &Options::default(), &AtomicBool::new(false)).unwrap_err().to_string();
+        routed::run(&scenario, 1, &LabOptions::default(), &AtomicBool::new(false)).unwrap_err().to_string();
     assert!(error.contains("rate") && error.contains("to-r0"), "{error}");
     assert_eq!(namespaces(), Vec::<String>::new());
 }
@@ -126,7 +126,7 @@ fn gateways_of_real_programs_reserve_by_rsvp() {
         let folder = tempfile::tempdir().unwrap();
         let programs = Programs::new(folder.path()).with_pictures(&folder.path().join("pictures"));
         let options =
-            Options { programs: Some(programs), signalling: Signalling::Rsvp, ..Options::default() };
+            LabOptions { programs: Some(programs), signalling: Signalling::Rsvp, ..LabOptions::default() };
         let _alone = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let run = |name| {
             let rows = routed::run(&case(name, &[]), 1, &options, &AtomicBool::new(false)).unwrap();

@@ -96,7 +96,7 @@ pub(crate) fn measure(
 ) -> Result<RunResult, String> {
     let network = scenario.network().map_err(|error| error.to_string())?;
     let connections = connections(scenario, judgement, &network, Streams::new(seed))?;
-    let options = cutline_lab::Options { stack, ..cutline_lab::Options::default() };
+    let options = cutline_lab::LabOptions { stack, ..cutline_lab::LabOptions::default() };
     let measured = cutline_lab::measure(scenario, &connections, seed, &options, cancel);
     let cutline_lab::Measured { network, outcome, timing, connections, .. } =
         measured.map_err(|error| error.to_string())?;

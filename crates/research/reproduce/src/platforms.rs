@@ -87,7 +87,7 @@ impl Platform for Laboratory {
         if let Some(judgement) = self.sockets {
             return connections::measure(run.scenario, judgement, self.stack, run.seed, run.cancel);
         }
-        let options = cutline_lab::Options { stack: self.stack, ..cutline_lab::Options::default() };
+        let options = cutline_lab::LabOptions { stack: self.stack, ..cutline_lab::LabOptions::default() };
         cutline_lab::run(run.scenario, run.seed, &options, run.cancel).map_err(|error| error.to_string())
     }
 }

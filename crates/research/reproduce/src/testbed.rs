@@ -1,6 +1,6 @@
 //! The laboratory with routers: with the real programs where they are installed, otherwise with flows of the generator in their places.
 
-use cutline_lab::routed::{Options, Programs, Signalling, run as run_case};
+use cutline_lab::routed::{LabOptions, Programs, Signalling, run as run_case};
 use cutline_results::RunResult;
 use cutline_study::{Platform, Run};
 use std::sync::OnceLock;
@@ -46,7 +46,7 @@ impl Platform for Testbed {
             if seed == scenario.seed { programs.with_pictures(&folder.join(PICTURES)) } else { programs }
         });
         // Gateways ask agents for their reservations. Without gateways they are installed.
-        let options = Options { programs, signalling: Signalling::Rsvp, ..Options::default() };
+        let options = LabOptions { programs, signalling: Signalling::Rsvp, ..LabOptions::default() };
         run_case(scenario, seed, &options, cancel).map_err(|error| error.to_string())
     }
 }

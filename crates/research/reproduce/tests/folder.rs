@@ -2,7 +2,7 @@
 
 use crate::common::{quick, study};
 use cutline_results::{Existing, Lock, StoreError};
-use cutline_study::{Changes, Evaluation, Options, Study, StudyError};
+use cutline_study::{Changes, Evaluation, EvaluationOptions, Study, StudyError};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ fn tsq() -> &'static Study {
     study("tsq")
 }
 
-fn run(options: &Options) -> Result<Evaluation, StudyError> {
+fn run(options: &EvaluationOptions) -> Result<Evaluation, StudyError> {
     tsq().ready(options)?.run(&AtomicBool::new(false), &|_| {}, &|_| {})
 }
 
@@ -46,7 +46,8 @@ fn one_figure_leaves_the_others_in_the_report() {
 #[test]
 fn quick_results_have_a_separate_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let whole = run(&Options { changes: Changes::default(), ..quick(folder.path(), &[3]) }).unwrap();
+    let whole =
+        run(&EvaluationOptions { changes: Changes::default(), ..quick(folder.path(), &[3]) }).unwrap();
     let report = fs::read(&whole.written.report).unwrap();
     let short = run(&quick(folder.path(), &[2, 16])).unwrap();
     assert_eq!(fs::read(&whole.written.report).unwrap(), report);
@@ -60,7 +61,11 @@ fn quick_results_have_a_separate_folder() {
 fn a_report_does_not_mix_versions() {
     let folder = tempfile::tempdir().unwrap();
     run(&quick(folder.path(), &[16])).unwrap();
-    let later = |figure, existing| Options { version: "later", existing, ..quick(folder.path(), &[figure]) };
+    let later = |figure, existing| EvaluationOptions {
+        version: "later",
+        existing,
+        ..quick(folder.path(), &[figure])
+    };
     // The same experiment: its results would be lost.
     let error = run(&later(16, Existing::Repeat)).unwrap_err();
     assert!(matches!(&error, StudyError::Store(StoreError::Taken { .. })), "{error}");
@@ -151,7 +156,7 @@ fn damaged_results_are_refused_and_made_again() {
     assert!(error.to_string().contains("unresponsive/flows.parquet is damaged"), "{error}");
     assert!(fs::read(&whole.written.report).unwrap() == report, "the report has changed");
 
-    run(&Options { existing: Existing::Resume, ..quick(folder.path(), &[16]) }).unwrap();
+    run(&EvaluationOptions { existing: Existing::Resume, ..quick(folder.path(), &[16]) }).unwrap();
     assert!(fs::read(&path).unwrap() == intact, "the tables differ");
 }
 
@@ -161,7 +166,7 @@ fn changed_experiments_have_a_folder_and_a_title_of_their_own() {
     let whole = run(&quick(folder.path(), &[16])).unwrap();
     let mut changes = Changes::quick(true);
     changes.set = vec![("dumbbell.rate".to_owned(), "14 Mbit/s".to_owned())];
-    let options = Options { changes: changes.clone(), ..quick(folder.path(), &[16]) };
+    let options = EvaluationOptions { changes: changes.clone(), ..quick(folder.path(), &[16]) };
     let changed = run(&options).unwrap();
     assert_ne!(whole.written.report, changed.written.report);
     let report = fs::read_to_string(&changed.written.report).unwrap();
@@ -178,7 +183,7 @@ fn changed_experiments_have_a_folder_and_a_title_of_their_own() {
     tsq().report(folder.path(), &changes).unwrap();
     // A key that no scenario has.
     changes.set = vec![("dumbbell.rat".to_owned(), "14 Mbit/s".to_owned())];
-    let error = run(&Options { changes, ..quick(folder.path(), &[16]) }).unwrap_err().to_string();
+    let error = run(&EvaluationOptions { changes, ..quick(folder.path(), &[16]) }).unwrap_err().to_string();
     assert!(error.contains("dumbbell.rat") && error.contains("did you mean"), "{error}");
 }
 

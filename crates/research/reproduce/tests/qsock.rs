@@ -4,7 +4,7 @@
 
 use crate::common::{measured, quick, study};
 use cutline_results::Existing;
-use cutline_study::{Changes, Options};
+use cutline_study::{Changes, EvaluationOptions};
 use cutline_sys::SysError;
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::skip;
@@ -21,7 +21,7 @@ fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
         Err(error) => panic!("{error}"),
     }
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { existing: Existing::Refuse, ..quick(folder.path(), &[14]) };
+    let options = EvaluationOptions { existing: Existing::Refuse, ..quick(folder.path(), &[14]) };
     let evaluation =
         study("qsock").ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
     assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
@@ -39,5 +39,5 @@ fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
             && page.contains("netvideo-c2-narrow: the timing")
     );
     // Measurements are only repeated on request.
-    assert!(study("qsock").ready(&Options { existing: Existing::Repeat, ..options }).is_err());
+    assert!(study("qsock").ready(&EvaluationOptions { existing: Existing::Repeat, ..options }).is_err());
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{quick, study};
 use cutline_results::Existing;
-use cutline_study::{Changes, Evaluation, Options, Study, StudyError};
+use cutline_study::{Changes, Evaluation, EvaluationOptions, Study, StudyError};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,7 @@ fn tsq() -> &'static Study {
 }
 
 fn run(results: &Path, figures: &[u32], cancel: bool) -> Result<Evaluation, StudyError> {
-    let options = Options { existing: Existing::Resume, ..quick(results, figures) };
+    let options = EvaluationOptions { existing: Existing::Resume, ..quick(results, figures) };
     tsq().ready(&options)?.run(&AtomicBool::new(cancel), &|_| {}, &|_| {})
 }
 

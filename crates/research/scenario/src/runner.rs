@@ -22,7 +22,7 @@ pub struct Job<'p> {
 }
 
 /// Options for running jobs.
-pub struct Options<'o> {
+pub struct RunOptions<'o> {
     /// Number of threads, which is the largest number of concurrent jobs.
     pub threads: NonZeroUsize,
     /// The caller sets this flag to start no more jobs. A simulation that reads the flag may end early with an error; its
@@ -38,7 +38,7 @@ pub struct Progress<'p> {
     /// The run of the job.
     pub key: &'p RunKey,
     /// The event that is reported.
-    pub event: Event<'p>,
+    pub event: RunEvent<'p>,
     /// Number of jobs that are skipped, finished or failed, including this one.
     pub done: usize,
     /// Number of all jobs.
@@ -47,7 +47,7 @@ pub struct Progress<'p> {
 
 /// An event of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'p> {
+pub enum RunEvent<'p> {
     /// The job starts.
     Started,
     /// The stored run, or a joined table that contains it, is damaged. The text names the file and the damage. The run is
@@ -103,7 +103,7 @@ pub fn keys(jobs: &[Job<'_>]) -> Vec<RunKey> {
 pub fn run_and_store(
     jobs: &[Job<'_>],
     store: &RunStore,
-    options: &Options<'_>,
+    options: &RunOptions<'_>,
     simulate: impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync,
 ) -> Result<Vec<Ending>, StoreError> {
     let reporter = Reporter::new(jobs.len(), options.progress);
@@ -116,10 +116,10 @@ pub fn run_and_store(
     let one = |i: usize| {
         let key = &jobs[i].key;
         if again[i] || store.is_done(&key.run) {
-            reporter.report(key, Event::Skipped);
+            reporter.report(key, RunEvent::Skipped);
             return Ending::Stored;
         }
-        reporter.report(key, Event::Started);
+        reporter.report(key, RunEvent::Started);
         let ending = run_one(&jobs[i], store, options.cancel, &simulate).unwrap_or_else(|error| {
             let reason = error.to_string();
             stop.store(true, Ordering::Relaxed);
@@ -168,11 +168,11 @@ pub fn conclude(
 }
 
 impl Ending {
-    fn event(&self) -> Event<'_> {
+    fn event(&self) -> RunEvent<'_> {
         match self {
-            Self::Stored => Event::Finished,
-            Self::Failed(reason) => Event::Failed(reason),
-            Self::Cancelled => Event::Cancelled,
+            Self::Stored => RunEvent::Finished,
+            Self::Failed(reason) => RunEvent::Failed(reason),
+            Self::Cancelled => RunEvent::Cancelled,
         }
     }
 }
@@ -180,23 +180,23 @@ impl Ending {
 /// Runs the jobs and returns their results, in the order of the jobs. The result of a cancelled job is `None`.
 pub fn run_in_memory(
     jobs: &[Job<'_>],
-    options: &Options<'_>,
+    options: &RunOptions<'_>,
     simulate: impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync,
 ) -> Vec<Option<Result<RunResult, String>>> {
     let reporter = Reporter::new(jobs.len(), options.progress);
     let one = |i: usize| {
         let Job { key, scenario } = &jobs[i];
-        reporter.report(key, Event::Started);
+        reporter.report(key, RunEvent::Started);
         let mut result = simulate(scenario, key.seed);
         let event = match &mut result {
             Ok(result) => {
                 result.stamp(key);
-                Event::Finished
+                RunEvent::Finished
             }
-            Err(_) if options.cancel.load(Ordering::Relaxed) => Event::Cancelled,
-            Err(reason) => Event::Failed(reason),
+            Err(_) if options.cancel.load(Ordering::Relaxed) => RunEvent::Cancelled,
+            Err(reason) => RunEvent::Failed(reason),
         };
-        let cancelled = event == Event::Cancelled;
+        let cancelled = event == RunEvent::Cancelled;
         reporter.report(key, event);
         (!cancelled).then_some(result)
     };
@@ -243,13 +243,14 @@ impl<'p> Reporter<'p> {
         for damage in store.damage() {
             let is_of = |job: &&Job<'_>| damage.run.as_deref().is_none_or(|run| *job.key.run == *run);
             if let Some(job) = jobs.iter().find(is_of) {
-                self.report(&job.key, Event::Damaged(&damage.error.to_string()));
+                self.report(&job.key, RunEvent::Damaged(&damage.error.to_string()));
             }
         }
     }
 
-    fn report(&self, key: &RunKey, event: Event<'_>) {
-        let through = usize::from(matches!(event, Event::Skipped | Event::Finished | Event::Failed(_)));
+    fn report(&self, key: &RunKey, event: RunEvent<'_>) {
+        let through =
+            usize::from(matches!(event, RunEvent::Skipped | RunEvent::Finished | RunEvent::Failed(_)));
         let done = self.done.fetch_add(through, Ordering::Relaxed) + through;
         (self.progress)(Progress { key, event, done, total: self.total });
     }

@@ -5,7 +5,7 @@ use cutline_results::{
     SeriesRow, Store, Summary, TimingRow,
 };
 use cutline_scenario::runner::{
-    Ending, Event, Job, Options, Progress, conclude, keys, plan, run_and_store, run_in_memory,
+    Ending, Job, Progress, RunEvent, RunOptions, conclude, keys, plan, run_and_store, run_in_memory,
 };
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::fs;
@@ -100,8 +100,8 @@ fn options<'o>(
     threads: usize,
     cancel: &'o AtomicBool,
     progress: &'o (dyn Fn(Progress<'_>) + Sync),
-) -> Options<'o> {
-    Options { threads: NonZeroUsize::new(threads).expect("a test has threads"), cancel, progress }
+) -> RunOptions<'o> {
+    RunOptions { threads: NonZeroUsize::new(threads).expect("a test has threads"), cancel, progress }
 }
 
 /// Returns the summary of the test's scenario before its first run.
@@ -117,7 +117,7 @@ fn begin(folder: &Path, points: &[SweepPoint], jobs: &[Job<'_>], existing: Exist
 fn run_five(jobs: &[Job<'_>], store: &RunStore) -> Vec<Ending> {
     let cancel = AtomicBool::new(false);
     let stop_after_five = |progress: Progress<'_>| {
-        if progress.event == Event::Finished && progress.done == 5 {
+        if progress.event == RunEvent::Finished && progress.done == 5 {
             cancel.store(true, Ordering::Relaxed);
         }
     };
@@ -287,7 +287,7 @@ fn a_damaged_run_is_reported_and_repeated() {
     let run = |existing| {
         let (news, simulated, cancel) = (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicBool::new(false));
         let listen = |progress: Progress<'_>| {
-            if let Event::Damaged(what) = progress.event {
+            if let RunEvent::Damaged(what) = progress.event {
                 news.lock().unwrap().push((progress.key.run.clone(), progress.done, what.to_owned()));
             }
         };
@@ -367,7 +367,7 @@ fn a_failed_run_is_reported_and_the_others_continue() {
     let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
     let news = Mutex::new(Vec::new());
     let listen = |progress: Progress<'_>| {
-        if let Event::Failed(why) = progress.event {
+        if let RunEvent::Failed(why) = progress.event {
             news.lock().unwrap().push(format!("{} of {}: {why}", progress.key.point, progress.total));
         }
     };

@@ -2,7 +2,7 @@
 
 use crate::changes::Changes;
 use crate::error::StudyError;
-use crate::options::Options;
+use crate::options::EvaluationOptions;
 use crate::platform::{Platform, Run, existing_on, version_on};
 use cutline_config::Errors;
 use cutline_results::{Existing, Lock, Planned, RunStore, StoreError, Summary};
@@ -121,7 +121,7 @@ impl Prepared {
     pub(crate) fn run(
         &self,
         lock: Lock,
-        options: &Options,
+        options: &EvaluationOptions,
         cancel: &AtomicBool,
         progress: &(dyn Fn(Progress<'_>) + Sync),
     ) -> Result<Summary, StoreError> {
@@ -131,7 +131,7 @@ impl Prepared {
         let existing = existing_on(self.platform, options.existing);
         let folder = lock.folder().to_owned();
         let store = RunStore::begin_locked(lock, planned, existing)?;
-        let how = runner::Options { threads: options.threads, cancel, progress };
+        let how = runner::RunOptions { threads: options.threads, cancel, progress };
         let endings = runner::run_and_store(&jobs, &store, &how, |scenario, seed| {
             self.platform.run(Run { scenario, seed, folder: &folder, cancel })
         })?;

@@ -27,7 +27,7 @@ pub use evaluation::{Evaluation, EvaluationEvent};
 pub use experiment::{Experiment, Overrides};
 pub use file::FindScenario;
 pub use measure::{Measure, call_voice, kbps, lost};
-pub use options::Options;
+pub use options::EvaluationOptions;
 pub use panels::{section, sections};
 pub use platform::{Platform, Run, Simulator};
 pub use study::{Code, ExperimentData, ReadyStudy, Study, Texts, results_of};

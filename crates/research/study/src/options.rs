@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Options of an evaluation.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct EvaluationOptions {
     /// The folder of all results; each study has a folder in it ([`Study::folder`](crate::Study::folder)).
     pub results: PathBuf,
     /// The figures to reproduce; all if empty.

@@ -8,7 +8,7 @@ use crate::error::{StudyError, UnknownFigure};
 use crate::evaluation::{Evaluation, EvaluationEvent};
 use crate::experiment::{Experiment, Prepared};
 use crate::file::{FindScenario, StudyText};
-use crate::options::Options;
+use crate::options::EvaluationOptions;
 use crate::origin;
 use crate::panels;
 use crate::platform::Platform;
@@ -82,7 +82,7 @@ const FIGURES_FILE: &str = "figures.toml";
 /// A study that is ready to run: everything is checked, and no other process stores results in its folders.
 pub struct ReadyStudy<'o> {
     study: &'o Study,
-    options: &'o Options,
+    options: &'o EvaluationOptions,
     figures: Vec<FigureText>,
     experiments: Vec<(&'o Experiment, Prepared, Lock)>,
 }
@@ -209,7 +209,7 @@ impl Study {
     /// # Errors
     /// When a figure does not exist, results would be lost or mixed with those of another version, or another process
     /// stores results in one of the folders.
-    pub fn ready<'o>(&'o self, options: &'o Options) -> Result<ReadyStudy<'o>, StudyError> {
+    pub fn ready<'o>(&'o self, options: &'o EvaluationOptions) -> Result<ReadyStudy<'o>, StudyError> {
         let figures = self.chosen(&options.figures)?;
         let root = self.folder(&options.results, &options.changes);
         let prepared = self.prepare(&figures, &root, options)?;
@@ -242,7 +242,7 @@ impl Study {
         &self,
         figures: &[FigureText],
         root: &Path,
-        options: &Options,
+        options: &EvaluationOptions,
     ) -> Result<Vec<(&Experiment, Prepared)>, StudyError> {
         let mut prepared = Vec::new();
         for experiment in self.needed(figures) {

@@ -31,7 +31,7 @@ use crate::recovery::{Admission, Recovery};
 use crate::reservation::{ReservationStatus, Reserver};
 use crate::signals;
 use crate::time::duration;
-use cutline_provision::{Event as ReservationEvent, Transport};
+use cutline_provision::{GrantEvent as ReservationEvent, Transport};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::TcpFigures;

@@ -26,7 +26,7 @@ use crate::reservation::{ReservationStatus, Reserver};
 use crate::settings::Settings;
 use crate::signals::{self, sleep};
 use crate::time::duration;
-use cutline_provision::{Event as ReservationEvent, Transport};
+use cutline_provision::{GrantEvent as ReservationEvent, Transport};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
 use cutline_signal::monitor::Sample;

@@ -31,7 +31,7 @@
 //! It is not dropped: it becomes best effort (RFC 2211 section 7), since a class whose bucket is empty borrows. It stays in the fifo of
 //! its flow, so a flow's packets do not overtake each other, and all packets of a flow that sends too much wait alike, as the
 //! RFC allows. The excess of a reservation is served in turn with the best-effort class, whose quantum is
-//! [`Options::best_effort_weight`] times that of all reservations together: as long as best-effort packets wait, they get at least that
+//! [`ShaperOptions::best_effort_weight`] times that of all reservations together: as long as best-effort packets wait, they get at least that
 //! many times as much as the excess of all flows together. This is the separate allocation of RFC 2211 section 9. If excess had its
 //! place in the queue of best effort, it would push elastic traffic back, as that section says. It does not have a lower priority
 //! either: a TCP connection with a small reservation could get less than without one.
@@ -45,7 +45,7 @@
 //! HTB counts what it queues: the IP packet, with 14 B of Ethernet header where the interface has one. A `TSpec` counts IP packets.
 //! So rate and bucket of a class grow by the header, as much as needed for the smallest packets that are policed
 //! ([`Reservation::on_wire`]). What a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
-//! goes into [`Options::overhead`]; the kernel adds it to each packet before it takes tokens (`overhead` of `struct tc_ratespec`). Its
+//! goes into [`ShaperOptions::overhead`]; the kernel adds it to each packet before it takes tokens (`overhead` of `struct tc_ratespec`). Its
 //! counters do not have it.
 //!
 //! With segmentation offload, and on a host that forwards with receive aggregation, what is queued may be 64 KiB of segments in one. It
@@ -136,7 +136,7 @@ impl List {
 
 /// Division of an interface's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ShaperOptions {
     /// Bytes that each packet takes on the link in addition to those that the kernel counts, which are the IP packet and the Ethernet
     /// header. 24 on Ethernet at its own rate (preamble, checksum, gap); 0 where the rate is one of such frames.
     pub overhead: u16,
@@ -152,7 +152,7 @@ pub struct Options {
     pub replace: bool,
 }
 
-impl Default for Options {
+impl Default for ShaperOptions {
     /// Fifos of 50 ms for best effort and 100 ms for excess, eight times as much for best effort as for excess, and nothing of others is
     /// replaced.
     fn default() -> Self {
@@ -166,7 +166,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl ShaperOptions {
     /// The default for best effort: a TCP connection over 50 ms keeps the link busy, and a call beside it stays well within the 150 ms one way
     /// that people do not notice (ITU-T G.114).
     pub const BEST_EFFORT_DELAY: Duration = Duration::from_millis(50);
@@ -204,7 +204,7 @@ pub struct Shaper {
     interface: u32,
     name: String,
     rate: Rate,
-    options: Options,
+    options: ShaperOptions,
     /// Overhead of the link for each IP packet.
     overhead: Bytes,
     /// The largest packet, as the kernel counts it.
@@ -230,7 +230,7 @@ impl Shaper {
     ///
     /// # Errors
     /// When the rate or an option is not allowed.
-    pub fn check(rate: Rate, options: &Options) -> Result<(), Error> {
+    pub fn check(rate: Rate, options: &ShaperOptions) -> Result<(), Error> {
         options.validate()?;
         if rate < LEAST_RATE {
             return Err(Error::invalid("rate", rate, format!("at least {LEAST_RATE}")));
@@ -243,7 +243,7 @@ impl Shaper {
     /// # Errors
     /// When an option is not allowed, the interface has a discipline that somebody has set, the kernel has no HTB or u32, or the
     /// process may not. Nothing is left installed then.
-    pub fn install(interface: &Interface, rate: Rate, options: Options) -> Result<Self, Error> {
+    pub fn install(interface: &Interface, rate: Rate, options: ShaperOptions) -> Result<Self, Error> {
         Self::install_by(Channel::open()?, interface, rate, options)
     }
 
@@ -251,7 +251,7 @@ impl Shaper {
         mut channel: Channel,
         interface: &Interface,
         rate: Rate,
-        options: Options,
+        options: ShaperOptions,
     ) -> Result<Self, Error> {
         Self::check(rate, &options)?;
         match root(&mut channel, interface)? {
@@ -584,7 +584,7 @@ impl Shaper {
     /// is not `whole`, because something in it was changed. Returns whether it was installed again: then all that was added has to be added again.
     ///
     /// # Errors
-    /// When somebody else has set another discipline and [`Options::replace`] is not set, or the kernel refuses. Nothing is installed then.
+    /// When somebody else has set another discipline and [`ShaperOptions::replace`] is not set, or the kernel refuses. Nothing is installed then.
     pub fn restore(&mut self, is_whole: bool) -> Result<bool, Error> {
         let interface = Interface::named(&self.name)?;
         if interface.index != self.interface {

@@ -6,7 +6,9 @@
 //! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
 
 use super::{Counted, InstallError, Installer};
-use cutline_netlink::{ClassId, Counters, Error, Filter, Interface, Options, Reservation, Shaper, sweep};
+use cutline_netlink::{
+    ClassId, Counters, Error, Filter, Interface, Reservation, Shaper, ShaperOptions, sweep,
+};
 use cutline_rsvp::admission::Handle;
 use cutline_rsvp::engine::{Control, Flow};
 use cutline_rsvp::intserv::Tspec;
@@ -62,7 +64,7 @@ impl TrafficControl {
     ///
     /// # Errors
     /// When another program has set a queueing discipline there, or the process may not.
-    pub fn install(interface: &Interface, rate: Rate, options: Options) -> Result<Self, Error> {
+    pub fn install(interface: &Interface, rate: Rate, options: ShaperOptions) -> Result<Self, Error> {
         sweep(interface)?;
         Ok(Self::of(Arc::new(Mutex::new(Shaper::install(interface, rate, options)?))))
     }

@@ -141,7 +141,7 @@ pub struct Observations {
 /// Place of the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum BottleneckPlace {
     /// Our queue.
     Ours,
     /// The interface right behind our queue, or its driver.
@@ -170,7 +170,7 @@ pub enum Confidence {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Judgement {
     /// The location of the bottleneck.
-    pub place: Place,
+    pub place: BottleneckPlace,
     /// The confidence in this judgement.
     pub confidence: Confidence,
     /// The observations on which it is based.
@@ -208,7 +208,7 @@ pub fn judge(seen: &Observations, thresholds: &Thresholds) -> Judgement {
     } else {
         // Refused frames are direct evidence. A slow wire is only an indication.
         (
-            Place::Interface,
+            BottleneckPlace::Interface,
             if counts.unsent + counts.stuck > 0 { Confidence::High } else { Confidence::Medium },
         )
     };
@@ -339,46 +339,56 @@ fn at_interface(seen: &Observations, counts: &IntervalCounts, thresholds: &Thres
 }
 
 /// The judgement if there is no sign of a queue at the interface.
-fn on_path(seen: &Observations, counts: &IntervalCounts, thresholds: &Thresholds) -> (Place, Confidence) {
+fn on_path(
+    seen: &Observations,
+    counts: &IntervalCounts,
+    thresholds: &Thresholds,
+) -> (BottleneckPlace, Confidence) {
     let has_queue = seen.intervals.iter().any(|interval| interval.queue.is_some());
     let Some(path) = seen.path.filter(|path| path.answered > 0) else {
         let busy = counts.is_most(counts.busy, thresholds);
-        return if busy { (Place::Ours, Confidence::Medium) } else { (Place::Unknown, Confidence::Low) };
+        return if busy {
+            (BottleneckPlace::Ours, Confidence::Medium)
+        } else {
+            (BottleneckPlace::Unknown, Confidence::Low)
+        };
     };
     if !has_queue {
-        return (Place::Unknown, Confidence::Low);
+        return (BottleneckPlace::Unknown, Confidence::Low);
     }
     // A base that was measured under load is too long, and makes the growth too small.
     let base_is_known = path.base_given || counts.idle > 0;
     if counts.is_most(counts.unexplained, thresholds) {
         let sure = counts.is_nearly_all(counts.unexplained) && base_is_known;
-        return (Place::Elsewhere, if sure { Confidence::High } else { Confidence::Medium });
+        return (BottleneckPlace::Elsewhere, if sure { Confidence::High } else { Confidence::Medium });
     }
     if counts.is_most(counts.ours, thresholds) {
         let sure = counts.is_nearly_all(counts.busy) && base_is_known;
-        return (Place::Ours, if sure { Confidence::High } else { Confidence::Medium });
+        return (BottleneckPlace::Ours, if sure { Confidence::High } else { Confidence::Medium });
     }
     let lost = 1.0 - path.answered as f64 / path.asked.max(1) as f64;
     if lost > thresholds.loss && counts.dropped == 0 {
-        return (Place::Elsewhere, Confidence::Low);
+        return (BottleneckPlace::Elsewhere, Confidence::Low);
     }
-    (Place::Nowhere, if path.base_given { Confidence::High } else { Confidence::Medium })
+    (BottleneckPlace::Nowhere, if path.base_given { Confidence::High } else { Confidence::Medium })
 }
 
 /// The recommended actions.
-fn next(seen: &Observations, counts: &IntervalCounts, place: Place) -> Vec<String> {
+fn next(seen: &Observations, counts: &IntervalCounts, place: BottleneckPlace) -> Vec<String> {
     let mut next: Vec<&str> = match place {
-        Place::Ours => vec!["nothing: the queue is where it should be"],
-        Place::Interface => vec!["set --rate a few per cent below what the wire behind the router carries"],
-        Place::Elsewhere if counts.busy > 0 => vec![
+        BottleneckPlace::Ours => vec!["nothing: the queue is where it should be"],
+        BottleneckPlace::Interface => {
+            vec!["set --rate a few per cent below what the wire behind the router carries"]
+        }
+        BottleneckPlace::Elsewhere if counts.busy > 0 => vec![
             "set --rate lower, step by step, until round-trip times no longer grow beyond our queue's wait",
             "check that --overhead is that of the slowest link",
         ],
-        Place::Elsewhere => {
+        BottleneckPlace::Elsewhere => {
             vec!["set --rate a few per cent below the rate of the slower link, or move the router there"]
         }
-        Place::Nowhere => vec!["repeat this under load, such as that of `cutline tg`"],
-        Place::Unknown => Vec::new(),
+        BottleneckPlace::Nowhere => vec!["repeat this under load, such as that of `cutline tg`"],
+        BottleneckPlace::Unknown => Vec::new(),
     };
     if !counts.slipped.is_zero() {
         next.push("use real-time scheduling for the router (`chrt -f 1 cutline router ...`), or reduce other load on its machine");
@@ -398,7 +408,7 @@ fn next(seen: &Observations, counts: &IntervalCounts, place: Place) -> Vec<Strin
         next.push("probe another host: this one does not answer echo requests");
     }
     if seen.path.is_some_and(|path| !path.base_given) && counts.idle == 0 && counts.loaded > 0
-        || place == Place::Nowhere && seen.path.is_some_and(|path| !path.base_given)
+        || place == BottleneckPlace::Nowhere && seen.path.is_some_and(|path| !path.base_given)
     {
         next.push(
             "if there was load all the time, give the round-trip time of the idle path with --base-rtt",

@@ -8,7 +8,7 @@ use super::agents::{Agents, Place, Shared};
 use super::network::{Map, Nodes};
 use crate::LabError;
 use cutline_aqm::Limit;
-use cutline_netlink::traffic_control::Options;
+use cutline_netlink::traffic_control::ShaperOptions;
 use cutline_netlink::{Filter, Interface, Reservation, Shaper};
 use cutline_provision::Access;
 use cutline_scenario::spec::{GraphSpec, LinkSpec};
@@ -118,7 +118,7 @@ impl Control {
 /// Sets the rate and queue of the end of a link, in the namespace of the calling thread.
 fn install(link: &LinkSpec) -> Result<Shared, LabError> {
     let interface = Interface::named(&Map::interface(&link.to))?;
-    let options = Options { best_effort_delay: queue_delay(link), ..Options::default() };
+    let options = ShaperOptions { best_effort_delay: queue_delay(link), ..ShaperOptions::default() };
     Ok(Arc::new(Mutex::new(Shaper::install(&interface, link.rate, options)?)))
 }
 

@@ -54,7 +54,7 @@ pub enum Signalling {
 
 /// Options of a run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct LabOptions {
     /// The bounds of valid timing.
     pub bounds: Bounds,
     /// The largest allowed 99th percentile of the lateness of the generator's applications.
@@ -65,7 +65,7 @@ pub struct Options {
     pub programs: Option<Programs>,
 }
 
-impl Default for Options {
+impl Default for LabOptions {
     /// 1 ms for wires, and 2 ms for applications, an eighth of the time between two messages of a video. How busy the machine is does
     /// not count: wires run before everything else, and the effect of a busy machine on applications is measured.
     fn default() -> Self {
@@ -100,7 +100,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 pub fn run(
     scenario: &Scenario,
     seed: u64,
-    options: &Options,
+    options: &LabOptions,
     cancel: &AtomicBool,
 ) -> Result<RunResult, LabError> {
     check(scenario)?;

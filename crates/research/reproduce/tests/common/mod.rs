@@ -3,14 +3,14 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use cutline_results::Existing;
-use cutline_study::{Changes, Evaluation, Options, Study};
+use cutline_study::{Changes, Evaluation, EvaluationOptions, Study};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// The options for a quick run of some figures of a study; all figures if `figures` is empty.
-pub fn quick(results: &Path, figures: &[u32]) -> Options {
-    Options {
+pub fn quick(results: &Path, figures: &[u32]) -> EvaluationOptions {
+    EvaluationOptions {
         results: results.to_owned(),
         figures: figures.to_vec(),
         changes: Changes::quick(true),
