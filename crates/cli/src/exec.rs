@@ -7,10 +7,10 @@ use crate::{arguments, interrupt, message, output};
 use clap::ValueEnum;
 use cutline_exec::cgroup::{Running, Target};
 use cutline_exec::{ExecDocument, ExecError, ExecOptions, MarkingMethod, Program};
-use cutline_marking::Settings;
+use cutline_marking::MarkSettings;
 use cutline_quality::spec::{ConnectionSpecification, Preset};
 use cutline_text::Printable;
-use cutline_translate::{Request, Service, translate};
+use cutline_translate::{Service, TranslationRequest, translate};
 use cutline_units::{Dscp, DscpPool2, Duration, HintCodec as _, Rate};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     run(args, settings)
 }
 
-fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
+fn run(args: &Args, settings: MarkSettings) -> Result<(), Failure> {
     let name = args.command.first().map_or_else(OsString::new, Clone::clone);
     let program = Program::find(&name)?;
     let report = args.json.as_deref().map(|file| Report::create(file, args.force)).transpose()?;
@@ -135,7 +135,7 @@ fn run(args: &Args, settings: Settings) -> Result<(), Failure> {
 }
 
 /// Marks what runs already, until it ends or a signal comes.
-fn mark_running(target: &Target, settings: &Settings, is_quiet: bool) -> Result<(), Failure> {
+fn mark_running(target: &Target, settings: &MarkSettings, is_quiet: bool) -> Result<(), Failure> {
     cutline_exec::cgroup::available()
         .map_err(|why| Failure::Code(OWN, format!("control groups do not work: {why}")))?;
     let stop = interrupt::cancel_flag("Sockets that were open keep their marks.".to_owned())?;
@@ -181,7 +181,7 @@ impl Args {
         mark.into_iter().chain(rate).collect::<Vec<_>>().join(" ")
     }
 
-    fn settings(&self) -> Result<Settings, Failure> {
+    fn settings(&self) -> Result<MarkSettings, Failure> {
         let of_class = match self.class.class {
             Some(class) => code_point(class, self.class.rtt)?,
             None => None,
@@ -191,7 +191,7 @@ impl Args {
             let message = "nothing is asked for: give --class, --hint, --dscp or --rate";
             return Err(Failure::Code(OWN, message.to_owned()));
         }
-        Ok(Settings::new(dscp, self.rate))
+        Ok(MarkSettings::new(dscp, self.rate))
     }
 }
 
@@ -199,14 +199,14 @@ impl Args {
 fn code_point(class: Preset, rtt: Option<Duration>) -> Result<Option<Dscp>, Failure> {
     let both = class.specification();
     let both = ConnectionSpecification { send: both.clone(), receive: both, profile: None };
-    let mut request = Request { service: Some(Service::Hint), ..Request::new(both) };
+    let mut request = TranslationRequest { service: Some(Service::Hint), ..TranslationRequest::new(both) };
     request.path.rtt = rtt;
     let translation = translate(&request).map_err(|error| Failure::Code(OWN, error.to_string()))?;
     Ok(translation.network.dscp)
 }
 
 /// Returns the settings in words.
-fn described(settings: &Settings) -> String {
+fn described(settings: &MarkSettings) -> String {
     let mark = settings.dscp.map(|dscp| match DscpPool2.decode(dscp) {
         Some(hint) => format!("hint {} (DSCP {})", hint.level(), dscp.get()),
         None => format!("DSCP {dscp}"),

@@ -11,8 +11,8 @@ use crate::{interrupt, output};
 use clap::ValueEnum;
 use cutline_bindings::Options;
 use cutline_gateway::{
-    ConnectionDocument, ConnectionTotals, Gateway, GatewayDocument, GatewayError, Limits, Plan, Route, Side,
-    Transport,
+    ConnectionDocument, ConnectionTotals, Gateway, GatewayDocument, GatewayError, GatewaySide, Limits, Plan,
+    ProgramTransport, Route,
 };
 use cutline_params::Choice as _;
 use cutline_service::{Outlet, Pen, Written};
@@ -210,10 +210,10 @@ impl Write for Recording {
 impl Args {
     fn plan(&self) -> Result<Plan, Failure> {
         let side = match self.side {
-            SideName::Near => Side::Near,
-            SideName::Far => Side::Far,
+            SideName::Near => GatewaySide::Near,
+            SideName::Far => GatewaySide::Far,
         };
-        let routes = |transport: Transport, ends: &[Ends]| {
+        let routes = |transport: ProgramTransport, ends: &[Ends]| {
             let route = |Ends { listen, to }: &Ends| Route { transport, listen: *listen, to: to.clone() };
             ends.iter().map(route).collect::<Vec<_>>()
         };
@@ -223,7 +223,8 @@ impl Args {
             idle: self.idle,
             connect: self.connect_timeout,
         };
-        let routes = [routes(Transport::Tcp, &self.tcp), routes(Transport::Udp, &self.udp)].concat();
+        let routes =
+            [routes(ProgramTransport::Tcp, &self.tcp), routes(ProgramTransport::Udp, &self.udp)].concat();
         Ok(Plan { side, routes, options: self.options()?, limits })
     }
 
@@ -268,13 +269,13 @@ fn announce(plan: &Plan, addresses: &[SocketAddr], outlets: &Outlets) {
         outlets.say(format!("{transport} {address} goes to {}", Printable(&route.to)));
     }
     let is_open = addresses.iter().any(|address| !address.ip().to_canonical().is_loopback());
-    if is_open && plan.side == Side::Far && !plan.options.has_key() {
+    if is_open && plan.side == GatewaySide::Far && !plan.options.has_key() {
         outlets.say(
             "warning: everybody who can reach this gateway can reach the server: --key-file requires a key"
                 .to_owned(),
         );
     }
-    if is_open && plan.side == Side::Near {
+    if is_open && plan.side == GatewaySide::Near {
         outlets.say(
             "warning: everybody who can reach this gateway can reach the server behind the far one"
                 .to_owned(),

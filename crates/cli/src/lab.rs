@@ -11,7 +11,7 @@ use crate::scenario_args::ScenarioArgs;
 use crate::table::number;
 use crate::{check, interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
-use cutline_lab::{Bounds, ExternalProgram, LabError, LabOptions, Place, Shell, Side, Stack, Traffic};
+use cutline_lab::{Bounds, ExternalProgram, LabError, LabOptions, NetworkSide, Place, Shell, Stack, Traffic};
 use cutline_results::{Existing, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::runner::{self, Job};
@@ -219,8 +219,8 @@ fn shell(args: &ShellArgs) -> Result<(), Failure> {
     refuse_several_runs("a shell", &points, 1)?;
     cutline_lab::permitted()?;
     let side = match args.at {
-        End::Sources => Side::Sources,
-        End::Sinks => Side::Sinks,
+        End::Sources => NetworkSide::Sources,
+        End::Sinks => NetworkSide::Sinks,
     };
     let options = Shell { side, alone: args.alone, limit: args.limit, stack: args.tcp.stack() };
     let scenario = &points[0].scenario;

@@ -10,7 +10,7 @@ use cutline_quality::spec::CapacityProfile;
 use cutline_text::Printable;
 use cutline_translate::{
     Application, Decision, EndSystemSettings, IpVersion, Layer, NetworkSettings, PacedBy, Path, Protocol,
-    Request, Service, TokenBucket, Translation, Unmet, translate,
+    Service, TokenBucket, Translation, TranslationRequest, Unmet, translate,
 };
 use cutline_units::{Bytes, Dscp, Duration, Hint, Rate};
 use schemars::JsonSchema;
@@ -63,8 +63,12 @@ const EXAMPLES: &str = "Examples:
   cutline translate game --json | jq .network";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let request =
-        Request { protocol: args.protocol, service: args.service, path: path(args)?, ..request(args)? };
+    let request = TranslationRequest {
+        protocol: args.protocol,
+        service: args.service,
+        path: path(args)?,
+        ..request(args)?
+    };
     let translation = translate(&request).map_err(|error| Failure::Usage(error.to_string()))?;
     if args.json {
         output::print_json(&TranslationDocument::new(&args.application, &translation))
@@ -88,11 +92,12 @@ fn path(args: &Args) -> Result<Path, Failure> {
 }
 
 /// Returns the request of a class or a file.
-fn request(args: &Args) -> Result<Request, Failure> {
+fn request(args: &Args) -> Result<TranslationRequest, Failure> {
     let Args { application, set, .. } = args;
     let pairs = set.iter().map(|text| pair(text)).collect::<Result<Vec<_>, _>>()?;
     if Application::NAMES.contains(&application.as_str()) {
-        let made = class(application, &pairs).and_then(|application| Request::from_application(&application));
+        let made = class(application, &pairs)
+            .and_then(|application| TranslationRequest::from_application(&application));
         return made.map_err(|error| Failure::Usage(format!("{application}: {}", Printable(error))));
     }
     if !std::path::Path::new(application).exists() {
@@ -108,7 +113,7 @@ fn request(args: &Args) -> Result<Request, Failure> {
     for (key, value) in pairs {
         document.set_text(key, value)?;
     }
-    Ok(Request::new(specification::specification(&document)?))
+    Ok(TranslationRequest::new(specification::specification(&document)?))
 }
 
 /// Returns key and value of a setting.

@@ -6,7 +6,7 @@
 use assert_cmd::cargo::cargo_bin;
 use cutline_results::{FlowRow, Row as _, read_table, write_table};
 use cutline_traffic::control::message::{
-    Hello, LONGEST_START, PROTOCOL, Reply, Report, Request, read_message, write_message,
+    ControlReply, ControlRequest, Hello, LONGEST_START, PROTOCOL, Report, read_message, write_message,
 };
 use cutline_traffic::{MeterReport, ReceiverReport};
 use std::ffi::OsStr;
@@ -219,7 +219,7 @@ fn stored_results_are_escaped() {
 }
 
 /// Replies of a server at the other end, a line at a time.
-type Replies = fn(&Request) -> Vec<u8>;
+type Replies = fn(&ControlRequest) -> Vec<u8>;
 
 /// Starts a receiver that greets with `hello` and answers each request. Returns its address.
 fn receiver(hello: Vec<u8>, replies: Replies) -> String {
@@ -236,44 +236,44 @@ fn receiver(hello: Vec<u8>, replies: Replies) -> String {
 fn serve(mut stream: TcpStream, hello: &[u8], replies: Replies) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let _gone = stream.write_all(hello);
-    while let Ok(Some(request)) = read_message::<Request>(&mut reader, LONGEST_START) {
+    while let Ok(Some(request)) = read_message::<ControlRequest>(&mut reader, LONGEST_START) {
         if stream.write_all(&replies(&request)).is_err() {
             break;
         }
     }
 }
 
-fn message(reply: &Reply) -> Vec<u8> {
+fn message(reply: &ControlReply) -> Vec<u8> {
     write_message(reply).unwrap()
 }
 
 fn hello() -> Vec<u8> {
     let (boot_id, nonce) = (NASTY.to_owned(), NASTY.to_owned());
-    message(&Reply::Hello(Hello { cutline_tg: PROTOCOL, boot_id, key: false, nonce }))
+    message(&ControlReply::Hello(Hello { cutline_tg: PROTOCOL, boot_id, key: false, nonce }))
 }
 
 fn refused() -> Vec<u8> {
-    message(&Reply::Refused(format!("no{NASTY}\nerror: all is well")))
+    message(&ControlReply::Refused(format!("no{NASTY}\nerror: all is well")))
 }
 
 /// A receiver that measures nothing, and whose flows have failed.
-fn measure(request: &Request) -> Vec<u8> {
+fn measure(request: &ControlRequest) -> Vec<u8> {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     message(&match request {
-        Request::Open(_) => Reply::Opened { boot_id: NASTY.to_owned() },
-        Request::Clock => {
+        ControlRequest::Open(_) => ControlReply::Opened { boot_id: NASTY.to_owned() },
+        ControlRequest::Clock => {
             let now = cutline_sys::now().as_nanos();
-            Reply::Clock { came_ns: now, left_ns: now }
+            ControlReply::Clock { came_ns: now, left_ns: now }
         }
-        Request::Start(_) => Reply::Ready { port, token: 1 },
-        Request::Gather => Reply::Gathered,
-        Request::Alive => return Vec::new(),
-        Request::Begin(_) => Reply::Begun,
-        Request::Finish => {
+        ControlRequest::Start(_) => ControlReply::Ready { port, token: 1 },
+        ControlRequest::Gather => ControlReply::Gathered,
+        ControlRequest::Alive => return Vec::new(),
+        ControlRequest::Begin(_) => ControlReply::Begun,
+        ControlRequest::Finish => {
             let error = Some(NASTY.to_owned());
             let flows = vec![ReceiverReport { flow: 0, error, ..ReceiverReport::default() }];
             let received = MeterReport { flows, strangers: 1, overflowed: 0 };
-            Reply::Report(Box::new(Report { received, sent: Vec::new() }))
+            ControlReply::Report(Box::new(Report { received, sent: Vec::new() }))
         }
     })
 }

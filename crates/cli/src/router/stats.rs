@@ -5,7 +5,7 @@ use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
-use cutline_router_service::{AskError, Client, Reply, Request, Statistics, folder, running};
+use cutline_router_service::{AskError, Client, RouterReply, RouterRequest, Statistics, folder, running};
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
 use serde_json::Value;
@@ -77,7 +77,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let mut client = Client::ask(&socket, args.request(), PATIENCE)?;
     let mut last: Option<Statistics> = None;
     loop {
-        let Reply { line, statistics } = client.reply()?;
+        let RouterReply { line, statistics } = client.reply()?;
         let text = match &statistics {
             Some(now) if !args.json && args.watch.is_some() => text::since(last.as_ref(), now),
             Some(now) if !args.json => text::whole(now, Some(&configuration(&socket)?)),
@@ -91,7 +91,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 pub fn config(args: &ConfigArgs) -> Result<(), Failure> {
-    let reply = Client::ask(&args.place.socket()?, Request::Configuration, PATIENCE)?.reply()?;
+    let reply = Client::ask(&args.place.socket()?, RouterRequest::Configuration, PATIENCE)?.reply()?;
     output::print(&(cutline_text::json(&reply.line).into_owned() + "\n"))
 }
 
@@ -102,7 +102,8 @@ pub fn status(_: &StatusArgs) -> Result<(), Failure> {
     }
     let mut table = Table::new(4, &["socket", "direction", "rate", "queue", "since s", "waiting", "dropped"]);
     for path in sockets {
-        let reply = Client::ask(&path, Request::Statistics, PATIENCE).and_then(|mut client| client.reply());
+        let reply =
+            Client::ask(&path, RouterRequest::Statistics, PATIENCE).and_then(|mut client| client.reply());
         let name = path.display().to_string();
         match reply.map(|reply| reply.statistics) {
             Ok(Some(now)) => {
@@ -131,7 +132,7 @@ fn unknown(name: &str, why: &str) -> Vec<String> {
 
 /// The configuration of a router, as its reply has it.
 fn configuration(socket: &Path) -> Result<Value, Failure> {
-    let reply = Client::ask(socket, Request::Configuration, PATIENCE)?.reply()?;
+    let reply = Client::ask(socket, RouterRequest::Configuration, PATIENCE)?.reply()?;
     let mut reply: Value = serde_json::from_str(&reply.line).expect("a reply is JSON");
     Ok(reply["config"].take())
 }
@@ -158,11 +159,11 @@ impl Place {
 }
 
 impl Args {
-    fn request(&self) -> Request {
+    fn request(&self) -> RouterRequest {
         match self.watch {
-            Some(time) => Request::Watch(time),
-            None if self.config => Request::Configuration,
-            None => Request::Statistics,
+            Some(time) => RouterRequest::Watch(time),
+            None if self.config => RouterRequest::Configuration,
+            None => RouterRequest::Statistics,
         }
     }
 }

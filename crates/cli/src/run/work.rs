@@ -4,7 +4,7 @@ use super::outcome::Outcome;
 use crate::exit::Failure;
 use crate::program::{COMMIT, now};
 use cutline_results::{Existing, Planned, RunResult, RunStore};
-use cutline_scenario::runner::{self, Ending, Job, RunOptions};
+use cutline_scenario::runner::{self, Job, RunEnding, RunOptions};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::path::Path;
 
@@ -55,7 +55,7 @@ impl Work<'_> {
         let store = RunStore::begin(&folder, planned, existing)?;
         let endings = runner::run_and_store(self.jobs, &store, self.options, self.run)?;
         let summary = runner::conclude(summary, self.points, self.jobs, &endings, &store, now())?;
-        let is_cancelled = |ending: &&Ending| **ending == Ending::Cancelled;
+        let is_cancelled = |ending: &&RunEnding| **ending == RunEnding::Cancelled;
         Ok(Outcome {
             flows: store.store().read()?,
             queues: store.store().read()?,

@@ -5,7 +5,8 @@ use crate::common::{Memory, ip_frame};
 use cutline_aqm::{AqmSpec, DropReason, Limit, QueueSpec, TsqParams, Verdict};
 use cutline_router::{Loss, Overhead, Shaper, ShaperParams};
 use cutline_sim::{
-    Distributions, Dumbbell, Event, FlowSpec, Network, Observation, SeenPacket, Settings, Simulation, Window,
+    Distributions, Dumbbell, Event, FlowSpec, Network, Observation, SeenPacket, Simulation,
+    SimulationSettings, Window,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp, tfrc, udp};
@@ -90,7 +91,7 @@ fn network(queue: &QueueSpec) -> Network {
 
 fn record(queue: &QueueSpec) -> Vec<Observation> {
     let end = Instant::ZERO + Duration::from_secs(SECONDS);
-    let settings = Settings {
+    let settings = SimulationSettings {
         seed: SEED,
         duration: Duration::from_secs(SECONDS),
         window: Window { from: Instant::ZERO, until: end },

@@ -11,7 +11,7 @@
 mod common;
 
 use common::Plan;
-use cutline_sim::{Settings, Simulation, Window};
+use cutline_sim::{Simulation, SimulationSettings, Window};
 use cutline_units::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -31,7 +31,7 @@ fn measure(flows: usize, seconds: u64, tsq: bool) {
     let network = Plan { tsq, ..Plan::scaled(flows) }.network();
     let duration = Duration::from_secs(seconds);
     let window = Window { from: Instant::ZERO + duration / 5, until: Instant::ZERO + duration };
-    let settings = Settings { seed: 1, duration, window, interval: Duration::from_millis(300) };
+    let settings = SimulationSettings { seed: 1, duration, window, interval: Duration::from_millis(300) };
     let mut simulation = Simulation::new(&network, &settings).expect("the papers' network is sound");
     // The simulation does not need its description any more.
     drop(network);

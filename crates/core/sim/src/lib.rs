@@ -2,7 +2,7 @@
 //! and flows with the endpoints of the `transport` crate. Both directions are real: acknowledgements queue too.
 //!
 //! The queues and endpoints are the same objects that the router and the sockets use. The simulator only moves handles and
-//! time. It has no clock, input or output: a [`Network`] and [`Settings`] go in, an [`Outcome`] comes out. The same seed
+//! time. It has no clock, input or output: a [`Network`] and [`SimulationSettings`] go in, an [`Outcome`] comes out. The same seed
 //! gives the same outcome to the last bit.
 //!
 //! ```text
@@ -57,7 +57,7 @@ pub use agent::{Address, Agent, AgentSpec, Context, FlowCounts, Message, Outboun
 pub use calendar::{Calendar, Handle};
 pub use deliveries::{DELIVERY_BYTES, Deliveries};
 pub use dumbbell::{Bottleneck, Dumbbell, Impairments, Pair};
-pub use engine::{Settings, Simulation, run};
+pub use engine::{Simulation, SimulationSettings, run};
 pub use external::{FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};
 pub use fifo_link::LinkCounts;
 pub use id::{GroupId, LinkId, NodeId};

@@ -2,14 +2,14 @@
 
 use crate::common::{Plan, audio, bulk};
 use cutline_quality::{Class, HintParams};
-use cutline_sim::{AdaptiveHint, FlowOutcome, Settings, Window, run};
+use cutline_sim::{AdaptiveHint, FlowOutcome, SimulationSettings, Window, run};
 use cutline_units::{Duration, Hint, HintBits, Instant};
 use std::sync::Arc;
 
-fn settings(seconds: u64, seed: u64) -> Settings {
+fn settings(seconds: u64, seed: u64) -> SimulationSettings {
     let duration = Duration::from_secs(seconds);
     let window = Window { from: Instant::ZERO + duration.mul_f64(0.5), until: Instant::ZERO + duration };
-    Settings { seed, duration, window, interval: Duration::from_secs(10) }
+    SimulationSettings { seed, duration, window, interval: Duration::from_secs(10) }
 }
 
 /// One audio conference that begins with a hint, among 19 transfers on a fifth of the paper's link.

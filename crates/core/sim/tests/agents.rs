@@ -4,7 +4,7 @@ use crate::common::{Plan, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::{
     Address, Agent, AgentSpec, Context, Distributions, FlowSpec, LinkSpec, Message, Network, NetworkError,
-    NodeId, Outbound, Outcome, Settings, Window, run,
+    NodeId, Outbound, Outcome, SimulationSettings, Window, run,
 };
 use cutline_transport::app;
 use cutline_transport::endpoint::TransportParams;
@@ -124,7 +124,7 @@ fn ping(network: &mut Network, from: Address, to: Address, size: u32) -> Log {
 fn simulate(network: &Network, seconds: u64) -> Outcome {
     let duration = Duration::from_secs(seconds);
     let window = Window { from: Instant::ZERO, until: Instant::ZERO + duration };
-    run(network, &Settings { seed: 1, duration, window, interval: duration }).unwrap()
+    run(network, &SimulationSettings { seed: 1, duration, window, interval: duration }).unwrap()
 }
 
 #[test]

@@ -4,17 +4,22 @@ use crate::common::{Plan, audio, bulk};
 use cutline_aqm::Verdict;
 use cutline_sim::{
     Event, InjectedPacket, LinkId, Network, Observation, Outcome, PacketOutcome, PacketRole, SeenHeader,
-    SeenPacket, Settings, Simulation, Window,
+    SeenPacket, Simulation, SimulationSettings, Window,
 };
 use cutline_transport::endpoint::DataHeader;
 use cutline_units::{Duration, Ecn, Instant, Rate};
 
 const SECONDS: u64 = 20;
 
-fn settings() -> Settings {
+fn settings() -> SimulationSettings {
     let at = |s| Instant::ZERO + Duration::from_secs(s);
     let window = Window { from: at(5), until: at(SECONDS - 1) };
-    Settings { seed: 1, duration: Duration::from_secs(SECONDS), window, interval: Duration::from_millis(300) }
+    SimulationSettings {
+        seed: 1,
+        duration: Duration::from_secs(SECONDS),
+        window,
+        interval: Duration::from_millis(300),
+    }
 }
 
 fn plan() -> Plan {

@@ -4,7 +4,7 @@ use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::impairment::JitterDistribution;
 use cutline_sim::{
-    Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, Outcome, Settings, Window, run,
+    Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, Outcome, SimulationSettings, Window, run,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp, udp};
@@ -12,10 +12,10 @@ use cutline_units::{Bytes, Duration, Hint, Instant, Rate};
 use std::sync::Arc;
 
 /// All of the run is measured.
-fn settings(seconds: u64, seed: u64) -> Settings {
+fn settings(seconds: u64, seed: u64) -> SimulationSettings {
     let duration = Duration::from_secs(seconds);
     let window = Window { from: Instant::ZERO, until: Instant::ZERO + duration };
-    Settings { seed, duration, window, interval: Duration::from_millis(300) }
+    SimulationSettings { seed, duration, window, interval: Duration::from_millis(300) }
 }
 
 fn ms(n: u64) -> Duration {

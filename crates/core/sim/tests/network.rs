@@ -2,17 +2,17 @@
 
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, registry};
-use cutline_sim::{FlowOutcome, Settings, Simulation, Window, run};
+use cutline_sim::{FlowOutcome, Simulation, SimulationSettings, Window, run};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tfrc};
 use cutline_units::{Duration, Hint, Instant, Rate};
 use std::sync::Arc;
 
-fn settings(seconds: u64) -> Settings {
+fn settings(seconds: u64) -> SimulationSettings {
     let duration = Duration::from_secs(seconds);
     let window =
         Window { from: Instant::ZERO + Duration::from_secs(seconds / 5), until: Instant::ZERO + duration };
-    Settings { seed: 1, duration, window, interval: Duration::from_millis(300) }
+    SimulationSettings { seed: 1, duration, window, interval: Duration::from_millis(300) }
 }
 
 #[test]
@@ -105,7 +105,8 @@ fn a_run_in_steps_is_the_run_at_once() {
 #[test]
 fn the_seed_decides_everything() {
     let network = Plan::paper(8).network();
-    let with_seed = |seed| format!("{:?}", run(&network, &Settings { seed, ..settings(10) }).unwrap());
+    let with_seed =
+        |seed| format!("{:?}", run(&network, &SimulationSettings { seed, ..settings(10) }).unwrap());
     assert_eq!(with_seed(1), with_seed(1));
     assert_ne!(with_seed(1), with_seed(2));
 }

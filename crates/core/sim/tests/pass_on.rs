@@ -3,7 +3,8 @@
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::QueueSpec;
 use cutline_sim::{
-    Distributions, Event, FlowSpec, LinkId, LinkSpec, Network, Observation, Settings, Simulation, Window, run,
+    Distributions, Event, FlowSpec, LinkId, LinkSpec, Network, Observation, Simulation, SimulationSettings,
+    Window, run,
 };
 use cutline_units::{Duration, Hint, HintBits, HintBudget, Instant, Rate};
 use std::collections::BTreeMap;
@@ -11,10 +12,10 @@ use std::collections::BTreeMap;
 const BUDGET: HintBudget = HintBudget { bits: HintBits::PAPER, step: HintBudget::STEP, largest: false };
 const ROUTERS: usize = 2;
 
-fn settings() -> Settings {
+fn settings() -> SimulationSettings {
     let duration = Duration::from_secs(40);
     let window = Window { from: Instant::ZERO + Duration::from_secs(10), until: Instant::ZERO + duration };
-    Settings { seed: 1, duration, window, interval: Duration::from_secs(1) }
+    SimulationSettings { seed: 1, duration, window, interval: Duration::from_secs(1) }
 }
 
 /// Four audio conferences cross two congested links, each of which 12 transfers cross too; the links' ids are 0 and 1.

@@ -14,8 +14,8 @@ use cutline_signal::renegotiation::Alternatives;
 use cutline_signal::session::{Direction, Event, Policies, SessionParams};
 use cutline_sim::qos::{Passed, QosConnection, QosRecord, Service};
 use cutline_sim::{
-    Distributions, Event as Seen, FlowSpec, LinkId, LinkSpec, Network, NodeId, SeenHeader, Settings,
-    Simulation, Window, run,
+    Distributions, Event as Seen, FlowSpec, LinkId, LinkSpec, Network, NodeId, SeenHeader, Simulation,
+    SimulationSettings, Window, run,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp, tfrc};
@@ -105,10 +105,10 @@ impl Path {
     }
 }
 
-fn settings(seconds: u64, seed: u64) -> Settings {
+fn settings(seconds: u64, seed: u64) -> SimulationSettings {
     let duration = Duration::from_secs(seconds);
     let window = Window { from: Instant::ZERO, until: Instant::ZERO + duration };
-    Settings { seed, duration, window, interval: ms(500) }
+    SimulationSettings { seed, duration, window, interval: ms(500) }
 }
 
 /// Simulates a connection's network, and returns what has happened to the connection.
@@ -523,7 +523,7 @@ fn among_transfers(rival: Rival, aqm: Option<&AqmSpec>, seed: u64) -> Gain {
         }
     };
     let seen = window(20.0, 120.0);
-    let outcome = run(&network, &Settings { window: seen, ..settings(125, seed) }).unwrap();
+    let outcome = run(&network, &SimulationSettings { window: seen, ..settings(125, seed) }).unwrap();
     let (bytes, lost) = match log {
         None => {
             let record = outcome.flows[3].record;

@@ -5,7 +5,7 @@ use cutline_rsvp::engine::{EngineParams, Event, Reservation};
 use cutline_rsvp::intserv::{Flowspec, Tspec};
 use cutline_rsvp::object::{Sender, Session, Style, code};
 use cutline_sim::rsvp::{Action, Rsvp, RsvpLog, RsvpRecord, address_of};
-use cutline_sim::{LinkSpec, Network, NodeId, Settings, Window, run};
+use cutline_sim::{LinkSpec, Network, NodeId, SimulationSettings, Window, run};
 use cutline_units::{Duration, Instant, Probability, Rate};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -75,7 +75,8 @@ fn reserve(
 fn simulate(network: &mut Network, rsvp: Rsvp, duration: Duration) -> RsvpRecord {
     let log: RsvpLog = rsvp.connect(network).unwrap();
     let window = Window { from: Instant::ZERO, until: Instant::ZERO + duration };
-    let outcome = run(network, &Settings { seed: 1, duration, window, interval: duration }).unwrap();
+    let outcome =
+        run(network, &SimulationSettings { seed: 1, duration, window, interval: duration }).unwrap();
     assert_eq!(outcome.work.undeliverable, 0);
     log.read()
 }

@@ -2,7 +2,9 @@
 
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, DropReason, Verdict, registry};
-use cutline_sim::{Event, LinkId, Observation, Outcome, SeenHeader, Settings, Simulation, Window, run};
+use cutline_sim::{
+    Event, LinkId, Observation, Outcome, SeenHeader, Simulation, SimulationSettings, Window, run,
+};
 use cutline_transport::endpoint::{DataHeader, ReplyHeader};
 use cutline_units::{Duration, Instant, Rate};
 use std::collections::BTreeSet;
@@ -10,10 +12,10 @@ use std::collections::BTreeSet;
 const FORWARD: LinkId = LinkId(0);
 const BACK: LinkId = LinkId(1);
 
-fn settings() -> Settings {
+fn settings() -> SimulationSettings {
     let duration = Duration::from_secs(12);
     let window = Window { from: Instant::ZERO, until: Instant::ZERO + duration };
-    Settings { seed: 1, duration, window, interval: Duration::from_millis(300) }
+    SimulationSettings { seed: 1, duration, window, interval: Duration::from_millis(300) }
 }
 
 /// A crowded bottleneck with a queue of each kind.

@@ -57,7 +57,7 @@ pub use path::{IpVersion, Path};
 pub use protocol::{Protocol, selection};
 pub use service::{Service, code_point};
 pub use settings::{EndSystemSettings, NetworkSettings, PacedBy, Pacing, Reservation, TokenBucket};
-pub use translation::{Request, Translation, Unmet, translate};
+pub use translation::{Translation, TranslationRequest, Unmet, translate};
 
 #[cfg(test)]
 mod tests;

@@ -18,11 +18,11 @@ fn both(spec: Specification) -> ConnectionSpecification {
     ConnectionSpecification { send: spec.clone(), receive: spec, profile: None }
 }
 
-fn request(preset: Preset) -> Request {
-    Request::new(both(preset.specification()))
+fn request(preset: Preset) -> TranslationRequest {
+    TranslationRequest::new(both(preset.specification()))
 }
 
-fn translated(request: &Request) -> Translation {
+fn translated(request: &TranslationRequest) -> Translation {
     translate(request).expect("it is allowed")
 }
 
@@ -131,7 +131,8 @@ fn the_words_of_a_class_become_generic_ones() {
 fn tcp_is_set_for_bounded_delay_and_left_alone_otherwise() {
     // The header of protocol/tcp.rs: 46.875 ms at 1.92 Mbit/s are 11,250 B, 450 ms are 108,000 B. RFC 9293 section 3.7.4:
     // without Nagle. QUANTA section 5: a pace, here the peak and a tenth. RFC 9293 section 3.7.1: the MSS stays.
-    let video = Request { protocol: Some(Protocol::Tcp), path: path(50), ..request(Preset::Video) };
+    let video =
+        TranslationRequest { protocol: Some(Protocol::Tcp), path: path(50), ..request(Preset::Video) };
     let settings = translated(&video).end_system;
     let expected = EndSystemSettings {
         send_buffer: Some(Bytes::new(108_000)),
@@ -144,10 +145,10 @@ fn tcp_is_set_for_bounded_delay_and_left_alone_otherwise() {
     assert_eq!(settings, expected);
     // 100 B, 1000 times a second: in 450 ms leave 45,000 B, 450 segments of 932 B as the kernel counts, and half of that.
     let small = Specification::builder().rates(1.0, 1000.0, 1000.0).size(Bytes::new(100)).max_delay(ms(400));
-    let small = Request { specification: both(small.build().unwrap()), ..video };
+    let small = TranslationRequest { specification: both(small.build().unwrap()), ..video };
     assert_eq!(translated(&small).end_system.send_buffer, Some(Bytes::new(209_700)));
     // QUANTA table 1: large blocks.
-    let file = translated(&Request { path: path(50), ..request(Preset::File) });
+    let file = translated(&TranslationRequest { path: path(50), ..request(Preset::File) });
     assert_eq!(
         file.end_system,
         EndSystemSettings { block: Bytes::new(65_536), ..EndSystemSettings::default() }
@@ -160,10 +161,10 @@ fn a_sender_is_never_kept_from_sending_by_a_buffer() {
     // The path takes as long as max-delay, so there is no share: what leaves in 2 ms, at least a segment or two messages.
     let urgent = |rate| {
         let spec = Specification::builder().rates(1.0, rate, rate).size(Bytes::new(1000)).max_delay(ms(25));
-        Request { path: path(50), ..Request::new(both(spec.build().unwrap())) }
+        TranslationRequest { path: path(50), ..TranslationRequest::new(both(spec.build().unwrap())) }
     };
     let lowat = |rate| {
-        let tcp = Request { protocol: Some(Protocol::Tcp), ..urgent(rate) };
+        let tcp = TranslationRequest { protocol: Some(Protocol::Tcp), ..urgent(rate) };
         translated(&tcp).end_system.not_sent_lowat.unwrap()
     };
     assert_eq!((lowat(10_000.0), lowat(10.0)), (Bytes::new(20_000), Bytes::new(1448)));
@@ -171,14 +172,14 @@ fn a_sender_is_never_kept_from_sending_by_a_buffer() {
     let buffer = |rate| translated(&urgent(rate)).end_system.send_buffer.unwrap();
     assert_eq!((buffer(10_000.0), buffer(10.0)), (Bytes::new(23_040), Bytes::new(2304)));
     // 80 Mbit/s in 75 ms are 750,000 B, more than a host allows.
-    let tcp = translated(&Request { protocol: Some(Protocol::Tcp), ..urgent(10_000.0) });
+    let tcp = translated(&TranslationRequest { protocol: Some(Protocol::Tcp), ..urgent(10_000.0) });
     assert_eq!(tcp.end_system.send_buffer, None);
     assert!(decision(&tcp, "send-buffer").reason.contains("750000 B would be needed"));
 }
 
 #[test]
 fn without_a_known_round_trip_time_no_buffer_limits_the_throughput() {
-    let video = Request { protocol: Some(Protocol::Tcp), ..request(Preset::Video) };
+    let video = TranslationRequest { protocol: Some(Protocol::Tcp), ..request(Preset::Video) };
     let translation = translated(&video);
     assert_eq!(translation.end_system.send_buffer, None);
     // An initial window: 10 segments of 1500 - 52 B (RFC 6928 section 2, RFC 7323 section 3.2).
@@ -192,7 +193,7 @@ fn a_slow_link_has_short_segments() {
     // RFC 9293 section 3.7.1. Telemetry's share is (250 - 25) / 8 = 28.125 ms: at 256 kbit/s 900 B, less 40 B of headers.
     let slow = |kbps, mtu| {
         let path = Path { rate: Some(Rate::from_kbps(kbps)), mtu, ..path(50) };
-        translated(&Request { path, ..request(Preset::Telemetry) }).end_system.mss
+        translated(&TranslationRequest { path, ..request(Preset::Telemetry) }).end_system.mss
     };
     assert_eq!(slow(256, None), Some(Bytes::new(860)));
     assert_eq!(slow(64, None), Some(Bytes::new(536)), "no smaller than any path takes");
@@ -206,7 +207,7 @@ fn a_lossy_path_asks_for_bbr_if_others_would_be_too_slow() {
     // RFC 5348 section 3.1: 1448 B x 8 / (300 ms x sqrt(2 x 0.05 / 3)) = 211.5 kbit/s.
     let lossy = |loss, protocol| {
         let path = Path { loss: Some(loss), ..path(300) };
-        let request = Request { path, protocol: Some(protocol), ..request(Preset::Video) };
+        let request = TranslationRequest { path, protocol: Some(protocol), ..request(Preset::Video) };
         translated(&request).end_system.congestion_control
     };
     assert_eq!(lossy(5.0, Protocol::Tcp), Some("bbr"), "384 kbit/s are demanded");
@@ -217,7 +218,7 @@ fn a_lossy_path_asks_for_bbr_if_others_would_be_too_slow() {
 #[test]
 fn udp_is_paced_by_the_sender_and_its_buffer_bounds_the_delay() {
     // The header of protocol/udp.rs: nine datagrams of 2304 B as the kernel counts, half of them asked for.
-    let video = translated(&Request { path: path(50), ..request(Preset::Video) });
+    let video = translated(&TranslationRequest { path: path(50), ..request(Preset::Video) });
     let expected = EndSystemSettings {
         send_buffer: Some(Bytes::new(10_368)),
         block: Bytes::new(1200),
@@ -228,20 +229,26 @@ fn udp_is_paced_by_the_sender_and_its_buffer_bounds_the_delay() {
     // 20,000 messages/s of 1200 B, 192 Mbit/s: 20 datagrams a millisecond. 2000 in 100 ms, 2304 B each.
     let fast =
         Specification::builder().rates(1.0, 20_000.0, 20_000.0).size(Bytes::new(1200)).max_delay(ms(400));
-    let fast = Request { protocol: Some(Protocol::Udp), ..Request::new(both(fast.build().unwrap())) };
+    let fast = TranslationRequest {
+        protocol: Some(Protocol::Udp),
+        ..TranslationRequest::new(both(fast.build().unwrap()))
+    };
     let settings = translated(&fast).end_system;
     assert_eq!((settings.block, settings.gso_segment), (Bytes::new(24_000), Some(Bytes::new(1200))));
     // QUANTA section 4.1.1: larger queues at the receiver.
     assert_eq!(settings.receive_buffer, Some(Bytes::new(2_304_000)));
     // A message of 3000 B is three datagrams of 1472 B at most (RFC 8085 section 3.2).
     let long = Specification::builder().rates(1.0, 1.0, 1.0).size(Bytes::new(3000)).max_delay(ms(400));
-    let long =
-        Request { protocol: Some(Protocol::Udp), path: path(0), ..Request::new(both(long.build().unwrap())) };
+    let long = TranslationRequest {
+        protocol: Some(Protocol::Udp),
+        path: path(0),
+        ..TranslationRequest::new(both(long.build().unwrap()))
+    };
     let short = translated(&long).end_system;
     assert_eq!((short.block, short.gso_segment), (Bytes::new(4416), Some(Bytes::new(1472))));
     // A longer one leaves in bursts of ten, an initial window (RFC 6928 section 2).
     let longer = Specification { size: Some(Bytes::new(30_000)), ..long.specification.send.clone() };
-    let settings = translated(&Request { specification: both(longer), ..long.clone() }).end_system;
+    let settings = translated(&TranslationRequest { specification: both(longer), ..long.clone() }).end_system;
     assert_eq!(settings.block, Bytes::new(14_720));
     // The shorter one leaves within 50 ms: 480 kbit/s, though a message a second is only 24.
     assert_eq!(short.pacing.unwrap().rate, Rate::from_kbps(480));
@@ -250,8 +257,11 @@ fn udp_is_paced_by_the_sender_and_its_buffer_bounds_the_delay() {
 #[test]
 fn frames_have_a_block_a_pace_and_no_marks() {
     // QUANTA section 4.1.3.
-    let direct =
-        translated(&Request { protocol: Some(Protocol::Direct), path: path(50), ..request(Preset::Video) });
+    let direct = translated(&TranslationRequest {
+        protocol: Some(Protocol::Direct),
+        path: path(50),
+        ..request(Preset::Video)
+    });
     assert_eq!(direct.end_system.block, Bytes::new(1200));
     assert_eq!(direct.end_system.pacing.unwrap().by, PacedBy::Sender);
     assert_eq!(direct.network, NetworkSettings::default());
@@ -259,7 +269,7 @@ fn frames_have_a_block_a_pace_and_no_marks() {
 }
 
 fn level(preset: Preset, path: Path) -> u16 {
-    let hint = translated(&Request { path, ..request(preset) }).network.hint;
+    let hint = translated(&TranslationRequest { path, ..request(preset) }).network.hint;
     hint.expect("hints are the service").level()
 }
 
@@ -278,11 +288,14 @@ fn hints_follow_the_delay_that_is_left_and_the_loss_that_is_acceptable() {
     // TSQ section 3.1: 16 is throughput only, and that of unmarked packets (RFC 2474 sections 4.1 and 6).
     let file = translated(&request(Preset::File)).network;
     assert_eq!((file.hint.unwrap().level(), file.dscp), (16, None));
-    let audio = translated(&Request { path: path(300), ..request(Preset::Audio) }).network;
+    let audio = translated(&TranslationRequest { path: path(300), ..request(Preset::Audio) }).network;
     assert_eq!(audio.dscp.unwrap().get(), 5 << 2 | 3);
     // The acceptable jitter of 12 ms, and a gap of 50 ms less 20 ms between two messages.
     let with = |change: fn(Specification) -> Specification| {
-        let request = Request { path: path(0), ..Request::new(both(change(Preset::Audio.specification()))) };
+        let request = TranslationRequest {
+            path: path(0),
+            ..TranslationRequest::new(both(change(Preset::Audio.specification())))
+        };
         translated(&request).network.hint.unwrap().level()
     };
     assert_eq!(with(|spec| Specification { jitter: Some(ms(12)), ..spec }), 2);
@@ -294,7 +307,11 @@ fn acknowledgements_are_as_urgent_as_what_they_acknowledge() {
     let receive = Preset::Telemetry.specification();
     let downloads = ConnectionSpecification { receive, ..ConnectionSpecification::default() };
     let over = |protocol| {
-        let request = Request { protocol: Some(protocol), path: path(50), ..Request::new(downloads.clone()) };
+        let request = TranslationRequest {
+            protocol: Some(protocol),
+            path: path(50),
+            ..TranslationRequest::new(downloads.clone())
+        };
         translated(&request).network.hint.unwrap().level()
     };
     assert_eq!((over(Protocol::Tcp), over(Protocol::Udp)), (5, 16));
@@ -302,8 +319,9 @@ fn acknowledgements_are_as_urgent_as_what_they_acknowledge() {
 
 #[test]
 fn code_points_are_those_of_the_rfcs() {
-    let marked =
-        |request: Request| translated(&Request { service: Some(Service::Diffserv), ..request }).network.dscp;
+    let marked = |request: TranslationRequest| {
+        translated(&TranslationRequest { service: Some(Service::Diffserv), ..request }).network.dscp
+    };
     let name = |request| marked(request).map_or("unmarked".to_owned(), |dscp| dscp.to_string());
     // RFC 4594 sections 4.1 (telephony), 4.3 (conferences), 4.7 (low-latency data), 4.8 (high throughput).
     let expected = ["EF", "AF41", "AF11", "AF21", "AF41", "AF41"];
@@ -312,21 +330,21 @@ fn code_points_are_those_of_the_rfcs() {
     let stated = |profile| {
         let specification =
             ConnectionSpecification { profile: Some(profile), ..both(Preset::Audio.specification()) };
-        name(Request::new(specification))
+        name(TranslationRequest::new(specification))
     };
     assert_eq!(CapacityProfile::ALL.map(stated), ["unmarked", "LE", "AF41", "AF21", "AF31", "AF11"]);
     let scavenger = ConnectionSpecification {
         profile: Some(CapacityProfile::Scavenger),
         ..both(Preset::Audio.specification())
     };
-    assert_eq!(translated(&Request::new(scavenger)).network.hint.unwrap().level(), 16);
+    assert_eq!(translated(&TranslationRequest::new(scavenger)).network.hint.unwrap().level(), 16);
 }
 
 #[test]
 fn a_reservation_counts_headers_and_a_little_more() {
     // The header of service/reservation.rs: NetVideo. RFC 2211 section 5, RFC 2215 section 3.6, QUANTA table 2.
     let send = ConnectionSpecification { send: net_video(), ..ConnectionSpecification::default() };
-    let request = Request { service: Some(Service::Reservation), ..Request::new(send) };
+    let request = TranslationRequest { service: Some(Service::Reservation), ..TranslationRequest::new(send) };
     let video = translated(&request);
     assert_eq!(video.protocol, Protocol::RUdp);
     let bucket = TokenBucket {
@@ -342,7 +360,7 @@ fn a_reservation_counts_headers_and_a_little_more() {
     assert_eq!(video.end_system.pacing.unwrap().rate, Rate::from_kbps(1024));
 
     // TCP: 1332 B a packet, 80 a second; 106,560 B/s and a tenth. Back come 80 acknowledgements of 52 B: 4160 B/s.
-    let tcp = translated(&Request { protocol: Some(Protocol::Tcp), ..request });
+    let tcp = translated(&TranslationRequest { protocol: Some(Protocol::Tcp), ..request });
     let reservation = tcp.network.reservation.unwrap();
     assert_eq!(tcp.protocol, Protocol::RTcp);
     assert_eq!(reservation.send.unwrap().rate, Rate::from_bps(937_728));
@@ -358,10 +376,11 @@ fn a_reservation_counts_headers_and_a_little_more() {
 
 #[test]
 fn a_reserved_protocol_reserves_whatever_marks_its_packets() {
-    let request = Request { protocol: Some(Protocol::RUdp), path: path(50), ..request(Preset::Audio) };
+    let request =
+        TranslationRequest { protocol: Some(Protocol::RUdp), path: path(50), ..request(Preset::Audio) };
     let own = translated(&request);
     assert_eq!((own.service, own.network.hint), (Service::Reservation, None));
-    let hinted = translated(&Request { service: Some(Service::Hint), ..request });
+    let hinted = translated(&TranslationRequest { service: Some(Service::Hint), ..request });
     assert_eq!(hinted.network.reservation, own.network.reservation);
     assert!(hinted.network.hint.is_some());
     // Audio: 188 B, 50 a second, and a tenth: 82,720 bit/s.
@@ -373,7 +392,11 @@ fn demands_that_cannot_be_met_are_named() {
     let strict = Specification { loss: Some(0.0), ..net_video() };
     let path = Path { rate: Some(Rate::from_kbps(500)), ..path(200) };
     let send = ConnectionSpecification { send: strict, ..ConnectionSpecification::default() };
-    let translation = translated(&Request { protocol: Some(Protocol::Udp), path, ..Request::new(send) });
+    let translation = translated(&TranslationRequest {
+        protocol: Some(Protocol::Udp),
+        path,
+        ..TranslationRequest::new(send)
+    });
     let named: Vec<_> = translation.unmet.iter().map(|unmet| unmet.parameter.name()).collect();
     assert_eq!(named, ["max-delay", "min-rate", "loss", "reordering"]);
     assert_eq!(translation.unmet[0].reason, "propagation alone takes 100 ms");
@@ -387,16 +410,17 @@ fn demands_that_cannot_be_met_are_named() {
 
 #[test]
 fn what_was_set_in_code_is_checked() {
-    let wrong = Request { path: Path { loss: Some(101.0), ..Path::default() }, ..request(Preset::Audio) };
+    let wrong =
+        TranslationRequest { path: Path { loss: Some(101.0), ..Path::default() }, ..request(Preset::Audio) };
     assert!(translate(&wrong).unwrap_err().to_string().starts_with("loss = 101: allowed is "));
     let wrong = Specification { loss: Some(-1.0), ..Specification::OPEN };
-    assert!(translate(&Request::new(both(wrong))).is_err());
+    assert!(translate(&TranslationRequest::new(both(wrong))).is_err());
     let wrong = Application::Video(VideoParams { least: 200.0, ..VideoParams::default() });
-    assert!(Request::from_application(&wrong).unwrap_err().to_string().starts_with("least = 200"));
+    assert!(TranslationRequest::from_application(&wrong).unwrap_err().to_string().starts_with("least = 200"));
 }
 
 /// Everything that must hold of a translation, whatever was asked for.
-fn is_sound(request: &Request, translation: &Translation) {
+fn is_sound(request: &TranslationRequest, translation: &Translation) {
     let settings = &translation.end_system;
     let context = || format!("{request:#?}\n{translation:#?}");
     let largest = EndSystemSettings::LARGEST_BUFFER.get();
@@ -446,11 +470,11 @@ fn every_class_has_settings_for_every_protocol_and_service() {
         for protocol in [None].into_iter().chain(Protocol::ALL.iter().copied().map(Some)) {
             for service in [None].into_iter().chain(Service::ALL.iter().copied().map(Some)) {
                 for path in &paths {
-                    let request = Request {
+                    let request = TranslationRequest {
                         protocol,
                         service,
                         path: path.clone(),
-                        ..Request::from_application(&application).unwrap()
+                        ..TranslationRequest::from_application(&application).unwrap()
                     };
                     let translation = translated(&request);
                     is_sound(&request, &translation);
@@ -530,7 +554,7 @@ proptest! {
         profile in prop::option::of(prop::sample::select(CapacityProfile::ALL.to_vec())),
     ) {
         let specification = ConnectionSpecification { send, receive, profile };
-        let request = Request { protocol, service, path, ..Request::new(specification) };
+        let request = TranslationRequest { protocol, service, path, ..TranslationRequest::new(specification) };
         is_sound(&request, &translated(&request));
     }
 }

@@ -12,7 +12,7 @@ use cutline_quality::spec::{ConnectionSpecification, SpecParameter};
 
 /// Request for a translation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct TranslationRequest {
     /// Requirements on both directions.
     pub specification: ConnectionSpecification,
     /// The protocol; `None`: the one that fits.
@@ -56,7 +56,7 @@ pub struct Unmet {
     pub reason: String,
 }
 
-impl Request {
+impl TranslationRequest {
     /// A request for a connection. Protocol and service are open, nothing is known of the path.
     pub fn new(specification: ConnectionSpecification) -> Self {
         Self { specification, protocol: None, service: None, path: Path::default(), reasons: Vec::new() }
@@ -77,8 +77,8 @@ impl Request {
 ///
 /// # Errors
 /// When a parameter of the path or of a specification was set in code to what is not allowed.
-pub fn translate(request: &Request) -> Result<Translation, ParameterError> {
-    let Request { specification, path, .. } = request;
+pub fn translate(request: &TranslationRequest) -> Result<Translation, ParameterError> {
+    let TranslationRequest { specification, path, .. } = request;
     path.validate()?;
     specification.send.validate()?;
     specification.receive.validate()?;
@@ -105,7 +105,7 @@ pub fn translate(request: &Request) -> Result<Translation, ParameterError> {
 }
 
 /// The protocol that the request states, or the one that fits; with a reservation if that is wanted.
-fn choose_protocol(request: &Request, log: &mut Decisions) -> Protocol {
+fn choose_protocol(request: &TranslationRequest, log: &mut Decisions) -> Protocol {
     let wants_reservation = request.service == Some(Service::Reservation);
     let rule = selection::decide(&request.specification);
     let (found, reason) = match request.protocol {
@@ -118,7 +118,7 @@ fn choose_protocol(request: &Request, log: &mut Decisions) -> Protocol {
     log.take(Layer::Selection, "protocol", chosen).unwrap_or(protocol)
 }
 
-fn choose_service(request: &Request, protocol: Protocol, log: &mut Decisions) -> Service {
+fn choose_service(request: &TranslationRequest, protocol: Protocol, log: &mut Decisions) -> Service {
     let (service, reason) = match request.service {
         Some(service) => (service, "the caller states it"),
         None if protocol.is_reserved() => (Service::Reservation, "the protocol comes with a reservation"),

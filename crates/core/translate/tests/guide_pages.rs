@@ -5,7 +5,7 @@
 use cutline_params::{Parameter, Parameters as _};
 use cutline_quality::spec::CapacityProfile;
 use cutline_translate::{
-    Application, Path, Protocol, Request, Service, Translation, code_point, selection, translate,
+    Application, Path, Protocol, Service, Translation, TranslationRequest, code_point, selection, translate,
 };
 use cutline_units::Duration;
 use std::fmt::Write as _;
@@ -196,7 +196,7 @@ fn page() -> String {
 fn level(class: &str, rtt: Duration) -> u16 {
     let application = Application::from_values(class, []).unwrap();
     let path = Path { rtt: Some(rtt), ..Path::default() };
-    let request = Request { path, ..Request::from_application(&application).unwrap() };
+    let request = TranslationRequest { path, ..TranslationRequest::from_application(&application).unwrap() };
     let Translation { network, .. } = translate(&request).unwrap();
     network.hint.unwrap().level()
 }

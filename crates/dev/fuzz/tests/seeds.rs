@@ -26,8 +26,8 @@ use cutline_signal::negotiation::{self, Role};
 use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
 use cutline_traffic::control::message::{
-    Begin, Carrier, Hello, Law, Member, Open, PROTOCOL, Parameters, Reply, Report as TrafficReport, Request,
-    ReverseFlows, Setting, Start, write_message,
+    Begin, Carrier, ControlReply, ControlRequest, Hello, Law, Member, Open, PROTOCOL, Parameters,
+    Report as TrafficReport, ReverseFlows, Setting, Start, write_message,
 };
 use cutline_traffic::header::{Message, Note, Preamble, Proof, Step};
 use cutline_traffic::{
@@ -541,11 +541,11 @@ fn received() -> MeterReport {
 #[test]
 fn messages_of_the_control_protocol() {
     let requests = [
-        ("open", Request::Open(Open { nonce: "5f".repeat(32) })),
-        ("clock", Request::Clock),
+        ("open", ControlRequest::Open(Open { nonce: "5f".repeat(32) })),
+        ("clock", ControlRequest::Clock),
         (
             "start",
-            Request::Start(Start {
+            ControlRequest::Start(Start {
                 flows: 3,
                 until_ns: 10_000_000_000,
                 interval_ns: Some(1_000_000_000),
@@ -553,10 +553,10 @@ fn messages_of_the_control_protocol() {
                 reverse: reverse(),
             }),
         ),
-        ("gather", Request::Gather),
-        ("begin", Request::Begin(Begin { zero_ns: 1 << 60, offset_ns: -5 })),
-        ("alive", Request::Alive),
-        ("finish", Request::Finish),
+        ("gather", ControlRequest::Gather),
+        ("begin", ControlRequest::Begin(Begin { zero_ns: 1 << 60, offset_ns: -5 })),
+        ("alive", ControlRequest::Alive),
+        ("finish", ControlRequest::Finish),
     ];
     let mut seeds: Vec<_> =
         requests.map(|(name, request)| seed(name, write_message(&request).unwrap())).into();
@@ -565,20 +565,20 @@ fn messages_of_the_control_protocol() {
     let replies = [
         (
             "hello",
-            Reply::Hello(Hello {
+            ControlReply::Hello(Hello {
                 cutline_tg: PROTOCOL,
                 boot_id: String::new(),
                 key: true,
                 nonce: "a0".repeat(32),
             }),
         ),
-        ("opened", Reply::Opened { boot_id: "3f0c2a52-0000-4000-8000-000000000000".to_owned() }),
-        ("clock", Reply::Clock { came_ns: 1, left_ns: 1 << 60 }),
-        ("ready", Reply::Ready { port: 5204, token: 1 << 60 }),
-        ("gathered", Reply::Gathered),
-        ("begun", Reply::Begun),
-        ("report", Reply::Report(Box::new(report()))),
-        ("refused", Reply::Refused("interval = 1 ns: at least 1 ms".to_owned())),
+        ("opened", ControlReply::Opened { boot_id: "3f0c2a52-0000-4000-8000-000000000000".to_owned() }),
+        ("clock", ControlReply::Clock { came_ns: 1, left_ns: 1 << 60 }),
+        ("ready", ControlReply::Ready { port: 5204, token: 1 << 60 }),
+        ("gathered", ControlReply::Gathered),
+        ("begun", ControlReply::Begun),
+        ("report", ControlReply::Report(Box::new(report()))),
+        ("refused", ControlReply::Refused("interval = 1 ns: at least 1 ms".to_owned())),
     ];
     check("control-reply", replies.map(|(name, reply)| seed(name, write_message(&reply).unwrap())).into());
 }

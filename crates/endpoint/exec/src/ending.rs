@@ -5,14 +5,14 @@ use std::process::ExitStatus;
 
 /// End of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ProgramEnding {
     /// By itself, with this exit code.
     Code(i32),
     /// By a signal of this number.
     Signal(i32),
 }
 
-impl Ending {
+impl ProgramEnding {
     /// The exit code that a shell gives: 128 and the number of a signal.
     pub fn exit_code(self) -> u8 {
         let code = match self {

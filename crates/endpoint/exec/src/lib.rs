@@ -27,7 +27,7 @@ mod report;
 mod run;
 mod systemd;
 
-pub use ending::Ending;
+pub use ending::ProgramEnding;
 pub use error::ExecError;
 pub use library::{LIBRARY_VARIABLE, find_library};
 pub use marking_method::{Choice, MarkingMethod, choose};

@@ -1,6 +1,6 @@
 //! Report of the delivered traffic, as a document and as lines of text.
 
-use crate::ending::Ending;
+use crate::ending::ProgramEnding;
 use crate::{Choice, ExecOptions};
 use cutline_documents::record;
 use cutline_marking::table::{Kind, Snapshot, Socket, Total};
@@ -134,14 +134,14 @@ impl ExecDocument {
         program: String,
         choice: &Choice,
         options: &ExecOptions,
-        ending: Ending,
+        ending: ProgramEnding,
         elapsed: Duration,
         table: Option<&Snapshot>,
     ) -> Self {
         let settings = &options.settings;
         let (exit_code, signal) = match ending {
-            Ending::Code(code) => (Some(code), None),
-            Ending::Signal(signal) => (None, Some(signal)),
+            ProgramEnding::Code(code) => (Some(code), None),
+            ProgramEnding::Signal(signal) => (None, Some(signal)),
         };
         Self {
             program,

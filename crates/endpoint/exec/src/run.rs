@@ -2,11 +2,11 @@
 
 use crate::cgroup::{self, Attached, Group};
 use crate::counters::Counters;
-use crate::ending::Ending;
+use crate::ending::ProgramEnding;
 use crate::library::find_library;
 use crate::report::ExecDocument;
 use crate::{Choice, ExecError, MarkingMethod, Program};
-use cutline_marking::Settings;
+use cutline_marking::MarkSettings;
 use cutline_marking::settings::{TABLE_VARIABLE, VARIABLE};
 use cutline_sys::now;
 use cutline_sys::signal::Forwarding;
@@ -23,7 +23,7 @@ const PRELOAD: &str = "LD_PRELOAD";
 #[derive(Clone, Debug)]
 pub struct ExecOptions {
     /// Settings of every socket.
-    pub settings: Settings,
+    pub settings: MarkSettings,
     /// The program's name, as the user wrote it, then its arguments.
     pub command: Vec<OsString>,
 }
@@ -36,7 +36,7 @@ pub fn run(
     program: &Program,
     choice: &Choice,
     options: &ExecOptions,
-) -> Result<(Ending, ExecDocument), ExecError> {
+) -> Result<(ProgramEnding, ExecDocument), ExecError> {
     let (name, arguments) =
         options.command.split_first().ok_or_else(|| ExecError::NotFound(String::new()))?;
     let mut command = Command::new(&program.path);
@@ -65,7 +65,7 @@ pub fn run(
     })?;
     let status = child.wait().map_err(system("the program cannot be waited for"))?;
     signals.stop();
-    let ending = Ending::of(status);
+    let ending = ProgramEnding::of(status);
     let elapsed = now().saturating_since(start);
     let table = counters.as_ref().and_then(Counters::read);
     let shown = name.to_string_lossy().into_owned();
@@ -79,7 +79,7 @@ struct Marked {
 }
 
 impl Marked {
-    fn new(settings: &Settings) -> Result<Self, ExecError> {
+    fn new(settings: &MarkSettings) -> Result<Self, ExecError> {
         cgroup::sweep();
         let group = Group::create()?;
         Ok(Self { _attached: Attached::new(&group, settings)?, group })
@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn exit_codes_are_those_of_a_shell() {
-        let codes = [Ending::Code(0), Ending::Code(7), Ending::Signal(15)].map(Ending::exit_code);
+        let codes = [ProgramEnding::Code(0), ProgramEnding::Code(7), ProgramEnding::Signal(15)]
+            .map(ProgramEnding::exit_code);
         assert_eq!(codes, [0, 7, 143]);
     }
 

@@ -4,7 +4,7 @@
 //! Both are text for the user to install. Nothing is installed here.
 
 use crate::{ExecError, MarkingMethod, find_library};
-use cutline_marking::Settings;
+use cutline_marking::MarkSettings;
 use cutline_marking::settings::VARIABLE;
 use cutline_text::Printable;
 use std::path::Path;
@@ -16,7 +16,7 @@ use std::path::Path;
 pub fn systemd_unit(
     unit: &str,
     way: MarkingMethod,
-    settings: &Settings,
+    settings: &MarkSettings,
     options: &str,
 ) -> Result<String, ExecError> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b":_.@-".contains(&byte);
@@ -33,7 +33,7 @@ pub fn systemd_unit(
     })
 }
 
-fn drop_in(name: &str, library: &Path, settings: &Settings) -> String {
+fn drop_in(name: &str, library: &Path, settings: &MarkSettings) -> String {
     format!(
         "# Save this as /etc/systemd/system/{name}.service.d/cutline.conf, then:\n\
          #   systemctl daemon-reload && systemctl restart {name}.service\n\
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_drop_in_has_the_library_and_the_settings() {
-        let settings = Settings { dscp: Dscp::new(23), ..Settings::default() };
+        let settings = MarkSettings { dscp: Dscp::new(23), ..MarkSettings::default() };
         let text = drop_in("nginx", Path::new("/usr/lib/cutline/lib.so"), &settings);
         assert!(text.contains("/etc/systemd/system/nginx.service.d/cutline.conf"), "{text}");
         assert!(text.contains("\nEnvironment=\"LD_PRELOAD=/usr/lib/cutline/lib.so\"\n"), "{text}");
@@ -85,13 +85,13 @@ mod tests {
 
     #[test]
     fn a_path_keeps_its_characters_in_a_unit_file() {
-        let text = drop_in("nginx", Path::new(r#"/opt/50%n/a\b"c/lib.so"#), &Settings::default());
+        let text = drop_in("nginx", Path::new(r#"/opt/50%n/a\b"c/lib.so"#), &MarkSettings::default());
         assert!(text.contains(r#"Environment="LD_PRELOAD=/opt/50%%n/a\\b\"c/lib.so""#), "{text}");
     }
 
     #[test]
     fn a_unit_follows_the_service() {
-        let unit = |name| systemd_unit(name, MarkingMethod::Cgroup, &Settings::default(), "--hint 6");
+        let unit = |name| systemd_unit(name, MarkingMethod::Cgroup, &MarkSettings::default(), "--hint 6");
         let text = unit("web@1.service").unwrap();
         assert!(text.contains("exec --hint 6 --cgroup system.slice/web@1.service\n"), "{text}");
         assert_eq!(unit("web@1").unwrap(), text);

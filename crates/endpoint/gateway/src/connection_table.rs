@@ -2,7 +2,7 @@
 
 use crate::document::{ConnectionDocument, GatewayDocument, MOST_LISTED};
 use crate::networks::network_of;
-use crate::plan::{Plan, Route, Transport};
+use crate::plan::{Plan, ProgramTransport, Route};
 use crate::record::{
     ConnectionClosed, ConnectionOpened, IntervalReceived, IntervalSent, MessageReceived, RecordLine,
     Recorder, RecordingStarted, SamplesForgotten, seconds,
@@ -101,7 +101,7 @@ impl Full {
 struct Pages {
     open: BTreeMap<u64, Open>,
     /// Number of connections of each transport.
-    by_transport: BTreeMap<Transport, usize>,
+    by_transport: BTreeMap<ProgramTransport, usize>,
     /// Number of connections of each address, for addresses that may not have all.
     by_address: BTreeMap<IpAddr, usize>,
     last: u64,

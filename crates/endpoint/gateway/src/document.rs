@@ -1,6 +1,6 @@
 //! Document about the delivered traffic.
 
-use crate::plan::{Route, Side};
+use crate::plan::{GatewaySide, Route};
 use cutline_documents::record;
 use cutline_provision::{Direction, Standing};
 use cutline_signal::mib::Distribution;
@@ -239,7 +239,7 @@ impl ConnectionTotals {
 }
 
 impl GatewayDocument {
-    pub(crate) fn new(side: Side, routes: &[Route]) -> Self {
+    pub(crate) fn new(side: GatewaySide, routes: &[Route]) -> Self {
         Self {
             side: side.name(),
             elapsed_s: 0.0,

@@ -7,7 +7,7 @@
 use crate::connection_table::{Counters, Link, Ticket, count};
 use crate::gateway::Shared;
 use crate::networks::network_of;
-use crate::plan::Side;
+use crate::plan::GatewaySide;
 use cutline_socket::{Attempt, Pacing, QosUdpSocket};
 use cutline_sys::address::lookup;
 use cutline_sys::datagram_server::{DatagramServer, Ends};
@@ -324,7 +324,7 @@ impl<'s> Exchanges<'s> {
             let silent = silent.filter_map(|(number, exchange)| Some((*number, exchange.silence(at)?)));
             for (number, silence) in silent.collect::<Vec<_>>() {
                 let why = format!("the other gateway has said nothing for {:.1} s", silence.as_secs_f64());
-                self.end(number, why, self.shared.side == Side::Near);
+                self.end(number, why, self.shared.side == GatewaySide::Near);
             }
         }
     }
@@ -429,11 +429,11 @@ impl<'s> Exchanges<'s> {
         match error.kind() {
             // A near gateway that ends a connection cannot say so otherwise.
             ErrorKind::ConnectionRefused => {
-                let failed = self.shared.side == Side::Near;
+                let failed = self.shared.side == GatewaySide::Near;
                 self.end(number, "the other gateway has gone".to_owned(), failed);
             }
             ErrorKind::TimedOut => {
-                let failed = self.shared.side == Side::Near;
+                let failed = self.shared.side == GatewaySide::Near;
                 self.end(number, format!("the other gateway is gone: {error}"), failed);
             }
             ErrorKind::WouldBlock | ErrorKind::Interrupted => {}

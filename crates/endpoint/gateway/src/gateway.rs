@@ -3,7 +3,7 @@
 use crate::connection_table::{ConnectionTable, Full};
 use crate::document::GatewayDocument;
 use crate::error::GatewayError;
-use crate::plan::{Limits, Plan, Side, Transport};
+use crate::plan::{GatewaySide, Limits, Plan, ProgramTransport};
 use crate::record::Recorder;
 use crate::stop::Stop;
 use crate::{datagrams, streams};
@@ -35,7 +35,7 @@ pub type Notify = Box<dyn Fn(&str) + Send + Sync>;
 
 /// State that the threads of a gateway share.
 pub struct Shared {
-    pub side: Side,
+    pub side: GatewaySide,
     pub options: QosOptions,
     pub limits: Limits,
     pub book: Arc<ConnectionTable>,
@@ -66,32 +66,32 @@ enum Entry {
 
 impl Entry {
     fn bind(
-        side: Side,
-        transport: Transport,
+        side: GatewaySide,
+        transport: ProgramTransport,
         address: SocketAddr,
         options: &QosOptions,
     ) -> io::Result<(Self, SocketAddr)> {
         let of_qos = |error: QosError| io::Error::from(error);
         Ok(match (side, transport) {
-            (Side::Near, Transport::Tcp) => {
+            (GatewaySide::Near, ProgramTransport::Tcp) => {
                 let listener = TcpListener::bind(address)?;
                 streams::keep_urgent_bytes(&listener)?;
                 listener.set_nonblocking(true)?;
                 let at = listener.local_addr()?;
                 (Self::NearTcp(listener), at)
             }
-            (Side::Near, Transport::Udp) => {
+            (GatewaySide::Near, ProgramTransport::Udp) => {
                 let server = DatagramServer::bind(address)?;
                 let at = server.local_addr()?;
                 (Self::NearUdp(server), at)
             }
-            (Side::Far, Transport::Tcp) => {
+            (GatewaySide::Far, ProgramTransport::Tcp) => {
                 let listener = QosTcpListener::bind(address, options).map_err(of_qos)?;
                 listener.set_nonblocking(true)?;
                 let at = listener.local_addr()?;
                 (Self::FarTcp(Box::new(listener)), at)
             }
-            (Side::Far, Transport::Udp) => {
+            (GatewaySide::Far, ProgramTransport::Udp) => {
                 let listener = QosUdpListener::bind(address, options).map_err(of_qos)?;
                 listener.set_nonblocking(true)?;
                 let at = listener.local_addr()?;

@@ -7,14 +7,14 @@ use std::net::SocketAddr;
 
 /// Side of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum GatewaySide {
     /// Programs connect to it; it connects to the far gateway.
     Near,
     /// The near gateway connects to it; it connects to the server.
     Far,
 }
 
-impl Side {
+impl GatewaySide {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -26,14 +26,14 @@ impl Side {
 
 /// Transport of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Transport {
+pub enum ProgramTransport {
     /// Streams.
     Tcp,
     /// Datagrams.
     Udp,
 }
 
-impl Transport {
+impl ProgramTransport {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Transport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Transport of the programs.
-    pub transport: Transport,
+    pub transport: ProgramTransport,
     /// Address at which the gateway listens.
     pub listen: SocketAddr,
     /// Destination, `HOST:PORT`: the far gateway, or the server. The name is looked up for each connection.
@@ -89,7 +89,7 @@ impl Default for Limits {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Side of the gateway.
-    pub side: Side,
+    pub side: GatewaySide,
     /// Routes of the gateway.
     pub routes: Vec<Route>,
     /// The options of the QoS connections to the other gateway.
@@ -102,13 +102,13 @@ impl Plan {
     /// The most connections of one transport: three quarters where there are routes of both.
     pub(crate) fn limit_of_transport(&self) -> usize {
         let of = |transport| self.routes.iter().any(|route| route.transport == transport);
-        let has_both = of(Transport::Tcp) && of(Transport::Udp);
+        let has_both = of(ProgramTransport::Tcp) && of(ProgramTransport::Udp);
         if has_both { (self.limits.connections * 3).div_ceil(4) } else { self.limits.connections }
     }
 
     /// The most connections of one address; `None` if there is no such limit.
     pub(crate) fn limit_of_one(&self) -> Option<usize> {
-        let is_proven = self.side == Side::Far && self.options.has_key();
+        let is_proven = self.side == GatewaySide::Far && self.options.has_key();
         (!is_proven).then_some(self.limits.of_one_address)
     }
 

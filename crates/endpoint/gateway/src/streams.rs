@@ -4,7 +4,7 @@ use crate::connection_table::{Link, Ticket};
 use crate::gateway::{Shared, pause};
 use crate::greeting::Greeting;
 use crate::pending_streams::PendingStreams;
-use crate::plan::Side;
+use crate::plan::GatewaySide;
 use crate::relay::{Ending, Expects, ROOM, relay, reset};
 use crate::stop::Stop;
 use cutline_socket::{QosTcpListener, QosTcpStream};
@@ -151,8 +151,8 @@ fn conclude(
     ending: Ending,
 ) {
     let who = match shared.side {
-        Side::Near => "program",
-        Side::Far => "server",
+        GatewaySide::Near => "program",
+        GatewaySide::Far => "server",
     };
     let is_done = matches!(ending, Ending::Done);
     let (what, failed) = match ending {

@@ -1,7 +1,7 @@
 //! Datagrams through a pair of gateways on the loopback interface.
 
 use crate::common::{Settings, Watched, pair};
-use cutline_gateway::{Limits, Side, Transport};
+use cutline_gateway::{GatewaySide, Limits, ProgramTransport};
 use cutline_quality::spec::Specification;
 use cutline_socket::QosOptions;
 use cutline_testbed::LossyPath;
@@ -34,7 +34,7 @@ fn boundaries_are_kept_in_both_directions_and_programs_are_kept_apart() {
             server.send_to(&buffer[..length], from).unwrap();
         }
     });
-    let (mut near, mut far) = pair(Transport::Udp, to, &Settings::default());
+    let (mut near, mut far) = pair(ProgramTransport::Udp, to, &Settings::default());
     let programs = [program(&near), program(&near)];
     let mut buffer = vec![0; 65_535];
     for (round, length) in [1, 1280, 2, 9000, 60_000, 1280].into_iter().enumerate() {
@@ -63,8 +63,13 @@ fn a_datagram_longer_than_was_agreed_on_is_counted_and_told() {
     let server = socket();
     let spec = Specification::builder().size(Bytes::new(1280)).build().unwrap();
     let settings = Settings { options: QosOptions::sending(spec), ..Settings::default() };
-    let far = Watched::start(Side::Far, Transport::Udp, server.local_addr().unwrap(), &Settings::default());
-    let mut near = Watched::start(Side::Near, Transport::Udp, far.address(), &settings);
+    let far = Watched::start(
+        GatewaySide::Far,
+        ProgramTransport::Udp,
+        server.local_addr().unwrap(),
+        &Settings::default(),
+    );
+    let mut near = Watched::start(GatewaySide::Near, ProgramTransport::Udp, far.address(), &settings);
     let program = program(&near);
     for length in [1281, 1280] {
         program.send(&vec![7; length]).unwrap();
@@ -80,10 +85,11 @@ fn what_is_lost_between_the_gateways_is_measured_at_both_ends_and_recorded() {
     let server = socket();
     server.set_read_timeout(Some(Duration::from_millis(700))).unwrap();
     let settings = Settings { records: true, ..Settings::default() };
-    let mut far = Watched::start(Side::Far, Transport::Udp, server.local_addr().unwrap(), &settings);
+    let mut far =
+        Watched::start(GatewaySide::Far, ProgramTransport::Udp, server.local_addr().unwrap(), &settings);
     // Messages of QoS sockets begin so; the protocol's own messages are not lost here.
     let path = LossyPath::start(far.address(), 0.2, 3, |datagram| datagram.starts_with(&[0xc7, 0x52]));
-    let mut near = Watched::start(Side::Near, Transport::Udp, path.address(), &settings);
+    let mut near = Watched::start(GatewaySide::Near, ProgramTransport::Udp, path.address(), &settings);
     let program = program(&near);
     let receiving = spawn(move || {
         let mut buffer = [0; 2000];
@@ -134,7 +140,7 @@ fn an_exchange_without_datagrams_ends_at_both_ends() {
     let server = socket();
     let limits = Limits { idle: Time::from_millis(400), ..Limits::default() };
     let settings = Settings { limits, ..Settings::default() };
-    let (near, far) = pair(Transport::Udp, server.local_addr().unwrap(), &settings);
+    let (near, far) = pair(ProgramTransport::Udp, server.local_addr().unwrap(), &settings);
     let program = program(&near);
     for round in 1..=2 {
         program.send(b"hello").unwrap();
@@ -152,7 +158,7 @@ fn an_exchange_without_datagrams_ends_at_both_ends() {
 #[test]
 fn without_a_far_gateway_datagrams_are_lost_and_that_is_told() {
     let nobody = socket().local_addr().unwrap();
-    let mut near = Watched::start(Side::Near, Transport::Udp, nobody, &Settings::default());
+    let mut near = Watched::start(GatewaySide::Near, ProgramTransport::Udp, nobody, &Settings::default());
     let program = program(&near);
     program.send(b"hello").unwrap();
     near.told.wait_for(&format!("the far gateway {nobody} cannot be reached"));
@@ -162,7 +168,7 @@ fn without_a_far_gateway_datagrams_are_lost_and_that_is_told() {
 #[test]
 fn a_server_that_takes_nothing_is_told() {
     let nobody = socket().local_addr().unwrap();
-    let (near, mut far) = pair(Transport::Udp, nobody, &Settings::default());
+    let (near, mut far) = pair(ProgramTransport::Udp, nobody, &Settings::default());
     let program = program(&near);
     for _ in 0..20 {
         program.send(b"hello").unwrap();
@@ -197,11 +203,11 @@ fn is_answered(program: &UdpSocket) -> bool {
 
 #[test]
 fn a_program_gets_its_answers_from_the_address_that_it_has_asked() {
-    let far = Watched::start(Side::Far, Transport::Udp, echo(), &Settings::default());
+    let far = Watched::start(GatewaySide::Far, ProgramTransport::Udp, echo(), &Settings::default());
     let near = Watched::start_at(
         "0.0.0.0:0",
-        Side::Near,
-        Transport::Udp,
+        GatewaySide::Near,
+        ProgramTransport::Udp,
         &far.address().to_string(),
         &Settings::default(),
     );
@@ -218,8 +224,8 @@ fn a_large_flood_takes_bounded_memory() {
     // A message each minute may be sent, so nearly everything waits.
     let spec = Specification::builder().max_rate(1.0 / 60.0).size(Bytes::new(60_000)).build().unwrap();
     let settings = Settings { options: QosOptions::sending(spec), ..Settings::default() };
-    let far = Watched::start(Side::Far, Transport::Udp, echo(), &Settings::default());
-    let mut near = Watched::start(Side::Near, Transport::Udp, far.address(), &settings);
+    let far = Watched::start(GatewaySide::Far, ProgramTransport::Udp, echo(), &Settings::default());
+    let mut near = Watched::start(GatewaySide::Near, ProgramTransport::Udp, far.address(), &settings);
     let program = program(&near);
     for _ in 0..200 {
         program.send(&vec![7; 60_000]).unwrap();
@@ -235,18 +241,18 @@ fn a_large_flood_takes_bounded_memory() {
 #[test]
 fn an_exchange_whose_other_gateway_has_been_replaced_begins_again() {
     let server = echo();
-    let mut far = Watched::start(Side::Far, Transport::Udp, server, &Settings::default());
+    let mut far = Watched::start(GatewaySide::Far, ProgramTransport::Udp, server, &Settings::default());
     let far_at = far.address();
     // What goes to the far gateway passes a relay, which hides that its port was closed.
     let path = LossyPath::start(far_at, 0.0, 1, |_| false);
-    let near = Watched::start(Side::Near, Transport::Udp, path.address(), &Settings::default());
+    let near = Watched::start(GatewaySide::Near, ProgramTransport::Udp, path.address(), &Settings::default());
     let program = program(&near);
     assert!(is_answered(&program));
     far.stop();
     let _far = Watched::start_at(
         &far_at.to_string(),
-        Side::Far,
-        Transport::Udp,
+        GatewaySide::Far,
+        ProgramTransport::Udp,
         &server.to_string(),
         &Settings::default(),
     );

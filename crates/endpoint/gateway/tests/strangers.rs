@@ -1,7 +1,7 @@
 //! Strangers at gateways: those that say nothing, and those that send in others' names. They take no thread and nobody's place.
 
 use crate::common::{Settings, Watched, pair};
-use cutline_gateway::{Limits, Route, Side, Transport};
+use cutline_gateway::{GatewaySide, Limits, ProgramTransport, Route};
 use cutline_socket::QosOptions;
 use cutline_units::Duration as Time;
 use std::io::{Read, Write};
@@ -93,7 +93,7 @@ fn silent_connections_have_no_threads_and_no_places_and_keep_nobody_out() {
     let options = QosOptions::default().key(&[1; 32]).unwrap();
     let limits = Limits { connections: 5, ..Limits::default() };
     let settings = Settings { options, limits, ..Settings::default() };
-    let (near, far) = pair(Transport::Tcp, after_end(), &settings);
+    let (near, far) = pair(ProgramTransport::Tcp, after_end(), &settings);
     let before = threads();
     let silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(far.address()).unwrap()).collect();
     // Of one address, 128 may wait; those that came first have been reset.
@@ -116,12 +116,17 @@ fn one_address_does_not_get_all_connections_unless_it_has_proved_a_key() {
         let options = key.iter().fold(QosOptions::default(), |options, key| options.key(key).unwrap());
         let limits = Limits { connections: 5, of_one_address: 3, ..Limits::default() };
         let settings = Settings { options, limits, ..Settings::default() };
-        let far =
-            Watched::start_at("0.0.0.0:0", Side::Far, Transport::Tcp, &after_end().to_string(), &settings);
+        let far = Watched::start_at(
+            "0.0.0.0:0",
+            GatewaySide::Far,
+            ProgramTransport::Tcp,
+            &after_end().to_string(),
+            &settings,
+        );
         let Some(own) = own_address() else { return };
         let to = SocketAddr::new(own, far.address().port());
         // Programs of this host may have as many as there are.
-        let near = Watched::start(Side::Near, Transport::Tcp, to, &settings);
+        let near = Watched::start(GatewaySide::Near, ProgramTransport::Tcp, to, &settings);
         let streams: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(near.address()).unwrap()).collect();
         let totals = || far.gateway.as_ref().unwrap().document().routes[0].totals.clone();
         wait_until("all have come", || totals().accepted + totals().turned_away == 5);
@@ -151,7 +156,7 @@ fn forged_datagrams_have_no_threads_and_keep_no_program_out() {
     // The places would be taken for an hour.
     let limits = Limits { connections: 40, idle: Time::from_secs(3600), ..Limits::default() };
     let settings = Settings { limits, ..Settings::default() };
-    let (mut near, far) = pair(Transport::Udp, echo(), &settings);
+    let (mut near, far) = pair(ProgramTransport::Udp, echo(), &settings);
     let known = program(&near);
     assert!(is_answered(&known) && is_answered(&known));
     let before = threads();
@@ -185,10 +190,11 @@ fn datagrams_leave_places_for_streams() {
         listen: "127.0.0.1:0".parse().unwrap(),
         to: to.to_string(),
     };
-    let far = [(Transport::Tcp, after_end()), (Transport::Udp, echo())]
-        .map(|(transport, to)| Watched::start(Side::Far, transport, to, &Settings::default()));
-    let routes = vec![route(Transport::Tcp, far[0].address()), route(Transport::Udp, far[1].address())];
-    let mut near = Watched::with_routes(Side::Near, routes, &settings);
+    let far = [(ProgramTransport::Tcp, after_end()), (ProgramTransport::Udp, echo())]
+        .map(|(transport, to)| Watched::start(GatewaySide::Far, transport, to, &Settings::default()));
+    let routes =
+        vec![route(ProgramTransport::Tcp, far[0].address()), route(ProgramTransport::Udp, far[1].address())];
+    let mut near = Watched::with_routes(GatewaySide::Near, routes, &settings);
     let udp = near.gateway.as_ref().unwrap().addresses()[1];
     let forge = |most: u32| {
         for number in 0..most {

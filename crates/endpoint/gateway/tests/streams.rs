@@ -1,7 +1,7 @@
 //! Streams through a pair of gateways on the loopback interface.
 
 use crate::common::{Settings, Watched, pair};
-use cutline_gateway::{Limits, Side, Transport};
+use cutline_gateway::{GatewaySide, Limits, ProgramTransport};
 use cutline_quality::spec::{Preset, Specification};
 use cutline_socket::{Access, IfRefused, QosOptions};
 use cutline_units::Bytes;
@@ -81,7 +81,8 @@ fn megabytes_cross_intact_in_both_directions_at_once_and_each_end_is_carried_ove
     // Messages of an agreed size, and of any.
     let sized = Specification::builder().size(Bytes::new(5000)).coerce_all().build().unwrap();
     for options in [QosOptions::default(), QosOptions::both(sized)] {
-        let (mut near, mut far) = pair(Transport::Tcp, to, &Settings { options, ..Settings::default() });
+        let (mut near, mut far) =
+            pair(ProgramTransport::Tcp, to, &Settings { options, ..Settings::default() });
         let stream = client(&near);
         let mut writer = stream.try_clone().unwrap();
         let there = there.clone();
@@ -110,7 +111,7 @@ fn megabytes_cross_intact_in_both_directions_at_once_and_each_end_is_carried_ove
 
 #[test]
 fn an_answer_after_the_end_of_the_request_comes_back() {
-    let (near, _far) = pair(Transport::Tcp, after_end(), &Settings::default());
+    let (near, _far) = pair(ProgramTransport::Tcp, after_end(), &Settings::default());
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
     // Longer than between two reports, which the ended direction cannot carry any more.
@@ -123,7 +124,7 @@ fn an_answer_after_the_end_of_the_request_comes_back() {
 fn a_server_that_refuses_is_told_to_the_program_and_named() {
     // Nobody listens there any more.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let (mut near, mut far) = pair(Transport::Tcp, nobody, &Settings::default());
+    let (mut near, mut far) = pair(ProgramTransport::Tcp, nobody, &Settings::default());
     let (received, error) = rest(client(&near));
     assert_eq!((received, error), (Vec::new(), Some(ErrorKind::ConnectionReset)));
     near.told.wait_for("the server refuses connections");
@@ -138,7 +139,7 @@ fn a_server_that_refuses_is_told_to_the_program_and_named() {
 #[test]
 fn without_a_far_gateway_the_program_is_told() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let near = Watched::start(Side::Near, Transport::Tcp, nobody, &Settings::default());
+    let near = Watched::start(GatewaySide::Near, ProgramTransport::Tcp, nobody, &Settings::default());
     assert_eq!(rest(client(&near)), (Vec::new(), Some(ErrorKind::ConnectionReset)));
     near.told
         .wait_for(&format!("the far gateway {nobody} cannot be reached: cannot connect: Connection refused"));
@@ -152,7 +153,7 @@ fn a_server_that_breaks_off_never_looks_like_one_that_has_ended() {
         std::thread::sleep(Duration::from_millis(200));
         set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     });
-    let (near, far) = pair(Transport::Tcp, to, &Settings::default());
+    let (near, far) = pair(ProgramTransport::Tcp, to, &Settings::default());
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
     assert_eq!(rest(stream), (vec![b'x'; 1000], Some(ErrorKind::ConnectionReset)));
@@ -168,7 +169,7 @@ fn a_program_that_breaks_off_resets_the_server() {
         let error = stream.read_to_end(&mut all).unwrap_err();
         ended.send((all.len(), error.kind())).unwrap();
     });
-    let (near, _far) = pair(Transport::Tcp, to, &Settings::default());
+    let (near, _far) = pair(ProgramTransport::Tcp, to, &Settings::default());
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
     std::thread::sleep(Duration::from_millis(200));
@@ -180,12 +181,12 @@ fn a_program_that_breaks_off_resets_the_server() {
 
 #[test]
 fn a_gateway_that_ends_resets_its_connections() {
-    for ends in [Side::Near, Side::Far] {
-        let (mut near, mut far) = pair(Transport::Tcp, after_end(), &Settings::default());
+    for ends in [GatewaySide::Near, GatewaySide::Far] {
+        let (mut near, mut far) = pair(ProgramTransport::Tcp, after_end(), &Settings::default());
         let mut stream = client(&near);
         stream.write_all(b"request").unwrap();
         std::thread::sleep(Duration::from_millis(200));
-        let document = if ends == Side::Near { near.stop() } else { far.stop() };
+        let document = if ends == GatewaySide::Near { near.stop() } else { far.stop() };
         assert_eq!(document.connections[0].ending, "the gateway was stopped");
         assert_eq!(rest(stream), (Vec::new(), Some(ErrorKind::ConnectionReset)), "{ends:?}");
     }
@@ -196,7 +197,7 @@ fn the_far_gateway_serves_gateways_alone() {
     let reached = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let of_server = reached.clone();
     let to = server(move |_| of_server.store(true, std::sync::atomic::Ordering::Relaxed));
-    let far = Watched::start(Side::Far, Transport::Tcp, to, &Settings::default());
+    let far = Watched::start(GatewaySide::Far, ProgramTransport::Tcp, to, &Settings::default());
     let mut stream = client(&far);
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
     let (received, _) = rest(stream);
@@ -208,7 +209,7 @@ fn the_far_gateway_serves_gateways_alone() {
         let _gone = stream.write_all(b"220 mail.example ESMTP\r\n");
         let _gone = stream.read_to_end(&mut Vec::new());
     });
-    let near = Watched::start(Side::Near, Transport::Tcp, plain, &Settings::default());
+    let near = Watched::start(GatewaySide::Near, ProgramTransport::Tcp, plain, &Settings::default());
     assert_eq!(rest(client(&near)).0, b"");
     near.told.wait_for("the other end is no QoS socket");
 }
@@ -217,9 +218,9 @@ fn the_far_gateway_serves_gateways_alone() {
 fn a_key_keeps_others_out() {
     let with =
         |key: u8| Settings { options: QosOptions::default().key(&[key; 32]).unwrap(), ..Settings::default() };
-    let far = Watched::start(Side::Far, Transport::Tcp, after_end(), &with(1));
+    let far = Watched::start(GatewaySide::Far, ProgramTransport::Tcp, after_end(), &with(1));
     for (key, expected) in [(1, b"!ask".as_slice()), (2, b"")] {
-        let near = Watched::start(Side::Near, Transport::Tcp, far.address(), &with(key));
+        let near = Watched::start(GatewaySide::Near, ProgramTransport::Tcp, far.address(), &with(key));
         let mut stream = client(&near);
         stream.write_all(b"ask").unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
@@ -249,7 +250,7 @@ fn urgent_bytes_stay_at_their_place_in_both_directions() {
         words(&stream);
         heard.send(rest(stream).0).unwrap();
     });
-    let (near, _far) = pair(Transport::Tcp, to, &Settings::default());
+    let (near, _far) = pair(ProgramTransport::Tcp, to, &Settings::default());
     let stream = client(&near);
     words(&stream);
     assert_eq!(rest(stream), (b"!?abcxy!def#".to_vec(), None));
@@ -258,7 +259,7 @@ fn urgent_bytes_stay_at_their_place_in_both_directions() {
 
 #[test]
 fn a_hundred_connections_at_once_are_kept_apart() {
-    let (near, mut far) = pair(Transport::Tcp, after_end(), &Settings::default());
+    let (near, mut far) = pair(ProgramTransport::Tcp, after_end(), &Settings::default());
     scope(|scope| {
         for number in 0..100_u32 {
             let near = &near;
@@ -280,7 +281,7 @@ fn a_hundred_connections_at_once_are_kept_apart() {
 #[test]
 fn more_connections_than_allowed_are_turned_away() {
     let limits = Limits { connections: 2, ..Limits::default() };
-    let (near, _far) = pair(Transport::Tcp, after_end(), &Settings { limits, ..Settings::default() });
+    let (near, _far) = pair(ProgramTransport::Tcp, after_end(), &Settings { limits, ..Settings::default() });
     let _two = [client(&near), client(&near)];
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(rest(client(&near)), (Vec::new(), Some(ErrorKind::ConnectionReset)));
@@ -300,7 +301,7 @@ fn a_server_that_does_not_read_holds_the_program_back() {
         stream.read_to_end(&mut all).unwrap();
         stream.write_all(&(all.len() as u64).to_be_bytes()).unwrap();
     });
-    let (near, _far) = pair(Transport::Tcp, to, &Settings::default());
+    let (near, _far) = pair(ProgramTransport::Tcp, to, &Settings::default());
     let mut stream = client(&near);
     stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     let block = noise(MB, 3);
@@ -330,9 +331,9 @@ fn a_reservation_that_is_refused_is_told_and_in_the_document_or_an_error() {
     let options = QosOptions::sending(video).service("rsvp", &Access { socket: "/nosuch/agent".into() });
     let (of_far, options) = (Settings::default(), options.unwrap());
     let start = |options: &QosOptions| {
-        let far = Watched::start(Side::Far, Transport::Tcp, to, &of_far);
+        let far = Watched::start(GatewaySide::Far, ProgramTransport::Tcp, to, &of_far);
         let of_near = Settings { options: options.clone(), ..Settings::default() };
-        (Watched::start(Side::Near, Transport::Tcp, far.address(), &of_near), far)
+        (Watched::start(GatewaySide::Near, ProgramTransport::Tcp, far.address(), &of_near), far)
     };
     let (mut near, _far) = start(&options);
     let mut stream = client(&near);

@@ -3,7 +3,7 @@
 //! QUIC libraries set ECN bits datagram by datagram with a control message (cmsg(3)) of `IP_TOS` or `IPV6_TCLASS`, which
 //! replaces the whole octet, also the code point that was set on the socket.
 
-use crate::Settings;
+use crate::MarkSettings;
 
 const IPPROTO_IP: i32 = 0;
 const IP_TOS: i32 = 1;
@@ -17,7 +17,7 @@ const HEADER: usize = WORD + 8;
 /// Replaces the code point of every traffic class in control messages, and keeps its ECN bits. Returns how many there were.
 ///
 /// What is not well-formed, and everything behind it, stays as it is: the kernel refuses it.
-pub fn remark(control: &mut [u8], settings: &Settings) -> usize {
+pub fn remark(control: &mut [u8], settings: &MarkSettings) -> usize {
     let mut rest = control;
     let mut found = 0;
     while let Some(length) = rest.first_chunk().map(|bytes| usize::from_ne_bytes(*bytes)) {
@@ -40,7 +40,7 @@ pub fn remark(control: &mut [u8], settings: &Settings) -> usize {
 
 /// The kernel takes an `int` or, for IPv4, an octet. -1 means the socket's own value, which is marked already; any other that is
 /// no octet is refused.
-fn replace(data: &mut [u8], settings: &Settings) -> bool {
+fn replace(data: &mut [u8], settings: &MarkSettings) -> bool {
     if let Some(int) = data.first_chunk_mut::<4>() {
         let asked = i32::from_ne_bytes(*int);
         if (0..=0xff).contains(&asked) {
@@ -61,7 +61,8 @@ mod tests {
     use cutline_units::Dscp;
     use proptest::prelude::*;
 
-    const SETTINGS: Settings = Settings { dscp: Dscp::new(23), priority: None, rate: None, unsent: None };
+    const SETTINGS: MarkSettings =
+        MarkSettings { dscp: Dscp::new(23), priority: None, rate: None, unsent: None };
 
     fn message(level: i32, kind: i32, data: &[u8]) -> Vec<u8> {
         let mut bytes = (HEADER + data.len()).to_ne_bytes().to_vec();

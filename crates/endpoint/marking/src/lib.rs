@@ -17,4 +17,4 @@ pub mod seccomp;
 pub mod settings;
 pub mod table;
 
-pub use settings::{Settings, SettingsError};
+pub use settings::{MarkSettings, SettingsError};

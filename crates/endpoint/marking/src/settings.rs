@@ -12,7 +12,7 @@ pub const TABLE_VARIABLE: &str = "CUTLINE_EXEC_TABLE";
 
 /// Settings of every socket. What is `None` is left to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct MarkSettings {
     /// The code point of every packet.
     pub dscp: Option<Dscp>,
     /// The priority of packets in the host's own queues, 0..=6 (`SO_PRIORITY`).
@@ -36,7 +36,7 @@ const UNSENT: Duration = Duration::from_millis(100);
 /// The smallest and the largest amount of unsent data that is set, bytes. A smaller one costs throughput.
 const UNSENT_RANGE: [u64; 2] = [16 * 1024, 128 * 1024];
 
-impl Settings {
+impl MarkSettings {
     /// The settings for a code point and a rate. Priority and unsent data follow from the hint that the code point stands
     /// for: both are set for hints up to 8.
     pub fn new(dscp: Option<Dscp>, rate: Option<Rate>) -> Self {
@@ -66,7 +66,7 @@ impl Settings {
 }
 
 /// The form in the environment: keys with plain numbers.
-impl fmt::Display for Settings {
+impl fmt::Display for MarkSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("v=1")?;
         let pairs = [
@@ -81,7 +81,7 @@ impl fmt::Display for Settings {
     }
 }
 
-impl FromStr for Settings {
+impl FromStr for MarkSettings {
     type Err = SettingsError;
 
     fn from_str(text: &str) -> Result<Self, SettingsError> {
@@ -118,30 +118,30 @@ mod tests {
 
     #[test]
     fn applications_that_mind_delay_get_priority_and_short_buffers() {
-        let video = Settings::new(Dscp::new(23), Some(Rate::from_kbps(500)));
+        let video = MarkSettings::new(Dscp::new(23), Some(Rate::from_kbps(500)));
         assert_eq!((video.priority, video.unsent), (Some(6), Some(Bytes::new(16 * 1024))));
-        let fast = Settings::new(Dscp::new(23), Some(Rate::from_mbps(8)));
+        let fast = MarkSettings::new(Dscp::new(23), Some(Rate::from_mbps(8)));
         assert_eq!(fast.unsent, Some(Bytes::new(100_000)));
-        let bulk = Settings::new(Dscp::new(63), None);
-        assert_eq!(bulk, Settings { dscp: Dscp::new(63), ..Settings::default() });
+        let bulk = MarkSettings::new(Dscp::new(63), None);
+        assert_eq!(bulk, MarkSettings { dscp: Dscp::new(63), ..MarkSettings::default() });
     }
 
     #[test]
     fn the_program_keeps_its_ecn_bits_and_nothing_else() {
-        let settings = Settings::new(Dscp::new(23), None);
+        let settings = MarkSettings::new(Dscp::new(23), None);
         assert_eq!(settings.traffic_class(0b1011_1010), 23 << 2 | 0b10);
         assert_eq!(settings.traffic_class(-1), 23 << 2);
-        assert_eq!(Settings::default().traffic_class(0xb8), 0xb8);
+        assert_eq!(MarkSettings::default().traffic_class(0xb8), 0xb8);
     }
 
     #[test]
     fn the_lower_rate_holds() {
-        let settings = Settings::new(None, Some(Rate::from_kbps(800)));
+        let settings = MarkSettings::new(None, Some(Rate::from_kbps(800)));
         assert_eq!(
             [50_000, 200_000, u64::MAX].map(|asked| settings.pacing_rate(asked)),
             [50_000, 100_000, 100_000]
         );
-        assert_eq!(Settings::default().pacing_rate(7), 7);
+        assert_eq!(MarkSettings::default().pacing_rate(7), 7);
     }
 
     #[test]
@@ -149,9 +149,9 @@ mod tests {
         for text in
             ["", "v=2", "v=12", "v=1dscp=3", "v=1,dscp=64", "v=1,dscp", "v=1,colour=3", "v=1,rate=-1", "v=1,"]
         {
-            assert_eq!(text.parse::<Settings>(), Err(SettingsError), "{text:?}");
+            assert_eq!(text.parse::<MarkSettings>(), Err(SettingsError), "{text:?}");
         }
-        assert_eq!("v=1".parse(), Ok(Settings::default()));
+        assert_eq!("v=1".parse(), Ok(MarkSettings::default()));
     }
 
     proptest! {
@@ -160,13 +160,13 @@ mod tests {
             dscp in proptest::option::of(0_u8..64),
             rate in proptest::option::of(1_u64..1 << 50),
         ) {
-            let settings = Settings::new(dscp.and_then(Dscp::new), rate.map(Rate::from_bps));
+            let settings = MarkSettings::new(dscp.and_then(Dscp::new), rate.map(Rate::from_bps));
             prop_assert_eq!(settings.to_string().parse(), Ok(settings));
         }
 
         #[test]
         fn no_text_panics(text in "(v=1)?[a-z0-9=,]{0,40}") {
-            let _is_refused = text.parse::<Settings>().is_err();
+            let _is_refused = text.parse::<MarkSettings>().is_err();
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::libc_functions as real;
 use crate::sandbox::{self, Group};
 use crate::state::{self, Errno, File, pointer};
-use cutline_marking::Settings;
+use cutline_marking::MarkSettings;
 use cutline_marking::pacer;
 use cutline_marking::table::{Kind, TcpCounters, Total};
 use cutline_units::{Bytes, Instant, Rate};
@@ -119,7 +119,7 @@ fn kind(fd: c_int) -> Kind {
 }
 
 /// Sets what the settings say, after the program has set what it wants.
-fn set(fd: c_int, is_v6: bool, settings: &Settings) {
+fn set(fd: c_int, is_v6: bool, settings: &MarkSettings) {
     if settings.dscp.is_some() {
         let level =
             if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
@@ -143,7 +143,7 @@ fn set(fd: c_int, is_v6: bool, settings: &Settings) {
 }
 
 /// Sets the code point, with the ECN bits that the socket has.
-fn mark(fd: c_int, (level, name): (c_int, c_int), settings: &Settings) -> bool {
+fn mark(fd: c_int, (level, name): (c_int, c_int), settings: &MarkSettings) -> bool {
     let asked = option::<c_int>(fd, level, name).unwrap_or(0);
     let octet = settings.traffic_class(asked);
     // SAFETY: libc's function with a value of ours and its length.
@@ -151,7 +151,7 @@ fn mark(fd: c_int, (level, name): (c_int, c_int), settings: &Settings) -> bool {
 }
 
 /// The kernel changes the priority whenever `IP_TOS` is set.
-fn set_priority(fd: c_int, settings: &Settings) {
+fn set_priority(fd: c_int, settings: &MarkSettings) {
     if let Some(priority) = settings.priority {
         set_option(fd, libc::SOL_SOCKET, libc::SO_PRIORITY, &c_int::from(priority));
     }

@@ -1,7 +1,7 @@
 //! State of the library in this process: the settings, the table of counters, and the kind of each file
 //! descriptor.
 
-use cutline_marking::Settings;
+use cutline_marking::MarkSettings;
 use cutline_marking::settings::{TABLE_VARIABLE, VARIABLE};
 use cutline_marking::table::{self, Kind, Table, Total};
 use cutline_units::{Bytes, Dscp, Rate};
@@ -122,7 +122,7 @@ fn read() {
     real::find_all();
     // Built like this it would end a program whose thread is cancelled (see the workspace's profile `preload`).
     let is_built_right = cfg!(panic = "unwind");
-    let settings: Option<Settings> =
+    let settings: Option<MarkSettings> =
         variable(VARIABLE).filter(|_| is_built_right).and_then(|text| text.to_str().ok()?.parse().ok());
     let Some(settings) = settings else {
         STAGE.store(INERT, Ordering::Release);
@@ -145,7 +145,7 @@ fn read() {
 }
 
 /// The settings; `None` if the library does nothing in this process.
-pub(crate) fn settings() -> Option<Settings> {
+pub(crate) fn settings() -> Option<MarkSettings> {
     if STAGE.load(Ordering::Acquire) == UNREAD {
         read();
     }
@@ -154,7 +154,7 @@ pub(crate) fn settings() -> Option<Settings> {
     }
     let small = |value: &AtomicU32| u8::try_from(value.load(Ordering::Relaxed).checked_sub(1)?).ok();
     let large = |value: &AtomicU64| value.load(Ordering::Relaxed).checked_sub(1);
-    Some(Settings {
+    Some(MarkSettings {
         dscp: small(&DSCP).and_then(Dscp::new),
         priority: small(&PRIORITY),
         rate: large(&RATE).map(Rate::from_bps),

@@ -10,7 +10,7 @@ use cutline_provision::{
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
 use cutline_sys::now;
-use cutline_translate::{Path, Protocol, Request, translate};
+use cutline_translate::{Path, Protocol, TranslationRequest, translate};
 use cutline_units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -151,8 +151,11 @@ impl Reserver {
         };
         let specification =
             ConnectionSpecification { send: framed(send), receive: framed(receive), profile: None };
-        let request =
-            Request { protocol: Some(protocol), path: self.path.clone(), ..Request::new(specification) };
+        let request = TranslationRequest {
+            protocol: Some(protocol),
+            path: self.path.clone(),
+            ..TranslationRequest::new(specification)
+        };
         let found = translate(&request)?.network.reservation.unwrap_or_default();
         let mut demand = Demand::new(flow, found);
         if self.options.ack_path == AckPath::BestEffort {

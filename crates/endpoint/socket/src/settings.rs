@@ -6,7 +6,7 @@ use crate::options::{Marking, QosOptions};
 use cutline_signal::session::Session;
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
 use cutline_sys::traffic_class::set_traffic_class;
-use cutline_translate::{EndSystemSettings, Protocol, Request, Translation, translate};
+use cutline_translate::{EndSystemSettings, Protocol, Translation, TranslationRequest, translate};
 use cutline_units::{Bytes, Dscp, DscpPool2, Hint, HintCodec as _};
 use rustix::fd::AsFd;
 use rustix::net::sockopt;
@@ -30,10 +30,10 @@ pub struct Settings {
 impl Settings {
     /// The settings that follow from the options. A session that adapts its hint begins with its own.
     pub fn new(options: &QosOptions, protocol: Protocol, session: &Session) -> Result<Self, QosError> {
-        let request = Request {
+        let request = TranslationRequest {
             protocol: Some(protocol),
             path: options.path.clone(),
-            ..Request::new(options.specification.clone())
+            ..TranslationRequest::new(options.specification.clone())
         };
         let Translation { end_system, network, .. } = translate(&request)?;
         let mark = match &options.marking {

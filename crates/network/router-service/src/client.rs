@@ -1,7 +1,7 @@
 //! A client that queries a running router by its socket.
 
 use crate::error::{AskError, AskProblem};
-use crate::request::Request;
+use crate::request::RouterRequest;
 use crate::statistics::{Statistics, StatisticsError};
 use cutline_units::Duration;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub struct Client {
 
 /// A line from a router.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
+pub struct RouterReply {
     /// The line without its end.
     pub line: String,
     /// The statistics in the line, if it has any.
@@ -40,8 +40,8 @@ impl Client {
     ///
     /// # Errors
     /// When no process listens there, or this process may not connect.
-    pub fn ask(path: &Path, request: Request, patience: Duration) -> Result<Self, AskError> {
-        let between = if let Request::Watch(time) = request { time } else { Duration::ZERO };
+    pub fn ask(path: &Path, request: RouterRequest, patience: Duration) -> Result<Self, AskError> {
+        let between = if let RouterRequest::Watch(time) = request { time } else { Duration::ZERO };
         let longest = std::time::Duration::from_nanos((patience + between).as_nanos());
         let connect = || {
             let mut stream = UnixStream::connect(path)?;
@@ -58,19 +58,19 @@ impl Client {
     ///
     /// # Errors
     /// When no reply arrives, when it is a refusal, or when it is not from a router.
-    pub fn reply(&mut self) -> Result<Reply, AskError> {
+    pub fn reply(&mut self) -> Result<RouterReply, AskError> {
         self.read().map_err(|why| AskError { path: self.path.clone(), why })
     }
 
-    fn read(&mut self) -> Result<Reply, AskProblem> {
+    fn read(&mut self) -> Result<RouterReply, AskProblem> {
         let mut line = String::new();
         (&mut self.stream).take(LONGEST).read_line(&mut line)?;
         let Some(line) = line.strip_suffix('\n') else { return Err(AskProblem::Closed) };
-        Ok(Reply::parse(line)?)
+        Ok(RouterReply::parse(line)?)
     }
 }
 
-impl Reply {
+impl RouterReply {
     /// Reads a line without its end.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     /// Returns a client's result of a router's answer.
-    fn hear(answer: &str, request: Request) -> (String, Result<Reply, AskError>) {
+    fn hear(answer: &str, request: RouterRequest) -> (String, Result<RouterReply, AskError>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
@@ -111,15 +111,16 @@ mod tests {
     #[test]
     fn what_a_router_says_is_read() {
         let statistics = Statistics { event: "stats".to_owned(), elapsed_s: 7.0, ..Statistics::default() };
-        let (question, reply) = hear(&(statistics.json() + "\n"), Request::Statistics);
+        let (question, reply) = hear(&(statistics.json() + "\n"), RouterRequest::Statistics);
         assert_eq!((question.as_str(), reply.unwrap().statistics), ("stats\n", Some(statistics)));
-        let (question, reply) = hear("{\"event\":\"config\",\"config\":{}}\n", Request::Configuration);
+        let (question, reply) = hear("{\"event\":\"config\",\"config\":{}}\n", RouterRequest::Configuration);
         assert_eq!((question.as_str(), reply.unwrap().statistics), ("config\n", None));
     }
 
     #[test]
     fn what_goes_wrong_is_told_with_the_sockets_name() {
-        let missing = Client::ask(Path::new("/nosuch"), Request::Reload, Duration::from_secs(1)).unwrap_err();
+        let missing =
+            Client::ask(Path::new("/nosuch"), RouterRequest::Reload, Duration::from_secs(1)).unwrap_err();
         assert!(missing.to_string().starts_with("the router at /nosuch: "), "{missing}");
         for (answer, what) in [
             ("", "it has closed its socket"),
@@ -128,7 +129,7 @@ mod tests {
             ("{\"event\":\"stats\"}\n", "elapsed_s"),
             (&(Refusal::new(&"no time").json() + "\n"), "the router says: no time"),
         ] {
-            let (_, reply) = hear(answer, Request::Statistics);
+            let (_, reply) = hear(answer, RouterRequest::Statistics);
             let error = reply.unwrap_err().to_string();
             assert!(error.contains(what), "{answer}: {error}");
         }

@@ -55,11 +55,11 @@ mod usual_socket;
 
 pub use bridging::obstacles;
 pub use claims::{Holder, holder};
-pub use client::{Client, Reply};
+pub use client::{Client, RouterReply};
 pub use configuration::{Configuration, configuration, long_waits, summary};
 pub use error::{AskError, AskProblem, ServiceError};
 pub use offload_notes::{Restored, folder, restore};
-pub use request::{Request, RequestError};
+pub use request::{RequestError, RouterRequest};
 pub use reservation_client::ReservationClient;
 pub use reservation_request::{Action, ReservationRequest, ReservationRequestError, RouterDirection};
 pub use router::{Router, Schedule};

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// A request. Its text is the line that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum RouterRequest {
     /// The statistics.
     Statistics,
     /// The current configuration.
@@ -30,22 +30,22 @@ pub enum RequestError {
     )]
     Unknown(String),
     /// The time is missing.
-    #[error("watch: no time is given: allowed is a time from {least} to {most}", least = Request::WATCH.start(), most = Request::WATCH.end())]
+    #[error("watch: no time is given: allowed is a time from {least} to {most}", least = RouterRequest::WATCH.start(), most = RouterRequest::WATCH.end())]
     NoTime,
     /// The time is too short or too long.
-    #[error("watch {0}: allowed is a time from {least} to {most}", least = Request::WATCH.start(), most = Request::WATCH.end())]
+    #[error("watch {0}: allowed is a time from {least} to {most}", least = RouterRequest::WATCH.start(), most = RouterRequest::WATCH.end())]
     OutOfRange(Duration),
     /// The time cannot be parsed.
     #[error("watch {0}: {1}")]
     NotATime(String, QuantityError),
 }
 
-impl Request {
+impl RouterRequest {
     /// The allowed intervals of a watch.
     pub const WATCH: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
 }
 
-impl fmt::Display for Request {
+impl fmt::Display for RouterRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Statistics => f.write_str("stats"),
@@ -57,7 +57,7 @@ impl fmt::Display for Request {
     }
 }
 
-impl FromStr for Request {
+impl FromStr for RouterRequest {
     type Err = RequestError;
 
     fn from_str(line: &str) -> Result<Self, RequestError> {
@@ -85,13 +85,17 @@ mod tests {
 
     #[test]
     fn a_request_is_read_as_it_is_written() {
-        let watch = Request::Watch(Duration::from_micros(100_001));
-        for request in
-            [Request::Statistics, Request::Configuration, Request::Reload, Request::Reservations, watch]
-        {
+        let watch = RouterRequest::Watch(Duration::from_micros(100_001));
+        for request in [
+            RouterRequest::Statistics,
+            RouterRequest::Configuration,
+            RouterRequest::Reload,
+            RouterRequest::Reservations,
+            watch,
+        ] {
             assert_eq!(request.to_string().parse(), Ok(request));
         }
-        assert_eq!("watch 1s".parse(), Ok(Request::Watch(Duration::from_secs(1))));
+        assert_eq!("watch 1s".parse(), Ok(RouterRequest::Watch(Duration::from_secs(1))));
     }
 
     #[test]
@@ -103,7 +107,7 @@ mod tests {
             ("watch 1 ms", "a time from 100 ms to 3600 s"),
             ("watch soon", "starts with no decimal number"),
         ] {
-            let error = line.parse::<Request>().unwrap_err().to_string();
+            let error = line.parse::<RouterRequest>().unwrap_err().to_string();
             assert!(error.contains(what), "{line}: {error}");
         }
     }

@@ -1,7 +1,7 @@
 //! A client's connection: it is answered from the board, and may hold a lease of reservations.
 
 use crate::local_socket::{Client, Reception, Session};
-use crate::request::Request;
+use crate::request::RouterRequest;
 use crate::reservation_request::{ReservationRequest, RouterDirection};
 use crate::reservations::{Lease, OrderError, ReservationHandler};
 use crate::snapshots::StatsSnapshots;
@@ -27,7 +27,7 @@ impl Session for ClientSession {
     fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()> {
         if request.starts_with('{') {
             self.reserve(request, client)
-        } else if request.parse() == Ok(Request::Reservations) {
+        } else if request.parse() == Ok(RouterRequest::Reservations) {
             self.list(client)
         } else {
             self.board.reply(request, client)

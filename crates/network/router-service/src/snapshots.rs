@@ -6,7 +6,7 @@
 
 use crate::configuration::configuration;
 use crate::local_socket::Client;
-use crate::request::Request;
+use crate::request::RouterRequest;
 use crate::spec::RouterSpec;
 use crate::statistics::{
     AutorateStatistics, ConfigurationReply, Interface, Refusal, ReloadReply, ReloadStatus, ReservationsEnd,
@@ -151,14 +151,16 @@ impl StatsSnapshots {
     /// Answers a request that changes nothing.
     pub fn reply(&self, line: &str, client: &mut dyn Client) -> io::Result<()> {
         match line.parse() {
-            Ok(Request::Statistics) => self.say_statistics(client),
-            Ok(Request::Configuration) => {
+            Ok(RouterRequest::Statistics) => self.say_statistics(client),
+            Ok(RouterRequest::Configuration) => {
                 client.say(&ConfigurationReply::new(configuration(&self.configuration())).json())
             }
-            Ok(Request::Reload) => self.say_now(client, |seen| ReloadReply::new(seen.reload.as_ref()).json()),
+            Ok(RouterRequest::Reload) => {
+                self.say_now(client, |seen| ReloadReply::new(seen.reload.as_ref()).json())
+            }
             // A board has none; a client's session knows.
-            Ok(Request::Reservations) => client.say(&ReservationsEnd::new(0).json()),
-            Ok(Request::Watch(interval)) => self.watch(interval, client),
+            Ok(RouterRequest::Reservations) => client.say(&ReservationsEnd::new(0).json()),
+            Ok(RouterRequest::Watch(interval)) => self.watch(interval, client),
             Err(error) => client.say(&Refusal::new(&error).json()),
         }
     }

@@ -5,7 +5,7 @@
 use crate::connections::Course;
 use crate::hosts::{self, Hosts};
 use crate::run::joined;
-use crate::{LabError, Side};
+use crate::{LabError, NetworkSide};
 use cutline_sim::Network;
 use cutline_sys::{SysError, now};
 use cutline_transport::endpoint::TransportParams;
@@ -115,7 +115,7 @@ fn host(
     let mut command =
         prepared(command, index, hosts, seed, time).map_err(|error| failed("cannot be prepared", error))?;
     let mut child = hosts
-        .host(Side::Sources)
+        .host(NetworkSide::Sources)
         .within(|| command.spawn())?
         .map_err(|error| failed("cannot be started", error))?;
     let mut status = Ok(None);
@@ -137,9 +137,9 @@ fn prepared(command: &str, index: usize, hosts: &Hosts, seed: u64, time: Duratio
     let seconds = |time: Duration| format!("{:.3}", time.as_secs_f64());
     let mut timeout = Command::new("timeout");
     timeout.args(["--kill-after=1", &seconds(time + GRACE * 2), "sh", "-c", command]);
-    timeout.env("CUTLINE_ADDRESS", hosts::address(Side::Sources, index).to_string());
-    timeout.env("CUTLINE_OTHER", hosts::address(Side::Sinks, index).to_string());
-    timeout.env("CUTLINE_OTHER_NAMESPACE", hosts.host(Side::Sinks).name());
+    timeout.env("CUTLINE_ADDRESS", hosts::address(NetworkSide::Sources, index).to_string());
+    timeout.env("CUTLINE_OTHER", hosts::address(NetworkSide::Sinks, index).to_string());
+    timeout.env("CUTLINE_OTHER_NAMESPACE", hosts.host(NetworkSide::Sinks).name());
     timeout.env("CUTLINE_SEED", seed.to_string()).env("CUTLINE_SECONDS", seconds(time));
     // Results go to stdout, and a program's output is none of them.
     let output = io::stderr().as_fd().try_clone_to_owned()?;

@@ -13,7 +13,7 @@
 use crate::connections::{Connections, largest_payload};
 use crate::reader::{FIRST_PORT, LONGEST_HEADERS, QOS_PORT, SINK_PORT};
 use crate::tuning::{self, Stack};
-use crate::{LabError, Side};
+use crate::{LabError, NetworkSide};
 use cutline_sim::FlowSpec;
 use cutline_sys::Offloads;
 use cutline_sys::namespace::Namespace;
@@ -73,7 +73,7 @@ impl Hosts {
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let create = |label: &str| Namespace::create(&format!("lab{run}{label}"));
         let hosts = Self { sources: create("s")?, sinks: create("d")?, network: create("n")? };
-        for side in [Side::Sources, Side::Sinks] {
+        for side in [NetworkSide::Sources, NetworkSide::Sinks] {
             let host = hosts.host(side);
             hosts.join(side, mtu)?;
             for (name, value) in &parameters {
@@ -87,15 +87,15 @@ impl Hosts {
     }
 
     /// The host of a side.
-    pub fn host(&self, side: Side) -> &Namespace {
+    pub fn host(&self, side: NetworkSide) -> &Namespace {
         match side {
-            Side::Sources => &self.sources,
-            Side::Sinks => &self.sinks,
+            NetworkSide::Sources => &self.sources,
+            NetworkSide::Sinks => &self.sinks,
         }
     }
 
     /// Joins a host to the network.
-    fn join(&self, side: Side, mtu: u32) -> Result<(), LabError> {
+    fn join(&self, side: NetworkSide, mtu: u32) -> Result<(), LabError> {
         let (interface, host, address) = (INTERFACES[side as usize], self.host(side).name(), hardware(side));
         self.network.ip_batch(&format!(
             "link add {interface} mtu {mtu} type veth peer name {HOST} mtu {mtu} address {address} netns {host}\n\
@@ -107,39 +107,39 @@ impl Hosts {
 
 /// Returns the address of a flow's source.
 pub fn source(flow: usize) -> SocketAddrV4 {
-    SocketAddrV4::new(address(Side::Sources, flow), FIRST_PORT + flow as u16)
+    SocketAddrV4::new(address(NetworkSide::Sources, flow), FIRST_PORT + flow as u16)
 }
 
 /// Returns the address of a flow's sink.
 pub fn sink(flow: usize) -> SocketAddrV4 {
-    SocketAddrV4::new(address(Side::Sinks, flow), SINK_PORT)
+    SocketAddrV4::new(address(NetworkSide::Sinks, flow), SINK_PORT)
 }
 
 /// Returns the address of a flow's sink if it is a QoS connection.
 pub fn qos_sink(flow: usize) -> SocketAddrV4 {
-    SocketAddrV4::new(address(Side::Sinks, flow), QOS_PORT)
+    SocketAddrV4::new(address(NetworkSide::Sinks, flow), QOS_PORT)
 }
 
 /// The address of a flow's end.
-pub fn address(side: Side, flow: usize) -> Ipv4Addr {
+pub fn address(side: NetworkSide, flow: usize) -> Ipv4Addr {
     let net = match side {
-        Side::Sources => 1,
-        Side::Sinks => 2,
+        NetworkSide::Sources => 1,
+        NetworkSide::Sinks => 2,
     };
     let number = flow + 1;
     Ipv4Addr::new(10, net, (number >> 8) as u8, (number & 0xff) as u8)
 }
 
 /// The hardware address of a host: locally administered.
-const fn hardware(side: Side) -> &'static str {
+const fn hardware(side: NetworkSide) -> &'static str {
     match side {
-        Side::Sources => "02:00:00:00:00:01",
-        Side::Sinks => "02:00:00:00:00:02",
+        NetworkSide::Sources => "02:00:00:00:00:01",
+        NetworkSide::Sinks => "02:00:00:00:00:02",
     }
 }
 
 /// Returns the commands of `ip` for a host.
-fn addresses_and_routes(side: Side, flows: &[FlowSpec]) -> String {
+fn addresses_and_routes(side: NetworkSide, flows: &[FlowSpec]) -> String {
     const GATEWAY: &str = "10.255.0.1";
     let mut lines = format!(
         "link set {HOST} up\nroute add {GATEWAY}/32 dev {HOST} scope link\n\
@@ -149,8 +149,8 @@ fn addresses_and_routes(side: Side, flows: &[FlowSpec]) -> String {
     for (number, flow) in flows.iter().enumerate() {
         let (own, other) = (address(side, number), address(side.other(), number));
         let attributes = match side {
-            Side::Sources => tuning::forward_route(flow),
-            Side::Sinks => tuning::reverse_route(flow),
+            NetworkSide::Sources => tuning::forward_route(flow),
+            NetworkSide::Sinks => tuning::reverse_route(flow),
         };
         writeln!(
             lines,

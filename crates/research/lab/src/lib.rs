@@ -48,6 +48,6 @@ pub use error::LabError;
 pub use external_programs::ExternalProgram;
 pub use run::{LabOptions, Measured, MeasuredConnection, check, check_with, measure, permitted, run};
 pub use shell::{Ended, Place, Shell, Traffic, shell};
-pub use side::Side;
+pub use side::NetworkSide;
 pub use timing::Bounds;
 pub use tuning::Stack;

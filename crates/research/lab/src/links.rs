@@ -8,10 +8,10 @@
 use crate::frames::Frames;
 use crate::reader::Reader;
 use crate::timing::TimingMeasures;
-use crate::{LabError, Side};
+use crate::{LabError, NetworkSide};
 use cutline_ports::{InterfacePort as _, PacketPort, PortError, wait};
 use cutline_router::{Headers, Port, set_ce, set_dscp};
-use cutline_sim::{FinishedPacket, Network, Outcome, PacketOutcome, Settings, Simulation};
+use cutline_sim::{FinishedPacket, Network, Outcome, PacketOutcome, Simulation, SimulationSettings};
 use cutline_sys::now;
 use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
@@ -28,9 +28,9 @@ pub struct Links {
     /// The frames that are due at each port.
     outboxes: [VecDeque<Leaving>; 2],
     /// By the frame's number: the port by which it leaves, and the hint with which it arrived.
-    journeys: Vec<(Side, Hint)>,
+    journeys: Vec<(NetworkSide, Hint)>,
     /// Frames that have just arrived, with their times.
-    arrivals: Vec<(Instant, Side, u32)>,
+    arrivals: Vec<(Instant, NetworkSide, u32)>,
     zero: Instant,
     duration: Duration,
     timing: TimingMeasures,
@@ -64,7 +64,7 @@ impl Links {
     /// When the network cannot be built or an interface is not available.
     pub fn new(
         network: &Network,
-        settings: &Settings,
+        settings: &SimulationSettings,
         interfaces: [&str; 2],
         connections: Vec<usize>,
     ) -> Result<Self, LabError> {
@@ -140,7 +140,7 @@ impl Links {
         }
         self.simulation.advance(self.simulated(now));
         self.take_out();
-        for side in [Side::Sources, Side::Sinks] {
+        for side in [NetworkSide::Sources, NetworkSide::Sinks] {
             self.send(side)?;
         }
         Ok(count)
@@ -148,14 +148,14 @@ impl Links {
 
     fn receive(&mut self, now: Instant) -> Result<(), PortError> {
         let Self { ports, frames, arrivals, .. } = self;
-        for (port, side) in ports.iter_mut().zip([Side::Sources, Side::Sinks]) {
+        for (port, side) in ports.iter_mut().zip([NetworkSide::Sources, NetworkSide::Sinks]) {
             port.receive(now, &mut |at, frame| arrivals.push((at, side, frames.store(frame))))?;
         }
         Ok(())
     }
 
     /// Injects a frame into the network. Frames that belong to no flow are discarded.
-    fn inject(&mut self, at: Instant, side: Side, frame: u32) {
+    fn inject(&mut self, at: Instant, side: NetworkSide, frame: u32) {
         let Some(injected) = self.reader.read(side, self.frames.get(frame), frame) else {
             self.timing.strangers += 1;
             self.frames.release(frame);
@@ -189,7 +189,7 @@ impl Links {
         }
     }
 
-    fn send(&mut self, side: Side) -> Result<(), PortError> {
+    fn send(&mut self, side: NetworkSide) -> Result<(), PortError> {
         let Self { ports, outboxes, frames, timing, .. } = self;
         let outbox = &mut outboxes[side as usize];
         if outbox.is_empty() {

@@ -5,7 +5,7 @@
 //! scenario without headers (such as the papers') would have another load here than in the simulation. Only the packets of QoS
 //! connections have their size in Linux, as those of the simulator's have.
 
-use crate::Side;
+use crate::NetworkSide;
 use cutline_router::{ETHERNET, Headers};
 use cutline_sim::{FlowSpec, InjectedPacket, PacketRole};
 use cutline_units::{Hint, HintTable};
@@ -78,7 +78,7 @@ impl Reader {
     }
 
     /// Reads a frame that arrived from one side; `None` if it belongs to no flow.
-    pub fn read(&mut self, from: Side, frame: &[u8], key: u32) -> Option<InjectedPacket> {
+    pub fn read(&mut self, from: NetworkSide, frame: &[u8], key: u32) -> Option<InjectedPacket> {
         let ip = Headers::parse(frame, 0).ip?;
         let packet = SlicedPacket::from_ip(frame.get(usize::from(ip.at)..)?).ok()?;
         if let Some(guest) = packet.net.as_ref().and_then(|net| self.guest_of(from, net)) {
@@ -87,8 +87,8 @@ impl Reader {
                 guest.hint.filter(|_| ip.dscp().get() == 0).unwrap_or_else(|| self.hints.hint(ip.dscp()));
             let role = match from {
                 // All of it counts as data, as nothing is known of what it carries.
-                Side::Sources => PacketRole::Datagram { len: size },
-                Side::Sinks => PacketRole::Return,
+                NetworkSide::Sources => PacketRole::Datagram { len: size },
+                NetworkSide::Sinks => PacketRole::Return,
             };
             return Some(InjectedPacket { flow, role, size, hint, ecn: ip.ecn(), key });
         }
@@ -99,17 +99,17 @@ impl Reader {
         if is_connection {
             let TransportSlice::Udp(datagram) = &transport else { return None };
             // What arrives is known from the connection.
-            let role = if from == Side::Sources { PacketRole::Control } else { PacketRole::Return };
-            if from == Side::Sources {
+            let role = if from == NetworkSide::Sources { PacketRole::Control } else { PacketRole::Return };
+            if from == NetworkSide::Sources {
                 *flow.hints.entry(hint).or_default() += 1;
             }
             let size = datagram.payload().len() as u32 + UDP_HEADERS;
             return Some(InjectedPacket { flow: u32::from(number), role, size, hint, ecn: ip.ecn(), key });
         }
         let role = match (from, &transport) {
-            (Side::Sinks, _) => PacketRole::Return,
-            (Side::Sources, TransportSlice::Tcp(segment)) => flow.stream.role(segment),
-            (Side::Sources, TransportSlice::Udp(datagram)) => {
+            (NetworkSide::Sinks, _) => PacketRole::Return,
+            (NetworkSide::Sources, TransportSlice::Tcp(segment)) => flow.stream.role(segment),
+            (NetworkSide::Sources, TransportSlice::Udp(datagram)) => {
                 PacketRole::Datagram { len: datagram.payload().len() as u32 }
             }
             _ => return None,
@@ -121,12 +121,12 @@ impl Reader {
         Some(InjectedPacket { flow: u32::from(number), role, size: size.max(1), hint, ecn: ip.ecn(), key })
     }
 
-    fn guest_of(&self, from: Side, packet: &NetSlice<'_>) -> Option<&Guest> {
+    fn guest_of(&self, from: NetworkSide, packet: &NetSlice<'_>) -> Option<&Guest> {
         let NetSlice::Ipv4(packet) = packet else { return None };
         let (source, destination) = (packet.header().source_addr(), packet.header().destination_addr());
         let hosts = match from {
-            Side::Sources => [source, destination],
-            Side::Sinks => [destination, source],
+            NetworkSide::Sources => [source, destination],
+            NetworkSide::Sinks => [destination, source],
         };
         self.guests.iter().find(|guest| guest.hosts == hosts)
     }
@@ -138,15 +138,15 @@ impl Reader {
 }
 
 /// Returns the number of a frame's flow, and whether it is a QoS connection.
-fn number_of(from: Side, transport: &TransportSlice<'_>) -> Option<(u16, bool)> {
+fn number_of(from: NetworkSide, transport: &TransportSlice<'_>) -> Option<(u16, bool)> {
     let (source, destination) = match transport {
         TransportSlice::Tcp(tcp) => (tcp.source_port(), tcp.destination_port()),
         TransportSlice::Udp(udp) => (udp.source_port(), udp.destination_port()),
         _ => return None,
     };
     let (of_source, of_sink) = match from {
-        Side::Sources => (source, destination),
-        Side::Sinks => (destination, source),
+        NetworkSide::Sources => (source, destination),
+        NetworkSide::Sinks => (destination, source),
     };
     let is_connection = of_sink == QOS_PORT;
     let number = (is_connection || of_sink == SINK_PORT).then(|| of_source.checked_sub(FIRST_PORT))??;
@@ -208,9 +208,9 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         Reader::new(scenario.network().unwrap().flows())
     }
 
-    fn tcp(from: Side, seq: u32, syn: bool, payload: usize) -> Vec<u8> {
+    fn tcp(from: NetworkSide, seq: u32, syn: bool, payload: usize) -> Vec<u8> {
         let (source, sink) = (FIRST_PORT, SINK_PORT);
-        let (source, sink) = if from == Side::Sources { (source, sink) } else { (sink, source) };
+        let (source, sink) = if from == NetworkSide::Sources { (source, sink) } else { (sink, source) };
         let builder = PacketBuilder::ethernet2([2; 6], [3; 6]).ipv4([10, 1, 0, 1], [10, 2, 0, 1], 64);
         let builder = builder.tcp(source, sink, seq, 1000);
         let builder = if syn { builder.syn() } else { builder };
@@ -223,7 +223,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
     fn sequence_numbers_count_from_the_first_byte_and_beyond_32_bits() {
         let mut reader = reader();
         let role = |reader: &mut Reader, seq, syn, len| {
-            reader.read(Side::Sources, &tcp(Side::Sources, seq, syn, len), 0).unwrap()
+            reader.read(NetworkSide::Sources, &tcp(NetworkSide::Sources, seq, syn, len), 0).unwrap()
         };
         assert_eq!(role(&mut reader, u32::MAX - 499, true, 0).role, PacketRole::Control);
         let first = role(&mut reader, u32::MAX - 498, false, 500);
@@ -249,10 +249,10 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
     #[test]
     fn what_comes_back_is_an_answer_and_strangers_are_of_no_flow() {
         let mut reader = reader();
-        let answer = reader.read(Side::Sinks, &tcp(Side::Sinks, 5, false, 0), 3).unwrap();
+        let answer = reader.read(NetworkSide::Sinks, &tcp(NetworkSide::Sinks, 5, false, 0), 3).unwrap();
         assert_eq!((answer.role, answer.size, answer.flow, answer.key), (PacketRole::Return, 40, 0, 3));
-        assert_eq!(reader.read(Side::Sources, &tcp(Side::Sinks, 5, false, 0), 0), None);
-        assert_eq!(reader.read(Side::Sources, &[0; 60], 0), None);
+        assert_eq!(reader.read(NetworkSide::Sources, &tcp(NetworkSide::Sinks, 5, false, 0), 0), None);
+        assert_eq!(reader.read(NetworkSide::Sources, &[0; 60], 0), None);
     }
 
     #[test]
@@ -265,13 +265,13 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
             frame
         };
         let source = FIRST_PORT + 1;
-        let sent = reader.read(Side::Sources, &udp(source, QOS_PORT, 184), 0).unwrap();
+        let sent = reader.read(NetworkSide::Sources, &udp(source, QOS_PORT, 184), 0).unwrap();
         assert_eq!((sent.flow, sent.role, sent.size), (1, PacketRole::Control, 212));
-        let report = reader.read(Side::Sinks, &udp(QOS_PORT, source, 204), 0).unwrap();
+        let report = reader.read(NetworkSide::Sinks, &udp(QOS_PORT, source, 204), 0).unwrap();
         assert_eq!((report.flow, report.role, report.size), (1, PacketRole::Return, 232));
         assert_eq!(reader.hints_of(1), BTreeMap::from([(sent.hint, 1)]));
         assert!(reader.hints_of(0).is_empty());
-        assert_eq!(reader.read(Side::Sources, &tcp(Side::Sinks, 5, false, 0), 0), None);
+        assert_eq!(reader.read(NetworkSide::Sources, &tcp(NetworkSide::Sinks, 5, false, 0), 0), None);
     }
 
     #[test]
@@ -285,22 +285,29 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
             builder.icmpv4_echo_request(1, 1).write(&mut frame, &[0; 56]).unwrap();
             frame
         };
-        let there = reader.read(Side::Sources, &ping(hosts[0], hosts[1]), 0).unwrap();
+        let there = reader.read(NetworkSide::Sources, &ping(hosts[0], hosts[1]), 0).unwrap();
         assert_eq!((there.flow, there.role, there.size), (1, PacketRole::Datagram { len: 84 }, 84));
-        let back = reader.read(Side::Sinks, &ping(hosts[1], hosts[0]), 0).unwrap();
+        let back = reader.read(NetworkSide::Sinks, &ping(hosts[1], hosts[0]), 0).unwrap();
         assert_eq!((back.flow, back.role), (1, PacketRole::Return));
-        assert_eq!(reader.read(Side::Sinks, &ping(hosts[0], hosts[1]), 0), None, "from the wrong side");
-        assert_eq!(reader.read(Side::Sources, &ping(hosts[0], Ipv4Addr::new(10, 2, 0, 1)), 0), None);
+        assert_eq!(
+            reader.read(NetworkSide::Sinks, &ping(hosts[0], hosts[1]), 0),
+            None,
+            "from the wrong side"
+        );
+        assert_eq!(reader.read(NetworkSide::Sources, &ping(hosts[0], Ipv4Addr::new(10, 2, 0, 1)), 0), None);
         // What says nothing has the hint of the guest, if it has one; other packets have their own.
         let mut reader = self::reader().with_guest(1, hosts, Some(Hint::from_level(2)));
         let mut frame = ping(hosts[0], hosts[1]);
-        let mut hint = |frame: &[u8]| reader.read(Side::Sources, frame, 0).unwrap().hint.level();
+        let mut hint = |frame: &[u8]| reader.read(NetworkSide::Sources, frame, 0).unwrap().hint.level();
         assert_eq!(hint(&frame), 2);
         let mut ip = Headers::parse(&frame, 0).ip.unwrap();
         cutline_router::set_dscp(&mut frame, &mut ip, "hint-9".parse::<Dscp>().unwrap());
         assert_eq!(hint(&frame), 9);
         // Other flows are read as before.
-        assert_eq!(reader.read(Side::Sources, &tcp(Side::Sources, 9, true, 0), 0).unwrap().flow, 0);
+        assert_eq!(
+            reader.read(NetworkSide::Sources, &tcp(NetworkSide::Sources, 9, true, 0), 0).unwrap().flow,
+            0
+        );
     }
 
     #[test]
@@ -311,10 +318,10 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         builder.udp(FIRST_PORT + 1, SINK_PORT).write(&mut frame, &[0; 160]).unwrap();
         let mut ip = Headers::parse(&frame, 0).ip.unwrap();
         cutline_router::set_dscp(&mut frame, &mut ip, "hint-3".parse::<Dscp>().unwrap());
-        let read = reader.read(Side::Sources, &frame, 0).unwrap();
+        let read = reader.read(NetworkSide::Sources, &frame, 0).unwrap();
         assert_eq!((read.hint, read.ecn, read.flow), (Hint::from_level(3), Ecn::NotEct, 1));
         assert_eq!((read.role, read.size), (PacketRole::Datagram { len: 160 }, 188));
         cutline_router::set_ce(&mut frame, &mut ip);
-        assert!(reader.read(Side::Sources, &frame, 0).unwrap().ecn.is_capable());
+        assert!(reader.read(NetworkSide::Sources, &frame, 0).unwrap().ecn.is_capable());
     }
 }

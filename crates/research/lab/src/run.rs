@@ -9,7 +9,7 @@ use crate::reader::SINK_PORT;
 use crate::timing::{Bounds, Busy};
 use crate::traffic::plans;
 use crate::tuning::Stack;
-use crate::{LabError, Side};
+use crate::{LabError, NetworkSide};
 use cutline_results::{RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_sim::qos::QosRecord;
@@ -174,7 +174,7 @@ impl Experiment<'_> {
             .network
             .within(|| Links::new(network, &settings, INTERFACES, connections.keys().copied().collect()))??;
         let links = stand_ins.keys().fold(links, |links, flow| {
-            let ends = [Side::Sources, Side::Sinks].map(|side| hosts::address(side, *flow));
+            let ends = [NetworkSide::Sources, NetworkSide::Sinks].map(|side| hosts::address(side, *flow));
             links.with_guest(*flow, ends, Some(network.flows()[*flow].hint))
         });
         let (zero, end) = (now() + LEAD, settings.duration);

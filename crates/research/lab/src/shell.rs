@@ -9,7 +9,7 @@ use crate::run::{LEAD, check, joined, or_stop};
 use crate::timing::{Bounds, Busy};
 use crate::traffic::plans;
 use crate::tuning::Stack;
-use crate::{Connections, LabError, Side};
+use crate::{Connections, LabError, NetworkSide};
 use cutline_results::TimingRow;
 use cutline_scenario::Scenario;
 use cutline_sim::{FlowOutcome, FlowSpec, Network};
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Copy, Debug)]
 pub struct Shell {
     /// Side at which the program runs.
-    pub side: Side,
+    pub side: NetworkSide,
     /// True if the scenario's flows send nothing.
     pub alone: bool,
     /// After this time it is killed.
@@ -128,7 +128,7 @@ pub fn shell(
     let guest = add_guest(&mut network)?;
     network.use_external_endpoints();
     let hosts = Hosts::create(network.flows(), &connections, options.stack)?;
-    let addresses = [Side::Sources, Side::Sinks].map(|side| hosts::address(side, guest));
+    let addresses = [NetworkSide::Sources, NetworkSide::Sinks].map(|side| hosts::address(side, guest));
     let settings = scenario.settings(scenario.seed);
     let generator = plans.map(|plans| Generator::new(plans, Streams::new(scenario.seed))).transpose()?;
     let params = MeterParams { flows: guest as u32, ..MeterParams::default() };

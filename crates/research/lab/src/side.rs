@@ -2,14 +2,14 @@
 
 /// A side of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum NetworkSide {
     /// The hosts that send data.
     Sources,
     /// The hosts that receive data.
     Sinks,
 }
 
-impl Side {
+impl NetworkSide {
     /// The other side.
     pub const fn other(self) -> Self {
         match self {

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "programs run in real time, and are waited for")]
 
 use cutline_bindings::Options;
-use cutline_gateway::{Gateway, GatewayDocument, Limits, Plan, Route, Side, Transport};
+use cutline_gateway::{Gateway, GatewayDocument, GatewaySide, Limits, Plan, ProgramTransport, Route};
 use cutline_lab::programs::dirm::{Outcome, Requests, Slideshow};
 use cutline_lab::programs::netvideo::{Film, Pictures, Receiver, Sender, Viewing, compare, picture};
 use cutline_testbed::{LossyPath, skip};
@@ -30,21 +30,21 @@ fn are_installed(programs: &[(&str, &str)]) -> bool {
 }
 
 /// A free port. Another program may take it, which a test would show.
-fn free(transport: Transport) -> SocketAddr {
+fn free(transport: ProgramTransport) -> SocketAddr {
     match transport {
-        Transport::Tcp => TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(),
-        Transport::Udp => UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap(),
+        ProgramTransport::Tcp => TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap(),
+        ProgramTransport::Udp => UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap(),
     }
 }
 
-fn gateway(side: Side, transport: Transport, to: SocketAddr) -> Gateway {
+fn gateway(side: GatewaySide, transport: ProgramTransport, to: SocketAddr) -> Gateway {
     let route = Route { transport, listen: "127.0.0.1:0".parse().unwrap(), to: to.to_string() };
     let specification = match transport {
-        Transport::Udp => include_str!("../../../../experiments/qsock/programs/netvideo.toml"),
-        Transport::Tcp => include_str!("../../../../experiments/qsock/programs/dirm.toml"),
+        ProgramTransport::Udp => include_str!("../../../../experiments/qsock/programs/netvideo.toml"),
+        ProgramTransport::Tcp => include_str!("../../../../experiments/qsock/programs/dirm.toml"),
     };
     let mut options = Options::default();
-    if side == Side::Near {
+    if side == GatewaySide::Near {
         options.read(specification).unwrap();
     }
     let options = options.qos_options().unwrap();
@@ -55,11 +55,11 @@ fn gateway(side: Side, transport: Transport, to: SocketAddr) -> Gateway {
 /// Shows a film over gateways between which a share of the messages is lost. Returns the viewer's frames, and the
 /// measurements of the far gateway.
 fn show(film: &Film, loss: f64, folder: &Path) -> (Viewing, GatewayDocument) {
-    let screen = free(Transport::Udp);
-    let far = gateway(Side::Far, Transport::Udp, screen);
+    let screen = free(ProgramTransport::Udp);
+    let far = gateway(GatewaySide::Far, ProgramTransport::Udp, screen);
     let is_message = |datagram: &[u8]| datagram.starts_with(&[0xc7, 0x52]);
     let path = LossyPath::start(far.addresses()[0], loss, 11, is_message);
-    let near = gateway(Side::Near, Transport::Udp, path.address());
+    let near = gateway(GatewaySide::Near, ProgramTransport::Udp, path.address());
     let receiver = Receiver::start(screen, Duration::from_secs(5), None, folder).unwrap();
     // It listens, and nothing says when.
     std::thread::sleep(Duration::from_secs(1));
@@ -115,10 +115,10 @@ fn every_picture_of_dirm_crosses_intact() {
     }
     let folder = tempfile::tempdir().unwrap();
     let slideshow = Slideshow::build(folder.path()).unwrap();
-    let place = free(Transport::Tcp);
+    let place = free(ProgramTransport::Tcp);
     let server = slideshow.serve(place, None, &folder.path().join("server")).unwrap();
-    let far = gateway(Side::Far, Transport::Tcp, place);
-    let near = gateway(Side::Near, Transport::Tcp, far.addresses()[0]);
+    let far = gateway(GatewaySide::Far, ProgramTransport::Tcp, place);
+    let near = gateway(GatewaySide::Near, ProgramTransport::Tcp, far.addresses()[0]);
     let ask = |log: &str, rate: f64, seconds: u64| {
         let requests = Requests { rate, duration: Time::from_secs(seconds) };
         let log = folder.path().join(log);

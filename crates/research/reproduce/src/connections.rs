@@ -16,7 +16,7 @@ use cutline_signal::operation::OperationParams;
 use cutline_signal::session::{Direction, Event, Policies, SessionParams};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord};
 use cutline_sim::qos::{EndRecord, Passage, QosConnection, QosLog, QosRecord};
-use cutline_sim::{FlowOutcome, FlowSpec, Network, Outcome, Settings, Simulation};
+use cutline_sim::{FlowOutcome, FlowSpec, Network, Outcome, Simulation, SimulationSettings};
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, HintBits, Instant, Streams};
@@ -112,7 +112,7 @@ fn rows(
     network: &Network,
     mut outcome: Outcome,
     records: &BTreeMap<usize, QosRecord>,
-    settings: &Settings,
+    settings: &SimulationSettings,
 ) -> RunResult {
     for (flow, record) in records {
         replace(&mut outcome.flows[*flow], record, settings);
@@ -196,7 +196,7 @@ fn hint_params(judgement: Judgement) -> HintParams {
 }
 
 /// Puts a connection's record in the place of a flow's outcome.
-fn replace(outcome: &mut FlowOutcome, record: &QosRecord, settings: &Settings) {
+fn replace(outcome: &mut FlowOutcome, record: &QosRecord, settings: &SimulationSettings) {
     let last_hint = record.source.events.iter().rev().find_map(|(_, event)| match event {
         Event::Hint(hint) => Some(*hint),
         _ => None,
@@ -253,7 +253,12 @@ fn replace(outcome: &mut FlowOutcome, record: &QosRecord, settings: &Settings) {
 }
 
 /// Sets the hint at the end of each interval.
-fn set_hints(series: &mut [FlowInterval], outcome: &FlowOutcome, record: &QosRecord, settings: &Settings) {
+fn set_hints(
+    series: &mut [FlowInterval],
+    outcome: &FlowOutcome,
+    record: &QosRecord,
+    settings: &SimulationSettings,
+) {
     let first = record.source.mibs.first().and_then(|mib| mib.hint).unwrap_or(outcome.hint);
     let mut hints = record.source.events.iter().filter_map(|(at, event)| match event {
         Event::Hint(hint) => Some((*at, *hint)),

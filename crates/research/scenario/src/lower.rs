@@ -9,7 +9,7 @@ use cutline_config::queue::{PassOn, QueueConfig};
 use cutline_quality::Class;
 use cutline_sim::{
     AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId,
-    Pair, Settings, Window,
+    Pair, SimulationSettings, Window,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Bytes, HintBudget, Instant, Rate};
@@ -60,10 +60,10 @@ impl Scenario {
     }
 
     /// Returns the simulator's settings for a run with `seed`.
-    pub fn settings(&self, seed: u64) -> Settings {
+    pub fn settings(&self, seed: u64) -> SimulationSettings {
         let at = |t| Instant::ZERO + t;
         let window = Window { from: at(self.warm_up), until: at(self.measure_until) };
-        Settings { seed, duration: self.duration, window, interval: self.interval }
+        SimulationSettings { seed, duration: self.duration, window, interval: self.interval }
     }
 
     fn lay_dumbbell(&self, spec: &DumbbellSpec, network: &mut Network) -> Result<(), LowerError> {

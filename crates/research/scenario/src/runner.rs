@@ -65,7 +65,7 @@ pub enum RunEvent<'p> {
 
 /// The final state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum RunEnding {
     /// The run is stored, by this call or an earlier one.
     Stored,
     /// The run failed, with the reason.
@@ -105,7 +105,7 @@ pub fn run_and_store(
     store: &RunStore,
     options: &RunOptions<'_>,
     simulate: impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync,
-) -> Result<Vec<Ending>, StoreError> {
+) -> Result<Vec<RunEnding>, StoreError> {
     let reporter = Reporter::new(jobs.len(), options.progress);
     reporter.report_damage(jobs, store);
     let broken: Mutex<Option<StoreError>> = Mutex::new(None);
@@ -117,14 +117,14 @@ pub fn run_and_store(
         let key = &jobs[i].key;
         if again[i] || store.is_done(&key.run) {
             reporter.report(key, RunEvent::Skipped);
-            return Ending::Stored;
+            return RunEnding::Stored;
         }
         reporter.report(key, RunEvent::Started);
         let ending = run_one(&jobs[i], store, options.cancel, &simulate).unwrap_or_else(|error| {
             let reason = error.to_string();
             stop.store(true, Ordering::Relaxed);
             broken.lock().expect("no thread panics while it holds this").get_or_insert(error);
-            Ending::Failed(reason)
+            RunEnding::Failed(reason)
         });
         reporter.report(key, ending.event());
         ending
@@ -146,13 +146,15 @@ pub fn conclude(
     mut summary: Summary,
     points: &[SweepPoint],
     jobs: &[Job<'_>],
-    endings: &[Ending],
+    endings: &[RunEnding],
     store: &RunStore,
     finished_at: String,
 ) -> Result<Summary, StoreError> {
-    let failed = |(job, ending): (&Job<'_>, &Ending)| match ending {
-        Ending::Failed(reason) => Some(FailedRun { run: RunSummary::from(&job.key), reason: reason.clone() }),
-        Ending::Stored | Ending::Cancelled => None,
+    let failed = |(job, ending): (&Job<'_>, &RunEnding)| match ending {
+        RunEnding::Failed(reason) => {
+            Some(FailedRun { run: RunSummary::from(&job.key), reason: reason.clone() })
+        }
+        RunEnding::Stored | RunEnding::Cancelled => None,
     };
     summary.failed = jobs.iter().zip(endings).filter_map(failed).collect();
     if summary.failed.is_empty()
@@ -167,7 +169,7 @@ pub fn conclude(
     store.conclude(&keys, &points.iter().flat_map(settings).collect::<Vec<_>>(), &summary)
 }
 
-impl Ending {
+impl RunEnding {
     fn event(&self) -> RunEvent<'_> {
         match self {
             Self::Stored => RunEvent::Finished,
@@ -209,19 +211,19 @@ fn run_one(
     store: &RunStore,
     cancel: &AtomicBool,
     simulate: &(impl Fn(&Scenario, u64) -> Result<RunResult, String> + Sync),
-) -> Result<Ending, StoreError> {
+) -> Result<RunEnding, StoreError> {
     match simulate(job.scenario, job.key.seed) {
-        Ok(result) => store.write_run(&job.key, result).map(|()| Ending::Stored),
-        Err(_) if cancel.load(Ordering::Relaxed) => Ok(Ending::Cancelled),
-        Err(reason) => Ok(Ending::Failed(reason)),
+        Ok(result) => store.write_run(&job.key, result).map(|()| RunEnding::Stored),
+        Err(_) if cancel.load(Ordering::Relaxed) => Ok(RunEnding::Cancelled),
+        Err(reason) => Ok(RunEnding::Failed(reason)),
     }
 }
 
 /// Assigns the ending of a run to all jobs that share the run.
-fn settle(jobs: &[Job<'_>], endings: Vec<Option<Ending>>) -> Vec<Ending> {
+fn settle(jobs: &[Job<'_>], endings: Vec<Option<RunEnding>>) -> Vec<RunEnding> {
     let mut by_run = std::collections::BTreeMap::new();
-    let ending = |(job, ending): (&Job<'_>, Option<Ending>)| {
-        let ending = ending.unwrap_or(Ending::Cancelled);
+    let ending = |(job, ending): (&Job<'_>, Option<RunEnding>)| {
+        let ending = ending.unwrap_or(RunEnding::Cancelled);
         by_run.entry(job.key.run.clone()).or_insert(ending).clone()
     };
     jobs.iter().zip(endings).map(ending).collect()

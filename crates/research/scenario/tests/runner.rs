@@ -5,7 +5,7 @@ use cutline_results::{
     SeriesRow, Store, Summary, TimingRow,
 };
 use cutline_scenario::runner::{
-    Ending, Job, Progress, RunEvent, RunOptions, conclude, keys, plan, run_and_store, run_in_memory,
+    Job, Progress, RunEnding, RunEvent, RunOptions, conclude, keys, plan, run_and_store, run_in_memory,
 };
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::fs;
@@ -114,7 +114,7 @@ fn begin(folder: &Path, points: &[SweepPoint], jobs: &[Job<'_>], existing: Exist
 }
 
 /// Runs one job at a time and cancels the others after five have finished.
-fn run_five(jobs: &[Job<'_>], store: &RunStore) -> Vec<Ending> {
+fn run_five(jobs: &[Job<'_>], store: &RunStore) -> Vec<RunEnding> {
     let cancel = AtomicBool::new(false);
     let stop_after_five = |progress: Progress<'_>| {
         if progress.event == RunEvent::Finished && progress.done == 5 {
@@ -214,7 +214,7 @@ fn a_run_with_invalid_timing_is_repeated() {
         simulated.store(0, Ordering::Relaxed);
         let endings =
             run_and_store(&jobs, &store, &options(2, &cancel, &quiet), valid_unless_seed(late)).unwrap();
-        assert!(endings.iter().all(|ending| *ending == Ending::Stored));
+        assert!(endings.iter().all(|ending| *ending == RunEnding::Stored));
         simulated.load(Ordering::Relaxed)
     };
     assert_eq!(run(8), 12);
@@ -232,8 +232,8 @@ fn a_resumed_experiment_runs_only_missing_runs() {
     let jobs = plan(&points, VERSION);
     let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
     let endings = run_five(&jobs, &store);
-    assert_eq!(endings.iter().filter(|ending| **ending == Ending::Stored).count(), 5);
-    assert!(endings[5..].iter().all(|ending| *ending == Ending::Cancelled));
+    assert_eq!(endings.iter().filter(|ending| **ending == RunEnding::Stored).count(), 5);
+    assert!(endings[5..].iter().all(|ending| *ending == RunEnding::Cancelled));
     drop(store);
 
     // A crash leaves an incomplete run.
@@ -270,7 +270,7 @@ fn an_interrupted_repetition_keeps_the_experiment_complete() {
     let jobs = plan(&points, VERSION);
     let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
     let endings = run_five(&jobs, &store);
-    assert!(endings[5..].iter().all(|ending| *ending == Ending::Cancelled));
+    assert!(endings[5..].iter().all(|ending| *ending == RunEnding::Cancelled));
     let repeated =
         conclude(summary(&points, &jobs), &points, &jobs, &endings, &store, "later".to_owned()).unwrap();
     assert!(repeated.complete && repeated.finished.len() == 12);

@@ -3,7 +3,7 @@
 
 use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
-use cutline_traffic::control::message::{Request, ReverseFlows, Start};
+use cutline_traffic::control::message::{ControlRequest, ReverseFlows, Start};
 use cutline_traffic::control::{
     ControlError, Key, Outcome, Receiver, ReceiverParams, SendParams, Session, send,
 };
@@ -585,7 +585,7 @@ fn a_receiver_that_vanishes_leaves_what_was_received() {
 fn start_reverse(plan: FlowPlan) -> String {
     let reverse = ReverseFlows::of(&reversed(vec![plan]));
     let start = Start { flows: 1, until_ns: 60_000_000_000, interval_ns: None, seed: 1, reverse };
-    serde_json::to_string(&Request::Start(start)).unwrap()
+    serde_json::to_string(&ControlRequest::Start(start)).unwrap()
 }
 
 fn proof(step: Step, token: u64, nonce: u64) -> [u8; PROOF] {

@@ -41,7 +41,7 @@ use cutline_units::{Duration, Instant, Rate, Streams};
 
 /// Settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct SimulationSettings {
     /// Seed from which every random stream is derived.
     pub seed: u64,
     /// Length of the run.
@@ -56,7 +56,7 @@ pub struct Settings {
 ///
 /// # Errors
 /// When a queue cannot be built.
-pub fn run(network: &Network, settings: &Settings) -> Result<Outcome, NetworkError> {
+pub fn run(network: &Network, settings: &SimulationSettings) -> Result<Outcome, NetworkError> {
     let mut simulation = Simulation::new(network, settings)?;
     simulation.advance(Instant::ZERO + settings.duration);
     Ok(simulation.finish())
@@ -82,7 +82,7 @@ pub struct Simulation {
     groups: usize,
     /// Index into `queued_links` and new rate, for each change.
     rate_changes: Vec<(usize, Rate)>,
-    settings: Settings,
+    settings: SimulationSettings,
     /// Number of links crossed so far, by all packets.
     hops: u64,
     watch: Watch,
@@ -96,7 +96,7 @@ impl Simulation {
     ///
     /// # Errors
     /// When a queue cannot be built.
-    pub fn new(network: &Network, settings: &Settings) -> Result<Self, NetworkError> {
+    pub fn new(network: &Network, settings: &SimulationSettings) -> Result<Self, NetworkError> {
         Self::set_up(network, settings)
     }
 

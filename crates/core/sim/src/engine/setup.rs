@@ -1,7 +1,7 @@
 //! Setting up a simulation: turns a network into arrays.
 
 use super::agents::Agents;
-use super::{Settings, Simulation};
+use super::{Simulation, SimulationSettings};
 use crate::adaptive::{AdaptiveHint, HintKeeper, Reporter};
 use crate::agent::Address;
 use crate::calendar::Calendar;
@@ -23,7 +23,7 @@ use cutline_units::{Instant, Streams};
 use std::sync::Arc;
 
 impl Simulation {
-    pub(super) fn set_up(network: &Network, settings: &Settings) -> Result<Self, NetworkError> {
+    pub(super) fn set_up(network: &Network, settings: &SimulationSettings) -> Result<Self, NetworkError> {
         let streams = Streams::new(settings.seed);
         let flows = network.flows();
         let hops = flows.iter().map(|flow| flow.route.len() + flow.return_route.len() + 2).sum();
@@ -109,7 +109,7 @@ impl Simulation {
         }
         let random = streams.stream(&name, "drop");
         let queue = spec.queue.build().map_err(|error| NetworkError::Queue { link: name, error })?;
-        let Settings { window, .. } = self.settings;
+        let SimulationSettings { window, .. } = self.settings;
         let watched = network.is_watched(id);
         self.watch.add_link(id, watched);
         let free = Hop::new(if watched { EventKind::WatchedFree } else { EventKind::LinkFree }, index);

@@ -7,7 +7,8 @@
 //! - The flows that a receiver is asked to send are refused or have valid plans.
 
 use cutline_traffic::control::message::{
-    LONGEST_REPLY, LONGEST_START, Reply, Report, Request, TAG, read_message, split_tag, write_message,
+    ControlReply, ControlRequest, LONGEST_REPLY, LONGEST_START, Report, TAG, read_message, split_tag,
+    write_message,
 };
 use cutline_traffic::{Generator, SenderReport, Summary};
 use cutline_units::{Duration, Streams};
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 pub fn request(bytes: &[u8]) -> bool {
     let message_of = |bytes| {
-        let request = message::<Request>(bytes, LONGEST_START);
+        let request = message::<ControlRequest>(bytes, LONGEST_START);
         request.as_ref().inspect(|request| plan(request)).is_some()
     };
     let Some((tag, rest)) = split_tag(bytes) else { return message_of(bytes) };
@@ -28,16 +29,16 @@ pub fn request(bytes: &[u8]) -> bool {
 }
 
 pub fn reply(bytes: &[u8]) -> bool {
-    let Some(reply) = message::<Reply>(bytes, LONGEST_REPLY) else { return false };
-    if let Reply::Report(report) = &reply {
+    let Some(reply) = message::<ControlReply>(bytes, LONGEST_REPLY) else { return false };
+    if let ControlReply::Report(report) = &reply {
         sum_up(report);
     }
     true
 }
 
 /// Plans the flows that a receiver is asked to send.
-fn plan(request: &Request) {
-    let Request::Start(start) = request else { return };
+fn plan(request: &ControlRequest) {
+    let ControlRequest::Start(start) = request else { return };
     for group in &start.reverse {
         let Ok(plans) = group.plans("192.0.2.1:9".parse().expect("it is an address")) else { continue };
         for plan in plans {

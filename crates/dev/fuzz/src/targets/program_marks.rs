@@ -4,7 +4,7 @@
 //! - A second pass finds the same marks and changes nothing.
 //! - Without a code point nothing changes.
 
-use cutline_marking::Settings;
+use cutline_marking::MarkSettings;
 use cutline_marking::control::remark;
 use cutline_units::Dscp;
 
@@ -12,7 +12,7 @@ use cutline_units::Dscp;
 const HEADER: usize = size_of::<usize>() + 8;
 
 pub fn parse(bytes: &[u8]) -> bool {
-    let marks = Settings { dscp: Dscp::new(23), ..Settings::default() };
+    let marks = MarkSettings { dscp: Dscp::new(23), ..MarkSettings::default() };
     let mut once = bytes.to_vec();
     let found = remark(&mut once, &marks);
     assert_eq!(once.len(), bytes.len());
@@ -22,7 +22,7 @@ pub fn parse(bytes: &[u8]) -> bool {
     let mut twice = once.clone();
     assert_eq!((remark(&mut twice, &marks), &twice), (found, &once));
     let mut unmarked = bytes.to_vec();
-    remark(&mut unmarked, &Settings::default());
+    remark(&mut unmarked, &MarkSettings::default());
     assert_eq!(unmarked, bytes, "nothing is asked for");
     found > 0
 }

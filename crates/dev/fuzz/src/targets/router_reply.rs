@@ -8,11 +8,11 @@
 
 use cutline_doctor::load;
 use cutline_router::Overhead;
-use cutline_router_service::{Direction, Reply, Statistics};
+use cutline_router_service::{Direction, RouterReply, Statistics};
 
 pub fn parse(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    let replies: Vec<Reply> = text.lines().filter_map(|line| Reply::parse(line).ok()).collect();
+    let replies: Vec<RouterReply> = text.lines().filter_map(|line| RouterReply::parse(line).ok()).collect();
     let documents: Vec<&Statistics> = replies.iter().filter_map(|reply| reply.statistics.as_ref()).collect();
     for document in &documents {
         let line = document.json();

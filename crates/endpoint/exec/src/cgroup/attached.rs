@@ -3,7 +3,7 @@
 use super::group::Group;
 use super::programs;
 use crate::ExecError;
-use cutline_marking::Settings;
+use cutline_marking::MarkSettings;
 use cutline_sys::SysError;
 use cutline_sys::bpf::{Hook, Target, attach};
 use cutline_sys::interface;
@@ -22,7 +22,7 @@ impl Attached {
     ///
     /// # Errors
     /// When the kernel has no such hook for control groups, or the process may not.
-    pub fn new(group: &Group, settings: &Settings) -> Result<Self, ExecError> {
+    pub fn new(group: &Group, settings: &MarkSettings) -> Result<Self, ExecError> {
         let mut links = Vec::new();
         for hook in programs::HOOKS {
             let Some(code) = programs::of_group(hook, settings) else { continue };

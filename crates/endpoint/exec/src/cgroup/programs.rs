@@ -9,7 +9,7 @@
 //!
 //! Each keeps the ECN bits. Each lets the call or the packet pass whatever happens.
 
-use cutline_marking::Settings;
+use cutline_marking::MarkSettings;
 use cutline_sys::bpf::{Assembler, Condition, Hook, Instruction, Register, Size};
 use cutline_units::Dscp;
 
@@ -58,7 +58,7 @@ pub(super) struct Place {
 }
 
 /// The program for a hook of a control group; `None` if the settings need none there.
-pub(super) fn of_group(hook: Hook, settings: &Settings) -> Option<Vec<Instruction>> {
+pub(super) fn of_group(hook: Hook, settings: &MarkSettings) -> Option<Vec<Instruction>> {
     match hook {
         Hook::Connect4 | Hook::SendMessage4 => of_address(IP_TOS, settings),
         Hook::Connect6 | Hook::SendMessage6 => of_address(IPV6_TCLASS, settings),
@@ -68,7 +68,7 @@ pub(super) fn of_group(hook: Hook, settings: &Settings) -> Option<Vec<Instructio
     }
 }
 
-fn of_address(mark: SocketOption, settings: &Settings) -> Option<Vec<Instruction>> {
+fn of_address(mark: SocketOption, settings: &MarkSettings) -> Option<Vec<Instruction>> {
     let mut code = Assembler::new();
     code.copy(R6, R1);
     set_mark(&mut code, mark, settings.dscp?);
@@ -78,7 +78,7 @@ fn of_address(mark: SocketOption, settings: &Settings) -> Option<Vec<Instruction
 }
 
 /// The context is a `struct bpf_sock_ops`: the event, what is replied, the family.
-fn of_events(settings: &Settings) -> Vec<Instruction> {
+fn of_events(settings: &MarkSettings) -> Vec<Instruction> {
     /// Connecting, established as a client and as a server, listening (`BPF_SOCK_OPS_*` of linux/bpf.h).
     const EVENTS: [i32; 4] = [3, 4, 5, 11];
     let [event_at, reply_at, family_at] = [0, 4, 20];
@@ -132,7 +132,7 @@ fn of_option(dscp: Dscp) -> Vec<Instruction> {
 ///
 /// The context is a `struct __sk_buff`. The packet's first two bytes are version and header length, then the traffic class for
 /// IPv4; for IPv6 they are the version, the traffic class, and a part of the flow label.
-pub(super) fn of_egress(place: Place, network: i32, settings: &Settings) -> Vec<Instruction> {
+pub(super) fn of_egress(place: Place, network: i32, settings: &MarkSettings) -> Vec<Instruction> {
     const CHECKSUM: i32 = 10;
     /// Place of the copy of the two bytes.
     const COPY: i16 = -8;
@@ -207,7 +207,7 @@ fn set_mark(code: &mut Assembler, option: SocketOption, dscp: Dscp) {
 }
 
 /// The kernel changes the priority with the mark, so it comes after it.
-fn set_priority(code: &mut Assembler, settings: &Settings) {
+fn set_priority(code: &mut Assembler, settings: &MarkSettings) {
     if let Some(priority) = settings.priority {
         set_option(code, SO_PRIORITY, priority.into());
     }
@@ -237,9 +237,9 @@ mod tests {
     /// A hook has a program if there is something to set.
     #[test]
     fn a_hook_has_a_program_if_there_is_something_to_set() {
-        let marks = Settings::new(Dscp::new(23), None);
-        let paces = Settings::new(None, Some(Rate::from_mbps(8)));
-        let has = |settings: &Settings| HOOKS.map(|hook| of_group(hook, settings).is_some());
+        let marks = MarkSettings::new(Dscp::new(23), None);
+        let paces = MarkSettings::new(None, Some(Rate::from_mbps(8)));
+        let has = |settings: &MarkSettings| HOOKS.map(|hook| of_group(hook, settings).is_some());
         assert_eq!(has(&marks), [true; 6]);
         assert_eq!(has(&paces), [true, false, false, false, false, false]);
         assert_eq!(of_group(Hook::Egress, &marks), None);
@@ -247,11 +247,11 @@ mod tests {
 
     #[test]
     fn programs_are_short_and_end() {
-        let settings = Settings::new(Dscp::new(23), Some(Rate::from_mbps(8)));
+        let settings = MarkSettings::new(Dscp::new(23), Some(Rate::from_mbps(8)));
         let place = Place { id: 1 << 40, level: 3 };
         let mut programs: Vec<_> = HOOKS.iter().filter_map(|&hook| of_group(hook, &settings)).collect();
         programs.push(of_egress(place, 14, &settings));
-        programs.push(of_egress(place, 0, &Settings { dscp: None, ..settings }));
+        programs.push(of_egress(place, 0, &MarkSettings { dscp: None, ..settings }));
         for code in programs {
             assert!(code.len() <= 72, "{} instructions", code.len());
             assert_eq!(code.last().map(|instruction| instruction[0]), Some(0x95), "the last one is exit");

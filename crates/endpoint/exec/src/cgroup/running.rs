@@ -5,7 +5,7 @@
 
 use super::{Attached, Group, sweep};
 use crate::ExecError;
-use cutline_marking::Settings;
+use cutline_marking::MarkSettings;
 use cutline_sys::SysError;
 use cutline_sys::reactor::{LONGEST_WAIT, PollFd, PollFlags, wait};
 use cutline_sys::sockopt::{IP_TOS, IPV6_TCLASS, SO_DOMAIN, SO_MAX_PACING_RATE, SO_PRIORITY};
@@ -48,7 +48,7 @@ impl Running {
     ///
     /// # Errors
     /// When there is none, or this process may not.
-    pub fn mark(target: &Target, settings: &Settings) -> Result<Self, ExecError> {
+    pub fn mark(target: &Target, settings: &MarkSettings) -> Result<Self, ExecError> {
         sweep();
         let (group, process, processes) = match target {
             Target::Process(pid) => {
@@ -92,7 +92,7 @@ impl Running {
 }
 
 /// Marks the sockets that a process has open. Returns how many there are.
-fn mark_open_sockets(process: Pid, settings: &Settings) -> io::Result<usize> {
+fn mark_open_sockets(process: Pid, settings: &MarkSettings) -> io::Result<usize> {
     let entries = fs::read_dir(format!("/proc/{process}/fd"))?.filter_map(Result::ok);
     let is_socket = |entry: &fs::DirEntry| {
         fs::read_link(entry.path())
@@ -109,7 +109,7 @@ fn mark_open_sockets(process: Pid, settings: &Settings) -> io::Result<usize> {
 }
 
 /// Sets the options of a socket; false if it is none of IPv4 or IPv6.
-fn mark_socket(socket: impl AsFd, settings: &Settings) -> io::Result<bool> {
+fn mark_socket(socket: impl AsFd, settings: &MarkSettings) -> io::Result<bool> {
     let family = SO_DOMAIN.get(&socket)?;
     let is_v6 = family == i32::from(AddressFamily::INET6.as_raw());
     if !is_v6 && family != i32::from(AddressFamily::INET.as_raw()) {
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_open_socket_gets_its_options() {
-        let settings = Settings::new(Dscp::new(23), Some(Rate::from_kbps(800)));
+        let settings = MarkSettings::new(Dscp::new(23), Some(Rate::from_kbps(800)));
         let [v4, v6] = ["127.0.0.1:0", "[::1]:0"].map(|address| TcpListener::bind(address).unwrap());
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         IP_TOS.set(&udp, 0b1011_1001).unwrap();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_open_sockets_of_a_process_are_found() {
-        let settings = Settings::new(Dscp::new(11), None);
+        let settings = MarkSettings::new(Dscp::new(11), None);
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert!(mark_open_sockets(rustix::process::getpid(), &settings).unwrap() >= 1);
         assert_eq!(IP_TOS.get(&socket).unwrap(), 11 << 2);

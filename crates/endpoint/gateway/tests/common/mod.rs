@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use cutline_gateway::{Gateway, GatewayDocument, Limits, Plan, Route, Side, Transport};
+use cutline_gateway::{Gateway, GatewayDocument, GatewaySide, Limits, Plan, ProgramTransport, Route};
 use cutline_socket::QosOptions;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -54,16 +54,27 @@ pub struct Watched {
 }
 
 impl Watched {
-    pub fn start(side: Side, transport: Transport, to: SocketAddr, settings: &Settings) -> Self {
+    pub fn start(
+        side: GatewaySide,
+        transport: ProgramTransport,
+        to: SocketAddr,
+        settings: &Settings,
+    ) -> Self {
         Self::start_at("127.0.0.1:0", side, transport, &to.to_string(), settings)
     }
 
-    pub fn start_at(listen: &str, side: Side, transport: Transport, to: &str, settings: &Settings) -> Self {
+    pub fn start_at(
+        listen: &str,
+        side: GatewaySide,
+        transport: ProgramTransport,
+        to: &str,
+        settings: &Settings,
+    ) -> Self {
         let route = Route { transport, listen: listen.parse().unwrap(), to: to.to_owned() };
         Self::with_routes(side, vec![route], settings)
     }
 
-    pub fn with_routes(side: Side, routes: Vec<Route>, settings: &Settings) -> Self {
+    pub fn with_routes(side: GatewaySide, routes: Vec<Route>, settings: &Settings) -> Self {
         let Settings { options, limits, records } = settings.clone();
         let plan = Plan { side, routes, options, limits };
         let (told, recorded) = (Heard::default(), Heard::default());
@@ -97,8 +108,8 @@ impl Watched {
 }
 
 /// A pair of gateways in front of a server: near, far.
-pub fn pair(transport: Transport, to: SocketAddr, settings: &Settings) -> (Watched, Watched) {
-    let far = Watched::start(Side::Far, transport, to, settings);
-    let near = Watched::start(Side::Near, transport, far.address(), settings);
+pub fn pair(transport: ProgramTransport, to: SocketAddr, settings: &Settings) -> (Watched, Watched) {
+    let far = Watched::start(GatewaySide::Far, transport, to, settings);
+    let near = Watched::start(GatewaySide::Near, transport, far.address(), settings);
     (near, far)
 }

@@ -15,12 +15,12 @@ use super::outcome::{Measured, connected, interval_count, single};
 use crate::LabError;
 use crate::programs::dirm::{Client, Outcome as SlideOutcome, Requests, Server, Slide, Slideshow};
 use crate::programs::netvideo::{Film, Pictures, Receiver, Sender, Viewing, compare, picture};
-use cutline_gateway::{Gateway, Limits, Plan, Route, Side, Transport};
+use cutline_gateway::{Gateway, GatewaySide, Limits, Plan, ProgramTransport, Route};
 use cutline_results::DistributionRow;
 use cutline_scenario::spec::{AckPath as AckPathSpec, ProgramSpec, QosSpec};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord, FlowTotals};
 use cutline_sim::qos::{Passage, QosRecord};
-use cutline_sim::{FlowOutcome, FlowSpec, Settings};
+use cutline_sim::{FlowOutcome, FlowSpec, SimulationSettings};
 use cutline_socket::{AckPath, IfRefused, QosOptions};
 use cutline_sys::lock;
 use cutline_sys::reactor::wait;
@@ -140,7 +140,7 @@ impl Record {
 
 /// A program in the place of a flow.
 pub struct Application<'a> {
-    settings: &'a Settings,
+    settings: &'a SimulationSettings,
     nodes: &'a Nodes,
     programs: &'a Programs,
     ends: &'a Ends,
@@ -168,7 +168,7 @@ impl<'a> Application<'a> {
         ends: &'a Ends,
         qos: Option<&QosSpec>,
         control: &Control,
-        (nodes, settings, programs): (&'a Nodes, &'a Settings, &'a Programs),
+        (nodes, settings, programs): (&'a Nodes, &'a SimulationSettings, &'a Programs),
     ) -> Result<Self, LabError> {
         let failed = |source| LabError::File { path: std::env::temp_dir(), source };
         let folder = tempfile::Builder::new().prefix("cutline-").tempdir().map_err(failed)?;
@@ -284,7 +284,7 @@ impl Gateways {
         // The near gateway is where programs connect to: at the sender of a video, at the receiver of images.
         let (transport, near_at, far_at, listen, to, options) = match program {
             ProgramSpec::NetVideo => (
-                Transport::Udp,
+                ProgramTransport::Udp,
                 &ends.from,
                 &ends.to,
                 SocketAddr::from((Ipv4Addr::LOCALHOST, NEAR_PORT)),
@@ -292,7 +292,7 @@ impl Gateways {
                 specification.map(|wanted| QosOptions::new(wanted.clone())),
             ),
             ProgramSpec::Dirm => (
-                Transport::Tcp,
+                ProgramTransport::Tcp,
                 &ends.gateways[1],
                 &ends.gateways[0],
                 SocketAddr::from((*ends.sink.ip(), NEAR_PORT)),
@@ -333,9 +333,9 @@ impl Gateways {
             ProgramSpec::NetVideo => send().map(QosOptions::receiving),
             ProgramSpec::Dirm => send().map(QosOptions::sending),
         };
-        let far = start(Side::Far, far_at, far_route, far_options.unwrap_or_default(), &at_far)?;
+        let far = start(GatewaySide::Far, far_at, far_route, far_options.unwrap_or_default(), &at_far)?;
         let near_route = Route { transport, listen, to: service.to_string() };
-        let near = start(Side::Near, near_at, near_route, options.unwrap_or_default(), &at_near)?;
+        let near = start(GatewaySide::Near, near_at, near_route, options.unwrap_or_default(), &at_near)?;
         Ok(Self { near, far, at_near, at_far })
     }
 
@@ -410,7 +410,7 @@ pub const PSNR: &str = "psnr_db";
 /// Images: rates as the gateways have recorded them, delays as their client has waited.
 fn images(
     flow: &FlowSpec,
-    settings: &Settings,
+    settings: &SimulationSettings,
     slides: &[Slide],
     (near, far): (&[Value], &[Value]),
     zero: Instant,

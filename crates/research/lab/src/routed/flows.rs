@@ -18,13 +18,13 @@ use cutline_scenario::Scenario;
 use cutline_scenario::spec::{AckPath, FlowSpec as GroupSpec, ProgramSpec, QosSpec};
 use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_sim::qos::QosConnection;
-use cutline_sim::{FlowSpec, LinkId, Network, Settings};
+use cutline_sim::{FlowSpec, LinkId, Network, SimulationSettings};
 use cutline_sys::SysError;
 use cutline_sys::thread::set_realtime;
 use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TrafficError, Window,
 };
-use cutline_translate::{Protocol, Request, Service, TokenBucket, translate};
+use cutline_translate::{Protocol, Service, TokenBucket, TranslationRequest, translate};
 use cutline_transport::app::Params;
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, Histogram, Instant, Streams};
@@ -177,10 +177,10 @@ impl<'s> Flows<'s> {
     fn wanted(&self, index: usize, flow: &FlowSpec, qos: &QosSpec) -> Result<Vec<Wanted>, LabError> {
         let is_stream = matches!(flow.transport, TransportParams::Tcp(_));
         let failed = |error: String| LabError::Untranslatable { flow: flow.name.clone(), error };
-        let request = Request {
+        let request = TranslationRequest {
             protocol: Some(if is_stream { Protocol::RTcp } else { Protocol::RUdp }),
             service: Some(Service::Reservation),
-            ..Request::new(qos.specification.clone())
+            ..TranslationRequest::new(qos.specification.clone())
         };
         let translation = translate(&request).map_err(|error| failed(error.to_string()))?;
         let reservation = translation.network.reservation.unwrap_or_default();
@@ -278,7 +278,7 @@ fn connection(
 /// The traffic of a run, whose receiving sockets are open.
 pub struct Traffic<'f> {
     flows: &'f Flows<'f>,
-    settings: &'f Settings,
+    settings: &'f SimulationSettings,
     meters: BTreeMap<String, Meter>,
     applications: Vec<(usize, Application<'f>)>,
     /// The connections, by the node of their sources, and of their sinks.
@@ -294,7 +294,7 @@ impl<'f> Traffic<'f> {
     pub fn prepare(
         flows: &'f Flows<'f>,
         nodes: &'f Nodes,
-        settings: &'f Settings,
+        settings: &'f SimulationSettings,
         control: &Control,
     ) -> Result<Self, LabError> {
         if !(flows.connections.is_empty() && flows.applications.is_empty()) {
@@ -444,7 +444,7 @@ struct Both {
 }
 
 impl Both {
-    fn carried(mut self, flows: &Flows<'_>, settings: &Settings, course: Course<'_>) -> Carried {
+    fn carried(mut self, flows: &Flows<'_>, settings: &SimulationSettings, course: Course<'_>) -> Carried {
         let (mut lateness, mut extra) = (Histogram::default(), Vec::new());
         let measured = flows.network.flows().iter().enumerate().map(|(index, flow)| {
             if let Some(sent) = self.sent.get(&index) {
@@ -482,7 +482,7 @@ pub fn punctual<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-fn window(settings: &Settings) -> Window {
+fn window(settings: &SimulationSettings) -> Window {
     let since_zero = |at: Instant| -> Duration { at.saturating_since(Instant::ZERO) };
     Window { from: since_zero(settings.window.from), until: since_zero(settings.window.until) }
 }

@@ -31,7 +31,7 @@ use control::{Control, LinkSamples};
 use cutline_results::{RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_sim::measure::DelayRecord;
-use cutline_sim::{Network, Outcome, Settings, Work};
+use cutline_sim::{Network, Outcome, SimulationSettings, Work};
 use cutline_sys::namespace::sweep;
 use cutline_sys::now;
 use cutline_sys::reactor::wait;
@@ -166,7 +166,7 @@ fn judge_lateness(timing: TimingRow, bound: Duration) -> TimingRow {
 fn sample(
     control: &mut Control,
     zero: Instant,
-    settings: &Settings,
+    settings: &SimulationSettings,
     ended: &(dyn Fn() -> bool + Sync),
 ) -> Result<Vec<LinkSamples>, LabError> {
     const GLANCE: Duration = Duration::from_millis(50);
@@ -190,7 +190,7 @@ fn sample(
 fn rows(
     scenario: &Scenario,
     network: &Network,
-    settings: &Settings,
+    settings: &SimulationSettings,
     carried: flows::Carried,
     samples: &[LinkSamples],
     timing: TimingRow,

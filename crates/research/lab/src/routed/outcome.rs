@@ -6,7 +6,7 @@
 use cutline_results::{DistributionRow, RunResult};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord, FlowTotals};
 use cutline_sim::qos::QosRecord;
-use cutline_sim::{FlowOutcome, FlowSpec, Settings};
+use cutline_sim::{FlowOutcome, FlowSpec, SimulationSettings};
 use cutline_traffic::{ReceivedInterval, ReceiverReport, SenderReport, SentInterval};
 use cutline_transport::endpoint::{TransportCounts, TransportParams};
 use cutline_units::{Bytes, Duration, Instant};
@@ -27,14 +27,14 @@ fn packets(count: u64) -> u32 {
 }
 
 /// The number of intervals of a run.
-pub fn interval_count(settings: &Settings) -> usize {
+pub fn interval_count(settings: &SimulationSettings) -> usize {
     settings.duration.as_nanos().div_ceil(settings.interval.as_nanos()) as usize
 }
 
 /// The outcome of a flow of the traffic generator.
 pub fn generated(
     flow: &FlowSpec,
-    settings: &Settings,
+    settings: &SimulationSettings,
     sent: &SenderReport,
     received: Option<&ReceiverReport>,
 ) -> Measured {
@@ -103,7 +103,12 @@ pub fn generated(
 }
 
 /// The outcome of a flow that is a QoS connection. `headers` is what each of its messages has on the wire besides its payload.
-pub fn connected(flow: &FlowSpec, settings: &Settings, record: &QosRecord, headers: u64) -> Measured {
+pub fn connected(
+    flow: &FlowSpec,
+    settings: &SimulationSettings,
+    record: &QosRecord,
+    headers: u64,
+) -> Measured {
     let mut counts = FlowRecord::default();
     let mut delays = DelayRecord::default();
     let mut series = vec![FlowInterval::default(); interval_count(settings)];
@@ -166,7 +171,12 @@ pub fn connected(flow: &FlowSpec, settings: &Settings, record: &QosRecord, heade
 pub const OFFERED: &str = "offered_bps";
 
 /// Adds the rates at which the applications passed payload on.
-pub fn add_offered(rows: &mut RunResult, flows: &[FlowSpec], measured: &[Measured], settings: &Settings) {
+pub fn add_offered(
+    rows: &mut RunResult,
+    flows: &[FlowSpec],
+    measured: &[Measured],
+    settings: &SimulationSettings,
+) {
     let seconds = settings.window.length().as_secs_f64();
     let row = |(flow, measured): (&FlowSpec, &Measured)| {
         single(&flow.name, OFFERED, Bytes::new(measured.offered).bits() as f64 / seconds)
@@ -198,10 +208,10 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    fn settings() -> Settings {
+    fn settings() -> SimulationSettings {
         let window = Window { from: at(500), until: at(1500) };
         let (duration, interval) = (Duration::from_millis(1500), Duration::from_millis(500));
-        Settings { seed: 1, duration, window, interval }
+        SimulationSettings { seed: 1, duration, window, interval }
     }
 
     /// Messages of 1000 B: sent at, arrived after.

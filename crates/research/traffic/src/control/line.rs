@@ -2,7 +2,7 @@
 
 use super::ControlError;
 use super::key::{Key, Role, Seal};
-use super::message::{Reply, read_line, split_tag, write_message};
+use super::message::{ControlReply, read_line, split_tag, write_message};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use serde::Serialize;
@@ -112,7 +112,7 @@ fn refusal(line: &[u8]) -> Option<ControlError> {
         return None;
     }
     match serde_json::from_slice(line) {
-        Ok(Reply::Refused(why)) => Some(ControlError::Refused(why)),
+        Ok(ControlReply::Refused(why)) => Some(ControlError::Refused(why)),
         _ => None,
     }
 }
@@ -183,7 +183,7 @@ mod tests {
                     thread::park_timeout(std::time::Duration::from_millis(20));
                 }
             });
-            let error = line.receive::<Reply>(1 << 20, Duration::from_millis(300)).unwrap_err();
+            let error = line.receive::<ControlReply>(1 << 20, Duration::from_millis(300)).unwrap_err();
             assert!(is_late(&error), "{error:?}");
             drop(line);
         });

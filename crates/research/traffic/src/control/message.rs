@@ -28,7 +28,7 @@ const DIGITS: usize = 2 * TAG;
 /// A request of the sender.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Request {
+pub enum ControlRequest {
     /// The first message of a sender.
     Open(Open),
     /// Request for the receiver's clock.
@@ -81,7 +81,7 @@ pub struct Begin {
 /// A reply of the receiver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reply {
+pub enum ControlReply {
     /// The first message of a session, sent without a request.
     Hello(Hello),
     /// The receiver serves the sender from now on.

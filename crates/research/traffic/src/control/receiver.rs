@@ -2,7 +2,9 @@
 
 use super::key::{Key, token};
 use super::line::{Line, Waited};
-use super::message::{Begin, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Reply, Report, Request, Start};
+use super::message::{
+    Begin, ControlReply, ControlRequest, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Report, Start,
+};
 use super::prefix::Prefix;
 use super::reverse::{ReverseFlows, fixed_rate};
 use super::session_listener::{Entered, SessionListener};
@@ -148,11 +150,11 @@ impl Receiver {
         let Entered { mut line, peer } = entered;
         let (until, interval) = (Duration::ZERO, None);
         let mut session = Session { peer, until, interval, report: None, sent: Vec::new(), error: None };
-        let done = line.send(&Reply::Opened { boot_id: boot_id() }, MESSAGE).and_then(|()| {
+        let done = line.send(&ControlReply::Opened { boot_id: boot_id() }, MESSAGE).and_then(|()| {
             // A peer that vanishes must not be sent to for the rest of the run.
             detect_absence(line.stream()).map_err(ControlError::Broken)?;
             let mut phase = Phase { line: &mut line, door: &mut self.door, stop };
-            let Some(Request::Start(start)) = phase.answer(PREPARATION, LONGEST_START)? else {
+            let Some(ControlRequest::Start(start)) = phase.answer(PREPARATION, LONGEST_START)? else {
                 return Err(ControlError::Unexpected("a message other than `clock` and `start`".to_owned()));
             };
             measure(&mut phase, &self.params, &start, &mut session)
@@ -177,9 +179,10 @@ fn measure(
     let until = Duration::from_nanos(start.until_ns);
     (session.until, session.interval) = (until, params.interval);
     let address = meter.address();
-    phase.line.send(&Reply::Ready { port: address.port(), token: params.token }, MESSAGE)?;
+    phase.line.send(&ControlReply::Ready { port: address.port(), token: params.token }, MESSAGE)?;
     let gathered = gather(phase, meter, &plans, params, session.peer.ip())?;
-    let Some(Request::Begin(Begin { zero_ns, offset_ns })) = phase.answer(PREPARATION, LONGEST_REQUEST)?
+    let Some(ControlRequest::Begin(Begin { zero_ns, offset_ns })) =
+        phase.answer(PREPARATION, LONGEST_REQUEST)?
     else {
         return Err(ControlError::Unexpected("a message other than `clock` and `begin`".to_owned()));
     };
@@ -202,7 +205,7 @@ fn measure(
         Some(width) => generator.with_intervals(width),
         None => generator,
     };
-    phase.line.send(&Reply::Begun, MESSAGE)?;
+    phase.line.send(&ControlReply::Begun, MESSAGE)?;
     let ended = AtomicBool::new(false);
     let last = until + PATIENCE;
     let (answered, sent, received) = thread::scope(|scope| {
@@ -218,9 +221,9 @@ fn measure(
     received.strangers = received.strangers.saturating_add(strangers);
     match answered? {
         // Without a request the receiver was stopped; the sender still gets the report.
-        Some(Request::Finish) | None => {
+        Some(ControlRequest::Finish) | None => {
             let report = Report { received: received.clone(), sent: session.sent.clone() };
-            phase.line.send(&Reply::Report(Box::new(report)), PATIENCE)
+            phase.line.send(&ControlReply::Report(Box::new(report)), PATIENCE)
         }
         Some(_) => Err(ControlError::Unexpected("a second `start`".to_owned())),
     }
@@ -243,11 +246,11 @@ fn gather(
         let (answered, missing) = thread::scope(|scope| {
             let missing = scope.spawn(|| gathering.run(&asked, &ended));
             let answered = phase.answer(PREPARATION, LONGEST_REQUEST);
-            let flag = if matches!(answered, Ok(Some(Request::Gather))) { &asked } else { &ended };
+            let flag = if matches!(answered, Ok(Some(ControlRequest::Gather))) { &asked } else { &ended };
             flag.store(true, Ordering::Relaxed);
             (answered, join(missing))
         });
-        let Some(Request::Gather) = answered? else {
+        let Some(ControlRequest::Gather) = answered? else {
             return Err(ControlError::Unexpected("a message other than `clock` and `gather`".to_owned()));
         };
         if missing > 0 {
@@ -255,7 +258,7 @@ fn gather(
                 phase.refuse(format!("{missing} of the {} flows that it sends have no path", plans.len()))
             );
         }
-        phase.line.send(&Reply::Gathered, MESSAGE)?;
+        phase.line.send(&ControlReply::Gathered, MESSAGE)?;
     }
     gathering.finish().map_err(broken)
 }
@@ -274,7 +277,7 @@ struct Phase<'s> {
 impl Phase<'_> {
     /// Answers `clock` and notes `alive` requests until another request arrives, of at most `longest` bytes, and returns that one. Returns `None`
     /// if `stop` is set. Other senders are refused meanwhile. However many requests arrive, it lasts no longer than `patience`.
-    fn answer(&mut self, patience: Duration, longest: u64) -> Result<Option<Request>, ControlError> {
+    fn answer(&mut self, patience: Duration, longest: u64) -> Result<Option<ControlRequest>, ControlError> {
         self.answer_within(patience, longest, None)
     }
 
@@ -284,7 +287,7 @@ impl Phase<'_> {
         patience: Duration,
         longest: u64,
         silence: Option<Duration>,
-    ) -> Result<Option<Request>, ControlError> {
+    ) -> Result<Option<ControlRequest>, ControlError> {
         let gone = || ControlError::Broken(io::ErrorKind::UnexpectedEof.into());
         let tired = now().saturating_add(patience);
         let mut heard = now();
@@ -310,11 +313,11 @@ impl Phase<'_> {
                 Waited::Message => heard = now(),
             }
             match self.line.receive(longest, MESSAGE)?.ok_or_else(gone)? {
-                Request::Clock => {
+                ControlRequest::Clock => {
                     let left_ns = now().as_nanos();
-                    self.line.send(&Reply::Clock { came_ns, left_ns }, MESSAGE)?;
+                    self.line.send(&ControlReply::Clock { came_ns, left_ns }, MESSAGE)?;
                 }
-                Request::Alive => {}
+                ControlRequest::Alive => {}
                 other => return Ok(Some(other)),
             }
         }
@@ -323,7 +326,7 @@ impl Phase<'_> {
     /// Refuses a request, and returns the error of the session.
     fn refuse(&mut self, why: String) -> ControlError {
         // The sender may be gone already.
-        let _gone = self.line.send(&Reply::Refused(why.clone()), MESSAGE);
+        let _gone = self.line.send(&ControlReply::Refused(why.clone()), MESSAGE);
         ControlError::Unexpected(why)
     }
 }

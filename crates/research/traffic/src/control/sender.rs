@@ -4,8 +4,8 @@ use super::exchange::ClockReport;
 use super::key::{Key, Role, nonce};
 use super::line::{Line, Waited, std};
 use super::message::{
-    BEAT, Begin, Hello, LONGEST_REPLY, LONGEST_REQUEST, LONGEST_START, Open, PROTOCOL, Reply, Report,
-    Request, Start, write_message,
+    BEAT, Begin, ControlReply, ControlRequest, Hello, LONGEST_REPLY, LONGEST_REQUEST, LONGEST_START, Open,
+    PROTOCOL, Report, Start, write_message,
 };
 use super::reverse::ReverseFlows;
 use super::{ControlError, boot_id};
@@ -238,15 +238,15 @@ fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 fn bring_together(line: &mut Line, watched: Watched, ending: &mut Ending) -> Result<(), ControlError> {
     if watched == Watched::Message {
         let reply = line.receive(LONGEST_REPLY, LONGEST_REPORT)?;
-        let Some(Reply::Report(report)) = reply else {
+        let Some(ControlReply::Report(report)) = reply else {
             return Err(ControlError::Unexpected("a reply without a request".to_owned()));
         };
         ending.report = Some(*report);
         return Err(ControlError::Stopped);
     }
     ending.after = Some(compare(line)?);
-    match ask_within(line, &Request::Finish, LONGEST_REPORT)? {
-        Reply::Report(report) => ending.report = Some(*report),
+    match ask_within(line, &ControlRequest::Finish, LONGEST_REPORT)? {
+        ControlReply::Report(report) => ending.report = Some(*report),
         other => return unexpected(&other),
     }
     Ok(())
@@ -283,7 +283,7 @@ fn connect(receiver: SocketAddr, from: Option<SocketAddr>) -> Result<Line, Contr
 fn open(line: &mut Line, receiver: SocketAddr, key: Option<&Key>) -> Result<String, ControlError> {
     let (hello, sent) = greet(line, receiver)?;
     let nonce = nonce().map_err(ControlError::Broken)?;
-    let message = write_message(&Request::Open(Open { nonce })).map_err(ControlError::Broken)?;
+    let message = write_message(&ControlRequest::Open(Open { nonce })).map_err(ControlError::Broken)?;
     match key {
         None if hello.key => return Err(ControlError::KeyRequired),
         Some(_) if !hello.key => return Err(ControlError::Keyless),
@@ -292,7 +292,7 @@ fn open(line: &mut Line, receiver: SocketAddr, key: Option<&Key>) -> Result<Stri
     }
     line.send_bytes(&message, PATIENCE)?;
     match reply(line, PATIENCE)? {
-        Reply::Opened { boot_id } => Ok(boot_id),
+        ControlReply::Opened { boot_id } => Ok(boot_id),
         other => unexpected(&other),
     }
 }
@@ -302,31 +302,35 @@ fn greet(line: &mut Line, receiver: SocketAddr) -> Result<(Hello, Vec<u8>), Cont
     let stranger = || ControlError::Stranger(receiver.to_string());
     let sent = line.receive_line(LONGEST_REQUEST, PATIENCE).ok().flatten().ok_or_else(stranger)?;
     match serde_json::from_slice(&sent) {
-        Ok(Reply::Hello(hello)) if hello.cutline_tg == PROTOCOL => Ok((hello, sent)),
-        Ok(Reply::Hello(hello)) => Err(ControlError::Version { theirs: hello.cutline_tg }),
-        Ok(Reply::Refused(why)) => Err(ControlError::Refused(why)),
+        Ok(ControlReply::Hello(hello)) if hello.cutline_tg == PROTOCOL => Ok((hello, sent)),
+        Ok(ControlReply::Hello(hello)) => Err(ControlError::Version { theirs: hello.cutline_tg }),
+        Ok(ControlReply::Refused(why)) => Err(ControlError::Refused(why)),
         Ok(_) | Err(_) => Err(stranger()),
     }
 }
 
-fn ask(line: &mut Line, request: &Request) -> Result<Reply, ControlError> {
+fn ask(line: &mut Line, request: &ControlRequest) -> Result<ControlReply, ControlError> {
     ask_within(line, request, PATIENCE)
 }
 
-fn ask_within(line: &mut Line, request: &Request, time: Duration) -> Result<Reply, ControlError> {
+fn ask_within(
+    line: &mut Line,
+    request: &ControlRequest,
+    time: Duration,
+) -> Result<ControlReply, ControlError> {
     line.send(request, PATIENCE)?;
     reply(line, time)
 }
 
-fn reply(line: &mut Line, time: Duration) -> Result<Reply, ControlError> {
+fn reply(line: &mut Line, time: Duration) -> Result<ControlReply, ControlError> {
     match line.receive(LONGEST_REPLY, time)? {
-        Some(Reply::Refused(why)) => Err(ControlError::Refused(why)),
+        Some(ControlReply::Refused(why)) => Err(ControlError::Refused(why)),
         Some(reply) => Ok(reply),
         None => Err(ControlError::Broken(std::io::ErrorKind::UnexpectedEof.into())),
     }
 }
 
-fn unexpected<T>(reply: &Reply) -> Result<T, ControlError> {
+fn unexpected<T>(reply: &ControlReply) -> Result<T, ControlError> {
     let shown: String = format!("{reply:?}").chars().take(60).collect();
     Err(ControlError::Unexpected(shown))
 }
@@ -335,8 +339,8 @@ fn compare(line: &mut Line) -> Result<Estimate, ControlError> {
     let mut exchanges = Vec::new();
     for _ in 0..EXCHANGES {
         let sent = now();
-        match ask(line, &Request::Clock)? {
-            Reply::Clock { came_ns, left_ns } => exchanges.push(Exchange {
+        match ask(line, &ControlRequest::Clock)? {
+            ControlReply::Clock { came_ns, left_ns } => exchanges.push(Exchange {
                 sent,
                 received: Instant::from_nanos(came_ns),
                 replied: Instant::from_nanos(left_ns),
@@ -358,14 +362,14 @@ fn ask_to_start(line: &mut Line, plans: &[FlowPlan], params: SendParams) -> Resu
         seed: params.streams.seed(),
         reverse: ReverseFlows::of(plans),
     };
-    let message = write_message(&Request::Start(start)).map_err(ControlError::Broken)?;
+    let message = write_message(&ControlRequest::Start(start)).map_err(ControlError::Broken)?;
     if message.len() as u64 > LONGEST_START - 100 {
         let why = "the plan of the receiver's flows is too long: use fewer flows, or a shorter trace";
         return Err(ControlError::Path(why.to_owned()));
     }
     line.send_bytes(&message, PATIENCE)?;
     match reply(line, PATIENCE)? {
-        Reply::Ready { port, token } => Ok((port, token)),
+        ControlReply::Ready { port, token } => Ok((port, token)),
         other => unexpected(&other),
     }
 }
@@ -381,8 +385,8 @@ fn open_paths(
         return Ok(Called::default());
     }
     let called = call(plans, token, PATIENCE, stop).map_err(ControlError::Path)?;
-    match ask(line, &Request::Gather)? {
-        Reply::Gathered => Ok(called),
+    match ask(line, &ControlRequest::Gather)? {
+        ControlReply::Gathered => Ok(called),
         other => unexpected(&other),
     }
 }
@@ -392,8 +396,8 @@ fn begin(line: &mut Line, clock: &ClockReport) -> Result<Instant, ControlError> 
     let zero = now() + LEAD + clock.before.round_trip * 2;
     let offset = clock.offset();
     let begin = Begin { zero_ns: offset.theirs(zero).as_nanos(), offset_ns: offset.as_nanos() };
-    match ask(line, &Request::Begin(begin))? {
-        Reply::Begun => Ok(zero),
+    match ask(line, &ControlRequest::Begin(begin))? {
+        ControlReply::Begun => Ok(zero),
         other => unexpected(&other),
     }
 }
@@ -411,7 +415,7 @@ impl Beat {
     /// Sends a message if it is time. The reader of a connection notices its loss.
     fn send(&mut self, line: &mut Line) {
         if now() >= self.next {
-            let _lost = line.send(&Request::Alive, PATIENCE);
+            let _lost = line.send(&ControlRequest::Alive, PATIENCE);
             self.next = now().saturating_add(BEAT);
         }
     }

@@ -5,7 +5,9 @@
 
 use super::key::{Key, Role, Seal, nonce};
 use super::line::{Line, is_timeout};
-use super::message::{Hello, LONGEST_REQUEST, PROTOCOL, Reply, Request, split_tag, write_message};
+use super::message::{
+    ControlReply, ControlRequest, Hello, LONGEST_REQUEST, PROTOCOL, split_tag, write_message,
+};
 use super::prefix::Prefix;
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -185,14 +187,14 @@ impl SessionListener {
             }
         };
         match serde_json::from_slice(message) {
-            Ok(Request::Open(_)) => Ok(seal),
+            Ok(ControlRequest::Open(_)) => Ok(seal),
             Ok(_) | Err(_) => Err("the first message must be `open`"),
         }
     }
 
     fn refuse(&mut self, guest: &mut Candidate, why: &str) {
         self.refused += 1;
-        if let Ok(message) = write_message(&Reply::Refused(why.to_owned())) {
+        if let Ok(message) = write_message(&ControlReply::Refused(why.to_owned())) {
             // A guest that does not read gets no error.
             let _untold = guest.stream.write(&message);
         }
@@ -212,7 +214,7 @@ impl Candidate {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
         let hello = Hello { cutline_tg: PROTOCOL, boot_id: String::new(), key, nonce: nonce()? };
-        let mut hello = write_message(&Reply::Hello(hello))?;
+        let mut hello = write_message(&ControlReply::Hello(hello))?;
         hello.pop();
         Ok(Self { stream, peer, hello, said: Vec::new(), until: now().saturating_add(PATIENCE) })
     }

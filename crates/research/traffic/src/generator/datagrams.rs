@@ -118,7 +118,9 @@ impl Datagrams {
     }
 
     fn reply(&mut self, now: Instant, run: &Run, bytes: &[u8]) {
-        let Some(mut reply) = Reply::read(bytes).filter(|reply| self.is_ours(run, reply)) else { return };
+        let Some(mut reply) = Reply::read(bytes).filter(|reply| self.is_ours(run, reply)) else {
+            return;
+        };
         let echo = reply.report.echo();
         *echo = run.settings.clock.ours(*echo);
         if *echo <= now {
