@@ -15,11 +15,11 @@
 //! demanded, a setting is `None`: the kernel's default stays.
 //!
 //! ```
-//! use cutline_translate::{Application, Path, Protocol, Request, translate};
+//! use cutline_translate::{Application, Path, Protocol, TranslationRequest, translate};
 //! use cutline_units::Duration;
 //!
 //! let call = Application::from_values("audio", [])?;
-//! let mut request = Request::from_application(&call)?;
+//! let mut request = TranslationRequest::from_application(&call)?;
 //! request.path = Path { rtt: Some(Duration::from_millis(300)), ..Path::default() };
 //!
 //! let translation = translate(&request)?;
