@@ -40,7 +40,7 @@ STANDINGS = ["not-asked", "pending", "reserved", "failed"]
 REASONS = [None, "bandwidth", "burst", "packet-size", "no-path", "conflict", "preempted", "ended", "unanswered",
            "no-agent", "invalid", "other"]
 RESERVATION_KINDS = ["", "granted", "changed", "confirmed", "lost"]
-PLACES = [None, "sending-host", "behind"]
+PLACES = [None, "sending-host", "network", "receiving-host"]
 REQUIREMENTS = ["min_rate", "max_rate", "peak_rate", "size", "min_delay", "max_delay", "max_gap", "jitter", "loss",
                 "recovery", "reordering"]
 
@@ -76,7 +76,8 @@ class Event:
     worst: float | None = None
     """Of a violation: its worst value, in the unit of the limit."""
     place: str | None = None
-    """Of a violation: "sending-host" if that held its application back, or "behind" it."""
+    """Origin of a violation: "sending-host" held its application back, the application at the "receiving-host" did not read, or the
+    "network"."""
 
     @classmethod
     def _from(cls, found):

@@ -77,6 +77,7 @@ fn failed(error: QosError) -> PyErr {
         QosError::Lost(_) => Lost::new_err(text),
         QosError::NotRecovered { .. } | QosError::Silent(_) => PyTimeoutError::new_err(text),
         QosError::Inherited => io::Error::new(io::ErrorKind::NotConnected, text).into(),
+        QosError::Replaced => io::Error::new(io::ErrorKind::ConnectionReset, text).into(),
         QosError::System { doing, source } => match source.raw_os_error() {
             Some(errno) => PyOSError::new_err((errno, format!("{doing}: {}", said(&source)))),
             None => io::Error::new(source.kind(), text).into(),
