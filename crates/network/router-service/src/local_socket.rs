@@ -2,10 +2,13 @@
 //!
 //! ```text
 //! bind    replaces the socket file of a process that has ended, and refuses that of a running one
-//! serve   starts one thread that accepts clients, and one for each client
+//! serve   starts one thread that accepts clients, and one for each client that there may be
 //! ```
 //!
-//! Each client has a thread, so a slow one delays no other. It is disconnected when it has not read a line within a second,
+//! Each client has a thread, so a slow one delays no other. All threads are started at the beginning: a thread that is started where no
+//! memory is left ends the process, because its first steps cannot fail in another way.
+//!
+//! A client is disconnected when it has not read a line within a second,
 //! or has not sent a line for a minute, unless it holds reservations. At most eight are connected at a time, and fewer where the process may open few
 //! descriptors: [`RESERVED`] of them are left for the rest of it. A client beyond the limit gets an error.
 //!
@@ -15,13 +18,15 @@ use crate::privileges::User;
 use crate::statistics::Refusal;
 use cutline_service::SocketFile;
 use cutline_sys::reactor::wait_for_hangup;
-use cutline_sys::{SysError, now};
+use cutline_sys::{SysError, lock, now};
 use rustix::process::{Resource, getrlimit};
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -101,11 +106,20 @@ impl LocalSocket {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn serve(&self, reception: Arc<Reception>) -> Result<(), SysError> {
+    pub fn serve(&self, reception: &Arc<Reception>) -> Result<(), SysError> {
         let failed = |error| SysError::new("the statistics' thread cannot be started", error);
         let listener = self.file.listener().try_clone().map_err(failed)?;
         let (seats, refused) = (seats(), self.refused());
-        let accept = move || accept(&listener, seats, &refused, &reception);
+        let clients = Arc::new(AtomicUsize::new(0));
+        let (sender, receiver) = sync_channel(seats);
+        let receiver = Arc::new(Mutex::new(receiver));
+        for _ in 0..seats {
+            let (clients, receiver, reception) = (clients.clone(), receiver.clone(), Arc::clone(reception));
+            let serve = move || serve(&receiver, &clients, &*reception);
+            let thread = thread::Builder::new().name("client".to_owned()).stack_size(STACK);
+            thread.spawn(serve).map_err(failed)?;
+        }
+        let accept = move || accept(&listener, &clients, &sender, (seats, &refused));
         thread::Builder::new().name("statistics".to_owned()).spawn(accept).map_err(failed).map(drop)
     }
 }
@@ -118,8 +132,13 @@ fn seats() -> usize {
     most.saturating_sub(open + RESERVED).min(MAX_CLIENTS as u64) as usize
 }
 
-fn accept(listener: &UnixListener, seats: usize, refused: &AtomicU64, reception: &Arc<Reception>) {
-    let clients = Arc::new(AtomicUsize::new(0));
+/// Accepts clients and gives each to one of the waiting threads.
+fn accept(
+    listener: &UnixListener,
+    clients: &AtomicUsize,
+    sender: &SyncSender<UnixStream>,
+    (seats, refused): (usize, &AtomicU64),
+) {
     loop {
         let Ok((client, _)) = listener.accept() else {
             // There may be no file descriptors left; later there may be some.
@@ -132,16 +151,20 @@ fn accept(listener: &UnixListener, seats: usize, refused: &AtomicU64, reception:
             continue;
         }
         clients.fetch_add(1, Ordering::Relaxed);
-        let (reception, count) = (Arc::clone(reception), Arc::clone(&clients));
-        let serve = move || {
-            // A client that has gone, or is too slow, ends its thread and nothing else.
-            drop(attend(&client, &mut *reception()));
-            count.fetch_sub(1, Ordering::Relaxed);
-        };
-        let thread = thread::Builder::new().name("client".to_owned()).stack_size(STACK);
-        if thread.spawn(serve).is_err() {
-            clients.fetch_sub(1, Ordering::Relaxed);
-        }
+        // There is a thread and room for each seat.
+        drop(sender.try_send(client));
+    }
+}
+
+/// Answers one client after the other.
+fn serve(receiver: &Mutex<Receiver<UnixStream>>, clients: &AtomicUsize, reception: &Reception) {
+    loop {
+        let Ok(client) = lock(receiver).recv() else { return };
+        // A client that has gone, or is too slow, ends its session and nothing else, and so does a panic, which has been printed.
+        let attended = catch_unwind(AssertUnwindSafe(|| attend(&client, &mut *reception())));
+        drop(attended);
+        drop(client);
+        clients.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -249,7 +272,7 @@ mod tests {
         let path = place("echo");
         let socket = LocalSocket::bind(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
-        socket.serve(echo()).unwrap();
+        socket.serve(&echo()).unwrap();
         let client = UnixStream::connect(&path).unwrap();
         assert_eq!(ask(&client, "one "), ["<one>", "end"]);
         assert_eq!(ask(&client, "two"), ["<two>", "end"]);
@@ -263,7 +286,7 @@ mod tests {
     fn slow_clients_are_disconnected() {
         let path = place("slow");
         let socket = LocalSocket::bind(&path).unwrap();
-        socket.serve(echo()).unwrap();
+        socket.serve(&echo()).unwrap();
         let slow: Vec<UnixStream> = (0..MAX_CLIENTS).map(|_| UnixStream::connect(&path).unwrap()).collect();
         for mut client in &slow {
             client.write_all(b"flood\n").unwrap();
@@ -287,7 +310,7 @@ mod tests {
     fn a_client_that_goes_leaves_its_seat() {
         let path = place("gone");
         let socket = LocalSocket::bind(&path).unwrap();
-        socket.serve(echo()).unwrap();
+        socket.serve(&echo()).unwrap();
         for _ in 0..3 * MAX_CLIENTS {
             let until = now() + READ_TIMEOUT;
             loop {

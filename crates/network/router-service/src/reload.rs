@@ -4,13 +4,14 @@ use crate::spec::{DirectionSpec, RouterSpec};
 use crate::statistics::ReloadStatus;
 use cutline_router::{DuplexShaper, ShaperParams};
 use cutline_service::SighupWatcher;
-use cutline_sys::SysError;
+use cutline_sys::{SysError, lock};
 use cutline_text::Printable;
 use cutline_units::{Duration, Instant};
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex};
 
 /// The router's file and the status of its reloads.
 #[derive(Debug)]
@@ -20,6 +21,9 @@ pub struct Reloader {
     spec: Arc<RouterSpec>,
     /// A file that is being read.
     reading: Option<Reading>,
+    /// The threads that read the file; `None` before the first look at the signal, when the router has its final privileges. They are there
+    /// from then on: a thread that is started where no memory is left ends the process.
+    pool: Option<SyncSender<Order>>,
     /// Number of threads that are reading the file. One that was given up may read on.
     readers: Arc<AtomicUsize>,
     status: ReloadStatus,
@@ -31,6 +35,9 @@ struct Reading {
     result: Receiver<Result<RouterSpec, String>>,
     until: Instant,
 }
+
+/// Order to read the file at a path.
+type Order = (PathBuf, SyncSender<Result<RouterSpec, String>>);
 
 /// Time that reading the file may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -45,7 +52,7 @@ impl Reloader {
     pub fn new(path: &Path, spec: Arc<RouterSpec>) -> Result<Self, SysError> {
         let (sighup, status) = (SighupWatcher::new()?, ReloadStatus::default());
         let readers = Arc::default();
-        Ok(Self { sighup, path: path.to_owned(), spec, reading: None, readers, status })
+        Ok(Self { sighup, path: path.to_owned(), spec, reading: None, pool: None, readers, status })
     }
 
     /// Returns the current specification of the router.
@@ -60,11 +67,18 @@ impl Reloader {
 
     /// Returns a file that has been read completely, or has taken too long. Starts to read the file after a SIGHUP.
     pub fn poll(&mut self, now: Instant) -> Option<Result<RouterSpec, String>> {
+        let readers = &self.readers;
+        let pool = self.pool.get_or_insert_with(|| pool(readers));
         if self.reading.is_none() && self.sighup.take() {
-            if self.readers.load(Ordering::Relaxed) >= MAX_READERS {
+            if readers.load(Ordering::Relaxed) >= MAX_READERS {
                 return Some(Err(self.unread(&format!("{MAX_READERS} earlier attempts have not ended"))));
             }
-            let result = read(self.path.clone(), Arc::clone(&self.readers));
+            let (sender, result) = sync_channel(1);
+            readers.fetch_add(1, Ordering::Relaxed);
+            // An order that no thread takes drops the sender, which is reported as a failure.
+            if pool.try_send((self.path.clone(), sender)).is_err() {
+                readers.fetch_sub(1, Ordering::Relaxed);
+            }
             self.reading = Some(Reading { result, until: now + PATIENCE });
         }
         let reading = self.reading.as_ref()?;
@@ -128,22 +142,27 @@ pub fn params(base: &ShaperParams, spec: &DirectionSpec) -> ShaperParams {
     }
 }
 
-/// Reads a router's file in a separate thread, which is counted among the readers.
-fn read(path: PathBuf, readers: Arc<AtomicUsize>) -> Receiver<Result<RouterSpec, String>> {
-    let (sender, receiver) = channel();
-    let count = Arc::clone(&readers);
-    let work = move || {
-        let result = RouterSpec::load(&path).map_err(|errors| shortened(errors.render()));
-        // The receiver is closed if the router has ended, or has waited for too long.
-        drop(sender.send(result));
-        readers.fetch_sub(1, Ordering::Relaxed);
-    };
-    count.fetch_add(1, Ordering::Relaxed);
-    // If the thread cannot be started, the sender is dropped, which is reported as a failure.
-    if std::thread::Builder::new().name("reload".to_owned()).spawn(work).is_err() {
-        count.fetch_sub(1, Ordering::Relaxed);
+/// Starts the threads that read a router's file. Without any, orders are refused.
+fn pool(readers: &Arc<AtomicUsize>) -> SyncSender<Order> {
+    let (sender, receiver) = sync_channel(MAX_READERS);
+    let receiver = Arc::new(Mutex::new(receiver));
+    for _ in 0..MAX_READERS {
+        let (receiver, readers) = (Arc::clone(&receiver), Arc::clone(readers));
+        let read = move || {
+            loop {
+                let Ok((path, sender)): Result<Order, _> = lock(&receiver).recv() else { return };
+                let load = || RouterSpec::load(&path).map_err(|errors| shortened(errors.render()));
+                // A panic has been printed. The dropped sender tells of it.
+                if let Ok(result) = catch_unwind(load) {
+                    // The receiver is closed if the router has ended, or has waited for too long.
+                    drop(sender.send(result));
+                }
+                readers.fetch_sub(1, Ordering::Relaxed);
+            }
+        };
+        drop(std::thread::Builder::new().name("reload".to_owned()).spawn(read));
     }
-    receiver
+    sender
 }
 
 /// Cuts a message that is too long.

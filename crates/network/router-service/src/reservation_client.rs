@@ -236,7 +236,7 @@ mod tests {
             let socket = LocalSocket::bind(&folder.path().join("s")).unwrap();
             let (desk, mut registrar) = reservation_channel();
             let desk = are_allowed.then_some(desk);
-            socket.serve(reception(Arc::new(StatsSnapshots::new(Arc::new(spec))), desk)).unwrap();
+            socket.serve(&reception(Arc::new(StatsSnapshots::new(Arc::new(spec))), desk)).unwrap();
             let stop = Arc::new(AtomicBool::new(false));
             let is_stopped = Arc::clone(&stop);
             let mut duplex = DuplexShaper { forward: shaper(), reverse: shaper() };

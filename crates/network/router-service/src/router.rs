@@ -243,7 +243,7 @@ fn answer(
     board: &Arc<StatsSnapshots>,
 ) -> Result<Option<Registrar>, SysError> {
     let (desk, registrar) = spec.process.reservations.map(|_| reservation_channel()).unzip();
-    socket.serve(reception(Arc::clone(board), desk))?;
+    socket.serve(&reception(Arc::clone(board), desk))?;
     Ok(registrar)
 }
 
