@@ -145,7 +145,7 @@ pub(super) fn message(
 /// The kernel's counters of a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes that have left, with the link's header, without [`ShaperOptions::overhead`](super::Options::overhead).
+    /// Bytes that have left, with the link's header, without [`ShaperOptions::overhead`](super::ShaperOptions::overhead).
     pub bytes: u64,
     /// Packets that have left; the kernel counts them in 32 bits.
     pub packets: u32,
