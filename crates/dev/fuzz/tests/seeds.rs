@@ -215,7 +215,7 @@ fn reports() {
     let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
     let mut arrivals = Arrivals::new(at(0), &params).unwrap();
     let mut departures = Departures::new(at(0), &params).unwrap();
-    let mut reports = Vec::new();
+    let (mut reports, mut unread) = (Vec::new(), Vec::new());
     for number in 1..=4_u32 {
         let begin = u64::from(number - 1) * 500;
         for message in (0..25).filter(|message| number != 2 || message % 5 > 0) {
@@ -234,8 +234,11 @@ fn reports() {
         arrivals.on_deadline(end);
         departures.on_deadline(end);
         let echo = (number > 1).then(|| Echo { sent: at(begin), received: at(begin + 5) });
-        let report = Report::new(number, &arrivals, &departures, None, Stamps { sent: end, echo });
+        let mut report = Report::new(number, &arrivals, &departures, None, Stamps { sent: end, echo });
         reports.push(report.encode());
+        // An application that does not read.
+        report.received.unread = Duration::from_millis(100);
+        unread.push(report.encode());
     }
     check(
         "report",
@@ -243,6 +246,7 @@ fn reports() {
             seed("first", reports[0].clone()),
             seed("losses", reports[1].clone()),
             seed("row", reports.concat()),
+            seed("unread", unread.concat()),
             seed("feedback", feedback().concat()),
         ],
     );

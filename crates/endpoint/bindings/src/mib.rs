@@ -53,6 +53,8 @@ pub struct Totals {
     pub late: i64,
     /// Messages received more than once.
     pub duplicated: i64,
+    /// Time in which data waited for the receiving application, which did not read, ns.
+    pub unread_ns: i64,
 }
 
 /// Traffic delivered in an interval, and its measures. Times that are unknown are -1.
@@ -91,6 +93,8 @@ pub struct Interval {
     pub jitter_worst_ns: i64,
     /// The longest time without an arrival, ns.
     pub gap_ns: i64,
+    /// Time in which data waited for the receiving application, which did not read, ns.
+    pub unread_ns: i64,
 }
 
 /// The summary of many times. Without any, count is 0 and the times are -1.
@@ -358,6 +362,7 @@ impl From<&Received> for Totals {
             lost: count(it.lost()),
             late: count(it.late),
             duplicated: count(it.duplicated),
+            unread_ns: nanos(it.unread),
         }
     }
 }
@@ -382,6 +387,7 @@ impl From<Option<&Delivery>> for Interval {
             jitter_quantile_ns: nanos_or_unknown(it.jitter.map(|jitter| jitter.quantile)),
             jitter_worst_ns: nanos_or_unknown(it.jitter.map(|jitter| jitter.worst)),
             gap_ns: nanos(it.gap),
+            unread_ns: nanos(it.unread),
         }
     }
 }

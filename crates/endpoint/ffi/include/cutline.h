@@ -236,6 +236,8 @@ typedef struct cutline_totals {
     int64_t late;
     /* Messages received more than once. */
     int64_t duplicated;
+    /* Time in which data waited for the receiving application, which did not read, ns. */
+    int64_t unread_ns;
 } cutline_totals;
 
 /* Traffic delivered in an interval, and its measures. Times that are unknown are -1. */
@@ -272,6 +274,8 @@ typedef struct cutline_interval {
     int64_t jitter_worst_ns;
     /* The longest time without an arrival, ns. */
     int64_t gap_ns;
+    /* Time in which data waited for the receiving application, which did not read, ns. */
+    int64_t unread_ns;
 } cutline_interval;
 
 /* The summary of many times. Without any, count is 0 and the times are -1. */

@@ -89,6 +89,7 @@ record! {
         mean_jitter_ms: Option<f64>, gauge("ms"), "The mean change of delay between consecutive messages; null if there is none.";
         max_jitter_ms: Option<f64>, gauge("ms"), "The largest change; null if there is none.";
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the delays because of the two clocks; null if it is not known.";
+        unread_ms: f64, gauge("ms"), "Time in which data waited in it for the program, which did not read.";
     }
 
     /// A message that a connection received.
@@ -152,6 +153,7 @@ impl IntervalReceived {
             mean_jitter_ms: of.jitter.map(|jitter| ms(jitter.mean)),
             max_jitter_ms: of.jitter.map(|jitter| ms(jitter.worst)),
             clock_error_ms: mib.clock.as_ref().map(|clock| ms(clock.error)),
+            unread_ms: ms(of.unread),
         }
     }
 }

@@ -49,8 +49,6 @@ pub struct Connection {
     generation: u32,
     /// True while data wait for the application, as far as the service thread has seen.
     is_unread: AtomicBool,
-    /// Time at which the receive buffer was last seen empty, ns.
-    emptied: AtomicU64,
     /// Request to the network.
     pub reserver: Option<Reserver>,
 }
@@ -200,7 +198,6 @@ impl Connection {
             kept: OnceLock::new(),
             generation: generation(),
             is_unread: AtomicBool::new(false),
-            emptied: AtomicU64::new(now().as_nanos()),
             reserver,
         }
     }
@@ -253,12 +250,10 @@ impl Connection {
         }
     }
 
-    /// Notes whether data wait for the application, which does not read.
-    pub fn note_unread(&self, now: Instant, is_unread: bool) {
-        if !is_unread {
-            self.emptied.store(now.as_nanos(), Ordering::Relaxed);
-        } else if !self.is_unread.swap(true, Ordering::Relaxed) {
-            self.inbound().on_unread(Instant::from_nanos(self.emptied.load(Ordering::Relaxed)));
+    /// Notes the time since which data have waited for the application, which does not read; `None` without data.
+    pub fn note_unread(&self, since: Option<Instant>) {
+        if let Some(since) = since.filter(|_| !self.is_unread.swap(true, Ordering::Relaxed)) {
+            self.inbound().on_unread(since);
         }
     }
 
@@ -269,10 +264,8 @@ impl Connection {
 
     /// Notes that the application has read everything.
     pub fn note_read(&self) {
-        let now = now();
-        self.emptied.store(now.as_nanos(), Ordering::Relaxed);
         if self.is_unread() && self.is_unread.swap(false, Ordering::Relaxed) {
-            self.inbound().on_read(now);
+            self.inbound().on_read(now());
         }
     }
 

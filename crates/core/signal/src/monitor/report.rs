@@ -81,7 +81,8 @@ pub struct PeerReports {
 impl Report {
     /// The length of a report of an application that reads, bytes. Only others have the time in which data waited at their end.
     pub const LENGTH: usize = 4 + 22 * 8;
-    const LONGEST: usize = Self::LENGTH + 8;
+    /// The length of any other report, bytes.
+    pub const LONGEST: usize = Self::LENGTH + 8;
 
     /// The report after an interval of `arrivals` that is over, and of `departures`, which have begun at the same time. `clock` is what is
     /// known of the other end's clock, `stamps` are of the time at which the report is sent.

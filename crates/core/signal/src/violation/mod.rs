@@ -13,8 +13,11 @@
 //! | loss | `loss` | more messages are lost than the limit allows of the latest ones, see below |
 //! | recovery | `recovery` | the time since the last message is longer |
 //!
-//! *Where from*: a rate that is too low because the sending application was held back by its own host, for a tenth of the interval or more, comes
-//! from there ([`ViolationOrigin`]). Both ends know how long that was, from the sender's reports.
+//! *Origin* ([`ViolationOrigin`]): both ends know from each other's reports for how long the sending host held its application
+//! back, and for how long data waited at the receiving host because the application there did not read. A tenth of the interval
+//! makes that host the origin: the receiving one of any violation, the sending one of a low rate or a long gap. If both
+//! qualify, the longer time decides, and of equal times the receiver's, since a receiver that does not read fills the sender's
+//! queue as well. Otherwise the network is the origin.
 //!
 //! *Rate*: the limits of an interval fall anywhere between two messages, so at exactly `min-rate` one message more or less may be
 //! in it. An application that offers less than `min-rate` is not served badly.
@@ -78,14 +81,14 @@ pub enum Event {
 /// Origin of a violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViolationOrigin {
-    /// The sending host: its application was held back for a tenth of the interval or more, because the send queue was full or its turn had
-    /// not come. The receiving end knows it from the sender's reports.
+    /// The sending host: its application was held back for a tenth of the interval or more, because the send queue was full or
+    /// its turn had not come. The receiving end knows it from the sender's reports.
     SendingHost,
     /// The network, as far as both ends know.
     #[default]
     Network,
-    /// The receiving host: data waited there for a tenth of the interval or more, because its application did not read. The sending end
-    /// knows it from the receiver's reports.
+    /// The receiving host: data waited there for a tenth of the interval or more, because its application did not read. The
+    /// sending end knows it from the receiver's reports.
     ReceivingHost,
 }
 
@@ -93,12 +96,16 @@ impl ViolationOrigin {
     /// Returns the origin of a violation in an interval.
     fn of(measure: Measure, demand: Option<Demand>, delivery: &Delivery) -> Self {
         let length = delivery.length();
-        let is_of_rate = matches!(measure, Measure::Rate | Measure::Gap);
-        let held = demand.map_or(Duration::ZERO, |demand| length.saturating_sub(demand.time));
-        // A stream whose receiver does not read fills the sender's queue as well.
-        if !length.is_zero() && delivery.unread * HELD_SHARE >= length {
+        // A report may claim any length, so nothing is multiplied.
+        let is_long = |time: Duration| !time.is_zero() && time >= length / HELD_SHARE;
+        let unread = delivery.unread;
+        let held = match (measure, demand) {
+            (Measure::Rate | Measure::Gap, Some(demand)) => length.saturating_sub(demand.time),
+            _ => Duration::ZERO,
+        };
+        if is_long(unread) && unread >= held {
             Self::ReceivingHost
-        } else if is_of_rate && !length.is_zero() && held * HELD_SHARE >= length {
+        } else if is_long(held) {
             Self::SendingHost
         } else {
             Self::Network

@@ -274,7 +274,11 @@ fn the_origin_follows_from_what_both_ends_know() {
         (0, 50, ViolationOrigin::SendingHost),
         (50, 0, ViolationOrigin::ReceivingHost),
         // A receiver that does not read fills the sender's queue as well.
-        (50, 400, ViolationOrigin::ReceivingHost),
+        (400, 400, ViolationOrigin::ReceivingHost),
+        (500, 400, ViolationOrigin::ReceivingHost),
+        // A sender that paces itself is not excused by a reader that paused once.
+        (50, 400, ViolationOrigin::SendingHost),
+        (400, 50, ViolationOrigin::ReceivingHost),
     ] {
         let mut watch = watch();
         watch.on_interval(&Delivery { unread: ms(unread), ..slow }, Duration::ZERO, demand(held));

@@ -22,8 +22,14 @@ fn feedback(bytes: &[u8]) -> bool {
     is_accepted
 }
 
-/// Takes the bytes as one report after the other.
+/// Takes the bytes as one report after the other, of the same length each, or as feedback.
 pub(crate) fn parse(bytes: &[u8]) -> bool {
+    let found = [feedback(bytes), reports(bytes, Report::LENGTH), reports(bytes, Report::LONGEST)];
+    found.contains(&true)
+}
+
+/// Takes the bytes as reports of this length. Returns whether one is accepted.
+fn reports(bytes: &[u8], length: usize) -> bool {
     let (mut reports, mut stamper) = (PeerReports::default(), Stamper::default());
     let clock = OffsetEstimator::new(ClockParams::default());
     let mut clock = clock.expect("the defaults are allowed");
@@ -31,8 +37,7 @@ pub(crate) fn parse(bytes: &[u8]) -> bool {
     let mut watch = Watch::new(&spec, WatchParams::default()).expect("the defaults are allowed");
     let mut now = Instant::ZERO;
     let mut is_accepted = false;
-    is_accepted |= feedback(bytes);
-    for bytes in bytes.chunks(Report::LENGTH) {
+    for bytes in bytes.chunks(length) {
         now += Duration::from_millis(500);
         stamper.stamp(now);
         let Some(report) = Report::decode(bytes) else { continue };

@@ -735,7 +735,9 @@ impl Service for Inner {
                 }
             }
             // Control messages were taken, so that what is left is for the application.
-            self.connection.note_unread(now, inlet.has_payload(token) || self.has_unread_in_kernel());
+            // They may have come only just now.
+            let is_unread = inlet.has_payload(token) || self.has_unread_in_kernel();
+            self.connection.note_unread(is_unread.then_some(now));
         }
         if self.connection.standing() == Standing::Joining {
             // An end that was accepted answers also while the application does not read yet.

@@ -1011,7 +1011,9 @@ impl Service for Inner {
         if let Ok(mut reader) = self.reader.try_lock() {
             self.take_early(&mut reader);
             self.hear(&mut reader);
-            self.connection.note_unread(now, !reader.is_empty() || self.has_message_in_kernel());
+            // A message in the kernel may have come only just now.
+            let in_kernel = || self.has_message_in_kernel().then_some(now);
+            self.connection.note_unread(reader.oldest().or_else(in_kernel));
         }
         self.notice_room(now);
         let mut silence = (Duration::ZERO, Duration::MAX);

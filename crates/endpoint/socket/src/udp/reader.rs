@@ -56,6 +56,12 @@ impl Reader {
         self.messages.is_empty() && self.early.is_empty()
     }
 
+    /// Returns the time of arrival of the next message to take.
+    pub fn oldest(&self) -> Option<Instant> {
+        let in_inbox = || self.messages.front().map(|(number, _)| self.inbox.arrival(*number));
+        self.early.front().map(|(at, _)| *at).or_else(in_inbox)
+    }
+
     /// Adds a message that was received elsewhere.
     pub fn add(&mut self, at: Instant, message: Vec<u8>) {
         self.early.push_back((at, message));
