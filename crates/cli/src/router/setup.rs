@@ -5,6 +5,7 @@
 
 use super::rules::Rules;
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 use crate::{interrupt, output};
 use clap::ValueEnum;
 use cutline_sys::interface::{index, mtu};
@@ -513,10 +514,9 @@ fn has(version: &str) -> bool {
     Path::new("/proc/sys/net").join(version).exists()
 }
 
-/// Writes a file.
+/// Writes a file, but not through a symbolic link: a masked unit is a link to /dev/null.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::Failed(format!("{} cannot be written: {error}", Printable(path.display()))))
+    OutputFile::create(path, true)?.write_all(text.as_bytes())
 }
 
 /// Runs a script. The error has what its command said.

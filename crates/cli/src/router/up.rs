@@ -9,6 +9,7 @@ use super::setup::{Nat, Place, Setup, write};
 use super::units::Units;
 use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
+use crate::output_file::OutputFile;
 use crate::{interrupt, output};
 use clap::ValueEnum;
 use cutline_aqm::{AqmSpec, Discipline as _, Limit, Sieve};
@@ -18,7 +19,6 @@ use cutline_router_service::{RouterSpec, holder, long_waits};
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
 use std::fmt::Write as _;
-use std::fs::File;
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -227,7 +227,7 @@ fn start(command: &Path, folder: &Path, file: &str, stop: &AtomicBool) -> Result
     let failed = |what: &str, path: &PathBuf, error: std::io::Error| {
         Failure::Failed(format!("{} cannot be {what}: {error}", Printable(path.display())))
     };
-    let output = File::create(&log).map_err(|error| failed("written", &log, error))?;
+    let output = OutputFile::create(&log, true)?.into_file();
     let errors = output.try_clone().map_err(|error| failed("written", &log, error))?;
     // The router reports by the protocol of service managers that it is ready.
     let ready = UnixDatagram::bind(&notify).map_err(|error| failed("made", &notify, error))?;

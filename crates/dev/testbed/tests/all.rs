@@ -4,6 +4,7 @@ mod architecture;
 mod citations;
 mod external_aqm;
 mod external_traffic;
+mod markdown;
 mod packages;
 mod prose;
 mod recipes;

@@ -63,14 +63,18 @@ fn recipes() -> Vec<Recipe> {
 /// Reads the blocks of a recipe.
 fn parse(name: String, text: &str) -> Result<Recipe, String> {
     let mut recipe = Recipe { name, edits: Vec::new(), commands: Vec::new() };
-    // The last line of text before a block.
-    let mut before = "";
+    // The last paragraph before a block, on one line.
+    let (mut before, mut is_over) = (String::new(), true);
     let mut lines = text.lines().enumerate();
     while let Some((at, line)) = lines.next() {
         let Some(language) = line.strip_prefix("```") else {
-            if !line.is_empty() {
-                before = line;
+            if is_over && !line.is_empty() {
+                before.clear();
+            } else if !line.is_empty() {
+                before.push(' ');
             }
+            before += line;
+            is_over = line.is_empty();
             continue;
         };
         let mut block = String::new();
@@ -86,16 +90,16 @@ fn parse(name: String, text: &str) -> Result<Recipe, String> {
             let is_command = |line: &&str| !line.is_empty() && !line.starts_with('#');
             recipe.commands.extend(block.lines().filter(is_command).map(str::to_owned));
         } else {
-            let (path, place) = place(before)
+            let (path, place) = place(&before)
                 .ok_or(format!("line {}: {before:?} does not say where the block goes", at + 1))?;
             recipe.edits.push(Edit { path, place, text: block });
         }
-        before = "";
+        (before, is_over) = (String::new(), true);
     }
     Ok(recipe)
 }
 
-/// Reads the line that says where a block goes.
+/// Reads the paragraph that says where a block goes.
 fn place(line: &str) -> Option<(String, Place)> {
     let new_file = Regex::new(r"^New file `([^`]+)`:$").expect("a regular expression");
     if let Some(found) = new_file.captures(line) {

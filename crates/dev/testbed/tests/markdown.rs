@@ -1,0 +1,89 @@
+//! The documentation's Markdown is wrapped, so that people can read it in an editor and review a change line by line.
+
+use cutline_testbed::repository::root;
+use std::fs;
+use std::path::Path;
+
+/// Most characters of a line that can be wrapped.
+const WIDTH: usize = 100;
+
+/// Folders and files that are not written by hand. Their text comes from doc comments, tables and measurements.
+const GENERATED: [&str; 9] = [
+    "docs/aqm/",
+    "docs/validation/",
+    "docs/guide/applications.md",
+    "docs/guide/impairments.md",
+    "docs/guide/json.md",
+    "docs/guide/results.md",
+    "docs/guide/specification.md",
+    "docs/guide/translation.md",
+    "docs/guide/transports.md",
+];
+
+#[test]
+fn lines_of_markdown_are_wrapped() {
+    let mut wrong = Vec::new();
+    for folder in [".", "crates", "docs", "examples", "experiments", "packaging", "python", "validate"] {
+        check(&root().join(folder), folder != ".", &mut wrong);
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} lines are longer than {WIDTH} characters:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// Checks the Markdown files of a folder, and of the folders in it.
+fn check(folder: &Path, with_folders: bool, wrong: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("the folder exists") {
+        let path = entry.expect("the folder is readable").path();
+        let of_root = path.strip_prefix(root()).unwrap_or(&path).to_string_lossy().replace("./", "");
+        // Build products, and packages of other projects.
+        let is_foreign = path.file_name().is_some_and(|name| name == "target" || name == ".venv");
+        if GENERATED
+            .iter()
+            .any(|generated| format!("{of_root}/").starts_with(generated) || of_root == *generated)
+        {
+            continue;
+        }
+        if path.is_dir() && with_folders && !is_foreign {
+            check(&path, true, wrong);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            let text = fs::read_to_string(&path).expect("the file is readable");
+            wrong.extend(long_lines(&text).map(|line| format!("{of_root}:{line}")));
+        }
+    }
+}
+
+/// Returns the numbers of the lines that are too long and could be wrapped. Code and tables cannot.
+fn long_lines(text: &str) -> impl Iterator<Item = usize> {
+    let mut is_code = false;
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        is_code ^= line.trim_start().starts_with("```");
+        let is_table = line.trim_start().starts_with('|');
+        (!is_code && !is_table && line.chars().count() > WIDTH && can_be_wrapped(line)).then_some(number + 1)
+    })
+}
+
+/// Returns whether a line has a space at which it may be broken. Links and code are kept whole.
+fn can_be_wrapped(line: &str) -> bool {
+    let (mut depth, mut is_code) = (0_usize, false);
+    line.trim_start_matches([' ', '-', '*', '>']).chars().any(|letter| {
+        match letter {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth = depth.saturating_sub(1),
+            '`' => is_code ^= true,
+            _ => {}
+        }
+        letter == ' ' && depth == 0 && !is_code
+    })
+}
+
+#[test]
+fn tables_code_and_links_may_be_long() {
+    let long = "word ".repeat(30);
+    let text =
+        format!("{long}\n| {long} |\n```\n{long}\n```\n- [{long}](target)\n`{long}`\nshort\n  {long}\n");
+    assert_eq!(long_lines(&text).collect::<Vec<_>>(), [1, 9]);
+}
