@@ -1,6 +1,6 @@
 //! `cutline app`: lists the sources of traffic and their parameters.
 
-use crate::catalogue::{Catalogue, Command, Item, ParameterDocument};
+use crate::catalogue::{Catalogue, CatalogueItem, Command, ParameterDocument};
 use crate::exit::Failure;
 use cutline_transport::app::{self, ApplicationDescription};
 use schemars::JsonSchema;
@@ -45,9 +45,9 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     Catalogue { noun: "application", items, documents }.execute(&args.command, ApplicationList)
 }
 
-fn describe(about: ApplicationDescription) -> (Item, ApplicationDocument) {
+fn describe(about: ApplicationDescription) -> (CatalogueItem, ApplicationDocument) {
     let ApplicationDescription { name, title, source, parameters, waits_for_delivery, endless } = about;
-    let item = Item::new(
+    let item = CatalogueItem::new(
         [name, title, source],
         parameters,
         vec![("waits for delivery", waits_for_delivery), ("endless", endless)],

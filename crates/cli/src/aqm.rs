@@ -1,6 +1,6 @@
 //! `cutline aqm`: lists the AQMs of the registry and their parameters.
 
-use crate::catalogue::{Catalogue, Command, Item, ParameterDocument};
+use crate::catalogue::{Catalogue, CatalogueItem, Command, ParameterDocument};
 use crate::exit::Failure;
 use cutline_aqm::TsqParams;
 use cutline_aqm::registry::{self, AqmDescription};
@@ -53,9 +53,9 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     Catalogue { noun: "AQM", items, documents }.execute(&args.command, AqmList)
 }
 
-fn describe(aqm: AqmDescription) -> (Item, AqmDocument) {
+fn describe(aqm: AqmDescription) -> (CatalogueItem, AqmDocument) {
     let AqmDescription { name, title, source, parameters, takes_tsq } = aqm;
-    let item = Item::new([name, title, source], parameters, vec![("TSQ on it", takes_tsq)]);
+    let item = CatalogueItem::new([name, title, source], parameters, vec![("TSQ on it", takes_tsq)]);
     let parameters = item.parameter_documents();
     (item, AqmDocument { name, title, source, takes_tsq, parameters })
 }

@@ -32,13 +32,13 @@ pub enum Command {
 pub struct Catalogue<D> {
     /// The word for one item, such as `AQM`.
     pub noun: &'static str,
-    pub items: Vec<Item>,
+    pub items: Vec<CatalogueItem>,
     /// The JSON documents of the items, in the same order.
     pub documents: Vec<D>,
 }
 
 /// An item that a scenario chooses by name.
-pub struct Item {
+pub struct CatalogueItem {
     pub name: &'static str,
     pub title: &'static str,
     /// The paper or RFC that defines the item.
@@ -82,7 +82,7 @@ impl<D: Serialize> Catalogue<D> {
     }
 }
 
-fn table(items: &[Item]) -> String {
+fn table(items: &[CatalogueItem]) -> String {
     let properties = items.first().map(|item| &item.properties[..]).unwrap_or_default();
     let mut headings = vec!["name", "title"];
     headings.extend(properties.iter().map(|(heading, _)| *heading));
@@ -97,7 +97,7 @@ fn table(items: &[Item]) -> String {
     table.render()
 }
 
-impl Item {
+impl CatalogueItem {
     /// An item with one set of defaults and without choices.
     pub fn new(
         [name, title, source]: [&'static str; 3],

@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use crate::output_file::OutputFile;
 use crate::{arguments, interrupt, message, output};
 use clap::ValueEnum;
-use cutline_exec::cgroup::{Running, Target};
+use cutline_exec::cgroup::{MarkingTarget, Running};
 use cutline_exec::{ExecDocument, ExecError, ExecOptions, MarkingMethod, Program};
 use cutline_marking::MarkSettings;
 use cutline_quality::spec::{ConnectionSpecification, Preset};
@@ -135,7 +135,7 @@ fn run(args: &Args, settings: MarkSettings) -> Result<(), Failure> {
 }
 
 /// Marks what runs already, until it ends or a signal comes.
-fn mark_running(target: &Target, settings: &MarkSettings, is_quiet: bool) -> Result<(), Failure> {
+fn mark_running(target: &MarkingTarget, settings: &MarkSettings, is_quiet: bool) -> Result<(), Failure> {
     cutline_exec::cgroup::available()
         .map_err(|why| Failure::Code(OWN, format!("control groups do not work: {why}")))?;
     let stop = interrupt::cancel_flag("Sockets that were open keep their marks.".to_owned())?;
@@ -164,12 +164,12 @@ impl Args {
         })
     }
 
-    fn target(&self) -> Result<Option<Target>, Failure> {
+    fn target(&self) -> Result<Option<MarkingTarget>, Failure> {
         let process = |pid| {
             let wrong = || Failure::Code(OWN, format!("--pid is {pid}; it must be the number of a process"));
-            Target::process(pid).ok_or_else(wrong)
+            MarkingTarget::process(pid).ok_or_else(wrong)
         };
-        let group = self.cgroup.clone().map(Target::Group);
+        let group = self.cgroup.clone().map(MarkingTarget::Group);
         self.pid.map(process).transpose().map(|found| found.or(group))
     }
 

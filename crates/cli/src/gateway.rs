@@ -11,8 +11,8 @@ use crate::{interrupt, output};
 use clap::ValueEnum;
 use cutline_bindings::Options;
 use cutline_gateway::{
-    ConnectionDocument, ConnectionTotals, Gateway, GatewayDocument, GatewayError, GatewaySide, Limits, Plan,
-    ProgramTransport, Route,
+    ConnectionDocument, ConnectionTotals, Gateway, GatewayDocument, GatewayError, GatewayRoute, GatewaySide,
+    Limits, Plan, ProgramTransport,
 };
 use cutline_params::Choice as _;
 use cutline_service::{Outlet, Pen, Written};
@@ -214,7 +214,8 @@ impl Args {
             SideName::Far => GatewaySide::Far,
         };
         let routes = |transport: ProgramTransport, ends: &[Ends]| {
-            let route = |Ends { listen, to }: &Ends| Route { transport, listen: *listen, to: to.clone() };
+            let route =
+                |Ends { listen, to }: &Ends| GatewayRoute { transport, listen: *listen, to: to.clone() };
             ends.iter().map(route).collect::<Vec<_>>()
         };
         let limits = Limits {

@@ -1,7 +1,7 @@
 //! A progress bar on stderr. It is shown only on a terminal.
 
 use crate::message;
-use cutline_scenario::runner::{Job, Progress, RunEvent};
+use cutline_scenario::runner::{Job, JobProgress, RunEvent};
 use cutline_text::Printable;
 use cutline_units::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -64,7 +64,7 @@ impl Bar {
     }
 
     /// Shows the progress of a run. May be called from any thread.
-    pub fn update(&self, news: &Progress<'_>) {
+    pub fn update(&self, news: &JobProgress<'_>) {
         let key = news.key;
         let say = |text: String| self.bar.suspend(|| message::print(&text));
         match news.event {

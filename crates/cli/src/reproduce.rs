@@ -8,7 +8,7 @@ use crate::progress::Bar;
 use crate::study_arg::{StudyArg, StudyParser};
 use crate::{interrupt, message, output};
 use cutline_report::chart::Format;
-use cutline_report::report::{Claim, Claims, Counts, Summary, Verdict};
+use cutline_report::report::{Claim, ClaimSummary, Claims, Counts, Verdict};
 use cutline_results::Existing;
 use cutline_study::{Changes, Evaluation, EvaluationEvent, EvaluationOptions, Study, StudyError};
 use cutline_text::Printable;
@@ -167,7 +167,8 @@ fn table(evaluation: &Evaluation) -> String {
         // Writing into a string does not fail.
         let _ = writeln!(text, "{}", line(claim));
     }
-    let Summary { statements, variants, checks, expected_wrong, together } = Summary::of(&evaluation.claims);
+    let ClaimSummary { statements, variants, checks, expected_wrong, together } =
+        ClaimSummary::of(&evaluation.claims);
     let report = Printable(evaluation.written.report.display());
     let _ = writeln!(text, "\nstatements: {}", tally(&statements));
     for (name, counts) in [("variants", &variants), ("checks of the code", &checks)] {

@@ -1,6 +1,6 @@
 //! `cutline spec`: QoS specifications: the classes, files, and what two ends agree on.
 
-use crate::catalogue::{Item, ParameterDocument, Setting};
+use crate::catalogue::{CatalogueItem, ParameterDocument, Setting};
 use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
@@ -8,8 +8,8 @@ use clap::Subcommand;
 use cutline_config::{Document, specification};
 use cutline_params::{Choice as _, Parameters as _, Value};
 use cutline_quality::spec::{
-    Agreement, CapacityProfile, Conflict, Conflicts, ConnectionSpecification, Item as Agreed, Preset, Region,
-    SpecParameter, Specification, TapsProperties,
+    Agreement, AgreementItem as Agreed, CapacityProfile, Conflict, Conflicts, ConnectionSpecification,
+    Preset, Region, SpecParameter, Specification, TapsProperties,
 };
 use cutline_units::{Duration, Rate};
 use schemars::JsonSchema;
@@ -121,9 +121,9 @@ fn load(specification: &str) -> Result<ConnectionSpecification, Failure> {
     Ok(specification::specification(&document)?)
 }
 
-fn parameters() -> Item {
+fn parameters() -> CatalogueItem {
     let about = ["specification", "QoS specification", "QoSockets section II"];
-    Item::new(about, Specification::describe(), Vec::new())
+    CatalogueItem::new(about, Specification::describe(), Vec::new())
 }
 
 fn list() -> String {

@@ -1,6 +1,6 @@
 //! `cutline transport`: lists the transports, the congestion controls and their parameters.
 
-use crate::catalogue::{Catalogue, Command, Item, ParameterDocument};
+use crate::catalogue::{Catalogue, CatalogueItem, Command, ParameterDocument};
 use crate::exit::Failure;
 use cutline_transport::endpoint::{Defaults, Transport as _, TransportDescription, TransportParams};
 use cutline_transport::tcp::{self, ControlDescription, Tcp};
@@ -65,7 +65,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     Catalogue { noun: "transport", items, documents }.execute(&args.command, TransportList)
 }
 
-fn describe(about: TransportDescription) -> (Item, TransportDocument) {
+fn describe(about: TransportDescription) -> (CatalogueItem, TransportDocument) {
     let TransportDescription { name, title, source, parameters, reliable, adapts } = about;
     let properties = vec![("reliable", reliable), ("adapts its rate", adapts)];
     let values = |(title, defaults)| {
@@ -78,14 +78,18 @@ fn describe(about: TransportDescription) -> (Item, TransportDocument) {
     let controls = if has_controls { tcp::congestion_controls() } else { Vec::new() };
     let (controls, congestion_controls) = controls.into_iter().map(describe_control).unzip();
     let choices = has_controls.then_some(("congestion-control", controls));
-    let item = Item { other_defaults, choices, ..Item::new([name, title, source], parameters, properties) };
+    let item = CatalogueItem {
+        other_defaults,
+        choices,
+        ..CatalogueItem::new([name, title, source], parameters, properties)
+    };
     let parameters = item.parameter_documents();
     (item, TransportDocument { name, title, source, reliable, adapts, parameters, congestion_controls })
 }
 
-fn describe_control(about: ControlDescription) -> (Item, ControlDocument) {
+fn describe_control(about: ControlDescription) -> (CatalogueItem, ControlDocument) {
     let ControlDescription { name, title, source, parameters, scalable } = about;
-    let item = Item::new([name, title, source], parameters, vec![("scalable", scalable)]);
+    let item = CatalogueItem::new([name, title, source], parameters, vec![("scalable", scalable)]);
     let parameters = item.parameter_documents();
     (item, ControlDocument { name, title, source, scalable, parameters })
 }

@@ -525,13 +525,15 @@ fn the_document_and_the_text_say_what_was_delivered() {
     let document: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     schema::check("exec", &document);
     let counted = &document["counted"];
-    // Three times two connections of 100 KB and 50 KB.
-    assert_eq!(counted["tcp_sent_bytes"], 900_000);
+    // Three times two connections of 100 KB and 50 KB. A busy machine makes TCP retransmit, also over the loopback interface.
+    let sent = counted["tcp_sent_bytes"].as_u64().unwrap();
+    let is_exact = counted["tcp_retransmissions"] == 0;
+    assert!(if is_exact { sent == 900_000 } else { sent > 900_000 }, "{counted:#}");
     assert!((900_000..=900_012).contains(&counted["tcp_received_bytes"].as_u64().unwrap()), "{counted:#}");
     let datagrams = 3 * 22;
     assert_eq!(counted["udp_messages"], datagrams);
     let connections: Vec<&Value> = document["sockets"].as_array().unwrap().iter().collect();
-    let clients = connections.iter().filter(|socket| socket["sent_bytes"] == 100_000);
+    let clients = connections.iter().filter(|socket| socket["sent_bytes"].as_u64() >= Some(100_000));
     assert_eq!(clients.clone().count(), 6);
     assert!(clients.clone().all(|socket| socket["rtt_ms"].is_number() && socket["peer"].is_string()));
     // Two options a TCP client and a UDP sender set, three control messages and a batch of twelve.

@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::{interrupt, output};
 use anstyle::{AnsiColor, Style};
 use clap::Subcommand;
-use cutline_doctor::{Finding, Group, Report, ReportDocument, State, Survey, Use};
+use cutline_doctor::{Finding, FindingGroup, Findings, ReportDocument, State, Survey, Use};
 use cutline_sys::{interface, namespace};
 use std::cmp::Reverse;
 
@@ -74,7 +74,7 @@ fn chosen(args: &Args, survey: &Survey) -> Vec<String> {
 }
 
 /// Returns an error if the router or the laboratory cannot run.
-fn verdict(report: &Report) -> Result<(), Failure> {
+fn verdict(report: &Findings) -> Result<(), Failure> {
     let not_ready = Use::ALL.into_iter().filter(|&purpose| !report.missing(purpose).is_empty());
     let messages: Vec<_> = not_ready
         .map(|purpose| {
@@ -87,9 +87,9 @@ fn verdict(report: &Report) -> Result<(), Failure> {
 }
 
 /// Returns the report as text: groups of findings, the readiness of each use, the next steps.
-fn rendered(report: &Report) -> String {
+fn rendered(report: &Findings) -> String {
     let width = widest(report.findings());
-    let group = |group: &Group| {
+    let group = |group: &FindingGroup| {
         let lines = group.findings.iter().map(|finding| line(finding, width, &finding.what));
         format!("{BOLD}{}{BOLD:#}\n{}\n", group.title, lines.collect::<String>())
     };
@@ -123,7 +123,7 @@ fn line(finding: &Finding, width: usize, text: &str) -> String {
 }
 
 /// Returns the next steps, the worst finding first.
-fn to_do(report: &Report) -> String {
+fn to_do(report: &Findings) -> String {
     let mut steps: Vec<&Finding> = report.findings().filter(|finding| finding.do_next.is_some()).collect();
     steps.sort_by_key(|finding| Reverse(finding.state));
     if steps.is_empty() {
@@ -139,13 +139,13 @@ fn to_do(report: &Report) -> String {
 mod tests {
     use super::*;
 
-    fn report() -> Report {
+    fn report() -> Findings {
         let findings = vec![
             Finding::warning("clock", "slow", "choose another"),
             Finding::missing("iproute2", "gone", &[Use::Laboratory], "install it"),
             Finding::ok("cores", "2"),
         ];
-        Report { groups: vec![Group { title: "host".into(), findings }] }
+        Findings { groups: vec![FindingGroup { title: "host".into(), findings }] }
     }
 
     #[test]
@@ -161,6 +161,6 @@ mod tests {
     fn a_missing_feature_is_a_failure_that_names_it() {
         let Err(Failure::Failed(message)) = verdict(&report()) else { panic!("expected a failure") };
         assert_eq!(message, "the laboratory needs iproute2");
-        assert!(verdict(&Report { groups: Vec::new() }).is_ok());
+        assert!(verdict(&Findings { groups: Vec::new() }).is_ok());
     }
 }

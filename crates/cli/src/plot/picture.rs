@@ -1,6 +1,6 @@
 //! Content of a picture, as data: panels with series of points. It is printed as JSON or drawn.
 
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point};
+use cutline_report::chart::{Axis, Bars, Chart, Figure, Point, PointSeries};
 use cutline_report::stats::Estimate;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -268,10 +268,10 @@ impl Panel {
         let chart = self.series.iter().fold(chart, |chart, series| {
             let (name, points) = (&series.name, &series.points);
             match self.shape {
-                Shape::Line => chart.plot(Line::new(name, points).band()),
-                Shape::Marked => chart.plot(Line::new(name, points).markers()),
-                Shape::Markers => chart.plot(Line::scatter(name, points)),
-                Shape::Steps => chart.plot(Line::steps(name, points)),
+                Shape::Line => chart.plot(PointSeries::new(name, points).band()),
+                Shape::Marked => chart.plot(PointSeries::new(name, points).markers()),
+                Shape::Markers => chart.plot(PointSeries::scatter(name, points)),
+                Shape::Steps => chart.plot(PointSeries::steps(name, points)),
                 Shape::Bars => chart.plot(Bars::new(name, points)),
             }
         });

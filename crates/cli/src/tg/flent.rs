@@ -4,7 +4,7 @@ use super::found::Found;
 use crate::exit::Failure;
 use crate::output_file::OutputFile;
 use crate::program::VERSION;
-use cutline_trace::flent::{Measured, MeasuredFlow, write_measured};
+use cutline_trace::flent::{MeasuredFlow, RealNetwork, write_measured};
 use cutline_traffic::GroupTotals;
 use cutline_units::Duration;
 
@@ -19,7 +19,7 @@ pub fn write(target: &OutputFile, found: &Found<'_>, rows: &[GroupTotals]) -> Re
         goodput_bps: row.totals.intervals.iter().flatten().map(|interval| interval.goodput_bps).collect(),
         delay_ms: row.totals.intervals.iter().flatten().map(|interval| interval.mean_delay_ms).collect(),
     };
-    let measured = Measured {
+    let measured = RealNetwork {
         name: "cutline-tg".to_owned(),
         title: format!("cutline tg, {}", found.receiver),
         note: format!(

@@ -2,9 +2,9 @@
 
 use super::flows::{Flows, Group};
 use crate::exit::Failure;
-use cutline_traffic::control::Outcome;
+use cutline_traffic::control::BothReports;
 use cutline_traffic::{
-    FlowDocument, FlowPlan, GroupTotals, ReceiverReport, SendDocument, SenderReport, Summary, Totals,
+    FlowDocument, FlowPlan, FlowsSummary, GroupTotals, ReceiverReport, SendDocument, SenderReport, Totals,
 };
 use cutline_units::Duration;
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ pub struct Found<'a> {
     pub duration: Duration,
     pub interval: Option<Duration>,
     pub flows: &'a Flows,
-    pub outcome: &'a Outcome,
+    pub outcome: &'a BothReports,
     /// The receiver's reports by flow.
     pub received: BTreeMap<u32, &'a ReceiverReport>,
     /// A summary for each group.
-    pub groups: Vec<Summary>,
+    pub groups: Vec<FlowsSummary>,
     /// All groups together.
-    pub total: Summary,
+    pub total: FlowsSummary,
 }
 
 impl<'a> Found<'a> {
@@ -31,19 +31,19 @@ impl<'a> Found<'a> {
     pub fn new(
         (seed, duration, interval): (u64, Duration, Option<Duration>),
         flows: &'a Flows,
-        outcome: &'a Outcome,
+        outcome: &'a BothReports,
     ) -> Self {
         let reports = outcome.received.iter().flat_map(|report| &report.flows);
         let received: BTreeMap<u32, _> = reports.map(|report| (report.flow, report)).collect();
         let summaries = flows.groups.iter().map(|group| {
-            let mut summary = Summary::default();
+            let mut summary = FlowsSummary::default();
             for sent in &outcome.sent[group.members.clone()] {
                 summary.add(sent, received.get(&sent.flow).copied());
             }
             summary
         });
-        let groups: Vec<Summary> = summaries.collect();
-        let mut total = Summary::default();
+        let groups: Vec<FlowsSummary> = summaries.collect();
+        let mut total = FlowsSummary::default();
         for group in &groups {
             total.merge(group);
         }
@@ -86,7 +86,7 @@ impl<'a> Found<'a> {
     /// Returns the sums and distributions of each flow.
     pub fn flow_totals(&self) -> Vec<GroupTotals> {
         let one = |group: &Group, sent: &SenderReport| {
-            let mut summary = Summary::default();
+            let mut summary = FlowsSummary::default();
             summary.add(sent, self.received.get(&sent.flow).copied());
             let totals = self.totals(&summary);
             let totals = if group.transport == "tcp" { totals.without_loss_ratio() } else { totals };
@@ -99,7 +99,7 @@ impl<'a> Found<'a> {
     }
 
     /// Returns the sums and distributions of a summary.
-    pub fn totals(&self, summary: &Summary) -> Totals {
+    pub fn totals(&self, summary: &FlowsSummary) -> Totals {
         Totals::new(summary, self.outcome.elapsed, self.interval)
     }
 

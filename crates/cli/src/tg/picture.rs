@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::output_file::OutputFile;
 use crate::picture_file;
 use crate::table::number;
-use cutline_report::chart::{Axis, Chart, Figure, Format, Line};
+use cutline_report::chart::{Axis, Chart, Figure, Format, PointSeries};
 use cutline_traffic::responsiveness::{CourseDocument, PROBE, ResponsivenessDocument};
 use std::path::PathBuf;
 
@@ -17,21 +17,21 @@ pub struct PictureArgs {
 }
 
 /// The file of the picture.
-pub struct Target {
+pub struct PictureFile {
     file: OutputFile,
     format: Format,
 }
 
 impl PictureArgs {
     /// Creates the file, if one is wanted. One that exists is replaced only with `force`.
-    pub fn target(&self, force: bool) -> Result<Option<Target>, Failure> {
+    pub fn target(&self, force: bool) -> Result<Option<PictureFile>, Failure> {
         let Some(path) = self.plot.as_deref() else { return Ok(None) };
         let format = picture_file::format("--plot", path)?;
-        Ok(Some(Target { file: OutputFile::create(path, force)?, format }))
+        Ok(Some(PictureFile { file: OutputFile::create(path, force)?, format }))
     }
 }
 
-impl Target {
+impl PictureFile {
     /// Draws the picture.
     pub fn draw(self, document: &ResponsivenessDocument) -> Result<(), Failure> {
         let figure = figure(document);
@@ -54,7 +54,7 @@ fn figure(document: &ResponsivenessDocument) -> Figure {
             .vline(document.idle_s, "load begins");
         document.classes.iter().fold(chart, |chart, class| {
             let points = class.intervals.iter().filter_map(|at| Some((at.from_s, of(at)?)));
-            chart.plot(Line::new(&class.name, points))
+            chart.plot(PointSeries::new(&class.name, points))
         })
     };
     let charts = [

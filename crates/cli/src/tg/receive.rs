@@ -7,7 +7,7 @@ use crate::outlets::Outlets;
 use crate::{interrupt, output};
 use cutline_sys::address::{self, AddressError, ZonedIp};
 use cutline_traffic::ReceiveDocument;
-use cutline_traffic::control::{PORT, Prefix, Receiver, ReceiverParams, Session};
+use cutline_traffic::control::{PORT, Prefix, Receiver, ReceiverParams, SenderSession};
 use cutline_units::{Duration, Rate};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -144,7 +144,7 @@ fn end_after(time: Duration, stop: &Arc<AtomicBool>) {
     });
 }
 
-fn print(args: &Args, session: &Session, outlets: &Outlets) {
+fn print(args: &Args, session: &SenderSession, outlets: &Outlets) {
     if let Some(error) = &session.error {
         outlets.say(format!("{}: {error}", session.peer));
     }

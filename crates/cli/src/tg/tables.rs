@@ -5,7 +5,7 @@ use crate::table::{Table, cells, number, titles};
 use cutline_text::Printable;
 use cutline_traffic::control::ClockReport;
 use cutline_traffic::{
-    Direction, Distribution, GroupTotals, IntervalDocument, MeterReport, SenderReport, Summary, Totals,
+    Direction, Distribution, FlowsSummary, GroupTotals, IntervalDocument, MeterReport, SenderReport, Totals,
 };
 use cutline_units::Duration;
 
@@ -39,7 +39,7 @@ pub fn sent(found: &Found<'_>, per_flow: bool, with_intervals: bool) -> String {
 
 /// Returns the measurements of a receiver as text. Its flows have numbers and no names.
 pub fn received(report: &MeterReport, elapsed: Duration, interval: Option<Duration>) -> String {
-    let mut summary = Summary::default();
+    let mut summary = FlowsSummary::default();
     report.flows.iter().for_each(|flow| summary.add_received(flow));
     summary.flows = report.flows.len() as u64;
     let rows = [all(Totals::new(&summary, elapsed, interval))];
@@ -153,7 +153,7 @@ pub fn clock(clock: &ClockReport) -> String {
     format!("\nDelays are corrected for the receiver's clock, ±{error} ms{drift}.\n")
 }
 
-fn lateness(total: &Summary) -> String {
+fn lateness(total: &FlowsSummary) -> String {
     match total.lateness.quantile(0.99) {
         Some(late) if late > LATE => format!(
             "The sender was late: 1 % of the messages were written more than {} ms after their time.\n",

@@ -5,7 +5,7 @@ use cutline_aqm::{
     Aqm, AqmSpec, Arrival, Backlog, Departure, Discipline, DropProbability, DropReason, Held, Limit, Queue,
     QueueCore, QueueSpec, QueueStats, Readings, Shed, TsqParams, Verdict, conformance, standing,
 };
-use cutline_params::{Kind, Parameter, ParameterError, Parameters, RegistryError, Value};
+use cutline_params::{Parameter, ParameterError, ParameterKind, Parameters, RegistryError, Value};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -196,7 +196,7 @@ impl Line {
         let slope = Parameter {
             name: "slope",
             unit: "per packet",
-            kind: Kind::Number { least: 0.0, most: 1.0 },
+            kind: ParameterKind::Number { least: 0.0, most: 1.0 },
             optional: false,
             on: None,
             required: false,

@@ -40,7 +40,9 @@ pub use fragments::FragmentFlows;
 pub use headers::{ETHERNET, FlowKeys, Headers, Ip, Version};
 pub use overhead::{Overhead, OverheadError, Units};
 pub use port::Port;
-pub use reserved::{RESERVATION_LIMITS, Reservation, ReservationCounters, ReservationError, ReservationId};
+pub use reserved::{
+    CountedReservation, RESERVATION_LIMITS, ReservationCounters, ReservationError, ReservationId,
+};
 pub use shaper::{Shaper, ShaperParams};
 pub use stats::{HINTS, HintCounters, Loss, ReservedStats, ShaperStats};
 pub use traffic_class::{set_ce, set_dscp};

@@ -46,7 +46,7 @@ pub struct ReservationId {
 
 /// A reservation and what has been counted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reservation {
+pub struct CountedReservation {
     /// Its number.
     pub id: ReservationId,
     /// Its token bucket.
@@ -381,12 +381,17 @@ impl ReservedClass {
     }
 
     /// Returns the reservations after `after` in the order of their numbers, or from the first.
-    pub(crate) fn list(&self, after: Option<ReservationId>) -> impl Iterator<Item = Reservation> {
+    pub(crate) fn list(&self, after: Option<ReservationId>) -> impl Iterator<Item = CountedReservation> {
         use std::ops::Bound::{Excluded, Unbounded};
         let numbers = self.numbers.range((after.map_or(Unbounded, Excluded), Unbounded));
         numbers.map(|(&id, &place)| {
             let Entry { policer, counters, filters, .. } = &self.entries[place as usize];
-            Reservation { id, bucket: *policer.params(), filters: filters.clone(), counters: *counters }
+            CountedReservation {
+                id,
+                bucket: *policer.params(),
+                filters: filters.clone(),
+                counters: *counters,
+            }
         })
     }
 

@@ -30,7 +30,7 @@ use crate::headers::{ETHERNET, FlowKeys, Headers, Ip};
 use crate::overhead::Overhead;
 use crate::port::Port;
 use crate::reserved::{
-    Judgement, Link, Reservation, ReservationError, ReservationId, ReservedClass, Waiting,
+    CountedReservation, Judgement, Link, ReservationError, ReservationId, ReservedClass, Waiting,
 };
 use crate::stats::{Loss, ShaperStats};
 use cutline_aqm::{
@@ -604,7 +604,7 @@ impl Shaper {
     }
 
     /// Returns the reservations that follow `after` in the order of their numbers, or all.
-    pub fn reservations(&self, after: Option<ReservationId>) -> impl Iterator<Item = Reservation> {
+    pub fn reservations(&self, after: Option<ReservationId>) -> impl Iterator<Item = CountedReservation> {
         self.reserved.iter().flat_map(move |class| class.list(after))
     }
 

@@ -5,7 +5,7 @@ use crate::common::{Memory, ip_frame};
 use cutline_aqm::{AqmSpec, DropReason, Limit, QueueSpec, TsqParams, Verdict};
 use cutline_router::{Loss, Overhead, Shaper, ShaperParams};
 use cutline_sim::{
-    Distributions, Dumbbell, Event, FlowSpec, Network, Observation, SeenPacket, Simulation,
+    Distributions, Dumbbell, FlowSpec, Network, Observation, QueueEvent, SeenPacket, Simulation,
     SimulationSettings, Window,
 };
 use cutline_transport::endpoint::TransportParams;
@@ -135,7 +135,7 @@ fn route(queue: &QueueSpec, observations: &[Observation]) -> (Shaper, Vec<Sendin
     let mut shaper = Shaper::new(params, Streams::new(SEED).stream("r1->r2", "drop")).unwrap();
     let mut sendings = Vec::new();
     for Observation { at, number, event, packet, .. } in observations {
-        if matches!(event, Event::Arrived(_)) {
+        if matches!(event, QueueEvent::Arrived(_)) {
             advance(&mut shaper, *at, &mut sendings);
             shaper.receive(*at, &as_frame(packet, *number as u32));
             take(&mut shaper, *at, &mut sendings);
@@ -147,7 +147,7 @@ fn route(queue: &QueueSpec, observations: &[Observation]) -> (Shaper, Vec<Sendin
 
 fn drops(observations: &[Observation], reason: DropReason) -> u64 {
     let is_drop = |event| match event {
-        Event::Arrived(Verdict::Drop(why)) | Event::Shed { reason: why, .. } => why == reason,
+        QueueEvent::Arrived(Verdict::Drop(why)) | QueueEvent::Shed { reason: why, .. } => why == reason,
         _ => false,
     };
     observations.iter().filter(|observation| is_drop(observation.event)).count() as u64
@@ -159,7 +159,7 @@ fn assert_parity(aqm: &str, tsq: bool) {
     let simulated: Vec<Sending> = observations
         .iter()
         .filter_map(|o| match o.event {
-            Event::Departed { marked, .. } => Some((o.number as u32, o.at, marked)),
+            QueueEvent::Departed { marked, .. } => Some((o.number as u32, o.at, marked)),
             _ => None,
         })
         .collect();

@@ -3,7 +3,7 @@
 use crate::common::{Memory, frame};
 use cutline_aqm::{AqmSpec, Limit, PolicerParams, QueueSpec, TsqParams};
 use cutline_router::{
-    FlowFilter, Loss, Overhead, Reservation, ReservationError, ReservationId, Shaper, ShaperParams,
+    CountedReservation, FlowFilter, Loss, Overhead, ReservationError, ReservationId, Shaper, ShaperParams,
 };
 use cutline_units::{Bytes, Duration, Instant, Rate, Streams};
 use etherparse::PacketBuilder;
@@ -70,7 +70,7 @@ fn at_us(us: u64) -> Instant {
     Instant::ZERO + Duration::from_micros(us)
 }
 
-fn only(shaper: &Shaper) -> Reservation {
+fn only(shaper: &Shaper) -> CountedReservation {
     let mut all = shaper.reservations(None);
     let only = all.next().unwrap();
     assert!(all.next().is_none());

@@ -27,7 +27,7 @@ const REFRESH_REDUCTION: u8 = 1;
 
 /// The types of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum MessageType {
     /// A sender's traffic, on its way to the receivers.
     Path = 1,
     /// A reservation, on its way to the senders.
@@ -54,7 +54,7 @@ pub enum Kind {
     IntegrityResponse = 26,
 }
 
-impl Kind {
+impl MessageType {
     /// All of them.
     pub const ALL: [Self; 12] = [
         Self::Path,
@@ -116,7 +116,7 @@ pub enum Body {
     IntegrityChallenge(Challenge),
     IntegrityResponse(Challenge),
     /// An error about objects that are not understood, and are in it as they came. It is sent and never read.
-    Unread(Kind, Vec<Opaque>),
+    Unread(MessageType, Vec<Opaque>),
 }
 
 /// A sender and what it sends (RFC 2205 section 3.1.3).
@@ -281,7 +281,7 @@ pub struct Refused {
     /// The error's value.
     pub value: u16,
     /// The type of the message, which is Path or Resv.
-    pub kind: Kind,
+    pub kind: MessageType,
     /// The session; `None` if it is of a type that is not known.
     pub session: Option<Session>,
     /// The objects that name the session, the style and the sender, as they came.
@@ -308,7 +308,7 @@ impl Message {
     }
 
     /// Returns the type.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> MessageType {
         self.body.kind()
     }
 
@@ -355,7 +355,7 @@ impl Message {
         let kind = check_header(bytes)?;
         let reduces_refreshes = bytes[0] & REFRESH_REDUCTION != 0;
         let mut parts = Parts::default();
-        let body = if kind == Kind::Bundle {
+        let body = if kind == MessageType::Bundle {
             Body::Bundle(split_bundle(&bytes[HEADER..])?)
         } else {
             parts.collect(&bytes[HEADER..])?;
@@ -402,7 +402,7 @@ pub fn whole_message(bytes: &[u8]) -> &[u8] {
     bytes.get(..said).filter(|_| said >= HEADER).unwrap_or(bytes)
 }
 
-fn check_header(bytes: &[u8]) -> Result<Kind, DecodeError> {
+fn check_header(bytes: &[u8]) -> Result<MessageType, DecodeError> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
         return Err(DecodeError::Length { found: bytes.len(), said: HEADER });
     };
@@ -417,7 +417,7 @@ fn check_header(bytes: &[u8]) -> Result<Kind, DecodeError> {
     if header[2..4] != [0, 0] && checksum(bytes) != 0 {
         return Err(DecodeError::Checksum);
     }
-    Kind::from_number(header[1]).ok_or(DecodeError::Kind(header[1]))
+    MessageType::from_number(header[1]).ok_or(DecodeError::Kind(header[1]))
 }
 
 /// Returns the messages of a bundle (RFC 2961 section 3.2). Each is checked when it is read.
@@ -430,7 +430,7 @@ fn split_bundle(mut rest: &[u8]) -> Result<Vec<Vec<u8>>, DecodeError> {
         let length = length.filter(|length| *length >= HEADER && *length <= rest.len());
         let (message, after) =
             rest.split_at(length.ok_or(DecodeError::Malformed("a bundle's message is cut off"))?);
-        if message[1] == Kind::Bundle as u8 {
+        if message[1] == MessageType::Bundle as u8 {
             return Err(DecodeError::Malformed("a bundle in a bundle"));
         }
         messages.push(message.to_vec());
@@ -589,7 +589,7 @@ impl Parts {
         self.unknown.get_or_insert((code, value));
     }
 
-    fn body(&mut self, kind: Kind) -> Result<Body, DecodeError> {
+    fn body(&mut self, kind: MessageType) -> Result<Body, DecodeError> {
         self.check_addresses()?;
         if let Some((code, value)) = self.unknown {
             return Err(self.refused(kind, code, value));
@@ -605,35 +605,35 @@ impl Parts {
         let policy = std::mem::take(&mut self.policy);
         let (tspec, scope) = (self.tspec, self.scope.take());
         Ok(match kind {
-            Kind::Path => {
+            MessageType::Path => {
                 let (session, polices_entry) = session()?;
                 let tspec = tspec.ok_or(missing("SENDER_TSPEC is missing"))?;
                 let (hop, refresh, sender) = (hop?, refresh?, sender?);
                 let adspec = self.adspec.take();
                 Body::Path(Path { session, polices_entry, hop, refresh, policy, sender, tspec, adspec })
             }
-            Kind::PathTear => {
+            MessageType::PathTear => {
                 Body::PathTear(PathTear { session: session()?.0, hop: hop?, sender: sender?, tspec })
             }
-            Kind::PathErr => Body::PathErr(PathErr {
+            MessageType::PathErr => Body::PathErr(PathErr {
                 session: session()?.0,
                 error: error?,
                 policy,
                 sender: sender?,
                 tspec,
             }),
-            Kind::Resv => {
+            MessageType::Resv => {
                 let style = style?;
                 let flows = self.descriptors(style, true)?;
                 let (session, hop, refresh, confirm) = (session()?.0, hop?, refresh?, self.confirm);
                 Body::Resv(Resv { session, hop, refresh, confirm, scope, policy, style, flows })
             }
-            Kind::ResvTear => {
+            MessageType::ResvTear => {
                 let style = style?;
                 let flows = self.descriptors(style, false)?;
                 Body::ResvTear(ResvTear { session: session()?.0, hop: hop?, style, flows })
             }
-            Kind::ResvErr => {
+            MessageType::ResvErr => {
                 let style = style?;
                 let flow = match &self.flows[..] {
                     [] => None,
@@ -649,21 +649,23 @@ impl Parts {
                     flow,
                 })
             }
-            Kind::ResvConf => {
+            MessageType::ResvConf => {
                 let (style, receiver) = (style?, self.confirm.ok_or(missing("RESV_CONFIRM is missing"))?);
                 let flows = self.descriptors(style, true)?;
                 Body::ResvConf(ResvConf { session: session()?.0, error: error?, receiver, style, flows })
             }
-            Kind::Ack if self.acknowledgements.is_empty() => {
+            MessageType::Ack if self.acknowledgements.is_empty() => {
                 return Err(missing("MESSAGE_ID_ACK is missing"));
             }
-            Kind::Ack if self.id.is_some() => return Err(missing("a number in an Ack message")),
-            Kind::Ack => Body::Ack,
-            Kind::Srefresh if self.lists.is_empty() => return Err(missing("MESSAGE_ID_LIST is missing")),
-            Kind::Srefresh => Body::Srefresh(std::mem::take(&mut self.lists)),
-            Kind::IntegrityChallenge => Body::IntegrityChallenge(challenge?),
-            Kind::IntegrityResponse => Body::IntegrityResponse(challenge?),
-            Kind::Bundle => unreachable!("a bundle has messages, and no objects"),
+            MessageType::Ack if self.id.is_some() => return Err(missing("a number in an Ack message")),
+            MessageType::Ack => Body::Ack,
+            MessageType::Srefresh if self.lists.is_empty() => {
+                return Err(missing("MESSAGE_ID_LIST is missing"));
+            }
+            MessageType::Srefresh => Body::Srefresh(std::mem::take(&mut self.lists)),
+            MessageType::IntegrityChallenge => Body::IntegrityChallenge(challenge?),
+            MessageType::IntegrityResponse => Body::IntegrityResponse(challenge?),
+            MessageType::Bundle => unreachable!("a bundle has messages, and no objects"),
         })
     }
 
@@ -690,10 +692,10 @@ impl Parts {
     }
 
     /// The error for a Path or Resv message that is not understood. Other messages cause no error.
-    fn refused(&self, kind: Kind, code: u8, value: u16) -> DecodeError {
+    fn refused(&self, kind: MessageType, code: u8, value: u16) -> DecodeError {
         let has_session = self.session.is_some() || self.named.iter().any(|its| its.class == class::SESSION);
         match (kind, self.hop) {
-            (Kind::Path | Kind::Resv, Some(hop)) if has_session => {
+            (MessageType::Path | MessageType::Resv, Some(hop)) if has_session => {
                 let session = self.session.map(|(session, _)| session);
                 let (sender, style, named) = (self.sender, self.style, self.named.clone());
                 DecodeError::Refused(Box::new(Refused {
@@ -754,20 +756,20 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Result<(), DecodeError> {
 
 impl Body {
     /// Returns the type of the message.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> MessageType {
         match self {
-            Self::Path(_) => Kind::Path,
-            Self::PathTear(_) => Kind::PathTear,
-            Self::PathErr(_) => Kind::PathErr,
-            Self::Resv(_) => Kind::Resv,
-            Self::ResvTear(_) => Kind::ResvTear,
-            Self::ResvErr(_) => Kind::ResvErr,
-            Self::ResvConf(_) => Kind::ResvConf,
-            Self::Bundle(_) => Kind::Bundle,
-            Self::Ack => Kind::Ack,
-            Self::Srefresh(_) => Kind::Srefresh,
-            Self::IntegrityChallenge(_) => Kind::IntegrityChallenge,
-            Self::IntegrityResponse(_) => Kind::IntegrityResponse,
+            Self::Path(_) => MessageType::Path,
+            Self::PathTear(_) => MessageType::PathTear,
+            Self::PathErr(_) => MessageType::PathErr,
+            Self::Resv(_) => MessageType::Resv,
+            Self::ResvTear(_) => MessageType::ResvTear,
+            Self::ResvErr(_) => MessageType::ResvErr,
+            Self::ResvConf(_) => MessageType::ResvConf,
+            Self::Bundle(_) => MessageType::Bundle,
+            Self::Ack => MessageType::Ack,
+            Self::Srefresh(_) => MessageType::Srefresh,
+            Self::IntegrityChallenge(_) => MessageType::IntegrityChallenge,
+            Self::IntegrityResponse(_) => MessageType::IntegrityResponse,
             Self::Unread(kind, _) => *kind,
         }
     }

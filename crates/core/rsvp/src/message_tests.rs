@@ -113,7 +113,7 @@ fn every_type_is_read_as_it_was_written() {
         assert_eq!(Message::decode(&message.encode()), Ok(message.clone()), "{message:?}");
         kinds.insert(message.kind());
     }
-    assert_eq!(kinds.len(), Kind::ALL.len());
+    assert_eq!(kinds.len(), MessageType::ALL.len());
 }
 
 /// RFC 2205 section 3.1.1: the checksum of the header and one word, by hand.
@@ -154,7 +154,10 @@ fn unknown_classes_are_refused_ignored_or_passed_on() {
     let path = &samples()[0];
     let unknown = |class| with_object(path, &[0, 8, class, 1, 1, 2, 3, 4]);
     let Err(DecodeError::Refused(refused)) = unknown(100) else { panic!("not refused") };
-    assert_eq!((refused.code, refused.value, refused.kind), (code::UNKNOWN_CLASS, 100 << 8 | 1, Kind::Path));
+    assert_eq!(
+        (refused.code, refused.value, refused.kind),
+        (code::UNKNOWN_CLASS, 100 << 8 | 1, MessageType::Path)
+    );
     assert!(refused.sender.is_some());
     assert_eq!(unknown(150), Ok(path.clone()));
     assert_eq!(

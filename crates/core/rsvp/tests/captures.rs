@@ -4,7 +4,7 @@ use crate::common::{SECOND, World, line, line_of, session, tspec};
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
 use cutline_rsvp::engine::{Datagram, EngineParams};
 use cutline_rsvp::integrity::{Algorithm, IntegrityConfig, SecurityKey};
-use cutline_rsvp::message::{Body, Kind, Message};
+use cutline_rsvp::message::{Body, Message, MessageType};
 use cutline_rsvp::object::Style;
 use cutline_testbed::skip;
 use cutline_units::{Duration, Rate};
@@ -210,7 +210,7 @@ fn the_captures_have_every_type_of_message() {
         kinds
     };
     let captures: BTreeMap<_, _> = captures().into_iter().collect();
-    let all: Vec<u8> = Kind::ALL.map(|kind| kind as u8).into();
+    let all: Vec<u8> = MessageType::ALL.map(|kind| kind as u8).into();
     assert_eq!(kinds(captures["hmac-sha-256"].clone()), all);
 }
 

@@ -6,7 +6,7 @@ use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
 use cutline_rsvp::engine::{Datagram, EngineParams, Event, InterfaceId, Reservation};
 use cutline_rsvp::integrity::{Algorithm, IntegrityConfig, SecurityKey};
 use cutline_rsvp::intserv::Flowspec;
-use cutline_rsvp::message::{Kind, Message};
+use cutline_rsvp::message::{Message, MessageType};
 use cutline_rsvp::object::{Sender, Session, Style};
 use cutline_units::{Duration, Rate};
 use proptest::prelude::*;
@@ -154,9 +154,9 @@ fn a_neighbour_may_lose_refresh_reduction() {
     world.set_params(1, plain);
     world.run(SECOND * 300);
     assert_eq!(along(&world), [100_000; 2]);
-    let before = world.sent(Kind::Srefresh);
+    let before = world.sent(MessageType::Srefresh);
     world.run(SECOND * 300);
-    assert_eq!((along(&world), world.sent(Kind::Srefresh)), (vec![100_000; 2], before));
+    assert_eq!((along(&world), world.sent(MessageType::Srefresh)), (vec![100_000; 2], before));
 }
 
 fn keys(algorithm: Algorithm) -> IntegrityConfig {
@@ -174,13 +174,13 @@ fn forged_and_repeated_messages_are_refused_and_counted() {
         world.run(SECOND * 100);
         assert_eq!(along(&world), [100_000; 3], "after challenges");
         assert!(
-            world.sent(Kind::IntegrityChallenge) > 0
-                && world.sent(Kind::IntegrityChallenge) == world.sent(Kind::IntegrityResponse)
+            world.sent(MessageType::IntegrityChallenge) > 0
+                && world.sent(MessageType::IntegrityChallenge) == world.sent(MessageType::IntegrityResponse)
         );
         // Everything that router 2 has received comes again; nothing of it counts.
         let before = world.nodes[2].engine.stats().clone();
         let recorded: Vec<_> = world.passed.iter().filter(|passed| passed.to == 2).cloned().collect();
-        let is_challenge = |datagram: &Datagram| datagram.bytes[1] == Kind::IntegrityChallenge as u8;
+        let is_challenge = |datagram: &Datagram| datagram.bytes[1] == MessageType::IntegrityChallenge as u8;
         let repeated: Vec<_> = recorded.iter().filter(|passed| !is_challenge(&passed.datagram)).collect();
         for passed in &repeated {
             let interface = InterfaceId(if passed.from == 1 { 1 } else { 2 });
@@ -231,7 +231,7 @@ fn a_restarted_router_challenges_its_neighbours() {
         world.passed.iter().filter(|passed| passed.to == 2 && passed.from == 1).cloned().collect();
     world.restart(2);
     for passed in &recorded {
-        if passed.datagram.bytes[1] == Kind::Path as u8 {
+        if passed.datagram.bytes[1] == MessageType::Path as u8 {
             world.deliver((2, InterfaceId(1)), &passed.datagram);
         }
     }

@@ -3,7 +3,7 @@
 use crate::common::bed::{ALL_BUT_M, Bed, H1, H2, M, NONE, R, RATE};
 use crate::common::{SECOND, session, tspec};
 use cutline_rsvp::engine::{EngineParams, Event, InterfaceId, LocalSender};
-use cutline_rsvp::message::{Body, Kind, Path};
+use cutline_rsvp::message::{Body, MessageType, Path};
 use cutline_rsvp::object::{Hop, Sender, Session, Style, code};
 use cutline_units::Duration;
 use proptest::prelude::*;
@@ -128,7 +128,7 @@ fn a_flood_of_senders_does_not_fill_a_session() {
         bed.assert_in_place("for the sender at port 7000");
         // The stranger hears why.
         assert!(bed.path_errors_to(M).iter().all(|error| *error == (code::PREEMPTED, 0)));
-        assert_eq!(bed.sent_to(H1, Kind::PathErr), 0);
+        assert_eq!(bed.sent_to(H1, MessageType::PathErr), 0);
     }
 }
 
@@ -250,9 +250,9 @@ fn made_up_neighbours_leave_room_for_others() {
     }
     // Those of the flood have no numbers, so all are idle.
     assert!(bed.world.nodes[R].engine.sizes().neighbours <= 10);
-    let before = bed.world.sent(Kind::Srefresh);
+    let before = bed.world.sent(MessageType::Srefresh);
     bed.world.run(SECOND * 200);
-    assert!(bed.world.sent(Kind::Srefresh) > before);
+    assert!(bed.world.sent(MessageType::Srefresh) > before);
     bed.assert_in_place("with summaries");
 }
 

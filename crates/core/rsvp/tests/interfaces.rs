@@ -15,7 +15,7 @@ use crate::common::bed::{ALL_BUT_M, Bed, H1, H2, M, MakeBody, NONE, R, RATE, key
 use crate::common::{SECOND, session};
 use cutline_rsvp::engine::{Datagram, Event, InterfaceId};
 use cutline_rsvp::integrity::sign;
-use cutline_rsvp::message::{Body, Descriptor, Kind, Message, ResvErr};
+use cutline_rsvp::message::{Body, Descriptor, Message, MessageType, ResvErr};
 use cutline_rsvp::object::{Acknowledgement, Hop, IdList, Ids, MessageId, Sender, Style};
 use cutline_units::Duration;
 
@@ -117,7 +117,7 @@ fn a_path_moves_unless_an_authenticated_neighbour_has_announced_it() {
         let view = bed.world.nodes[R].engine.sessions().next().unwrap();
         let (from, _) = view.senders[0].previous.unwrap();
         assert_eq!(from == InterfaceId(3), is_moved);
-        assert_eq!(bed.sent_to(M, Kind::Resv) > 0, is_moved);
+        assert_eq!(bed.sent_to(M, MessageType::Resv) > 0, is_moved);
         assert_eq!(bed.stats().misplaced, u64::from(!is_moved));
     }
 }
@@ -188,8 +188,8 @@ fn refresh_reduction_is_with_the_neighbour_at_its_interface() {
         // Summaries still go to `h2` by its interface, and keep all in place.
         bed.world.run(SECOND * 600);
         bed.assert_in_place("after many lifetimes");
-        assert!(bed.sent_to(H2, Kind::Srefresh) > 0);
-        assert_eq!(bed.sent_to(M, Kind::Srefresh), 0);
+        assert!(bed.sent_to(H2, MessageType::Srefresh) > 0);
+        assert_eq!(bed.sent_to(M, MessageType::Srefresh), 0);
     }
 }
 
@@ -205,9 +205,9 @@ fn foreign_sessions_are_answered_and_longer_packets_are_read() {
     let length = foreign.len() as u16;
     foreign[6..8].copy_from_slice(&length.to_be_bytes());
     foreign[2..4].fill(0);
-    let (before, malformed) = (bed.sent_to(M, Kind::PathErr), bed.stats().malformed);
+    let (before, malformed) = (bed.sent_to(M, MessageType::PathErr), bed.stats().malformed);
     bed.arrives(3, bed.address(M), foreign);
-    assert_eq!((bed.sent_to(M, Kind::PathErr), bed.stats().malformed), (before + 1, malformed));
+    assert_eq!((bed.sent_to(M, MessageType::PathErr), bed.stats().malformed), (before + 1, malformed));
     let answer = &bed.world.passed.last().unwrap().datagram.bytes;
     assert_eq!(answer[8..24], [0, 16, 1, 7, 10, 0, 0, 9, 0, 0, 0, 1, 10, 0, 0, 1], "the session as it came");
     // ERROR_SPEC: the node, flags, code 14, class 1 and type 7.

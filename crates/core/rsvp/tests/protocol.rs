@@ -2,7 +2,7 @@
 
 use crate::common::{SECOND, World, line, load, session, tspec};
 use cutline_rsvp::engine::{Control, EngineParams, Event, Reservation};
-use cutline_rsvp::message::{Body, Kind, Message};
+use cutline_rsvp::message::{Body, Message, MessageType};
 use cutline_rsvp::object::{Style, code};
 use cutline_units::{Duration, Rate};
 use std::net::IpAddr;
@@ -342,13 +342,13 @@ fn nothing_is_confirmed_before_it_is_installed() {
                 !errors.is_empty() && errors.iter().all(|error| *error == (code::SYSTEM, 0)),
                 "{errors:?}"
             );
-            let is_early = |kind: Kind| {
+            let is_early = |kind: MessageType| {
                 world
                     .passed
                     .iter()
                     .any(|passed| passed.from == refusing && passed.datagram.bytes[1] == kind as u8)
             };
-            assert!(!is_early(Kind::Resv) && !is_early(Kind::ResvConf), "node {refusing}");
+            assert!(!is_early(MessageType::Resv) && !is_early(MessageType::ResvConf), "node {refusing}");
             let told = |event: &Event| matches!(event, Event::Reserved { flowspec: Some(_), .. });
             assert!(!world.events.iter().any(|(_, at, event)| *at == refusing && told(event)));
             for node in 0..=refusing {
@@ -410,7 +410,7 @@ fn summaries_replace_refreshes() {
             world.reserve(3, session, Style::FixedFilter, &[sender], 1000.0);
         }
         world.run(SECOND * 1200);
-        let whole = |world: &World| world.sent(Kind::Path) + world.sent(Kind::Resv);
+        let whole = |world: &World| world.sent(MessageType::Path) + world.sent(MessageType::Resv);
         let (before, all_before): (u64, u64) =
             (whole(&world), world.nodes.iter().map(|node| node.engine.stats().sent_messages()).sum());
         world.run(SECOND * 3000);

@@ -217,7 +217,7 @@ pub fn token_of(bytes: &[u8]) -> Option<u32> {
 
 /// Next item of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum StreamItem {
     /// So many bytes are payload of the application. `end` is that of a message, with the time when it was sent and its
     /// length, if the message ends with them.
     Payload {
@@ -274,7 +274,7 @@ impl StreamReader {
     ///
     /// # Errors
     /// When the bytes are no item of this session. The caller must not call again.
-    pub fn next(&mut self, bytes: &[u8], token: u32) -> Result<Option<(usize, Item)>, Broken> {
+    pub fn next(&mut self, bytes: &[u8], token: u32) -> Result<Option<(usize, StreamItem)>, Broken> {
         if self.rest > 0 {
             return Ok((!bytes.is_empty()).then(|| (0, self.payload(bytes.len()))));
         }
@@ -294,12 +294,12 @@ impl StreamReader {
     /// Takes payload that has been read past this reader: the caller has put the next bytes elsewhere.
     pub fn take(&mut self, bytes: usize) -> Option<End> {
         match self.payload(bytes) {
-            Item::Payload { end, .. } => end,
-            Item::Negotiation(_) | Item::Report(_) => None,
+            StreamItem::Payload { end, .. } => end,
+            StreamItem::Negotiation(_) | StreamItem::Report(_) => None,
         }
     }
 
-    fn payload(&mut self, there: usize) -> Item {
+    fn payload(&mut self, there: usize) -> StreamItem {
         let bytes = self.rest.min(there);
         self.rest -= bytes;
         self.length += bytes as u64;
@@ -308,7 +308,7 @@ impl StreamReader {
         if is_end {
             (self.sent, self.length) = (None, 0);
         }
-        Item::Payload { bytes, end }
+        StreamItem::Payload { bytes, end }
     }
 }
 
@@ -320,18 +320,18 @@ fn fragment(header: &[u8; STREAM_HEADER], token: u32) -> Option<(usize, Instant)
 }
 
 /// A control message at the beginning of `bytes`.
-fn control(bytes: &[u8], token: u32) -> Result<Option<(usize, Item)>, Broken> {
+fn control(bytes: &[u8], token: u32) -> Result<Option<(usize, StreamItem)>, Broken> {
     let item = match bytes.first_chunk() {
         None if bytes[0] == REPORT[0] => None,
         Some(&REPORT) => match report_at(bytes, token) {
             None if bytes.len() < REPORT_HEADER => None,
             None => return Err(Broken),
-            Some(length) => (bytes.len() >= length).then_some(Item::Report(length)),
+            Some(length) => (bytes.len() >= length).then_some(StreamItem::Report(length)),
         },
         _ => match framing(bytes) {
             Framing::Foreign => return Err(Broken),
             Framing::Part => None,
-            Framing::Whole(length) => Some(Item::Negotiation(length)),
+            Framing::Whole(length) => Some(StreamItem::Negotiation(length)),
         },
     };
     Ok(item.map(|item| (0, item)))
@@ -404,16 +404,18 @@ mod tests {
             buffer.extend_from_slice(now);
             while let Some((header, item)) = reader.next(&buffer, TOKEN)? {
                 buffer.drain(..header);
-                let (Item::Payload { bytes, .. } | Item::Negotiation(bytes) | Item::Report(bytes)) = item;
+                let (StreamItem::Payload { bytes, .. }
+                | StreamItem::Negotiation(bytes)
+                | StreamItem::Report(bytes)) = item;
                 let taken: Vec<u8> = buffer.drain(..bytes).collect();
                 match item {
-                    Item::Payload { end, .. } => {
+                    StreamItem::Payload { end, .. } => {
                         message.extend(taken);
                         if end.is_some() {
                             found.push((std::mem::take(&mut message), end));
                         }
                     }
-                    Item::Negotiation(_) | Item::Report(_) => found.push((taken, None)),
+                    StreamItem::Negotiation(_) | StreamItem::Report(_) => found.push((taken, None)),
                 }
             }
         }

@@ -5,7 +5,7 @@
 //! of at least the one-way delay, and only what a real receiver would see. The controller is `cutline_quality`'s
 //! [`HintControl`].
 
-use crate::agent::{Address, Agent, Context, FlowCounts, Message, Outbound};
+use crate::agent::{Address, Agent, AgentMessage, Context, FlowCounts, Outbound};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::{Class, Combination, DeliveryReport, HintControl, HintParams};
 use cutline_units::{Duration, Instant, RandomStream};
@@ -72,7 +72,7 @@ impl HintKeeper {
 }
 
 impl Agent for Reporter {
-    fn on_message(&mut self, _now: Instant, _message: &Message, _context: &mut Context<'_>) {}
+    fn on_message(&mut self, _now: Instant, _message: &AgentMessage, _context: &mut Context<'_>) {}
 
     fn deadline(&self) -> Instant {
         self.next
@@ -90,7 +90,7 @@ impl Agent for Reporter {
 impl Agent for HintKeeper {
     /// Sets the hint that results from the report. It applies to the sender's packets and to acknowledgements from now on. A
     /// real receiver would follow a one-way delay later, with the first packet that has the new hint.
-    fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>) {
+    fn on_message(&mut self, now: Instant, message: &AgentMessage, context: &mut Context<'_>) {
         let Some(report) = decode(&message.payload) else { return };
         let hint = self.control.on_report(now, &report, context.counts(self.flow).sent);
         context.set_hint(self.flow, hint, self.control.centre());

@@ -23,7 +23,7 @@ pub struct Address {
 
 /// A message from one agent to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct AgentMessage {
     /// The sender's address.
     pub from: Address,
     /// The receiver's address.
@@ -51,7 +51,7 @@ pub struct Outbound {
 /// again.
 pub trait Agent: Send {
     /// Handles a message that has arrived.
-    fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>);
+    fn on_message(&mut self, now: Instant, message: &AgentMessage, context: &mut Context<'_>);
 
     /// Returns the time at which [`Agent::on_deadline`] is to be called; [`Instant::FAR_FUTURE`] if never.
     fn deadline(&self) -> Instant;

@@ -53,7 +53,7 @@ mod transmitter;
 mod watch;
 
 pub use adaptive::AdaptiveHint;
-pub use agent::{Address, Agent, AgentSpec, Context, FlowCounts, Message, Outbound};
+pub use agent::{Address, Agent, AgentMessage, AgentSpec, Context, FlowCounts, Outbound};
 pub use calendar::{Calendar, Handle};
 pub use deliveries::{DELIVERY_BYTES, Deliveries};
 pub use dumbbell::{Bottleneck, Dumbbell, Impairments, Pair};
@@ -65,7 +65,7 @@ pub use impairment::ImpairmentParams;
 pub use measure::Window;
 pub use network::{AgentEntry, Distributions, FlowSpec, LinkSpec, Network, NetworkError};
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
-pub use watch::{Event, Observation, SeenHeader, SeenPacket};
+pub use watch::{Observation, QueueEvent, SeenHeader, SeenPacket};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,25 +1,25 @@
 //! The messages between agents that are in transit, by the handles of their packets.
 
-use crate::agent::Message;
+use crate::agent::AgentMessage;
 use crate::calendar::Handle;
 use std::collections::BTreeMap;
 
 /// The messages in transit.
 #[derive(Default)]
 pub(crate) struct Messages {
-    in_transit: BTreeMap<Handle, Message>,
+    in_transit: BTreeMap<Handle, AgentMessage>,
     /// The message whose packet was dropped last, for the observation of its link.
-    dropped: Option<(Handle, Message)>,
+    dropped: Option<(Handle, AgentMessage)>,
 }
 
 impl Messages {
     /// Adds the message that a packet carries.
-    pub(crate) fn put(&mut self, handle: Handle, message: Message) {
+    pub(crate) fn put(&mut self, handle: Handle, message: AgentMessage) {
         self.in_transit.insert(handle, message);
     }
 
     /// Removes and returns the message that has arrived; `None` if the handle is a timer's.
-    pub(crate) fn take(&mut self, handle: Handle) -> Option<Message> {
+    pub(crate) fn take(&mut self, handle: Handle) -> Option<AgentMessage> {
         self.in_transit.remove(&handle)
     }
 
@@ -29,7 +29,7 @@ impl Messages {
     }
 
     /// Returns a message in transit, or the one that was dropped last.
-    pub(crate) fn get(&self, handle: Handle) -> &Message {
+    pub(crate) fn get(&self, handle: Handle) -> &AgentMessage {
         let dropped =
             || self.dropped.as_ref().filter(|(other, _)| *other == handle).map(|(_, message)| message);
         self.in_transit.get(&handle).or_else(dropped).expect("a packet to an agent carries a message")

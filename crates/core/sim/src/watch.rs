@@ -7,7 +7,7 @@
 //! Links that are not watched have no extra cost: a watched link has a separate [`crate::route::EventKind`], and its
 //! observations are made around the code that all links share.
 
-use crate::agent::Message;
+use crate::agent::AgentMessage;
 use crate::calendar::Handle;
 use crate::flow::{Receiving, Sending};
 use crate::id::LinkId;
@@ -28,14 +28,14 @@ pub struct Observation {
     /// The packet's number at this link, in the order of arrival: 1, 2, ...
     pub number: u64,
     /// Event of the packet.
-    pub event: Event,
+    pub event: QueueEvent,
     /// The packet at that time. On arrival it does not yet have the queue's mark; at departure it has.
     pub packet: SeenPacket,
 }
 
 /// An event of a packet at a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum QueueEvent {
     /// Arrived at the queue, with this verdict.
     Arrived(Verdict),
     /// Its transmission started.
@@ -79,7 +79,7 @@ pub enum SeenHeader {
     /// The header of an acknowledgement or feedback, from the sink to the source.
     Reply(ReplyHeader),
     /// A message between agents.
-    Message(Message),
+    Message(AgentMessage),
 }
 
 /// The state of watched links and of the packets in their queues.
@@ -143,7 +143,7 @@ impl Watch {
         }
         self.entries[handle as usize] = entry;
         self.arriving = Some((handle, self.observations.len()));
-        self.note(now, queued_link, handle, Event::Arrived(Verdict::Pass), packet);
+        self.note(now, queued_link, handle, QueueEvent::Arrived(Verdict::Pass), packet);
     }
 
     /// Completes an arrival: notes whether the queue marked the packet.
@@ -152,7 +152,7 @@ impl Watch {
             && marked
         {
             self.entries[handle as usize].marked = true;
-            self.observations[place].event = Event::Arrived(Verdict::Mark);
+            self.observations[place].event = QueueEvent::Arrived(Verdict::Mark);
         }
     }
 
@@ -166,7 +166,7 @@ impl Watch {
         packet: SeenPacket,
     ) {
         let entry = self.entries[handle as usize];
-        let event = Event::Departed { waited: now - entry.at, marked: marked || entry.marked };
+        let event = QueueEvent::Departed { waited: now - entry.at, marked: marked || entry.marked };
         self.note(now, queued_link, handle, event, packet);
     }
 
@@ -182,15 +182,22 @@ impl Watch {
         if let Some((arriving, place)) = self.arriving
             && arriving == handle
         {
-            self.observations[place].event = Event::Arrived(Verdict::Drop(reason));
+            self.observations[place].event = QueueEvent::Arrived(Verdict::Drop(reason));
             self.arriving = None;
             return;
         }
         let waited = now - self.entries[handle as usize].at;
-        self.note(now, queued_link, handle, Event::Shed { waited, reason }, packet);
+        self.note(now, queued_link, handle, QueueEvent::Shed { waited, reason }, packet);
     }
 
-    fn note(&mut self, at: Instant, queued_link: usize, handle: Handle, event: Event, packet: SeenPacket) {
+    fn note(
+        &mut self,
+        at: Instant,
+        queued_link: usize,
+        handle: Handle,
+        event: QueueEvent,
+        packet: SeenPacket,
+    ) {
         let link = self.links[queued_link].as_ref().expect("only watched links' packets come here").link;
         let number = self.entries[handle as usize].number;
         self.observations.push(Observation { at, link, number, event, packet });

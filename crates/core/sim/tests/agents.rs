@@ -3,8 +3,8 @@
 use crate::common::{Plan, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::{
-    Address, Agent, AgentSpec, Context, Distributions, FlowSpec, LinkSpec, Message, Network, NetworkError,
-    NodeId, Outbound, Outcome, SimulationSettings, Window, run,
+    Address, Agent, AgentMessage, AgentSpec, Context, Distributions, FlowSpec, LinkSpec, Network,
+    NetworkError, NodeId, Outbound, Outcome, SimulationSettings, Window, run,
 };
 use cutline_transport::app;
 use cutline_transport::endpoint::TransportParams;
@@ -43,7 +43,7 @@ impl AgentSpec for Pinger {
 }
 
 impl Agent for PingerAtWork {
-    fn on_message(&mut self, now: Instant, message: &Message, _context: &mut Context<'_>) {
+    fn on_message(&mut self, now: Instant, message: &AgentMessage, _context: &mut Context<'_>) {
         assert_eq!(message.from, self.to);
         let sent = Instant::from_nanos(u64::from_be_bytes((*message.payload).try_into().unwrap()));
         self.log.lock().unwrap().push((now, now - sent));
@@ -68,8 +68,8 @@ impl AgentSpec for Echo {
 }
 
 impl Agent for Echo {
-    fn on_message(&mut self, _now: Instant, message: &Message, context: &mut Context<'_>) {
-        let Message { from, payload, .. } = message.clone();
+    fn on_message(&mut self, _now: Instant, message: &AgentMessage, context: &mut Context<'_>) {
+        let AgentMessage { from, payload, .. } = message.clone();
         context.send(Outbound { to: from, size: 125, hint: Hint::LEAST_DELAY, payload });
     }
 

@@ -3,7 +3,7 @@
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::Verdict;
 use cutline_sim::{
-    Event, InjectedPacket, LinkId, Network, Observation, Outcome, PacketOutcome, PacketRole, SeenHeader,
+    InjectedPacket, LinkId, Network, Observation, Outcome, PacketOutcome, PacketRole, QueueEvent, SeenHeader,
     SeenPacket, Simulation, SimulationSettings, Window,
 };
 use cutline_transport::endpoint::DataHeader;
@@ -40,7 +40,7 @@ fn simulated() -> (Vec<Observation>, Outcome) {
     }
     let mut simulation = Simulation::new(&network, &settings()).unwrap();
     simulation.advance(Instant::ZERO + Duration::from_secs(SECONDS));
-    let arrived = |seen: &Observation| matches!(seen.event, Event::Arrived(_));
+    let arrived = |seen: &Observation| matches!(seen.event, QueueEvent::Arrived(_));
     let observations = simulation.take_observations().filter(arrived).collect();
     (observations, simulation.finish())
 }
@@ -61,7 +61,7 @@ fn injected(key: u32, seen: &Observation) -> InjectedPacket {
 #[test]
 fn recorded_packets_have_the_same_outcome() {
     let (observations, inside) = simulated();
-    assert!(observations.iter().all(|seen| seen.event == Event::Arrived(Verdict::Pass)));
+    assert!(observations.iter().all(|seen| seen.event == QueueEvent::Arrived(Verdict::Pass)));
     let mut network = plan().network();
     network.use_external_endpoints();
     let mut simulation = Simulation::new(&network, &settings()).unwrap();

@@ -3,8 +3,8 @@
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::QueueSpec;
 use cutline_sim::{
-    Distributions, Event, FlowSpec, LinkId, LinkSpec, Network, Observation, Simulation, SimulationSettings,
-    Window, run,
+    Distributions, FlowSpec, LinkId, LinkSpec, Network, Observation, QueueEvent, Simulation,
+    SimulationSettings, Window, run,
 };
 use cutline_units::{Duration, Hint, HintBits, HintBudget, Instant, Rate};
 use std::collections::BTreeMap;
@@ -91,10 +91,10 @@ fn a_departing_packet_has_the_rest_of_its_hint() {
     for seen in &observations {
         let hint = seen.packet.hint;
         match (seen.packet.flow.is_some_and(|flow| flow < 4), seen.link.0, seen.event) {
-            (true, 0, Event::Departed { waited, .. }) => {
+            (true, 0, QueueEvent::Departed { waited, .. }) => {
                 assert_eq!(hint, BUDGET.after(Hint::from_level(12), waited));
             }
-            (true, 1, Event::Arrived(_)) => *second.entry(hint.level()).or_default() += 1,
+            (true, 1, QueueEvent::Arrived(_)) => *second.entry(hint.level()).or_default() += 1,
             (false, ..) => assert_eq!(hint.level(), 16),
             _ => {}
         }
@@ -114,7 +114,7 @@ fn a_reduced_hint_shortens_the_wait_at_the_second_router() {
     let waited = |pass_on, link: u32| {
         let observations = watch(network(pass_on));
         let of = |seen: &Observation| match seen.event {
-            Event::Departed { waited, .. }
+            QueueEvent::Departed { waited, .. }
                 if seen.packet.flow.is_some_and(|flow| flow < 4) && seen.link.0 == link =>
             {
                 Some(waited)

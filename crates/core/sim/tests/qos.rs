@@ -7,14 +7,14 @@ use cutline_quality::spec::{ConnectionSpecification, Measure, Preset, Specificat
 use cutline_quality::{Class, HintGoal, HintParams};
 use cutline_signal::authentication::Key;
 use cutline_signal::mib::Mib;
-use cutline_signal::negotiation::Reason;
+use cutline_signal::negotiation::OneSidedReason;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
 use cutline_signal::renegotiation::Alternatives;
 use cutline_signal::session::{Direction, Event, Policies, SessionParams};
 use cutline_sim::qos::{Passed, QosConnection, QosRecord, Service};
 use cutline_sim::{
-    Distributions, Event as Seen, FlowSpec, LinkId, LinkSpec, Network, NodeId, SeenHeader, Simulation,
+    Distributions, FlowSpec, LinkId, LinkSpec, Network, NodeId, QueueEvent as Seen, SeenHeader, Simulation,
     SimulationSettings, Window, run,
 };
 use cutline_transport::endpoint::TransportParams;
@@ -258,9 +258,9 @@ fn without_an_answer_the_messages_are_those_of_a_plain_connection() {
     network.add_link(both.link(links[0]).clone());
     let record = record(QosConnection::new("a", ends, Preset::Audio.specification()), network, 20, 1);
     let given_up = at(5.0);
-    assert_eq!(record.source.events, [(given_up, Event::OneSided(Reason::NoAnswer))]);
+    assert_eq!(record.source.events, [(given_up, Event::OneSided(OneSidedReason::NoAnswer))]);
     assert!(
-        matches!(record.sink.events[..], [(_, Event::OneSided(Reason::Foreign))]),
+        matches!(record.sink.events[..], [(_, Event::OneSided(OneSidedReason::Foreign))]),
         "{:?}",
         record.sink.events
     );

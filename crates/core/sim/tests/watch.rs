@@ -3,7 +3,7 @@
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, DropReason, Verdict, registry};
 use cutline_sim::{
-    Event, LinkId, Observation, Outcome, SeenHeader, Simulation, SimulationSettings, Window, run,
+    LinkId, Observation, Outcome, QueueEvent, SeenHeader, Simulation, SimulationSettings, Window, run,
 };
 use cutline_transport::endpoint::{DataHeader, ReplyHeader};
 use cutline_units::{Duration, Instant, Rate};
@@ -43,7 +43,7 @@ fn watch(plan: &Plan) -> (Vec<Observation>, Outcome) {
     (observations, simulation.finish())
 }
 
-fn count(observations: &[Observation], link: LinkId, what: impl Fn(Event) -> bool) -> u64 {
+fn count(observations: &[Observation], link: LinkId, what: impl Fn(QueueEvent) -> bool) -> u64 {
     observations.iter().filter(|seen| seen.link == link && what(seen.event)).count() as u64
 }
 
@@ -52,19 +52,20 @@ fn observations_agree_with_the_counters() {
     for plan in plans() {
         let (observations, outcome) = watch(&plan);
         for (link, found) in [FORWARD, BACK].into_iter().zip(&outcome.links) {
-            let count = |what: &dyn Fn(Event) -> bool| count(&observations, link, what);
-            let refused = |reason| count(&|event| event == Event::Arrived(Verdict::Drop(reason)));
-            let shed = |why| count(&|event| matches!(event, Event::Shed { reason, .. } if reason == why));
+            let count = |what: &dyn Fn(QueueEvent) -> bool| count(&observations, link, what);
+            let refused = |reason| count(&|event| event == QueueEvent::Arrived(Verdict::Drop(reason)));
+            let shed =
+                |why| count(&|event| matches!(event, QueueEvent::Shed { reason, .. } if reason == why));
             let dropped = |reason| refused(reason) + shed(reason);
             let (early, full) = (dropped(DropReason::Early), dropped(DropReason::Overflow));
             assert_eq!(
-                count(&|event| matches!(event, Event::Arrived(_))),
+                count(&|event| matches!(event, QueueEvent::Arrived(_))),
                 found.counts.arrived,
                 "{:?}",
                 plan.aqm
             );
             assert_eq!(
-                count(&|event| matches!(event, Event::Departed { .. })),
+                count(&|event| matches!(event, QueueEvent::Departed { .. })),
                 found.counts.sent,
                 "{:?}",
                 plan.aqm
@@ -92,14 +93,14 @@ fn a_packet_arrives_once_and_departs_or_is_dropped_once() {
             last = seen.at;
             let key = (seen.link, seen.number);
             match seen.event {
-                Event::Arrived(verdict) => {
+                QueueEvent::Arrived(verdict) => {
                     arrived[seen.link.0 as usize] += 1;
                     assert_eq!(seen.number, arrived[seen.link.0 as usize]);
                     if !matches!(verdict, Verdict::Drop(_)) {
                         waiting.insert(key);
                     }
                 }
-                Event::Departed { .. } | Event::Shed { .. } => {
+                QueueEvent::Departed { .. } | QueueEvent::Shed { .. } => {
                     assert!(waiting.remove(&key), "{:?}: {seen:?} is not in the queue", plan.aqm);
                 }
             }
@@ -111,7 +112,7 @@ fn a_packet_arrives_once_and_departs_or_is_dropped_once() {
 fn the_sojourn_times_are_those_of_the_link() {
     let (observations, outcome) = watch(&Plan::paper(20));
     let waits = observations.iter().filter_map(|seen| match (seen.link, seen.event) {
-        (FORWARD, Event::Departed { waited, .. }) => Some(waited.as_nanos()),
+        (FORWARD, QueueEvent::Departed { waited, .. }) => Some(waited.as_nanos()),
         _ => None,
     });
     let mean = waits.clone().sum::<u64>() / waits.count() as u64;

@@ -56,7 +56,7 @@ pub use decision::{Decision, Layer};
 pub use path::{IpVersion, Path};
 pub use protocol::{Protocol, selection};
 pub use service::{Service, code_point};
-pub use settings::{EndSystemSettings, NetworkSettings, PacedBy, Pacing, Reservation, TokenBucket};
+pub use settings::{EndSystemSettings, NetworkSettings, PacedBy, Pacing, PlannedReservation, TokenBucket};
 pub use translation::{Translation, TranslationRequest, Unmet, translate};
 
 #[cfg(test)]

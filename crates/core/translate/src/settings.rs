@@ -68,12 +68,12 @@ pub struct NetworkSettings {
     /// The code point of the packets that this end sends.
     pub dscp: Option<Dscp>,
     /// The reservation.
-    pub reservation: Option<Reservation>,
+    pub reservation: Option<PlannedReservation>,
 }
 
 /// Reservation for a connection. A direction of which no rate is known has no reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reservation {
+pub struct PlannedReservation {
     /// For the packets that this end sends, acknowledgements included.
     pub send: Option<TokenBucket>,
     /// For the packets that this end receives, acknowledgements included.

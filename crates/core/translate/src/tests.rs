@@ -354,7 +354,7 @@ fn a_reservation_counts_headers_and_a_little_more() {
         min_policed: Bytes::new(1308),
         max_packet: Bytes::new(1308),
     };
-    assert_eq!(video.network.reservation, Some(Reservation { send: Some(bucket), receive: None }));
+    assert_eq!(video.network.reservation, Some(PlannedReservation { send: Some(bucket), receive: None }));
     assert!(decision(&video, "receive-bandwidth").reason.contains("nothing to reserve"));
     // RFC 2211 section 7: what exceeds it is best effort, so the sender keeps to it.
     assert_eq!(video.end_system.pacing.unwrap().rate, Rate::from_kbps(1024));

@@ -124,7 +124,7 @@ capacity profile decides (RFC 9622 section 8.1.6): the one that the file states,
 ";
 
 const RESERVATION: &str = "
-### Reservation
+### PlannedReservation
 
 A token bucket for controlled load (RFC 2211, RFC 2215 section 3.6), for each direction whose rate and size are known. Bytes count
 from the IP header on.

@@ -27,7 +27,7 @@ use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
 use cutline_traffic::control::message::{
     Begin, Carrier, ControlReply, ControlRequest, Hello, Law, Member, Open, PROTOCOL, Parameters,
-    Report as TrafficReport, ReverseFlows, Setting, Start, write_message,
+    Report as TrafficReport, ReverseFlows, RunRequest, Setting, write_message,
 };
 use cutline_traffic::header::{Message, Note, Preamble, Proof, Step};
 use cutline_traffic::{
@@ -76,7 +76,7 @@ fn negotiations() {
     let bytes = |content: Content| {
         let echo = if matches!(content, Content::Offer(_)) { [0; 16] } else { [1; 16] };
         let (session, round, agreed_round, nonce) = (5, 1, 0, [7; 16]);
-        negotiation::message::Message { session, round, agreed_round, nonce, echo, content }
+        negotiation::message::NegotiationMessage { session, round, agreed_round, nonce, echo, content }
             .encode(Role::Initiator, None)
     };
     check("negotiation", contents.map(|(name, content)| seed(name, bytes(content))).into());
@@ -549,7 +549,7 @@ fn messages_of_the_control_protocol() {
         ("clock", ControlRequest::Clock),
         (
             "start",
-            ControlRequest::Start(Start {
+            ControlRequest::Start(RunRequest {
                 flows: 3,
                 until_ns: 10_000_000_000,
                 interval_ns: Some(1_000_000_000),

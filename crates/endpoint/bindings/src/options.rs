@@ -1,6 +1,6 @@
 //! The options of a socket, by name and text.
 
-use cutline_config::kind::{self, Kind};
+use cutline_config::kind::{self, ValueKind};
 use cutline_config::{Document, Errors, TableReader, parameter, read, specification};
 use cutline_params::{Choice as _, Parameters};
 use cutline_provision::{DEFAULT_SOCKET, services};
@@ -232,23 +232,23 @@ fn reservation(root: &TableReader<'_>, check: Check) -> impl FnOnce(QosOptions) 
     }
 }
 
-fn service() -> Kind<String> {
+fn service() -> ValueKind<String> {
     let words = services().into_iter().map(|service| (service.name().to_owned(), service.name().to_owned()));
     kind::choice("a service of the network", words.collect())
 }
 
 /// The path of a local socket: as long as an address of one can be.
-fn socket() -> Kind<String> {
+fn socket() -> ValueKind<String> {
     let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH && !path.contains('\0');
     kind::text().only("an absolute path of at most 107 bytes", fits)
 }
 
-fn ack_path() -> Kind<AckPath> {
+fn ack_path() -> ValueKind<AckPath> {
     let words = [("reserved", AckPath::Reserved), ("best-effort", AckPath::BestEffort)];
     kind::one_of("what becomes of a direction that has acknowledgements alone", &words)
 }
 
-fn if_refused() -> Kind<IfRefused> {
+fn if_refused() -> ValueKind<IfRefused> {
     let words = [("best-effort", IfRefused::BestEffort), ("fail", IfRefused::Fail)];
     kind::one_of("what becomes of a connection whose reservation is refused", &words)
 }
@@ -268,22 +268,22 @@ fn parameters_but<P: Parameters>(names: &[&str], root: &TableReader<'_>, key: &s
     params
 }
 
-fn peer() -> Kind<Peer> {
+fn peer() -> ValueKind<Peer> {
     let words = [("detect", Peer::Detect), ("speaks", Peer::Speaks), ("plain", Peer::Plain)];
     kind::one_of("what is known of the other end", &words)
 }
 
-fn pacing() -> Kind<Pacing> {
+fn pacing() -> ValueKind<Pacing> {
     let words = [("block", Pacing::Block), ("refuse", Pacing::Refuse), ("count", Pacing::Count)];
     kind::one_of("what sending too fast does", &words)
 }
 
-fn rate_control(tfrc: TfrcParams) -> Kind<RateControl> {
+fn rate_control(tfrc: TfrcParams) -> ValueKind<RateControl> {
     let words = [("agreed", RateControl::Agreed), ("tfrc", RateControl::Tfrc(tfrc))];
     kind::one_of("what limits the rate of datagrams", &words)
 }
 
-fn marking() -> Kind<Marking> {
+fn marking() -> ValueKind<Marking> {
     let adaptive = |class: Class| {
         (format!("adaptive-{}", class.name()), Marking::Adaptive(class, HintParams::default()))
     };
@@ -308,7 +308,7 @@ fn marked(root: &TableReader<'_>, goal: HintGoal) -> Marking {
     }
 }
 
-fn dscp() -> Kind<Dscp> {
+fn dscp() -> ValueKind<Dscp> {
     let number = kind::integer(0, 63).map(|number| Dscp::new(number as u8).unwrap_or(Dscp::DEFAULT));
     let is_name = |text: &String| text.parse::<Dscp>().is_ok();
     let name = kind::text().only("a name such as EF, AF41 or CS5", is_name);
@@ -322,7 +322,7 @@ fn with_goal(marking: Marking, goal: HintGoal) -> Marking {
     }
 }
 
-fn hint_goal() -> Kind<HintGoal> {
+fn hint_goal() -> ValueKind<HintGoal> {
     let words = [HintGoal::WithinLimit, HintGoal::Quality].map(|goal| (goal.name(), goal));
     kind::one_of("what an adaptive marking looks for", &words)
 }

@@ -3,7 +3,7 @@
 use crate::ending::ProgramEnding;
 use crate::{Choice, ExecOptions};
 use cutline_documents::record;
-use cutline_marking::table::{Kind, Snapshot, Socket, Total};
+use cutline_marking::table::{Snapshot, SocketKind, SocketRecord, Total};
 use cutline_text::Printable;
 use cutline_units::{DscpPool2, Duration, HintCodec as _, Rate};
 use schemars::JsonSchema;
@@ -107,12 +107,12 @@ impl From<&Snapshot> for SocketTotals {
     }
 }
 
-impl From<Socket> for SocketDocument {
-    fn from(socket: Socket) -> Self {
+impl From<SocketRecord> for SocketDocument {
+    fn from(socket: SocketRecord) -> Self {
         let transport = match socket.kind {
-            Kind::Tcp => "tcp",
-            Kind::Udp => "udp",
-            Kind::Other => "other",
+            SocketKind::Tcp => "tcp",
+            SocketKind::Udp => "udp",
+            SocketKind::Other => "other",
         };
         Self {
             transport,
@@ -124,7 +124,11 @@ impl From<Socket> for SocketDocument {
             retransmissions: socket.retransmissions,
             rtt_ms: socket.rtt.map(Duration::as_millis_f64),
             min_rtt_ms: socket.min_rtt.map(Duration::as_millis_f64),
-            is_complete: if socket.kind == Kind::Tcp { socket.is_sampled } else { !socket.is_uncounted },
+            is_complete: if socket.kind == SocketKind::Tcp {
+                socket.is_sampled
+            } else {
+                !socket.is_uncounted
+            },
         }
     }
 }

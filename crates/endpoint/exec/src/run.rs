@@ -1,6 +1,6 @@
 //! Starting the program, and waiting for it.
 
-use crate::cgroup::{self, Attached, Group};
+use crate::cgroup::{self, Attached, ControlGroup};
 use crate::counters::Counters;
 use crate::ending::ProgramEnding;
 use crate::library::find_library;
@@ -75,13 +75,13 @@ pub fn run(
 /// A control group whose sockets are marked. The programs are detached before the group is removed.
 struct Marked {
     _attached: Attached,
-    group: Group,
+    group: ControlGroup,
 }
 
 impl Marked {
     fn new(settings: &MarkSettings) -> Result<Self, ExecError> {
         cgroup::sweep();
-        let group = Group::create()?;
+        let group = ControlGroup::create()?;
         Ok(Self { _attached: Attached::new(&group, settings)?, group })
     }
 }

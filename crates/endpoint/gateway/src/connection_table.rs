@@ -2,7 +2,7 @@
 
 use crate::document::{ConnectionDocument, GatewayDocument, MOST_LISTED};
 use crate::networks::network_of;
-use crate::plan::{Plan, ProgramTransport, Route};
+use crate::plan::{GatewayRoute, Plan, ProgramTransport};
 use crate::record::{
     ConnectionClosed, ConnectionOpened, IntervalReceived, IntervalSent, MessageReceived, RecordLine,
     Recorder, RecordingStarted, SamplesForgotten, seconds,
@@ -22,12 +22,12 @@ const MOST_SAMPLES: usize = 1 << 14;
 
 /// A QoS connection.
 #[derive(Clone)]
-pub enum Link {
+pub enum QosConnection {
     Tcp(QosTcpStream),
     Udp(QosUdpSocket),
 }
 
-impl Link {
+impl QosConnection {
     fn mib(&self) -> Mib {
         match self {
             Self::Tcp(stream) => stream.mib(),
@@ -76,7 +76,7 @@ struct Open {
     route: usize,
     peer: SocketAddr,
     opened: Instant,
-    link: Option<Link>,
+    link: Option<QosConnection>,
     counters: Arc<Counters>,
     /// The ends of the last intervals that were recorded.
     sent_until: Instant,
@@ -110,7 +110,7 @@ struct Pages {
 
 /// All connections.
 pub struct ConnectionTable {
-    routes: Vec<Route>,
+    routes: Vec<GatewayRoute>,
     most: usize,
     /// The most of one transport: where there are routes of both, neither takes all places from the other.
     most_of_transport: usize,
@@ -168,7 +168,7 @@ impl ConnectionTable {
         }
     }
 
-    pub fn route(&self, place: usize) -> &Route {
+    pub fn route(&self, place: usize) -> &GatewayRoute {
         &self.routes[place]
     }
 
@@ -262,7 +262,7 @@ impl ConnectionTable {
         }
     }
 
-    fn record_news_of(&self, number: u64, link: &Link) {
+    fn record_news_of(&self, number: u64, link: &QosConnection) {
         let mib = link.mib();
         let (sent, received) = {
             let mut pages = lock(&self.pages);
@@ -360,7 +360,7 @@ impl ConnectionTable {
 
 impl Ticket {
     /// The QoS connection stands.
-    pub fn attach(&self, link: Link) {
+    pub fn attach(&self, link: QosConnection) {
         if self.book.records() {
             link.sample(MOST_SAMPLES);
         }

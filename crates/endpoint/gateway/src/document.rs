@@ -1,6 +1,6 @@
 //! Document about the delivered traffic.
 
-use crate::plan::{GatewaySide, Route};
+use crate::plan::{GatewayRoute, GatewaySide};
 use cutline_documents::record;
 use cutline_provision::{Direction, Standing};
 use cutline_signal::mib::Distribution;
@@ -96,7 +96,7 @@ record! {
 }
 
 impl RouteDocument {
-    pub(crate) fn new(route: &Route) -> Self {
+    pub(crate) fn new(route: &GatewayRoute) -> Self {
         Self {
             transport: route.transport.name().to_owned(),
             listen: route.listen.to_string(),
@@ -108,7 +108,7 @@ impl RouteDocument {
 
 impl ConnectionDocument {
     /// A connection of which nothing is known but that it was accepted.
-    pub(crate) fn accepted(connection: u64, route: &Route, peer: SocketAddr, opened_s: f64) -> Self {
+    pub(crate) fn accepted(connection: u64, route: &GatewayRoute, peer: SocketAddr, opened_s: f64) -> Self {
         Self {
             connection,
             transport: route.transport.name().to_owned(),
@@ -239,7 +239,7 @@ impl ConnectionTotals {
 }
 
 impl GatewayDocument {
-    pub(crate) fn new(side: GatewaySide, routes: &[Route]) -> Self {
+    pub(crate) fn new(side: GatewaySide, routes: &[GatewayRoute]) -> Self {
         Self {
             side: side.name(),
             elapsed_s: 0.0,

@@ -47,7 +47,7 @@ pub use document::{
 };
 pub use error::GatewayError;
 pub use gateway::Gateway;
-pub use plan::{GatewaySide, Limits, Plan, ProgramTransport, Route};
+pub use plan::{GatewayRoute, GatewaySide, Limits, Plan, ProgramTransport};
 pub use record::{
     ConnectionClosed, ConnectionOpened, IntervalReceived, IntervalSent, MessageReceived, RecordLine,
     RecordingStarted, SamplesForgotten,

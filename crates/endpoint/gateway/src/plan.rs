@@ -45,7 +45,7 @@ impl ProgramTransport {
 
 /// Route of connections: the address at which they arrive, and their destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct GatewayRoute {
     /// Transport of the programs.
     pub transport: ProgramTransport,
     /// Address at which the gateway listens.
@@ -54,7 +54,7 @@ pub struct Route {
     pub to: String,
 }
 
-impl fmt::Display for Route {
+impl fmt::Display for GatewayRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.transport.name(), self.listen)
     }
@@ -91,7 +91,7 @@ pub struct Plan {
     /// Side of the gateway.
     pub side: GatewaySide,
     /// Routes of the gateway.
-    pub routes: Vec<Route>,
+    pub routes: Vec<GatewayRoute>,
     /// The options of the QoS connections to the other gateway.
     pub options: QosOptions,
     /// Limits of the gateway.

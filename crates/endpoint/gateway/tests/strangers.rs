@@ -1,7 +1,7 @@
 //! Strangers at gateways: those that say nothing, and those that send in others' names. They take no thread and nobody's place.
 
 use crate::common::{Settings, Watched, pair};
-use cutline_gateway::{GatewaySide, Limits, ProgramTransport, Route};
+use cutline_gateway::{GatewayRoute, GatewaySide, Limits, ProgramTransport};
 use cutline_socket::QosOptions;
 use cutline_units::Duration as Time;
 use std::io::{Read, Write};
@@ -185,7 +185,7 @@ fn datagrams_leave_places_for_streams() {
     let _alone = alone();
     let limits = Limits { connections: 40, idle: Time::from_secs(3600), ..Limits::default() };
     let settings = Settings { limits, ..Settings::default() };
-    let route = |transport, to: SocketAddr| Route {
+    let route = |transport, to: SocketAddr| GatewayRoute {
         transport,
         listen: "127.0.0.1:0".parse().unwrap(),
         to: to.to_string(),

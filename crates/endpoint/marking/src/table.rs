@@ -67,7 +67,7 @@ pub enum Total {
 /// The transport of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Kind {
+pub enum SocketKind {
     /// TCP, and Multipath TCP.
     Tcp = 1,
     /// UDP.
@@ -76,7 +76,7 @@ pub enum Kind {
     Other = 3,
 }
 
-impl Kind {
+impl SocketKind {
     /// The kind of that number.
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
@@ -156,9 +156,9 @@ impl TcpCounters {
 
 /// The table, in memory that processes share.
 #[derive(Clone, Copy, Debug)]
-pub struct Table<'m>(&'m [AtomicU64]);
+pub struct SocketTable<'m>(&'m [AtomicU64]);
 
-impl<'m> Table<'m> {
+impl<'m> SocketTable<'m> {
     /// The table in zeroed or used memory; `None` if the memory has another length or content.
     pub fn new(words: &'m [AtomicU64]) -> Option<Self> {
         let first = words.first()?;
@@ -174,7 +174,7 @@ impl<'m> Table<'m> {
     }
 
     /// Counts a new socket. Returns the number of its record, `None` if all are in use.
-    pub fn open(self, kind: Kind, process: u32) -> Option<u32> {
+    pub fn open(self, kind: SocketKind, process: u32) -> Option<u32> {
         self.add(kind.total(), 1);
         let used = self.0.get(USED)?;
         let is_free = |used: u64| (used < RECORDS as u64).then_some(used + 1);
@@ -260,9 +260,9 @@ impl<'m> Table<'m> {
 
 /// A socket, as its record has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Socket {
+pub struct SocketRecord {
     /// The transport.
-    pub kind: Kind,
+    pub kind: SocketKind,
     /// The process that opened it.
     pub process: u32,
     /// Payload sent, bytes.
@@ -317,17 +317,17 @@ impl Snapshot {
     }
 
     /// The sockets that have a record, in the order of their opening.
-    pub fn sockets(&self) -> impl Iterator<Item = Socket> + '_ {
+    pub fn sockets(&self) -> impl Iterator<Item = SocketRecord> + '_ {
         let (records, _) = self.words[HEAD..].as_chunks::<RECORD>();
         let used = usize::try_from(self.words[USED]).unwrap_or(RECORDS).min(RECORDS);
-        records[..used].iter().filter_map(Socket::read)
+        records[..used].iter().filter_map(SocketRecord::read)
     }
 }
 
-impl Socket {
+impl SocketRecord {
     fn read(words: &[u64; RECORD]) -> Option<Self> {
         let word = |field: Field| words[field as usize];
-        let kind = Kind::from_number(word(Field::Kind) as u32)?;
+        let kind = SocketKind::from_number(word(Field::Kind) as u32)?;
         let time = |field| Some(word(field)).filter(|&time| time > 0).map(Duration::from_micros);
         let ip = Ipv6Addr::from(u128::from(word(Field::PeerHigh)) << 64 | u128::from(word(Field::PeerLow)));
         let ip = ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4);
@@ -337,7 +337,7 @@ impl Socket {
             process: word(Field::Process) as u32,
             sent: word(Field::SentBytes),
             received: word(Field::ReceivedBytes),
-            messages: word(if kind == Kind::Tcp { Field::Segments } else { Field::Messages }),
+            messages: word(if kind == SocketKind::Tcp { Field::Segments } else { Field::Messages }),
             retransmissions: word(Field::Retransmissions),
             rtt: time(Field::RttMicros),
             min_rtt: time(Field::MinRttMicros),
@@ -364,20 +364,20 @@ mod tests {
     #[test]
     fn what_is_counted_is_read() {
         let memory = memory();
-        let table = Table::new(&memory).unwrap();
-        let [tcp, udp] = [Kind::Tcp, Kind::Udp].map(|kind| table.open(kind, 77));
+        let table = SocketTable::new(&memory).unwrap();
+        let [tcp, udp] = [SocketKind::Tcp, SocketKind::Udp].map(|kind| table.open(kind, 77));
         table.sent(udp, 2, 3000);
         table.peer(tcp.unwrap(), std::net::Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(), 443);
         let mut counters = TcpCounters { sent: 100, received: 5, rtt_micros: 1500, ..TcpCounters::default() };
         table.sample(tcp, &counters, true);
         // A second process that closes the same socket later adds what is new.
         counters.sent = 140;
-        Table::new(&memory).unwrap().sample(tcp, &counters, true);
+        SocketTable::new(&memory).unwrap().sample(tcp, &counters, true);
         let read = snapshot(&memory);
         let totals =
             [Total::TcpSockets, Total::UdpSockets, Total::TcpSent, Total::TcpReceived, Total::UdpBytes];
         assert_eq!(totals.map(|total| read.total(total)), [1, 1, 140, 5, 3000]);
-        let sockets: Vec<Socket> = read.sockets().collect();
+        let sockets: Vec<SocketRecord> = read.sockets().collect();
         assert_eq!(sockets.len(), 2);
         assert_eq!((sockets[0].sent, sockets[0].rtt), (140, Some(Duration::from_micros(1500))));
         assert_eq!(sockets[0].peer.unwrap().to_string(), "192.0.2.1:443");
@@ -388,8 +388,8 @@ mod tests {
     #[test]
     fn sockets_beyond_the_table_are_in_the_totals() {
         let memory = memory();
-        let table = Table::new(&memory).unwrap();
-        let records = (0..RECORDS + 3).filter_map(|_| table.open(Kind::Tcp, 1)).count();
+        let table = SocketTable::new(&memory).unwrap();
+        let records = (0..RECORDS + 3).filter_map(|_| table.open(SocketKind::Tcp, 1)).count();
         assert_eq!(records, RECORDS);
         table.sample(None, &TcpCounters { sent: 9, ..TcpCounters::default() }, true);
         let read = snapshot(&memory);
@@ -403,9 +403,9 @@ mod tests {
     #[test]
     fn other_memory_and_files_are_refused() {
         let memory = memory();
-        assert!(Table::new(&memory[1..]).is_none() && Table::new(&[]).is_none());
+        assert!(SocketTable::new(&memory[1..]).is_none() && SocketTable::new(&[]).is_none());
         memory[0].store(5, Relaxed);
-        assert!(Table::new(&memory).is_none());
+        assert!(SocketTable::new(&memory).is_none());
         assert_eq!(Snapshot::read(&[]), None);
         assert_eq!(Snapshot::read(&vec![0; BYTES - 1]), None);
         assert_eq!(Snapshot::read(&vec![1; BYTES]), None);

@@ -5,7 +5,7 @@ use crate::sandbox::{self, Group};
 use crate::state::{self, Errno, File, pointer};
 use cutline_marking::MarkSettings;
 use cutline_marking::pacer;
-use cutline_marking::table::{Kind, TcpCounters, Total};
+use cutline_marking::table::{SocketKind, TcpCounters, Total};
 use cutline_units::{Bytes, Instant, Rate};
 use libc::{c_int, c_uint, c_void, socklen_t, ssize_t};
 use std::mem::{size_of, size_of_val};
@@ -66,7 +66,7 @@ impl Sender {
 
     fn known(fd: c_int) -> Self {
         match (state::file(fd), state::settings()) {
-            (File::Socket(Kind::Udp, record), Some(settings)) => {
+            (File::Socket(SocketKind::Udp, record), Some(settings)) => {
                 Self { record, is_udp: true, rate: settings.rate.filter(|_| record.is_some()) }
             }
             _ => Self::NONE,
@@ -110,11 +110,11 @@ pub(crate) fn is_of_a_network(fd: c_int) -> bool {
     matches!(family, Some(libc::AF_INET | libc::AF_INET6))
 }
 
-fn kind(fd: c_int) -> Kind {
+fn kind(fd: c_int) -> SocketKind {
     match option::<c_int>(fd, libc::SOL_SOCKET, libc::SO_PROTOCOL) {
-        Some(libc::IPPROTO_TCP | libc::IPPROTO_MPTCP) => Kind::Tcp,
-        Some(libc::IPPROTO_UDP | libc::IPPROTO_UDPLITE) => Kind::Udp,
-        _ => Kind::Other,
+        Some(libc::IPPROTO_TCP | libc::IPPROTO_MPTCP) => SocketKind::Tcp,
+        Some(libc::IPPROTO_UDP | libc::IPPROTO_UDPLITE) => SocketKind::Udp,
+        _ => SocketKind::Other,
     }
 }
 
@@ -136,7 +136,7 @@ fn set(fd: c_int, is_v6: bool, settings: &MarkSettings) {
         let rate = rate.as_bps() / 8;
         set_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate);
     }
-    if let Some(unsent) = settings.unsent.filter(|_| kind(fd) == Kind::Tcp) {
+    if let Some(unsent) = settings.unsent.filter(|_| kind(fd) == SocketKind::Tcp) {
         let unsent = u32::try_from(unsent.get()).unwrap_or(u32::MAX);
         set_option(fd, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &unsent);
     }
@@ -323,7 +323,7 @@ pub(crate) fn closing_range(first: c_uint, last: c_uint) {
 
 /// A number that dup2(2) is about to use: its descriptor is closed.
 pub(crate) fn replacing(fd: c_int, by: c_int) {
-    if fd != by && matches!(state::file(fd), File::Socket(Kind::Tcp, _)) && state::is_owner() {
+    if fd != by && matches!(state::file(fd), File::Socket(SocketKind::Tcp, _)) && state::is_owner() {
         sample(fd, true);
     }
 }
@@ -341,7 +341,7 @@ pub(crate) fn written_by_libc(fd: c_int) {
     if state::file(fd) == File::Inherited {
         opened(fd);
     }
-    if let (File::Socket(Kind::Udp, record), Some(table)) = (state::file(fd), state::table()) {
+    if let (File::Socket(SocketKind::Udp, record), Some(table)) = (state::file(fd), state::table()) {
         table.uncounted(record);
     }
     errno.restore();
@@ -352,7 +352,7 @@ pub(crate) fn sample(fd: c_int, is_complete: bool) {
     let File::Socket(kind, record) = state::file(fd) else { return };
     let Some(table) = state::table() else { return };
     let errno = Errno::save();
-    if kind == Kind::Tcp && sandbox::allows(Group::Options) {
+    if kind == SocketKind::Tcp && sandbox::allows(Group::Options) {
         let mut info = [0_u8; TCP_INFO_ROOM];
         let mut length = info.len() as socklen_t;
         let to: *mut c_void = info.as_mut_ptr().cast();

@@ -3,7 +3,7 @@
 
 use cutline_marking::MarkSettings;
 use cutline_marking::settings::{TABLE_VARIABLE, VARIABLE};
-use cutline_marking::table::{self, Kind, Table, Total};
+use cutline_marking::table::{self, SocketKind, SocketTable, Total};
 use cutline_units::{Bytes, Dscp, Rate};
 use libc::{c_char, c_int, c_void};
 use std::ffi::CStr;
@@ -44,7 +44,7 @@ pub(crate) enum File {
     /// Not a socket of IPv4 or IPv6.
     Other,
     /// A socket, with the number of its record.
-    Socket(Kind, Option<u32>),
+    Socket(SocketKind, Option<u32>),
 }
 
 /// Stage of reading the settings.
@@ -94,7 +94,8 @@ pub(crate) fn sample_all(is_complete: bool) {
         return;
     }
     let errno = Errno::save();
-    let mut sockets = descriptors().filter(|&fd| matches!(file(fd), File::Socket(Kind::Tcp, _))).peekable();
+    let mut sockets =
+        descriptors().filter(|&fd| matches!(file(fd), File::Socket(SocketKind::Tcp, _))).peekable();
     if sockets.peek().is_some() && is_owner() {
         sockets.for_each(|fd| socket::sample(fd, is_complete));
     }
@@ -168,14 +169,14 @@ pub(crate) fn marks() -> bool {
 }
 
 /// The table of counters.
-pub(crate) fn table() -> Option<Table<'static>> {
+pub(crate) fn table() -> Option<SocketTable<'static>> {
     let memory = TABLE.load(Ordering::Relaxed);
     if memory.is_null() {
         return None;
     }
     // SAFETY: `map` has mapped so many aligned words, which stay mapped as long as the process lives. Every process accesses
     // them as atomics alone.
-    Table::new(unsafe { from_raw_parts(memory, table::WORDS) })
+    SocketTable::new(unsafe { from_raw_parts(memory, table::WORDS) })
 }
 
 /// Adds to a total.
@@ -188,7 +189,7 @@ pub(crate) fn add(total: Total, count: u64) {
 /// Returns what a file descriptor is.
 pub(crate) fn file(fd: c_int) -> File {
     let Some(word) = entry(fd).map(|entry| entry.load(Ordering::Relaxed)) else { return File::Other };
-    match (word, Kind::from_number(word >> KIND_SHIFT)) {
+    match (word, SocketKind::from_number(word >> KIND_SHIFT)) {
         (0, _) => File::Unknown,
         (INHERITED, _) => File::Inherited,
         (word, Some(kind)) => File::Socket(kind, (word & RECORD_MASK).checked_sub(1)),

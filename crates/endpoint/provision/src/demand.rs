@@ -1,6 +1,6 @@
 //! A flow, and what it sends and receives.
 
-use cutline_translate::{Reservation, TokenBucket};
+use cutline_translate::{PlannedReservation, TokenBucket};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -86,7 +86,7 @@ pub struct Demand {
 
 impl Demand {
     /// Asks for both directions of a connection.
-    pub const fn new(flow: Flow, reservation: Reservation) -> Self {
+    pub const fn new(flow: Flow, reservation: PlannedReservation) -> Self {
         Self { flow, send: reservation.send, receive: reservation.receive }
     }
 

@@ -52,4 +52,6 @@ mod services;
 pub use client::{Client, ClientError};
 pub use demand::{Demand, Flow, Transport};
 pub use grant::{Direction, Grant, GrantEvent, Reason, Refusal, Standing};
-pub use services::{Access, DEFAULT_SOCKET, Provisioner, Service, UnknownService, open, register, services};
+pub use services::{
+    Access, DEFAULT_SOCKET, Provisioner, ReservationService, UnknownService, open, register, services,
+};

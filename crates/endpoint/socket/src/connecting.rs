@@ -32,7 +32,7 @@ pub enum Readiness {
 
 /// The state of an attempt.
 #[derive(Debug)]
-pub enum Progress<S> {
+pub enum ConnectProgress<S> {
     /// The attempt continues when its descriptor is ready, or at this time.
     Pending(Instant),
     /// The socket is connected.
@@ -52,7 +52,7 @@ pub trait Attempt: Sized {
     fn begin(address: SocketAddr, options: &QosOptions) -> Result<Self, QosError>;
 
     /// Goes on with it.
-    fn advance(&mut self, options: &QosOptions) -> Result<Progress<Self::Socket>, QosError>;
+    fn advance(&mut self, options: &QosOptions) -> Result<ConnectProgress<Self::Socket>, QosError>;
 
     /// Returns the descriptor and the readiness that the attempt waits for.
     fn awaits(&self) -> (BorrowedFd<'_>, Readiness);
@@ -188,14 +188,14 @@ impl<S: Connect> Connecting<S> {
         self.due = if self.addresses.is_empty() { self.deadline } else { self.deadline.min(self.next) };
         for (address, mut attempt) in std::mem::take(&mut self.attempts) {
             match attempt.advance(&self.options) {
-                Ok(Progress::Pending(due)) => {
+                Ok(ConnectProgress::Pending(due)) => {
                     self.due = self.due.min(due);
                     self.attempts.push((address, attempt));
                 }
-                Ok(Progress::Done(socket)) if S::Attempt::is_silent(&socket) => {
+                Ok(ConnectProgress::Done(socket)) if S::Attempt::is_silent(&socket) => {
                     self.silent.get_or_insert(socket);
                 }
-                Ok(Progress::Done(socket)) => return Some(socket),
+                Ok(ConnectProgress::Done(socket)) => return Some(socket),
                 Err(error) => self.note(error),
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::error::QosError;
 use crate::handler::{Handler, Handling};
-use crate::keeper::{Kept, Service, keep};
+use crate::keeper::{Kept, KeptConnection, keep};
 use crate::mib::Mib;
 use crate::options::{Marking, Peer, QosOptions};
 use crate::recovery::Candidate;
@@ -10,9 +10,11 @@ use crate::reservation::{ReservationStatus, Reserver};
 use crate::signals;
 use crate::time::duration;
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
-use cutline_signal::negotiation::{Agreed, Carrier, Nonce, Reason};
+use cutline_signal::negotiation::{Agreed, Carrier, Nonce, OneSidedReason};
 use cutline_signal::rate_control::RateControl;
-use cutline_signal::session::{Event, Inbound, Outbound, Policies, Session, SessionParams, Standing, Start};
+use cutline_signal::session::{
+    Event, Inbound, Outbound, Policies, Session, SessionParams, SessionStart, Standing,
+};
 pub use cutline_sys::lock;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
@@ -99,7 +101,7 @@ pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Sess
         Marking::Adaptive(class, params) => Some((*class, *params)),
         Marking::Translated | Marking::None | Marking::Fixed(_) | Marking::Dscp(_) => None,
     };
-    let start = Start {
+    let start = SessionStart {
         specification: options.specification.clone(),
         carrier,
         params: SessionParams {
@@ -233,7 +235,7 @@ impl Connection {
     }
 
     /// Has the thread that serves connections serve this one from now on, unless it does.
-    pub fn keep(&self, service: Weak<dyn Service>) -> Result<(), QosError> {
+    pub fn keep(&self, service: Weak<dyn KeptConnection>) -> Result<(), QosError> {
         if self.kept.get().is_some() {
             return Ok(());
         }
@@ -366,7 +368,7 @@ impl Connection {
     }
 
     /// Sets the handler of events, which is called first with those that were not taken.
-    pub fn set_handler(&self, service: Weak<dyn Service>, handler: Handler) {
+    pub fn set_handler(&self, service: Weak<dyn KeptConnection>, handler: Handler) {
         // An earlier one may be running, and may want the events.
         self.handling.remove();
         let events = lock(&self.events);
@@ -385,7 +387,7 @@ impl Connection {
 
     /// Returns whether nobody has answered at the address of the other end.
     pub fn was_silent(&self) -> bool {
-        lock(&self.events).iter().any(|event| matches!(event, Event::OneSided(Reason::NoAnswer)))
+        lock(&self.events).iter().any(|event| matches!(event, Event::OneSided(OneSidedReason::NoAnswer)))
     }
 
     /// The next event that the application has not taken.

@@ -2,7 +2,7 @@
 
 use cutline_params::ParameterError;
 use cutline_quality::spec::Conflicts;
-use cutline_signal::negotiation::Reason;
+use cutline_signal::negotiation::OneSidedReason;
 use cutline_signal::session::Cause;
 use cutline_units::Duration;
 use std::io;
@@ -23,7 +23,7 @@ pub enum QosError {
     },
     /// The other end takes no part, although it was said to.
     #[error("the other end is no QoS socket, or has another key: {}", because(*.0))]
-    NoPeer(Reason),
+    NoPeer(OneSidedReason),
     /// The connection was lost, and is being made again or was made again. A call fails so once in each direction after each loss: it was not
     /// carried out, and a message that was under way is not whole.
     #[error(
@@ -71,12 +71,12 @@ fn named(send: Option<&Conflicts>, receive: Option<&Conflicts>) -> String {
     parts.join("; ")
 }
 
-fn because(reason: Reason) -> String {
+fn because(reason: OneSidedReason) -> String {
     match reason {
-        Reason::NoAnswer => "it has not answered in time".to_owned(),
-        Reason::OtherVersion(version) => format!("it speaks version {version} of the protocol"),
-        Reason::Foreign => "it speaks something else".to_owned(),
-        Reason::Contradiction => "its answer contradicts its own specification".to_owned(),
+        OneSidedReason::NoAnswer => "it has not answered in time".to_owned(),
+        OneSidedReason::OtherVersion(version) => format!("it speaks version {version} of the protocol"),
+        OneSidedReason::Foreign => "it speaks something else".to_owned(),
+        OneSidedReason::Contradiction => "its answer contradicts its own specification".to_owned(),
     }
 }
 

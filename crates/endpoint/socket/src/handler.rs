@@ -3,7 +3,7 @@
 //! The thread that serves connections calls it, without any lock of this crate.
 
 use crate::connection::lock;
-use crate::keeper::{Service, call_soon, is_keeper};
+use crate::keeper::{KeptConnection, call_soon, is_keeper};
 use cutline_signal::session::Event;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ struct State {
     /// `None` also while it is called.
     handler: Option<Handler>,
     /// The connection, while there is a handler.
-    service: Option<Weak<dyn Service>>,
+    service: Option<Weak<dyn KeptConnection>>,
     /// Counts changes of the handler.
     changes: u64,
     is_called: bool,
@@ -56,7 +56,7 @@ impl Handling {
     /// Sets the handler, which is called first with earlier events.
     pub fn set(
         &self,
-        service: Weak<dyn Service>,
+        service: Weak<dyn KeptConnection>,
         handler: Handler,
         earlier: impl IntoIterator<Item = Event>,
     ) {

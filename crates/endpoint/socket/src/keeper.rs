@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A connection that the service thread serves.
-pub trait Service: Send + Sync {
+pub trait KeptConnection: Send + Sync {
     /// Does what is due and returns when something is due again.
     fn serve(&self, now: Instant) -> Instant;
 
@@ -24,7 +24,7 @@ pub trait Service: Send + Sync {
 /// Connections by when they are due and by a number.
 #[derive(Default)]
 struct Agenda {
-    entries: BTreeMap<(Instant, u64), Weak<dyn Service>>,
+    entries: BTreeMap<(Instant, u64), Weak<dyn KeptConnection>>,
     /// Next deadline of each connection.
     due: BTreeMap<u64, Instant>,
     /// Earlier deadlines that were set while the connection was served.
@@ -32,15 +32,15 @@ struct Agenda {
     /// The number of the next connection.
     next: u64,
     /// Connections whose handler is to be called.
-    calls: VecDeque<Weak<dyn Service>>,
+    calls: VecDeque<Weak<dyn KeptConnection>>,
 }
 
 /// Next task of the thread.
 enum Due {
     /// A connection's work, by its number.
-    Serve(u64, Weak<dyn Service>),
+    Serve(u64, Weak<dyn KeptConnection>),
     /// A call of a connection's handler.
-    Call(Weak<dyn Service>),
+    Call(Weak<dyn KeptConnection>),
 }
 
 #[derive(Default)]
@@ -85,7 +85,7 @@ pub fn is_keeper() -> bool {
 }
 
 /// Has the thread call the handler of a connection that is served.
-pub fn call_soon(service: Weak<dyn Service>) {
+pub fn call_soon(service: Weak<dyn KeptConnection>) {
     keeper().lock().calls.push_back(service);
     keeper().earlier.notify_one();
 }
@@ -94,7 +94,7 @@ pub fn call_soon(service: Weak<dyn Service>) {
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn keep(service: Weak<dyn Service>, due: Instant) -> std::io::Result<Kept> {
+pub fn keep(service: Weak<dyn KeptConnection>, due: Instant) -> std::io::Result<Kept> {
     let keeper = started()?;
     let mut agenda = keeper.lock();
     let number = agenda.next;
@@ -105,13 +105,13 @@ pub fn keep(service: Weak<dyn Service>, due: Instant) -> std::io::Result<Kept> {
 }
 
 impl Agenda {
-    fn insert(&mut self, number: u64, due: Instant, service: Weak<dyn Service>) {
+    fn insert(&mut self, number: u64, due: Instant, service: Weak<dyn KeptConnection>) {
         self.due.insert(number, due);
         self.entries.insert((due, number), service);
     }
 
     /// Takes the connection that is due first, and says how long until another one is, if there is none yet.
-    fn take(&mut self, now: Instant) -> Result<(u64, Weak<dyn Service>), Duration> {
+    fn take(&mut self, now: Instant) -> Result<(u64, Weak<dyn KeptConnection>), Duration> {
         let Some(entry) = self.entries.first_entry() else { return Err(LONGEST_REST) };
         let (due, number) = *entry.key();
         if due > now {
@@ -123,7 +123,7 @@ impl Agenda {
     }
 
     /// Adds a connection that has been served.
-    fn put_back(&mut self, number: u64, due: Instant, service: Weak<dyn Service>) {
+    fn put_back(&mut self, number: u64, due: Instant, service: Weak<dyn KeptConnection>) {
         let hastened = self.hastened.remove(&number);
         self.insert(number, hastened.map_or(due, |hastened| hastened.min(due)), service);
     }
@@ -227,7 +227,7 @@ mod tests {
         told: Mutex<Sender<u64>>,
     }
 
-    impl Service for Counter {
+    impl KeptConnection for Counter {
         fn serve(&self, now: Instant) -> Instant {
             let served = self.served.fetch_add(1, Ordering::Relaxed) + 1;
             let _gone = self.told.lock().unwrap().send(served);
@@ -240,7 +240,7 @@ mod tests {
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let (told, _served) = channel();
         let counter = Arc::new(Counter { served: AtomicU64::new(0), told: Mutex::new(told) });
-        let weak = || Arc::downgrade(&counter) as Weak<dyn Service>;
+        let weak = || Arc::downgrade(&counter) as Weak<dyn KeptConnection>;
         let mut agenda = Agenda::default();
         agenda.insert(1, at(500), weak());
         agenda.insert(2, at(400), weak());
@@ -260,7 +260,7 @@ mod tests {
     fn a_connection_is_served_until_it_is_dropped() {
         let (told, served) = channel();
         let counter = Arc::new(Counter { served: AtomicU64::new(0), told: Mutex::new(told) });
-        let weak: Weak<dyn Service> = Arc::downgrade(&counter) as _;
+        let weak: Weak<dyn KeptConnection> = Arc::downgrade(&counter) as _;
         keep(weak, now()).unwrap();
         assert_eq!([served.recv(), served.recv(), served.recv()], [Ok(1), Ok(2), Ok(3)]);
         drop(counter);

@@ -14,7 +14,7 @@ use cutline_signal::negotiation::{Carrier, NegotiationParams};
 use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::renegotiation::Alternatives;
-use cutline_signal::session::trace::Trace;
+use cutline_signal::session::trace::SessionTrace;
 use cutline_translate::{Path, Protocol};
 use cutline_units::{Dscp, Duration, Hint};
 use std::net::SocketAddr;
@@ -88,7 +88,7 @@ pub struct QosOptions {
     detection: Option<Duration>,
     pub(crate) negotiation: NegotiationParams,
     pub(crate) monitor: MonitorParams,
-    pub(crate) trace: Option<Trace>,
+    pub(crate) trace: Option<SessionTrace>,
     pub(crate) reconnect: bool,
     /// Largest time of connecting; `None` if as long as the system tries.
     pub(crate) connect_timeout: Option<Duration>,
@@ -338,7 +338,7 @@ impl QosOptions {
     /// decided as it has. The simulator repeats it (`cutline_sim::qos::replay`). It takes memory without end, and has a copy of each
     /// datagram that was received.
     #[must_use]
-    pub fn trace(self, trace: &Trace) -> Self {
+    pub fn trace(self, trace: &SessionTrace) -> Self {
         Self { trace: Some(trace.clone()), ..self }
     }
 

@@ -39,7 +39,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 /// A connection that can be made again. None of its functions waits.
 ///
 /// They lock the socket's locks behind that of the [`Recovery`], which calls take in the other order, so they may only try.
-pub trait Link {
+pub trait Reconnect {
     /// An attempt to connect.
     type Attempt;
 
@@ -259,7 +259,7 @@ impl<A> Recovery<A> {
     }
 
     /// Does what is due of a connection that is broken. Returns when something is due again; `None` if the connection is whole.
-    pub fn serve(&self, link: &impl Link<Attempt = A>) -> Option<Instant> {
+    pub fn serve(&self, link: &impl Reconnect<Attempt = A>) -> Option<Instant> {
         if self.is_up() {
             return None;
         }
@@ -306,7 +306,7 @@ impl<A> Recovery<A> {
     fn go_on(
         &self,
         mut outage: Outage<A>,
-        link: &impl Link<Attempt = A>,
+        link: &impl Reconnect<Attempt = A>,
         options: &QosOptions,
         now: Instant,
     ) -> Next<A> {

@@ -16,7 +16,7 @@ use cutline_quality::{Class, HintParams};
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::renegotiation::{Alternatives, RenegotiationParams};
-use cutline_signal::session::trace::{Input, Output, Record, Trace};
+use cutline_signal::session::trace::{Input, Output, Record, SessionTrace};
 use cutline_sim::qos::replay;
 use cutline_socket::{
     Event, Marking, Mib, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
@@ -138,7 +138,7 @@ fn adapting_rate() -> QosOptions {
 }
 
 /// Returns the options of the end that listens: anything may be weaker.
-fn accepting(trace: &Trace) -> QosOptions {
+fn accepting(trace: &SessionTrace) -> QosOptions {
     let any = Specification::builder().size(Bytes::new(SIZE as u64)).coerce_all().build().unwrap();
     let options = QosOptions::receiving(any).trace(trace).peer(Peer::Speaks);
     options.monitor(MonitorParams { interval: ms(50), ..MonitorParams::default() })
@@ -175,7 +175,7 @@ struct Outcome {
     passed: Option<Passed>,
 }
 
-fn record(trace: &Trace) -> Record {
+fn record(trace: &SessionTrace) -> Record {
     let mut record = trace.records().pop().unwrap();
     // Until here it is known what was told.
     let last = record.steps.iter().rposition(|step| matches!(step.input, Input::Mib(..))).unwrap();
@@ -184,7 +184,7 @@ fn record(trace: &Trace) -> Record {
 }
 
 fn over_datagrams(options: QosOptions, lost: usize, enough: Enough) -> Outcome {
-    let traces = [Trace::default(), Trace::default()];
+    let traces = [SessionTrace::default(), SessionTrace::default()];
     let is_over = Arc::new(AtomicBool::new(false));
     let listener = QosUdpListener::bind(ANY, &accepting(&traces[1])).unwrap();
     let (to, passed) = relay_datagrams(listener.local_addr().unwrap(), lost, &is_over);
@@ -213,7 +213,7 @@ fn over_datagrams(options: QosOptions, lost: usize, enough: Enough) -> Outcome {
 }
 
 fn over_a_stream(options: QosOptions, enough: Enough) -> Outcome {
-    let traces = [Trace::default(), Trace::default()];
+    let traces = [SessionTrace::default(), SessionTrace::default()];
     let listener = QosTcpListener::bind(ANY, &accepting(&traces[1])).unwrap();
     let to = relay_stream(listener.local_addr().unwrap());
     let receiver = thread::spawn(move || {

@@ -1,6 +1,6 @@
 //! Random quantities: `"58 KB"`, or `{ distribution = "pareto", minimum = "4 KB", shape = 1.2 }`.
 
-use crate::kind::{self, Kind};
+use crate::kind::{self, ValueKind};
 use crate::reader::TableReader;
 use crate::value::Node;
 use cutline_params::Parameter;
@@ -9,7 +9,7 @@ use cutline_units::{Bytes, Distribution, Duration};
 const NAMES: [&str; 4] = ["fixed", "exponential", "lognormal", "pareto"];
 
 /// The quantities that a parameter's unit makes: sizes for `B`, durations for `s`, else plain numbers.
-pub(crate) fn quantity(unit: &'static str, least: f64, most: f64) -> Kind<f64> {
+pub(crate) fn quantity(unit: &'static str, least: f64, most: f64) -> ValueKind<f64> {
     let quantity = match unit {
         "B" => kind::size().map(|size| size.get() as f64),
         "s" => kind::duration().map(Duration::as_secs_f64),
@@ -20,7 +20,7 @@ pub(crate) fn quantity(unit: &'static str, least: f64, most: f64) -> Kind<f64> {
 }
 
 /// Returns the expectation of a parameter that may be drawn from a distribution, for messages.
-pub(crate) fn expected(quantity: &Kind<f64>) -> String {
+pub(crate) fn expected(quantity: &ValueKind<f64>) -> String {
     format!("{}, or a table such as {{ distribution = \"exponential\", mean = ... }}", quantity.expected)
 }
 
@@ -62,14 +62,14 @@ pub(crate) fn read(
     distribution
 }
 
-fn lognormal(table: &TableReader<'_>, quantity: &Kind<f64>) -> Option<Distribution> {
+fn lognormal(table: &TableReader<'_>, quantity: &ValueKind<f64>) -> Option<Distribution> {
     let median = table.required("median", quantity);
     let sigma = kind::number().only("above 0, at most 10", |sigma| *sigma > 0.0 && *sigma <= 10.0);
     let sigma = table.required("sigma", &sigma);
     Some(Distribution::Lognormal { median: median?, sigma: sigma? })
 }
 
-fn pareto(table: &TableReader<'_>, quantity: &Kind<f64>, unit: &str) -> Option<Distribution> {
+fn pareto(table: &TableReader<'_>, quantity: &ValueKind<f64>, unit: &str) -> Option<Distribution> {
     let minimum = table.required("minimum", quantity);
     let shape = table.required("shape", &kind::number().only("above 0", |shape| *shape > 0.0));
     let maximum = table.optional("maximum", quantity);

@@ -6,7 +6,7 @@ use crate::value::{Node, Value};
 use cutline_units::{Bytes, Duration, Probability, Rate};
 
 /// A kind of value: how messages describe it, and how a value of the file becomes a `T`.
-pub struct Kind<T> {
+pub struct ValueKind<T> {
     /// Expectation in messages: `a rate such as "15 Mbit/s" (bit/s, kbit/s, Mbit/s, Gbit/s)`.
     pub expected: String,
     read: Reading<T>,
@@ -15,7 +15,7 @@ pub struct Kind<T> {
 /// Converts a value. An error is a reason to add to what is expected; it may be empty.
 type Reading<T> = Box<dyn Fn(&Node) -> Result<T, String>>;
 
-impl<T: 'static> Kind<T> {
+impl<T: 'static> ValueKind<T> {
     /// A kind that messages call `expected`. The error of `read` is a reason to add to that; it may be empty.
     pub fn new(expected: impl Into<String>, read: impl Fn(&Node) -> Result<T, String> + 'static) -> Self {
         Self { expected: expected.into(), read: Box::new(read) }
@@ -31,9 +31,9 @@ impl<T: 'static> Kind<T> {
     }
 
     /// The same kind with every value converted by `change`.
-    pub fn map<U: 'static>(self, change: impl Fn(T) -> U + 'static) -> Kind<U> {
+    pub fn map<U: 'static>(self, change: impl Fn(T) -> U + 'static) -> ValueKind<U> {
         let Self { expected, read } = self;
-        Kind::new(expected, move |node| read(node).map(&change))
+        ValueKind::new(expected, move |node| read(node).map(&change))
     }
 
     /// The values of this kind and of another.
@@ -58,23 +58,23 @@ impl<T: 'static> Kind<T> {
 }
 
 /// A bit rate, above zero.
-pub fn rate() -> Kind<Rate> {
+pub fn rate() -> ValueKind<Rate> {
     quantity(&RATE, quantity::rate).only("above 0", |rate| rate.as_bps() > 0)
 }
 
 /// A duration, zero included.
-pub fn duration() -> Kind<Duration> {
+pub fn duration() -> ValueKind<Duration> {
     quantity(&DURATION, quantity::duration)
 }
 
 /// A duration above zero.
-pub fn positive_duration() -> Kind<Duration> {
+pub fn positive_duration() -> ValueKind<Duration> {
     duration().only("above 0", |duration| !duration.is_zero())
 }
 
 /// A list of `len` values, which messages call `what`.
-pub fn list<T: 'static>(len: usize, what: &str, each: Kind<T>) -> Kind<Vec<T>> {
-    Kind::new(format!("a list of {len} {what}"), move |node| {
+pub fn list<T: 'static>(len: usize, what: &str, each: ValueKind<T>) -> ValueKind<Vec<T>> {
+    ValueKind::new(format!("a list of {len} {what}"), move |node| {
         let Value::List(list) = &node.value else { return Err(String::new()) };
         if list.len() != len {
             return Err(format!("it has {}", list.len()));
@@ -84,51 +84,51 @@ pub fn list<T: 'static>(len: usize, what: &str, each: Kind<T>) -> Kind<Vec<T>> {
 }
 
 /// A size in bytes, zero included.
-pub fn size() -> Kind<Bytes> {
+pub fn size() -> ValueKind<Bytes> {
     quantity(&SIZE, quantity::size)
 }
 
 /// A size of at least one byte.
-pub fn positive_size() -> Kind<Bytes> {
+pub fn positive_size() -> ValueKind<Bytes> {
     size().only("above 0", |size| size.get() > 0)
 }
 
 /// A size that fits a packet, 1..=65535 bytes (the total length of an IPv4 packet, RFC 791 section 3.1).
-pub fn packet_size() -> Kind<Bytes> {
+pub fn packet_size() -> ValueKind<Bytes> {
     size().only("from 1 B to 65535 B", |size| (1..=65_535).contains(&size.get()))
 }
 
 /// A number of packets, zero included.
-pub fn any_packets() -> Kind<u64> {
+pub fn any_packets() -> ValueKind<u64> {
     quantity(&PACKETS, quantity::packets)
 }
 
 /// A number of packets, at least one.
-pub fn packets() -> Kind<u64> {
+pub fn packets() -> ValueKind<u64> {
     any_packets().only("at least 1 packet", |packets| *packets > 0)
 }
 
 /// A frequency in hertz, zero included.
-pub fn any_frequency() -> Kind<f64> {
+pub fn any_frequency() -> ValueKind<f64> {
     quantity(&FREQUENCY, quantity::frequency)
 }
 
 /// A finite number.
-pub fn number() -> Kind<f64> {
-    Kind::new("a number such as 1.5", as_number)
+pub fn number() -> ValueKind<f64> {
+    ValueKind::new("a number such as 1.5", as_number)
 }
 
 /// A probability or another share of a whole: a number such as 0.05, or a percentage such as `"5 %"`.
-pub fn share() -> Kind<f64> {
-    Kind::new("a number such as 0.05, or a percentage such as \"5 %\"", |node| match node.as_text() {
+pub fn share() -> ValueKind<f64> {
+    ValueKind::new("a number such as 0.05, or a percentage such as \"5 %\"", |node| match node.as_text() {
         Some(text) => quantity::percent(text).map(Probability::get).map_err(|error| error.to_string()),
         None => as_number(node),
     })
 }
 
 /// A number of per cent: 5 and `"5 %"` are the same.
-pub fn percentage() -> Kind<f64> {
-    Kind::new("a number of per cent, such as 5 or \"5 %\"", |node| match node.as_text() {
+pub fn percentage() -> ValueKind<f64> {
+    ValueKind::new("a number of per cent, such as 5 or \"5 %\"", |node| match node.as_text() {
         Some(text) => quantity::percentage(text).map_err(|error| error.to_string()),
         None => as_number(node),
     })
@@ -138,30 +138,30 @@ pub fn percentage() -> Kind<f64> {
 ///
 /// # Panics
 /// When `low` is negative.
-pub fn integer(low: i64, high: i64) -> Kind<u64> {
+pub fn integer(low: i64, high: i64) -> ValueKind<u64> {
     assert!(low >= 0, "counts are not negative");
     let range = if high == i64::MAX { format!("of at least {low}") } else { format!("from {low} to {high}") };
-    Kind::new(format!("a whole number {range}"), move |node| match node.value {
+    ValueKind::new(format!("a whole number {range}"), move |node| match node.value {
         Value::Integer(number) if (low..=high).contains(&number) => Ok(number as u64),
         _ => Err(String::new()),
     })
 }
 
 /// `true` or `false`.
-pub fn flag() -> Kind<bool> {
-    Kind::new("true or false", |node| match node.value {
+pub fn flag() -> ValueKind<bool> {
+    ValueKind::new("true or false", |node| match node.value {
         Value::Flag(flag) => Ok(flag),
         _ => Err(String::new()),
     })
 }
 
 /// A string.
-pub fn text() -> Kind<String> {
-    Kind::new("a text in quotes", |node| node.as_text().map(str::to_owned).ok_or_else(String::new))
+pub fn text() -> ValueKind<String> {
+    ValueKind::new("a text in quotes", |node| node.as_text().map(str::to_owned).ok_or_else(String::new))
 }
 
 /// A name of letters, digits, `-` and `_`, which can be part of a path of keys and of a file's name.
-pub fn name() -> Kind<String> {
+pub fn name() -> ValueKind<String> {
     let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     text().only("of letters, digits, - and _", move |name| !name.is_empty() && name.chars().all(good))
 }
@@ -170,11 +170,11 @@ pub fn name() -> Kind<String> {
 const MOST_WORDS: usize = 24;
 
 /// One of a few words, each standing for a value. `what` describes them in messages.
-pub fn choice<T: Clone + 'static>(what: &str, words: Vec<(String, T)>) -> Kind<T> {
+pub fn choice<T: Clone + 'static>(what: &str, words: Vec<(String, T)>) -> ValueKind<T> {
     let names: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
     let expected =
         if names.len() > MOST_WORDS { what.to_owned() } else { format!("{what}: {}", names.join(", ")) };
-    Kind::new(expected, move |node| {
+    ValueKind::new(expected, move |node| {
         let given = node.as_text().ok_or_else(String::new)?;
         let found = words.iter().find(|(word, _)| word == given);
         found.map(|(_, value)| value.clone()).ok_or_else(|| {
@@ -185,13 +185,13 @@ pub fn choice<T: Clone + 'static>(what: &str, words: Vec<(String, T)>) -> Kind<T
 }
 
 /// [`choice`] of words known when the program was written.
-pub fn one_of<T: Clone + 'static>(what: &str, words: &[(&str, T)]) -> Kind<T> {
+pub fn one_of<T: Clone + 'static>(what: &str, words: &[(&str, T)]) -> ValueKind<T> {
     choice(what, words.iter().map(|(word, value)| ((*word).to_owned(), value.clone())).collect())
 }
 
 /// A single word, standing for a value.
-pub fn word<T: Clone + 'static>(word: &'static str, value: T) -> Kind<T> {
-    Kind::new(format!("{word:?}"), move |node| match node.as_text() {
+pub fn word<T: Clone + 'static>(word: &'static str, value: T) -> ValueKind<T> {
+    ValueKind::new(format!("{word:?}"), move |node| match node.as_text() {
         Some(text) if text == word => Ok(value.clone()),
         _ => Err(String::new()),
     })
@@ -200,10 +200,10 @@ pub fn word<T: Clone + 'static>(word: &'static str, value: T) -> Kind<T> {
 fn quantity<T: 'static>(
     dimension: &Dimension,
     parse: impl Fn(&str) -> Result<T, QuantityError> + 'static,
-) -> Kind<T> {
+) -> ValueKind<T> {
     let units = if dimension.units.is_empty() { String::new() } else { format!(" ({})", dimension.units) };
     let expected = format!("{} such as {:?}{units}", dimension.noun, dimension.example);
-    Kind::new(expected, move |node| match node.as_text() {
+    ValueKind::new(expected, move |node| match node.as_text() {
         Some(text) => parse(text).map_err(|error| error.to_string()),
         None => Err(String::new()),
     })

@@ -11,7 +11,7 @@ use crate::kind;
 use crate::parameter;
 use crate::reader::TableReader;
 use cutline_aqm::{AqmDescription, AqmSpec};
-use cutline_params::{Kind as Allowed, Parameter, ParameterError, Value};
+use cutline_params::{Parameter, ParameterError, ParameterKind as Allowed, Value};
 use cutline_units::{Duration, Rate};
 
 /// The longest time that a length may be set to.
@@ -59,7 +59,7 @@ fn may_be_a_time(parameter: &Parameter) -> bool {
     matches!(parameter.kind, Allowed::Number { .. }) && parameter.unit == "packets" && !parameter.required
 }
 
-fn time() -> kind::Kind<Value> {
+fn time() -> kind::ValueKind<Value> {
     let range = format!("from {} to {LONGEST}", Duration::ZERO);
     kind::duration().only(&range, |time| *time <= LONGEST).map(Value::Duration)
 }

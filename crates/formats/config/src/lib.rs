@@ -1,7 +1,7 @@
 //! Strict TOML documents: a slip is a message with file, line, key, value and what is allowed, never a default.
 //!
 //! A [`Document`] is the tree of a file in which every key and value knows its [`Span`]. It can be changed by overrides
-//! before it is read. [`read`] hands out a [`TableReader`], which reads key by key, each value of a [`Kind`], and collects
+//! before it is read. [`read`] hands out a [`TableReader`], which reads key by key, each value of a [`ValueKind`], and collects
 //! every [`Problem`]: unknown keys with the nearest right name, missing keys, values that are not allowed.
 //!
 //! ```
@@ -40,7 +40,7 @@ mod suggestion;
 mod value;
 
 pub use document::Document;
-pub use kind::Kind;
+pub use kind::ValueKind;
 pub use problem::{Errors, Location, Problem};
 pub use reader::{TableReader, read};
 pub use span::Span;

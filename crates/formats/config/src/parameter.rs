@@ -4,7 +4,7 @@
 //! bit/s as `"15 Mbit/s"`, times and frequencies with their units, anything else as a number.
 
 use crate::distribution;
-use crate::kind::{self, Kind};
+use crate::kind::{self, ValueKind};
 use crate::reader::TableReader;
 use crate::value::Node;
 use cutline_params::{Parameter, ParameterError, Value};
@@ -17,7 +17,7 @@ pub fn values(reader: &TableReader<'_>, parameters: &[&'static Parameter]) -> Ve
 }
 
 fn value(reader: &TableReader<'_>, parameter: &Parameter) -> Option<Value> {
-    use cutline_params::Kind as Allowed;
+    use cutline_params::ParameterKind as Allowed;
     let node = reader.node(parameter.name);
     match (parameter.kind, node.filter(|node| node.as_table().is_some())) {
         (Allowed::Distribution { least, most }, Some(table)) => {
@@ -69,7 +69,7 @@ fn refuse(reader: &TableReader<'_>, error: &ParameterError) {
 
 /// Returns the kind of a parameter's value, with its range: a value of its kind, `"off"` (or `"none"`) if the
 /// parameter can be switched off, and `true` and `false` if they have a meaning.
-pub fn kind_of(parameter: &Parameter) -> Kind<Value> {
+pub fn kind_of(parameter: &Parameter) -> ValueKind<Value> {
     let mut kind = value_of(parameter);
     if parameter.optional {
         kind = kind.or(off());
@@ -109,16 +109,16 @@ pub fn written(parameter: &Parameter, value: &Value) -> String {
     }
 }
 
-fn off() -> Kind<Value> {
-    Kind::new("\"off\"", |node| match node.as_text() {
+fn off() -> ValueKind<Value> {
+    ValueKind::new("\"off\"", |node| match node.as_text() {
         Some("off" | "none") => Ok(Value::Off),
         _ => Err(String::new()),
     })
 }
 
 /// Returns the kind of the parameter's own values.
-fn value_of(parameter: &Parameter) -> Kind<Value> {
-    use cutline_params::Kind as Allowed;
+fn value_of(parameter: &Parameter) -> ValueKind<Value> {
+    use cutline_params::ParameterKind as Allowed;
     match parameter.kind {
         Allowed::Number { least, most } => number(parameter.unit, least, most),
         Allowed::Count { least, most } => count(parameter.unit, least, most),
@@ -144,7 +144,7 @@ fn value_of(parameter: &Parameter) -> Kind<Value> {
         }
         Allowed::Distribution { least, most } => {
             let quantity = distribution::quantity(parameter.unit, least, most);
-            Kind::new(distribution::expected(&quantity), move |node| quantity.read(node))
+            ValueKind::new(distribution::expected(&quantity), move |node| quantity.read(node))
                 .map(|fixed| Value::Distribution(Distribution::Fixed(fixed)))
         }
         Allowed::Registered(table) => choice(&table.names()),
@@ -153,12 +153,12 @@ fn value_of(parameter: &Parameter) -> Kind<Value> {
     }
 }
 
-fn choice(names: &[&'static str]) -> Kind<Value> {
+fn choice(names: &[&'static str]) -> ValueKind<Value> {
     let word = |name: &&'static str| (*name, Value::Choice((*name).into()));
     kind::one_of("one of", &names.iter().map(word).collect::<Vec<_>>())
 }
 
-fn number(unit: &str, least: f64, most: f64) -> Kind<Value> {
+fn number(unit: &str, least: f64, most: f64) -> ValueKind<Value> {
     if unit == "packets" {
         let range = format!("from {least} to {most} packets");
         return kind::any_packets()
@@ -175,7 +175,7 @@ fn number(unit: &str, least: f64, most: f64) -> Kind<Value> {
     number.only(&range, move |x| (least..=most).contains(x)).map(Value::Number)
 }
 
-fn count(unit: &str, least: u64, most: u64) -> Kind<Value> {
+fn count(unit: &str, least: u64, most: u64) -> ValueKind<Value> {
     let allowed = move |n: u64| (least..=most).contains(&n);
     match unit {
         "packets" => {
@@ -198,7 +198,7 @@ fn count(unit: &str, least: u64, most: u64) -> Kind<Value> {
 mod tests {
     use super::*;
     use crate::document::Document;
-    use cutline_params::Kind as Allowed;
+    use cutline_params::ParameterKind as Allowed;
 
     fn read(unit: &'static str, allowed: Allowed, text: &str) -> Result<Value, String> {
         let parameter = Parameter {

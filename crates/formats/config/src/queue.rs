@@ -2,7 +2,7 @@
 //!
 //! Scenarios and the router's file describe queues in the same words, so their one reader is here.
 
-use crate::kind::{self, Kind};
+use crate::kind::{self, ValueKind};
 use crate::lengths;
 use crate::parameter;
 use crate::quantity::{self, QuantityError};
@@ -209,8 +209,8 @@ fn finish(reader: &TableReader<'_>, own: &str, all: &[AqmDescription]) {
     reader.finish_explaining(|key| parameter::of_others(key, ("aqm", own), others()));
 }
 
-fn limit() -> Kind<Limit> {
-    Kind::new("a limit such as \"800 packets\" or \"64 KB\", above 0", |node| {
+fn limit() -> ValueKind<Limit> {
+    ValueKind::new("a limit such as \"800 packets\" or \"64 KB\", above 0", |node| {
         let text = node.as_text().ok_or_else(String::new)?;
         let limit = match quantity::packets(text) {
             Ok(packets) => Limit::Packets(packets.try_into().unwrap_or(u32::MAX)),

@@ -1,11 +1,11 @@
 //! Reads a table key by key, strictly: a key that the reader does not ask for is unknown, and is an error.
 //!
-//! A [`TableReader`] returns values of a [`Kind`] and remembers which keys were asked for. [`TableReader::finish`] then
+//! A [`TableReader`] returns values of a [`ValueKind`] and remembers which keys were asked for. [`TableReader::finish`] then
 //! reports the missing keys, and the unknown ones with the nearest right name. Problems are collected, so that one reading
 //! finds them all.
 
 use crate::document::Document;
-use crate::kind::Kind;
+use crate::kind::ValueKind;
 use crate::problem::MISSING;
 use crate::problem::{Errors, Problem};
 use crate::span::Span;
@@ -99,7 +99,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// The value of a key; `None` when it is absent, or wrong and reported.
-    pub fn optional<T: 'static>(&self, key: &str, kind: &Kind<T>) -> Option<T> {
+    pub fn optional<T: 'static>(&self, key: &str, kind: &ValueKind<T>) -> Option<T> {
         let node = self.node(key)?;
         match kind.read(node) {
             Ok(value) => Some(value),
@@ -111,12 +111,12 @@ impl<'a> TableReader<'a> {
     }
 
     /// The value of a key or, when it is absent or wrong, `default`.
-    pub fn or<T: 'static>(&self, key: &str, kind: &Kind<T>, default: T) -> T {
+    pub fn or<T: 'static>(&self, key: &str, kind: &ValueKind<T>, default: T) -> T {
         self.optional(key, kind).unwrap_or(default)
     }
 
     /// The value of a key that must be there; `None` when it is absent or wrong, which is reported.
-    pub fn required<T: 'static>(&self, key: &str, kind: &Kind<T>) -> Option<T> {
+    pub fn required<T: 'static>(&self, key: &str, kind: &ValueKind<T>) -> Option<T> {
         if self.node(key).is_none() {
             self.lacks(key, &kind.expected);
         }

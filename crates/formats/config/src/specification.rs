@@ -16,7 +16,7 @@
 //! The names of QoSockets (`int_delay`) and of TAPS (RFC 9622: `minSendRate`) are understood, too.
 
 use crate::document::Document;
-use crate::kind::{self, Kind};
+use crate::kind::{self, ValueKind};
 use crate::parameter;
 use crate::problem::Errors;
 use crate::reader::{TableReader, read};
@@ -127,20 +127,20 @@ fn taps(
     Some(properties.apply_to(start, size))
 }
 
-fn class() -> Kind<Preset> {
+fn class() -> ValueKind<Preset> {
     kind::one_of("a class of application", &Preset::ALL.map(|preset| (preset.name(), preset)))
 }
 
-fn profile() -> Kind<CapacityProfile> {
+fn profile() -> ValueKind<CapacityProfile> {
     let names = CapacityProfile::ALL.map(CapacityProfile::name).join(", ");
-    Kind::new(format!("a capacity profile of RFC 9622: {names}"), |node| {
+    ValueKind::new(format!("a capacity profile of RFC 9622: {names}"), |node| {
         CapacityProfile::parse(node.as_text().unwrap_or_default()).map_err(|_| String::new())
     })
 }
 
-fn coerced() -> Kind<Coerced> {
+fn coerced() -> ValueKind<Coerced> {
     let all = kind::flag().map(|all| if all { Coerced::ALL } else { Coerced::NONE });
-    let some = Kind::new("a list of parameters such as [\"max-delay\"]", |node| {
+    let some = ValueKind::new("a list of parameters such as [\"max-delay\"]", |node| {
         let Written::List(list) = &node.value else { return Err(String::new()) };
         let parameter = |node: &crate::Node| {
             let name = node.as_text().ok_or_else(String::new)?;

@@ -13,7 +13,7 @@
 mod record;
 mod schema;
 
-pub use record::{Field, Heading, Kind, Record};
+pub use record::{Field, FieldKind, Heading, Record};
 pub use schema::schema_of;
 
 /// Items that the macros need.

@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 
 /// Kind of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     /// A number that only grows from the start of what is counted: a difference of two readings is that of an interval.
     Counter,
     /// A number as it is at the time of reading.
@@ -25,7 +25,7 @@ pub struct Field<R> {
     /// Meaning of the field.
     pub meaning: &'static str,
     /// Kind of the value.
-    pub kind: Kind,
+    pub kind: FieldKind,
     /// Heading in printed tables; `None` if they leave the field out.
     pub heading: Option<Heading>,
     read: fn(&R) -> Value,
@@ -49,25 +49,25 @@ pub trait Record: Sized + 'static {
 impl<R> Field<R> {
     /// A counter.
     pub fn counter(description: [&'static str; 3], read: fn(&R) -> Value) -> Self {
-        Self::new(Kind::Counter, description, read)
+        Self::new(FieldKind::Counter, description, read)
     }
 
     /// A gauge.
     pub fn gauge(description: [&'static str; 3], read: fn(&R) -> Value) -> Self {
-        Self::new(Kind::Gauge, description, read)
+        Self::new(FieldKind::Gauge, description, read)
     }
 
     /// A label.
     pub fn label(description: [&'static str; 3], read: fn(&R) -> Value) -> Self {
-        Self::new(Kind::Label, description, read)
+        Self::new(FieldKind::Label, description, read)
     }
 
     /// A part.
     pub fn part(description: [&'static str; 3], read: fn(&R) -> Value) -> Self {
-        Self::new(Kind::Part, description, read)
+        Self::new(FieldKind::Part, description, read)
     }
 
-    fn new(kind: Kind, [name, unit, meaning]: [&'static str; 3], read: fn(&R) -> Value) -> Self {
+    fn new(kind: FieldKind, [name, unit, meaning]: [&'static str; 3], read: fn(&R) -> Value) -> Self {
         Self { name, unit, meaning, kind, heading: None, read }
     }
 
@@ -182,10 +182,10 @@ mod tests {
         let fields = Port::fields();
         let names: Vec<_> = fields.iter().map(|field| (field.name, field.unit, field.kind)).collect();
         let expected = [
-            ("port", "-", Kind::Label),
-            ("sent", "packets, B", Kind::Counter),
-            ("rate_bps", "bit/s", Kind::Gauge),
-            ("lanes", "packets", Kind::Gauge),
+            ("port", "-", FieldKind::Label),
+            ("sent", "packets, B", FieldKind::Counter),
+            ("rate_bps", "bit/s", FieldKind::Gauge),
+            ("lanes", "packets", FieldKind::Gauge),
         ];
         assert_eq!(names, expected);
         assert_eq!(fields[2].heading, Some(Heading { title: "Mbit/s", scale: 1e-6 }));

@@ -20,8 +20,8 @@ pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
         impl ::cutline_params::ParameterType for #ident {
             type Range = ();
 
-            fn kind((): ()) -> ::cutline_params::Kind {
-                ::cutline_params::Kind::Choice(<Self as ::cutline_params::Choice>::NAMES)
+            fn kind((): ()) -> ::cutline_params::ParameterKind {
+                ::cutline_params::ParameterKind::Choice(<Self as ::cutline_params::Choice>::NAMES)
             }
 
             fn to_value(&self) -> ::cutline_params::Value {

@@ -2,7 +2,7 @@
 //!
 //! The conformance suites of the crates with registries call these; each check panics with what is wrong.
 
-use crate::{Kind, Parameter, ParameterError, Value};
+use crate::{Parameter, ParameterError, ParameterKind, Value};
 use cutline_units::{Distribution, Duration};
 
 /// The values of all parameters of a thing that was made, or why it was not.
@@ -79,19 +79,19 @@ pub fn required(parameters: &[&Parameter]) -> Vec<(&'static str, Value)> {
 }
 
 /// Values that a parameter of this kind must refuse: beyond either end, no number, of another kind.
-pub fn bad_values(kind: Kind) -> Vec<Value> {
+pub fn bad_values(kind: ParameterKind) -> Vec<Value> {
     let mut bad = match kind {
-        Kind::Number { least, most } => {
+        ParameterKind::Number { least, most } => {
             [least - 1.0, most * 2.0 + 1.0, f64::NAN, f64::INFINITY].map(Value::Number).to_vec()
         }
-        Kind::Frequency { least, most } => {
+        ParameterKind::Frequency { least, most } => {
             [least - 1.0, 0.0, most * 2.0, f64::NAN].map(Value::Frequency).to_vec()
         }
-        Kind::Count { least, most } | Kind::CountOr { least, most, .. } => {
+        ParameterKind::Count { least, most } | ParameterKind::CountOr { least, most, .. } => {
             let below = least.checked_sub(1).into_iter();
             below.chain(most.checked_add(1)).map(Value::Count).collect()
         }
-        Kind::Duration { least, most } => {
+        ParameterKind::Duration { least, most } => {
             let one = Duration::from_nanos(1);
             [least.saturating_sub(one), most + one]
                 .into_iter()
@@ -99,16 +99,16 @@ pub fn bad_values(kind: Kind) -> Vec<Value> {
                 .map(Value::Duration)
                 .collect()
         }
-        Kind::Durations { len, least, most } => {
+        ParameterKind::Durations { len, least, most } => {
             let one = Duration::from_nanos(1);
             let lists = [vec![least; len + 1], vec![most + one; len], vec![]];
             lists.map(|list| Value::Durations(list.into())).into()
         }
-        Kind::Counts { len, least, most } => {
+        ParameterKind::Counts { len, least, most } => {
             let lists = [vec![least; len + 1], vec![most + 1; len], vec![]];
             lists.map(|list| Value::Counts(list.into())).into()
         }
-        Kind::Distribution { least, most } => [
+        ParameterKind::Distribution { least, most } => [
             Distribution::Fixed(least - 1.0),
             Distribution::Fixed(most * 2.0),
             Distribution::Exponential { mean: f64::NAN },
@@ -116,9 +116,11 @@ pub fn bad_values(kind: Kind) -> Vec<Value> {
         ]
         .map(Value::Distribution)
         .to_vec(),
-        Kind::Choice(_) | Kind::Registered(_) => vec![Value::Choice("no such choice".into())],
-        Kind::Flag => vec![],
+        ParameterKind::Choice(_) | ParameterKind::Registered(_) => {
+            vec![Value::Choice("no such choice".into())]
+        }
+        ParameterKind::Flag => vec![],
     };
-    bad.push(if kind == Kind::Flag { Value::Count(1) } else { Value::Flag(true) });
+    bad.push(if kind == ParameterKind::Flag { Value::Count(1) } else { Value::Flag(true) });
     bad
 }

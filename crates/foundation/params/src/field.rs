@@ -1,6 +1,6 @@
 //! A parameter and the place in a struct that holds it.
 
-use crate::{Kind, Parameter, ParameterType, Value};
+use crate::{Parameter, ParameterKind, ParameterType, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl<P: 'static> Field<P> {
     pub fn new<T: ParameterType>(
         name: &'static str,
         (unit, source, doc): (&'static str, &'static str, &'static str),
-        (kind, on, required): (Kind, Option<T>, bool),
+        (kind, on, required): (ParameterKind, Option<T>, bool),
         default: &P,
         Accessor { get, get_mut }: Accessor<P, T>,
     ) -> Self {

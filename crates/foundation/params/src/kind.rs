@@ -6,7 +6,7 @@ use std::fmt;
 
 /// The values that a parameter may have. Ranges include their ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ParameterKind {
     /// A number; a count is taken as well.
     Number {
         /// The smallest allowed.
@@ -90,7 +90,7 @@ impl PartialEq for dyn Names {
     }
 }
 
-impl Kind {
+impl ParameterKind {
     /// Returns whether `value` is of this kind and within its range.
     pub fn allows(self, value: &Value) -> bool {
         match (self, value) {
@@ -150,7 +150,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ParameterKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number { least, most } => write!(f, "a number from {least} to {most}"),

@@ -69,7 +69,7 @@ pub use configured::{Configured, Registered, RegisteredType};
 pub use cutline_params_derive::{Choice, Parameters};
 pub use error::ParameterError;
 pub use field::{Accessor, Field};
-pub use kind::{Kind, Names};
+pub use kind::{Names, ParameterKind};
 pub use nearest::nearest;
 pub use parameter::Parameter;
 pub use parameters::{Parameters, complete};

@@ -1,7 +1,7 @@
 //! The description of one parameter.
 
 use crate::nearest::nearest;
-use crate::{Kind, ParameterError, Value};
+use crate::{ParameterError, ParameterKind, Value};
 
 /// All there is to say about a parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Parameter {
     /// The unit of a number or count, such as `packets`; empty where there is none or the kind says it.
     pub unit: &'static str,
     /// The allowed values.
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// True if the parameter can be switched off.
     pub optional: bool,
     /// Meaning of `true` for a parameter that can be switched off, if it has one.
@@ -36,8 +36,8 @@ impl Parameter {
             return Ok(());
         }
         let nearest = match (self.kind, value) {
-            (Kind::Choice(names), Value::Choice(given)) => nearest(given, names.iter().copied()),
-            (Kind::Registered(table), Value::Choice(given)) => nearest(given, table.names()),
+            (ParameterKind::Choice(names), Value::Choice(given)) => nearest(given, names.iter().copied()),
+            (ParameterKind::Registered(table), Value::Choice(given)) => nearest(given, table.names()),
             _ => None,
         };
         let (parameter, value, allowed) = (self.name.to_owned(), value.to_string(), self.allowed());
@@ -49,11 +49,14 @@ impl Parameter {
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
         let off = if self.optional { ", or off" } else { "" };
         match self.kind {
-            Kind::CountOr { least, most, names } => {
-                format!("{}{unit}, or one of {}{off}", Kind::Count { least, most }, names.join(", "))
+            ParameterKind::CountOr { least, most, names } => {
+                format!("{}{unit}, or one of {}{off}", ParameterKind::Count { least, most }, names.join(", "))
             }
-            Kind::Distribution { least, most } => {
-                format!("{}{unit}, or a distribution of such numbers{off}", Kind::Number { least, most })
+            ParameterKind::Distribution { least, most } => {
+                format!(
+                    "{}{unit}, or a distribution of such numbers{off}",
+                    ParameterKind::Number { least, most }
+                )
             }
             kind => format!("{kind}{unit}{off}"),
         }
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
     use cutline_units::Duration;
 
-    fn parameter(name: &'static str, kind: Kind, optional: bool) -> Parameter {
+    fn parameter(name: &'static str, kind: ParameterKind, optional: bool) -> Parameter {
         Parameter {
             name,
             unit: "",
@@ -104,7 +107,7 @@ mod tests {
 
     #[test]
     fn values_of_another_kind_are_refused_with_what_is_allowed() {
-        let kind = Kind::Duration { least: Duration::from_millis(1), most: Duration::from_secs(1) };
+        let kind = ParameterKind::Duration { least: Duration::from_millis(1), most: Duration::from_secs(1) };
         let l = parameter("l", kind, false);
         let error = l.check(&Value::Number(3.0)).unwrap_err().to_string();
         assert_eq!(error, "l = 3: allowed is a time from 1 ms to 1 s");
@@ -113,14 +116,14 @@ mod tests {
 
     #[test]
     fn choices_name_the_nearest() {
-        let mode = parameter("mode", Kind::Choice(&["automatic", "fixed"]), false);
+        let mode = parameter("mode", ParameterKind::Choice(&["automatic", "fixed"]), false);
         let error = mode.check(&Value::Choice("automtic".into())).unwrap_err().to_string();
         assert_eq!(error, "mode = automtic: allowed is one of automatic, fixed; did you mean automatic?");
     }
 
     #[test]
     fn only_optional_parameters_can_be_switched_off() {
-        assert!(parameter("x", Kind::Flag, true).check(&Value::Off).is_ok());
-        assert!(parameter("x", Kind::Flag, false).check(&Value::Off).is_err());
+        assert!(parameter("x", ParameterKind::Flag, true).check(&Value::Off).is_ok());
+        assert!(parameter("x", ParameterKind::Flag, false).check(&Value::Off).is_err());
     }
 }

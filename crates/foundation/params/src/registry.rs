@@ -145,12 +145,12 @@ impl std::error::Error for RegistryError {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Value};
+    use crate::{ParameterKind, Value};
 
     static NUMBERS: Registry<u32> = Registry::new(&["one"], &["limit"]);
 
     fn parameter(name: &'static str, default: u64) -> Parameter {
-        let kind = Kind::Count { least: 1, most: 5 };
+        let kind = ParameterKind::Count { least: 1, most: 5 };
         let (default, optional) = (Value::Count(default), false);
         Parameter {
             name,

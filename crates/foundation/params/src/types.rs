@@ -1,6 +1,6 @@
 //! The types that a parameter's field may have.
 
-use crate::{Kind, Value};
+use crate::{ParameterKind, Value};
 use cutline_units::{Bytes, Distribution, Duration, Hint, Rate};
 
 /// A type of field. Enums get it with the derive of [`crate::Choice`].
@@ -12,7 +12,7 @@ pub trait ParameterType: Sized + 'static {
     const OPTIONAL: bool = false;
 
     /// Returns the allowed values.
-    fn kind(range: Self::Range) -> Kind;
+    fn kind(range: Self::Range) -> ParameterKind;
 
     /// Returns the current value.
     fn to_value(&self) -> Value;
@@ -28,8 +28,8 @@ fn unchecked(value: &Value, what: &str) -> ! {
 impl ParameterType for f64 {
     type Range = (f64, f64);
 
-    fn kind((least, most): (f64, f64)) -> Kind {
-        Kind::Number { least, most }
+    fn kind((least, most): (f64, f64)) -> ParameterKind {
+        ParameterKind::Number { least, most }
     }
 
     fn to_value(&self) -> Value {
@@ -51,9 +51,9 @@ macro_rules! whole {
         impl ParameterType for $type {
             type Range = (u64, u64);
 
-            fn kind((least, most): (u64, u64)) -> Kind {
+            fn kind((least, most): (u64, u64)) -> ParameterKind {
                 assert!(<$type>::try_from(most).is_ok(), "{most} fits into the field");
-                Kind::Count { least, most }
+                ParameterKind::Count { least, most }
             }
 
             fn to_value(&self) -> Value {
@@ -73,8 +73,8 @@ whole!(u8, u16, u32, u64);
 impl ParameterType for Duration {
     type Range = (Self, Self);
 
-    fn kind((least, most): (Self, Self)) -> Kind {
-        Kind::Duration { least, most }
+    fn kind((least, most): (Self, Self)) -> ParameterKind {
+        ParameterKind::Duration { least, most }
     }
 
     fn to_value(&self) -> Value {
@@ -90,8 +90,8 @@ impl ParameterType for Duration {
 impl ParameterType for Hint {
     type Range = (u64, u64);
 
-    fn kind((least, most): (u64, u64)) -> Kind {
-        Kind::Count { least, most }
+    fn kind((least, most): (u64, u64)) -> ParameterKind {
+        ParameterKind::Count { least, most }
     }
 
     fn to_value(&self) -> Value {
@@ -107,8 +107,8 @@ impl ParameterType for Hint {
 impl ParameterType for Rate {
     type Range = (u64, u64);
 
-    fn kind((least, most): (u64, u64)) -> Kind {
-        Kind::Count { least, most }
+    fn kind((least, most): (u64, u64)) -> ParameterKind {
+        ParameterKind::Count { least, most }
     }
 
     fn to_value(&self) -> Value {
@@ -124,8 +124,8 @@ impl ParameterType for Rate {
 impl ParameterType for Bytes {
     type Range = (u64, u64);
 
-    fn kind((least, most): (u64, u64)) -> Kind {
-        Kind::Count { least, most }
+    fn kind((least, most): (u64, u64)) -> ParameterKind {
+        ParameterKind::Count { least, most }
     }
 
     fn to_value(&self) -> Value {
@@ -141,8 +141,8 @@ impl ParameterType for Bytes {
 impl ParameterType for Distribution {
     type Range = (f64, f64);
 
-    fn kind((least, most): (f64, f64)) -> Kind {
-        Kind::Distribution { least, most }
+    fn kind((least, most): (f64, f64)) -> ParameterKind {
+        ParameterKind::Distribution { least, most }
     }
 
     fn to_value(&self) -> Value {
@@ -158,8 +158,8 @@ impl ParameterType for Distribution {
 impl ParameterType for bool {
     type Range = ();
 
-    fn kind((): ()) -> Kind {
-        Kind::Flag
+    fn kind((): ()) -> ParameterKind {
+        ParameterKind::Flag
     }
 
     fn to_value(&self) -> Value {
@@ -175,8 +175,8 @@ impl ParameterType for bool {
 impl<const N: usize> ParameterType for [Duration; N] {
     type Range = (Duration, Duration);
 
-    fn kind((least, most): (Duration, Duration)) -> Kind {
-        Kind::Durations { len: N, least, most }
+    fn kind((least, most): (Duration, Duration)) -> ParameterKind {
+        ParameterKind::Durations { len: N, least, most }
     }
 
     fn to_value(&self) -> Value {
@@ -192,8 +192,8 @@ impl<const N: usize> ParameterType for [Duration; N] {
 impl<const N: usize> ParameterType for [u64; N] {
     type Range = (u64, u64);
 
-    fn kind((least, most): (u64, u64)) -> Kind {
-        Kind::Counts { len: N, least, most }
+    fn kind((least, most): (u64, u64)) -> ParameterKind {
+        ParameterKind::Counts { len: N, least, most }
     }
 
     fn to_value(&self) -> Value {
@@ -211,7 +211,7 @@ impl<T: ParameterType> ParameterType for Option<T> {
 
     const OPTIONAL: bool = true;
 
-    fn kind(range: T::Range) -> Kind {
+    fn kind(range: T::Range) -> ParameterKind {
         T::kind(range)
     }
 

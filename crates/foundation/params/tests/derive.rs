@@ -1,6 +1,6 @@
 //! The derive produces names, units, ranges, defaults, sources, groups and checks of a struct.
 
-use cutline_params::{Choice, Kind, ParameterError, Parameters, Value};
+use cutline_params::{Choice, ParameterError, ParameterKind, Parameters, Value};
 use cutline_units::{Bytes, Distribution, Duration, Rate};
 
 const PAPER: &str = "the paper, section 1";
@@ -66,9 +66,9 @@ fn an_entry_says_everything_once() {
         ("target", "The delay to hold, in two lines", PAPER)
     );
     assert_eq!(target.default, Value::Duration(Duration::from_millis(5)));
-    assert_eq!(mode.kind, Kind::Choice(&["packets", "whole-bytes", "k"]));
+    assert_eq!(mode.kind, ParameterKind::Choice(&["packets", "whole-bytes", "k"]));
     assert_eq!((most.optional, &most.default, most.unit), (true, &Value::Off, "packets"));
-    assert_eq!(most.kind, Kind::Count { least: 1, most: 9 });
+    assert_eq!(most.kind, ParameterKind::Count { least: 1, most: 9 });
 }
 
 #[test]

@@ -27,6 +27,6 @@ mod uses;
 pub use error::Error;
 pub use interface::{Address, Interface, interfaces};
 pub use monitor::{Changes, Monitor, Touched, TrafficMonitor};
-pub use route::{Hop, NoRoute, Question, Route, Router};
-pub use traffic_control::{ClassId, Counters, Filter, MAJOR, Reservation, Shaper, ShaperOptions, sweep};
+pub use route::{Hop, KernelRoute, NoRoute, Question, Router};
+pub use traffic_control::{ClassId, Counters, Filter, MAJOR, ReservedShare, Shaper, ShaperOptions, sweep};
 pub use uses::{InterfaceUse, IpVersion, uses};

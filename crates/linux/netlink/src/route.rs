@@ -44,7 +44,7 @@ impl From<IpAddr> for Question {
 
 /// The kernel's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum KernelRoute {
     /// Packets leave.
     Leaves(Hop),
     /// Delivered to this host.
@@ -97,7 +97,7 @@ impl Router {
     ///
     /// # Errors
     /// When source and destination are not of the same protocol, or the kernel cannot be asked.
-    pub fn route(&mut self, question: impl Into<Question>) -> Result<Route, Error> {
+    pub fn route(&mut self, question: impl Into<Question>) -> Result<KernelRoute, Error> {
         let question = question.into();
         if question.source.is_some_and(|source| source.is_ipv4() != question.destination.is_ipv4()) {
             let source = question.source.map(|source| source.to_string()).unwrap_or_default();
@@ -105,7 +105,9 @@ impl Router {
         }
         // For packets of this host, IPv4 refuses a source that is not this host's.
         let source = match (question.source, question.incoming) {
-            (Some(source @ IpAddr::V4(_)), None) if no_route(self.ask(&source.into()))? != Route::Local => {
+            (Some(source @ IpAddr::V4(_)), None)
+                if no_route(self.ask(&source.into()))? != KernelRoute::Local =>
+            {
                 None
             }
             (source, _) => source,
@@ -139,7 +141,7 @@ impl Router {
         Ok(found)
     }
 
-    fn ask(&mut self, question: &Question) -> Result<Route, Error> {
+    fn ask(&mut self, question: &Question) -> Result<KernelRoute, Error> {
         let failed = || format!("the route to {} cannot be looked up", question.destination);
         let answers = self.channel.request(RouteNetlinkMessage::GetRoute(request(question)), 0, failed)?;
         let route = answers.into_iter().find_map(|answer| match answer {
@@ -195,9 +197,9 @@ fn request(question: &Question) -> RouteMessage {
     message
 }
 
-fn read(message: &RouteMessage) -> Result<Route, Error> {
+fn read(message: &RouteMessage) -> Result<KernelRoute, Error> {
     match message.header.kind {
-        RouteType::Local | RouteType::Anycast => Ok(Route::Local),
+        RouteType::Local | RouteType::Anycast => Ok(KernelRoute::Local),
         RouteType::Unicast | RouteType::Broadcast | RouteType::Multicast => {
             let interface = message.attributes.iter().find_map(|attribute| match attribute {
                 RouteAttribute::Oif(index) => Some(*index),
@@ -209,11 +211,11 @@ fn read(message: &RouteMessage) -> Result<Route, Error> {
                 RouteAttribute::PrefSource(address) => ip(address),
                 _ => None,
             });
-            Ok(Route::Leaves(Hop { interface, next_hop, source }))
+            Ok(KernelRoute::Leaves(Hop { interface, next_hop, source }))
         }
-        RouteType::BlackHole => Ok(Route::None(NoRoute::Blackhole)),
-        RouteType::Prohibit => Ok(Route::None(NoRoute::Prohibited)),
-        RouteType::Unreachable | RouteType::Throw => Ok(Route::None(NoRoute::Unreachable)),
+        RouteType::BlackHole => Ok(KernelRoute::None(NoRoute::Blackhole)),
+        RouteType::Prohibit => Ok(KernelRoute::None(NoRoute::Prohibited)),
+        RouteType::Unreachable | RouteType::Throw => Ok(KernelRoute::None(NoRoute::Unreachable)),
         kind => Err(Error::Answer(format!("a route is of kind {kind:?}"))),
     }
 }
@@ -237,12 +239,12 @@ fn ip(address: &RouteAddress) -> Option<IpAddr> {
 }
 
 /// Turns the errors by which the kernel says that there is no route into that answer (`fib_props` in its routing code).
-fn no_route(answered: Result<Route, Error>) -> Result<Route, Error> {
+fn no_route(answered: Result<KernelRoute, Error>) -> Result<KernelRoute, Error> {
     let why = match answered.as_ref().err().and_then(Error::number) {
         Some(Errno::NETUNREACH | Errno::HOSTUNREACH) => NoRoute::Unreachable,
         Some(Errno::ACCESS) => NoRoute::Prohibited,
         Some(Errno::INVAL) => NoRoute::Blackhole,
         _ => return answered,
     };
-    Ok(Route::None(why))
+    Ok(KernelRoute::None(why))
 }

@@ -3,8 +3,8 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-netlink`.
 
 use cutline_netlink::{
-    Address, Changes, Hop, Interface, InterfaceUse, IpVersion, Monitor, NoRoute, Question, Route, Router,
-    interfaces, uses,
+    Address, Changes, Hop, Interface, InterfaceUse, IpVersion, KernelRoute, Monitor, NoRoute, Question,
+    Router, interfaces, uses,
 };
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -33,7 +33,7 @@ fn host(label: &str) -> Option<Namespace> {
     let mut monitor = namespace.within(|| Monitor::open().unwrap()).unwrap();
     let mut router = namespace.within(|| Router::open().unwrap()).unwrap();
     for _ in 0..100 {
-        if router.route(ip("fd00::1")).unwrap() == Route::Local {
+        if router.route(ip("fd00::1")).unwrap() == KernelRoute::Local {
             return Some(namespace);
         }
         wait(&mut [PollFd::new(&monitor, PollFlags::IN)], Duration::from_secs(1)).unwrap();
@@ -72,7 +72,7 @@ fn a_route_is_the_one_that_a_packet_takes() {
     let mut router = host.within(|| Router::open().unwrap()).unwrap();
     let east = host.within(|| Interface::named("east").unwrap().index).unwrap();
     let leaves = |next_hop: Option<&str>, source: &str| {
-        Route::Leaves(Hop { interface: east, next_hop: next_hop.map(ip), source: Some(ip(source)) })
+        KernelRoute::Leaves(Hop { interface: east, next_hop: next_hop.map(ip), source: Some(ip(source)) })
     };
     let expected = [
         ("10.0.0.7", leaves(None, "10.0.0.1")),
@@ -80,18 +80,18 @@ fn a_route_is_the_one_that_a_packet_takes() {
         ("10.6.0.1", leaves(Some("fd00::2"), "10.0.0.1")),
         ("fd00::7", leaves(None, "fd00::1")),
         ("fd02::7", leaves(Some("fd00::2"), "fd00::1")),
-        ("10.0.0.1", Route::Local),
-        ("127.0.0.1", Route::Local),
-        ("fd00::1", Route::Local),
-        ("10.3.0.1", Route::None(NoRoute::Blackhole)),
-        ("10.4.0.1", Route::None(NoRoute::Prohibited)),
-        ("10.5.0.1", Route::None(NoRoute::Unreachable)),
-        ("10.7.0.1", Route::None(NoRoute::Unreachable)),
-        ("192.0.2.1", Route::None(NoRoute::Unreachable)),
-        ("fd03::1", Route::None(NoRoute::Blackhole)),
-        ("fd04::1", Route::None(NoRoute::Prohibited)),
-        ("fd05::1", Route::None(NoRoute::Unreachable)),
-        ("2001:db8::1", Route::None(NoRoute::Unreachable)),
+        ("10.0.0.1", KernelRoute::Local),
+        ("127.0.0.1", KernelRoute::Local),
+        ("fd00::1", KernelRoute::Local),
+        ("10.3.0.1", KernelRoute::None(NoRoute::Blackhole)),
+        ("10.4.0.1", KernelRoute::None(NoRoute::Prohibited)),
+        ("10.5.0.1", KernelRoute::None(NoRoute::Unreachable)),
+        ("10.7.0.1", KernelRoute::None(NoRoute::Unreachable)),
+        ("192.0.2.1", KernelRoute::None(NoRoute::Unreachable)),
+        ("fd03::1", KernelRoute::None(NoRoute::Blackhole)),
+        ("fd04::1", KernelRoute::None(NoRoute::Prohibited)),
+        ("fd05::1", KernelRoute::None(NoRoute::Unreachable)),
+        ("2001:db8::1", KernelRoute::None(NoRoute::Unreachable)),
     ];
     for (destination, route) in expected {
         assert_eq!(router.route(ip(destination)).unwrap(), route, "{destination}");
@@ -106,16 +106,16 @@ fn a_route_may_depend_on_the_source() {
     let mut next_hop = |destination: &str, source: &str, incoming| {
         let question = Question { source: Some(ip(source)), incoming, ..Question::from(ip(destination)) };
         router.route(question).map(|route| match route {
-            Route::Leaves(hop) => Ok(hop.next_hop),
+            KernelRoute::Leaves(hop) => Ok(hop.next_hop),
             other => Err(other),
         })
     };
     assert_eq!(next_hop("10.7.0.1", "10.0.0.9", None).unwrap(), Ok(Some(ip("10.0.0.7"))));
-    let unreachable = Err(Route::None(NoRoute::Unreachable));
+    let unreachable = Err(KernelRoute::None(NoRoute::Unreachable));
     assert_eq!(next_hop("10.7.0.1", "10.0.0.1", None).unwrap(), unreachable);
     // The source of another host says nothing without the interface at which its packets arrive.
     assert_eq!(next_hop("10.2.0.1", "10.0.0.77", None).unwrap(), Ok(Some(ip("10.0.0.2"))));
-    assert_eq!(next_hop("10.3.0.1", "10.0.0.77", None).unwrap(), Err(Route::None(NoRoute::Blackhole)));
+    assert_eq!(next_hop("10.3.0.1", "10.0.0.77", None).unwrap(), Err(KernelRoute::None(NoRoute::Blackhole)));
     assert_eq!(next_hop("10.2.0.1", "10.0.0.77", Some(east)).unwrap(), unreachable, "it does not forward");
     host.set("net.ipv4.ip_forward", "1").unwrap();
     assert_eq!(next_hop("10.2.0.1", "10.0.0.77", Some(east)).unwrap(), Ok(Some(ip("10.0.0.2"))));
@@ -217,7 +217,7 @@ fn a_flow_is_routed_as_its_packets_are() {
     let mut router = host.within(|| Router::open().unwrap()).unwrap();
     let west = host.within(|| Interface::named("west").unwrap().index).unwrap();
     let mut by = |question: Question| match router.route(question).unwrap() {
-        Route::Leaves(hop) => hop.next_hop.unwrap().to_string(),
+        KernelRoute::Leaves(hop) => hop.next_hop.unwrap().to_string(),
         other => panic!("{question:?}: {other:?}"),
     };
     let (usual, other) = ("10.0.0.2", "10.20.0.2");

@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "real packets take real time")]
 
 use cutline_netlink::{
-    ClassId, Counters, Error, Filter, Interface, Reservation, Shaper, ShaperOptions, sweep,
+    ClassId, Counters, Error, Filter, Interface, ReservedShare, Shaper, ShaperOptions, sweep,
 };
 use cutline_sys::namespace::Namespace;
 use cutline_sys::packet;
@@ -59,8 +59,8 @@ impl Hosts {
     }
 }
 
-fn reservation(rate: Rate, size: u64) -> Reservation {
-    Reservation {
+fn reservation(rate: Rate, size: u64) -> ReservedShare {
+    ReservedShare {
         rate,
         bucket: Bytes::new(3 * size),
         min_unit: Bytes::new(size),
@@ -457,7 +457,7 @@ fn what_cannot_be_finished_is_undone() {
     assert!(hosts.tc("class show dev east").contains("rate 9126Kbit"));
     shaper.change(first, &reservation(Rate::from_mbps(10), 1000)).unwrap_err();
     // A bucket of more than four minutes cannot be said to the kernel.
-    let deep = Reservation { bucket: Bytes::new(1_000_000), ..reservation(Rate::from_kbps(8), 1000) };
+    let deep = ReservedShare { bucket: Bytes::new(1_000_000), ..reservation(Rate::from_kbps(8), 1000) };
     shaper.change(first, &deep).unwrap_err();
     assert!(hosts.tc("class show dev east").contains("rate 9126Kbit"), "it is as it was");
     shaper.remove(first).unwrap();

@@ -1,7 +1,7 @@
 //! One thread with everything: messages, deadlines, clients, routes, signals.
 
-use crate::clients::{ClientId, Clients, MOST_REQUESTS, Place, Progress, SLICE};
-use crate::config::{Config, ControlKind, InterfaceSpec};
+use crate::clients::{ClientId, Clients, MOST_REQUESTS, SLICE, StatusPart, StatusProgress};
+use crate::config::{ControlKind, DaemonConfig, InterfaceSpec};
 use crate::convert::{address, bucket, of_flow, reason, sender, session, tspec};
 use crate::error::DaemonError;
 use crate::installer::Counted;
@@ -20,8 +20,8 @@ use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Reason, Refusal};
 use cutline_rsvp::admission::{self, Handle};
 use cutline_rsvp::engine::{
-    CallError, Control, Engine, Event, Flow, InterfaceId, LocalSender, Output, Police, RouteKey, SessionView,
-    Start,
+    CallError, Control, Engine, EngineStart, Event, Flow, InterfaceId, LocalSender, Output, Police, RouteKey,
+    SessionView,
 };
 use cutline_rsvp::intserv::{Adspec, Tspec};
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
@@ -57,7 +57,7 @@ enum Stale {
 /// An agent that is ready to run. All that it has installed is removed when it is dropped.
 #[derive(Debug)]
 pub struct Agent {
-    config: Config,
+    config: DaemonConfig,
     file: Option<PathBuf>,
     engine: Engine,
     network: Network,
@@ -87,7 +87,7 @@ impl Agent {
     ///
     /// # Errors
     /// When something is not available. Nothing is left installed then.
-    pub fn open(config: Config) -> Result<Self, DaemonError> {
+    pub fn open(config: DaemonConfig) -> Result<Self, DaemonError> {
         Self::open_with(config, Given::new())
     }
 
@@ -96,7 +96,7 @@ impl Agent {
     ///
     /// # Errors
     /// As [`Agent::open`].
-    pub fn open_with(config: Config, given: Given) -> Result<Self, DaemonError> {
+    pub fn open_with(config: DaemonConfig, given: Given) -> Result<Self, DaemonError> {
         let socket = SocketFile::bind(&config.socket)?;
         if let Some(group) = config.group {
             socket.set_owner(None, Some(group))?;
@@ -526,7 +526,7 @@ impl Agent {
     }
 
     /// Returns the next slice of a status, and where the one after it begins.
-    fn status_slice(&self, progress: Progress) -> (String, Option<Progress>) {
+    fn status_slice(&self, progress: StatusProgress) -> (String, Option<StatusProgress>) {
         let (mut slice, mut is_first) = (String::new(), progress.is_first);
         let mut add = |slice: &mut String, item: serde_json::Value| {
             if !std::mem::take(&mut is_first) {
@@ -535,23 +535,23 @@ impl Agent {
             slice.push_str(&item.to_string());
         };
         match progress.place {
-            Place::Sessions(mut last) => {
+            StatusPart::Sessions(mut last) => {
                 for (number, view) in self.engine.sessions_after(last) {
                     if slice.len() >= SLICE {
-                        let place = Place::Sessions(last);
-                        return (slice, Some(Progress { place, is_first: false }));
+                        let place = StatusPart::Sessions(last);
+                        return (slice, Some(StatusProgress { place, is_first: false }));
                     }
                     add(&mut slice, json(&self.session_status(&view)));
                     last = number;
                 }
                 slice.push_str("],\"local\":[");
-                (slice, Some(Progress { place: Place::Local(None), is_first: true }))
+                (slice, Some(StatusProgress { place: StatusPart::Local(None), is_first: true }))
             }
-            Place::Local(mut last) => {
+            StatusPart::Local(mut last) => {
                 for (request, shaped) in self.requests.shaped_after(last) {
                     if slice.len() >= SLICE {
-                        let place = Place::Local(last);
-                        return (slice, Some(Progress { place, is_first: false }));
+                        let place = StatusPart::Local(last);
+                        return (slice, Some(StatusProgress { place, is_first: false }));
                     }
                     add(&mut slice, json(&self.local_status(shaped)));
                     last = Some(request);
@@ -788,7 +788,7 @@ impl Agent {
     /// Reads the file again, and applies the settings that can change while running: keys and shares.
     fn reload(&mut self) {
         let Some(file) = &self.file else { return };
-        let outcome = Config::load(file).map_err(|errors| errors.to_string()).and_then(|new| {
+        let outcome = DaemonConfig::load(file).map_err(|errors| errors.to_string()).and_then(|new| {
             let fixed = self.config.fixed_differences(&new);
             if fixed.is_empty() {
                 Ok(new)
@@ -803,7 +803,7 @@ impl Agent {
         });
     }
 
-    fn take_over(&mut self, new: Config) -> Result<(), DaemonError> {
+    fn take_over(&mut self, new: DaemonConfig) -> Result<(), DaemonError> {
         let keys: Vec<_> = new.interfaces.iter().map(InterfaceSpec::integrity).collect::<Result<_, _>>()?;
         for ((spec, id), keys) in new.interfaces.iter().zip(self.interfaces.ids()).zip(keys) {
             // One that has never been there gets all of it when it comes.
@@ -888,8 +888,8 @@ impl Agent {
 
     fn counters(&self) -> ProtocolCounters {
         let stats = self.engine.stats();
-        let by_name = |counts: &BTreeMap<cutline_rsvp::message::Kind, u64>| {
-            let count = |(kind, count): (&cutline_rsvp::message::Kind, &u64)| MessageCount {
+        let by_name = |counts: &BTreeMap<cutline_rsvp::message::MessageType, u64>| {
+            let count = |(kind, count): (&cutline_rsvp::message::MessageType, &u64)| MessageCount {
                 message: format!("{kind:?}"),
                 count: *count,
             };
@@ -940,10 +940,10 @@ const fn style_name(style: Style) -> &'static str {
 }
 
 /// The engine, without interfaces.
-fn engine(config: &Config) -> Result<Engine, DaemonError> {
+fn engine(config: &DaemonConfig) -> Result<Engine, DaemonError> {
     let secret: [u8; 32] = random()?;
     let seed = u64::from_ne_bytes(random()?);
-    Ok(Engine::new(Start {
+    Ok(Engine::new(EngineStart {
         params: config.params.clone(),
         secret,
         sequence: ntp_time(),
@@ -966,7 +966,7 @@ fn ntp_time() -> u64 {
 
 /// Removes the installations of an agent with this file, also of a killed one. Returns those that cannot be removed, a line
 /// each.
-pub fn remove_installed(config: &Config) -> Vec<String> {
+pub fn remove_installed(config: &DaemonConfig) -> Vec<String> {
     let controlled = config.interfaces.iter().filter(|spec| matches!(spec.control, ControlKind::Tc { .. }));
     let remove = |spec: &InterfaceSpec| Interface::named(&spec.name).and_then(|interface| sweep(&interface));
     let failed = |spec: &InterfaceSpec| remove(spec).err().map(|error| in_words(spec, &error));

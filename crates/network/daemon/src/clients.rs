@@ -33,7 +33,7 @@ const MOST_ACCEPTED: usize = 64;
 
 /// Progress of writing a status.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
+pub enum StatusPart {
     /// The next session is the first one after this number.
     Sessions(u64),
     /// The next flow that is shaped here is the first one after this request.
@@ -42,8 +42,8 @@ pub enum Place {
 
 /// A status that is being written.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    pub place: Place,
+pub struct StatusProgress {
+    pub place: StatusPart,
     /// True if the next item is the first of the list at this place.
     pub is_first: bool,
 }
@@ -54,7 +54,7 @@ struct Connection {
     stream: UnixStream,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
-    status: Option<Progress>,
+    status: Option<StatusProgress>,
     /// Output that follows the status.
     later: Vec<u8>,
     /// True if the client has stated the version of its protocol.
@@ -203,12 +203,12 @@ impl Clients {
     pub fn begin_status(&mut self, id: ClientId, head: &str) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.outgoing.extend(head.as_bytes());
-            connection.status = Some(Progress { place: Place::Sessions(0), is_first: true });
+            connection.status = Some(StatusProgress { place: StatusPart::Sessions(0), is_first: true });
             self.unsent.insert(id);
         }
     }
 
-    fn slices(&self) -> impl Iterator<Item = (ClientId, Progress)> {
+    fn slices(&self) -> impl Iterator<Item = (ClientId, StatusProgress)> {
         self.unsent.iter().filter_map(|id| {
             let connection = self.connections.get(id).filter(|its| its.outgoing.is_empty())?;
             Some((*id, connection.status?))
@@ -216,7 +216,7 @@ impl Clients {
     }
 
     /// Returns the clients whose status can continue, with their remaining output, in turn.
-    pub fn next_slices(&self) -> Vec<(ClientId, Progress)> {
+    pub fn next_slices(&self) -> Vec<(ClientId, StatusProgress)> {
         let mut slices: Vec<_> = self.slices().collect();
         let first = slices.partition_point(|(id, _)| *id <= self.last_slice);
         slices.rotate_left(first);
@@ -224,7 +224,7 @@ impl Clients {
     }
 
     /// Sends a slice of a status. `progress` is where the next one begins; `None` after the last one.
-    pub fn send_slice(&mut self, id: ClientId, slice: &str, progress: Option<Progress>) {
+    pub fn send_slice(&mut self, id: ClientId, slice: &str, progress: Option<StatusProgress>) {
         if let Some(connection) = self.connections.get_mut(&id) {
             self.last_slice = id;
             connection.outgoing.extend(slice.as_bytes());

@@ -21,7 +21,7 @@
 
 use crate::error::DaemonError;
 use crate::keys;
-use cutline_config::{Document, Errors, Kind, Problem, TableReader, kind, parameter};
+use cutline_config::{Document, Errors, Problem, TableReader, ValueKind, kind, parameter};
 use cutline_netlink::{Shaper, ShaperOptions};
 use cutline_params::Parameters as _;
 use cutline_provision::DEFAULT_SOCKET;
@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 
 /// Content of a configuration file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Config {
+pub struct DaemonConfig {
     /// Path of the socket for applications.
     pub socket: PathBuf,
     /// The group whose members may ask, beside the owner; `None`: that of the process.
@@ -125,7 +125,7 @@ const ROUTER_BURST: Duration = Duration::from_millis(500);
 const LONGEST_NAME: usize = 15;
 const LONGEST_PATH: usize = 107;
 
-impl Config {
+impl DaemonConfig {
     /// Reads the file at `path`, a regular file of at most 1 MiB.
     ///
     /// # Errors
@@ -200,7 +200,7 @@ impl InterfaceSpec {
     }
 }
 
-fn read(root: &TableReader<'_>) -> Option<Config> {
+fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
     let socket = root.or("socket", &path(), DEFAULT_SOCKET.to_owned()).into();
     let group = root.optional("group", &group());
     let route_mark = root.or("route-mark", &kind::integer(0, u32::MAX.into()), 0) as u32;
@@ -236,7 +236,7 @@ fn read(root: &TableReader<'_>) -> Option<Config> {
         interfaces.push(interface);
     }
     root.finish();
-    is_whole.then_some(Config { socket, group, route_mark, params: params?, interfaces })
+    is_whole.then_some(DaemonConfig { socket, group, route_mark, params: params?, interfaces })
 }
 
 fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
@@ -330,19 +330,19 @@ fn control(table: &TableReader<'_>) -> Option<ControlKind> {
     }
 }
 
-fn name() -> Kind<String> {
+fn name() -> ValueKind<String> {
     let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.len());
     kind::text().only("the name of an interface, of 1 to 15 bytes", fits)
 }
 
-fn path() -> Kind<String> {
+fn path() -> ValueKind<String> {
     let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH;
     kind::text().only("an absolute path of at most 107 bytes", fits)
 }
 
 /// The number of a group by its name (group(5)), or as it is.
-fn group() -> Kind<u32> {
-    Kind::new("the name of a group in /etc/group, or its number", |node| {
+fn group() -> ValueKind<u32> {
+    ValueKind::new("the name of a group in /etc/group, or its number", |node| {
         let name = node.as_text().ok_or_else(String::new)?;
         let table = std::fs::read_to_string("/etc/group").unwrap_or_default();
         let found = table.lines().find_map(|line| {
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read() {
-        let config = Config::parse(FILE, "c.toml").unwrap();
+        let config = DaemonConfig::parse(FILE, "c.toml").unwrap();
         assert_eq!(config.socket, Path::new("/run/x.sock"));
         assert_eq!((config.params.refresh, config.params.refresh_reduction), (Duration::from_secs(5), false));
         let [v4, v6] = &config.interfaces[..] else { panic!("two interfaces") };
@@ -379,7 +379,7 @@ mod tests {
     fn a_rate_that_the_start_refuses_is_refused_by_the_check() {
         let read = |keys: &str| {
             let text = format!("[[interface]]\nname = 'eth0'\nrate = '8 kbit/s'\n{keys}");
-            Config::parse(&text, "c.toml").map(drop).map_err(|errors| errors.render())
+            DaemonConfig::parse(&text, "c.toml").map(drop).map_err(|errors| errors.render())
         };
         let said = read("").unwrap_err();
         assert!(said.contains("8 kbit/s") && said.contains("at least 64 kbit/s"), "{said}");
@@ -389,7 +389,7 @@ mod tests {
     /// Keys on some interfaces alone are allowed, and named.
     #[test]
     fn keys_on_some_interfaces_alone_are_warned_of() {
-        let warnings = |text: &str| Config::parse(text, "c.toml").unwrap().warnings();
+        let warnings = |text: &str| DaemonConfig::parse(text, "c.toml").unwrap().warnings();
         assert!(warnings(FILE).is_empty(), "none has keys");
         let all = FILE.replace("rate =", "keys = '/k'\nrate =");
         assert!(warnings(&all).is_empty(), "all have keys");
@@ -405,7 +405,7 @@ mod tests {
             "control = 'router'\nrouter-socket = '/run/r.sock'\nrouter-direction = 'reverse'\n";
         let read = |keys: &str| {
             let text = format!("[[interface]]\nname = 'eth0'\nrate = '1.5 Mbit/s'\n{keys}");
-            Config::parse(&text, "c.toml").map(|mut config| config.interfaces.remove(0))
+            DaemonConfig::parse(&text, "c.toml").map(|mut config| config.interfaces.remove(0))
         };
         let tc = read("replace = true\nbest-effort-delay = '20 ms'").unwrap();
         let best_effort_delay = Duration::from_millis(20);
@@ -434,7 +434,7 @@ mod tests {
     /// DIRM's bucket, an image of 180 kB, fits a link of 1.5 Mbit/s unless the operator wants shorter bursts.
     #[test]
     fn the_default_burst_has_room_for_an_image_on_a_slow_link() {
-        let config = Config::parse("[[interface]]\nname = 'e'\nrate = '1.5 Mbit/s'", "c.toml").unwrap();
+        let config = DaemonConfig::parse("[[interface]]\nname = 'e'\nrate = '1.5 Mbit/s'", "c.toml").unwrap();
         let spec = &config.interfaces[0];
         let mut share = cutline_rsvp::admission::Share::new(&spec.share, spec.rate, 1500);
         let image = cutline_rsvp::intserv::Tspec {
@@ -446,8 +446,9 @@ mod tests {
 
     #[test]
     fn slips_are_named_with_what_is_allowed() {
-        let refused =
-            |from: &str, to: &str| Config::parse(&FILE.replace(from, to), "c.toml").unwrap_err().render();
+        let refused = |from: &str, to: &str| {
+            DaemonConfig::parse(&FILE.replace(from, to), "c.toml").unwrap_err().render()
+        };
         for (from, to, says) in [
             ("share = 0.5", "share = 1.5", "0 to 1"),
             ("share = 0.25", "share = 0.75", "more than 1"),
@@ -463,13 +464,13 @@ mod tests {
             let said = refused(from, to);
             assert!(said.contains(says), "{to}: {said}");
         }
-        assert!(Config::parse("", "c.toml").unwrap_err().render().contains("[[interface]]"));
+        assert!(DaemonConfig::parse("", "c.toml").unwrap_err().render().contains("[[interface]]"));
     }
 
     #[test]
     fn what_cannot_change_is_named() {
-        let config = Config::parse(FILE, "c.toml").unwrap();
-        let other = |from: &str, to: &str| Config::parse(&FILE.replace(from, to), "c.toml").unwrap();
+        let config = DaemonConfig::parse(FILE, "c.toml").unwrap();
+        let other = |from: &str, to: &str| DaemonConfig::parse(&FILE.replace(from, to), "c.toml").unwrap();
         assert!(config.fixed_differences(&other("0.5", "0.4")).is_empty());
         assert_eq!(config.fixed_differences(&other("x.sock", "y.sock")), ["socket"]);
         assert_eq!(config.fixed_differences(&other("'none'", "'tc'")), ["interface.control"]);

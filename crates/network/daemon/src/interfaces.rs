@@ -4,10 +4,10 @@
 //! there, so the engine ends its reservations; when it is there again, maybe with another number of the kernel or
 //! another address, routes and reservations come back as after any change of routes.
 
-use crate::config::{Config, InterfaceSpec};
+use crate::config::{DaemonConfig, InterfaceSpec};
 use crate::error::DaemonError;
 use crate::installers::Installers;
-use crate::network::{Link, Network};
+use crate::network::{KernelInterface, Network};
 use cutline_netlink::Interface;
 use cutline_rsvp::engine::{Engine, InterfaceConfig, InterfaceId};
 use cutline_sys::ip_socket::Version;
@@ -67,7 +67,7 @@ impl Interfaces {
     /// problem.
     pub fn new_problems(
         &mut self,
-        config: &Config,
+        config: &DaemonConfig,
         installers: &mut Installers,
     ) -> Vec<(String, Option<String>)> {
         let problems = self.problems(installers);
@@ -84,7 +84,7 @@ impl Interfaces {
     /// engine receives the routes.
     pub fn detach(
         &mut self,
-        config: &Config,
+        config: &DaemonConfig,
         all: &[Interface],
         network: &mut Network,
         installers: &mut Installers,
@@ -107,7 +107,7 @@ impl Interfaces {
     /// Takes over those that are present and unused. Returns the first error; the others are used nevertheless.
     pub fn attach(
         &mut self,
-        config: &Config,
+        config: &DaemonConfig,
         all: &[Interface],
         engine: &mut Engine,
         network: &mut Network,
@@ -126,7 +126,10 @@ impl Interfaces {
             };
             let outcome = known(slot.id, spec, seen, engine).and_then(|id| {
                 let Seen { index, address, .. } = seen;
-                network.add_link(Link { id, index, version: spec.version, address }, spec.encapsulation)?;
+                network.add_link(
+                    KernelInterface { id, index, version: spec.version, address },
+                    spec.encapsulation,
+                )?;
                 installers.attach(id, spec, interface).inspect_err(|_| network.remove_link(id))?;
                 Ok(id)
             });

@@ -10,7 +10,7 @@
 //! The secret is in hexadecimal digits. `sender` may name the one neighbour that signs with a key. Only the owner may read the file.
 
 use crate::error::DaemonError;
-use cutline_config::{Document, Kind, TableReader, kind};
+use cutline_config::{Document, TableReader, ValueKind, kind};
 use cutline_rsvp::integrity::{Algorithm, KEY_BITS, SecurityKey};
 use cutline_service::regular_file;
 use std::net::IpAddr;
@@ -73,8 +73,8 @@ fn secret(table: &TableReader<'_>) -> Option<Vec<u8>> {
 }
 
 /// An address of IP.
-pub fn address() -> Kind<IpAddr> {
-    Kind::new("an address such as \"10.0.0.1\"", |node| {
+pub fn address() -> ValueKind<IpAddr> {
+    ValueKind::new("an address such as \"10.0.0.1\"", |node| {
         let text = node.as_text().ok_or_else(String::new)?;
         text.parse().map_err(|_| String::new())
     })

@@ -40,7 +40,7 @@ mod sparing;
 pub mod status;
 
 pub use agent::{Agent, remove_installed};
-pub use config::Config;
+pub use config::DaemonConfig;
 pub use error::DaemonError;
 pub use installer::Installer;
 pub use installers::Given;

@@ -1,7 +1,7 @@
 //! The command `cutlined`.
 
 use clap::Parser;
-use cutline_daemon::{Agent, Config, DaemonError, remove_installed};
+use cutline_daemon::{Agent, DaemonConfig, DaemonError, remove_installed};
 use cutline_service::{Outlet, SighupWatcher};
 use cutline_sys::{SysError, signal};
 use cutline_text::{Printable, Screen};
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 const FAILED: u8 = 1;
 
 fn serve(args: &Args, log: &Outlet<String>) -> Result<(), (u8, String)> {
-    let config = Config::load(&args.config).map_err(|errors| (WRONG_FILE, errors.render()))?;
+    let config = DaemonConfig::load(&args.config).map_err(|errors| (WRONG_FILE, errors.render()))?;
     for warning in config.warnings() {
         let _counted = log.give(format!("warning: {warning}"));
     }
@@ -69,7 +69,7 @@ fn serve(args: &Args, log: &Outlet<String>) -> Result<(), (u8, String)> {
     run(config, args.config.clone(), log).map_err(|error| (FAILED, format!("error: {error}")))
 }
 
-fn run(config: Config, file: PathBuf, log: &Outlet<String>) -> Result<(), DaemonError> {
+fn run(config: DaemonConfig, file: PathBuf, log: &Outlet<String>) -> Result<(), DaemonError> {
     // Either of both signals stops it.
     let failed = |error| SysError::new("signals cannot be caught", error);
     let stops: [&'static AtomicBool; 2] =
@@ -83,7 +83,7 @@ fn run(config: Config, file: PathBuf, log: &Outlet<String>) -> Result<(), Daemon
 
 /// A program that was built to abort drops nothing when it panics. The reservations are removed before the message is
 /// written.
-fn remove_on_panic(config: Config) {
+fn remove_on_panic(config: DaemonConfig) {
     std::panic::set_hook(Box::new(move |panic| {
         let left = remove_installed(&config);
         let log = log();

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// An interface of the engine, as the kernel knows it.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct KernelInterface {
     /// The engine's number.
     pub id: InterfaceId,
     /// The kernel's number.
@@ -63,7 +63,7 @@ const fn is_raw(encapsulation: Encapsulation) -> bool {
 pub struct Network {
     sockets: Vec<Socket>,
     exits: BTreeMap<InterfaceId, Exit>,
-    links: Vec<Link>,
+    links: Vec<KernelInterface>,
     /// Messages at interfaces that are not ours.
     pub misplaced: u64,
     /// Messages that could not be sent.
@@ -143,7 +143,7 @@ impl Network {
         // An error is that of a message sent before, such as one to a host that refuses it; the next call has the next message.
         let Ok(received) = inner.receive() else { return true };
         let Some(received) = received else { return false };
-        let is_its = |link: &&Link| link.index == received.interface && link.version == *version;
+        let is_its = |link: &&KernelInterface| link.index == received.interface && link.version == *version;
         let Some(link) = self.links.iter().find(is_its) else {
             self.misplaced += 1;
             return true;
@@ -194,7 +194,7 @@ impl Network {
     ///
     /// # Errors
     /// When sockets that send there cannot be opened. It is not used then.
-    pub fn add_link(&mut self, link: Link, encapsulation: Encapsulation) -> Result<(), SysError> {
+    pub fn add_link(&mut self, link: KernelInterface, encapsulation: Encapsulation) -> Result<(), SysError> {
         self.exits.insert(link.id, Exit::open(link.version, encapsulation)?);
         self.links.push(link);
         Ok(())
@@ -207,7 +207,7 @@ impl Network {
     }
 
     /// The present interfaces.
-    pub fn links(&self) -> &[Link] {
+    pub fn links(&self) -> &[KernelInterface] {
         &self.links
     }
 }

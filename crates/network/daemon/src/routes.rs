@@ -1,7 +1,7 @@
 //! The kernel's answers about routes, as the engine wants them.
 
-use crate::network::Link;
-use cutline_netlink::{Changes, Error, Monitor, Question, Route as Kernel, Router};
+use crate::network::KernelInterface;
+use cutline_netlink::{Changes, Error, KernelRoute as Kernel, Monitor, Question, Router};
 use cutline_rsvp::engine::{Datagram, InterfaceId, Route, RouteKey};
 use cutline_sys::ip_socket::Version;
 use cutline_sys::packet::LinkAddress;
@@ -65,7 +65,7 @@ impl Routes {
 
     /// Returns the route of packets. A route by an interface that is not ours leads nowhere, as far as the
     /// protocol is concerned.
-    pub fn route(&mut self, key: RouteKey, links: &[Link]) -> Route {
+    pub fn route(&mut self, key: RouteKey, links: &[KernelInterface]) -> Route {
         let outgoing = match key.flow {
             Some(flow) => {
                 let incoming = links.iter().find(|link| link.id == flow.incoming).map(|link| link.index);
@@ -82,7 +82,7 @@ impl Routes {
         &mut self,
         (source, destination): (SocketAddr, SocketAddr),
         protocol: u8,
-        links: &[Link],
+        links: &[KernelInterface],
     ) -> Option<(InterfaceId, Option<IpAddr>)> {
         let ports = (source.port(), destination.port());
         self.next_of(destination.ip(), Some(Packets { source: source.ip(), protocol, ports }), None, links)
@@ -90,7 +90,7 @@ impl Routes {
 
     /// Returns the address on its link of the next node of a message, if the kernel's routes would lead the message itself elsewhere: rules may
     /// be for the protocol or the ports of the flow that it is about. Until the address is known, the message is sent as routes have it.
-    pub fn detour(&mut self, datagram: &Datagram, links: &[Link]) -> Option<LinkAddress> {
+    pub fn detour(&mut self, datagram: &Datagram, links: &[KernelInterface]) -> Option<LinkAddress> {
         let next_hop = datagram.next_hop?;
         let link = links.iter().find(|link| link.id == datagram.interface)?;
         let usual = self.router.route(Question {
@@ -109,7 +109,7 @@ impl Routes {
         destination: IpAddr,
         flow: Option<Packets>,
         incoming: Option<u32>,
-        links: &[Link],
+        links: &[KernelInterface],
     ) -> Option<(InterfaceId, Option<IpAddr>)> {
         let question = Question {
             source: flow.map(|flow| flow.source),

@@ -2,7 +2,7 @@
 //! observations.
 
 use crate::bottleneck::{Judgement, Observations};
-use crate::finding::{Finding, Report, State, Use};
+use crate::finding::{Finding, Findings, State, Use};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ pub struct BottleneckDocument<'o> {
 
 impl<'r> ReportDocument<'r> {
     /// Returns the document of a report.
-    pub fn new(report: &'r Report) -> Self {
+    pub fn new(report: &'r Findings) -> Self {
         let ready = |of| report.missing(of).is_empty();
         let [ok, note, unknown, warning, missing] = State::ALL.map(|state| report.count(state));
         let grouped = report.groups.iter().flat_map(|group| {
@@ -78,7 +78,7 @@ impl<'r> ReportDocument<'r> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::Group;
+    use crate::finding::FindingGroup;
     use serde_json::json;
 
     #[test]
@@ -87,7 +87,8 @@ mod tests {
             Finding::warning("clock", "slow", "choose another"),
             Finding::missing("iproute2", "gone", &[Use::Laboratory], "install it"),
         ];
-        let document = json!(ReportDocument::new(&Report { groups: vec![Group::new("host", findings)] }));
+        let document =
+            json!(ReportDocument::new(&Findings { groups: vec![FindingGroup::new("host", findings)] }));
         assert_eq!(document["ready"], json!({ "router": true, "laboratory": false }));
         assert_eq!((&document["count"]["missing"], &document["count"]["ok"]), (&json!(1), &json!(0)));
         let first = json!({ "group": "host", "subject": "clock", "state": "warning", "what": "slow",
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_state_and_use_has_its_place() {
-        let document = json!(ReportDocument::new(&Report { groups: Vec::new() }));
+        let document = json!(ReportDocument::new(&Findings { groups: Vec::new() }));
         let names = |value: &serde_json::Value| value.as_object().unwrap().len();
         assert_eq!(
             (names(&document["count"]), names(&document["ready"])),

@@ -47,7 +47,7 @@ pub struct Finding {
 
 /// Findings about one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Group {
+pub struct FindingGroup {
     /// Title of the group.
     pub title: String,
     /// In the order of looking.
@@ -56,9 +56,9 @@ pub struct Group {
 
 /// All of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Report {
+pub struct Findings {
     /// About the host, then about interfaces.
-    pub groups: Vec<Group>,
+    pub groups: Vec<FindingGroup>,
 }
 
 impl State {
@@ -141,13 +141,13 @@ impl Finding {
     }
 }
 
-impl Group {
+impl FindingGroup {
     pub(crate) fn new(title: impl Into<String>, findings: Vec<Finding>) -> Self {
         Self { title: title.into(), findings }
     }
 }
 
-impl Report {
+impl Findings {
     /// All findings, in order.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.groups.iter().flat_map(|group| &group.findings)
@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn a_use_is_ready_when_nothing_is_missing_for_it() {
         let missing = Finding::missing("tools", "gone", &[Use::Laboratory], "install them");
-        let report = Report {
+        let report = Findings {
             groups: vec![
-                Group::new("a", vec![Finding::ok("x", "y"), missing.clone()]),
-                Group::new("b", vec![Finding::warning("z", "late", "spin")]),
+                FindingGroup::new("a", vec![Finding::ok("x", "y"), missing.clone()]),
+                FindingGroup::new("b", vec![Finding::warning("z", "late", "spin")]),
             ],
         };
         assert_eq!(report.missing(Use::Laboratory), [&missing]);

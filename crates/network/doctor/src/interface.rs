@@ -1,7 +1,7 @@
 //! Findings about an interface: whether a router can use it, and what would interfere.
 
 use crate::finding::Finding;
-use crate::probe::{Link, Offload};
+use crate::probe::{InterfaceProperties, Offload};
 
 /// The command that shapes a host's forwarded traffic between interfaces of these names. Where there are fewer, it has
 /// words in their place.
@@ -14,7 +14,7 @@ pub fn router_up(names: &[String]) -> String {
 /// interfaces, states that are normal on a host are a note instead of a warning. `routes` says that the host forwards;
 /// then an interface with addresses needs no settings, because the router is between TUN interfaces. `up` is the
 /// command for such a host.
-pub fn interface(link: &Link, named: bool, routes: bool, up: &str) -> Vec<Finding> {
+pub fn interface(link: &InterfaceProperties, named: bool, routes: bool, up: &str) -> Vec<Finding> {
     let is_routed = routes && !link.addresses.is_empty();
     let offloads = if is_routed {
         let what = "as the host needs them: the router of a host that routes gets whole packets";
@@ -29,7 +29,7 @@ pub fn interface(link: &Link, named: bool, routes: bool, up: &str) -> Vec<Findin
     findings
 }
 
-fn wire(link: &Link) -> Finding {
+fn wire(link: &InterfaceProperties) -> Finding {
     let name = &link.name;
     let speed = link.speed.map_or_else(|| "speed not reported".to_owned(), |speed| speed.to_string());
     let duplex = match link.full_duplex {
@@ -49,7 +49,7 @@ fn wire(link: &Link) -> Finding {
     }
 }
 
-fn driver(link: &Link) -> Finding {
+fn driver(link: &InterfaceProperties) -> Finding {
     let name = link.driver.as_deref().or(link.kind.as_deref()).unwrap_or("not reported");
     let virtually = if link.kind.is_some() { ", virtual" } else { "" };
     let rings = link.rings.map_or_else(String::new, |[rx, tx]| format!(", rings {rx} rx, {tx} tx"));
@@ -57,7 +57,7 @@ fn driver(link: &Link) -> Finding {
 }
 
 /// Returns the finding about queues behind the router's own.
-fn queue(link: &Link) -> Finding {
+fn queue(link: &InterfaceProperties) -> Finding {
     let behind = match (link.kind.is_some(), link.byte_limits) {
         (true, _) => "the other end of a virtual interface",
         (false, Some(true)) => "the driver, with a limit of bytes (BQL)",
@@ -76,7 +76,7 @@ fn queue(link: &Link) -> Finding {
 }
 
 /// Receive aggregation merges frames into longer ones, which are too long for the other port.
-fn aggregation(link: &Link, named: bool) -> Finding {
+fn aggregation(link: &InterfaceProperties, named: bool) -> Finding {
     let on = |offload: &Offload| link.offloads.contains(offload);
     let names: Vec<_> = [Offload::Gro, Offload::Lro].iter().filter(|it| on(it)).map(|it| it.name()).collect();
     let subject = "receive aggregation";
@@ -91,7 +91,7 @@ fn aggregation(link: &Link, named: bool) -> Finding {
 
 /// A virtual pair leaves checksums to hardware that does not exist, and passes long segments without splitting them. Both
 /// must be switched off at the sending end, which is the one with addresses.
-fn checksums(link: &Link) -> Finding {
+fn checksums(link: &InterfaceProperties) -> Finding {
     let subject = "transmit offloads";
     let on: Vec<_> = [Offload::TxChecksum, Offload::Tso, Offload::Gso]
         .iter()
@@ -112,7 +112,7 @@ fn checksums(link: &Link) -> Finding {
         .then(next)
 }
 
-fn addresses(link: &Link, named: bool, is_routed: bool, up: &str) -> Option<Finding> {
+fn addresses(link: &InterfaceProperties, named: bool, is_routed: bool, up: &str) -> Option<Finding> {
     let addresses = link.addresses.join(", ");
     if link.addresses.is_empty() {
         return None;
@@ -132,7 +132,7 @@ fn addresses(link: &Link, named: bool, is_routed: bool, up: &str) -> Option<Find
     Some(Finding::warning("addresses", what, next))
 }
 
-fn master(link: &Link, named: bool) -> Option<Finding> {
+fn master(link: &InterfaceProperties, named: bool) -> Option<Finding> {
     let master = link.master.as_ref()?;
     let next = format!(
         "name `{master}` instead, if this host routes; or take it out: ip link set {} nomaster",
@@ -143,7 +143,7 @@ fn master(link: &Link, named: bool) -> Option<Finding> {
 }
 
 /// Returns the finding whether an `AF_XDP` port would be faster.
-fn xdp(link: &Link) -> Option<Finding> {
+fn xdp(link: &InterfaceProperties) -> Option<Finding> {
     let features = link.xdp_features?;
     Some(match (features.native, features.zero_copy) {
         (true, true) => Finding::ok("XDP", "in the driver, with zero copy"),
@@ -152,7 +152,7 @@ fn xdp(link: &Link) -> Option<Finding> {
     })
 }
 
-fn xdp_program(link: &Link) -> Option<Finding> {
+fn xdp_program(link: &InterfaceProperties) -> Option<Finding> {
     let next = format!("ip link set {} xdp off, if nothing needs it", link.name);
     let what = "an XDP program receives frames before the router, and may drop or redirect them";
     link.xdp.then(|| Finding::warning("XDP program", what, next))
@@ -165,12 +165,12 @@ mod tests {
     use crate::probe::XdpFeatures;
     use cutline_units::Rate;
 
-    fn findings(link: &Link, named: bool) -> Vec<Finding> {
+    fn findings(link: &InterfaceProperties, named: bool) -> Vec<Finding> {
         interface(link, named, false, "cutline router up")
     }
 
-    fn card() -> Link {
-        Link {
+    fn card() -> InterfaceProperties {
+        InterfaceProperties {
             name: "eth0".into(),
             driver: Some("e1000e".into()),
             up: true,
@@ -182,7 +182,7 @@ mod tests {
             tx_queues: 1,
             rings: Some([256, 512]),
             byte_limits: Some(true),
-            ..Link::default()
+            ..InterfaceProperties::default()
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_interferes_with_a_router_is_a_warning_for_named_interfaces() {
-        let link = Link {
+        let link = InterfaceProperties {
             offloads: vec![Offload::Gro, Offload::TxChecksum],
             addresses: vec!["10.0.0.1/24".into()],
             master: Some("br0".into()),
@@ -219,33 +219,35 @@ mod tests {
 
     #[test]
     fn a_wire_that_is_down_or_half_duplex_is_a_warning() {
-        let next = |link: Link| of(&findings(&link, true), "wire").do_next.clone().unwrap();
-        assert_eq!(next(Link { up: false, ..card() }), "ip link set eth0 up");
-        assert!(next(Link { carrier: false, ..card() }).contains("other end"));
-        assert!(next(Link { full_duplex: Some(false), ..card() }).contains("full duplex"));
+        let next = |link: InterfaceProperties| of(&findings(&link, true), "wire").do_next.clone().unwrap();
+        assert_eq!(next(InterfaceProperties { up: false, ..card() }), "ip link set eth0 up");
+        assert!(next(InterfaceProperties { carrier: false, ..card() }).contains("other end"));
+        assert!(next(InterfaceProperties { full_duplex: Some(false), ..card() }).contains("full duplex"));
     }
 
     #[test]
     fn virtual_pairs_leave_checksums_out() {
-        let veth = Link { kind: Some("veth".into()), offloads: vec![Offload::TxChecksum], ..card() };
-        let state = |link: &Link| of(&findings(link, true), "transmit offloads").state;
+        let veth =
+            InterfaceProperties { kind: Some("veth".into()), offloads: vec![Offload::TxChecksum], ..card() };
+        let state = |link: &InterfaceProperties| of(&findings(link, true), "transmit offloads").state;
         assert_eq!(state(&veth), State::Note, "the router's end");
-        let host = Link { addresses: vec!["10.0.0.1/24".into()], ..veth };
+        let host = InterfaceProperties { addresses: vec!["10.0.0.1/24".into()], ..veth };
         assert_eq!(state(&host), State::Warning, "the host's end");
     }
 
     #[test]
     fn a_driver_without_limits_is_noted() {
-        let found = findings(&Link { byte_limits: Some(false), ..card() }, true);
+        let found = findings(&InterfaceProperties { byte_limits: Some(false), ..card() }, true);
         assert_eq!(of(&found, "queues").state, State::Note);
-        let found = findings(&Link { xdp: true, ..card() }, false);
+        let found = findings(&InterfaceProperties { xdp: true, ..card() }, false);
         assert_eq!(of(&found, "XDP program").state, State::Warning);
     }
 
     #[test]
     fn drivers_that_share_memory_are_ok() {
         let state = |native, zero_copy| {
-            let link = Link { xdp_features: Some(XdpFeatures { native, zero_copy }), ..card() };
+            let link =
+                InterfaceProperties { xdp_features: Some(XdpFeatures { native, zero_copy }), ..card() };
             of(&findings(&link, true), "XDP").state
         };
         assert_eq!(
@@ -257,7 +259,7 @@ mod tests {
     /// The host would be cut off, and a bridge would send every packet twice.
     #[test]
     fn a_gateway_is_told_to_route_and_not_to_give_up_its_addresses() {
-        let gateway = Link {
+        let gateway = InterfaceProperties {
             addresses: vec!["10.0.0.1/24".into()],
             offloads: vec![Offload::Gro, Offload::TxChecksum],
             kind: Some("veth".into()),

@@ -36,10 +36,11 @@ mod tcp;
 mod watch;
 
 pub use bottleneck::{
-    BottleneckPlace, Confidence, Judgement, Observations, PathDelay, Port, QueueLoad, Thresholds, judge,
+    BottleneckPlace, BottleneckPort, Confidence, Judgement, Observations, PathDelay, QueueLoad, Thresholds,
+    judge,
 };
 pub use document::{BottleneckDocument, ReportDocument};
-pub use finding::{Finding, Group, Report, State, Use};
+pub use finding::{Finding, FindingGroup, Findings, State, Use};
 pub use interface::{interface, router_up};
 pub use load::load;
 pub use source::{Source, SourceError};
@@ -48,19 +49,19 @@ pub use watch::{Watch, WatchError};
 
 /// The findings of a survey: groups about the host, then one for each chosen interface. `named` says that the user has
 /// named these interfaces, as those of a router.
-pub fn report(survey: &Survey, interfaces: &[String], named: bool) -> Report {
+pub fn report(survey: &Survey, interfaces: &[String], named: bool) -> Findings {
     let mut groups = vec![
-        Group::new("privileges", host::privileges(survey)),
-        Group::new("host", host::host(survey)),
-        Group::new("timers", host::timers(&survey.lateness, survey.privileges.fifo.is_yes())),
-        Group::new("packet paths", paths::paths(survey)),
-        Group::new("queues of the kernel", queues::queues(survey)),
-        Group::new("TCP", tcp::tcp(survey)),
+        FindingGroup::new("privileges", host::privileges(survey)),
+        FindingGroup::new("host", host::host(survey)),
+        FindingGroup::new("timers", host::timers(&survey.lateness, survey.privileges.fifo.is_yes())),
+        FindingGroup::new("packet paths", paths::paths(survey)),
+        FindingGroup::new("queues of the kernel", queues::queues(survey)),
+        FindingGroup::new("TCP", tcp::tcp(survey)),
     ];
     let links = survey.links.as_deref().unwrap_or_default();
     let chosen = interfaces.iter().filter_map(|name| links.iter().find(|link| link.name == *name));
     let up = router_up(if named { interfaces } else { &[] });
     let of = |link| interface(link, named, host::is_forwarding(survey), &up);
-    groups.extend(chosen.map(|link| Group::new(format!("interface {}", link.name), of(link))));
-    Report { groups }
+    groups.extend(chosen.map(|link| FindingGroup::new(format!("interface {}", link.name), of(link))));
+    Findings { groups }
 }

@@ -1,8 +1,8 @@
 //! The answers of all probes.
 
 use crate::probe::{
-    self, Answer, Bpf, Config, Congestion, Kernel, Lateness, Link, Paths, Privileges, Sandbox, Sysctl, Tools,
-    Waiting,
+    self, Answer, Bpf, Congestion, InterfaceProperties, Kernel, KernelConfig, Lateness, Paths, Privileges,
+    Sandbox, Sysctl, Tools, Waiting,
 };
 use cutline_units::Duration;
 
@@ -31,7 +31,7 @@ pub struct Survey {
     /// Release, cores, clock.
     pub kernel: Kernel,
     /// The configuration of the kernel; `None` if it is not available.
-    pub config: Option<Config>,
+    pub config: Option<KernelConfig>,
     /// Settings of the kernel.
     pub sysctls: Vec<Sysctl>,
     /// The commands of iproute2.
@@ -51,7 +51,7 @@ pub struct Survey {
     /// The congestion controls of TCP.
     pub congestion: Congestion,
     /// The interfaces, or why they cannot be listed.
-    pub links: Result<Vec<Link>, String>,
+    pub links: Result<Vec<InterfaceProperties>, String>,
 }
 
 impl Survey {

@@ -1,6 +1,6 @@
 //! Observes a router's statistics, the round-trip time to a host, and the interface behind the router for some time.
 
-use crate::bottleneck::{Interval, Observations, PathDelay, Port, QueueLoad};
+use crate::bottleneck::{BottleneckPort, Interval, Observations, PathDelay, QueueLoad};
 use crate::load::load;
 use crate::probe::{self, Backlog};
 use crate::source::{Source, SourceError, StatisticsReader};
@@ -214,7 +214,7 @@ impl<'w> Progress<'w> {
 
 /// The observation of the interface behind the router.
 struct PortWatch {
-    seen: Port,
+    seen: BottleneckPort,
     first: Backlog,
     next: Instant,
 }
@@ -224,7 +224,7 @@ impl PortWatch {
         let links = probe::links().map_err(WatchError::Port)?;
         let speed = links.iter().find(|link| link.name == name).and_then(|link| link.speed);
         let first = probe::backlog(name).map_err(WatchError::Port)?;
-        let seen = Port { name: name.to_owned(), speed, ..Port::default() };
+        let seen = BottleneckPort { name: name.to_owned(), speed, ..BottleneckPort::default() };
         Ok(Self { seen, first, next: now() })
     }
 
@@ -241,7 +241,7 @@ impl PortWatch {
         Ok(())
     }
 
-    fn finish(self) -> Port {
+    fn finish(self) -> BottleneckPort {
         self.seen
     }
 }

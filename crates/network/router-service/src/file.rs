@@ -19,7 +19,7 @@
 use crate::spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
 use cutline_config::queue::{self, Named, QueueConfig};
-use cutline_config::{Document, Errors, Kind, Node, Problem, TableReader, Value, kind};
+use cutline_config::{Document, Errors, Node, Problem, TableReader, Value, ValueKind, kind};
 use cutline_router::{FlowKeys, Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_service::regular_file;
 use cutline_sys::address::{ZonedIp, listening};
@@ -275,8 +275,8 @@ fn code_point(table: &TableReader<'_>, name: &str, node: &Node) -> Option<Dscp> 
     name.parse().map_err(|error| report(&error)).ok()
 }
 
-fn code_points() -> Kind<Dscp> {
-    Kind::new("a code point such as \"LE\", \"hint-6\" or 1", |node| match &node.value {
+fn code_points() -> ValueKind<Dscp> {
+    ValueKind::new("a code point such as \"LE\", \"hint-6\" or 1", |node| match &node.value {
         Value::Integer(number) => {
             let dscp = u8::try_from(*number).ok().and_then(Dscp::new);
             dscp.ok_or_else(|| "a number is from 0 to 63".to_owned())
@@ -286,25 +286,25 @@ fn code_points() -> Kind<Dscp> {
     })
 }
 
-fn all() -> Kind<All> {
+fn all() -> ValueKind<All> {
     kind::one_of("one of", &[("to-hints", All::ToHints), ("without-hints", All::WithoutHints)])
 }
 
-fn overhead() -> Kind<Overhead> {
-    Kind::new(Overhead::EXPECTED, |node| match &node.value {
+fn overhead() -> ValueKind<Overhead> {
+    ValueKind::new(Overhead::EXPECTED, |node| match &node.value {
         Value::Integer(bytes) => bytes.to_string().parse().map_err(|_| String::new()),
         Value::Text(text) => text.parse().map_err(|_| String::new()),
         _ => Err(String::new()),
     })
 }
 
-fn host_prefix() -> Kind<u64> {
+fn host_prefix() -> ValueKind<u64> {
     let allowed = FlowKeys::HOST_PREFIXES;
     kind::integer(i64::from(*allowed.start()), i64::from(*allowed.end()))
 }
 
-fn reflectors() -> Kind<Vec<ZonedIp>> {
-    Kind::new("a list of addresses such as [\"192.0.2.1\", \"fe80::1%eth0\"]", |node| {
+fn reflectors() -> ValueKind<Vec<ZonedIp>> {
+    ValueKind::new("a list of addresses such as [\"192.0.2.1\", \"fe80::1%eth0\"]", |node| {
         let Value::List(nodes) = &node.value else { return Err(String::new()) };
         let address = |node: &Node| node.as_text().and_then(|text| text.parse().ok());
         let addresses =
@@ -313,35 +313,35 @@ fn reflectors() -> Kind<Vec<ZonedIp>> {
     })
 }
 
-fn interface() -> Kind<String> {
+fn interface() -> ValueKind<String> {
     let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.len());
     kind::text().only("the name of an interface, of 1 to 15 bytes", fits)
 }
 
-fn socket() -> Kind<String> {
+fn socket() -> ValueKind<String> {
     let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH;
     kind::text().only("an absolute path of at most 107 bytes", fits)
 }
 
-fn metrics() -> Kind<SocketAddr> {
-    Kind::new("an address with a port, such as \"127.0.0.1:9105\" or \"[::1]:9105\"", |node| {
+fn metrics() -> ValueKind<SocketAddr> {
+    ValueKind::new("an address with a port, such as \"127.0.0.1:9105\" or \"[::1]:9105\"", |node| {
         node.as_text().and_then(|text| listening(text).ok()).ok_or_else(String::new)
     })
 }
 
-fn rate() -> Kind<Rate> {
+fn rate() -> ValueKind<Rate> {
     let allowed = ShaperParams::RATES;
     kind::rate()
         .only(&format!("from {} to {}", allowed.start(), allowed.end()), move |rate| allowed.contains(rate))
 }
 
-fn memory() -> Kind<Bytes> {
+fn memory() -> ValueKind<Bytes> {
     let allowed = ProcessSpec::MEMORY;
     let words = format!("from {} to {}", allowed.start(), allowed.end());
     kind::size().only(&words, move |memory| allowed.contains(memory))
 }
 
-fn spin() -> Kind<Duration> {
+fn spin() -> ValueKind<Duration> {
     let longest = Duration::from_millis(10);
     kind::positive_duration().only("at most 10 ms", move |spin| *spin <= longest)
 }

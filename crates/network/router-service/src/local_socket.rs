@@ -54,7 +54,7 @@ pub trait Client {
 }
 
 /// Session of one client. It is dropped when the client's connection has ended.
-pub trait Session: Send {
+pub trait LocalSession: Send {
     /// Answers a request by lines. An error ends the connection.
     fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()>;
 
@@ -65,7 +65,7 @@ pub trait Session: Send {
 }
 
 /// Returns a session for a new client.
-pub type Reception = dyn Fn() -> Box<dyn Session> + Send + Sync;
+pub type Reception = dyn Fn() -> Box<dyn LocalSession> + Send + Sync;
 
 /// The most clients that are connected at a time.
 const MAX_CLIENTS: usize = 8;
@@ -178,7 +178,7 @@ fn refuse(mut client: &UnixStream, seats: usize) {
 }
 
 /// Answers one client until it closes.
-fn attend(client: &UnixStream, session: &mut dyn Session) -> io::Result<()> {
+fn attend(client: &UnixStream, session: &mut dyn LocalSession) -> io::Result<()> {
     client.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut lines = BufReader::new(client);
     while let Some(request) = request(&mut lines, session.is_holding())? {
@@ -244,7 +244,7 @@ mod tests {
     /// Echoes each request.
     struct Echo;
 
-    impl Session for Echo {
+    impl LocalSession for Echo {
         fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()> {
             match request {
                 "flood" => loop {

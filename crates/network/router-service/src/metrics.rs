@@ -10,7 +10,7 @@ use crate::snapshots::StatsSnapshots;
 use crate::statistics::{
     AutorateStatistics, Direction, HintStatistics, Interface, ReservedStatistics, SieveStatistics, Statistics,
 };
-use cutline_documents::{Kind, Record};
+use cutline_documents::{FieldKind, Record};
 use cutline_sys::{SysError, now};
 use cutline_units::Duration;
 use std::collections::BTreeMap;
@@ -165,9 +165,9 @@ impl Families {
     fn add<R: Record>(&mut self, of: &str, labels: &[(&str, &str)], record: &R) {
         for field in R::fields() {
             let (kind, end) = match field.kind {
-                Kind::Counter => ("counter", Some("total")),
-                Kind::Gauge => ("gauge", None),
-                Kind::Label | Kind::Part => continue,
+                FieldKind::Counter => ("counter", Some("total")),
+                FieldKind::Gauge => ("gauge", None),
+                FieldKind::Label | FieldKind::Part => continue,
             };
             for (path, number) in field.numbers(record) {
                 // What is dropped is counted by reason.

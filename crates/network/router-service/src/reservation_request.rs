@@ -11,7 +11,7 @@
 
 use crate::reload::shortened;
 use cutline_aqm::PolicerParams;
-use cutline_config::{Document, Kind, Node, TableReader, Value, kind};
+use cutline_config::{Document, Node, TableReader, Value, ValueKind, kind};
 use cutline_router::FlowFilter;
 use cutline_text::Printable;
 use cutline_units::{Bytes, Rate};
@@ -196,8 +196,8 @@ fn filter(table: &TableReader<'_>) -> Option<FlowFilter> {
     Some(filter)
 }
 
-fn address() -> Kind<IpAddr> {
-    Kind::new("an address of IPv4 or IPv6 such as \"10.0.0.1\"", |node| match &node.value {
+fn address() -> ValueKind<IpAddr> {
+    ValueKind::new("an address of IPv4 or IPv6 such as \"10.0.0.1\"", |node| match &node.value {
         Value::Text(text) => text.parse().map_err(|_| format!("{:?} is none", Printable(text).to_string())),
         _ => Err(String::new()),
     })

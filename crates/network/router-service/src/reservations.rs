@@ -12,7 +12,7 @@
 //! all its reservations are removed.
 
 use crate::reservation_request::{Action, ReservationRequest, RouterDirection};
-use cutline_router::{DuplexShaper, Reservation, ReservationError, ReservationId, Shaper};
+use cutline_router::{CountedReservation, DuplexShaper, ReservationError, ReservationId, Shaper};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::fmt;
@@ -71,7 +71,7 @@ enum Order {
     List { way: RouterDirection, after: Option<ReservationId> },
 }
 
-type Outcome = Result<Vec<Reservation>, ReservationError>;
+type Outcome = Result<Vec<CountedReservation>, ReservationError>;
 
 /// The place for an outcome, and the thread that waits for it.
 #[derive(Debug)]
@@ -117,13 +117,13 @@ impl ReservationHandler {
         &self,
         way: RouterDirection,
         after: Option<ReservationId>,
-    ) -> Result<Vec<Reservation>, OrderError> {
+    ) -> Result<Vec<CountedReservation>, OrderError> {
         order(&self.orders, 0, Order::List { way, after })
     }
 
     /// Returns all reservations of a direction.
-    pub fn list_all(&self, way: RouterDirection) -> Result<Vec<Reservation>, OrderError> {
-        let mut all: Vec<Reservation> = Vec::new();
+    pub fn list_all(&self, way: RouterDirection) -> Result<Vec<CountedReservation>, OrderError> {
+        let mut all: Vec<CountedReservation> = Vec::new();
         loop {
             let page = self.list(way, all.last().map(|last| last.id))?;
             let is_last = page.len() < PAGE;
@@ -160,7 +160,11 @@ impl Drop for Lease {
     }
 }
 
-fn order(orders: &SyncSender<Message>, owner: u64, order: Order) -> Result<Vec<Reservation>, OrderError> {
+fn order(
+    orders: &SyncSender<Message>,
+    owner: u64,
+    order: Order,
+) -> Result<Vec<CountedReservation>, OrderError> {
     let cell = Arc::new(Cell { outcome: OnceLock::new(), thread: thread::current() });
     let message = Message::Order { owner, order, cell: Arc::clone(&cell) };
     orders.try_send(message).map_err(|error| match error {

@@ -1,6 +1,6 @@
 //! A client's connection: it is answered from the board, and may hold a lease of reservations.
 
-use crate::local_socket::{Client, Reception, Session};
+use crate::local_socket::{Client, LocalSession, Reception};
 use crate::request::RouterRequest;
 use crate::reservation_request::{ReservationRequest, RouterDirection};
 use crate::reservations::{Lease, OrderError, ReservationHandler};
@@ -23,7 +23,7 @@ pub fn reception(board: Arc<StatsSnapshots>, desk: Option<ReservationHandler>) -
     Arc::new(move || Box::new(ClientSession { board: Arc::clone(&board), desk: desk.clone(), lease: None }))
 }
 
-impl Session for ClientSession {
+impl LocalSession for ClientSession {
     fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()> {
         if request.starts_with('{') {
             self.reserve(request, client)

@@ -6,7 +6,7 @@ use crate::reservation_request::RouterDirection;
 use cutline_aqm::{Count, SieveReadings};
 use cutline_documents::record;
 use cutline_ports::PortStats;
-use cutline_router::{FlowFilter, HINTS, HintCounters, Loss, Reservation, Shaper, ShaperStats};
+use cutline_router::{CountedReservation, FlowFilter, HINTS, HintCounters, Loss, Shaper, ShaperStats};
 use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -345,8 +345,8 @@ impl<'s> ReloadReply<'s> {
 }
 
 impl ReservationStatistics {
-    pub(crate) fn new(direction: RouterDirection, own: bool, reservation: &Reservation) -> Self {
-        let Reservation { id, bucket, filters, counters } = reservation;
+    pub(crate) fn new(direction: RouterDirection, own: bool, reservation: &CountedReservation) -> Self {
+        let CountedReservation { id, bucket, filters, counters } = reservation;
         Self {
             event: "reservation".to_owned(),
             direction,

@@ -6,7 +6,7 @@
 //! ([`crate::timing::TimingMeasures`]).
 
 use crate::frames::Frames;
-use crate::reader::Reader;
+use crate::reader::FrameReader;
 use crate::timing::TimingMeasures;
 use crate::{LabError, NetworkSide};
 use cutline_ports::{InterfacePort as _, PacketPort, PortError, wait};
@@ -21,7 +21,7 @@ use std::net::Ipv4Addr;
 /// The running links between the hosts of the sources and those of the sinks.
 pub struct Links {
     simulation: Simulation,
-    reader: Reader,
+    reader: FrameReader,
     frames: Frames,
     /// The ports towards the sources and towards the sinks.
     ports: [PacketPort; 2],
@@ -71,7 +71,7 @@ impl Links {
         let [sources, sinks] = interfaces.map(PacketPort::open);
         Ok(Self {
             simulation: Simulation::new(network, settings)?,
-            reader: Reader::new(network.flows()),
+            reader: FrameReader::new(network.flows()),
             frames: Frames::default(),
             ports: [sources?, sinks?],
             outboxes: Default::default(),

@@ -23,7 +23,7 @@ pub const QOS_PORT: u16 = 5_002;
 const UDP_HEADERS: u32 = 8 + 20;
 
 /// Reads frames of all flows.
-pub struct Reader {
+pub struct FrameReader {
     flows: Vec<FlowReader>,
     guests: Vec<Guest>,
     hints: HintTable,
@@ -58,7 +58,7 @@ struct Stream {
     highest: u64,
 }
 
-impl Reader {
+impl FrameReader {
     /// Creates a reader for these flows.
     pub fn new(flows: &[FlowSpec]) -> Self {
         let reader = |flow: &FlowSpec| FlowReader {
@@ -203,9 +203,9 @@ transport = { protocol = "udp" }
 app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
 "#;
 
-    fn reader() -> Reader {
+    fn reader() -> FrameReader {
         let scenario = ScenarioFile::parse(SCENARIO, "reader.toml").unwrap().scenario().unwrap();
-        Reader::new(scenario.network().unwrap().flows())
+        FrameReader::new(scenario.network().unwrap().flows())
     }
 
     fn tcp(from: NetworkSide, seq: u32, syn: bool, payload: usize) -> Vec<u8> {
@@ -222,7 +222,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
     #[test]
     fn sequence_numbers_count_from_the_first_byte_and_beyond_32_bits() {
         let mut reader = reader();
-        let role = |reader: &mut Reader, seq, syn, len| {
+        let role = |reader: &mut FrameReader, seq, syn, len| {
             reader.read(NetworkSide::Sources, &tcp(NetworkSide::Sources, seq, syn, len), 0).unwrap()
         };
         assert_eq!(role(&mut reader, u32::MAX - 499, true, 0).role, PacketRole::Control);

@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "programs run in real time, and are waited for")]
 
 use cutline_bindings::Options;
-use cutline_gateway::{Gateway, GatewayDocument, GatewaySide, Limits, Plan, ProgramTransport, Route};
+use cutline_gateway::{Gateway, GatewayDocument, GatewayRoute, GatewaySide, Limits, Plan, ProgramTransport};
 use cutline_lab::programs::dirm::{Outcome, Requests, Slideshow};
 use cutline_lab::programs::netvideo::{Film, Pictures, Receiver, Sender, Viewing, compare, picture};
 use cutline_testbed::{LossyPath, skip};
@@ -38,7 +38,7 @@ fn free(transport: ProgramTransport) -> SocketAddr {
 }
 
 fn gateway(side: GatewaySide, transport: ProgramTransport, to: SocketAddr) -> Gateway {
-    let route = Route { transport, listen: "127.0.0.1:0".parse().unwrap(), to: to.to_string() };
+    let route = GatewayRoute { transport, listen: "127.0.0.1:0".parse().unwrap(), to: to.to_string() };
     let specification = match transport {
         ProgramTransport::Udp => include_str!("../../../../experiments/qsock/programs/netvideo.toml"),
         ProgramTransport::Tcp => include_str!("../../../../experiments/qsock/programs/dirm.toml"),

@@ -1,7 +1,7 @@
 //! Writes a report with one chart of each kind, from made-up numbers, for a visual check during development:
 //! `cargo run -p cutline-report --example gallery -- DIRECTORY`.
 
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Legend, Line, Point};
+use cutline_report::chart::{Axis, Bars, Chart, Figure, Legend, Point, PointSeries};
 use cutline_report::report::{Claim, Report, Section, write};
 use cutline_report::stats::{Cdf, Estimate};
 use cutline_units::{RandomStream, Streams};
@@ -55,7 +55,7 @@ fn distributions(random: &mut RandomStream) -> Section {
     for (hint, mean, spread) in [(1, 12.0, 4.0), (6, 48.0, 14.0), (16, 107.0, 26.0)] {
         let delays = (0..3000).map(|_| (mean + spread * normal(random)).max(0.0));
         let cdf = Cdf::from_values(delays).expect("delays are finite");
-        chart = chart.plot(Line::steps(format!("hint {hint}"), cdf.points()));
+        chart = chart.plot(PointSeries::steps(format!("hint {hint}"), cdf.points()));
     }
     let claim = Claim::new("audio.median-order", "8", "Median queuing delay rises with the hint")
         .paper("ordered 1 < 6 < 16")
@@ -87,10 +87,10 @@ fn by_hint(random: &mut RandomStream) -> Section {
         .subtitle("Mean of ten seeds with its 95 % confidence interval")
         .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks(hints.clone()))
         .y(Axis::linear("Quality").range(0.0, 1.0))
-        .plot(Line::new("delay quality Qd", qd).markers())
-        .plot(Line::new("throughput quality Qt", qt).markers())
-        .plot(Line::new("overall quality Q", q).band())
-        .plot(Line::expected("paper", [(6.0, 0.8)]))
+        .plot(PointSeries::new("delay quality Qd", qd).markers())
+        .plot(PointSeries::new("throughput quality Qt", qt).markers())
+        .plot(PointSeries::new("overall quality Q", q).band())
+        .plot(PointSeries::expected("paper", [(6.0, 0.8)]))
         .vline(6.0, "paper: best at about 6");
     let best = Claim::new("audio.best-hint", "10", "The best overall hint lies inside the range")
         .paper("about 6")
@@ -154,7 +154,7 @@ fn over_time(random: &mut RandomStream) -> Section {
                     (f64::from(i) / 4.0, value)
                 })
                 .collect();
-            Line::new(name, points)
+            PointSeries::new(name, points)
         };
         let (pi, tsq) = (walk("PI", 6.0), walk("PI with TSQ", 5.0));
         Chart::new(title)

@@ -1,7 +1,7 @@
 //! The quality curves of all application classes as figures: figures 2 to 5 of the TSQ paper, and those of further
 //! classes. They are drawn from the same formulas that rate every simulation.
 
-use crate::chart::{Axis, Chart, Figure, Legend, Line};
+use crate::chart::{Axis, Chart, Figure, Legend, PointSeries};
 use cutline_quality::{Class, Codec, EModel, Perspective, Quality};
 use cutline_units::{Duration, Probability, Rate};
 
@@ -36,8 +36,8 @@ pub fn audio_delay() -> Figure {
         .subtitle("TSQ figure 2. Excellent up to 150 ms, good up to 400 ms, then of little use.")
         .x(Axis::linear("One-way delay, ms").range(0.0, 600.0))
         .y(quality_axis("Delay quality Qd"))
-        .plot(Line::new("Qd", delay_curve(Class::Audio, 600)))
-        .plot(Line::expected("stated in the paper", [(150.0, 0.98), (300.0, 0.7), (400.0, 0.5)]));
+        .plot(PointSeries::new("Qd", delay_curve(Class::Audio, 600)))
+        .plot(PointSeries::expected("stated in the paper", [(150.0, 0.98), (300.0, 0.7), (400.0, 0.5)]));
     Figure::new(chart)
 }
 
@@ -47,8 +47,8 @@ pub fn audio_throughput() -> Figure {
         .subtitle("TSQ figure 3. Each halving of the rate takes one bit off every sample.")
         .x(Axis::log("Throughput, kbit/s (logarithmic)", 2).range(2.0, 256.0))
         .y(quality_axis("Throughput quality Qt"))
-        .plot(Line::new("Qt", throughput_curve(Class::Audio, 2.0, 256.0)))
-        .plot(Line::expected("stated in the paper", [(64.0, 0.83), (128.0, 1.0)]));
+        .plot(PointSeries::new("Qt", throughput_curve(Class::Audio, 2.0, 256.0)))
+        .plot(PointSeries::expected("stated in the paper", [(64.0, 0.83), (128.0, 1.0)]));
     Figure::new(chart)
 }
 
@@ -59,8 +59,8 @@ pub fn video_throughput() -> Figure {
         .subtitle("TSQ figure 4. Straight lines between the points that the text states.")
         .x(Axis::linear("Throughput, kbit/s").range(0.0, 1750.0))
         .y(quality_axis("Throughput quality Qt"))
-        .plot(Line::new("Qt", linear(0.0, 1750.0, 351).map(|t| (t, throughput(Class::Video, t)))))
-        .plot(Line::expected("stated in the paper", stated));
+        .plot(PointSeries::new("Qt", linear(0.0, 1750.0, 351).map(|t| (t, throughput(Class::Video, t)))))
+        .plot(PointSeries::expected("stated in the paper", stated));
     Figure::new(chart)
 }
 
@@ -72,7 +72,7 @@ pub fn file_throughput() -> Figure {
         .y(quality_axis("Throughput quality Qt"));
     let chart = FILE_SIZES_KBIT.into_iter().fold(chart, |chart, size_kbit| {
         let points = throughput_curve(Class::FileTransfer { size_kbit }, 1.0, 10_000.0);
-        chart.plot(Line::new(size_name(size_kbit), points))
+        chart.plot(PointSeries::new(size_name(size_kbit), points))
     });
     Figure::new(chart)
 }
@@ -94,8 +94,8 @@ pub fn classes() -> Figure {
         .y(quality_axis("Throughput quality Qt"));
     for (name, class) in classes {
         let curve = logarithmic(10.0, 10_000.0, 400).map(|ms| (ms, delay_quality(class, ms)));
-        delay = delay.plot(Line::new(name, curve));
-        rate = rate.plot(Line::new(name, throughput_curve(class, 1.0, 10_000.0)));
+        delay = delay.plot(PointSeries::new(name, curve));
+        rate = rate.plot(PointSeries::new(name, throughput_curve(class, 1.0, 10_000.0)));
     }
     Figure::grid("What delay and throughput are worth to each application", 2, [delay, rate])
         .note("Audio and video judge delay by the same curve. Sources: TSQ section 2 (audio, video, file); ITU-T G.1030 with Nielsen's limits (web); Claypool 2006 and Feng 2002 (game).")
@@ -111,16 +111,17 @@ pub fn voice() -> Figure {
     let mut delay = Chart::new("By delay, without loss")
         .x(Axis::linear("One-way delay, ms").range(0.0, 600.0))
         .y(quality_axis("Quality"))
-        .plot(Line::new("TSQ audio Qd", delay_curve(Class::Audio, 600)));
+        .plot(PointSeries::new("TSQ audio Qd", delay_curve(Class::Audio, 600)));
     let mut loss = Chart::new("By loss, at 150 ms")
         .x(Axis::linear("Packets lost, %").range(0.0, 20.0))
         .y(quality_axis("Quality"));
     for (name, codec) in codecs {
         // Without loss, concealment has no effect, and its line would hide the other.
         if codec != Codec::G711_PLC {
-            delay = delay.plot(Line::new(name, linear(0.0, 600.0, 301).map(|ms| (ms, call(codec, ms, 0.0)))));
+            delay = delay
+                .plot(PointSeries::new(name, linear(0.0, 600.0, 301).map(|ms| (ms, call(codec, ms, 0.0)))));
         }
-        loss = loss.plot(Line::new(name, linear(0.0, 20.0, 201).map(|p| (p, call(codec, 150.0, p)))));
+        loss = loss.plot(PointSeries::new(name, linear(0.0, 20.0, 201).map(|p| (p, call(codec, 150.0, p)))));
     }
     Figure::grid("Voice: the paper's curve and the E-model", 2, [delay, loss])
         .legend(Legend::Top)

@@ -4,7 +4,7 @@
 //! value.
 
 use cutline_quality::{Class, Combination};
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Line, Point as Dot};
+use cutline_report::chart::{Axis, Bars, Chart, Figure, Point as Dot, PointSeries};
 use cutline_report::report::Section;
 use cutline_results::{FlowRow, SeriesRow};
 use cutline_study::{Code, Data, ExperimentData, FigureText, Own, Point, difference, mean};
@@ -71,11 +71,11 @@ fn by_hint(data: &Data, fixed_hints: &[u16], starts: &[u16]) -> Chart {
     let dots: Vec<Dot> = fixed_hints.iter().filter_map(dot).collect();
     let axis = Axis::linear("Hint; of one that adapts, its mean at the end").range(0.0, 17.0);
     let chart = Chart::new("Quality of audio").x(axis).y(Axis::linear("Quality"));
-    starts.iter().fold(chart.plot(Line::new("fixed", dots).markers()), |chart, &start| {
+    starts.iter().fold(chart.plot(PointSeries::new("fixed", dots).markers()), |chart, &start| {
         let point = adapting(data, start);
         let (hint, quality) = (mean(&final_hint(data, point)), mean(&quality(data, point)));
         let dot = hint.zip(quality).map(|(hint, quality)| Dot::from_estimate(hint.mean, &quality));
-        chart.plot(Line::scatter(format!("adapts, from {start}"), dot))
+        chart.plot(PointSeries::scatter(format!("adapts, from {start}"), dot))
     })
 }
 

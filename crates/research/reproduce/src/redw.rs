@@ -7,7 +7,7 @@
 //! RED-Worcester.
 
 use crate::BOTTLENECK;
-use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
+use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
 use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 use cutline_results::QueueSeriesRow;
@@ -70,8 +70,8 @@ fn target_chart(label: &str, data: &Data) -> Chart {
     Chart::new(label)
         .x(x)
         .y(Axis::linear("Moving target, packets").range(0.0, 60.0))
-        .plot(Line::expected("paper", [(0.0, first), (4.0, last)]))
-        .plot(Line::new("mean, and standard deviation over time", dots.collect::<Vec<_>>()).markers())
+        .plot(PointSeries::expected("paper", [(0.0, first), (4.0, last)]))
+        .plot(PointSeries::new("mean, and standard deviation over time", dots.collect::<Vec<_>>()).markers())
 }
 
 /// The measures of claims that are code.

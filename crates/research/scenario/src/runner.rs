@@ -29,12 +29,12 @@ pub struct RunOptions<'o> {
     /// job then counts as cancelled, not as failed.
     pub cancel: &'o AtomicBool,
     /// Called for each event of a job, on the thread that runs the job.
-    pub progress: &'o (dyn Fn(Progress<'_>) + Sync),
+    pub progress: &'o (dyn Fn(JobProgress<'_>) + Sync),
 }
 
 /// Progress of one job.
 #[derive(Debug)]
-pub struct Progress<'p> {
+pub struct JobProgress<'p> {
     /// The run of the job.
     pub key: &'p RunKey,
     /// The event that is reported.
@@ -233,11 +233,11 @@ fn settle(jobs: &[Job<'_>], endings: Vec<Option<RunEnding>>) -> Vec<RunEnding> {
 struct Reporter<'p> {
     done: AtomicUsize,
     total: usize,
-    progress: &'p (dyn Fn(Progress<'_>) + Sync),
+    progress: &'p (dyn Fn(JobProgress<'_>) + Sync),
 }
 
 impl<'p> Reporter<'p> {
-    fn new(total: usize, progress: &'p (dyn Fn(Progress<'_>) + Sync)) -> Self {
+    fn new(total: usize, progress: &'p (dyn Fn(JobProgress<'_>) + Sync)) -> Self {
         Self { done: AtomicUsize::new(0), total, progress }
     }
 
@@ -254,7 +254,7 @@ impl<'p> Reporter<'p> {
         let through =
             usize::from(matches!(event, RunEvent::Skipped | RunEvent::Finished | RunEvent::Failed(_)));
         let done = self.done.fetch_add(through, Ordering::Relaxed) + through;
-        (self.progress)(Progress { key, event, done, total: self.total });
+        (self.progress)(JobProgress { key, event, done, total: self.total });
     }
 }
 

@@ -5,7 +5,7 @@ use cutline_results::{
     SeriesRow, Store, Summary, TimingRow,
 };
 use cutline_scenario::runner::{
-    Job, Progress, RunEnding, RunEvent, RunOptions, conclude, keys, plan, run_and_store, run_in_memory,
+    Job, JobProgress, RunEnding, RunEvent, RunOptions, conclude, keys, plan, run_and_store, run_in_memory,
 };
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::fs;
@@ -94,12 +94,12 @@ fn fake(scenario: &Scenario, seed: u64) -> Result<RunResult, String> {
     })
 }
 
-fn quiet(_: Progress<'_>) {}
+fn quiet(_: JobProgress<'_>) {}
 
 fn options<'o>(
     threads: usize,
     cancel: &'o AtomicBool,
-    progress: &'o (dyn Fn(Progress<'_>) + Sync),
+    progress: &'o (dyn Fn(JobProgress<'_>) + Sync),
 ) -> RunOptions<'o> {
     RunOptions { threads: NonZeroUsize::new(threads).expect("a test has threads"), cancel, progress }
 }
@@ -116,7 +116,7 @@ fn begin(folder: &Path, points: &[SweepPoint], jobs: &[Job<'_>], existing: Exist
 /// Runs one job at a time and cancels the others after five have finished.
 fn run_five(jobs: &[Job<'_>], store: &RunStore) -> Vec<RunEnding> {
     let cancel = AtomicBool::new(false);
-    let stop_after_five = |progress: Progress<'_>| {
+    let stop_after_five = |progress: JobProgress<'_>| {
         if progress.event == RunEvent::Finished && progress.done == 5 {
             cancel.store(true, Ordering::Relaxed);
         }
@@ -286,7 +286,7 @@ fn a_damaged_run_is_reported_and_repeated() {
     run_five(&jobs, &begin(folder.path(), &points, &jobs, Existing::Repeat));
     let run = |existing| {
         let (news, simulated, cancel) = (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicBool::new(false));
-        let listen = |progress: Progress<'_>| {
+        let listen = |progress: JobProgress<'_>| {
             if let RunEvent::Damaged(what) = progress.event {
                 news.lock().unwrap().push((progress.key.run.clone(), progress.done, what.to_owned()));
             }
@@ -366,7 +366,7 @@ fn a_failed_run_is_reported_and_the_others_continue() {
     let jobs = plan(&points, VERSION);
     let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
     let news = Mutex::new(Vec::new());
-    let listen = |progress: Progress<'_>| {
+    let listen = |progress: JobProgress<'_>| {
         if let RunEvent::Failed(why) = progress.event {
             news.lock().unwrap().push(format!("{} of {}: {why}", progress.key.point, progress.total));
         }

@@ -6,7 +6,7 @@ use crate::options::EvaluationOptions;
 use crate::platform::{Platform, Run, existing_on, version_on};
 use cutline_config::Errors;
 use cutline_results::{Existing, Lock, Planned, RunStore, StoreError, Summary};
-use cutline_scenario::runner::{self, Job, Progress};
+use cutline_scenario::runner::{self, Job, JobProgress};
 use cutline_scenario::{ScenarioFile, SweepPoint};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -123,7 +123,7 @@ impl Prepared {
         lock: Lock,
         options: &EvaluationOptions,
         cancel: &AtomicBool,
-        progress: &(dyn Fn(Progress<'_>) + Sync),
+        progress: &(dyn Fn(JobProgress<'_>) + Sync),
     ) -> Result<Summary, StoreError> {
         let jobs = self.jobs();
         let summary = Summary { commit: options.commit.to_owned(), ..self.summary((options.clock)()) };

@@ -25,7 +25,7 @@
 use crate::claims::{FigureText, Quantity, QuantityText, Rows, Settings, read_quantity, repeat};
 use crate::data::Data;
 use crate::study::ExperimentData;
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Legend, Line, Point as Dot};
+use cutline_report::chart::{Axis, Bars, Chart, Figure, Legend, Point as Dot, PointSeries};
 use cutline_report::report::Section;
 use cutline_report::stats::{Cdf, Estimate};
 use serde::Deserialize;
@@ -402,28 +402,28 @@ impl Panel {
         let least = (self.draw == Draw::Bars && self.y.range.is_none()).then_some(0.0);
         let mut chart = Chart::new(title).x(x).y(self.y.axis(least));
         if let Some(paper) = &self.paper {
-            chart =
-                chart.plot(Line::expected(&paper.name, paper.points.iter().map(|[x, y]| Dot::new(*x, *y))));
+            chart = chart
+                .plot(PointSeries::expected(&paper.name, paper.points.iter().map(|[x, y]| Dot::new(*x, *y))));
         }
         if let Some(given) = &self.given {
-            chart = chart.plot(Line::steps(&given.name, given.points.iter().map(|[x, y]| (*x, *y))));
+            chart = chart.plot(PointSeries::steps(&given.name, given.points.iter().map(|[x, y]| (*x, *y))));
         }
         let chart = shown.series(self).fold(chart, |chart, (name, series, data)| {
             let dots = self.dots(series, shown, data);
             match self.draw {
                 Draw::Bars => chart.plot(Bars::new(name, dots)),
-                Draw::Dots => chart.plot(Line::scatter(name, dots)),
+                Draw::Dots => chart.plot(PointSeries::scatter(name, dots)),
                 Draw::Line => chart.plot(match series.emphasis {
-                    Emphasis::Markers => Line::new(name, dots).markers(),
-                    Emphasis::Band => Line::new(name, dots).markers().band(),
-                    Emphasis::Thin => Line::new(name, dots.iter().map(|dot| Dot::new(dot.x, dot.y))),
+                    Emphasis::Markers => PointSeries::new(name, dots).markers(),
+                    Emphasis::Band => PointSeries::new(name, dots).markers().band(),
+                    Emphasis::Thin => PointSeries::new(name, dots.iter().map(|dot| Dot::new(dot.x, dot.y))),
                 }),
                 Draw::Course(intervals) => {
-                    chart.plot(Line::new(name, joined(&series.course(shown, data), intervals)))
+                    chart.plot(PointSeries::new(name, joined(&series.course(shown, data), intervals)))
                 }
                 Draw::Cdf(of) => {
                     match series.values.first().and_then(|(_, quantity)| cdf(of, quantity, shown, data)) {
-                        Some(cdf) => chart.plot(Line::steps(name, cdf.points())),
+                        Some(cdf) => chart.plot(PointSeries::steps(name, cdf.points())),
                         None => chart,
                     }
                 }

@@ -16,7 +16,7 @@ use crate::run_details::run_details;
 use crate::timing;
 use cutline_report::report::{self, Claim, Report, Section};
 use cutline_results::{Lock, Store, Summary};
-use cutline_scenario::runner::Progress;
+use cutline_scenario::runner::JobProgress;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,7 +97,7 @@ impl ReadyStudy<'_> {
         self,
         cancel: &AtomicBool,
         on_event: &dyn Fn(EvaluationEvent<'_>),
-        progress: &(dyn Fn(Progress<'_>) + Sync),
+        progress: &(dyn Fn(JobProgress<'_>) + Sync),
     ) -> Result<Evaluation, StudyError> {
         let Self { study, options, figures, experiments } = self;
         for (experiment, prepared, lock) in experiments {

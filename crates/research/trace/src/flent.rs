@@ -46,7 +46,7 @@ pub enum FlentError {
 
 /// A measurement over a real network.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct RealNetwork {
     /// A name for the file.
     pub name: String,
     /// The title of plots.
@@ -115,8 +115,8 @@ pub fn write(
 ///
 /// # Errors
 /// When no flow has an interval, or the file cannot be written.
-pub fn write_measured(out: impl Write, measured: &Measured) -> Result<(), FlentError> {
-    let Measured { name, title, note, length_s, step_s, ref flows } = measured.clone();
+pub fn write_measured(out: impl Write, measured: &RealNetwork) -> Result<(), FlentError> {
+    let RealNetwork { name, title, note, length_s, step_s, ref flows } = measured.clone();
     let intervals = flows.iter().map(|flow| flow.goodput_bps.len()).max().unwrap_or(0);
     if intervals == 0 {
         return Err(FlentError::NoIntervals);

@@ -5,7 +5,7 @@
 //! another size (ns-2's packets have no headers at all), [`Frame::length`] differs from it.
 
 use crate::{CaptureError, payload};
-use cutline_sim::{Address, Message, SeenHeader, SeenPacket};
+use cutline_sim::{Address, AgentMessage, SeenHeader, SeenPacket};
 use cutline_transport::endpoint::{DataHeader, ReplyHeader};
 use cutline_transport::tcp;
 use cutline_units::{DscpPool2, Ecn, HintCodec};
@@ -157,7 +157,7 @@ impl Ends {
 
 impl Ends {
     /// Agents have addresses of 172.16.0.0/12, divided into four parts, one for each capture point. The rest is the node.
-    fn from_message(message: &Message, place: CapturePoint) -> Self {
+    fn from_message(message: &AgentMessage, place: CapturePoint) -> Self {
         let address = |address: Address| {
             let node = address.node.0 & ((1 << NODE_BITS) - 1);
             (172 << 24 | 16 << 16 | (place as u32) << NODE_BITS | node).to_be_bytes()

@@ -17,7 +17,7 @@
 //!
 //! A transport without a wire format has the kind 255 and no fields.
 
-use cutline_sim::Message;
+use cutline_sim::AgentMessage;
 use cutline_transport::endpoint::{DataHeader, ReplyHeader};
 
 const MAGIC: [u8; 4] = *b"CUTL";
@@ -46,7 +46,7 @@ pub(crate) fn reply(header: &ReplyHeader, out: &mut Vec<u8>) -> u16 {
 }
 
 /// Writes a message between agents.
-pub(crate) fn message(message: &Message, out: &mut Vec<u8>) {
+pub(crate) fn message(message: &AgentMessage, out: &mut Vec<u8>) {
     begin(MESSAGE, out);
     out.extend_from_slice(&message.payload);
 }

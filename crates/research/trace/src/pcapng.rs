@@ -19,7 +19,7 @@
 use crate::CaptureError;
 use crate::frame::{CapturePoint, Frame};
 use cutline_aqm::Verdict;
-use cutline_sim::{Event, LinkId, Network, Observation};
+use cutline_sim::{LinkId, Network, Observation, QueueEvent};
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::Duration;
 use pcap_file::pcapng::PcapNgWriter;
@@ -167,11 +167,11 @@ impl FlowLabel {
     }
 }
 
-fn capture_point(event: Event) -> CapturePoint {
+fn capture_point(event: QueueEvent) -> CapturePoint {
     match event {
-        Event::Arrived(_) => CapturePoint::Arrival,
-        Event::Departed { .. } => CapturePoint::Departure,
-        Event::Shed { .. } => CapturePoint::Shed,
+        QueueEvent::Arrived(_) => CapturePoint::Arrival,
+        QueueEvent::Departed { .. } => CapturePoint::Departure,
+        QueueEvent::Shed { .. } => CapturePoint::Shed,
     }
 }
 
@@ -183,16 +183,18 @@ fn write_comment(out: &mut String, seen: &Observation, flow: &str, length: u32) 
     written.expect("a String takes whatever is written");
 }
 
-fn write_event(out: &mut String, event: Event) -> std::fmt::Result {
+fn write_event(out: &mut String, event: QueueEvent) -> std::fmt::Result {
     match event {
-        Event::Arrived(Verdict::Pass) => write!(out, " verdict=passed"),
-        Event::Arrived(Verdict::Mark) => write!(out, " verdict=marked"),
-        Event::Arrived(Verdict::Drop(reason)) => write!(out, " verdict=dropped reason={}", reason.name()),
-        Event::Departed { waited, marked } => {
+        QueueEvent::Arrived(Verdict::Pass) => write!(out, " verdict=passed"),
+        QueueEvent::Arrived(Verdict::Mark) => write!(out, " verdict=marked"),
+        QueueEvent::Arrived(Verdict::Drop(reason)) => {
+            write!(out, " verdict=dropped reason={}", reason.name())
+        }
+        QueueEvent::Departed { waited, marked } => {
             write_sojourn(out, waited)?;
             write!(out, " verdict={}", if marked { "marked" } else { "passed" })
         }
-        Event::Shed { waited, reason } => {
+        QueueEvent::Shed { waited, reason } => {
             write_sojourn(out, waited)?;
             write!(out, " verdict=dropped reason={}", reason.name())
         }

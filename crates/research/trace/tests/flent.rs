@@ -2,7 +2,7 @@
 
 use crate::common::{SEED, captured, scenario};
 use cutline_results::RunResult;
-use cutline_trace::flent::{Measured, MeasuredFlow};
+use cutline_trace::flent::{MeasuredFlow, RealNetwork};
 use cutline_trace::{FlentError, flent};
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -74,13 +74,13 @@ fn a_run_without_a_series_is_refused() {
 }
 
 /// Two flows, of which one ends earlier.
-fn measured() -> Measured {
+fn measured() -> RealNetwork {
     let flow = |name: &str, goodput_bps: &[f64], delay_ms: &[Option<f64>]| MeasuredFlow {
         name: name.to_owned(),
         goodput_bps: goodput_bps.to_vec(),
         delay_ms: delay_ms.to_vec(),
     };
-    Measured {
+    RealNetwork {
         name: "up".to_owned(),
         title: "Both ways".to_owned(),
         note: "measured".to_owned(),
@@ -108,7 +108,7 @@ fn a_measurement_has_the_same_structure() {
     assert_eq!(results["TCP upload sum"], serde_json::json!([3.0, 2.0, 3.0]));
     assert_eq!(results["Ping (ms) avg"], serde_json::json!([10.0, null, 7.0]));
     assert_eq!(document["raw_values"]["Ping (ms) ICMP bulk"].as_array().unwrap().len(), 2);
-    let nothing = Measured { flows: Vec::new(), ..measured() };
+    let nothing = RealNetwork { flows: Vec::new(), ..measured() };
     let error = flent::write_measured(&mut Vec::new(), &nothing).unwrap_err();
     assert!(matches!(error, FlentError::NoIntervals), "{error}");
 }

@@ -134,7 +134,7 @@ fn flent_summarises_and_draws_a_measurement() {
         goodput_bps: (0..50).map(|i| 2e6 + f64::from(i) * step).collect(),
         delay_ms: (0..50).map(|i| (i % 7 > 0).then(|| 20.0 + f64::from(i % 5))).collect(),
     };
-    let measured = flent::Measured {
+    let measured = flent::RealNetwork {
         name: "tg".to_owned(),
         title: "Both ways".to_owned(),
         note: "measured".to_owned(),

@@ -2,10 +2,10 @@
 //!
 //! Packets are datagrams; for TCP, data segments where a sender counts them, and messages where a receiver does.
 
-use crate::control::{ClockReport, Session};
+use crate::control::{ClockReport, SenderSession};
 use crate::plan::Direction;
 use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
-use crate::summary::Summary;
+use crate::summary::FlowsSummary;
 use cutline_documents::record;
 use cutline_sys::tcp::TcpInfo;
 use cutline_units::{Duration, Histogram, Rate};
@@ -223,7 +223,7 @@ record! {
 
 impl Totals {
     /// Returns the document of a summary. `elapsed` is the duration of sending, `interval` the width of the intervals.
-    pub fn new(of: &Summary, elapsed: Duration, interval: Option<Duration>) -> Self {
+    pub fn new(of: &FlowsSummary, elapsed: Duration, interval: Option<Duration>) -> Self {
         Self {
             flows: of.flows,
             failed: of.failed,
@@ -259,8 +259,8 @@ impl Totals {
 
 impl ReceiveDocument {
     /// Returns the document of a session whose report is `report`.
-    pub fn new(session: &Session, report: &MeterReport) -> Self {
-        let Session { peer, until, interval, ref sent, ref error, .. } = *session;
+    pub fn new(session: &SenderSession, report: &MeterReport) -> Self {
+        let SenderSession { peer, until, interval, ref sent, ref error, .. } = *session;
         Self {
             sender: peer.to_string(),
             duration_s: until.as_secs_f64(),
@@ -428,14 +428,14 @@ mod tests {
         delay.record(Duration::from_millis(20));
         let interval =
             ReceivedInterval { bytes: 250_000, packets: 5, delay_ns: 100_000_000, ..Default::default() };
-        let of = Summary {
+        let of = FlowsSummary {
             sent_bytes: 500_000,
             received_bytes: 250_000,
             received_packets: 3,
             lost: 1,
             delay,
             intervals: vec![interval; 2],
-            ..Summary::default()
+            ..FlowsSummary::default()
         };
         let totals = Totals::new(&of, Duration::from_secs(2), Some(Duration::from_secs(1)));
         assert_eq!((totals.sent_bps, totals.goodput_bps, totals.loss_ratio), (2e6, 1e6, Some(0.25)));
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn without_intervals_there_is_no_series() {
-        let totals = Totals::new(&Summary::default(), Duration::ZERO, None);
+        let totals = Totals::new(&FlowsSummary::default(), Duration::ZERO, None);
         assert_eq!((totals.intervals, totals.delay_ms, totals.goodput_bps), (None, None, 0.0));
     }
 }

@@ -55,7 +55,7 @@ pub use meter::{Meter, MeterParams};
 pub use plan::{Direction, FlowPlan, PlanError, TcpOptions, Transport};
 pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};
 pub use socket::select_congestion_control;
-pub use summary::Summary;
+pub use summary::FlowsSummary;
 pub use trace::{TraceError, parse_trace};
 
 use std::io;

@@ -26,7 +26,7 @@
 //! Round trips per minute are the unit of draft-ietf-ippm-responsiveness, which measures them with HTTP requests, so the numbers
 //! differ.
 
-use crate::control::Outcome;
+use crate::control::BothReports;
 use crate::document::{Clock, Distribution, rate_bps};
 use crate::plan::{Direction, FlowPlan, TcpOptions, Transport};
 use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
@@ -199,7 +199,7 @@ impl Responsiveness {
     }
 
     /// Returns the document of an outcome whose intervals have a width of `interval`.
-    pub fn document(&self, outcome: &Outcome, seed: u64, interval: Duration) -> ResponsivenessDocument {
+    pub fn document(&self, outcome: &BothReports, seed: u64, interval: Duration) -> ResponsivenessDocument {
         let flows = Flows { of: self, sent: &outcome.sent, received: outcome.received.as_ref() };
         let classes: Vec<_> = (0..self.classes.len()).map(|class| flows.class(class, interval)).collect();
         let all =
@@ -324,7 +324,7 @@ mod tests {
     }
 
     /// An outcome in which probes have the delays of the module's example, shifted by an offset of the clocks.
-    fn outcome(plans: &[FlowPlan], offset_ms: i64) -> Outcome {
+    fn outcome(plans: &[FlowPlan], offset_ms: i64) -> BothReports {
         let received = |plan: &FlowPlan| {
             let mut delay = Histogram::default();
             let shift = if plan.direction == Direction::Forward { offset_ms } else { -offset_ms };
@@ -354,7 +354,7 @@ mod tests {
             error: Duration::ZERO,
             round_trip: Duration::from_millis(1),
         };
-        Outcome {
+        BothReports {
             receiver: "127.0.0.1:5203".parse().unwrap(),
             sent: plans.iter().map(sent).collect(),
             received: Some(MeterReport {
@@ -399,7 +399,7 @@ mod tests {
     fn without_probes_there_is_no_verdict() {
         let measurement = measurement();
         let to = "192.0.2.1:9".parse().unwrap();
-        let outcome = Outcome { received: None, ..outcome(&measurement.plans(None, to), 0) };
+        let outcome = BothReports { received: None, ..outcome(&measurement.plans(None, to), 0) };
         let document = measurement.document(&outcome, 1, Duration::from_secs(1));
         assert_eq!((document.added_ms, document.grade, document.round_trips_per_minute), (None, None, None));
         assert_eq!(document.classes[0].forward.loss_ratio, Some(1.0));

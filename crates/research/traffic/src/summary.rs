@@ -5,7 +5,7 @@ use cutline_units::{Duration, Histogram};
 
 /// The measurements of a group of flows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct FlowsSummary {
     /// The number of flows.
     pub flows: u64,
     /// Flows with an error at either end.
@@ -50,7 +50,7 @@ pub struct Summary {
     pub intervals: Vec<ReceivedInterval>,
 }
 
-impl Summary {
+impl FlowsSummary {
     /// Adds a flow from the reports of its two ends. `received` is `None` if nothing arrived.
     pub fn add(&mut self, sent: &SenderReport, received: Option<&ReceiverReport>) {
         self.flows += 1;
@@ -173,7 +173,7 @@ mod tests {
             intervals: vec![interval],
             ..ReceiverReport::default()
         };
-        let mut summary = Summary::default();
+        let mut summary = FlowsSummary::default();
         summary.add(&SenderReport::default(), Some(&received));
         summary.merge(&summary.clone());
         assert_eq!((summary.received_packets, summary.lost, summary.loss()), (u64::MAX, u64::MAX, Some(1.0)));
@@ -184,7 +184,7 @@ mod tests {
     fn datagrams_that_never_arrive_count_as_lost() {
         let sent = SenderReport { packets: 10, bytes: 1000, ..SenderReport::default() };
         let some = ReceiverReport { packets: 6, bytes: 600, lost: 1, ..ReceiverReport::default() };
-        let mut group = Summary::default();
+        let mut group = FlowsSummary::default();
         group.add(&sent, Some(&some));
         group.add(&sent, None);
         assert_eq!((group.flows, group.lost, group.received_packets), (2, 4 + 10, 6));
@@ -206,23 +206,23 @@ mod tests {
         let received = |ms: &[u64]| ReceiverReport { delay: of(ms), ..ReceiverReport::default() };
         let sent = |ms: &[u64]| SenderReport { buffer_wait: of(ms), ..SenderReport::default() };
         // Two messages over TCP with 20 ms in the network, and two datagrams, which do not wait, with 30 ms.
-        let mut group = Summary::default();
+        let mut group = FlowsSummary::default();
         group.add(&sent(&[30, 50]), Some(&received(&[50, 70])));
         group.add(&sent(&[]), Some(&received(&[30, 30])));
         assert_eq!(group.network_delay(), Some(Duration::from_millis(25)));
-        let mut both = Summary::default();
+        let mut both = FlowsSummary::default();
         both.add(&sent(&[900]), Some(&received(&[25])));
         assert_eq!(both.network_delay(), Some(Duration::ZERO));
         both.merge(&group);
         assert_eq!(both.network_delay(), Some(Duration::from_millis(20)));
-        assert_eq!(Summary::default().network_delay(), None);
+        assert_eq!(FlowsSummary::default().network_delay(), None);
     }
 
     #[test]
     fn tcp_has_no_losses() {
         let tcp = Some(cutline_sys::tcp::TcpInfo { delivered_ce: 3, ..Default::default() });
         let sent = SenderReport { packets: 50, tcp, ..SenderReport::default() };
-        let mut group = Summary::default();
+        let mut group = FlowsSummary::default();
         group.add(&sent, Some(&ReceiverReport { packets: 2, ..ReceiverReport::default() }));
         assert_eq!((group.lost, group.marked), (0, 3));
     }

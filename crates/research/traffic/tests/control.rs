@@ -3,9 +3,9 @@
 
 use cutline_sys::now;
 use cutline_testbed::{in_time, undisturbed};
-use cutline_traffic::control::message::{ControlRequest, ReverseFlows, Start};
+use cutline_traffic::control::message::{ControlRequest, ReverseFlows, RunRequest};
 use cutline_traffic::control::{
-    ControlError, Key, Outcome, Receiver, ReceiverParams, SendParams, Session, send,
+    BothReports, ControlError, Key, Receiver, ReceiverParams, SendParams, SenderSession, send,
 };
 use cutline_traffic::header::{PROOF, Proof, Step};
 use cutline_traffic::{Direction, FlowPlan, MeterReport, TcpOptions, Transport};
@@ -49,7 +49,7 @@ fn params(ms: u64) -> SendParams {
     }
 }
 
-fn call(receiver: SocketAddr, ms: u64) -> Result<Outcome, ControlError> {
+fn call(receiver: SocketAddr, ms: u64) -> Result<BothReports, ControlError> {
     send(&[receiver], plans(), params(ms), &AtomicBool::new(false))
 }
 
@@ -64,14 +64,14 @@ fn receiver_with(params: ReceiverParams) -> (Receiver, SocketAddr) {
 }
 
 /// Runs a receiver that serves one session, in which `sender` acts as the sender.
-fn session<T>(sender: impl FnOnce(SocketAddr, &AtomicBool) -> T) -> (T, Session) {
+fn session<T>(sender: impl FnOnce(SocketAddr, &AtomicBool) -> T) -> (T, SenderSession) {
     session_with(ReceiverParams::default(), sender)
 }
 
 fn session_with<T>(
     params: ReceiverParams,
     sender: impl FnOnce(SocketAddr, &AtomicBool) -> T,
-) -> (T, Session) {
+) -> (T, SenderSession) {
     let (mut receiver, address) = receiver_with(params);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -82,7 +82,10 @@ fn session_with<T>(
 
 /// Runs a receiver that serves sessions until `senders` has ended. Returns the sessions, and the number of refused
 /// connections.
-fn sessions<T>(params: ReceiverParams, senders: impl FnOnce(SocketAddr) -> T) -> (T, Vec<Session>, u64) {
+fn sessions<T>(
+    params: ReceiverParams,
+    senders: impl FnOnce(SocketAddr) -> T,
+) -> (T, Vec<SenderSession>, u64) {
     let (mut receiver, address) = receiver_with(params);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -413,7 +416,7 @@ fn nobody_in_the_middle_can_change_a_session() {
             send(&[in_the_middle(address, change)], plans(), params, &AtomicBool::new(false))
         });
         assert!(result.is_err(), "{name}");
-        let [Session { report: None, error: Some(ControlError::Forged), .. }] = &sessions[..] else {
+        let [SenderSession { report: None, error: Some(ControlError::Forged), .. }] = &sessions[..] else {
             panic!("{name}: {sessions:?}")
         };
     }
@@ -584,7 +587,7 @@ fn a_receiver_that_vanishes_leaves_what_was_received() {
 /// Returns a request to send one flow over UDP to the client.
 fn start_reverse(plan: FlowPlan) -> String {
     let reverse = ReverseFlows::of(&reversed(vec![plan]));
-    let start = Start { flows: 1, until_ns: 60_000_000_000, interval_ns: None, seed: 1, reverse };
+    let start = RunRequest { flows: 1, until_ns: 60_000_000_000, interval_ns: None, seed: 1, reverse };
     serde_json::to_string(&ControlRequest::Start(start)).unwrap()
 }
 

@@ -78,10 +78,10 @@ pub fn link(spec: &QueueSpec) -> Link<AnyQueue<u32>> {
 }
 
 /// Trace of a run: for each arrival its verdict, and the probability after it.
-pub type Trace = Vec<(Verdict, Option<Probability>)>;
+pub type VerdictTrace = Vec<(Verdict, Option<Probability>)>;
 
 /// Nine seconds of overload by a third, underload and silence in turn: every AQM gets to act and to rest.
-pub fn run(link: &mut Link<AnyQueue<u32>>) -> Trace {
+pub fn run(link: &mut Link<AnyQueue<u32>>) -> VerdictTrace {
     let mut trace = Vec::new();
     for i in 0..15_000_u32 {
         let (size, hint) = (300 + i * 7919 % 1200, 1 + (i * 31 % 16) as u16);

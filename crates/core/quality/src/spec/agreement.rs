@@ -10,12 +10,12 @@ pub struct Agreement {
     /// The specification that holds for both.
     pub effective: Specification,
     /// Each parameter that an end has set, with its values.
-    pub items: Vec<Item>,
+    pub items: Vec<AgreementItem>,
 }
 
 /// One parameter of an [`Agreement`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct AgreementItem {
     /// The parameter.
     pub parameter: SpecParameter,
     /// Value that the first end asked for; `None` if it left the parameter open.
@@ -50,7 +50,7 @@ impl Agreement {
         self.asked(|item| item.requested.as_ref())
     }
 
-    fn asked(&self, of: impl Fn(&Item) -> Option<&Value>) -> Specification {
+    fn asked(&self, of: impl Fn(&AgreementItem) -> Option<&Value>) -> Specification {
         let mut asked = Specification::OPEN;
         for item in &self.items {
             if let Some(value) = of(item) {
@@ -93,7 +93,7 @@ impl ConnectionSpecification {
 }
 
 /// The weaker of both specifications, parameter by parameter (QoSockets section II). It does not matter which end is the
-/// first, except for the names of values in [`Item`]. A parameter is coerced in the result if no end minds.
+/// first, except for the names of values in [`AgreementItem`]. A parameter is coerced in the result if no end minds.
 ///
 /// An end whose value is stronger than the result must coerce that parameter. Limits of different ends may contradict
 /// each other, such as a `min-rate` of 50 and a `max-rate` of 40: then the stronger demand yields. That is the lower limit
@@ -128,7 +128,7 @@ pub fn agree(first: &Specification, second: &Specification) -> Result<Agreement,
         .collect::<Coerced>();
     let item = |parameter| {
         let [offered, requested] = [first, second].map(|end| end.get(parameter));
-        effective.get(parameter).map(|effective| Item { parameter, offered, requested, effective })
+        effective.get(parameter).map(|effective| AgreementItem { parameter, offered, requested, effective })
     };
     let items = SpecParameter::ALL.into_iter().filter_map(item).collect();
     Ok(Agreement { effective, items })
@@ -172,7 +172,7 @@ mod tests {
         let agreed = agree(&end(64.0), &end(60.0)).unwrap();
         let [offered, requested, effective] = [64.0, 60.0, 60.0].map(Value::Number);
         let [offered, requested] = [offered, requested].map(Some);
-        let item = Item { parameter: SpecParameter::PeakRate, offered, requested, effective };
+        let item = AgreementItem { parameter: SpecParameter::PeakRate, offered, requested, effective };
         assert_eq!(agreed.items, [item]);
     }
 

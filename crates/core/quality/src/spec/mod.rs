@@ -39,7 +39,7 @@ mod preset;
 mod region;
 mod taps;
 
-pub use agreement::{Agreement, Conflict, Conflicts, Item, agree};
+pub use agreement::{Agreement, AgreementItem, Conflict, Conflicts, agree};
 pub use builder::Builder;
 pub use coerced::{Coerced, SpecParameter};
 pub use preset::Preset;

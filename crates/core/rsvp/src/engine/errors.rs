@@ -9,7 +9,7 @@ use super::receive::Origin;
 use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState, UpKey};
 use super::upstream::Cause;
 use crate::intserv::Tspec;
-use crate::message::{Body, Descriptor, Kind, Message, Path, PathErr, Refused, Resv, ResvErr};
+use crate::message::{Body, Descriptor, Message, MessageType, Path, PathErr, Refused, Resv, ResvErr};
 use crate::object::{ErrorSpec, Hop, Opaque, Sender, Session, Style, class, code};
 use cutline_units::Instant;
 use std::collections::BTreeSet;
@@ -56,10 +56,10 @@ impl Engine {
         let error = ErrorSpec { node, in_place: false, not_guilty: false, code, value };
         let own = Hop { address: node, handle: hop.handle };
         let body = match (kind, session, sender, style) {
-            (Kind::Path, Some(session), Some(sender), _) => {
+            (MessageType::Path, Some(session), Some(sender), _) => {
                 Body::PathErr(PathErr { session, error, policy: Vec::new(), sender, tspec: None })
             }
-            (Kind::Resv, Some(session), _, Some(style)) => Body::ResvErr(ResvErr {
+            (MessageType::Resv, Some(session), _, Some(style)) => Body::ResvErr(ResvErr {
                 session,
                 hop: own,
                 error,
@@ -68,8 +68,12 @@ impl Engine {
                 style,
                 flow: None,
             }),
-            (Kind::Path, ..) => Body::Unread(Kind::PathErr, error_about(&refused.named, None, error)),
-            (Kind::Resv, ..) => Body::Unread(Kind::ResvErr, error_about(&refused.named, Some(own), error)),
+            (MessageType::Path, ..) => {
+                Body::Unread(MessageType::PathErr, error_about(&refused.named, None, error))
+            }
+            (MessageType::Resv, ..) => {
+                Body::Unread(MessageType::ResvErr, error_about(&refused.named, Some(own), error))
+            }
             _ => return,
         };
         self.transmit(now, interface, Target::Neighbour(hop.address), Message::new(self.params.ttl, body));

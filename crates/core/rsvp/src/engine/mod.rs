@@ -67,7 +67,7 @@ use timers::{Timer, Timers};
 
 /// Initial values of an engine.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub struct EngineStart {
     /// Parameters of the engine.
     pub params: EngineParams,
     /// A secret that nobody can guess, from which challenges follow.
@@ -173,8 +173,8 @@ impl Engine {
     ///
     /// # Errors
     /// When a parameter is not allowed.
-    pub fn new(start: Start) -> Result<Self, ParameterError> {
-        let Start { params, secret, sequence, mut random } = start;
+    pub fn new(start: EngineStart) -> Result<Self, ParameterError> {
+        let EngineStart { params, secret, sequence, mut random } = start;
         params.validate()?;
         let epoch = random.next_u32() & crate::object::EPOCH;
         Ok(Self {

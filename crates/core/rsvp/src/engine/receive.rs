@@ -15,7 +15,7 @@ use super::reservations::ArrivedResv;
 use super::state::NeighbourKey;
 use crate::encapsulation::Carrier;
 use crate::integrity::{Verdict, key_number, sender_of};
-use crate::message::{Body, DecodeError, Kind, Message, whole_message};
+use crate::message::{Body, DecodeError, Message, MessageType, whole_message};
 use crate::object::Challenge;
 use cutline_units::Instant;
 use std::net::IpAddr;
@@ -44,12 +44,12 @@ impl Engine {
         }
         // The packet may be longer than the message in it (RFC 2205 section 3.1.1: RSVP Length).
         let arrival = &Arrival { bytes: whole_message(arrival.bytes), ..*arrival };
-        let is_bundle = arrival.bytes.get(1) == Some(&(Kind::Bundle as u8));
+        let is_bundle = arrival.bytes.get(1) == Some(&(MessageType::Bundle as u8));
         if is_bundle {
             // RFC 2961 section 3.4: each message of a bundle is treated as if it had come alone, but for the TTL.
             match Message::decode(arrival.bytes) {
                 Ok(Message { ttl, body: Body::Bundle(messages), .. }) => {
-                    *self.stats.received.entry(Kind::Bundle).or_default() += 1;
+                    *self.stats.received.entry(MessageType::Bundle).or_default() += 1;
                     for bytes in messages {
                         self.receive_one(now, &Arrival { bytes: &bytes, ..*arrival }, Some(ttl));
                     }
@@ -176,7 +176,7 @@ impl Engine {
             return Some(Origin { interface, sender, key: None });
         };
         let kind = arrival.bytes.get(1).copied();
-        if kind == Some(Kind::IntegrityChallenge as u8) {
+        if kind == Some(MessageType::IntegrityChallenge as u8) {
             return Some(Origin { interface, sender, key: None });
         }
         let verdict = match Message::decode(arrival.bytes).map(|message| message.body) {

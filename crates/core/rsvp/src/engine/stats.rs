@@ -1,20 +1,20 @@
 //! Counters of an engine.
 
 use crate::integrity::Verdict;
-use crate::message::{DecodeError, Kind};
+use crate::message::{DecodeError, MessageType};
 use std::collections::BTreeMap;
 
 /// Counters since the engine began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Messages sent, by type.
-    pub sent: BTreeMap<Kind, u64>,
+    pub sent: BTreeMap<MessageType, u64>,
     /// Messages that were sent again because no acknowledgement came.
     pub sent_again: u64,
     /// Bytes sent, without the headers of IP and UDP.
     pub sent_bytes: u64,
     /// Messages received and understood, by type.
-    pub received: BTreeMap<Kind, u64>,
+    pub received: BTreeMap<MessageType, u64>,
     /// Messages with a wrong checksum or length, of another version, or otherwise malformed.
     pub malformed: u64,
     /// Messages with something that is not known here, which were answered with an error.

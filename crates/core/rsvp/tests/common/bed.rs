@@ -12,7 +12,7 @@ use cutline_rsvp::encapsulation::Carrier;
 use cutline_rsvp::engine::{Datagram, EngineParams, Event, InterfaceId, Stats};
 use cutline_rsvp::integrity::{Algorithm, IntegrityConfig, SecurityKey};
 use cutline_rsvp::message::{
-    Body, Descriptor, Kind, Message, Path, PathErr, PathTear, Resv, ResvConf, ResvErr, ResvTear,
+    Body, Descriptor, Message, MessageType, Path, PathErr, PathTear, Resv, ResvConf, ResvErr, ResvTear,
 };
 use cutline_rsvp::object::{ErrorSpec, Hop, Sender, Session, Style, code};
 use cutline_units::Rate;
@@ -123,7 +123,7 @@ impl Bed {
     }
 
     /// The messages that `r` has sent to a node since then.
-    pub fn sent_to(&self, node: usize, kind: Kind) -> usize {
+    pub fn sent_to(&self, node: usize, kind: MessageType) -> usize {
         let is_it = |datagram: &Datagram| datagram.bytes[1] == kind as u8;
         self.world
             .passed

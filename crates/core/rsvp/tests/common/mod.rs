@@ -8,12 +8,12 @@ pub mod bed;
 use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
 use cutline_rsvp::engine::{
-    Arrival, Control, Datagram, Engine, EngineParams, Event, InterfaceConfig, InterfaceId, LocalSender,
-    Output, Reservation, Route, RouteKey, SessionView, Start,
+    Arrival, Control, Datagram, Engine, EngineParams, EngineStart, Event, InterfaceConfig, InterfaceId,
+    LocalSender, Output, Reservation, Route, RouteKey, SessionView,
 };
 use cutline_rsvp::integrity::IntegrityConfig;
 use cutline_rsvp::intserv::{Flowspec, Tspec};
-use cutline_rsvp::message::Kind;
+use cutline_rsvp::message::MessageType;
 use cutline_rsvp::object::{Sender, Session, Style};
 use cutline_units::{Duration, Instant, RandomStream, Rate, Streams};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -108,7 +108,7 @@ impl World {
     fn start(&self, node: usize, starts: u64, params: &EngineParams) -> Engine {
         let random = Streams::new(self.seed).stream(&format!("node.{node}.{starts}"), "rsvp");
         let start =
-            Start { params: params.clone(), secret: [node as u8; 32], sequence: starts << 40, random };
+            EngineStart { params: params.clone(), secret: [node as u8; 32], sequence: starts << 40, random };
         Engine::new(start).unwrap()
     }
 
@@ -381,7 +381,7 @@ impl World {
         self.nodes[node].engine.share(InterfaceId(interface)).unwrap().reserved().as_bps() / 8
     }
 
-    pub fn sent(&self, kind: Kind) -> u64 {
+    pub fn sent(&self, kind: MessageType) -> u64 {
         self.nodes.iter().filter_map(|node| node.engine.stats().sent.get(&kind)).sum()
     }
 

@@ -25,7 +25,7 @@
 //! Nothing that arrives is trusted: a reader refuses every message that this version would not write.
 
 use crate::authentication::{Key, TAG};
-use cutline_params::{Kind, Parameters as _, Value};
+use cutline_params::{ParameterKind, Parameters as _, Value};
 use cutline_quality::spec::{
     CapacityProfile, Coerced, ConnectionSpecification, SpecParameter, Specification,
 };
@@ -67,7 +67,7 @@ impl Role {
 
 /// A message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct NegotiationMessage {
     /// The session, a random number of the initiator.
     pub session: u64,
     /// The round, from 1.
@@ -150,7 +150,7 @@ pub fn session_of(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(*session))
 }
 
-impl Message {
+impl NegotiationMessage {
     /// Returns the message as bytes. With a key it has a tag.
     pub fn encode(&self, from: Role, key: Option<&Key>) -> Vec<u8> {
         let mut bytes = vec![0; LONGEST];
@@ -232,7 +232,7 @@ const CONFIRMATION: u8 = 3;
 const NOTICE: u8 = 4;
 
 /// The message without its tag.
-fn read(bytes: &[u8]) -> Option<Message> {
+fn read(bytes: &[u8]) -> Option<NegotiationMessage> {
     let mut reader = Reader::new(bytes.get(3..)?);
     let (kind, _length) = (reader.u8()?, reader.u16()?);
     let (session, round, agreed_round) = (reader.u64()?, reader.u32()?, reader.u32()?);
@@ -252,7 +252,7 @@ fn read(bytes: &[u8]) -> Option<Message> {
     };
     let is_first = kind == OFFER && round == 1;
     let is_possible = round > 0 && agreed_round <= round && is_first == (echo == Nonce::default());
-    (is_possible && reader.is_at_end()).then_some(Message {
+    (is_possible && reader.is_at_end()).then_some(NegotiationMessage {
         session,
         round,
         agreed_round,
@@ -296,10 +296,10 @@ fn read_specification(from: &mut Reader<'_>) -> Option<Specification> {
     for parameter in set.iter() {
         let bits = from.u64()?;
         let value = match parameter.about().kind {
-            Kind::Number { .. } => Value::Number(f64::from_bits(bits)),
-            Kind::Count { .. } => Value::Count(bits),
-            Kind::Duration { .. } => Value::Duration(Duration::from_nanos(bits)),
-            Kind::Flag if bits <= 1 => Value::Flag(bits == 1),
+            ParameterKind::Number { .. } => Value::Number(f64::from_bits(bits)),
+            ParameterKind::Count { .. } => Value::Count(bits),
+            ParameterKind::Duration { .. } => Value::Duration(Duration::from_nanos(bits)),
+            ParameterKind::Flag if bits <= 1 => Value::Flag(bits == 1),
             _ => return None,
         };
         values.push((parameter.name(), value));
@@ -318,10 +318,16 @@ mod tests {
         ConnectionSpecification { send, receive, profile: Some(CapacityProfile::CapacitySeeking) }
     }
 
-    fn messages() -> [Message; 3] {
+    fn messages() -> [NegotiationMessage; 3] {
         let specification = connection();
-        let message =
-            |nonce, content| Message { session: 7, round: 2, agreed_round: 1, nonce, echo: [9; 16], content };
+        let message = |nonce, content| NegotiationMessage {
+            session: 7,
+            round: 2,
+            agreed_round: 1,
+            nonce,
+            echo: [9; 16],
+            content,
+        };
         [
             message([3; 16], Content::Offer(specification.clone())),
             message([4; 16], Content::Answer { agreed: true, specification }),
@@ -329,8 +335,8 @@ mod tests {
         ]
     }
 
-    fn decode(bytes: &[u8], key: Option<&Key>) -> Result<Message, Refused> {
-        Message::decode(bytes, Role::Initiator, |_| key.copied(), key.is_some())
+    fn decode(bytes: &[u8], key: Option<&Key>) -> Result<NegotiationMessage, Refused> {
+        NegotiationMessage::decode(bytes, Role::Initiator, |_| key.copied(), key.is_some())
     }
 
     #[test]
@@ -344,7 +350,7 @@ mod tests {
             assert_eq!(decode(&keyed, Some(&key)).as_ref(), Ok(&message));
             assert_eq!(decode(&plain, Some(&key)), Err(Refused::Unauthenticated), "{message:?}");
             assert_eq!(decode(&keyed, None), Err(Refused::Unauthenticated), "{message:?}");
-            let as_other = Message::decode(&keyed, Role::Responder, |_| Some(key), true);
+            let as_other = NegotiationMessage::decode(&keyed, Role::Responder, |_| Some(key), true);
             assert_eq!(as_other, Err(Refused::Unauthenticated), "a reflection");
         }
     }
@@ -369,8 +375,14 @@ mod tests {
         let all = Preset::Video.specification().change().max_gap(ms(9)).reordering(true).build().unwrap();
         let specification = ConnectionSpecification { send: all.clone(), receive: all, profile: None };
         let content = Content::Answer { agreed: false, specification };
-        let message =
-            Message { session: 1, round: 1, agreed_round: 0, nonce: [0; 16], echo: [1; 16], content };
+        let message = NegotiationMessage {
+            session: 1,
+            round: 1,
+            agreed_round: 0,
+            nonce: [0; 16],
+            echo: [1; 16],
+            content,
+        };
         let key = Key::new(&[1; 32], b"test").unwrap();
         assert_eq!(message.encode(Role::Responder, Some(&key)).len(), LONGEST);
     }
@@ -388,7 +400,8 @@ mod tests {
         assert_eq!(changed(2, 9), Err(Refused::Version(9)));
         assert_eq!(changed(3, 77), Err(Refused::Malformed));
         assert_eq!(changed(5, 1), Err(Refused::Malformed), "another length");
-        let round_zero = Message { round: 0, ..messages()[2].clone() }.encode(Role::Initiator, None);
+        let round_zero =
+            NegotiationMessage { round: 0, ..messages()[2].clone() }.encode(Role::Initiator, None);
         assert_eq!(decode(&round_zero, None), Err(Refused::Malformed));
         // The first value, min-rate = 40, becomes one that is not a number.
         let mut bad = bytes.clone();

@@ -43,7 +43,7 @@ use crate::authentication::{Key, TAG};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification};
 use cutline_units::{Duration, Instant};
-use message::{Content, Message, Refused};
+use message::{Content, NegotiationMessage, Refused};
 use std::collections::VecDeque;
 
 /// Carrier of the messages.
@@ -77,12 +77,12 @@ pub enum Event {
         receive: Option<Conflicts>,
     },
     /// The other end takes no part. What was agreed on in an earlier round holds; otherwise this end's own specification.
-    OneSided(Reason),
+    OneSided(OneSidedReason),
 }
 
 /// Reason why the other end takes no part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum OneSidedReason {
     /// The other end has not answered in time.
     NoAnswer,
     /// The other end uses this version of the protocol.
@@ -335,7 +335,7 @@ impl Negotiation {
             return;
         };
         if now >= pending.until {
-            self.give_up(now, Reason::NoAnswer);
+            self.give_up(now, OneSidedReason::NoAnswer);
         } else if now >= pending.again {
             pending.interval = pending.interval + pending.interval;
             pending.again = now.saturating_add(pending.interval);
@@ -354,7 +354,7 @@ impl Negotiation {
     /// says.
     pub fn on_message(&mut self, now: Instant, bytes: &[u8]) {
         let has_key = self.keys.is_some();
-        match Message::decode(bytes, self.role.other(), |message| self.key_for(message), has_key) {
+        match NegotiationMessage::decode(bytes, self.role.other(), |message| self.key_for(message), has_key) {
             Ok(message) => self.on_valid(now, message),
             Err(Refused::Unauthenticated) => self.stats.unauthenticated += 1,
             Err(Refused::Version(version)) => self.on_other_version(now, version, bytes),
@@ -366,14 +366,14 @@ impl Negotiation {
     pub fn on_foreign(&mut self, now: Instant) {
         self.stats.ignored += 1;
         if self.is_under_way() {
-            self.give_up(now, Reason::Foreign);
+            self.give_up(now, OneSidedReason::Foreign);
         }
     }
 
     /// Ends the first round because its end waits no longer for an answer than until now. Later rounds have their own time.
     pub fn on_silence(&mut self, now: Instant) {
         if self.is_under_way() && !self.is_joined {
-            self.give_up(now, Reason::NoAnswer);
+            self.give_up(now, OneSidedReason::NoAnswer);
         }
     }
 
@@ -384,12 +384,12 @@ impl Negotiation {
         }
         // With a key nobody is believed who cannot show it.
         if self.is_under_way() && self.keys.is_none() {
-            self.give_up(now, Reason::OtherVersion(version));
+            self.give_up(now, OneSidedReason::OtherVersion(version));
         }
     }
 
-    fn on_valid(&mut self, now: Instant, message: Message) {
-        let Message { session, round, agreed_round, nonce, echo, content } = message;
+    fn on_valid(&mut self, now: Instant, message: NegotiationMessage) {
+        let NegotiationMessage { session, round, agreed_round, nonce, echo, content } = message;
         let is_ours = self.session == Some(session);
         let is_begun = is_ours && echo == self.nonce;
         let is_first = self.role == Role::Responder && !self.is_joined;
@@ -490,7 +490,7 @@ impl Negotiation {
         let State::Offered { proposal, .. } = self.leave() else { return };
         let event = outcome(&proposal, theirs);
         if agreed != matches!(event, Event::Agreed(_)) {
-            return self.give_up(now, Reason::Contradiction);
+            return self.give_up(now, OneSidedReason::Contradiction);
         }
         self.derive_key(nonce);
         self.adopt(round, Outcome { proposal, event });
@@ -542,7 +542,7 @@ impl Negotiation {
 
     /// Ends the round under way without the other end. A responder whose answer to a first offer is not confirmed has nothing
     /// to tell: it waits for another offer.
-    fn give_up(&mut self, now: Instant, reason: Reason) {
+    fn give_up(&mut self, now: Instant, reason: OneSidedReason) {
         drop(self.leave());
         if self.role == Role::Initiator || self.is_joined {
             self.events.push_back(Event::OneSided(reason));
@@ -575,13 +575,14 @@ impl Negotiation {
         let session = self.session.expect("an end that sends has a session");
         let agreed_round = self.agreed_round;
         let echo = self.their_nonce.unwrap_or_default();
-        let message = Message { session, round: self.round, agreed_round, nonce: self.nonce, echo, content };
+        let message =
+            NegotiationMessage { session, round: self.round, agreed_round, nonce: self.nonce, echo, content };
         let key = self.keys.as_ref().map(|keys| keys.session.unwrap_or(keys.shared));
         message.encode(self.role, key.as_ref())
     }
 
     /// The key that a message should have been made with.
-    fn key_for(&self, message: &Message) -> Option<Key> {
+    fn key_for(&self, message: &NegotiationMessage) -> Option<Key> {
         let keys = self.keys.as_ref()?;
         match &message.content {
             Content::Offer(_) if message.round == 1 => Some(keys.shared),

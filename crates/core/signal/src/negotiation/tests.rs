@@ -144,7 +144,7 @@ fn without_an_answer_it_is_sent_again_and_then_given_up() {
     }
     let times: Vec<_> = sent[1..].iter().map(|at| at.as_nanos() / 1_000_000).collect();
     assert_eq!(times, [250, 750, 1750, 3750], "intervals double");
-    assert_eq!(one.event(), Some(Event::OneSided(Reason::NoAnswer)));
+    assert_eq!(one.event(), Some(Event::OneSided(OneSidedReason::NoAnswer)));
     assert_eq!(one.ours(), &video());
 }
 
@@ -153,7 +153,7 @@ fn an_end_may_wait_for_a_shorter_time_for_the_first_answer_alone() {
     let now = Instant::ZERO + Duration::from_secs(1);
     let mut ours = initiator(video(), None);
     ours.on_silence(now);
-    assert_eq!(ours.event(), Some(Event::OneSided(Reason::NoAnswer)));
+    assert_eq!(ours.event(), Some(Event::OneSided(OneSidedReason::NoAnswer)));
     assert_eq!((ours.deadline(), ours.is_under_way()), (Instant::FAR_FUTURE, false));
     let (mut ours, mut theirs) = (initiator(video(), None), responder(video(), None));
     exchange(now, &mut ours, &mut theirs);
@@ -170,10 +170,10 @@ fn over_a_stream_nothing_is_sent_again() {
     assert_eq!(one.deadline(), Instant::ZERO + NegotiationParams::default().give_up);
     let now = one.deadline();
     one.on_deadline(now);
-    assert_eq!((one.stats().sent, one.event()), (1, Some(Event::OneSided(Reason::NoAnswer))));
+    assert_eq!((one.stats().sent, one.event()), (1, Some(Event::OneSided(OneSidedReason::NoAnswer))));
     let mut other = Negotiation::initiate(now, video(), with(Carrier::Stream), (1, [1; 16]), None).unwrap();
     other.on_foreign(now);
-    assert_eq!(other.event(), Some(Event::OneSided(Reason::Foreign)));
+    assert_eq!(other.event(), Some(Event::OneSided(OneSidedReason::Foreign)));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn another_version_is_told_and_served_alone() {
     // What a newer end would send: its own version.
     let theirs = [&notice[..2], &[9], &notice[3..]].concat();
     one.on_message(Instant::ZERO, &theirs);
-    assert_eq!((one.event(), one.transmit()), (Some(Event::OneSided(Reason::OtherVersion(9))), None));
+    assert_eq!((one.event(), one.transmit()), (Some(Event::OneSided(OneSidedReason::OtherVersion(9))), None));
     let mut keyed = initiator(video(), Some(key()));
     keyed.on_message(Instant::ZERO, &theirs);
     assert!(keyed.is_under_way(), "anybody could have sent the notice");
@@ -238,10 +238,11 @@ fn a_peer_that_lies_about_the_outcome_is_found_out() {
     drop(one.transmit());
     let specification = needs(Specification::OPEN, loss(0.0));
     let content = Content::Answer { agreed: true, specification };
-    let lie = Message { session: 77, round: 1, agreed_round: 0, nonce: [2; 16], echo: [1; 16], content }
-        .encode(Role::Responder, None);
+    let lie =
+        NegotiationMessage { session: 77, round: 1, agreed_round: 0, nonce: [2; 16], echo: [1; 16], content }
+            .encode(Role::Responder, None);
     one.on_message(Instant::ZERO, &lie);
-    assert_eq!((one.event(), one.transmit()), (Some(Event::OneSided(Reason::Contradiction)), None));
+    assert_eq!((one.event(), one.transmit()), (Some(Event::OneSided(OneSidedReason::Contradiction)), None));
     one.on_message(Instant::ZERO, &lie);
     assert!(one.event().is_none() && one.transmit().is_none());
 }
@@ -354,12 +355,12 @@ fn who_does_not_see_the_answers_cannot_take_part() {
     let mut other = responder(video(), None);
     let offer = |round, agreed_round, echo| {
         let content = Content::Offer(video());
-        let message = Message { session: 5, round, agreed_round, nonce: [8; 16], echo, content };
+        let message = NegotiationMessage { session: 5, round, agreed_round, nonce: [8; 16], echo, content };
         message.encode(Role::Initiator, None)
     };
     other.on_message(Instant::ZERO, &offer(1, 0, [0; 16]));
     assert!(other.is_under_way());
-    let guess = Message {
+    let guess = NegotiationMessage {
         content: Content::Confirmation,
         session: 5,
         round: 1,
@@ -370,7 +371,10 @@ fn who_does_not_see_the_answers_cannot_take_part() {
     other.on_message(Instant::ZERO, &guess.encode(Role::Initiator, None));
     other.on_message(Instant::ZERO, &offer(2, 1, [9; 16]));
     assert!(other.event().is_none() && other.agreed().is_none());
-    other.on_message(Instant::ZERO, &Message { echo: [2; 16], ..guess }.encode(Role::Initiator, None));
+    other.on_message(
+        Instant::ZERO,
+        &NegotiationMessage { echo: [2; 16], ..guess }.encode(Role::Initiator, None),
+    );
     assert!(matches!(other.event(), Some(Event::Agreed(_))));
 }
 

@@ -14,14 +14,14 @@ pub enum Purpose {
     /// A new message for the application, which begins here in the datagram.
     Message(usize),
     /// A control message, for [`Session::on_control`](super::Session::on_control).
-    Control(Control),
+    Control(ControlKind),
     /// Nothing: a duplicate, or something that is not of this session.
     Nothing,
 }
 
 /// A kind of control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
+pub enum ControlKind {
     /// Of a negotiation.
     Negotiation,
     /// A report.
@@ -119,9 +119,9 @@ impl Inbound {
                 self.arrivals.on_plain(arrived, bytes.len() as u64);
                 Purpose::Message(0)
             }
-            Frame::Negotiation => Purpose::Control(Control::Negotiation),
-            Frame::Report => Purpose::Control(Control::Report),
-            Frame::Feedback => Purpose::Control(Control::Feedback),
+            Frame::Negotiation => Purpose::Control(ControlKind::Negotiation),
+            Frame::Report => Purpose::Control(ControlKind::Report),
+            Frame::Feedback => Purpose::Control(ControlKind::Feedback),
             Frame::Foreign => Purpose::Nothing,
         }
     }

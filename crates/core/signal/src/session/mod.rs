@@ -24,7 +24,7 @@ mod tests;
 pub mod trace;
 
 pub use contact::Cause;
-pub use inbound::{Control, Inbound, Purpose};
+pub use inbound::{ControlKind, Inbound, Purpose};
 pub use outbound::Outbound;
 
 use crate::authentication::Key;
@@ -32,7 +32,7 @@ use crate::clock::{ClockParams, OffsetEstimator, Stamper};
 use crate::frame::{self, Frame};
 use crate::mib::{Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
 use crate::monitor::{MonitorParams, PeerReports, Report, SentInterval};
-use crate::negotiation::{self, Agreed, Carrier, Negotiation, NegotiationParams, Nonce, Reason};
+use crate::negotiation::{self, Agreed, Carrier, Negotiation, NegotiationParams, Nonce, OneSidedReason};
 use crate::operation::{DEPENDENT, Operation, OperationParams};
 use crate::rate_control::{FeedbackMessage, RateControl};
 use crate::renegotiation::{Alternatives, Renegotiation, Seen};
@@ -43,7 +43,7 @@ use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification, Measu
 use cutline_quality::{Class, Combination, HintControl, HintParams};
 use cutline_units::{Duration, Hint, Instant, RandomStream};
 use std::collections::VecDeque;
-use trace::{Beginning, Input, Output, Recorder, Role, Trace};
+use trace::{Beginning, Input, Output, Recorder, Role, SessionTrace};
 
 /// Automatic actions of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,7 +99,7 @@ pub enum Event {
     },
     /// The other end takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
     /// application leaves messages unread: what was agreed on goes on to hold.
-    OneSided(Reason),
+    OneSided(OneSidedReason),
     /// This end asks by itself for another specification ([`Policies::renegotiate`]): its place among the alternatives, from 1, or 0 for
     /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] says what becomes of it.
     Asked(usize),
@@ -222,7 +222,7 @@ struct Side {
 
 /// Initial values of an end.
 #[derive(Clone, Debug)]
-pub struct Start {
+pub struct SessionStart {
     /// Requirements of the application.
     pub specification: ConnectionSpecification,
     /// Carrier of the messages.
@@ -234,7 +234,7 @@ pub struct Start {
     /// Source of random decisions.
     pub random: RandomStream,
     /// Trace of the session's inputs and outputs.
-    pub trace: Option<Trace>,
+    pub trace: Option<SessionTrace>,
 }
 
 const CHECKED: &str = "the session has checked its parameters";
@@ -261,8 +261,8 @@ impl Session {
     ///
     /// # Errors
     /// When a parameter is not allowed.
-    pub fn initiate(now: Instant, start: Start, ids: (u64, Nonce)) -> Result<Self, ParameterError> {
-        let Start { specification, carrier, params, key, .. } = start.clone();
+    pub fn initiate(now: Instant, start: SessionStart, ids: (u64, Nonce)) -> Result<Self, ParameterError> {
+        let SessionStart { specification, carrier, params, key, .. } = start.clone();
         let how = (carrier, params.negotiation);
         let negotiation = Negotiation::initiate(now, specification, how, ids, key)?;
         let mut this = Self::new(now, start, Role::Initiator(ids.0, ids.1), Some(negotiation))?;
@@ -274,8 +274,8 @@ impl Session {
     ///
     /// # Errors
     /// When a parameter is not allowed.
-    pub fn respond(now: Instant, start: Start, nonce: Nonce) -> Result<Self, ParameterError> {
-        let Start { specification, carrier, params, key, .. } = start.clone();
+    pub fn respond(now: Instant, start: SessionStart, nonce: Nonce) -> Result<Self, ParameterError> {
+        let SessionStart { specification, carrier, params, key, .. } = start.clone();
         let negotiation = Negotiation::respond(specification, (carrier, params.negotiation), nonce, key)?;
         Self::new(now, start, Role::Responder(nonce), Some(negotiation))
     }
@@ -284,7 +284,7 @@ impl Session {
     ///
     /// # Errors
     /// When a parameter is not allowed.
-    pub fn alone(now: Instant, start: Start) -> Result<Self, ParameterError> {
+    pub fn alone(now: Instant, start: SessionStart) -> Result<Self, ParameterError> {
         let mut this = Self::new(now, start, Role::Alone, None)?;
         this.standing = Standing::Alone;
         Ok(this)
@@ -292,13 +292,13 @@ impl Session {
 
     fn new(
         now: Instant,
-        mut start: Start,
+        mut start: SessionStart,
         role: Role,
         negotiation: Option<Negotiation>,
     ) -> Result<Self, ParameterError> {
         let trace = start.trace.take();
         let recorder = trace.map(|trace| trace.begin(Beginning { at: now, start: start.clone(), role }));
-        let Start { specification, params, random, carrier, .. } = start;
+        let SessionStart { specification, params, random, carrier, .. } = start;
         params.monitor.validate()?;
         params.rate_control.validate()?;
         params.rate_control.check_carrier(carrier)?;
@@ -432,15 +432,15 @@ impl Session {
     pub fn on_control(
         &mut self,
         now: Instant,
-        control: Control,
+        control: ControlKind,
         bytes: &[u8],
         out: &mut Outbound,
         inbound: &mut Inbound,
     ) {
         match control {
-            Control::Negotiation => self.on_negotiation(now, bytes, out, inbound),
-            Control::Report => self.on_report(now, bytes, out, inbound),
-            Control::Feedback => self.on_feedback(now, bytes, out),
+            ControlKind::Negotiation => self.on_negotiation(now, bytes, out, inbound),
+            ControlKind::Report => self.on_report(now, bytes, out, inbound),
+            ControlKind::Feedback => self.on_feedback(now, bytes, out),
         }
     }
 
@@ -461,7 +461,7 @@ impl Session {
             negotiation.on_message(now, bytes);
             self.settle(now, out, inbound);
         }
-        self.note(now, || Input::Control(Control::Negotiation, bytes.to_vec()));
+        self.note(now, || Input::Control(ControlKind::Negotiation, bytes.to_vec()));
     }
 
     /// Handles a datagram that has come to an end that was asked, while nobody knows yet whether the other end takes part.
@@ -516,7 +516,7 @@ impl Session {
             negotiation.on_foreign(now);
         }
         if self.is_joining() {
-            self.leave(now, Reason::Foreign, inbound);
+            self.leave(now, OneSidedReason::Foreign, inbound);
         }
         self.settle(now, out, inbound);
         self.note(now, || Input::Foreign);
@@ -534,7 +534,7 @@ impl Session {
     /// Handles a report that has arrived, with its header and its tag.
     pub fn on_report(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
         self.take_report(arrived, bytes, out, inbound);
-        self.note(arrived, || Input::Control(Control::Report, bytes.to_vec()));
+        self.note(arrived, || Input::Control(ControlKind::Report, bytes.to_vec()));
     }
 
     fn take_report(&mut self, arrived: Instant, bytes: &[u8], out: &mut Outbound, inbound: &mut Inbound) {
@@ -585,7 +585,7 @@ impl Session {
             self.contact.hear(arrived);
         }
         out.on_feedback(arrived, feedback);
-        self.note(arrived, || Input::Control(Control::Feedback, bytes.to_vec()));
+        self.note(arrived, || Input::Control(ControlKind::Feedback, bytes.to_vec()));
     }
 
     /// Sends the feedback that is due.
@@ -874,7 +874,7 @@ impl Session {
     }
 
     /// The other end takes no part. One that has taken part before goes on to be measured.
-    fn leave(&mut self, now: Instant, reason: Reason, inbound: &mut Inbound) {
+    fn leave(&mut self, now: Instant, reason: OneSidedReason, inbound: &mut Inbound) {
         if self.is_joining() {
             self.standing = Standing::Alone;
             // The application of the other end had nothing to send before.

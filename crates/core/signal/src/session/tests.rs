@@ -39,9 +39,9 @@ fn needs(send: Specification, receive: Specification) -> ConnectionSpecification
     ConnectionSpecification { send, receive, profile: None }
 }
 
-fn start(specification: ConnectionSpecification, key: Option<Key>, params: SessionParams) -> Start {
+fn start(specification: ConnectionSpecification, key: Option<Key>, params: SessionParams) -> SessionStart {
     let random = Streams::new(5).stream("session", "test");
-    Start { specification, carrier: Carrier::Datagrams, params, key, random, trace: None }
+    SessionStart { specification, carrier: Carrier::Datagrams, params, key, random, trace: None }
 }
 
 impl End {
@@ -211,7 +211,7 @@ fn an_end_that_does_not_answer_is_served_alone() {
     world.loss = 1.0;
     world.run(Duration::from_secs(6), ms(20), 160);
     let end = &world.ends[0];
-    assert_eq!(end.events, [Event::OneSided(Reason::NoAnswer)]);
+    assert_eq!(end.events, [Event::OneSided(OneSidedReason::NoAnswer)]);
     assert!(!end.session.is_joining() && end.session.token().is_none());
     assert!(world.ends[1].session.is_joining(), "nobody has asked the other end");
 }
@@ -234,7 +234,7 @@ fn the_time_of_a_negotiation_that_fails_is_no_silence() {
         }
     }
     let events: Vec<_> = std::iter::from_fn(|| session.event()).collect();
-    assert_eq!(events, [Event::OneSided(Reason::Foreign)]);
+    assert_eq!(events, [Event::OneSided(OneSidedReason::Foreign)]);
     let last = world.ends[1].mib(world.now).receive.last.unwrap();
     assert_eq!((last.messages, last.length()), (25, ms(500)));
 }
@@ -365,10 +365,10 @@ fn a_datagram_is_for_one_thing() {
         (&message, joined, Purpose::Message(frame::DATAGRAM_HEADER)),
         (&message, joined, Purpose::Nothing),
         (&message, Standing::Joined(TOKEN + 1), Purpose::Nothing),
-        (&report, joined, Purpose::Control(Control::Report)),
-        (&offer, joined, Purpose::Control(Control::Negotiation)),
-        (&offer, Standing::Joining, Purpose::Control(Control::Negotiation)),
-        (&offer, Standing::Alone, Purpose::Control(Control::Negotiation)),
+        (&report, joined, Purpose::Control(ControlKind::Report)),
+        (&offer, joined, Purpose::Control(ControlKind::Negotiation)),
+        (&offer, Standing::Joining, Purpose::Control(ControlKind::Negotiation)),
+        (&offer, Standing::Alone, Purpose::Control(ControlKind::Negotiation)),
         (&report, Standing::Alone, Purpose::Message(0)),
         (&b"GET /".to_vec(), Standing::Joining, Purpose::Message(0)),
         // An earlier connection's end does not know that it is over.
@@ -505,7 +505,7 @@ fn feedback_of_another_key_is_refused_and_none_is_sent_without_rate_control() {
 #[test]
 fn a_stream_has_no_rate_control() {
     let (spec, params) = greedy();
-    let start = Start { carrier: Carrier::Stream, ..start(needs(spec.clone(), spec), None, params) };
+    let start = SessionStart { carrier: Carrier::Stream, ..start(needs(spec.clone(), spec), None, params) };
     let error = Session::alone(Instant::ZERO, start).map(drop).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -3,7 +3,7 @@
 //! A session reads no clock and draws its random numbers from what it began with. So a session that begins alike and is given the same
 //! inputs again does the same: [`Beginning::session`] and [`Step::repeat`] do so.
 
-use super::{Cause, Control, Event, Inbound, Outbound, Purpose, Session, Standing, Start};
+use super::{Cause, ControlKind, Event, Inbound, Outbound, Purpose, Session, SessionStart, Standing};
 use crate::mib::{LocalFeedback, Mib, TcpFigures};
 use crate::monitor::Arrival;
 use crate::negotiation::Nonce;
@@ -12,10 +12,10 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_units::{Duration, Instant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Trace into which sessions write their inputs and outputs ([`Start::trace`]). It grows without end. Clones
+/// Trace into which sessions write their inputs and outputs ([`SessionStart::trace`]). It grows without end. Clones
 /// are the same trace.
 #[derive(Clone, Debug, Default)]
-pub struct Trace(Arc<Mutex<Vec<Recorder>>>);
+pub struct SessionTrace(Arc<Mutex<Vec<Recorder>>>);
 
 /// Writer of one session and its two directions.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct Beginning {
     /// Time, by this end's clock.
     pub at: Instant,
     /// With what.
-    pub start: Start,
+    pub start: SessionStart,
     /// In which role.
     pub role: Role,
 }
@@ -69,7 +69,7 @@ pub enum Input {
     /// [`Session::directions`].
     Directions,
     /// A control message, perhaps by [`Session::on_control`].
-    Control(Control, Vec<u8>),
+    Control(ControlKind, Vec<u8>),
     /// A datagram of this session before both ends have agreed ([`Session::on_opening`]).
     Confirmation(Vec<u8>),
     /// [`Session::on_foreign`].
@@ -141,7 +141,7 @@ pub enum Output {
     Arrival(Arrival),
 }
 
-impl Trace {
+impl SessionTrace {
     /// Returns the records of all sessions that have begun with this trace, in this order.
     pub fn records(&self) -> Vec<Record> {
         lock(&self.0).iter().map(|recorder| lock(&recorder.0).clone()).collect()
@@ -170,8 +170,8 @@ impl Beginning {
     ///
     /// # Errors
     /// When a parameter is not allowed.
-    pub fn session(&self, trace: &Trace) -> Result<Session, ParameterError> {
-        let start = Start { trace: Some(trace.clone()), ..self.start.clone() };
+    pub fn session(&self, trace: &SessionTrace) -> Result<Session, ParameterError> {
+        let start = SessionStart { trace: Some(trace.clone()), ..self.start.clone() };
         match self.role {
             Role::Initiator(id, nonce) => Session::initiate(self.at, start, (id, nonce)),
             Role::Responder(nonce) => Session::respond(self.at, start, nonce),

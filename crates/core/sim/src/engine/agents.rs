@@ -1,7 +1,7 @@
 //! Running agents: their messages become packets, and their deadlines become events.
 
 use super::Simulation;
-use crate::agent::{Action, Address, Agent, Context, FlowCounts, Message, Outbound, ReadFlows};
+use crate::agent::{Action, Address, Agent, AgentMessage, Context, FlowCounts, Outbound, ReadFlows};
 use crate::calendar::Handle;
 use crate::flow::{Background, Sending};
 use crate::id::LinkId;
@@ -149,7 +149,7 @@ impl Simulation {
             return;
         };
         let handle = self.calendar.allocate();
-        let message = Message { from: self.agents.members[from].address, to, payload };
+        let message = AgentMessage { from: self.agents.members[from].address, to, payload };
         self.agents.messages.put(handle, message);
         match begin {
             Begin::Route(position) => {

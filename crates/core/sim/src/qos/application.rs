@@ -3,7 +3,7 @@
 use super::Beginning;
 use super::end::End;
 use super::record::{Passage, QosLog};
-use crate::agent::{Address, Agent, Context, Message};
+use crate::agent::{Address, Agent, AgentMessage, Context};
 use cutline_signal::frame::datagram_header;
 use cutline_units::{Duration, Instant};
 
@@ -118,7 +118,7 @@ impl Sender {
 }
 
 impl Agent for Sender {
-    fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>) {
+    fn on_message(&mut self, now: Instant, message: &AgentMessage, context: &mut Context<'_>) {
         self.end.take(now, &message.payload, context);
         self.work(now, context);
     }
@@ -147,7 +147,7 @@ impl Receiver {
 }
 
 impl Agent for Receiver {
-    fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>) {
+    fn on_message(&mut self, now: Instant, message: &AgentMessage, context: &mut Context<'_>) {
         if !self.end.has_begun() {
             self.end.begin(now, context);
         }

@@ -3,7 +3,7 @@
 
 use cutline_params::ParameterError;
 use cutline_quality::spec::Specification;
-use cutline_signal::session::trace::{Record, Trace};
+use cutline_signal::session::trace::{Record, SessionTrace};
 use cutline_signal::session::{Event, Inbound, Outbound, Session};
 use cutline_units::{Hint, Instant};
 
@@ -92,7 +92,7 @@ pub struct Replayed {
 /// # Errors
 /// When the session began with a parameter that is not allowed.
 pub fn replay(record: &Record, hint: Hint) -> Result<Replayed, ParameterError> {
-    let (trace, beginning) = (Trace::default(), &record.beginning);
+    let (trace, beginning) = (SessionTrace::default(), &record.beginning);
     let session = beginning.session(&trace)?;
     let mut driver = Driver::new(session, beginning.at, hint, beginning.start.specification.send.clone());
     let (mut sent, mut events) = (Vec::new(), Vec::new());

@@ -40,7 +40,7 @@ use cutline_signal::authentication::Key;
 use cutline_signal::negotiation::{Carrier, Nonce};
 use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::RateControl;
-use cutline_signal::session::{Policies, Session, SessionParams, Start};
+use cutline_signal::session::{Policies, Session, SessionParams, SessionStart};
 use cutline_units::{Bytes, Duration, Hint, HintBits, Instant, RandomStream};
 use rand_core::Rng as _;
 use std::sync::Arc;
@@ -213,11 +213,12 @@ impl Beginning {
             }
         };
         let (key, random) = (connection.key, self.random.clone());
-        let start = Start { specification, carrier: Carrier::Datagrams, params, key, random, trace: None };
+        let start =
+            SessionStart { specification, carrier: Carrier::Datagrams, params, key, random, trace: None };
         let session = match (connection.service, self.side) {
             (Service::Plain, _) => {
                 let params = SessionParams { policies: Policies::default(), ..start.params };
-                Session::alone(now, Start { params, ..start })
+                Session::alone(now, SessionStart { params, ..start })
             }
             (Service::Qos, Side::Source) => Session::initiate(now, start, ids),
             (Service::Qos, Side::Sink) => Session::respond(now, start, ids.1),

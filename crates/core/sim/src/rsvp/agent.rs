@@ -1,12 +1,13 @@
 //! The agent of a node.
 
 use super::{Action, Rsvp, RsvpLog, Sample, address_of};
-use crate::agent::{Address, Agent, Context, Message, Outbound};
+use crate::agent::{Address, Agent, AgentMessage, Context, Outbound};
 use crate::id::NodeId;
 use crate::network::Network;
 use cutline_rsvp::encapsulation::Carrier;
 use cutline_rsvp::engine::{
-    Arrival, Datagram, Engine, InterfaceConfig, InterfaceId, LocalSender, Output, Route, RouteKey, Start,
+    Arrival, Datagram, Engine, EngineStart, InterfaceConfig, InterfaceId, LocalSender, Output, Route,
+    RouteKey,
 };
 use cutline_units::{Hint, Instant, RandomStream, Rate, Streams};
 use rand_core::Rng as _;
@@ -203,7 +204,7 @@ fn engine(
     random.fill_bytes(&mut secret);
     // Another stream for each start, so that neighbours see another epoch.
     let own = Streams::new(random.next_u64()).stream("engine", "rsvp");
-    let start = Start { params: rsvp.params.clone(), secret, sequence: starts << 48, random: own };
+    let start = EngineStart { params: rsvp.params.clone(), secret, sequence: starts << 48, random: own };
     let mut engine = Engine::new(start).expect("the parameters have been checked");
     for next in next_nodes {
         let link = topology.links().iter().find(|link| link.from == node && link.to == *next);
@@ -218,7 +219,7 @@ fn engine(
 }
 
 impl Agent for RsvpAgent {
-    fn on_message(&mut self, now: Instant, message: &Message, context: &mut Context<'_>) {
+    fn on_message(&mut self, now: Instant, message: &AgentMessage, context: &mut Context<'_>) {
         let at = self.next_nodes.iter().position(|node| *node == message.from.node);
         let (Some(at), Some((envelope, bytes))) = (at, message.payload.split_first_chunk::<ENVELOPE>())
         else {

@@ -50,11 +50,11 @@ impl NetworkTranslator for Reservation {
 }
 
 /// The reservation of both directions; `None` where no rate is known.
-pub(crate) fn request(traffic: &Traffic<'_>, log: &mut Decisions) -> Option<settings::Reservation> {
+pub(crate) fn request(traffic: &Traffic<'_>, log: &mut Decisions) -> Option<settings::PlannedReservation> {
     let [send, receive] = [traffic.ends.send, traffic.ends.receive];
     let complete = traffic.protocol.translator().is_complete();
     let margin = traffic.protocol.translator().pace_margin();
-    let reservation = settings::Reservation {
+    let reservation = settings::PlannedReservation {
         send: direction(SEND, &Flow { data: send, acknowledges: complete.then_some(receive), margin }, log),
         receive: direction(
             RECEIVE,

@@ -9,7 +9,7 @@
 //! | [`Cbr`] | a message each interval | no | |
 //! | [`OnOff`] | at a constant rate, in bursts | no | Willinger et al. 1997 for Pareto bursts |
 //! | [`Poisson`] | messages at random times | no | |
-//! | [`Trace`] | recorded messages | no | |
+//! | [`TracePlayback`] | recorded messages | no | |
 //! | [`TalkSpurt`] | speech with silence suppression, an on/off source | no | ITU-T P.59 |
 //! | [`Files`] | one file after the other | yes | |
 //! | [`RequestResponse`] | pages with their objects | yes | Mah 1997; Barford and Crovella 1998 |
@@ -40,7 +40,7 @@ pub use on_off::{OnOff, OnOffParams};
 pub use poisson::{Poisson, PoissonParams};
 pub use request_response::{RequestResponse, RequestResponseParams};
 pub use talk_spurt::{TalkSpurt, TalkSpurtParams};
-pub use trace::{Recorded, Trace, TraceParams};
+pub use trace::{Recorded, TraceParams, TracePlayback};
 
 use cutline_params::{Configured, Parameter, ParameterError, Parameters, Value};
 use cutline_units::{Distribution, Duration, Instant, RandomStream};
@@ -184,7 +184,7 @@ macro_rules! applications {
         pub enum App {
             $($(#[$doc])* $variant($app),)+
             /// A recorded trace.
-            Trace(Box<Trace>),
+            Trace(Box<TracePlayback>),
             /// An application that another crate has registered.
             External(Box<dyn DynSource>),
         }
@@ -249,7 +249,7 @@ macro_rules! applications {
                 debug_assert_eq!(self.validate(), Ok(()), "parameters must be validated when they are read");
                 match self {
                     $(Self::$variant(params) => App::$variant(<$app>::start(params, at, random)),)+
-                    Self::Trace(params) => App::Trace(Box::new(Trace::new(params, at))),
+                    Self::Trace(params) => App::Trace(Box::new(TracePlayback::new(params, at))),
                     Self::External(application) => App::External(external::start(application, at, random)),
                 }
             }

@@ -29,7 +29,7 @@ pub struct TraceParams {
 
 /// A trace that is being played.
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub struct TracePlayback {
     params: TraceParams,
     next: usize,
     /// Start of this round.
@@ -56,14 +56,14 @@ impl TraceParams {
     }
 }
 
-impl Trace {
+impl TracePlayback {
     /// Starts the trace at `at`.
     pub fn new(params: &TraceParams, at: Instant) -> Self {
         Self { params: params.clone(), next: 0, began: at }
     }
 }
 
-impl TrafficSource for Trace {
+impl TrafficSource for TracePlayback {
     /// Time of the next message; [`Instant::FAR_FUTURE`] after the last one.
     fn deadline(&self) -> Instant {
         self.params.messages.get(self.next).map_or(Instant::FAR_FUTURE, |it| self.began.saturating_add(it.at))

@@ -9,8 +9,8 @@ use super::congestion::{
 use super::external::{self, DynControl, ExternalAlgorithm, ExternalControl, Typed};
 use super::{Cubic, Dctcp, NewReno, Params};
 use cutline_params::{
-    Configured, Kind, Parameter, ParameterError, ParameterType, Parameters as _, Registered, Registry,
-    RegistryError, Value,
+    Configured, Parameter, ParameterError, ParameterKind, ParameterType, Parameters as _, Registered,
+    Registry, RegistryError, Value,
 };
 use cutline_units::Instant;
 use std::fmt::Debug;
@@ -224,8 +224,8 @@ macro_rules! controls {
 impl ParameterType for Algorithm {
     type Range = ();
 
-    fn kind((): ()) -> Kind {
-        Kind::Registered(&CONTROLS)
+    fn kind((): ()) -> ParameterKind {
+        ParameterKind::Registered(&CONTROLS)
     }
 
     fn to_value(&self) -> Value {

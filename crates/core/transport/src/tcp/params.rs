@@ -1,7 +1,7 @@
 //! The parameters of a TCP connection, with the defaults of the RFCs. [`Params::ns2`] has those of ns-2.35.
 
 use super::{Algorithm, RttSampling, Segment, Variant};
-use cutline_params::{Kind, ParameterError, ParameterType, Parameters, Value};
+use cutline_params::{ParameterError, ParameterKind, ParameterType, Parameters, Value};
 use cutline_units::{Bytes, Duration, Ecn};
 
 /// The congestion window before the first acknowledgement.
@@ -149,8 +149,8 @@ fn check(params: &Params) -> Result<(), ParameterError> {
 impl ParameterType for InitialWindow {
     type Range = (u64, u64);
 
-    fn kind((least, most): (u64, u64)) -> Kind {
-        Kind::CountOr { least, most, names: &["rfc6928", "rfc3390"] }
+    fn kind((least, most): (u64, u64)) -> ParameterKind {
+        ParameterKind::CountOr { least, most, names: &["rfc6928", "rfc3390"] }
     }
 
     fn to_value(&self) -> Value {

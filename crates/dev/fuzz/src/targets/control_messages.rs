@@ -10,7 +10,7 @@ use cutline_traffic::control::message::{
     ControlReply, ControlRequest, LONGEST_REPLY, LONGEST_START, Report, TAG, read_message, split_tag,
     write_message,
 };
-use cutline_traffic::{Generator, SenderReport, Summary};
+use cutline_traffic::{FlowsSummary, Generator, SenderReport};
 use cutline_units::{Duration, Streams};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -64,7 +64,7 @@ fn message<T: Serialize + DeserializeOwned>(bytes: &[u8], longest: u64) -> Optio
 
 /// Sums up a report as `cutline tg send` does.
 fn sum_up(report: &Report) {
-    let (mut summary, mut all) = (Summary::default(), Summary::default());
+    let (mut summary, mut all) = (FlowsSummary::default(), FlowsSummary::default());
     for sent in &report.sent {
         summary.add(sent, None);
         let _shown = (sent.responses.mean(), sent.lateness.quantile(0.99));

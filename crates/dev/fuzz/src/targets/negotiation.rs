@@ -4,7 +4,7 @@
 //! - Whatever arrives, an end sends at most one message for it, and a responder reports nothing before a confirmation.
 
 use cutline_quality::spec::ConnectionSpecification;
-use cutline_signal::negotiation::message::Message;
+use cutline_signal::negotiation::message::NegotiationMessage;
 use cutline_signal::negotiation::{Carrier, Framing, Negotiation, NegotiationParams, Role, framing};
 use cutline_units::Instant;
 
@@ -13,7 +13,9 @@ pub fn parse(bytes: &[u8]) -> bool {
         assert!(length <= bytes.len(), "a whole message is there");
     }
     feed(bytes);
-    let Ok(message) = Message::decode(bytes, Role::Initiator, |_| None, false) else { return false };
+    let Ok(message) = NegotiationMessage::decode(bytes, Role::Initiator, |_| None, false) else {
+        return false;
+    };
     assert_eq!(message.encode(Role::Initiator, None), bytes);
     true
 }

@@ -6,10 +6,10 @@
 
 use cutline_rsvp::encapsulation::Carrier;
 use cutline_rsvp::engine::{
-    Arrival, Engine, EngineParams, InterfaceConfig, InterfaceId, Output, Route, Start,
+    Arrival, Engine, EngineParams, EngineStart, InterfaceConfig, InterfaceId, Output, Route,
 };
 use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
-use cutline_rsvp::message::{Body, Descriptor, Kind, Message, Path, Resv};
+use cutline_rsvp::message::{Body, Descriptor, Message, MessageType, Path, Resv};
 use cutline_rsvp::object::{Hop, Sender, Session, Style};
 use cutline_units::{Duration, Instant, Rate, Streams};
 use std::net::IpAddr;
@@ -55,7 +55,7 @@ fn feed(bytes: &[u8]) {
 
 fn router() -> Engine {
     let random = Streams::new(1).stream("fuzz", "rsvp");
-    let start = Start { params: EngineParams::default(), secret: [1; 32], sequence: 0, random };
+    let start = EngineStart { params: EngineParams::default(), secret: [1; 32], sequence: 0, random };
     let mut engine = Engine::new(start).expect("the defaults are allowed");
     for link in [1, 2] {
         let config = InterfaceConfig::new(address(link, 1), Rate::from_mbps(1));
@@ -122,8 +122,9 @@ fn collect(engine: &mut Engine, now: Instant) {
         match output {
             Output::Send(datagram) => {
                 // An error about a session of a type that is not known has it as it came.
-                let is_error =
-                    [Kind::PathErr, Kind::ResvErr].map(|kind| kind as u8).contains(&datagram.bytes[1]);
+                let is_error = [MessageType::PathErr, MessageType::ResvErr]
+                    .map(|kind| kind as u8)
+                    .contains(&datagram.bytes[1]);
                 let sent = Message::decode(&datagram.bytes);
                 assert!(sent.is_ok() || is_error, "what is sent is a message: {sent:?}");
             }

@@ -4,12 +4,12 @@
 //! - Whatever arrives, a session answers each message with a message or two, and stays within the sent counts.
 
 use cutline_quality::spec::{ConnectionSpecification, Preset};
-use cutline_signal::frame::{Frame, Item, StreamReader, datagram};
+use cutline_signal::frame::{Frame, StreamItem, StreamReader, datagram};
 use cutline_signal::mib::LocalFeedback;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::presence::answer;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
-use cutline_signal::session::{Purpose, Session, SessionParams, Start};
+use cutline_signal::session::{Purpose, Session, SessionParams, SessionStart};
 use cutline_units::{Duration, Instant, Rate, Streams};
 
 /// The nonces of both ends, and the token that follows from them.
@@ -33,12 +33,14 @@ fn items(bytes: &[u8], piece: usize) -> Vec<u64> {
         loop {
             let Ok(next) = reader.next(&buffer, TOKEN) else { return found };
             let Some((header, item)) = next else { break };
-            let (Item::Payload { bytes, .. } | Item::Negotiation(bytes) | Item::Report(bytes)) = item;
+            let (StreamItem::Payload { bytes, .. }
+            | StreamItem::Negotiation(bytes)
+            | StreamItem::Report(bytes)) = item;
             assert!(header + bytes <= buffer.len(), "no more than there is");
             drop(buffer.drain(..header + bytes));
             match item {
-                Item::Payload { end, .. } => found.extend(end.map(|end| end.length)),
-                Item::Negotiation(length) | Item::Report(length) => found.push(length as u64),
+                StreamItem::Payload { end, .. } => found.extend(end.map(|end| end.length)),
+                StreamItem::Negotiation(length) | StreamItem::Report(length) => found.push(length as u64),
             }
         }
     }
@@ -50,7 +52,7 @@ fn items(bytes: &[u8], piece: usize) -> Vec<u64> {
 fn feed(mut bytes: &[u8]) -> bool {
     let mut is_of_session = false;
     let mut now = Instant::ZERO + Duration::from_secs(1);
-    let start = || Start {
+    let start = || SessionStart {
         specification: ConnectionSpecification {
             send: Preset::Video.specification(),
             receive: Preset::Video.specification(),

@@ -1,11 +1,11 @@
 //! The eBPF programs at their hooks, for as long as the process lives.
 
-use super::group::Group;
+use super::group::ControlGroup;
 use super::programs;
 use crate::ExecError;
 use cutline_marking::MarkSettings;
 use cutline_sys::SysError;
-use cutline_sys::bpf::{Hook, Target, attach};
+use cutline_sys::bpf::{AttachTarget, Hook, attach};
 use cutline_sys::interface;
 use rustix::fd::OwnedFd;
 
@@ -22,7 +22,7 @@ impl Attached {
     ///
     /// # Errors
     /// When the kernel has no such hook for control groups, or the process may not.
-    pub fn new(group: &Group, settings: &MarkSettings) -> Result<Self, ExecError> {
+    pub fn new(group: &ControlGroup, settings: &MarkSettings) -> Result<Self, ExecError> {
         let mut links = Vec::new();
         for hook in programs::HOOKS {
             let Some(code) = programs::of_group(hook, settings) else { continue };
@@ -33,12 +33,12 @@ impl Attached {
                     error,
                 )
             };
-            links.push(attach(hook, Target::Cgroup(group.folder()), &code).map_err(failed)?);
+            links.push(attach(hook, AttachTarget::Cgroup(group.folder()), &code).map_err(failed)?);
         }
         let mut without = Vec::new();
         for (name, number, network) in interfaces() {
             let code = programs::of_egress(group.place(), network, settings);
-            match attach(Hook::Egress, Target::Interface(number), &code) {
+            match attach(Hook::Egress, AttachTarget::Interface(number), &code) {
                 Ok(link) => links.push(link),
                 Err(error) => without.push(format!("{name}: {error}")),
             }

@@ -17,7 +17,7 @@ const PREFIX: &str = "cutline-exec-";
 
 /// A control group.
 #[derive(Debug)]
-pub struct Group {
+pub struct ControlGroup {
     path: PathBuf,
     folder: OwnedFd,
     place: Place,
@@ -25,7 +25,7 @@ pub struct Group {
     is_ours: bool,
 }
 
-impl Group {
+impl ControlGroup {
     /// Makes the group of this process's run, below its own group.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ControlGroup {
     fn drop(&mut self) {
         if self.is_ours {
             // Processes that are left go to the group above, where nothing is set on their sockets.

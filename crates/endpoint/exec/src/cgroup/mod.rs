@@ -17,5 +17,5 @@ mod programs;
 mod running;
 
 pub use attached::Attached;
-pub use group::{Group, available, sweep};
-pub use running::{Running, Target};
+pub use group::{ControlGroup, available, sweep};
+pub use running::{MarkingTarget, Running};

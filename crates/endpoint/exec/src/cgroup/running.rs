@@ -3,7 +3,7 @@
 //! Programs in the kernel see what sockets do from now on. Sockets that are open already are borrowed from their process
 //! (`pidfd_getfd`), and get their options directly.
 
-use super::{Attached, Group, sweep};
+use super::{Attached, ControlGroup, sweep};
 use crate::ExecError;
 use cutline_marking::MarkSettings;
 use cutline_sys::SysError;
@@ -18,14 +18,14 @@ use std::path::PathBuf;
 
 /// Target of marking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum MarkingTarget {
     /// A process, and the children that it will start.
     Process(Pid),
     /// The processes of a control group and of those below it. The folder may be given below the mount of cgroup2.
     Group(PathBuf),
 }
 
-impl Target {
+impl MarkingTarget {
     /// The process of that number; `None` if no process has such a number.
     pub fn process(number: i32) -> Option<Self> {
         Pid::from_raw(number).filter(|_| number > 0).map(Self::Process)
@@ -38,7 +38,7 @@ pub struct Running {
     attached: Attached,
     /// The process, where it is one.
     process: Option<OwnedFd>,
-    group: Group,
+    group: ControlGroup,
     /// Number of open sockets that were marked.
     pub open_sockets: usize,
 }
@@ -48,18 +48,18 @@ impl Running {
     ///
     /// # Errors
     /// When there is none, or this process may not.
-    pub fn mark(target: &Target, settings: &MarkSettings) -> Result<Self, ExecError> {
+    pub fn mark(target: &MarkingTarget, settings: &MarkSettings) -> Result<Self, ExecError> {
         sweep();
         let (group, process, processes) = match target {
-            Target::Process(pid) => {
+            MarkingTarget::Process(pid) => {
                 let process = pidfd_open(*pid, PidfdFlags::empty());
                 let process = process.map_err(|errno| {
                     SysError::privileged(format!("process {pid} cannot be opened"), "CAP_SYS_PTRACE", errno)
                 })?;
-                (Group::around(*pid)?, Some(process), vec![*pid])
+                (ControlGroup::around(*pid)?, Some(process), vec![*pid])
             }
-            Target::Group(path) => {
-                let group = Group::existing(path)?;
+            MarkingTarget::Group(path) => {
+                let group = ControlGroup::existing(path)?;
                 let processes = group.processes();
                 (group, None, processes)
             }

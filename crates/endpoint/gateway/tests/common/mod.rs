@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use cutline_gateway::{Gateway, GatewayDocument, GatewaySide, Limits, Plan, ProgramTransport, Route};
+use cutline_gateway::{Gateway, GatewayDocument, GatewayRoute, GatewaySide, Limits, Plan, ProgramTransport};
 use cutline_socket::QosOptions;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -70,11 +70,11 @@ impl Watched {
         to: &str,
         settings: &Settings,
     ) -> Self {
-        let route = Route { transport, listen: listen.parse().unwrap(), to: to.to_owned() };
+        let route = GatewayRoute { transport, listen: listen.parse().unwrap(), to: to.to_owned() };
         Self::with_routes(side, vec![route], settings)
     }
 
-    pub fn with_routes(side: GatewaySide, routes: Vec<Route>, settings: &Settings) -> Self {
+    pub fn with_routes(side: GatewaySide, routes: Vec<GatewayRoute>, settings: &Settings) -> Self {
         let Settings { options, limits, records } = settings.clone();
         let plan = Plan { side, routes, options, limits };
         let (told, recorded) = (Heard::default(), Heard::default());

@@ -1,6 +1,6 @@
 //! `local` and `rsvp`: both ask this host's `cutlined`.
 
-use super::{Access, Provisioner, Service};
+use super::{Access, Provisioner, ReservationService};
 use crate::client::{Client, ClientError};
 use crate::demand::Demand;
 use crate::grant::{Grant, RECEIVE, Reason, Refusal, SEND};
@@ -15,7 +15,7 @@ pub(super) struct Local;
 #[derive(Debug)]
 pub(super) struct Rsvp;
 
-impl Service for Local {
+impl ReservationService for Local {
     fn name(&self) -> &'static str {
         "local"
     }
@@ -33,7 +33,7 @@ impl Service for Local {
     }
 }
 
-impl Service for Rsvp {
+impl ReservationService for Rsvp {
     fn name(&self) -> &'static str {
         "rsvp"
     }

@@ -1,13 +1,13 @@
 //! `mark`: the packets carry a hint for routers that know hints. Nothing is reserved, so nothing can be refused.
 
-use super::{Access, Provisioner, Service};
+use super::{Access, Provisioner, ReservationService};
 use crate::demand::Demand;
 use crate::grant::{Grant, Refusal};
 
 #[derive(Debug)]
 pub(super) struct Mark;
 
-impl Service for Mark {
+impl ReservationService for Mark {
     fn name(&self) -> &'static str {
         "mark"
     }
@@ -27,10 +27,10 @@ impl Service for Mark {
 
 impl Provisioner for Mark {
     fn name(&self) -> &'static str {
-        Service::name(self)
+        ReservationService::name(self)
     }
 
     fn request(&self, _: &Demand) -> Result<Grant, Refusal> {
-        Ok(Grant::standing(Service::name(self)))
+        Ok(Grant::standing(ReservationService::name(self)))
     }
 }

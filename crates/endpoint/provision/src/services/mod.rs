@@ -39,7 +39,7 @@ pub trait Provisioner: fmt::Debug + Send + Sync {
 }
 
 /// A service: its name, what it is, and how it is opened.
-pub trait Service: fmt::Debug + Send + Sync {
+pub trait ReservationService: fmt::Debug + Send + Sync {
     /// The name, in kebab-case.
     fn name(&self) -> &'static str;
 
@@ -63,19 +63,19 @@ pub struct UnknownService {
     pub allowed: Vec<&'static str>,
 }
 
-static OWN: [&dyn Service; 3] = [&mark::Mark, &agent::Local, &agent::Rsvp];
-static OTHERS: Registry<dyn Service> = Registry::new(&["mark", "local", "rsvp"], &[]);
+static OWN: [&dyn ReservationService; 3] = [&mark::Mark, &agent::Local, &agent::Rsvp];
+static OTHERS: Registry<dyn ReservationService> = Registry::new(&["mark", "local", "rsvp"], &[]);
 
 /// Adds a service of another crate for as long as the process runs.
 ///
 /// # Errors
 /// When there is one of that name already, or the name is not in kebab-case.
-pub fn register(service: Box<dyn Service>) -> Result<(), RegistryError> {
+pub fn register(service: Box<dyn ReservationService>) -> Result<(), RegistryError> {
     OTHERS.add(service.name(), &[], service)
 }
 
 /// Returns all services: ours, then those that were registered.
-pub fn services() -> Vec<&'static dyn Service> {
+pub fn services() -> Vec<&'static dyn ReservationService> {
     OWN.into_iter().chain(OTHERS.all()).collect()
 }
 

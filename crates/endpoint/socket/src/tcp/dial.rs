@@ -2,13 +2,13 @@
 
 use super::probe::Question;
 use super::{Inner, QosTcpStream};
-use crate::connecting::{Attempt, Connect, Progress, Readiness};
+use crate::connecting::{Attempt, Connect, ConnectProgress, Readiness};
 use crate::connection::{Role, begin};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use crate::recovery::Recovery;
 use crate::settings::Settings;
-use cutline_signal::negotiation::{Carrier, Reason};
+use cutline_signal::negotiation::{Carrier, OneSidedReason};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_translate::Protocol;
@@ -89,12 +89,12 @@ impl Attempt for Dialing {
         Ok(Self { peer, step })
     }
 
-    fn advance(&mut self, options: &QosOptions) -> Result<Progress<QosTcpStream>, QosError> {
+    fn advance(&mut self, options: &QosOptions) -> Result<ConnectProgress<QosTcpStream>, QosError> {
         loop {
             self.step = match &mut self.step {
                 Step::Asking(question) => {
                     let Some(takes_part) = question.advance() else {
-                        return Ok(Progress::Pending(question.due()));
+                        return Ok(ConnectProgress::Pending(question.due()));
                     };
                     let asks_again = takes_part && options.reconnect;
                     let asker = if asks_again { Some(question.socket_again()?) } else { None };
@@ -102,7 +102,7 @@ impl Attempt for Dialing {
                 }
                 Step::Connecting(dialled) => {
                     let Some(outcome) = is_connected(&dialled.socket) else {
-                        return Ok(Progress::Pending(Instant::FAR_FUTURE));
+                        return Ok(ConnectProgress::Pending(Instant::FAR_FUTURE));
                     };
                     outcome?;
                     let socket =
@@ -118,15 +118,15 @@ impl Attempt for Dialing {
                 }
                 Step::Negotiating(stream) => {
                     if let Some(due) = stream.0.join_now()? {
-                        return Ok(Progress::Pending(due));
+                        return Ok(ConnectProgress::Pending(due));
                     }
                     stream.0.keep()?;
                     let Some(settled) = stream.0.connection.settled() else {
-                        return Ok(Progress::Pending(now().saturating_add(LOOK)));
+                        return Ok(ConnectProgress::Pending(now().saturating_add(LOOK)));
                     };
                     settled?;
                     stream.set_nonblocking(false).map_err(QosError::system("cannot set the socket"))?;
-                    return Ok(Progress::Done(stream.clone()));
+                    return Ok(ConnectProgress::Done(stream.clone()));
                 }
             }
         }
@@ -157,7 +157,7 @@ impl Step {
         (takes_part, asker): (bool, Option<UdpSocket>),
     ) -> Result<Self, QosError> {
         if !takes_part && options.demands_peer() {
-            return Err(QosError::NoPeer(Reason::NoAnswer));
+            return Err(QosError::NoPeer(OneSidedReason::NoAnswer));
         }
         let settings = settings(options)?;
         let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };

@@ -6,7 +6,7 @@ use super::*;
 use crate::options::Peer;
 use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::frame;
-use cutline_signal::negotiation::Reason;
+use cutline_signal::negotiation::OneSidedReason;
 use cutline_units::{RandomStream, Streams};
 use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use std::net::TcpListener;
@@ -261,7 +261,7 @@ fn a_peer_that_has_vanished_is_told_within_the_recovery_time() {
     let begin = now();
     let options = quick(QosOptions::default()).peer(Peer::Speaks);
     let error = QosTcpStream::connect(nobody.local_addr().unwrap(), &options).map(drop).unwrap_err();
-    assert!(matches!(error, QosError::NoPeer(Reason::NoAnswer)), "{error}");
+    assert!(matches!(error, QosError::NoPeer(OneSidedReason::NoAnswer)), "{error}");
     assert!(now().saturating_since(begin) < Duration::from_secs(5));
     // Silent later: an event, calls that have a timeout end, and nothing grows.
     let recovers =

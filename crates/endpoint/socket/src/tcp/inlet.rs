@@ -1,7 +1,7 @@
 //! Receive buffer of a stream.
 
 use super::kernel::{receive, receive_parts};
-use cutline_signal::frame::{End, Item, STREAM_HEADER, StreamReader, is_data, is_data_kind};
+use cutline_signal::frame::{End, STREAM_HEADER, StreamItem, StreamReader, is_data, is_data_kind};
 use cutline_signal::negotiation::{Framing, framing};
 use rustix::net::RecvFlags;
 use std::collections::VecDeque;
@@ -152,7 +152,7 @@ impl Inlet {
             let Some((_, item)) = self.frames.next(&header, token).map_err(broken)? else {
                 return Err(io::ErrorKind::InvalidData.into());
             };
-            let Item::Payload { end, .. } = item else { return Err(io::ErrorKind::InvalidData.into()) };
+            let StreamItem::Payload { end, .. } = item else { return Err(io::ErrorKind::InvalidData.into()) };
             let bytes = there.min(self.frames.rest());
             let end = if bytes > 0 { self.frames.take(bytes) } else { end };
             self.keep(&[&to[bytes..there]]);
@@ -196,8 +196,8 @@ impl Inlet {
         let seen = self.glance(socket)?;
         let found = self.frames.clone().next(&self.buffer[self.start..self.end + seen], token);
         match found.map_err(broken)? {
-            None | Some((_, Item::Payload { .. })) => Ok(None),
-            Some((_, Item::Negotiation(length) | Item::Report(length))) => {
+            None | Some((_, StreamItem::Payload { .. })) => Ok(None),
+            Some((_, StreamItem::Negotiation(length) | StreamItem::Report(length))) => {
                 self.receive_up_to(socket, length)?;
                 self.next(&mut [], token)
             }
@@ -207,7 +207,8 @@ impl Inlet {
     /// Returns whether bytes of the application were received already.
     pub fn has_payload(&self, token: u32) -> bool {
         let there = &self.buffer[self.start..self.end];
-        let next = || matches!(self.frames.clone().next(there, token), Ok(Some((_, Item::Payload { .. }))));
+        let next =
+            || matches!(self.frames.clone().next(there, token), Ok(Some((_, StreamItem::Payload { .. }))));
         !there.is_empty() && (self.frames.rest() > 0 || next())
     }
 
@@ -285,23 +286,23 @@ impl Inlet {
         let found = self.frames.next(&self.buffer[self.start..self.start + most], token).map_err(broken)?;
         let Some((header, item)) = found else { return Ok(None) };
         Ok(Some(match item {
-            Item::Payload { bytes, .. } if bytes > to.len() => {
+            StreamItem::Payload { bytes, .. } if bytes > to.len() => {
                 // A header, with more payload behind it than there is room for.
                 self.frames = before;
                 let whole = self.start + header + to.len();
                 let item = self.frames.next(&self.buffer[self.start..whole], token).map_err(broken)?;
-                let Some((_, Item::Payload { bytes, end })) = item else { return Ok(None) };
+                let Some((_, StreamItem::Payload { bytes, end })) = item else { return Ok(None) };
                 self.start += header;
                 to[..bytes].copy_from_slice(self.take(bytes));
                 Taken::Payload { bytes, end }
             }
-            Item::Payload { bytes, end } => {
+            StreamItem::Payload { bytes, end } => {
                 self.start += header;
                 to[..bytes].copy_from_slice(self.take(bytes));
                 Taken::Payload { bytes, end }
             }
-            Item::Negotiation(length) => Taken::Negotiation(self.take(length).to_vec()),
-            Item::Report(length) => Taken::Report(self.take(length).to_vec()),
+            StreamItem::Negotiation(length) => Taken::Negotiation(self.take(length).to_vec()),
+            StreamItem::Report(length) => Taken::Report(self.take(length).to_vec()),
         }))
     }
 

@@ -9,7 +9,7 @@
 
 use super::Inner;
 use crate::connection::lock;
-use crate::keeper::{Service, keep};
+use crate::keeper::{KeptConnection, keep};
 use cutline_signal::session::Standing;
 use cutline_sys::now;
 use cutline_sys::process::{PerProcess, at_exit};
@@ -46,11 +46,11 @@ struct Closing {
     linger: Duration,
     /// True if no reports come: then the kernel delivers without help once nothing is unread.
     is_plain: bool,
-    progress: Mutex<Progress>,
+    progress: Mutex<ConnectProgress>,
 }
 
 /// Progress of the other end's acknowledgements.
-struct Progress {
+struct ConnectProgress {
     bytes: u64,
     /// Time of the last progress.
     since: Instant,
@@ -111,7 +111,7 @@ impl Closing {
             socket: Arc::clone(&stream.socket),
             linger: stream.linger,
             is_plain: stream.connection.standing() == Standing::Alone,
-            progress: Mutex::new(Progress { bytes, since: now(), pause: FIRST_PAUSE }),
+            progress: Mutex::new(ConnectProgress { bytes, since: now(), pause: FIRST_PAUSE }),
         })
     }
 
@@ -140,7 +140,7 @@ impl Closing {
     /// Has the thread that serves connections go on.
     fn go_on_in_background(self, number: u64) {
         let this = Arc::new(self);
-        let weak = Arc::downgrade(&this) as Weak<dyn Service>;
+        let weak = Arc::downgrade(&this) as Weak<dyn KeptConnection>;
         let oldest = {
             let mut streams = lock(STREAMS.get());
             streams.closing.insert(number, this);
@@ -153,7 +153,7 @@ impl Closing {
     }
 }
 
-impl Service for Closing {
+impl KeptConnection for Closing {
     fn serve(&self, now: Instant) -> Instant {
         if self.is_over(now) {
             // The last one that has it closes the descriptor.

@@ -24,7 +24,7 @@ pub use listener::QosTcpListener;
 use crate::connecting::Connecting;
 use crate::connection::{Connection, Patience, lock, mark};
 use crate::error::QosError;
-use crate::keeper::Service;
+use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::QosOptions;
 use crate::recovery::{Admission, Recovery};
@@ -184,7 +184,7 @@ impl QosTcpStream {
     /// this call returns, an earlier handler is running no more, unless this is called by it. A handler that owns a clone of the socket
     /// keeps it open until [`remove_handler`](Self::remove_handler).
     pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) {
-        let service = Arc::downgrade(&self.0) as Weak<dyn Service>;
+        let service = Arc::downgrade(&self.0) as Weak<dyn KeptConnection>;
         self.0.connection.set_handler(service, Box::new(handler));
     }
 
@@ -426,7 +426,7 @@ impl Inner {
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         self.listed.list(Arc::downgrade(self));
-        self.connection.keep(Arc::downgrade(self) as Weak<dyn Service>)
+        self.connection.keep(Arc::downgrade(self) as Weak<dyn KeptConnection>)
     }
 
     /// Returns whether calls may use the socket.
@@ -712,7 +712,7 @@ impl Inner {
     }
 }
 
-impl Service for Inner {
+impl KeptConnection for Inner {
     fn call_handler(&self) {
         self.connection.call_handler();
     }

@@ -11,9 +11,9 @@ use super::{Inner, kernel};
 use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
 use crate::options::QosOptions;
-use crate::recovery::{Candidate, Link};
+use crate::recovery::{Candidate, Reconnect};
 use crate::settings::Settings;
-use cutline_signal::negotiation::{Carrier, Reason};
+use cutline_signal::negotiation::{Carrier, OneSidedReason};
 use cutline_signal::session::{Cause, Event};
 use cutline_sys::now;
 use cutline_sys::tcp::tcp_info;
@@ -198,7 +198,7 @@ impl Inner {
     }
 }
 
-impl Link for Inner {
+impl Reconnect for Inner {
     type Attempt = Redial;
 
     fn take_down(&self, cause: &Cause) -> bool {
@@ -240,7 +240,7 @@ impl Link for Inner {
         match attempt {
             Redial::Asking(question) => {
                 if !question.advance()? {
-                    return Some(Err(QosError::NoPeer(Reason::NoAnswer)));
+                    return Some(Err(QosError::NoPeer(OneSidedReason::NoAnswer)));
                 }
                 match self.dial(options) {
                     Ok(dialled) => *attempt = dialled,

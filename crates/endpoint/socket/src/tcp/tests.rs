@@ -6,7 +6,7 @@ use crate::options::Peer;
 use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
-use cutline_signal::negotiation::Reason;
+use cutline_signal::negotiation::OneSidedReason;
 use cutline_signal::violation::ViolationOrigin;
 use cutline_sys::reactor::wait;
 use cutline_units::Streams;
@@ -267,7 +267,7 @@ fn an_offer_that_nobody_answers_breaks_the_connection() {
     });
     let patient = quick(QosOptions::default()).detection(time::Duration::from_secs(20));
     let error = QosTcpStream::connect(to, &patient).map(drop).unwrap_err();
-    assert!(matches!(error, QosError::NoPeer(Reason::NoAnswer)), "{error}");
+    assert!(matches!(error, QosError::NoPeer(OneSidedReason::NoAnswer)), "{error}");
     answers.join().unwrap();
 }
 

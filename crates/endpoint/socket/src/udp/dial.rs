@@ -1,7 +1,7 @@
 //! An attempt to connect a datagram socket to one address.
 
 use super::{Inner, QosUdpSocket};
-use crate::connecting::{Attempt, Connect, Progress, Readiness};
+use crate::connecting::{Attempt, Connect, ConnectProgress, Readiness};
 use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
@@ -62,20 +62,20 @@ impl Attempt for Joining {
         Self::over(socket, options)
     }
 
-    fn advance(&mut self, options: &QosOptions) -> Result<Progress<QosUdpSocket>, QosError> {
+    fn advance(&mut self, options: &QosOptions) -> Result<ConnectProgress<QosUdpSocket>, QosError> {
         let inner = &self.socket.0;
         if !self.is_joined {
             if let Some(due) = inner.join_now(options, self.until)? {
-                return Ok(Progress::Pending(due));
+                return Ok(ConnectProgress::Pending(due));
             }
             inner.keep()?;
             self.is_joined = true;
         }
         let Some(settled) = inner.connection.settled() else {
-            return Ok(Progress::Pending(now().saturating_add(LOOK)));
+            return Ok(ConnectProgress::Pending(now().saturating_add(LOOK)));
         };
         settled?;
-        Ok(Progress::Done(self.socket.clone()))
+        Ok(ConnectProgress::Done(self.socket.clone()))
     }
 
     fn awaits(&self) -> (BorrowedFd<'_>, Readiness) {

@@ -18,7 +18,7 @@ pub use listener::QosUdpListener;
 use crate::connecting::Connecting;
 use crate::connection::{Connection, Patience, Until, lock, mark};
 use crate::error::QosError;
-use crate::keeper::Service;
+use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::{Pacing, QosOptions};
 use crate::recovery::{Admission, Candidate, Recovery};
@@ -39,7 +39,7 @@ use cutline_units::{Duration, Hint, Instant};
 use dial::Joining;
 use errors::{Errors, Judged, count};
 use listener::Entrance;
-use reader::{ControlMessage, Reader, Strangers, Taken};
+use reader::{ControlMessage, DatagramReader, Strangers, Taken};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use std::cell::RefCell;
@@ -63,7 +63,7 @@ struct Inner {
     peer: SocketAddr,
     connection: Connection,
     /// Receive buffer. It is locked while a call waits for datagrams.
-    reader: Mutex<Reader>,
+    reader: Mutex<DatagramReader>,
     pacing: Pacing,
     nonblocking: AtomicBool,
     /// True if the application waits for the descriptor: then only it takes messages from the kernel.
@@ -159,7 +159,7 @@ impl QosUdpSocket {
             errors,
             peer,
             connection: Connection::new(session, directions, reserver),
-            reader: Mutex::new(Reader::new(peer)),
+            reader: Mutex::new(DatagramReader::new(peer)),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
@@ -238,7 +238,7 @@ impl QosUdpSocket {
     /// this call returns, an earlier handler is running no more, unless this is called by it. A handler that owns a clone of the socket
     /// keeps it open until [`remove_handler`](Self::remove_handler).
     pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) {
-        let service = Arc::downgrade(&self.0) as Weak<dyn Service>;
+        let service = Arc::downgrade(&self.0) as Weak<dyn KeptConnection>;
         self.0.connection.set_handler(service, Box::new(handler));
     }
 
@@ -467,7 +467,7 @@ impl Inner {
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         // What has happened before is told at once.
         self.act(|session, out, inbound| session.advance(now(), out, inbound));
-        self.connection.keep(Arc::downgrade(self) as Weak<dyn Service>)
+        self.connection.keep(Arc::downgrade(self) as Weak<dyn KeptConnection>)
     }
 
     /// Makes a call of a direction, over a new connection if the one that holds is lost.
@@ -726,7 +726,7 @@ impl Inner {
 
     /// Takes what has come while the application does not receive. Returns whether it took something. An error is the application's
     /// to see, with its next call.
-    fn hear(&self, reader: &mut Reader) -> bool {
+    fn hear(&self, reader: &mut DatagramReader) -> bool {
         if !reader.is_empty() {
             return false;
         }
@@ -787,7 +787,7 @@ impl Inner {
 
     fn recv_until(
         &self,
-        reader: &mut Reader,
+        reader: &mut DatagramReader,
         buffer: &mut [u8],
         until: &Until,
     ) -> io::Result<(usize, Instant)> {
@@ -884,7 +884,7 @@ impl Inner {
     }
 
     /// Receives datagrams into an empty reader, measures them, and handles those that are control messages.
-    fn fill(&self, reader: &mut Reader, wait: Wait) -> io::Result<Filled> {
+    fn fill(&self, reader: &mut DatagramReader, wait: Wait) -> io::Result<Filled> {
         let count = match reader.fill(&self.socket, wait) {
             Ok(count) => count,
             Err(error) => return self.shown(error).map(|()| Filled::Datagrams),
@@ -941,7 +941,7 @@ impl Inner {
     /// Takes control messages that come next, and leaves messages of the application in the kernel, where the descriptor shows
     /// them. They are measured when the application receives them, with the kernel's time of arrival. Returns whether it took
     /// something.
-    fn take_control(&self, reader: &mut Reader) -> bool {
+    fn take_control(&self, reader: &mut DatagramReader) -> bool {
         let mut took = false;
         for _ in 0..MOST_CONTROL {
             let standing = self.connection.standing();
@@ -976,7 +976,7 @@ impl Inner {
     }
 
     /// Takes what was handed over into the reader.
-    fn take_early(&self, reader: &mut Reader) {
+    fn take_early(&self, reader: &mut DatagramReader) {
         if !self.has_early.swap(false, Ordering::SeqCst) {
             return;
         }
@@ -998,7 +998,7 @@ impl Inner {
     }
 }
 
-impl Service for Inner {
+impl KeptConnection for Inner {
     fn call_handler(&self) {
         self.connection.call_handler();
     }

@@ -1,7 +1,7 @@
 //! Receive buffer of a datagram socket.
 
 use cutline_signal::frame::{Frame, datagram, token_of};
-use cutline_signal::session::{Control, Inbound, Purpose, Standing};
+use cutline_signal::session::{ControlKind, Inbound, Purpose, Standing};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_units::Instant;
 use rustix::fd::AsFd;
@@ -17,7 +17,7 @@ const BATCH: usize = 16;
 
 /// Receive buffer.
 #[derive(Debug)]
-pub struct Reader {
+pub struct DatagramReader {
     inbox: Inbox,
     /// Messages in the inbox: the number of the datagram, and where in it the message begins.
     messages: VecDeque<(usize, usize)>,
@@ -29,7 +29,7 @@ pub struct Reader {
     glance: Vec<u8>,
 }
 
-impl Reader {
+impl DatagramReader {
     /// A reader of a socket that is connected to this peer.
     pub fn new(peer: SocketAddr) -> Self {
         Self {
@@ -46,11 +46,11 @@ impl Reader {
 #[derive(Debug)]
 pub struct ControlMessage {
     pub at: Instant,
-    pub control: Control,
+    pub control: ControlKind,
     pub bytes: Vec<u8>,
 }
 
-impl Reader {
+impl DatagramReader {
     /// Returns whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.early.is_empty()
@@ -126,7 +126,7 @@ impl Reader {
     }
 }
 
-impl Reader {
+impl DatagramReader {
     /// Takes the next datagram if it is none of the application's, without waiting. `None` if there is none, or the
     /// application has to take it, which its descriptor shows.
     ///

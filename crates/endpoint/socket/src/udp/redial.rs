@@ -9,7 +9,7 @@ use super::reader::ControlMessage;
 use crate::connection::Role;
 use crate::error::QosError;
 use crate::options::QosOptions;
-use crate::recovery::{Candidate, Link};
+use crate::recovery::{Candidate, Reconnect};
 use crate::settings::Settings;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Cause, Event, Standing};
@@ -79,7 +79,7 @@ impl Inner {
     }
 }
 
-impl Link for Inner {
+impl Reconnect for Inner {
     type Attempt = Box<Candidate>;
 
     fn take_down(&self, cause: &Cause) -> bool {

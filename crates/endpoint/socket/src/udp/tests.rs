@@ -317,7 +317,10 @@ fn a_silent_plain_server_is_recognised_within_the_time_of_detection() {
     let took = now().saturating_since(begin);
     assert!(took >= Duration::from_millis(300) && took < Duration::from_secs(3), "{took}");
     assert!(!ours.has_qos_peer());
-    assert!(matches!(ours.event(), Some(Event::OneSided(cutline_signal::negotiation::Reason::NoAnswer))));
+    assert!(matches!(
+        ours.event(),
+        Some(Event::OneSided(cutline_signal::negotiation::OneSidedReason::NoAnswer))
+    ));
     // It asks three times, and never again.
     thread::sleep(time::Duration::from_millis(1200));
     server.set_nonblocking(true).unwrap();

@@ -44,7 +44,7 @@
 //!
 //! HTB counts what it queues: the IP packet, with 14 B of Ethernet header where the interface has one. A `TSpec` counts IP packets.
 //! So rate and bucket of a class grow by the header, as much as needed for the smallest packets that are policed
-//! ([`Reservation::on_wire`]). What a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
+//! ([`ReservedShare::on_wire`]). What a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
 //! goes into [`ShaperOptions::overhead`]; the kernel adds it to each packet before it takes tokens (`overhead` of `struct tc_ratespec`). Its
 //! counters do not have it.
 //!
@@ -59,7 +59,7 @@ mod tables;
 
 pub use filter::Filter;
 pub use htb::Counters;
-pub use reservation::Reservation;
+pub use reservation::ReservedShare;
 
 use crate::channel::Channel;
 use crate::{Error, Interface};
@@ -192,7 +192,7 @@ impl std::fmt::Display for ClassId {
 /// A class of a reservation.
 #[derive(Debug)]
 struct Reserved {
-    reservation: Reservation,
+    reservation: ReservedShare,
     /// Its filters, each with the number of its node.
     filters: BTreeMap<Filter, u32>,
 }
@@ -308,7 +308,7 @@ impl Shaper {
     ///
     /// # Errors
     /// When a value is not allowed, a filter is in use, there is not enough left of the link, or the kernel refuses.
-    pub fn add(&mut self, reservation: &Reservation, filters: &[Filter]) -> Result<ClassId, Error> {
+    pub fn add(&mut self, reservation: &ReservedShare, filters: &[Filter]) -> Result<ClassId, Error> {
         self.admit(reservation, Rate::ZERO)?;
         let has_number = !self.free_classes.is_empty() || self.next_class <= *CLASSES.end();
         if !has_number {
@@ -343,10 +343,10 @@ impl Shaper {
     /// # Errors
     /// When a value is not allowed, there is no such class, not enough is left of the link, or the kernel refuses. The class is then
     /// as it was.
-    pub fn change(&mut self, class: ClassId, reservation: &Reservation) -> Result<(), Error> {
+    pub fn change(&mut self, class: ClassId, reservation: &ReservedShare) -> Result<(), Error> {
         let before = self.class(class)?.reservation;
         self.admit(reservation, self.on_wire(&before).rate)?;
-        let to = |this: &Self, reservation: &Reservation| {
+        let to = |this: &Self, reservation: &ReservedShare| {
             let class_of = this.class_of(reservation);
             let changed = this.class_change(handle(LINK), class.0, class_of, 0)?;
             Ok::<_, Error>(vec![changed, this.fifo_change(class.0, this.fifo_of(reservation), NLM_F_REPLACE)])
@@ -623,12 +623,12 @@ impl Shaper {
         Rate::from_bps(self.rate.as_bps() / SHARE)
     }
 
-    fn on_wire(&self, reservation: &Reservation) -> Reservation {
+    fn on_wire(&self, reservation: &ReservedShare) -> ReservedShare {
         reservation.on_wire(self.overhead)
     }
 
     /// Checks that a reservation fits, if one of rate `freed` goes.
-    fn admit(&self, reservation: &Reservation, freed: Rate) -> Result<(), Error> {
+    fn admit(&self, reservation: &ReservedShare, freed: Rate) -> Result<(), Error> {
         reservation.validate()?;
         let wanted = self.on_wire(reservation).rate;
         let left = (self.reservable().as_bps() + freed.as_bps()).saturating_sub(self.reserved().as_bps());
@@ -641,7 +641,7 @@ impl Shaper {
     }
 
     /// The class of a reservation.
-    fn class_of(&self, reservation: &Reservation) -> Class {
+    fn class_of(&self, reservation: &ReservedShare) -> Class {
         let wire = self.on_wire(reservation);
         Class { rate: wire.rate, burst: wire.bucket.max(wire.max_packet), ..self.class_at(self.rate) }
     }
@@ -659,7 +659,7 @@ impl Shaper {
     }
 
     /// The fifo of a reservation: its bucket, and what may wait as excess.
-    fn fifo_of(&self, reservation: &Reservation) -> Bytes {
+    fn fifo_of(&self, reservation: &ReservedShare) -> Bytes {
         let wire = self.on_wire(reservation);
         let excess = wire.rate.bytes_in(self.options.excess_delay);
         wire.bucket + excess.max(Bytes::new(LEAST_QUEUE * wire.max_packet.get()))

@@ -5,7 +5,7 @@ use cutline_units::{Bytes, Rate};
 
 /// A share of a link that is reserved: a token bucket of IP packets, as in a `TSpec` (RFC 2215 section 3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reservation {
+pub struct ReservedShare {
     /// The token rate r.
     pub rate: Rate,
     /// The bucket depth b.
@@ -16,7 +16,7 @@ pub struct Reservation {
     pub max_packet: Bytes,
 }
 
-impl Reservation {
+impl ReservedShare {
     /// Returns what this takes on a link on which each packet has `overhead` in addition: rate and bucket grow by that of the
     /// smallest packets, of which there are the most.
     ///
@@ -64,9 +64,9 @@ impl Reservation {
 mod tests {
     use super::*;
 
-    fn reservation(rate: u64, bucket: u64, min_unit: u64, max_packet: u64) -> Reservation {
+    fn reservation(rate: u64, bucket: u64, min_unit: u64, max_packet: u64) -> ReservedShare {
         let [bucket, min_unit, max_packet] = [bucket, min_unit, max_packet].map(Bytes::new);
-        Reservation { rate: Rate::from_bps(rate), bucket, min_unit, max_packet }
+        ReservedShare { rate: Rate::from_bps(rate), bucket, min_unit, max_packet }
     }
 
     #[test]

@@ -149,11 +149,11 @@ pub fn load_program(kind: ProgramType, code: &[Instruction]) -> io::Result<Owned
 ///
 /// # Errors
 /// When the kernel's verifier refuses it, has no such hook, or the process may not: it needs `CAP_BPF` and `CAP_NET_ADMIN`.
-pub fn attach(hook: Hook, target: Target<'_>, code: &[Instruction]) -> io::Result<OwnedFd> {
+pub fn attach(hook: Hook, target: AttachTarget<'_>, code: &[Instruction]) -> io::Result<OwnedFd> {
     let program = load(hook.program_type(), hook as u32, code)?;
     let target = match target {
-        Target::Cgroup(group) => group.as_raw_fd() as u32,
-        Target::Interface(number) => number,
+        AttachTarget::Cgroup(group) => group.as_raw_fd() as u32,
+        AttachTarget::Interface(number) => number,
     };
     let program = program.as_raw_fd() as u32;
     let attributes = CreateLink { program, target, attach: hook as u32, flags: 0 };
@@ -163,7 +163,7 @@ pub fn attach(hook: Hook, target: Target<'_>, code: &[Instruction]) -> io::Resul
 
 /// Object to which a program is attached.
 #[derive(Clone, Copy, Debug)]
-pub enum Target<'t> {
+pub enum AttachTarget<'t> {
     /// A control group: its folder.
     Cgroup(BorrowedFd<'t>),
     /// An interface, by its number.

@@ -7,7 +7,7 @@
 
 use super::{Counted, InstallError, Installer};
 use cutline_netlink::{
-    ClassId, Counters, Error, Filter, Interface, Reservation, Shaper, ShaperOptions, sweep,
+    ClassId, Counters, Error, Filter, Interface, ReservedShare, Shaper, ShaperOptions, sweep,
 };
 use cutline_rsvp::admission::Handle;
 use cutline_rsvp::engine::{Control, Flow};
@@ -44,7 +44,7 @@ pub struct TrafficControl {
 /// A reservation, as it is installed again.
 #[derive(Clone, Debug)]
 struct Wanted {
-    reservation: Reservation,
+    reservation: ReservedShare,
     filters: Vec<Filter>,
 }
 
@@ -264,9 +264,9 @@ impl Installer for TrafficControl {
 }
 
 /// The bucket as traffic control has it. It lets at least one packet through.
-fn reservation(tspec: &Tspec) -> Reservation {
+fn reservation(tspec: &Tspec) -> ReservedShare {
     let bits = (f64::from(tspec.rate) * 8.0).ceil() as u64;
-    Reservation {
+    ReservedShare {
         rate: Rate::from_bps(bits.max(8)),
         bucket: Bytes::new((tspec.bucket.ceil() as u64).max(tspec.max_packet.into())),
         min_unit: Bytes::new(tspec.min_unit.into()),

@@ -108,7 +108,7 @@ pub struct PathDelay {
 
 /// The interface behind our queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Port {
+pub struct BottleneckPort {
     /// Its name.
     pub name: String,
     /// The wire's rate, bit/s; null where the driver does not report it.
@@ -135,7 +135,7 @@ pub struct Observations {
     /// The path of the probes; null without probes.
     pub path: Option<PathDelay>,
     /// The interface behind our queue; null where none was named.
-    pub port: Option<Port>,
+    pub port: Option<BottleneckPort>,
 }
 
 /// Place of the bottleneck.

@@ -149,20 +149,23 @@ fn a_host_that_does_not_answer_is_no_evidence() {
 #[test]
 fn packets_can_wait_at_the_interface_behind_the_queue() {
     let busy = || seen(&[(0.1, 0, 20), (1.0, 60, 80), (1.0, 60, 80)]);
-    let with_port = |port: Port| Observations { port: Some(Port { name: "eth1".into(), ..port }), ..busy() };
-    let port = Port { speed: Some(Rate::from_mbps(1000)), ..Port::default() };
+    let with_port = |port: BottleneckPort| Observations {
+        port: Some(BottleneckPort { name: "eth1".into(), ..port }),
+        ..busy()
+    };
+    let port = BottleneckPort { speed: Some(Rate::from_mbps(1000)), ..BottleneckPort::default() };
     assert_eq!(verdict(&with_port(port.clone())).0, BottleneckPlace::Ours, "a fast and idle one");
 
-    let slow = Port { speed: Some(Rate::from_mbps(15)), ..Port::default() };
+    let slow = BottleneckPort { speed: Some(Rate::from_mbps(15)), ..BottleneckPort::default() };
     assert_eq!(
         verdict(&with_port(slow)),
         (BottleneckPlace::Interface, Confidence::Medium),
         "no faster than our rate"
     );
-    let queued = Port { qdisc_packets: 300, dropped: 12, ..port.clone() };
+    let queued = BottleneckPort { qdisc_packets: 300, dropped: 12, ..port.clone() };
     assert_eq!(verdict(&with_port(queued)).0, BottleneckPlace::Interface, "queue disciplines");
     // 5 ms of 1 Gbit/s are 625,000 B.
-    let driver = |bytes| Port { driver_bytes: Some(bytes), ..port.clone() };
+    let driver = |bytes| BottleneckPort { driver_bytes: Some(bytes), ..port.clone() };
     assert_eq!(verdict(&with_port(driver(625_000))).0, BottleneckPlace::Ours);
     assert_eq!(verdict(&with_port(driver(626_000))).0, BottleneckPlace::Interface, "the driver");
 

@@ -34,9 +34,9 @@ pub fn kernel() -> Kernel {
 
 /// The configuration with which the kernel was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config(String);
+pub struct KernelConfig(String);
 
-impl Config {
+impl KernelConfig {
     /// Returns whether an option, without its `CONFIG_`, is built in or a module.
     pub fn has(&self, option: &str) -> bool {
         let is_it = |line: &str| {
@@ -48,13 +48,13 @@ impl Config {
 }
 
 /// The configuration, from `/proc/config.gz` or `/boot/config-RELEASE`.
-pub fn config(release: &str) -> Option<Config> {
+pub fn config(release: &str) -> Option<KernelConfig> {
     let packed = fs::read("/proc/config.gz").ok().and_then(|bytes| {
         let mut text = String::new();
         flate2::read::GzDecoder::new(&bytes[..]).read_to_string(&mut text).ok().map(|_| text)
     });
     let plain = || fs::read_to_string(format!("/boot/config-{release}")).ok();
-    packed.or_else(plain).map(Config)
+    packed.or_else(plain).map(KernelConfig)
 }
 
 /// Returns whether the kernel has a module, built in or as a file; `None` if there is no list of modules.
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn options_are_found_by_their_whole_name() {
         let config =
-            Config("# CONFIG_NET_SCH_PIE is not set\nCONFIG_NET_SCH_FQ_PIE=m\nCONFIG_TUN=y\n".into());
+            KernelConfig("# CONFIG_NET_SCH_PIE is not set\nCONFIG_NET_SCH_FQ_PIE=m\nCONFIG_TUN=y\n".into());
         assert!(config.has("NET_SCH_FQ_PIE") && config.has("TUN"));
         assert!(!config.has("NET_SCH_PIE") && !config.has("NET_SCH_FQ") && !config.has("TU"));
     }

@@ -9,7 +9,7 @@ use std::fs;
 
 /// The properties of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Link {
+pub struct InterfaceProperties {
     /// Its name.
     pub name: String,
     /// The kind of a virtual interface, such as `veth`, `tun` or `bridge`; `None` for a network card.
@@ -106,19 +106,19 @@ impl Offload {
 ///
 /// # Errors
 /// When `ip` fails or is missing; the error is its message.
-pub fn links() -> Result<Vec<Link>, String> {
+pub fn links() -> Result<Vec<InterfaceProperties>, String> {
     let documents = command::list("ip", &["-j", "-d", "address", "show"])?;
     Ok(documents.iter().map(|document| described(document).with_driver(document)).collect())
 }
 
 /// The properties of an interface in the output of `ip -j -d address`.
-fn described(document: &Value) -> Link {
+fn described(document: &Value) -> InterfaceProperties {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str).map(str::to_owned);
     let number = |path: &str| document.pointer(path).and_then(Value::as_u64).unwrap_or_default() as u32;
     let list = |path: &str| document.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default();
     let flags = list("/flags");
     let has = |flag: &str| flags.iter().any(|found| found == flag);
-    Link {
+    InterfaceProperties {
         name: text("/ifname").unwrap_or_default(),
         kind: text("/linkinfo/info_kind"),
         up: has("UP"),
@@ -129,7 +129,7 @@ fn described(document: &Value) -> Link {
         master: text("/master"),
         addresses: list("/addr_info").iter().filter_map(address).collect(),
         xdp: document.get("xdp").is_some(),
-        ..Link::default()
+        ..InterfaceProperties::default()
     }
 }
 
@@ -140,7 +140,7 @@ fn address(document: &Value) -> Option<String> {
     given.then(|| format!("{local}/{prefix}"))
 }
 
-impl Link {
+impl InterfaceProperties {
     /// Adds the properties that the driver reports.
     fn with_driver(self, document: &Value) -> Self {
         let LinkMode { speed, full_duplex } = ethtool::link_mode(&self.name);
@@ -227,7 +227,7 @@ mod tests {
             {"family":"inet","local":"10.0.0.1","prefixlen":24,"scope":"global"},
             {"family":"inet6","local":"fe80::1","prefixlen":64,"scope":"link"}]}"#;
         let link = described(&serde_json::from_str(text).unwrap());
-        let expected = Link {
+        let expected = InterfaceProperties {
             name: "p0".into(),
             kind: Some("veth".into()),
             up: true,
@@ -237,7 +237,7 @@ mod tests {
             tx_queues: 2,
             master: Some("br0".into()),
             addresses: vec!["10.0.0.1/24".into()],
-            ..Link::default()
+            ..InterfaceProperties::default()
         };
         assert_eq!(link, expected);
     }

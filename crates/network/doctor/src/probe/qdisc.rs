@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::command;
-use super::kernel::{self, Config};
+use super::kernel::{self, KernelConfig};
 use super::sandbox::Sandbox;
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub fn kinds(sandbox: &Sandbox) -> Vec<(&'static str, Answer)> {
 
 /// Returns the kinds that the kernel lists, as a module or in its configuration. Used if nothing can be
 /// tried.
-pub fn listed_kinds(release: &str, config: Option<&Config>) -> Vec<(&'static str, Answer)> {
+pub fn listed_kinds(release: &str, config: Option<&KernelConfig>) -> Vec<(&'static str, Answer)> {
     let is_listed = |kind: &str| {
         // `clsact` is part of the module of `ingress`.
         let module = if kind == "clsact" { "ingress" } else { kind };

@@ -7,7 +7,7 @@ use crate::LabError;
 use crate::run::joined_anywhere;
 use cutline_daemon::config::{ControlKind, InterfaceSpec};
 use cutline_daemon::installer::TrafficControl;
-use cutline_daemon::{Agent, Config, Given, Installer};
+use cutline_daemon::{Agent, DaemonConfig, Given, Installer};
 use cutline_netlink::Shaper;
 use cutline_provision::Access;
 use cutline_rsvp::admission::ShareParams;
@@ -77,7 +77,7 @@ impl Agents {
             encapsulation: Encapsulation::Raw,
             keys: None,
         };
-        let config = Config {
+        let config = DaemonConfig {
             socket: socket.clone(),
             group: None,
             route_mark: 0,
@@ -119,7 +119,7 @@ impl Drop for Agents {
 mod tests {
     use super::*;
     use crate::routed::Signalling;
-    use crate::routed::control::Control as LinkControl;
+    use crate::routed::control::LinkShapers as LinkControl;
     use crate::routed::network::Map;
     use crate::routed::tests::{TESTBED, scenario};
     use cutline_provision::{Demand, Flow as AskedFlow, Transport, open};

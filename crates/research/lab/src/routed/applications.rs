@@ -8,14 +8,14 @@
 //! The gateways record what they deliver. Of the video these are rates, losses, delays and jitters of its messages. Of DIRM they are rates;
 //! the delay of an image is its client's waiting time.
 
-use super::control::Control;
+use super::control::LinkShapers;
 use super::flows::{Ends, punctual};
 use super::network::Nodes;
 use super::outcome::{Measured, connected, interval_count, single};
 use crate::LabError;
 use crate::programs::dirm::{Client, Outcome as SlideOutcome, Requests, Server, Slide, Slideshow};
 use crate::programs::netvideo::{Film, Pictures, Receiver, Sender, Viewing, compare, picture};
-use cutline_gateway::{Gateway, GatewaySide, Limits, Plan, ProgramTransport, Route};
+use cutline_gateway::{Gateway, GatewayRoute, GatewaySide, Limits, Plan, ProgramTransport};
 use cutline_results::DistributionRow;
 use cutline_scenario::spec::{AckPath as AckPathSpec, ProgramSpec, QosSpec};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord, FlowTotals};
@@ -167,7 +167,7 @@ impl<'a> Application<'a> {
         program: ProgramSpec,
         ends: &'a Ends,
         qos: Option<&QosSpec>,
-        control: &Control,
+        control: &LinkShapers,
         (nodes, settings, programs): (&'a Nodes, &'a SimulationSettings, &'a Programs),
     ) -> Result<Self, LabError> {
         let failed = |source| LabError::File { path: std::env::temp_dir(), source };
@@ -277,7 +277,7 @@ impl Gateways {
         program: ProgramSpec,
         ends: &Ends,
         qos: Option<&QosSpec>,
-        control: &Control,
+        control: &LinkShapers,
         nodes: &Nodes,
     ) -> Result<Self, LabError> {
         let specification = qos.map(|qos| &qos.specification);
@@ -325,7 +325,7 @@ impl Gateways {
                 || punctual(|| Gateway::start(&plan, Some(Box::new(record.clone())), Box::new(|_| {})));
             Ok::<_, LabError>(namespace.within(start)??)
         };
-        let far_route = Route { transport, listen: service, to: to.to_string() };
+        let far_route = GatewayRoute { transport, listen: service, to: to.to_string() };
         // An end asks for what it has agreed to, so with agents both have to say what they need.
         let send =
             || specification.filter(|_| control.access(far_at).is_some()).map(|wanted| wanted.send.clone());
@@ -334,7 +334,7 @@ impl Gateways {
             ProgramSpec::Dirm => send().map(QosOptions::sending),
         };
         let far = start(GatewaySide::Far, far_at, far_route, far_options.unwrap_or_default(), &at_far)?;
-        let near_route = Route { transport, listen, to: service.to_string() };
+        let near_route = GatewayRoute { transport, listen, to: service.to_string() };
         let near = start(GatewaySide::Near, near_at, near_route, options.unwrap_or_default(), &at_near)?;
         Ok(Self { near, far, at_near, at_far })
     }

@@ -9,7 +9,7 @@ use super::network::{Map, Nodes};
 use crate::LabError;
 use cutline_aqm::Limit;
 use cutline_netlink::traffic_control::ShaperOptions;
-use cutline_netlink::{Filter, Interface, Reservation, Shaper};
+use cutline_netlink::{Filter, Interface, ReservedShare, Shaper};
 use cutline_provision::Access;
 use cutline_scenario::spec::{GraphSpec, LinkSpec};
 use cutline_sim::measure::QueueInterval;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The shapers of all links, in the order of the scenario's.
 #[derive(Debug)]
-pub struct Control {
+pub struct LinkShapers {
     ends: Vec<Shared>,
     /// The agents that reserve, if there are any.
     agents: Option<Agents>,
@@ -37,7 +37,7 @@ pub struct Counted {
     pub backlog_packets: u64,
 }
 
-impl Control {
+impl LinkShapers {
     /// Sets the rate and queue of each link, and with `signalling` each node an agent.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Control {
     /// # Errors
     /// When a link has not enough left.
     pub fn reserve(&mut self, links: &[usize], bucket: &TokenBucket, filter: Filter) -> Result<(), LabError> {
-        let reservation = Reservation {
+        let reservation = ReservedShare {
             rate: bucket.rate,
             bucket: bucket.bucket,
             min_unit: bucket.min_policed,

@@ -3,7 +3,7 @@
 
 use super::Signalling;
 use super::applications::{Application, Applied, PROGRAM_PORT, Programs};
-use super::control::Control;
+use super::control::LinkShapers;
 use super::network::{Map, Nodes};
 use super::outcome::{self, Measured};
 use crate::LabError;
@@ -295,7 +295,7 @@ impl<'f> Traffic<'f> {
         flows: &'f Flows<'f>,
         nodes: &'f Nodes,
         settings: &'f SimulationSettings,
-        control: &Control,
+        control: &LinkShapers,
     ) -> Result<Self, LabError> {
         if !(flows.connections.is_empty() && flows.applications.is_empty()) {
             // Otherwise it would keep the first run's namespace alive.

@@ -27,7 +27,7 @@ pub use outcome::OFFERED;
 
 use crate::timing::{Bounds, Busy, TimingMeasures};
 use crate::{LabError, congestion};
-use control::{Control, LinkSamples};
+use control::{LinkSamples, LinkShapers};
 use cutline_results::{RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_sim::measure::DelayRecord;
@@ -107,7 +107,7 @@ pub fn run(
     sweep()?;
     let (map, network, settings) = (Map::new(scenario)?, scenario.network()?, scenario.settings(seed));
     let nodes = Nodes::create(&map)?;
-    let mut control = Control::install(&nodes, &scenario.graph(), options.signalling)?;
+    let mut control = LinkShapers::install(&nodes, &scenario.graph(), options.signalling)?;
     let flows = Flows::new(scenario, &network, &map, options.programs.as_ref(), seed)?;
     for wanted in flows.reservations(options.signalling)? {
         control.reserve(&wanted.links, &wanted.bucket, wanted.filter)?;
@@ -164,7 +164,7 @@ fn judge_lateness(timing: TimingRow, bound: Duration) -> TimingRow {
 
 /// Reads the counters of the links at the end of each interval.
 fn sample(
-    control: &mut Control,
+    control: &mut LinkShapers,
     zero: Instant,
     settings: &SimulationSettings,
     ended: &(dyn Fn() -> bool + Sync),

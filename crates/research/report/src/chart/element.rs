@@ -15,7 +15,7 @@ pub struct Point {
 #[derive(Clone, Debug)]
 pub enum Element {
     /// A series of points.
-    Line(Line),
+    Line(PointSeries),
     /// A bar for each point, from 0.
     Bars(Bars),
     /// A labelled straight line across the chart.
@@ -24,7 +24,7 @@ pub enum Element {
 
 /// A series of points, joined by lines or not.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct PointSeries {
     pub(crate) name: String,
     pub(crate) points: Vec<Point>,
     pub(crate) join: Join,
@@ -101,7 +101,7 @@ impl From<(f64, f64)> for Point {
     }
 }
 
-impl Line {
+impl PointSeries {
     /// Points joined by straight lines.
     pub fn new<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
         let points = points.into_iter().map(Into::into).collect();
@@ -153,8 +153,8 @@ impl Element {
     }
 }
 
-impl From<Line> for Element {
-    fn from(line: Line) -> Self {
+impl From<PointSeries> for Element {
+    fn from(line: PointSeries) -> Self {
         Self::Line(line)
     }
 }

@@ -1,7 +1,7 @@
 //! The series of a figure, the slot of each, and the rows of the legend.
 
 use super::colour::{Colour, Stroke};
-use super::element::{Bars, Element, Join, Line, SeriesKind, Spread};
+use super::element::{Bars, Element, Join, PointSeries, SeriesKind, Spread};
 use super::figure::{Chart, Figure, Legend};
 use super::style::{EXPECTED_MARKER, REFERENCE, TEXT, dash, marker};
 use super::svg::{Svg, TextStyle};
@@ -87,7 +87,7 @@ impl Slots {
 
 fn appearance(element: &Element, slot: usize) -> Appearance {
     match element {
-        Element::Line(Line { kind: SeriesKind::Expected, .. }) => Appearance::Expected,
+        Element::Line(PointSeries { kind: SeriesKind::Expected, .. }) => Appearance::Expected,
         Element::Line(line) => {
             let band = line.spread == Spread::Band && line.points.iter().any(|p| p.interval.is_some());
             Appearance::Line { slot, joined: line.join != Join::None, markers: line.markers, band }

@@ -62,10 +62,10 @@ fn by_hint() -> Figure {
     let chart = Chart::new("Audio quality by delay hint")
         .x(Axis::linear("Delay hint").range(1.0, 16.0).ticks((1..=16).map(f64::from)))
         .y(Axis::linear("Quality").range(0.0, 1.0))
-        .plot(Line::new("delay quality Qd", line(|h| 0.98 - 0.02 * h)).markers())
-        .plot(Line::new("throughput quality Qt", line(|h| 0.4 + 0.035 * h)).markers())
-        .plot(Line::new("overall quality Q", line(|h| (0.98 - 0.02 * h).min(0.4 + 0.035 * h))).band())
-        .plot(Line::expected("paper", [(6.0, 0.8)]))
+        .plot(PointSeries::new("delay quality Qd", line(|h| 0.98 - 0.02 * h)).markers())
+        .plot(PointSeries::new("throughput quality Qt", line(|h| 0.4 + 0.035 * h)).markers())
+        .plot(PointSeries::new("overall quality Q", line(|h| (0.98 - 0.02 * h).min(0.4 + 0.035 * h))).band())
+        .plot(PointSeries::expected("paper", [(6.0, 0.8)]))
         .vline(6.0, "paper: best at 6");
     Figure::new(chart)
 }
@@ -75,8 +75,14 @@ fn panels() -> Figure {
     let cdf = Chart::new("Queuing delay")
         .x(Axis::linear("Queuing delay, ms"))
         .y(Axis::linear("Share of packets").range(0.0, 1.0))
-        .plot(Line::steps("hint 1", (0..500).map(|i| (20.0 + f64::from(i) / 9.0, f64::from(i) / 499.0))))
-        .plot(Line::steps("hint 16", (0..500).map(|i| (80.0 + f64::from(i) / 5.0, f64::from(i) / 499.0))))
+        .plot(PointSeries::steps(
+            "hint 1",
+            (0..500).map(|i| (20.0 + f64::from(i) / 9.0, f64::from(i) / 499.0)),
+        ))
+        .plot(PointSeries::steps(
+            "hint 16",
+            (0..500).map(|i| (80.0 + f64::from(i) / 5.0, f64::from(i) / 499.0)),
+        ))
         .hline(0.5, "median");
     let bars = Chart::new("Normalised quality by the share of audio flows among all flows of the bottleneck")
         .subtitle("Mean of ten seeds")
@@ -88,7 +94,7 @@ fn panels() -> Figure {
     let gap = Chart::new("Backlog")
         .x(Axis::linear("Time, s"))
         .y(Axis::log("Packets", 10))
-        .plot(Line::new("hint 1", [(0.0, 10.0), (1.0, f64::NAN), (2.0, 1000.0)]));
+        .plot(PointSeries::new("hint 1", [(0.0, 10.0), (1.0, f64::NAN), (2.0, 1000.0)]));
     Figure::grid("Four panels", 2, [cdf, bars, gap, Chart::new("Nothing")]).note("Made up for this test.")
 }
 
@@ -104,7 +110,7 @@ fn a_chart_by_hint_names_all_its_series_and_keeps_its_texts_apart() {
 fn distributions_are_named_beside_their_lines() {
     let chart = [10.0, 40.0, 90.0].into_iter().fold(Chart::new("t"), |chart, delay| {
         let steps = (0..100).map(move |i| (delay + f64::from(i) / 10.0, f64::from(i) / 99.0));
-        chart.plot(Line::steps(format!("at {delay}"), steps))
+        chart.plot(PointSeries::steps(format!("at {delay}"), steps))
     });
     let texts = check(&Figure::new(chart.hline(0.5, "median")).legend(Legend::Direct).svg("t", Theme::Paper));
     let left =
@@ -140,7 +146,7 @@ fn panels_share_one_legend_and_slots() {
 #[test]
 fn a_gap_breaks_the_line() {
     let chart = Chart::new("")
-        .plot(Line::new("a", [(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 1.0), (4.0, 3.0)]));
+        .plot(PointSeries::new("a", [(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 1.0), (4.0, 3.0)]));
     let svg = Figure::new(chart).svg("t", Theme::Paper);
     let document = roxmltree::Document::parse(&svg).unwrap();
     let series = document.descendants().find(|node| node.attribute("data-series") == Some("a")).unwrap();
@@ -151,8 +157,10 @@ fn a_gap_breaks_the_line() {
 #[test]
 fn a_point_lies_where_its_axes_say() {
     let axes = || (Axis::linear("").range(0.0, 10.0), Axis::linear("").range(0.0, 1.0));
-    let chart =
-        Chart::new("t").x(axes().0).y(axes().1).plot(Line::new("a", [(0.0, 0.0), (10.0, 1.0), (5.0, 0.5)]));
+    let chart = Chart::new("t")
+        .x(axes().0)
+        .y(axes().1)
+        .plot(PointSeries::new("a", [(0.0, 0.0), (10.0, 1.0), (5.0, 0.5)]));
     let svg = Figure::new(chart).svg("t", Theme::Paper);
     let path =
         svg.split("data-series").nth(1).unwrap().split("d=\"").nth(1).unwrap().split('"').next().unwrap();
@@ -164,8 +172,9 @@ fn a_point_lies_where_its_axes_say() {
 
 #[test]
 fn hostile_names_stay_text_and_colours_follow_the_theme() {
-    let chart =
-        Chart::new("a < b & \"c\"").plot(Line::new("<x>", [(0.0, 1.0)])).plot(Line::new("y", [(1.0, 2.0)]));
+    let chart = Chart::new("a < b & \"c\"")
+        .plot(PointSeries::new("<x>", [(0.0, 1.0)]))
+        .plot(PointSeries::new("y", [(1.0, 2.0)]));
     let figure = Figure::new(chart);
     let texts = check(&figure.svg("t", Theme::Paper));
     assert!(has(&texts, "a < b & \"c\"") && has(&texts, "<x>"));
@@ -197,7 +206,7 @@ proptest! {
     ) {
         let points = points.into_iter().map(|(x, y)| (x, y.rem_euclid(1.0) * scale));
         let y = if log { Axis::log("y", 10) } else { Axis::linear("y") };
-        let chart = Chart::new("Any").x(Axis::linear("x")).y(y).plot(Line::new("a", points).markers());
+        let chart = Chart::new("Any").x(Axis::linear("x")).y(y).plot(PointSeries::new("a", points).markers());
         let svg = Figure::new(chart).svg("t", Theme::Paper);
         check(&svg);
         prop_assert!(!svg.contains("NaN") && !svg.contains("inf"));
@@ -223,7 +232,7 @@ fn panels_with_the_same_axis_share_its_range() {
     let chart = |end: f64, label: &str| {
         Chart::new(format!("up to {end}"))
             .x(Axis::linear(label))
-            .plot(Line::new("one", [(0.0, 0.0), (end, 1.0)]))
+            .plot(PointSeries::new("one", [(0.0, 0.0), (end, 1.0)]))
     };
     let ticks = |other: &str| {
         let figure = Figure::grid("two", 2, [chart(600.0, "Rate"), chart(300.0, other)]);
@@ -241,7 +250,7 @@ fn course(cut: bool) -> Figure {
             let y = factor * height(i);
             Point::new(f64::from(i), y).with_interval(0.5 * y, 2.0 * y)
         });
-        Line::new(name, points).band()
+        PointSeries::new(name, points).band()
     };
     let chart = Chart::new("Queuing delay")
         .x(Axis::linear("Time, s"))
@@ -267,14 +276,14 @@ fn a_spike_does_not_flatten_a_course_and_is_marked() {
 #[test]
 fn a_course_without_a_spike_is_shown_whole() {
     let steady = (0..300).map(|i| (f64::from(i), 100.0 + f64::from(i % 90)));
-    let chart = Chart::new("t").y(Axis::linear("ms")).plot(Line::new("a", steady)).cut_spikes();
+    let chart = Chart::new("t").y(Axis::linear("ms")).plot(PointSeries::new("a", steady)).cut_spikes();
     assert!(chart.y.cap.is_none());
     // Bursts all the time are no spikes.
     let bursts = (0..300).map(|i| (f64::from(i), if i % 20 == 0 { 900.0 } else { 10.0 }));
-    let chart = Chart::new("t").y(Axis::linear("ms")).plot(Line::new("a", bursts)).cut_spikes();
+    let chart = Chart::new("t").y(Axis::linear("ms")).plot(PointSeries::new("a", bursts)).cut_spikes();
     assert!(chart.y.cap.is_none());
     let few = [(0.0, 900.0), (1.0, 1.0), (2.0, 1.0)];
-    assert!(Chart::new("t").plot(Line::new("a", few)).cut_spikes().y.cap.is_none());
+    assert!(Chart::new("t").plot(PointSeries::new("a", few)).cut_spikes().y.cap.is_none());
 }
 
 /// The plots of a column are equally wide, so one with a long vertical label may need staggered names in all of them.

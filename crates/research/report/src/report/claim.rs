@@ -15,7 +15,7 @@ pub struct Claim {
     pub claim: String,
     /// Role of the claim in the summary.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: ClaimRole,
     /// The paper's value: a number, words such as `about 6`, or null if it gives none.
     pub paper: Option<PaperValue>,
     /// The rule of the verdict with its tolerance, which was fixed before the run, such as `1.18 ± 0.02` or `above 0`.
@@ -41,7 +41,7 @@ pub struct Claim {
 /// Role of a claim in the summary of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ClaimRole {
     /// A statement of the paper, or a question of the study, with the main variant of the experiment.
     #[default]
     Statement,
@@ -123,7 +123,7 @@ impl Claim {
             id: id.into(),
             figure: figure.into(),
             claim: claim.into(),
-            kind: Kind::Statement,
+            kind: ClaimRole::Statement,
             paper: None,
             rule: String::new(),
             measured: None,

@@ -1,8 +1,8 @@
 //! The report as one HTML page with embedded style and figures, without scripts and external resources.
 
-use super::claim::{Claim, Kind, PaperValue, Verdict};
+use super::claim::{Claim, ClaimRole, PaperValue, Verdict};
 use super::document::{Report, Section};
-use super::summary::{Counts, Summary};
+use super::summary::{ClaimSummary, Counts};
 use crate::chart::{Format, Theme};
 use crate::xml::escape;
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ fn summary(report: &Report) -> String {
     if report.claims().next().is_none() {
         return String::new();
     }
-    let summary = Summary::of(report.claims());
+    let summary = ClaimSummary::of(report.claims());
     let mut html = format!("<h2 id=\"summary\">Summary</h2>\n{}", tally("statements", &summary.statements));
     for (name, counts) in
         [("statements on variants", &summary.variants), ("checks of the code", &summary.checks)]
@@ -78,7 +78,7 @@ fn summary(report: &Report) -> String {
             fixed(summary.expected_wrong, 1)
         );
     }
-    let differs = |claim: &&Claim| claim.kind == Kind::Statement && claim.holds == Verdict::Differs;
+    let differs = |claim: &&Claim| claim.kind == ClaimRole::Statement && claim.holds == Verdict::Differs;
     if report.claims().any(|claim| differs(&claim)) {
         html +=
             &table("The statements that differ", with_sections(report).filter(|(claim, _)| differs(claim)));
@@ -225,9 +225,9 @@ fn row(claim: &Claim, section: Option<&str>, has_paper: bool) -> String {
         format!(" <span class=\"why\">{}</span>", escape(&claim.note))
     };
     let kind = match claim.kind {
-        Kind::Statement => "",
-        Kind::Variant => " <span class=\"why\">a variant, counted apart</span>",
-        Kind::Check => " <span class=\"why\">a check of the code, counted apart</span>",
+        ClaimRole::Statement => "",
+        ClaimRole::Variant => " <span class=\"why\">a variant, counted apart</span>",
+        ClaimRole::Check => " <span class=\"why\">a check of the code, counted apart</span>",
     };
     let (class, symbol, text) = verdict_style(claim.holds);
     format!(

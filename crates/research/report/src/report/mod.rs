@@ -20,8 +20,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use claim::{Claim, Claims, Kind, PaperValue, Verdict};
+pub use claim::{Claim, ClaimRole, Claims, PaperValue, Verdict};
 pub use document::{Report, Section};
 pub use html::html_page;
-pub use summary::{Counts, Summary};
+pub use summary::{ClaimSummary, Counts};
 pub use write::{ReportFiles, WriteError, read_claims, write};

@@ -1,6 +1,6 @@
 //! Number of reproduced statements, and of verdicts that may be wrong by chance.
 
-use super::claim::{Claim, Kind, Verdict};
+use super::claim::{Claim, ClaimRole, Verdict};
 use crate::stats::holm;
 
 /// The level of the one-sided test behind a verdict: an interval of 95 % leaves half of the rest on each side.
@@ -39,7 +39,7 @@ impl Counts {
 
 /// The summary of a report's claims.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct ClaimSummary {
     /// The paper's statements, or the study's questions.
     pub statements: Counts,
     /// The same with other variants of the experiments.
@@ -53,22 +53,22 @@ pub struct Summary {
     pub together: Counts,
 }
 
-impl Summary {
+impl ClaimSummary {
     /// Summarises claims.
     pub fn of<'c>(claims: impl IntoIterator<Item = &'c Claim>) -> Self {
         let claims: Vec<&Claim> = claims.into_iter().collect();
         let of = |kind| claims.iter().copied().filter(move |claim| claim.kind == kind);
         let is_tested = |claim: &&Claim| claim.holds != Verdict::Unclear && claim.p_value.is_some();
-        let (tested, others): (Vec<&Claim>, Vec<&Claim>) = of(Kind::Statement).partition(is_tested);
+        let (tested, others): (Vec<&Claim>, Vec<&Claim>) = of(ClaimRole::Statement).partition(is_tested);
         let p_values: Vec<f64> = tested.iter().filter_map(|claim| claim.p_value).collect();
         let significant = holm(&p_values, LEVEL);
         let kept = tested.iter().zip(&significant).filter(|(_, is)| **is).map(|(claim, _)| *claim);
         let lost = significant.iter().filter(|is| !**is).count();
         let together = Counts::of(kept.chain(others.iter().copied()));
         Self {
-            statements: Counts::of(of(Kind::Statement)),
-            variants: Counts::of(of(Kind::Variant)),
-            checks: Counts::of(of(Kind::Check)),
+            statements: Counts::of(of(ClaimRole::Statement)),
+            variants: Counts::of(of(ClaimRole::Variant)),
+            checks: Counts::of(of(ClaimRole::Check)),
             expected_wrong: LEVEL * tested.len() as f64,
             together: Counts { unclear: together.unclear + lost, ..together },
         }
@@ -79,23 +79,23 @@ impl Summary {
 mod tests {
     use super::*;
 
-    fn claim(kind: Kind, holds: Verdict, p_value: Option<f64>) -> Claim {
+    fn claim(kind: ClaimRole, holds: Verdict, p_value: Option<f64>) -> Claim {
         Claim { kind, p_value, ..Claim::new("one", "1", "A claim.").holds(holds) }
     }
 
     #[test]
     fn kinds_are_counted_apart_and_weak_verdicts_are_not_kept() {
         let claims = [
-            claim(Kind::Statement, Verdict::Holds, Some(0.000_1)),
+            claim(ClaimRole::Statement, Verdict::Holds, Some(0.000_1)),
             // Significant alone, but not together with the others.
-            claim(Kind::Statement, Verdict::Differs, Some(0.02)),
-            claim(Kind::Statement, Verdict::Holds, Some(0.02)),
-            claim(Kind::Statement, Verdict::Holds, None),
-            claim(Kind::Statement, Verdict::Unclear, Some(0.3)),
-            claim(Kind::Variant, Verdict::Differs, Some(0.000_1)),
-            claim(Kind::Check, Verdict::Holds, None),
+            claim(ClaimRole::Statement, Verdict::Differs, Some(0.02)),
+            claim(ClaimRole::Statement, Verdict::Holds, Some(0.02)),
+            claim(ClaimRole::Statement, Verdict::Holds, None),
+            claim(ClaimRole::Statement, Verdict::Unclear, Some(0.3)),
+            claim(ClaimRole::Variant, Verdict::Differs, Some(0.000_1)),
+            claim(ClaimRole::Check, Verdict::Holds, None),
         ];
-        let summary = Summary::of(&claims);
+        let summary = ClaimSummary::of(&claims);
         assert_eq!(summary.statements, Counts { holds: 3, differs: 1, unclear: 1 });
         assert_eq!((summary.variants.differs, summary.variants.all(), summary.checks.holds), (1, 1, 1));
         // Three tests; 0.02 > 0.025 / 2, so two of them are lost.

@@ -36,7 +36,7 @@ impl Cdf {
         Self::from_counts(values.into_iter().map(|value| (value, 1)))
     }
 
-    /// The points of its graph, from share 0 to share 1, for [`crate::chart::Line::steps`].
+    /// The points of its graph, from share 0 to share 1, for [`crate::chart::PointSeries::steps`].
     pub fn points(&self) -> Vec<(f64, f64)> {
         let foot = (self.steps[0].0, 0.0);
         std::iter::once(foot).chain(self.steps.iter().copied()).collect()

@@ -1,6 +1,6 @@
 //! Figure 3: audio and video conferences with hints of their own, and file transfers.
 
-use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
+use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
 use cutline_report::report::Section;
 use cutline_study::{Data, Own, difference, mean};
 
@@ -70,7 +70,7 @@ pub(super) fn section(data: &Data) -> Section {
     let dots: Vec<Dot> = (NO_HINTS..=4).filter_map(dot).collect();
     let axis = Axis::linear("Bits of hint; 0 is none").range(-0.5, 4.5).ticks((0..=4).map(f64::from));
     let chart = Chart::new("").x(axis).y(Axis::linear("Mean quality of audio, video and file transfer"));
-    let chart = chart.plot(Line::new("best pair of hints", dots).markers());
+    let chart = chart.plot(PointSeries::new("best pair of hints", dots).markers());
     Section {
         we_see: words(data),
         figures: vec![("figure-3".to_owned(), Figure::grid("The best pair of hints", 1, [chart]))],

@@ -2,7 +2,7 @@
 
 mod classes;
 
-use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
+use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
 use cutline_report::report::Section;
 use cutline_study::{Code, Data, ExperimentData, FigureText, mean};
 
@@ -50,7 +50,7 @@ fn by_weight(data: &Data) -> Chart {
         let weight = |level: u16| f64::from(level) / f64::from(1_u16 << bits);
         let dot = |level| Some((weight(level), mean(&quality(data, bits, level))?.mean));
         let name = if bits == 1 { "1 bit".to_owned() } else { format!("{bits} bits") };
-        chart.plot(Line::new(name, (1..=1 << bits).filter_map(dot).collect::<Vec<_>>()).markers())
+        chart.plot(PointSeries::new(name, (1..=1 << bits).filter_map(dot).collect::<Vec<_>>()).markers())
     })
 }
 
@@ -58,7 +58,7 @@ fn by_bits(data: &Data) -> Chart {
     let dot = |bits| Some(Dot::from_estimate(f64::from(bits), &mean(&best(data, bits))?));
     let dots: Vec<Dot> = BIT_COUNTS.filter_map(dot).collect();
     let axis = Axis::linear("Bits of hint").range(0.5, 6.5).ticks(BIT_COUNTS.map(f64::from));
-    Chart::new("").x(axis).y(Axis::linear("Quality")).plot(Line::new("best level", dots).markers())
+    Chart::new("").x(axis).y(Axis::linear("Quality")).plot(PointSeries::new("best level", dots).markers())
 }
 
 fn we_see(data: &Data) -> String {

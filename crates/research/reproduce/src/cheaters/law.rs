@@ -18,7 +18,7 @@
 //! (`the_law_has_its_worked_numbers`).
 
 use crate::BOTTLENECK;
-use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
+use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
 use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 use cutline_study::{Data, Own, kbps, mean, ratio};
@@ -109,10 +109,16 @@ fn chart(data: &Data, packets: f64) -> Chart {
     Chart::new(format!("q = {q:.0} ms"))
         .x(Axis::log("Round trip outside the queue, ms", 2).range(8.0, 400.0))
         .y(Axis::linear("Liar / honest").range(0.0, 4.0))
-        .plot(Line::new("measured, hint 1", ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
-        .plot(Line::new("law, q' = q / 16", law(&|r| gain(r, q, ahead_of_hint_1(q)))))
-        .plot(Line::new("with timeouts of 1 s", ROUND_TRIPS.iter().filter_map(timeouts).collect::<Vec<_>>()))
-        .plot(Line::new("bound of the law", law(&|r| bound(r, q))))
+        .plot(
+            PointSeries::new("measured, hint 1", ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>())
+                .markers(),
+        )
+        .plot(PointSeries::new("law, q' = q / 16", law(&|r| gain(r, q, ahead_of_hint_1(q)))))
+        .plot(PointSeries::new(
+            "with timeouts of 1 s",
+            ROUND_TRIPS.iter().filter_map(timeouts).collect::<Vec<_>>(),
+        ))
+        .plot(PointSeries::new("bound of the law", law(&|r| bound(r, q))))
 }
 
 /// Round-trip times that are close enough together for a smooth curve.

@@ -11,7 +11,7 @@
 //! Worked numbers: r = 200 ms, q = 107 ms, q' = q / 16 give 0.472 for `NewReno` and 0.198 for CUBIC
 //! (`the_laws_have_their_worked_numbers`).
 
-use cutline_report::chart::{Axis, Chart, Figure, Line, Point as Dot};
+use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
 use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 use cutline_study::{Data, Own, kbps, mean, ratio};
@@ -86,11 +86,11 @@ fn chart(data: &Data, (queue, name): (&str, &str)) -> Chart {
         .y(Axis::linear("Hint 1 / hint 16").range(0.0, 2.5));
     let chart = CONTROLS.iter().fold(chart, |chart, (control, name)| {
         let dot = |&r: &u16| Some(Dot::from_estimate(f64::from(r), &gain(data, queue, control, "1", r)?));
-        chart.plot(Line::new(*name, ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
+        chart.plot(PointSeries::new(*name, ROUND_TRIPS.iter().filter_map(dot).collect::<Vec<_>>()).markers())
     });
     chart
-        .plot(Line::new("law, NewReno", law(newreno)))
-        .plot(Line::new("law, CUBIC beyond Reno", law(cubic)))
+        .plot(PointSeries::new("law, NewReno", law(newreno)))
+        .plot(PointSeries::new("law, CUBIC beyond Reno", law(cubic)))
         .hline(1.0, "as with hint 16")
 }
 

@@ -3,7 +3,7 @@
 //! Examples: `hint = 6`, `hint = "adaptive"`, `hint = { adaptive = { start = 8, measure = "10 s" } }`.
 
 use crate::spec::AdaptiveSpec;
-use cutline_config::{Kind, TableReader, Value, kind, parameter};
+use cutline_config::{TableReader, Value, ValueKind, kind, parameter};
 use cutline_params::Parameters as _;
 use cutline_quality::HintParams;
 use cutline_units::{Duration, Hint, HintBits};
@@ -21,7 +21,7 @@ pub(super) fn hint(reader: &TableReader<'_>, levels: u16, bits: HintBits) -> (Hi
         Value::Table(_) => reader.table_in(node, "hint", &expected).and_then(|table| within(&table, usual)),
         _ => {
             let read = kind::integer(1, i64::from(levels)).map(|level| Hint::from_level(level as u16));
-            let level = Kind::new(expected, move |node| read.read(node));
+            let level = ValueKind::new(expected, move |node| read.read(node));
             return (reader.or("hint", &level, bits.largest()), None);
         }
     };

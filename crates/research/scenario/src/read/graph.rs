@@ -4,7 +4,7 @@ use super::impairment;
 use super::rate_trace::{self, Course};
 use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
 use cutline_config::queue::{self, Named, QueueConfig};
-use cutline_config::{Kind, TableReader, kind};
+use cutline_config::{TableReader, ValueKind, kind};
 use cutline_units::Duration;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ fn join(
 }
 
 /// Returns the kind of a node's name: one of `nodes`, or any name if no node could be read.
-pub(super) fn node_name(nodes: &[String]) -> Kind<String> {
+pub(super) fn node_name(nodes: &[String]) -> ValueKind<String> {
     if nodes.is_empty() {
         return kind::name();
     }

@@ -13,7 +13,7 @@ mod transport;
 use crate::spec::{FlowSpec, QualityDelay, RateChange, Scenario, Topology};
 use crate::sweep::SWEEP_KEYS;
 use cutline_config::queue::{self, QueueConfig};
-use cutline_config::{Document, Errors, Kind, TableReader, kind};
+use cutline_config::{Document, Errors, TableReader, ValueKind, kind};
 use cutline_sim::Deliveries;
 use cutline_units::{Duration, HintBits};
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     })
 }
 
-fn quality_delay() -> Kind<QualityDelay> {
+fn quality_delay() -> ValueKind<QualityDelay> {
     kind::one_of(
         "a quality's delay",
         &[

@@ -6,7 +6,7 @@
 //! is a low rate, not none. As deliveries, packets leave at the recorded times alone, as in Mahimahi.
 
 use crate::spec::RateChange;
-use cutline_config::{Kind, TableReader, kind};
+use cutline_config::{TableReader, ValueKind, kind};
 use cutline_sim::{DELIVERY_BYTES, Deliveries};
 use cutline_units::{Duration, Rate};
 use sha2::{Digest, Sha256};
@@ -61,7 +61,7 @@ pub fn read(reader: &TableReader<'_>, duration: Option<Duration>) -> Option<Cour
     read.map_err(|why| reader.refuse(KEY, &format!("{}: {why}", path.display()))).ok()
 }
 
-fn ways() -> Kind<As> {
+fn ways() -> ValueKind<As> {
     kind::one_of("a way to follow a record", &[("rates", As::Rates), ("deliveries", As::Deliveries)])
 }
 

@@ -45,7 +45,7 @@ pub(super) fn read(flow: &TableReader<'_>) -> Option<TransportSpec> {
 
 /// Reads the name of a congestion control: one of the simulator's, or [`BBR`].
 fn congestion_control(reader: &TableReader<'_>, parameter: &Parameter) -> Option<&'static str> {
-    let cutline_params::Kind::Registered(table) = parameter.kind else {
+    let cutline_params::ParameterKind::Registered(table) = parameter.kind else {
         unreachable!("a congestion control is a registered name")
     };
     let words = table.names().into_iter().chain([BBR]).map(|name| (name.to_owned(), name)).collect();

@@ -17,7 +17,7 @@ use crate::data::Data;
 use crate::experiment::Experiment;
 use crate::panels::{Names, Panel};
 use crate::study::ExperimentData;
-use cutline_report::report::{Claim, Kind, PaperValue};
+use cutline_report::report::{Claim, ClaimRole, PaperValue};
 use cutline_report::stats::Estimate;
 use expectation::{Expectation, RuleText};
 use serde::Deserialize;
@@ -267,9 +267,9 @@ impl FigureText {
         let mut judged = Vec::new();
         for (experiment, data) in subjects {
             let kind = if self.experiments.first().is_some_and(|id| *id == experiment.id) {
-                Kind::Statement
+                ClaimRole::Statement
             } else {
-                Kind::Variant
+                ClaimRole::Variant
             };
             let evidence = Evidence { experiment, data, all: stored };
             for claim in &self.claims {
@@ -353,13 +353,13 @@ impl ClaimData {
         Claim {
             paper: self.paper.clone().or_else(|| self.expectation.map(|expectation| expectation.stated())),
             rule: self.expectation.map_or_else(String::new, |expectation| expectation.rule()),
-            kind: if self.is_check { Kind::Check } else { Kind::Statement },
+            kind: if self.is_check { ClaimRole::Check } else { ClaimRole::Statement },
             ..claim
         }
     }
 
     fn judge(&self, claim: Claim, figure: &FigureText, evidence: &Evidence<'_>, own: FindOwn) -> Claim {
-        let kind = if self.is_check { Kind::Check } else { claim.kind };
+        let kind = if self.is_check { ClaimRole::Check } else { claim.kind };
         let claim = Claim { kind, ..claim };
         let measured = match &self.quantity {
             Some(quantity) => quantity.estimate(&|id| evidence.data(id)).into(),

@@ -34,7 +34,7 @@ pub enum ControlRequest {
     /// Request for the receiver's clock.
     Clock,
     /// Request for a run.
-    Start(Start),
+    Start(RunRequest),
     /// Question whether the receiver has the connections and the proven paths of all flows that it sends.
     Gather,
     /// Start of the run.
@@ -54,7 +54,7 @@ pub struct Open {
 
 /// Run that a sender requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Start {
+pub struct RunRequest {
     /// The number of flows of both directions. Their numbers are below it.
     pub flows: u32,
     /// The end of sending, from the run's zero, ns.

@@ -42,8 +42,8 @@ pub use cutline_signal::clock::Estimate;
 pub use exchange::ClockReport;
 pub use key::Key;
 pub use prefix::Prefix;
-pub use receiver::{Receiver, ReceiverParams, Session};
-pub use sender::{Outcome, SendParams, send};
+pub use receiver::{Receiver, ReceiverParams, SenderSession};
+pub use sender::{BothReports, SendParams, send};
 
 use cutline_text::Printable;
 use cutline_units::Duration;

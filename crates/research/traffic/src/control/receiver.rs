@@ -3,7 +3,7 @@
 use super::key::{Key, token};
 use super::line::{Line, Waited};
 use super::message::{
-    Begin, ControlReply, ControlRequest, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Report, Start,
+    Begin, ControlReply, ControlRequest, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Report, RunRequest,
 };
 use super::prefix::Prefix;
 use super::reverse::{ReverseFlows, fixed_rate};
@@ -84,7 +84,7 @@ pub struct Receiver {
 
 /// The result of a session with a sender.
 #[derive(Debug)]
-pub struct Session {
+pub struct SenderSession {
     /// The sender's address and port.
     pub peer: SocketAddr,
     /// The planned duration of sending.
@@ -134,8 +134,8 @@ impl Receiver {
     /// Waits for the next sender and serves it to the end. Returns `None` if `stop` is set before a sender was let in.
     ///
     /// # Errors
-    /// Returns an error if the receiver cannot accept connections. An error of a session is in the [`Session`].
-    pub fn session(&mut self, stop: &AtomicBool) -> Result<Option<Session>, TrafficError> {
+    /// Returns an error if the receiver cannot accept connections. An error of a session is in the [`SenderSession`].
+    pub fn session(&mut self, stop: &AtomicBool) -> Result<Option<SenderSession>, TrafficError> {
         while !stop.load(Ordering::Relaxed) {
             self.door.wait(LONGEST_WAIT);
             let entered = self.door.look(false).map_err(TrafficError::system("cannot listen for senders"))?;
@@ -146,10 +146,11 @@ impl Receiver {
         Ok(None)
     }
 
-    fn serve(&mut self, entered: Entered, stop: &AtomicBool) -> Session {
+    fn serve(&mut self, entered: Entered, stop: &AtomicBool) -> SenderSession {
         let Entered { mut line, peer } = entered;
         let (until, interval) = (Duration::ZERO, None);
-        let mut session = Session { peer, until, interval, report: None, sent: Vec::new(), error: None };
+        let mut session =
+            SenderSession { peer, until, interval, report: None, sent: Vec::new(), error: None };
         let done = line.send(&ControlReply::Opened { boot_id: boot_id() }, MESSAGE).and_then(|()| {
             // A peer that vanishes must not be sent to for the rest of the run.
             detect_absence(line.stream()).map_err(ControlError::Broken)?;
@@ -168,8 +169,8 @@ impl Receiver {
 fn measure(
     phase: &mut Phase<'_>,
     allowed: &ReceiverParams,
-    start: &Start,
-    session: &mut Session,
+    start: &RunRequest,
+    session: &mut SenderSession,
 ) -> Result<(), ControlError> {
     let checked = check(start, allowed, session.peer);
     let Run { plans, params } = checked.map_err(|why| phase.refuse(why))?;
@@ -339,8 +340,8 @@ struct Run {
 }
 
 /// Checks the run that a sender requests.
-fn check(start: &Start, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Run, String> {
-    let Start { flows, until_ns, interval_ns, seed: _, ref reverse } = *start;
+fn check(start: &RunRequest, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Run, String> {
+    let RunRequest { flows, until_ns, interval_ns, seed: _, ref reverse } = *start;
     let (most_flows, longest_run) = (allowed.most_flows, allowed.longest_run);
     let (until, interval) = (Duration::from_nanos(until_ns), interval_ns.map(Duration::from_nanos));
     if !(1..=most_flows).contains(&flows) {

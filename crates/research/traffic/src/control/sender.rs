@@ -5,7 +5,7 @@ use super::key::{Key, Role, nonce};
 use super::line::{Line, Waited, std};
 use super::message::{
     BEAT, Begin, ControlReply, ControlRequest, Hello, LONGEST_REPLY, LONGEST_REQUEST, LONGEST_START, Open,
-    PROTOCOL, Report, Start, write_message,
+    PROTOCOL, Report, RunRequest, write_message,
 };
 use super::reverse::ReverseFlows;
 use super::{ControlError, boot_id};
@@ -53,7 +53,7 @@ pub struct SendParams {
 
 /// The reports of both ends.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct BothReports {
     /// The receiver's address that was reached.
     pub receiver: SocketAddr,
     /// The senders' reports, in the order of the plans. Those of reverse flows have an error if the connection to the receiver
@@ -83,7 +83,7 @@ pub fn send(
     plans: Vec<FlowPlan>,
     params: SendParams,
     stop: &AtomicBool,
-) -> Result<Outcome, ControlError> {
+) -> Result<BothReports, ControlError> {
     let from = plans.first().and_then(|plan| plan.from);
     // The generator checks the plans of forward flows, and that all numbers are unique.
     Generator::new(plans.clone(), params.streams)?;
@@ -110,7 +110,7 @@ pub fn send(
         (None, ours) => ours,
     };
     let sent = in_order(&names, reports.sent);
-    Ok(Outcome { receiver, sent, received, clock: ClockReport { after, ..clock }, elapsed, error })
+    Ok(BothReports { receiver, sent, received, clock: ClockReport { after, ..clock }, elapsed, error })
 }
 
 /// Measurements of this end.
@@ -355,7 +355,7 @@ fn compare(line: &mut Line) -> Result<Estimate, ControlError> {
 
 fn ask_to_start(line: &mut Line, plans: &[FlowPlan], params: SendParams) -> Result<(u16, u64), ControlError> {
     let flows = plans.iter().map(|plan| plan.id).max().map_or(0, |last| last.saturating_add(1));
-    let start = Start {
+    let start = RunRequest {
         flows,
         until_ns: params.duration.as_nanos(),
         interval_ns: params.interval.map(Duration::as_nanos),

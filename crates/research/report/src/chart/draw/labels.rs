@@ -2,7 +2,7 @@
 
 use crate::chart::axis::Scale;
 use crate::chart::colour::{Colour, Stroke};
-use crate::chart::element::{Element, Join, Line, Point, ReferencePosition, SeriesKind};
+use crate::chart::element::{Element, Join, Point, PointSeries, ReferencePosition, SeriesKind};
 use crate::chart::layout::Panel;
 use crate::chart::legend::Slots;
 use crate::chart::style::SMALL;
@@ -71,7 +71,7 @@ pub(super) fn cut_off(svg: &mut Svg, panel: &Panel, slots: &Slots) {
 }
 
 /// The runs of a line's values beyond the vertical axis; those that are near each other as one.
-fn beyond(panel: &Panel, line: &Line, slot: usize) -> Vec<CutOff> {
+fn beyond(panel: &Panel, line: &PointSeries, slot: usize) -> Vec<CutOff> {
     let is_beyond = |point: &Point| point.y.is_finite() && point.y > panel.y.high;
     let mut marks: Vec<(CutOff, f64)> = Vec::new();
     for run in line.points.chunk_by(|one, next| is_beyond(one) && is_beyond(next)) {
@@ -201,7 +201,7 @@ fn reference_points(panel: &Panel, element: &Element) -> Vec<(f64, f64)> {
 
 /// Draws the names of lines at their right ends, moved apart where they would overlap.
 fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
-    let mut ends: Vec<(&Line, (f64, f64))> = panel
+    let mut ends: Vec<(&PointSeries, (f64, f64))> = panel
         .chart
         .elements
         .iter()
@@ -224,7 +224,7 @@ fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
 }
 
 /// The last point of a line that lies inside the plot.
-fn end_of(panel: &Panel, line: &Line) -> Option<(f64, f64)> {
+fn end_of(panel: &Panel, line: &PointSeries) -> Option<(f64, f64)> {
     let shown = |p: &&Point| p.y.is_finite() && panel.x.contains(p.x) && panel.y.contains(p.y);
     line.points.iter().rfind(shown).map(|point| panel.position(point.x, point.y))
 }

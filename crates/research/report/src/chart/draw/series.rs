@@ -2,7 +2,7 @@
 
 use crate::chart::axis::Scale;
 use crate::chart::colour::{Colour, Stroke};
-use crate::chart::element::{Bars, Element, Join, Line, Point, ReferencePosition, SeriesKind, Spread};
+use crate::chart::element::{Bars, Element, Join, Point, PointSeries, ReferencePosition, SeriesKind, Spread};
 use crate::chart::layout::Panel;
 use crate::chart::legend::Slots;
 use crate::chart::style::{EXPECTED_MARKER, REFERENCE, dash, marker};
@@ -29,7 +29,7 @@ pub(super) fn draw(svg: &mut Svg, panel: &Panel, slots: &Slots, id: &str) {
         svg.close();
     }
     let all = panel.chart.elements.iter();
-    let mut lines: Vec<&Line> =
+    let mut lines: Vec<&PointSeries> =
         all.filter_map(|element| if let Element::Line(line) = element { Some(line) } else { None }).collect();
     // Where lines coincide, the ones with markers and bands are what the chart is about.
     lines.sort_by_key(|line| (line.spread == Spread::Band, line.markers));
@@ -81,7 +81,7 @@ fn draw_references(svg: &mut Svg, panel: &Panel) {
     }
 }
 
-fn draw_line(svg: &mut Svg, panel: &Panel, line: &Line, slot: usize) {
+fn draw_line(svg: &mut Svg, panel: &Panel, line: &PointSeries, slot: usize) {
     let colour = Colour::Series(slot);
     if line.join != Join::None {
         let stroke = Stroke { colour, width: 2.2, dash: dash(slot) };
@@ -123,7 +123,7 @@ fn whisker(svg: &mut Svg, panel: &Panel, point: &Point, x: f64, colour: Colour) 
 }
 
 /// The path through the points of a line, interrupted at points that are not finite.
-fn joined(panel: &Panel, line: &Line) -> String {
+fn joined(panel: &Panel, line: &PointSeries) -> String {
     let mut d = String::new();
     let mut last: Option<(f64, f64)> = None;
     for (i, point) in line.points.iter().enumerate() {
@@ -150,7 +150,7 @@ fn joined(panel: &Panel, line: &Line) -> String {
 }
 
 /// The area between the lower and the upper ends of the intervals of a line.
-fn band(panel: &Panel, line: &Line) -> String {
+fn band(panel: &Panel, line: &PointSeries) -> String {
     let mut d = String::new();
     for run in line.points.split(|point| !is_finite(point) || point.interval.is_none()) {
         let ends = |p: &Point| p.interval.unwrap_or((p.y, p.y));
