@@ -5,6 +5,7 @@ mod citations;
 mod external_aqm;
 mod external_traffic;
 mod markdown;
+mod names;
 mod packages;
 mod prose;
 mod recipes;
