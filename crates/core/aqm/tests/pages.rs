@@ -5,6 +5,7 @@
 use crate::support::Link;
 use cutline_aqm::{AnyQueue, AqmSpec, Limit, Queue, QueueSpec, TsqParams, registry};
 use cutline_params::{Parameter, Parameters as _};
+use cutline_testbed::pages::check_page;
 use cutline_units::{Duration, Rate};
 use std::collections::BTreeMap;
 use std::fs;
@@ -206,12 +207,7 @@ fn pages() -> BTreeMap<PathBuf, String> {
 #[test]
 fn the_pages_agree_with_registry_and_headers() {
     for (path, page) in pages() {
-        if std::env::var_os("CUTLINE_BLESS").is_some() {
-            fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("the folder can be made");
-            fs::write(&path, &page).expect("the page can be written");
-        }
-        let written = fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == page, "{} is out of date: run this test with CUTLINE_BLESS=1", path.display());
+        check_page(&path, &page);
     }
 }
 

@@ -4,12 +4,13 @@
 
 use cutline_params::{Parameter, Parameters as _};
 use cutline_quality::spec::CapacityProfile;
+use cutline_testbed::pages::check_page;
+use cutline_testbed::repository::root;
 use cutline_translate::{
     Application, Path, Protocol, Service, Translation, TranslationRequest, code_point, selection, translate,
 };
 use cutline_units::Duration;
 use std::fmt::Write as _;
-use std::fs;
 
 const HEAD: &str = "<!-- Written by crates/core/translate/tests/guide_pages.rs from the code. -->
 # Translation
@@ -124,7 +125,7 @@ capacity profile decides (RFC 9622 section 8.1.6): the one that the file states,
 ";
 
 const RESERVATION: &str = "
-### PlannedReservation
+### Reservation
 
 A token bucket for controlled load (RFC 2211, RFC 2215 section 3.6), for each direction whose rate and size are known. Bytes count
 from the IP header on.
@@ -203,9 +204,5 @@ fn level(class: &str, rtt: Duration) -> u16 {
 
 #[test]
 fn the_page_of_translation_matches_the_code() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/guide/translation.md");
-    if std::env::var_os("CUTLINE_BLESS").is_some() {
-        fs::write(&path, page()).unwrap();
-    }
-    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page(), "run `make bless`");
+    check_page(&root().join("docs/guide/translation.md"), &page());
 }

@@ -1,5 +1,6 @@
 //! Tools for tests: tolerance of a stalled machine ([`undisturbed`]), tests that cannot run ([`skip`]), captures of sent
-//! packets ([`capture`]), a path that loses datagrams ([`LossyPath`]), and unread outputs ([`outputs`]).
+//! packets ([`capture`]), a path that loses datagrams ([`LossyPath`]), unread outputs ([`outputs`]), and pages of the
+//! documentation that are written from the code ([`pages`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
 //! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
@@ -14,6 +15,7 @@ pub mod capture;
 mod lossy;
 mod namespaces;
 pub mod outputs;
+pub mod pages;
 pub mod repository;
 mod skipped;
 

@@ -11,11 +11,11 @@ use cutline_params::{Parameter, Parameters};
 use cutline_quality::HintParams;
 use cutline_quality::spec::{CapacityProfile, Preset, Specification};
 use cutline_sim::ImpairmentParams;
+use cutline_testbed::pages::check_page;
+use cutline_testbed::repository::root;
 use cutline_transport::app;
 use cutline_transport::endpoint::{Defaults, TransportParams};
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 const WRITTEN_BY: &str =
     "<!-- Written by crates/research/scenario/tests/guide_pages.rs from the parameters in the code. -->\n";
@@ -222,11 +222,7 @@ fn table(page: &mut String, parameters: &[&Parameter]) {
 }
 
 fn check(name: &str, page: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/guide").join(name);
-    if std::env::var_os("CUTLINE_BLESS").is_some() {
-        fs::write(&path, page).unwrap();
-    }
-    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page, "run `make bless`");
+    check_page(&root().join("docs/guide").join(name), page);
 }
 
 #[test]
