@@ -531,3 +531,24 @@ fn run(script: &Path) -> Result<(), Failure> {
     let said: Vec<String> = said.trim().lines().map(|line| Printable(line).to_string()).collect();
     Err(Failure::Failed(format!("{}: {}", Printable(script.display()), said.join("\n"))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_masked_unit_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let unit = folder.path().join("cutline.service");
+        std::os::unix::fs::symlink("/dev/null", &unit).unwrap();
+        let Err(Failure::Failed(message)) = write(&unit, "[Unit]\n") else { panic!("the unit is masked") };
+        assert!(message.contains("cutline.service is a symbolic link"), "{message}");
+        assert_eq!(std::fs::read_link(&unit).unwrap(), Path::new("/dev/null"));
+        // What an earlier run has written is replaced.
+        let script = folder.path().join("undo.sh");
+        for text in ["first, and longer", "second"] {
+            write(&script, text).map_err(|_| ()).unwrap();
+            assert_eq!(std::fs::read_to_string(&script).unwrap(), text);
+        }
+    }
+}
