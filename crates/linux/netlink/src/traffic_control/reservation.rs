@@ -21,10 +21,10 @@ impl ReservedShare {
     /// smallest packets, of which there are the most.
     ///
     /// ```
-    /// # use cutline_netlink::Reservation;
+    /// # use cutline_netlink::ReservedShare;
     /// # use cutline_units::{Bytes, Rate};
     /// let [bucket, min_unit, max_packet] = [800, 200, 200].map(Bytes::new);
-    /// let call = Reservation { rate: Rate::from_kbps(64), bucket, min_unit, max_packet };
+    /// let call = ReservedShare { rate: Rate::from_kbps(64), bucket, min_unit, max_packet };
     /// assert_eq!(call.on_wire(Bytes::new(14)).rate, Rate::from_bps(68_480));
     /// ```
     #[must_use]

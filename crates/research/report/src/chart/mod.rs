@@ -1,13 +1,13 @@
 //! Charts as data. A [`Figure`] has one or more [`Chart`]s, and is drawn as SVG or PNG.
 //!
 //! ```
-//! use cutline_report::chart::{Axis, Chart, Figure, Line, Theme};
+//! use cutline_report::chart::{Axis, Chart, Figure, PointSeries, Theme};
 //!
 //! let points = [(1.0, 0.62), (6.0, 0.81), (16.0, 0.55)];
 //! let chart = Chart::new("Quality by delay hint")
 //!     .x(Axis::linear("Delay hint"))
 //!     .y(Axis::linear("Quality").range(0.0, 1.0))
-//!     .plot(Line::new("overall Q", points).markers())
+//!     .plot(PointSeries::new("overall Q", points).markers())
 //!     .hline(0.8, "paper: best at 6");
 //! let svg = Figure::new(chart).svg("fig-10", Theme::Paper);
 //! assert!(svg.starts_with("<svg"));
