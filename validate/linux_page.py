@@ -38,7 +38,7 @@ TCP = (
     "same with our own queue on both sides."
 )
 FIFO = (
-    "a full FIFO drops whoever arrives. Transfers send when a packet has left it, audio sends at any time, and so loses more; the "
+    "a full FIFO drops the packet that arrives. Transfers send when a packet has left it, audio sends at any time, and so loses more; the "
     "kernel's transfers keep that rhythm more closely than ours."
 )
 FEW = "with 19 transfers three runs are few, and the intervals of both sides are wide; the difference is near the tolerance."

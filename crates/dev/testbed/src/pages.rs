@@ -33,10 +33,8 @@ pub fn wrap(text: &str) -> String {
     for line in text.lines() {
         let is_fence = line.trim_start().starts_with("```");
         is_code ^= is_fence;
-        let start = line.trim_start();
         let is_indented = line.starts_with("    ") && paragraph.is_empty() && item(line).is_none();
-        let stays =
-            is_fence || is_code || is_indented || start.is_empty() || start.starts_with(['|', '#', '<']);
+        let stays = is_fence || is_code || is_indented || stays_whole(line);
         if stays || item(line).is_some() {
             fill(&mut wrapped, &paragraph);
             paragraph.clear();
@@ -50,6 +48,22 @@ pub fn wrap(text: &str) -> String {
     }
     fill(&mut wrapped, &paragraph);
     wrapped
+}
+
+/// Returns the numbers of the lines that are too long although [`wrap`] could break them.
+pub fn long_lines(text: &str) -> impl Iterator<Item = usize> {
+    let mut is_code = false;
+    text.lines().enumerate().filter_map(move |(number, line)| {
+        is_code ^= line.trim_start().starts_with("```");
+        let is_long = !is_code && !stays_whole(line) && line.chars().count() > WIDTH;
+        (is_long && pieces(&line[item(line).unwrap_or(0)..]).len() > 1).then_some(number + 1)
+    })
+}
+
+/// Returns whether a line outside of code belongs to no paragraph.
+fn stays_whole(line: &str) -> bool {
+    let start = line.trim_start();
+    start.is_empty() || start.starts_with(['|', '#', '<'])
 }
 
 /// Returns the length of the marker of a list item, with the spaces around it.
@@ -70,20 +84,17 @@ fn fill(to: &mut String, paragraph: &[&str]) {
     let joined: Vec<_> = paragraph.iter().map(|line| line.trim()).collect();
     let text = joined.join(" ");
     let text = if marker.is_some() { text.split_once(' ').map_or("", |(_, text)| text) } else { &text };
-    to.push_str(if marker.is_some() { &first[..indent] } else { &" "[..0] });
-    let mut column = if marker.is_some() { indent } else { 0 };
+    to.push_str(&first[..indent]);
+    let mut column = indent;
     for (number, piece) in pieces(text).iter().enumerate() {
         let length = piece.chars().count();
         if number > 0 && column + 1 + length > WIDTH {
             to.push('\n');
-            column = 0;
+            to.push_str(&" ".repeat(indent));
+            column = indent;
         } else if number > 0 {
             to.push(' ');
             column += 1;
-        }
-        if column == 0 {
-            to.push_str(&" ".repeat(indent));
-            column = indent;
         }
         to.push_str(piece);
         column += length;
@@ -140,6 +151,14 @@ mod tests {
             wrapped.contains(&format!("```\n{word}\n```\n")) && wrapped.contains(&format!("| {word} |\n"))
         );
         assert_eq!(wrap(&wrapped), wrapped, "a wrapped text stays");
+    }
+
+    #[test]
+    fn tables_code_and_links_may_be_long() {
+        let long = "word ".repeat(30);
+        let link = format!("- [{long}](target)\n`{long}`");
+        let text = format!("{long}\n| {long} |\n```\n{long}\n```\n{link}\nshort\n    {long}\n- ({long})\n");
+        assert_eq!(long_lines(&text).collect::<Vec<_>>(), [1, 9, 10]);
     }
 
     #[test]

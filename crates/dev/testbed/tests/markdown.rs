@@ -1,6 +1,6 @@
 //! The documentation's Markdown is wrapped, so that people can read it in an editor and review a change line by line.
 
-use cutline_testbed::pages::WIDTH;
+use cutline_testbed::pages::{WIDTH, long_lines};
 use cutline_testbed::repository::root;
 use std::fs;
 use std::path::Path;
@@ -36,36 +36,4 @@ fn check(folder: &Path, with_folders: bool, wrong: &mut Vec<String>) {
             wrong.extend(long_lines(&text).map(|line| format!("{of_root}:{line}")));
         }
     }
-}
-
-/// Returns the numbers of the lines that are too long and could be wrapped. Code, tables, headings and comments cannot.
-fn long_lines(text: &str) -> impl Iterator<Item = usize> {
-    let mut is_code = false;
-    text.lines().enumerate().filter_map(move |(number, line)| {
-        is_code ^= line.trim_start().starts_with("```");
-        let is_whole = line.trim_start().starts_with(['|', '#', '<']);
-        (!is_code && !is_whole && line.chars().count() > WIDTH && can_be_wrapped(line)).then_some(number + 1)
-    })
-}
-
-/// Returns whether a line has a space at which it may be broken. Links and code are kept whole.
-fn can_be_wrapped(line: &str) -> bool {
-    let (mut depth, mut is_code) = (0_usize, false);
-    line.trim_start_matches([' ', '-', '*', '>']).chars().any(|letter| {
-        match letter {
-            '[' | '(' => depth += 1,
-            ']' | ')' => depth = depth.saturating_sub(1),
-            '`' => is_code ^= true,
-            _ => {}
-        }
-        letter == ' ' && depth == 0 && !is_code
-    })
-}
-
-#[test]
-fn tables_code_and_links_may_be_long() {
-    let long = "word ".repeat(30);
-    let text =
-        format!("{long}\n| {long} |\n```\n{long}\n```\n- [{long}](target)\n`{long}`\nshort\n  {long}\n");
-    assert_eq!(long_lines(&text).collect::<Vec<_>>(), [1, 9]);
 }
