@@ -216,7 +216,7 @@ fn filters(net: &Net) -> usize {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: make validate-rsvp runs it, as root"]
 fn ten_thousand_reservations_at_once() {
     let Some(mut run) = Run::new("with refresh reduction", "cac", "refresh-reduction = true") else { return };
     run.set_up(RESERVATIONS);
@@ -224,7 +224,7 @@ fn ten_thousand_reservations_at_once() {
 }
 
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: make validate-rsvp runs it, as root"]
 fn ten_thousand_reservations_with_and_without_refresh_reduction() {
     let Some(mut run) = Run::new("with refresh reduction", "caa", "refresh-reduction = true") else { return };
     run.set_up(100);
