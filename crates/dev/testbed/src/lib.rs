@@ -21,7 +21,7 @@ mod skipped;
 
 pub use lossy::LossyPath;
 pub use namespaces::may_make_namespaces;
-pub use skipped::skip;
+pub use skipped::{skip, skipped_tests};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fmt::Arguments;

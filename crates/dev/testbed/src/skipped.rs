@@ -6,7 +6,8 @@
 
 use std::fmt::Display;
 
-/// Tests that CI may skip: a line each, the test's name, a colon, the reason. `#` begins a comment.
+/// Tests that CI may skip: a line each, the test's name with the modules that it is in, a colon, the reason. `#` begins a
+/// comment.
 const ALLOWED: &str = include_str!("../skips.txt");
 
 /// Reports that the running test is skipped: the reason `why`, and the command that runs it. The caller must return then.
@@ -25,13 +26,20 @@ pub fn skip(why: impl Display, to_run: impl Display) {
     eprintln!("skipped: {why}; to run it: {to_run}");
 }
 
+/// Returns the names of all tests that CI may skip.
+pub fn skipped_tests() -> impl Iterator<Item = &'static str> {
+    entries(ALLOWED).map(|(name, _)| name)
+}
+
 /// Returns the reason why a test may be skipped, if it may.
 fn reason<'l>(list: &'l str, test: &str) -> Option<&'l str> {
-    let entries = list.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(": "));
-    entries
-        .map(|(name, reason)| (name.trim(), reason.trim()))
-        .find(|(name, _)| *name == test)
-        .map(|(_, why)| why)
+    entries(list).find(|(name, _)| *name == test).map(|(_, why)| why)
+}
+
+/// Reads the list: the name and the reason of each test.
+fn entries(list: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = list.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(": ")).map(|(name, reason)| (name.trim(), reason.trim()))
 }
 
 #[cfg(test)]

@@ -9,4 +9,5 @@ mod names;
 mod packages;
 mod prose;
 mod recipes;
+mod skips;
 mod unsafe_code;
