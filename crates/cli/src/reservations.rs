@@ -67,14 +67,14 @@ fn text(status: &Status) -> String {
                 session.reservations.iter().filter(|its| is_for(its, sender)).collect();
             let places: Vec<&str> =
                 its.iter().map(|its| its.interface.as_deref().unwrap_or("this host")).collect();
-            let reserved = its.iter().map(|its| its.bucket.rate_bps).max();
+            let reserved = its.iter().map(|its| its.bucket.rate.as_bps()).max();
             flows.add(vec![
                 protocol(session.protocol),
                 destination(session.destination),
                 destination(sender.source),
                 sender.from_interface.clone().unwrap_or_else(|| "this host".to_owned()),
                 if places.is_empty() { "-".to_owned() } else { places.join(", ") },
-                rate(sender.bucket.rate_bps),
+                rate(sender.bucket.rate.as_bps()),
                 reserved.map_or_else(|| "-".to_owned(), rate),
             ]);
         }
@@ -86,8 +86,8 @@ fn text(status: &Status) -> String {
             destination(local.flow.source),
             "this host".to_owned(),
             local.interface.as_ref().map_or_else(|| "-".to_owned(), |name| format!("{name} alone")),
-            rate(local.bucket.rate_bps),
-            local.interface.as_ref().map_or_else(|| "-".to_owned(), |_| rate(local.bucket.rate_bps)),
+            rate(local.bucket.rate.as_bps()),
+            local.interface.as_ref().map_or_else(|| "-".to_owned(), |_| rate(local.bucket.rate.as_bps())),
         ]);
     }
     if !flows.is_empty() {

@@ -5,12 +5,13 @@ use crate::exit::Failure;
 use crate::output;
 use crate::spec::{self, DirectionDocument};
 use cutline_config::{Document, parameter, specification};
+use cutline_flow::TrafficSpec;
 use cutline_params::{Choice as _, ParameterError, Parameters as _, Value, nearest};
 use cutline_quality::spec::CapacityProfile;
 use cutline_text::Printable;
 use cutline_translate::{
     Application, Decision, EndSystemSettings, IpVersion, Layer, NetworkSettings, PacedBy, Path, Protocol,
-    Service, TokenBucket, Translation, TranslationRequest, Unmet, translate,
+    Service, Translation, TranslationRequest, Unmet, translate,
 };
 use cutline_units::{Bytes, Dscp, Duration, Hint, Rate};
 use schemars::JsonSchema;
@@ -266,24 +267,9 @@ struct NetworkDocument {
     /// The name of the code point.
     dscp_name: Option<String>,
     /// Reservation for the packets that are sent.
-    reserve_send: Option<TokenBucketDocument>,
+    reserve_send: Option<TrafficSpec>,
     /// Reservation for the packets that are received.
-    reserve_receive: Option<TokenBucketDocument>,
-}
-
-/// Largest traffic of a flow (RFC 2215 section 3.6); IP headers count.
-#[derive(Serialize, JsonSchema)]
-struct TokenBucketDocument {
-    /// The bandwidth to request (r), bit/s.
-    rate_bps: u64,
-    /// Burst above the rate (b), bytes.
-    bucket_bytes: u64,
-    /// The rate of a burst (p), bit/s.
-    peak_bps: u64,
-    /// Shorter packets count as this long (m), bytes.
-    min_policed_bytes: u64,
-    /// The longest packet (M), bytes.
-    max_packet_bytes: u64,
+    reserve_receive: Option<TrafficSpec>,
 }
 
 /// A setting, and what decided it.
@@ -359,20 +345,8 @@ impl NetworkDocument {
             hint: network.hint.map(Hint::level),
             dscp: network.dscp.map(Dscp::get),
             dscp_name: network.dscp.map(|dscp| dscp.to_string()),
-            reserve_send: reservation.send.map(TokenBucketDocument::new),
-            reserve_receive: reservation.receive.map(TokenBucketDocument::new),
-        }
-    }
-}
-
-impl TokenBucketDocument {
-    fn new(bucket: TokenBucket) -> Self {
-        Self {
-            rate_bps: bucket.rate.as_bps(),
-            bucket_bytes: bucket.bucket.get(),
-            peak_bps: bucket.peak.as_bps(),
-            min_policed_bytes: bucket.min_policed.get(),
-            max_packet_bytes: bucket.max_packet.get(),
+            reserve_send: reservation.send,
+            reserve_receive: reservation.receive,
         }
     }
 }

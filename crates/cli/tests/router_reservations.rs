@@ -5,8 +5,7 @@
 
 use crate::common::home::Home;
 use crate::common::{Arrivals, Hosts, Lab, assert_sums, packets, receive, schema, send};
-use cutline_aqm::PolicerParams;
-use cutline_router::FlowFilter;
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_router_service::{ReservationClient, RouterDirection};
 use cutline_units::{Bytes, Rate};
 use rustix::process::Signal;
@@ -43,16 +42,21 @@ fn client(home: &Home) -> ReservationClient {
 }
 
 /// 640 kbit/s, and a bucket for a sender that stands still for 0.4 s.
-const BUCKET: PolicerParams =
-    PolicerParams { rate: Rate::from_kbps(640), bucket: Bytes::new(32_000), min_unit: 64, max_packet: 1500 };
+const BUCKET: TrafficSpec = TrafficSpec {
+    rate: Rate::from_kbps(640),
+    bucket: Bytes::new(32_000),
+    peak: TrafficSpec::UNKNOWN_PEAK,
+    min_policed: Bytes::new(64),
+    max_packet: Bytes::new(1500),
+};
 
-fn to_port(port: u16) -> FlowFilter {
-    FlowFilter {
-        destination: "10.9.0.2".parse().unwrap(),
-        protocol: 17,
+fn to_port(port: u16) -> FlowSelector {
+    FlowSelector {
+        protocol: Some(17),
         destination_port: Some(port),
         source: Some("10.9.0.1".parse().unwrap()),
         source_port: Some(port),
+        ..FlowSelector::to("10.9.0.2".parse().unwrap())
     }
 }
 
@@ -131,7 +135,7 @@ fn what_a_killed_client_has_reserved_is_gone() {
     let mut command = Command::new("python3");
     command.args(["-c", script, &home.text("s.sock")]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = command.spawn().unwrap();
-    let line = r#"{"request":"reserve","direction":"forward","reservation":3,"rate_bps":640000,"bucket_bytes":32000,"min_unit_bytes":64,"max_packet_bytes":1500,"filters":[{"destination":"10.9.0.2","protocol":17}]}"#;
+    let line = r#"{"request":"reserve","direction":"forward","reservation":3,"rate_bps":640000,"bucket_bytes":32000,"min_policed_bytes":64,"max_packet_bytes":1500,"filters":[{"destination":"10.9.0.2","protocol":17}]}"#;
     writeln!(process.stdin.take().unwrap(), "{line}").unwrap();
     let mut reply = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut reply).unwrap();

@@ -222,17 +222,19 @@ fn a_routers_file() {
 #[test]
 fn reservations() {
     use cutline_daemon::status::{InterfaceStatus, SenderStatus, SessionStatus, Status};
-    use cutline_provision::protocol::{Bucket, Reply};
+    use cutline_flow::TrafficSpec;
+    use cutline_provision::protocol::Reply;
+    use cutline_units::{Bytes, Rate};
     use std::io::Write as _;
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("c.sock");
     let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let bucket = Bucket {
-        rate_bps: 100_000,
-        bucket_bytes: 3000,
-        peak_bps: 1_000_000,
-        min_policed_bytes: 64,
-        max_packet_bytes: 200,
+    let bucket = TrafficSpec {
+        rate: Rate::from_bps(100_000),
+        bucket: Bytes::new(3000),
+        peak: Rate::from_bps(1_000_000),
+        min_policed: Bytes::new(64),
+        max_packet: Bytes::new(200),
     };
     let interface = InterfaceStatus {
         name: "eth0".to_owned(),

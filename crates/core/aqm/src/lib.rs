@@ -83,7 +83,7 @@ pub use lanes::{Entry, Lanes};
 pub use pi::{Pi, PiParams};
 pub use pi2::{Pi2, Pi2Params};
 pub use pie::{Pie, PieParams};
-pub use policer::{Policer, PolicerParams, TokenBucket};
+pub use policer::{Policer, TokenBucket};
 pub use pool::{Held, List, Pool};
 pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Shed, Verdict};
 pub use queue_core::QueueCore;

@@ -15,21 +15,9 @@
 //! The peak rate p of a `TSpec` is not policed. The service may ignore it (RFC 2211 section 5), and packets that left their sender at p
 //! arrive in bursts behind other routers.
 
+use cutline_flow::TrafficSpec;
 use cutline_params::ParameterError;
 use cutline_units::{Bytes, Duration, Instant, Rate};
-
-/// Token bucket of a policer: traffic within it conforms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PolicerParams {
-    /// The token rate r.
-    pub rate: Rate,
-    /// The bucket's depth b.
-    pub bucket: Bytes,
-    /// The minimum policed unit m, bytes.
-    pub min_unit: u32,
-    /// The largest packet M, bytes.
-    pub max_packet: u32,
-}
 
 /// A token bucket: tokens arrive at a rate, and a limited number of them is kept.
 #[derive(Clone, Copy, Debug)]
@@ -42,55 +30,15 @@ pub struct TokenBucket {
     updated: Instant,
 }
 
-/// A token bucket with the sizes of a `TSpec`.
+/// A token bucket with the sizes of a [`TrafficSpec`].
 #[derive(Clone, Copy, Debug)]
 pub struct Policer {
-    params: PolicerParams,
+    spec: TrafficSpec,
     bucket: TokenBucket,
 }
 
 /// A byte in bit-nanoseconds.
 const BYTE: u128 = 8_000_000_000;
-
-impl PolicerParams {
-    /// The largest rate: 40 terabytes per second (RFC 2211 section 5).
-    pub const MAX_RATE: Rate = Rate::from_bps(8 * 40_000_000_000_000);
-    /// The deepest bucket: 250 gigabytes (RFC 2211 section 5).
-    pub const MAX_BUCKET: Bytes = Bytes::new(250_000_000_000);
-    /// The longest packet: that of IPv4, and of IPv6 without jumbograms.
-    pub const LONGEST: u32 = 65_575;
-
-    /// Checks each value.
-    ///
-    /// # Errors
-    /// Names the first value that is not allowed (RFC 2211 section 5).
-    pub fn check(&self) -> Result<(), ParameterError> {
-        let wrong = |name, value: String, allowed: String| Err(ParameterError::new(name, value, allowed));
-        if self.rate == Rate::ZERO || self.rate > Self::MAX_RATE {
-            return wrong("rate", self.rate.to_string(), format!("from 1 bit/s to {}", Self::MAX_RATE));
-        }
-        if self.max_packet == 0 || self.max_packet > Self::LONGEST {
-            return wrong(
-                "max-packet",
-                format!("{} B", self.max_packet),
-                format!("from 1 to {} B", Self::LONGEST),
-            );
-        }
-        if self.min_unit == 0 || self.min_unit > self.max_packet {
-            return wrong(
-                "min-unit",
-                format!("{} B", self.min_unit),
-                format!("from 1 to {} B", self.max_packet),
-            );
-        }
-        // In a shallower bucket the smallest packet would never conform.
-        let least = Bytes::new(self.min_unit.into());
-        if self.bucket < least || self.bucket > Self::MAX_BUCKET {
-            return wrong("bucket", self.bucket.to_string(), format!("from {least} to {}", Self::MAX_BUCKET));
-        }
-        Ok(())
-    }
-}
 
 impl TokenBucket {
     /// Creates a full bucket.
@@ -133,32 +81,33 @@ impl Policer {
     /// Creates a policer with a full bucket.
     ///
     /// # Errors
-    /// When a parameter is out of range.
-    pub fn new(params: PolicerParams) -> Result<Self, ParameterError> {
-        params.check()?;
-        Ok(Self { params, bucket: TokenBucket::new(params.rate, params.bucket) })
+    /// When a value is out of range.
+    pub fn new(spec: TrafficSpec) -> Result<Self, ParameterError> {
+        spec.check()?;
+        Ok(Self { spec, bucket: TokenBucket::new(spec.rate, spec.bucket) })
     }
 
-    /// Returns the parameters.
-    pub const fn params(&self) -> &PolicerParams {
-        &self.params
+    /// Returns the traffic that conforms.
+    pub const fn spec(&self) -> &TrafficSpec {
+        &self.spec
     }
 
     /// Returns whether a packet of `size` bytes that arrived at `now` conforms (RFC 2211 section 7). If so, it has taken its tokens.
     #[inline]
     pub fn conforms(&mut self, now: Instant, size: u32) -> bool {
-        let PolicerParams { min_unit, max_packet, .. } = self.params;
-        size <= max_packet && self.bucket.take(now, size.max(min_unit).into())
+        let TrafficSpec { min_policed, max_packet, .. } = self.spec;
+        let size = u64::from(size);
+        size <= max_packet.get() && self.bucket.take(now, size.max(min_policed.get()))
     }
 
-    /// Changes the parameters from `now` on. The tokens stay, as far as they fit, so that no change grants a second burst.
+    /// Changes the values from `now` on. The tokens stay, as far as they fit, so that no change grants a second burst.
     ///
     /// # Errors
-    /// When a parameter is out of range; then nothing has changed.
-    pub fn change(&mut self, now: Instant, params: PolicerParams) -> Result<(), ParameterError> {
-        params.check()?;
-        self.bucket.change(now, params.rate, params.bucket);
-        self.params = params;
+    /// When a value is out of range; then nothing has changed.
+    pub fn change(&mut self, now: Instant, spec: TrafficSpec) -> Result<(), ParameterError> {
+        spec.check()?;
+        self.bucket.change(now, spec.rate, spec.bucket);
+        self.spec = spec;
         Ok(())
     }
 }
@@ -168,8 +117,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn params() -> PolicerParams {
-        PolicerParams { rate: Rate::from_kbps(640), bucket: Bytes::new(2000), min_unit: 64, max_packet: 1000 }
+    fn spec() -> TrafficSpec {
+        let [bucket, min_policed, max_packet] = [2000, 64, 1000].map(Bytes::new);
+        TrafficSpec {
+            rate: Rate::from_kbps(640),
+            bucket,
+            peak: TrafficSpec::UNKNOWN_PEAK,
+            min_policed,
+            max_packet,
+        }
     }
 
     fn at_us(us: u64) -> Instant {
@@ -179,7 +135,7 @@ mod tests {
     /// The header's example.
     #[test]
     fn a_token_arrives_to_the_nanosecond() {
-        let mut policer = Policer::new(params()).unwrap();
+        let mut policer = Policer::new(spec()).unwrap();
         assert_eq!([(); 3].map(|()| policer.conforms(at_us(0), 1000)), [true, true, false]);
         assert!(!policer.conforms(at_us(12_500) - Duration::from_nanos(1), 1000));
         assert!(policer.conforms(at_us(12_500), 1000));
@@ -189,50 +145,35 @@ mod tests {
     // RFC 2211 section 7: packets smaller than m count as m; RFC 2211 section 5: M is the largest packet that conforms.
     #[test]
     fn short_packets_count_as_the_unit_and_long_ones_do_not_conform() {
-        let mut policer = Policer::new(params()).unwrap();
+        let mut policer = Policer::new(spec()).unwrap();
         assert!(!policer.conforms(at_us(0), 1001));
         assert_eq!((0..40).filter(|_| policer.conforms(at_us(0), 1)).count(), 2000 / 64);
     }
 
     #[test]
     fn a_change_grants_no_second_burst() {
-        let mut policer = Policer::new(params()).unwrap();
+        let mut policer = Policer::new(spec()).unwrap();
         assert!(policer.conforms(at_us(0), 1000) && policer.conforms(at_us(0), 1000));
-        let wider = PolicerParams { rate: Rate::from_mbps(8), bucket: Bytes::new(9000), ..params() };
+        let wider = TrafficSpec { rate: Rate::from_mbps(8), bucket: Bytes::new(9000), ..spec() };
         policer.change(at_us(0), wider).unwrap();
         assert!(!policer.conforms(at_us(999), 1000) && policer.conforms(at_us(1000), 1000));
-        policer.change(at_us(100_000), params()).unwrap();
+        policer.change(at_us(100_000), spec()).unwrap();
         assert_eq!([(); 3].map(|()| policer.conforms(at_us(100_000), 1000)), [true, true, false]);
     }
 
-    // RFC 2211 section 5.
     #[test]
-    fn a_value_that_is_not_allowed_is_named() {
-        let refusal = |params: PolicerParams| Policer::new(params).unwrap_err().to_string();
-        for (wrong, why) in [
-            (
-                PolicerParams { rate: Rate::ZERO, ..params() },
-                "rate = 0 bit/s: allowed is from 1 bit/s to 320000 Gbit/s",
-            ),
-            (
-                PolicerParams { bucket: Bytes::new(63), ..params() },
-                "bucket = 63 B: allowed is from 64 B to 250000000000 B",
-            ),
-            (PolicerParams { min_unit: 0, ..params() }, "min-unit = 0 B: allowed is from 1 to 1000 B"),
-            (PolicerParams { min_unit: 1001, ..params() }, "min-unit = 1001 B: allowed is from 1 to 1000 B"),
-            (
-                PolicerParams { max_packet: 70_000, ..params() },
-                "max-packet = 70000 B: allowed is from 1 to 65575 B",
-            ),
-        ] {
-            assert_eq!(refusal(wrong), why);
-        }
+    fn a_value_that_is_not_allowed_is_refused_and_changes_nothing() {
+        let wrong = TrafficSpec { rate: Rate::ZERO, ..spec() };
+        assert!(Policer::new(wrong).unwrap_err().to_string().starts_with("rate = 0 bit/s"));
+        let mut policer = Policer::new(spec()).unwrap();
+        policer.change(at_us(0), wrong).unwrap_err();
+        assert_eq!(*policer.spec(), spec());
     }
 
     #[test]
     fn the_largest_values_do_not_overflow() {
-        let (rate, bucket) = (PolicerParams::MAX_RATE, PolicerParams::MAX_BUCKET);
-        let mut policer = Policer::new(PolicerParams { rate, bucket, ..params() }).unwrap();
+        let (rate, bucket) = (TrafficSpec::MAX_RATE, TrafficSpec::MAX_BUCKET);
+        let mut policer = Policer::new(TrafficSpec { rate, bucket, ..spec() }).unwrap();
         assert!(policer.conforms(Instant::FAR_FUTURE, 1000) && policer.conforms(Instant::FAR_FUTURE, 1));
     }
 
@@ -241,11 +182,11 @@ mod tests {
         #[test]
         fn in_no_interval_more_conforms_than_the_bucket_allows(
             arrivals in prop::collection::vec((0..3_000_000_u64, 1..1100_u32), 1..200),
-            bps in 1..2_000_000_u64,
+            bps in 8..2_000_000_u64,
             bucket in 64..5000_u64,
         ) {
-            let params = PolicerParams { rate: Rate::from_bps(bps), bucket: Bytes::new(bucket), ..params() };
-            let mut policer = Policer::new(params).unwrap();
+            let spec = TrafficSpec { rate: Rate::from_bps(bps), bucket: Bytes::new(bucket), ..spec() };
+            let mut policer = Policer::new(spec).unwrap();
             let (mut now, mut passed) = (Instant::ZERO, Vec::new());
             for (gap, size) in arrivals {
                 now += Duration::from_nanos(gap);

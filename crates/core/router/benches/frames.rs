@@ -11,8 +11,9 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 
-use cutline_aqm::{AqmSpec, Limit, PolicerParams, QueueSpec, TsqParams};
-use cutline_router::{FlowFilter, Overhead, Port, ReservationId, Shaper, ShaperParams};
+use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
+use cutline_flow::{FlowSelector, TrafficSpec};
+use cutline_router::{Overhead, Port, ReservationId, Shaper, ShaperParams};
 use cutline_units::{Bytes, Instant, Rate, Streams};
 use rustix::time::{ClockId, clock_gettime};
 use std::convert::Infallible;
@@ -82,15 +83,22 @@ fn cpu_nanos() -> u64 {
 /// Reserves for `others` flows that do not come, and for `own` of the hundred that do, as much as they send.
 fn reserve(shaper: &mut Shaper, others: u32, own: u32) {
     for number in 0..others + own {
-        let filter = FlowFilter {
+        let filter = FlowSelector {
             destination: [10, 0, if number < own { 1 } else { 2 }, 1].into(),
-            protocol: 17,
+            protocol: Some(17),
             destination_port: Some(5004),
             source: Some((0x0a00_0000 + number).to_be_bytes().into()),
             source_port: Some(0x1000),
+            flow_label: None,
         };
         let rate = if number < own { Rate::from_kbps(8500) } else { Rate::from_kbps(1) };
-        let bucket = PolicerParams { rate, bucket: Bytes::new(20_000), min_unit: 64, max_packet: 1500 };
+        let bucket = TrafficSpec {
+            rate,
+            bucket: Bytes::new(20_000),
+            peak: TrafficSpec::UNKNOWN_PEAK,
+            min_policed: Bytes::new(64),
+            max_packet: Bytes::new(1500),
+        };
         let id = ReservationId { owner: 1, number: number.into() };
         shaper.reserve(id, bucket, &[filter]).expect("the link has room for it");
     }

@@ -8,24 +8,11 @@
 //! A fragment has no ports here, because only the first one carries them. It matches filters without ports alone.
 
 use crate::headers::{Ip, Version, mix, transport};
+use cutline_flow::FlowSelector;
+use cutline_params::ParameterError;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
-
-/// The packets of a flow, or of several flows. `None` is any value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowFilter {
-    /// The destination.
-    pub destination: IpAddr,
-    /// The protocol above IP, such as 17 for UDP.
-    pub protocol: u8,
-    /// The destination port.
-    pub destination_port: Option<u16>,
-    /// The source, of the same version of IP.
-    pub source: Option<IpAddr>,
-    /// The source port.
-    pub source_port: Option<u16>,
-}
 
 /// Fields of a packet that filters compare. Parts that a filter does not name are zero in its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +32,19 @@ const SOURCE: Shape = 4;
 const SOURCE_PORT: Shape = 2;
 const DESTINATION_PORT: Shape = 1;
 
+/// Checks that the table can find the packets of a filter.
+///
+/// # Errors
+/// When no packet can match, when there is no protocol, or when there is a flow label, which the table does not compare.
+pub(crate) fn check(filter: &FlowSelector) -> Result<(), ParameterError> {
+    filter.check()?;
+    if filter.protocol.is_none() {
+        return Err(ParameterError::new("protocol", "any", "from 0 to 255"));
+    }
+    let known = "none: the router knows senders by address and port alone";
+    filter.flow_label.map_or(Ok(()), |label| Err(ParameterError::new("flow-label", label, known)))
+}
+
 /// The reservations of filters.
 #[derive(Clone, Debug)]
 pub(crate) struct FilterTable {
@@ -63,39 +63,33 @@ struct Salt(u64);
 /// Hashes words by [`mix`].
 struct WordHasher(u64);
 
-impl FlowFilter {
-    /// Returns whether addresses are of the same version, and no port is 0.
-    pub fn is_consistent(&self) -> bool {
-        let is_same = |source: IpAddr| source.is_ipv4() == self.destination.is_ipv4();
-        self.source.is_none_or(is_same) && self.destination_port != Some(0) && self.source_port != Some(0)
+/// Returns the parts that a filter names.
+const fn shape(filter: &FlowSelector) -> Shape {
+    let mut shape = 0;
+    if filter.source.is_some() {
+        shape |= SOURCE;
     }
-
-    const fn shape(&self) -> Shape {
-        let mut shape = 0;
-        if self.source.is_some() {
-            shape |= SOURCE;
-        }
-        if self.source_port.is_some() {
-            shape |= SOURCE_PORT;
-        }
-        if self.destination_port.is_some() {
-            shape |= DESTINATION_PORT;
-        }
-        shape
+    if filter.source_port.is_some() {
+        shape |= SOURCE_PORT;
     }
-
-    fn key(&self) -> FlowKey {
-        let port = |port: Option<u16>| u32::from(port.unwrap_or_default());
-        FlowKey {
-            destination: words(self.destination),
-            source: self.source.map_or([0; 2], words),
-            ports: port(self.source_port) << 16 | port(self.destination_port),
-            kind: kind(self.protocol, self.destination.is_ipv6()),
-        }
+    if filter.destination_port.is_some() {
+        shape |= DESTINATION_PORT;
     }
+    shape
 }
 
 impl FlowKey {
+    /// Returns the key of a filter, which has a protocol ([`check`]).
+    fn of_filter(filter: &FlowSelector) -> Self {
+        let port = |port: Option<u16>| u32::from(port.unwrap_or_default());
+        Self {
+            destination: words(filter.destination),
+            source: filter.source.map_or([0; 2], words),
+            ports: port(filter.source_port) << 16 | port(filter.destination_port),
+            kind: kind(filter.protocol.unwrap_or_default(), filter.destination.is_ipv6()),
+        }
+    }
+
     /// Returns the key of a packet whose IP header has been found.
     #[inline]
     fn of(frame: &[u8], ip: Ip) -> Option<Self> {
@@ -154,14 +148,14 @@ impl FilterTable {
     }
 
     /// Returns whether a filter is there.
-    pub(crate) fn has(&self, filter: &FlowFilter) -> bool {
-        let shape = filter.shape();
-        self.maps.iter().any(|(of, map)| *of == shape && map.contains_key(&filter.key()))
+    pub(crate) fn has(&self, filter: &FlowSelector) -> bool {
+        let shape = shape(filter);
+        self.maps.iter().any(|(of, map)| *of == shape && map.contains_key(&FlowKey::of_filter(filter)))
     }
 
     /// Adds a filter that is not there. Returns false when there is no memory for it.
-    pub(crate) fn add(&mut self, filter: &FlowFilter, reservation: u32) -> bool {
-        let shape = filter.shape();
+    pub(crate) fn add(&mut self, filter: &FlowSelector, reservation: u32) -> bool {
+        let shape = shape(filter);
         if !self.maps.iter().any(|(of, _)| *of == shape) {
             let mut map = HashMap::with_hasher(Salt(self.salt));
             if map.try_reserve(self.room).is_err() {
@@ -173,14 +167,14 @@ impl FilterTable {
         let found = self.maps.iter_mut().find(|(of, _)| *of == shape);
         let Some((_, map)) = found else { return false };
         self.len += 1;
-        map.insert(filter.key(), reservation).is_none()
+        map.insert(FlowKey::of_filter(filter), reservation).is_none()
     }
 
     /// Removes a filter.
-    pub(crate) fn remove(&mut self, filter: &FlowFilter) {
-        let shape = filter.shape();
+    pub(crate) fn remove(&mut self, filter: &FlowSelector) {
+        let shape = shape(filter);
         let Some((_, map)) = self.maps.iter_mut().find(|(of, _)| *of == shape) else { return };
-        if map.remove(&filter.key()).is_some() {
+        if map.remove(&FlowKey::of_filter(filter)).is_some() {
             self.len -= 1;
         }
         if map.is_empty() {

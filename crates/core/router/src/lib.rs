@@ -35,7 +35,7 @@ mod traffic_class;
 mod tunnels;
 
 pub use duplex_shaper::{DuplexShaper, Round};
-pub use flow_filter::FlowFilter;
+
 pub use fragments::FragmentFlows;
 pub use headers::{ETHERNET, FlowKeys, Headers, Ip, Version};
 pub use overhead::{Overhead, OverheadError, Units};

@@ -25,13 +25,14 @@
 //! The bound assumes that the link is served on time. If the port holds the link, or the process is stopped, more waits. The class has
 //! room for sum(b') and what arrives in [`SLACK`]; a packet that finds no room is excess.
 
-use crate::flow_filter::{FilterTable, FlowFilter};
+use crate::flow_filter::{self, FilterTable};
 use crate::frames::Slot;
 use crate::headers::{ETHERNET, Headers, Ip, Version};
 use crate::overhead::{Overhead, ip_length};
-use cutline_aqm::{Count, Policer, PolicerParams};
+use cutline_aqm::{Count, Policer};
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_params::ParameterError;
-use cutline_units::{Duration, Instant, Rate};
+use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
@@ -50,9 +51,9 @@ pub struct CountedReservation {
     /// Its number.
     pub id: ReservationId,
     /// Its token bucket.
-    pub bucket: PolicerParams,
+    pub bucket: TrafficSpec,
     /// Its filters.
-    pub filters: Vec<FlowFilter>,
+    pub filters: Vec<FlowSelector>,
     /// Its counters.
     pub counters: ReservationCounters,
 }
@@ -102,7 +103,7 @@ struct Entry {
     policer: Policer,
     counters: ReservationCounters,
     charge: Charge,
-    filters: Vec<FlowFilter>,
+    filters: Vec<FlowSelector>,
 }
 
 /// Share of the link that a reservation uses, with the link's overhead.
@@ -217,8 +218,8 @@ impl ReservedClass {
         &mut self,
         link: &Link,
         id: ReservationId,
-        bucket: PolicerParams,
-        filters: &[FlowFilter],
+        bucket: TrafficSpec,
+        filters: &[FlowSelector],
     ) -> Result<(), ReservationError> {
         if self.numbers.contains_key(&id) {
             return Err(ReservationError::Exists(id.number));
@@ -267,11 +268,9 @@ impl ReservedClass {
     }
 
     /// Checks a filter that is to become one of `more` further ones.
-    fn check_filter(&self, filter: &FlowFilter, more: usize) -> Result<(), ReservationError> {
+    fn check_filter(&self, filter: &FlowSelector, more: usize) -> Result<(), ReservationError> {
         let most = self.limit * FILTERS_EACH;
-        if !filter.is_consistent() {
-            return Err(value("filter", filter, "addresses of one version, and ports from 1 to 65535"));
-        }
+        flow_filter::check(filter)?;
         if self.table.has(filter) {
             return Err(value("filter", filter, "a filter that no other reservation has"));
         }
@@ -283,12 +282,12 @@ impl ReservedClass {
     }
 
     /// Returns what a reservation takes of the link, if all reservations together may take it; `had` is what it has now.
-    fn admit(&self, link: &Link, bucket: &PolicerParams, had: Charge) -> Result<Charge, ReservationError> {
+    fn admit(&self, link: &Link, bucket: &TrafficSpec, had: Charge) -> Result<Charge, ReservationError> {
         let largest = link.largest_packet;
-        if bucket.max_packet > largest {
+        if bucket.max_packet > Bytes::new(largest.into()) {
             let longest =
                 format!("at most {largest} B, the longest packet that the outgoing interface takes");
-            return Err(value("max-packet", format!("{} B", bucket.max_packet), longest));
+            return Err(value("max-packet", bucket.max_packet, longest));
         }
         let charge = Charge::of(link.overhead, bucket);
         let others = self.charge.minus(had);
@@ -315,7 +314,7 @@ impl ReservedClass {
         now: Instant,
         link: &Link,
         id: ReservationId,
-        bucket: PolicerParams,
+        bucket: TrafficSpec,
     ) -> Result<(), ReservationError> {
         let place = self.find(id)?;
         let had = self.entries[place].charge;
@@ -332,7 +331,7 @@ impl ReservedClass {
     pub(crate) fn add_filter(
         &mut self,
         id: ReservationId,
-        filter: FlowFilter,
+        filter: FlowSelector,
     ) -> Result<(), ReservationError> {
         let place = self.find(id)?;
         self.check_filter(&filter, 0)?;
@@ -347,7 +346,7 @@ impl ReservedClass {
     pub(crate) fn remove_filter(
         &mut self,
         id: ReservationId,
-        filter: &FlowFilter,
+        filter: &FlowSelector,
     ) -> Result<(), ReservationError> {
         let place = self.find(id)?;
         let filters = &mut self.entries[place].filters;
@@ -386,12 +385,7 @@ impl ReservedClass {
         let numbers = self.numbers.range((after.map_or(Unbounded, Excluded), Unbounded));
         numbers.map(|(&id, &place)| {
             let Entry { policer, counters, filters, .. } = &self.entries[place as usize];
-            CountedReservation {
-                id,
-                bucket: *policer.params(),
-                filters: filters.clone(),
-                counters: *counters,
-            }
+            CountedReservation { id, bucket: *policer.spec(), filters: filters.clone(), counters: *counters }
         })
     }
 
@@ -400,7 +394,7 @@ impl ReservedClass {
         let mut sum = Charge::default();
         for &place in self.numbers.values() {
             let entry = &mut self.entries[place as usize];
-            entry.charge = Charge::of(overhead, entry.policer.params());
+            entry.charge = Charge::of(overhead, entry.policer.spec());
             sum = sum.plus(entry.charge);
         }
         self.set_charge(sum);
@@ -422,13 +416,15 @@ pub(crate) struct Link {
 
 impl Charge {
     /// Returns what a bucket takes of a link: the size on the link of a packet that has the largest overhead for its length.
-    fn of(overhead: Overhead, bucket: &PolicerParams) -> Self {
-        let sizes = bucket.min_unit..=bucket.max_packet.min(bucket.min_unit.saturating_add(SIZES));
+    fn of(overhead: Overhead, bucket: &TrafficSpec) -> Self {
+        // Values of a checked bucket, below 2^17.
+        let [least, most] = [bucket.min_policed, bucket.max_packet].map(|size| size.get() as u32);
+        let sizes = least..=most.min(least.saturating_add(SIZES));
         let on_link = |length: u32| u64::from(size_on_link(overhead, length));
         let longer = |one: &u32, other: &u32| {
             (on_link(*one) * u64::from(*other)).cmp(&(on_link(*other) * u64::from(*one)))
         };
-        let length = sizes.max_by(longer).unwrap_or(bucket.min_unit);
+        let length = sizes.max_by(longer).unwrap_or(least);
         let scaled = |value: u64| {
             let product = u128::from(value) * u128::from(on_link(length));
             u64::try_from(product.div_ceil(length.into())).unwrap_or(u64::MAX)
@@ -480,18 +476,3 @@ impl std::fmt::Display for ReservationError {
 }
 
 impl std::error::Error for ReservationError {}
-
-impl std::fmt::Display for FlowFilter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let port =
-            |port: Option<u16>| port.map_or_else(|| "any port".to_owned(), |port| format!("port {port}"));
-        let source = self.source.map_or_else(|| "any source".to_owned(), |source| source.to_string());
-        let Self { destination, protocol, destination_port, source_port, .. } = self;
-        write!(
-            f,
-            "{source} {} to {destination} {}, protocol {protocol}",
-            port(*source_port),
-            port(*destination_port)
-        )
-    }
-}

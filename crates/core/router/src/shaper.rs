@@ -23,7 +23,6 @@
 //! the exchange is overtaken by one from after it. This has a cost: until the old queue is empty, the new one sees only its
 //! own backlog, and the limits of both queues together bound what waits.
 
-use crate::flow_filter::FlowFilter;
 use crate::fragments::FragmentFlows;
 use crate::frames::{Frames, Slot};
 use crate::headers::{ETHERNET, FlowKeys, Headers, Ip};
@@ -33,9 +32,8 @@ use crate::reserved::{
     CountedReservation, Judgement, Link, ReservationError, ReservationId, ReservedClass, Waiting,
 };
 use crate::stats::{Loss, ShaperStats};
-use cutline_aqm::{
-    AnyQueue, Arrival, Backlog, Departure, Limit, PolicerParams, Queue, QueueSpec, Readings, Shed, Verdict,
-};
+use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, Limit, Queue, QueueSpec, Readings, Shed, Verdict};
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_params::ParameterError;
 use cutline_units::{
     Bytes, Duration, Ecn, HintTable, Instant, Probability, RandomStream, Rate, RemarkTable, Serializer,
@@ -547,8 +545,8 @@ impl Shaper {
     pub fn reserve(
         &mut self,
         id: ReservationId,
-        bucket: PolicerParams,
-        filters: &[FlowFilter],
+        bucket: TrafficSpec,
+        filters: &[FlowSelector],
     ) -> Result<(), ReservationError> {
         let (limit, salt, link) = (self.params.reservations, self.params.salt, self.link());
         let class = self.reserved.get_or_insert_with(|| Box::new(ReservedClass::new(limit, salt)));
@@ -563,7 +561,7 @@ impl Shaper {
         &mut self,
         now: Instant,
         id: ReservationId,
-        bucket: PolicerParams,
+        bucket: TrafficSpec,
     ) -> Result<(), ReservationError> {
         let link = self.link();
         self.class(id)?.change(now, &link, id, bucket)
@@ -573,7 +571,7 @@ impl Shaper {
     ///
     /// # Errors
     /// When there is no such reservation, or the filter is taken. Then nothing has changed.
-    pub fn add_filter(&mut self, id: ReservationId, filter: FlowFilter) -> Result<(), ReservationError> {
+    pub fn add_filter(&mut self, id: ReservationId, filter: FlowSelector) -> Result<(), ReservationError> {
         self.class(id)?.add_filter(id, filter)
     }
 
@@ -581,7 +579,11 @@ impl Shaper {
     ///
     /// # Errors
     /// When the reservation or its filter is not there.
-    pub fn remove_filter(&mut self, id: ReservationId, filter: &FlowFilter) -> Result<(), ReservationError> {
+    pub fn remove_filter(
+        &mut self,
+        id: ReservationId,
+        filter: &FlowSelector,
+    ) -> Result<(), ReservationError> {
         self.class(id)?.remove_filter(id, filter)
     }
 

@@ -1,7 +1,8 @@
 //! A frame of a reserved flow allocates nothing once the class has held its largest backlog. A binary of its own, for its allocator.
 
-use cutline_aqm::{Limit, PolicerParams, QueueSpec};
-use cutline_router::{FlowFilter, Overhead, Port, ReservationId, Shaper, ShaperParams};
+use cutline_aqm::{Limit, QueueSpec};
+use cutline_flow::{FlowSelector, TrafficSpec};
+use cutline_router::{Overhead, Port, ReservationId, Shaper, ShaperParams};
 use cutline_units::{Bytes, Duration, Instant, Rate, Streams};
 use etherparse::PacketBuilder;
 use std::convert::Infallible;
@@ -33,18 +34,20 @@ fn a_frame_of_a_reserved_flow_allocates_nothing() {
     let mut shaper = Shaper::new(params, Streams::new(1).stream("router", "drop")).unwrap();
     let mut frames = Vec::new();
     for flow in 0..100_u8 {
-        let filter = FlowFilter {
+        let filter = FlowSelector {
             destination: [10, 0, 1, 1].into(),
-            protocol: 17,
+            protocol: Some(17),
             destination_port: Some(5),
             source: (flow % 2 == 0).then(|| [10, 0, 0, flow].into()),
             source_port: Some(1000 + u16::from(flow)),
+            flow_label: None,
         };
-        let bucket = PolicerParams {
+        let bucket = TrafficSpec {
             rate: Rate::from_kbps(500),
             bucket: Bytes::new(3000),
-            min_unit: 64,
-            max_packet: 1500,
+            peak: TrafficSpec::UNKNOWN_PEAK,
+            min_policed: Bytes::new(64),
+            max_packet: Bytes::new(1500),
         };
         shaper.reserve(ReservationId { owner: 1, number: flow.into() }, bucket, &[filter]).unwrap();
         let mut frame = Vec::new();

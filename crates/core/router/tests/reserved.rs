@@ -1,9 +1,10 @@
 //! Reserved flows in a shaper: which packets are served first, how long they wait, and what is left for the others.
 
 use crate::common::{Memory, frame};
-use cutline_aqm::{AqmSpec, Limit, PolicerParams, QueueSpec, TsqParams};
+use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_router::{
-    CountedReservation, FlowFilter, Loss, Overhead, ReservationError, ReservationId, Shaper, ShaperParams,
+    CountedReservation, Loss, Overhead, ReservationError, ReservationId, Shaper, ShaperParams,
 };
 use cutline_units::{Bytes, Duration, Instant, Rate, Streams};
 use etherparse::PacketBuilder;
@@ -32,18 +33,25 @@ fn id(number: u64) -> ReservationId {
     ReservationId { owner: 1, number }
 }
 
-fn bucket(kbps: u64, bytes: u64) -> PolicerParams {
-    PolicerParams { rate: Rate::from_kbps(kbps), bucket: Bytes::new(bytes), min_unit: 64, max_packet: 1500 }
+fn bucket(kbps: u64, bytes: u64) -> TrafficSpec {
+    TrafficSpec {
+        rate: Rate::from_kbps(kbps),
+        bucket: Bytes::new(bytes),
+        peak: TrafficSpec::UNKNOWN_PEAK,
+        min_policed: Bytes::new(64),
+        max_packet: Bytes::new(1500),
+    }
 }
 
 /// From any port of 10.0.0.1 to a port of 10.0.1.1.
-fn to_port(port: u16) -> FlowFilter {
-    FlowFilter {
+fn to_port(port: u16) -> FlowSelector {
+    FlowSelector {
         destination: "10.0.1.1".parse().unwrap(),
-        protocol: 17,
+        protocol: Some(17),
         destination_port: Some(port),
         source: Some("10.0.0.1".parse().unwrap()),
         source_port: Some(1000),
+        flow_label: None,
     }
 }
 
@@ -140,7 +148,7 @@ fn what_exceeds_the_bucket_goes_into_the_queue() {
 }
 
 /// Returns which frames are served before a backlogged queue: one reservation with these filters.
-fn served_first(filters: &[FlowFilter], frames: &[Vec<u8>]) -> Vec<bool> {
+fn served_first(filters: &[FlowSelector], frames: &[Vec<u8>]) -> Vec<bool> {
     let mut shaper = shaper();
     shaper.reserve(id(1), bucket(64, 9000), filters).unwrap();
     let before = |shaper: &Shaper| shaper.stats().reserved.conforming.packets;
@@ -164,15 +172,15 @@ fn filters_of_each_style_find_their_packets() {
         frame(0x0806, &[0; 46]),
     ];
     assert_eq!(served_first(&[to_port(5)], &frames), [true, false, false, false, false, false]);
-    let second = FlowFilter { source: Some("10.0.0.2".parse().unwrap()), ..to_port(5) };
+    let second = FlowSelector { source: Some("10.0.0.2".parse().unwrap()), ..to_port(5) };
     assert_eq!(served_first(&[to_port(5), second], &frames), [true, false, true, false, false, false]);
-    let any = FlowFilter { source: None, source_port: None, ..to_port(5) };
+    let any = FlowSelector { source: None, source_port: None, ..to_port(5) };
     assert_eq!(served_first(&[any], &frames), [true, true, true, false, false, false]);
-    let host = FlowFilter { destination_port: None, ..any };
+    let host = FlowSelector { destination_port: None, ..any };
     assert_eq!(served_first(&[host], &frames), [true, true, true, true, false, false]);
-    let other_protocol = FlowFilter { protocol: 6, ..any };
+    let other_protocol = FlowSelector { protocol: Some(6), ..any };
     assert_eq!(served_first(&[other_protocol], &frames), [false; 6]);
-    let v6 = FlowFilter { destination: [0xfe_u8; 16].into(), ..any };
+    let v6 = FlowSelector { destination: [0xfe_u8; 16].into(), ..any };
     assert_eq!(served_first(&[v6], &frames), [false, false, false, false, true, false]);
 }
 
@@ -182,14 +190,14 @@ fn a_fragment_has_no_ports() {
     first[20] |= 0x20;
     let frames = [first];
     assert_eq!(served_first(&[to_port(5)], &frames), [false]);
-    let host = FlowFilter { source_port: None, destination_port: None, ..to_port(5) };
+    let host = FlowSelector { source_port: None, destination_port: None, ..to_port(5) };
     assert_eq!(served_first(&[host], &frames), [true]);
 }
 
 #[test]
 fn the_filter_that_says_most_counts() {
     let mut shaper = shaper();
-    let any = FlowFilter { source: None, source_port: None, ..to_port(5) };
+    let any = FlowSelector { source: None, source_port: None, ..to_port(5) };
     shaper.reserve(id(1), bucket(64, 9000), &[any]).unwrap();
     shaper.reserve(id(2), bucket(64, 9000), &[to_port(5)]).unwrap();
     shaper.receive(at_us(0), &udp([10, 0, 0, 1], [1000, 5], 100));
@@ -223,13 +231,19 @@ fn what_cannot_be_reserved_is_refused_with_the_range() {
     let mut shaper = shaper_with(Overhead::Ethernet);
     shaper.reserve(id(1), bucket(640, 2000), &[to_port(5)]).unwrap();
     let before = only(&shaper);
-    let mixed = FlowFilter { source: Some("fd00::1".parse().unwrap()), ..to_port(6) };
+    let mixed = FlowSelector { source: Some("fd00::1".parse().unwrap()), ..to_port(6) };
+    let every = FlowSelector { protocol: None, source_port: None, destination_port: None, ..to_port(6) };
+    let labelled = FlowSelector {
+        flow_label: Some(7),
+        source: None,
+        ..FlowSelector { destination: [0xfe; 16].into(), ..to_port(6) }
+    };
     for (result, why) in [
         (
             shaper.reserve(id(1), bucket(1, 100), &[to_port(6)]),
             "reservation = 1: there is one of this number",
         ),
-        (shaper.reserve(id(2), bucket(0, 100), &[]), "rate = 0 bit/s: allowed is from 1 bit/s"),
+        (shaper.reserve(id(2), bucket(0, 100), &[]), "rate = 0 bit/s: allowed is from 8 bit/s"),
         (shaper.reserve(id(2), bucket(1, 1), &[]), "bucket = 1 B: allowed is from 64 B"),
         // 64 B are 102 on the link: 1020 kbit/s are taken, 330 of 1350 left.
         (
@@ -241,9 +255,18 @@ fn what_cannot_be_reserved_is_refused_with_the_range() {
             "protocol 17: allowed is a filter that no other reservation has",
         ),
         (shaper.reserve(id(2), bucket(1, 2000), &[to_port(6), to_port(6)]), "allowed is each filter once"),
-        (shaper.reserve(id(2), bucket(1, 2000), &[mixed]), "allowed is addresses of one version"),
         (
-            shaper.reserve(id(2), PolicerParams { max_packet: 1501, ..bucket(1, 2000) }, &[to_port(6)]),
+            shaper.reserve(id(2), bucket(1, 2000), &[mixed]),
+            "allowed is an address of the destination's version",
+        ),
+        (shaper.reserve(id(2), bucket(1, 2000), &[every]), "protocol = any: allowed is from 0 to 255"),
+        (shaper.reserve(id(2), bucket(1, 2000), &[labelled]), "flow-label = 7: allowed is none"),
+        (
+            shaper.reserve(
+                id(2),
+                TrafficSpec { max_packet: Bytes::new(1501), ..bucket(1, 2000) },
+                &[to_port(6)],
+            ),
             "max-packet = 1501 B: allowed is at most 1500 B",
         ),
         (

@@ -152,7 +152,7 @@ impl Share {
 
     /// RFC 2210 section 3.1: the headers of the link's layer on packets of the minimum policed unit.
     fn charge(&self, tspec: &Tspec) -> Charge {
-        let (unit, headers) = (f64::from(tspec.min_unit), f64::from(self.overhead));
+        let (unit, headers) = (f64::from(tspec.min_policed), f64::from(self.overhead));
         let up = |number: f64| number.ceil() as u64;
         let bps = f64::from(tspec.rate) * 8.0 * (unit + headers) / unit;
         Charge { bps: up(bps), bytes: up(f64::from(tspec.bucket)) }
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn headers_of_the_link_are_reserved_with_small_packets() {
         let mut share = Share::new(&ShareParams::default(), Rate::from_mbps(1), 1500);
-        share.admit(Handle(1), &Tspec { min_unit: 90, ..Tspec::new(10_000.0, 100.0) }).unwrap();
+        share.admit(Handle(1), &Tspec { min_policed: 90, ..Tspec::new(10_000.0, 100.0) }).unwrap();
         assert_eq!(share.reserved(), Rate::from_kbps(96));
     }
 

@@ -4,6 +4,8 @@
 //! Rates are bytes per second and sizes are bytes, as single-precision floating-point numbers, because they have that form on
 //! the wire. [`crate::admission`] counts in whole bits per second.
 
+use cutline_flow::TrafficSpec;
+use cutline_units::{Bytes, Rate};
 use cutline_wire::Reader;
 use thiserror::Error;
 
@@ -39,7 +41,7 @@ pub struct Tspec {
     /// The peak rate p, bytes per second; infinite if it is not known.
     pub peak: f32,
     /// The minimum policed unit m, bytes: smaller packets count as this size.
-    pub min_unit: u32,
+    pub min_policed: u32,
     /// The maximum packet size M, bytes.
     pub max_packet: u32,
 }
@@ -59,7 +61,20 @@ pub struct TspecError {
 impl Tspec {
     /// Returns the bucket of a flow with this rate and depth whose packets have 64 to 1500 bytes, and whose peak rate is not known.
     pub const fn new(rate: f32, bucket: f32) -> Self {
-        Self { rate, bucket, peak: f32::INFINITY, min_unit: 64, max_packet: 1500 }
+        Self { rate, bucket, peak: f32::INFINITY, min_policed: 64, max_packet: 1500 }
+    }
+
+    /// Returns the traffic in whole bits and bytes, each rounded up, so that what is installed for it is enough.
+    pub fn traffic(&self) -> TrafficSpec {
+        // Saturates; a peak rate of infinity becomes the largest number.
+        let bits = |bytes: f32| Rate::from_bps((f64::from(bytes) * 8.0).ceil() as u64);
+        TrafficSpec {
+            rate: bits(self.rate),
+            bucket: Bytes::new(self.bucket.ceil() as u64),
+            peak: bits(self.peak),
+            min_policed: Bytes::new(self.min_policed.into()),
+            max_packet: Bytes::new(self.max_packet.into()),
+        }
     }
 
     /// Checks each value.
@@ -77,11 +92,11 @@ impl Tspec {
         if !(0.0..=MOST_RATE).contains(&self.peak) && self.peak != f32::INFINITY {
             return wrong("peak", self.peak.into(), "0 to 40e12 bytes per second, or infinity");
         }
-        if self.min_unit == 0 {
-            return wrong("min_unit", 0.0, "at least 1 byte");
+        if self.min_policed == 0 {
+            return wrong("min_policed", 0.0, "at least 1 byte");
         }
-        if self.max_packet < self.min_unit {
-            return wrong("max_packet", self.max_packet.into(), "at least min_unit");
+        if self.max_packet < self.min_policed {
+            return wrong("max_packet", self.max_packet.into(), "at least min_policed");
         }
         Ok(())
     }
@@ -91,7 +106,7 @@ impl Tspec {
         self.rate >= other.rate
             && self.bucket >= other.bucket
             && self.peak >= other.peak
-            && self.min_unit <= other.min_unit
+            && self.min_policed <= other.min_policed
             && self.max_packet >= other.max_packet
     }
 
@@ -102,7 +117,7 @@ impl Tspec {
             rate: self.rate.max(other.rate),
             bucket: self.bucket.max(other.bucket),
             peak: self.peak.max(other.peak),
-            min_unit: self.min_unit.min(other.min_unit),
+            min_policed: self.min_policed.min(other.min_policed),
             max_packet: self.max_packet.min(other.max_packet),
         }
     }
@@ -114,7 +129,7 @@ impl Tspec {
             rate: self.rate + other.rate,
             bucket: self.bucket + other.bucket,
             peak: self.peak + other.peak,
-            min_unit: self.min_unit.min(other.min_unit),
+            min_policed: self.min_policed.min(other.min_policed),
             max_packet: self.max_packet.max(other.max_packet),
         }
     }
@@ -133,7 +148,7 @@ impl Tspec {
             rate: self.rate.min(other.rate),
             bucket: self.bucket.max(other.bucket),
             peak: self.peak.min(other.peak),
-            min_unit: self.min_unit.min(other.min_unit),
+            min_policed: self.min_policed.min(other.min_policed),
             max_packet: self.max_packet.min(other.max_packet),
         }
     }
@@ -146,7 +161,7 @@ impl Tspec {
             rate: self.rate.min(senders.rate),
             bucket: self.bucket.min(senders.bucket),
             peak: self.peak.min(senders.peak),
-            min_unit: self.min_unit.min(senders.min_unit),
+            min_policed: self.min_policed.min(senders.min_policed),
             max_packet: self.max_packet.min(senders.max_packet),
         }
     }
@@ -156,7 +171,7 @@ impl Tspec {
         for number in [self.rate, self.bucket, self.peak] {
             to.extend(number.to_bits().to_be_bytes());
         }
-        to.extend(self.min_unit.to_be_bytes());
+        to.extend(self.min_policed.to_be_bytes());
         to.extend(self.max_packet.to_be_bytes());
     }
 
@@ -164,7 +179,7 @@ impl Tspec {
     fn read(from: &mut Reader<'_>) -> Option<Self> {
         let mut float = || from.u32().map(f32::from_bits);
         let (rate, bucket, peak) = (float()?, float()?, float()?);
-        let tspec = Self { rate, bucket, peak, min_unit: from.u32()?, max_packet: from.u32()? };
+        let tspec = Self { rate, bucket, peak, min_policed: from.u32()?, max_packet: from.u32()? };
         tspec.validate().is_ok().then_some(tspec)
     }
 
@@ -183,6 +198,31 @@ impl Tspec {
         let tspec = Self::read(&mut data)?;
         data.is_at_end().then_some(tspec)
     }
+}
+
+impl From<TrafficSpec> for Tspec {
+    /// Converts to the protocol's floating-point numbers, rounded up, so that no reservation is smaller than its request.
+    fn from(traffic: TrafficSpec) -> Self {
+        let size = |bytes: Bytes| u32::try_from(bytes.get()).unwrap_or(u32::MAX);
+        let has_peak = traffic.peak != TrafficSpec::UNKNOWN_PEAK;
+        Self {
+            rate: rounded_up(traffic.rate.as_bps() as f64 / 8.0).min(MOST_RATE),
+            bucket: rounded_up(traffic.bucket.get() as f64).min(MOST_BUCKET),
+            peak: if has_peak {
+                rounded_up(traffic.peak.as_bps() as f64 / 8.0).min(MOST_RATE)
+            } else {
+                f32::INFINITY
+            },
+            min_policed: size(traffic.min_policed),
+            max_packet: size(traffic.max_packet),
+        }
+    }
+}
+
+/// Returns the smallest number of single precision that is at least `value`.
+fn rounded_up(value: f64) -> f32 {
+    let nearest = value as f32;
+    if f64::from(nearest) < value { nearest.next_up() } else { nearest }
 }
 
 /// Parameters of guaranteed service beside the bucket (RFC 2212).

@@ -3,8 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn tspec(rate: f32, bucket: f32, peak: f32, min_unit: u32, max_packet: u32) -> Tspec {
-    Tspec { rate, bucket, peak, min_unit, max_packet }
+fn tspec(rate: f32, bucket: f32, peak: f32, min_policed: u32, max_packet: u32) -> Tspec {
+    Tspec { rate, bucket, peak, min_policed, max_packet }
 }
 
 /// RFC 2210 section 3.1: byte for byte.
@@ -68,8 +68,8 @@ fn an_error_names_field_value_and_range() {
     let wrong = |tspec: Tspec| tspec.validate().unwrap_err().to_string();
     assert_eq!(wrong(Tspec::new(-1.0, 0.0)), "rate = -1: allowed is 0 to 40e12 bytes per second");
     assert_eq!(
-        wrong(Tspec { min_unit: 0, ..Tspec::new(1.0, 1.0) }),
-        "min_unit = 0: allowed is at least 1 byte"
+        wrong(Tspec { min_policed: 0, ..Tspec::new(1.0, 1.0) }),
+        "min_policed = 0: allowed is at least 1 byte"
     );
     for tspec in [
         Tspec::new(f32::NAN, 1.0),
@@ -143,5 +143,57 @@ proptest! {
         if let Some(adspec) = Adspec::decode(&bytes) {
             let _ = adspec.compose(&LinkCharacter { bandwidth: 1.0, latency_us: 1, mtu: 1 }, true).encode();
         }
+    }
+}
+
+#[test]
+fn whole_bits_and_bytes_are_rounded_up() {
+    let traffic = tspec(1000.1, 10.5, f32::INFINITY, 40, 1500).traffic();
+    assert_eq!((traffic.rate, traffic.bucket), (Rate::from_bps(8001), Bytes::new(11)));
+    assert_eq!(traffic.peak, TrafficSpec::UNKNOWN_PEAK);
+    assert_eq!((traffic.min_policed, traffic.max_packet), (Bytes::new(40), Bytes::new(1500)));
+}
+
+/// A bucket of any message has values that routers and traffic control accept.
+#[test]
+fn every_bucket_can_be_installed() {
+    let largest = tspec(f32::MAX, f32::MAX, f32::MAX, u32::MAX, u32::MAX);
+    let least = tspec(0.0, 0.0, 0.0, 0, 0);
+    for tspec in [largest, least, tspec(1e3, 10.0, 1e3, 1500, 1500)] {
+        tspec.traffic().installable().check().unwrap_or_else(|error| panic!("{tspec:?}: {error}"));
+    }
+}
+
+/// The largest values become the largest ones of a message, which are valid.
+#[test]
+fn the_largest_traffic_is_a_valid_bucket() {
+    let traffic = TrafficSpec {
+        rate: TrafficSpec::MAX_RATE,
+        bucket: TrafficSpec::MAX_BUCKET,
+        peak: TrafficSpec::UNKNOWN_PEAK,
+        min_policed: TrafficSpec::MAX_PACKET,
+        max_packet: TrafficSpec::MAX_PACKET,
+    };
+    let tspec = Tspec::from(traffic);
+    tspec.validate().unwrap();
+    assert_eq!((tspec.rate, tspec.bucket, tspec.peak), (MOST_RATE, MOST_BUCKET, f32::INFINITY));
+}
+
+proptest! {
+    /// A message asks for no less than the application does, and no less is installed for it.
+    #[test]
+    fn no_conversion_makes_a_reservation_smaller(
+        bps in 8..TrafficSpec::MAX_RATE.as_bps() / 2,
+        peak in 8..TrafficSpec::MAX_RATE.as_bps() / 2,
+        bucket in 1..TrafficSpec::MAX_BUCKET.get() / 2,
+    ) {
+        let [min_policed, max_packet] = [64, 1500].map(Bytes::new);
+        let [rate, peak] = [bps, peak].map(Rate::from_bps);
+        let traffic = TrafficSpec { rate, bucket: Bytes::new(bucket), peak, min_policed, max_packet };
+        let tspec = Tspec::from(traffic);
+        prop_assert!(tspec.validate().is_ok(), "{tspec:?}");
+        let back = tspec.traffic();
+        prop_assert!(back.rate >= traffic.rate && back.bucket >= traffic.bucket && back.peak >= traffic.peak);
+        prop_assert_eq!(Tspec::from(back), tspec);
     }
 }

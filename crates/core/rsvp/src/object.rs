@@ -3,6 +3,7 @@
 //! An object has a class, a type within the class and a content. A type here is the content of one class. IPv4 and IPv6 have
 //! types of their own on the wire and none here: an [`IpAddr`] says which it is.
 
+use cutline_flow::FlowSelector;
 use cutline_units::Duration;
 use cutline_wire::Reader;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -327,6 +328,24 @@ impl Session {
         self.destination.is_multicast()
     }
 
+    /// Returns the selector of the session's packets, from one sender or from all. A port of 0 means a protocol without
+    /// ports.
+    pub fn selector(&self, sender: Option<&Sender>) -> FlowSelector {
+        let port = |port: u16| (port > 0).then_some(port);
+        let mut selector = FlowSelector {
+            protocol: (self.protocol > 0).then_some(self.protocol),
+            destination_port: port(self.port),
+            source: sender.map(|sender| sender.address),
+            ..FlowSelector::to(self.destination)
+        };
+        match sender.map(|sender| sender.selector) {
+            Some(Selector::Port(number)) => selector.source_port = port(number),
+            Some(Selector::FlowLabel(label)) => selector.flow_label = Some(label),
+            None => {}
+        }
+        selector
+    }
+
     pub(crate) fn put(&self, to: &mut Vec<u8>, polices_entry: bool) {
         put(to, class::SESSION, kind_of(self.destination), |to| {
             put_address(to, self.destination);
@@ -559,5 +578,27 @@ impl Challenge {
         let mut from = Reader::new(content);
         let challenge = Self { key: from.u64()? & crate::integrity::KEY_BITS, cookie: from.u64()? };
         ended(&from, challenge)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_and_a_sender_select_packets() {
+        let session = Session { destination: [10, 0, 0, 9].into(), protocol: 17, port: 5000 };
+        let sender = Sender::new([10, 0, 0, 1].into(), 6000);
+        let all = session.selector(None);
+        assert_eq!((all.protocol, all.destination_port, all.source), (Some(17), Some(5000), None));
+        let one = session.selector(Some(&sender));
+        assert_eq!((one.source, one.source_port), (Some(sender.address), Some(6000)));
+        // A protocol without ports, and no protocol at all.
+        let without =
+            Session { protocol: 46, port: 0, ..session }.selector(Some(&Sender::new(sender.address, 0)));
+        assert_eq!((without.protocol, without.destination_port, without.source_port), (Some(46), None, None));
+        assert_eq!(Session { protocol: 0, port: 0, ..session }.selector(None).protocol, None);
+        let labelled = Sender { selector: Selector::FlowLabel(7), ..sender };
+        assert_eq!(session.selector(Some(&labelled)).flow_label, Some(7));
     }
 }

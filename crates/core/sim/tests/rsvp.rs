@@ -56,7 +56,7 @@ fn sender(node: NodeId) -> Sender {
 }
 
 fn tspec(rate: f32) -> Tspec {
-    Tspec { peak: rate, min_unit: 200, ..Tspec::new(rate, 100.0) }
+    Tspec { peak: rate, min_policed: 200, ..Tspec::new(rate, 100.0) }
 }
 
 /// A sender at one node and a receiver at another one.

@@ -52,11 +52,12 @@ mod translation;
 pub use application::{
     Application, AudioParams, Codec, FileParams, GameParams, TelemetryParams, VideoParams, View, WebParams,
 };
+pub use cutline_flow::TrafficSpec;
 pub use decision::{Decision, Layer};
 pub use path::{IpVersion, Path};
 pub use protocol::{Protocol, selection};
 pub use service::{Service, code_point};
-pub use settings::{EndSystemSettings, NetworkSettings, PacedBy, Pacing, PlannedReservation, TokenBucket};
+pub use settings::{EndSystemSettings, NetworkSettings, PacedBy, Pacing, PlannedReservation};
 pub use translation::{Translation, TranslationRequest, Unmet, translate};
 
 #[cfg(test)]

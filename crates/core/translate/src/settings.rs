@@ -1,5 +1,6 @@
 //! Result of a translation.
 
+use cutline_flow::TrafficSpec;
 use cutline_units::{Bytes, Dscp, Hint, Rate};
 use std::fmt;
 
@@ -75,24 +76,7 @@ pub struct NetworkSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlannedReservation {
     /// For the packets that this end sends, acknowledgements included.
-    pub send: Option<TokenBucket>,
+    pub send: Option<TrafficSpec>,
     /// For the packets that this end receives, acknowledgements included.
-    pub receive: Option<TokenBucket>,
-}
-
-/// Largest traffic of a flow, the `TOKEN_BUCKET_TSPEC` of controlled load (RFC 2211 section 5, RFC 2215
-/// section 3.6). IP headers count; without IP, those of the frames do. Rates from 8 bit/s (1 byte/s) to 320
-/// Tbit/s (40 TB/s), sizes from 1 B to 250 GB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenBucket {
-    /// r: the bandwidth to request.
-    pub rate: Rate,
-    /// b: how much may follow each other above the rate.
-    pub bucket: Bytes,
-    /// p: the rate of a burst; at least `rate`.
-    pub peak: Rate,
-    /// m: shorter packets count as this long.
-    pub min_policed: Bytes,
-    /// M: the longest packet; at least `min_policed`.
-    pub max_packet: Bytes,
+    pub receive: Option<TrafficSpec>,
 }

@@ -347,7 +347,7 @@ fn a_reservation_counts_headers_and_a_little_more() {
     let request = TranslationRequest { service: Some(Service::Reservation), ..TranslationRequest::new(send) };
     let video = translated(&request);
     assert_eq!(video.protocol, Protocol::RUdp);
-    let bucket = TokenBucket {
+    let bucket = TrafficSpec {
         rate: Rate::from_bps(920_832),
         bucket: Bytes::new(27_468),
         peak: Rate::from_bps(1_046_400),

@@ -3,14 +3,13 @@
 //! `CUTLINE_BLESS=1 cargo test -p cutline-fuzz seeds::` writes them; the diff is the review. Seeds of texts that people
 //! write are files of the corpus like any other.
 
-use cutline_aqm::PolicerParams;
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_fuzz::find;
 use cutline_quality::spec::{CapacityProfile, ConnectionSpecification, Preset};
 use cutline_results::{
     DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunStore,
     SeriesRow, Summary, TimingRow, write_table,
 };
-use cutline_router::FlowFilter;
 use cutline_router_service::{
     Action, AutorateStatistics, Counted, Direction, HintStatistics, Interface, ReloadStatus,
     ReservationRequest, RouterDirection, RouterSpec, Statistics, configuration,
@@ -652,20 +651,19 @@ fn replies_of_a_router() {
 /// Every kind of request that reserves.
 #[test]
 fn reservations_in_a_router() {
-    let bucket = PolicerParams {
+    let bucket = TrafficSpec {
         rate: Rate::from_kbps(640),
         bucket: Bytes::new(2000),
-        min_unit: 64,
-        max_packet: 1500,
+        peak: TrafficSpec::UNKNOWN_PEAK,
+        min_policed: Bytes::new(64),
+        max_packet: Bytes::new(1500),
     };
-    let any = FlowFilter {
-        destination: "10.0.1.1".parse().unwrap(),
-        protocol: 17,
+    let any = FlowSelector {
+        protocol: Some(17),
         destination_port: Some(5004),
-        source: None,
-        source_port: None,
+        ..FlowSelector::to("10.0.1.1".parse().unwrap())
     };
-    let full = FlowFilter {
+    let full = FlowSelector {
         destination: "fd00::2".parse().unwrap(),
         source: Some("fd00::1".parse().unwrap()),
         source_port: Some(4000),
@@ -687,16 +685,16 @@ fn reservations_in_a_router() {
 /// Writes the requests of applications to `cutlined`.
 #[test]
 fn requests_to_cutlined() {
-    use cutline_provision::protocol::{Bucket, Request, Senders};
+    use cutline_provision::protocol::{Request, Senders};
     use cutline_provision::{Flow, Transport};
     use std::net::SocketAddr;
     let [one, other]: [SocketAddr; 2] = ["10.0.1.2:5000", "[fd00::2]:6000"].map(|text| text.parse().unwrap());
-    let bucket = Bucket {
-        rate_bps: 100_000,
-        bucket_bytes: 3000,
-        peak_bps: 1_000_000,
-        min_policed_bytes: 64,
-        max_packet_bytes: 200,
+    let bucket = TrafficSpec {
+        rate: Rate::from_bps(100_000),
+        bucket: Bytes::new(3000),
+        peak: Rate::from_bps(1_000_000),
+        min_policed: Bytes::new(64),
+        max_packet: Bytes::new(200),
     };
     let flow = Flow { transport: Transport::Tcp, source: one, destination: one };
     let reserve = |senders| Request::Reserve {

@@ -78,7 +78,6 @@ const SHARED: [(&str, &[&str]); 5] = [
             "Application",
             "Arrival",
             "Backlog",
-            "Bucket",
             "Changes",
             "Choice",
             "Class",

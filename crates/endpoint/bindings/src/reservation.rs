@@ -4,7 +4,6 @@ use crate::event::Side;
 use crate::{NAME, TEXT, count, text, words};
 use cutline_provision as provision;
 use cutline_socket::ReservationStatus;
-use cutline_translate as translate;
 use serde::{Serialize, Serializer};
 
 /// State of a direction's reservation.
@@ -153,8 +152,8 @@ fn as_words<S: Serializer>(room: &[u8], serializer: S) -> Result<S::Ok, S::Error
     serializer.serialize_str(words(room))
 }
 
-impl From<Option<translate::TokenBucket>> for TokenBucket {
-    fn from(it: Option<translate::TokenBucket>) -> Self {
+impl From<Option<cutline_translate::TrafficSpec>> for TokenBucket {
+    fn from(it: Option<cutline_translate::TrafficSpec>) -> Self {
         Self {
             rate_bps: it.map_or(-1, |it| count(it.rate.as_bps())),
             bucket_bytes: it.map_or(-1, |it| count(it.bucket.get())),
@@ -197,7 +196,7 @@ impl From<Option<&provision::Refusal>> for Refusal {
 }
 
 impl DirectionReservation {
-    fn new(asked: Option<translate::TokenBucket>, it: &provision::Standing) -> Self {
+    fn new(asked: Option<cutline_translate::TrafficSpec>, it: &provision::Standing) -> Self {
         use cutline_provision::Standing as S;
         let (standing, reserved, refusal) = match it {
             S::NotAsked => (Standing::NotAsked, None, None),
@@ -285,8 +284,8 @@ mod tests {
 
     const NODE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
 
-    fn bucket(kbps: u64) -> translate::TokenBucket {
-        translate::TokenBucket {
+    fn bucket(kbps: u64) -> cutline_translate::TrafficSpec {
+        cutline_translate::TrafficSpec {
             rate: Rate::from_kbps(kbps),
             bucket: Bytes::new(2000),
             peak: Rate::from_mbps(1),

@@ -2,8 +2,10 @@
 
 use crate::c;
 
-use cutline_provision::protocol::{Bucket, Reply, Request, VERSION};
+use cutline_flow::TrafficSpec;
+use cutline_provision::protocol::{Reply, Request, VERSION};
 use cutline_provision::{Reason, Refusal};
+use cutline_units::{Bytes, Rate};
 use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -45,12 +47,12 @@ fn serve(client: &UnixStream, answer: fn(&Request) -> Vec<Reply>) {
 
 /// Less than is asked for of what is sent; all of what is received.
 fn granted(request: &Request) -> Vec<Reply> {
-    let less = Bucket {
-        rate_bps: 500_000,
-        bucket_bytes: 3000,
-        peak_bps: 1_000_000,
-        min_policed_bytes: 64,
-        max_packet_bytes: 1500,
+    let less = TrafficSpec {
+        rate: Rate::from_bps(500_000),
+        bucket: Bytes::new(3000),
+        peak: Rate::from_bps(1_000_000),
+        min_policed: Bytes::new(64),
+        max_packet: Bytes::new(1500),
     };
     match request {
         Request::Announce { id, .. } => vec![Reply::Reserved { id: *id, bucket: Some(less) }],

@@ -255,11 +255,11 @@ impl GatewayDocument {
 mod tests {
     use super::*;
     use cutline_provision::{Reason, Refusal};
-    use cutline_translate::TokenBucket;
+    use cutline_translate::TrafficSpec;
     use cutline_units::{Bytes, Rate};
 
-    fn bucket(kbps: u64) -> TokenBucket {
-        TokenBucket {
+    fn bucket(kbps: u64) -> TrafficSpec {
+        TrafficSpec {
             rate: Rate::from_kbps(kbps),
             bucket: Bytes::new(2000),
             peak: Rate::from_mbps(1),

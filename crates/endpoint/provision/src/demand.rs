@@ -1,6 +1,7 @@
 //! A flow, and what it sends and receives.
 
-use cutline_translate::{PlannedReservation, TokenBucket};
+use cutline_flow::TrafficSpec;
+use cutline_translate::PlannedReservation;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -79,9 +80,9 @@ pub struct Demand {
     /// The packets that this end sends.
     pub flow: Flow,
     /// Largest traffic that the end sends; `None`: nothing is requested in this direction.
-    pub send: Option<TokenBucket>,
+    pub send: Option<TrafficSpec>,
     /// Largest traffic that the end receives, acknowledgements included.
-    pub receive: Option<TokenBucket>,
+    pub receive: Option<TrafficSpec>,
 }
 
 impl Demand {
@@ -91,12 +92,12 @@ impl Demand {
     }
 
     /// Asks for what this end sends.
-    pub const fn sending(flow: Flow, bucket: TokenBucket) -> Self {
+    pub const fn sending(flow: Flow, bucket: TrafficSpec) -> Self {
         Self { flow, send: Some(bucket), receive: None }
     }
 
     /// Asks for what this end receives. `flow` has the packets that it receives.
-    pub const fn receiving(flow: Flow, bucket: TokenBucket) -> Self {
+    pub const fn receiving(flow: Flow, bucket: TrafficSpec) -> Self {
         Self { flow: flow.reversed(), send: None, receive: Some(bucket) }
     }
 }

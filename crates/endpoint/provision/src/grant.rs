@@ -2,9 +2,9 @@
 
 use crate::client::{Client, ClientError};
 use crate::protocol::Reply;
+use cutline_flow::TrafficSpec;
 use cutline_sys::now;
 use cutline_text::Printable;
-use cutline_translate::TokenBucket;
 use cutline_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -111,7 +111,7 @@ pub enum Standing {
     Pending,
     /// Reserved with this token bucket. A confirmation does not say how much: then this is what was asked
     /// for.
-    Reserved(TokenBucket),
+    Reserved(TrafficSpec),
     /// Refused or lost; the reservation comes back by itself if the network can have it again.
     Failed(Refusal),
 }
@@ -120,9 +120,9 @@ pub enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GrantEvent {
     /// A direction is reserved, with this much.
-    Granted(Direction, TokenBucket),
+    Granted(Direction, TrafficSpec),
     /// The reservation of a direction has changed.
-    Changed(Direction, TokenBucket),
+    Changed(Direction, TrafficSpec),
     /// A direction is reserved along the whole path, as this node says.
     Confirmed(Direction, IpAddr),
     /// A direction is refused, or lost.
@@ -136,7 +136,7 @@ pub struct Grant {
     /// None for a service that needs no agent.
     client: Option<Client>,
     /// The requests: send, receive.
-    asked: [Option<TokenBucket>; 2],
+    asked: [Option<TrafficSpec>; 2],
     /// The states of both directions.
     standings: [Standing; 2],
     events: VecDeque<GrantEvent>,
@@ -162,7 +162,7 @@ impl Grant {
     }
 
     /// A grant that `cutlined` was asked for over this connection; `asked` has what is sent and what is received.
-    pub(crate) fn asked(service: &'static str, client: Client, asked: [Option<TokenBucket>; 2]) -> Self {
+    pub(crate) fn asked(service: &'static str, client: Client, asked: [Option<TrafficSpec>; 2]) -> Self {
         let standings = asked.map(|asked| asked.map_or(Standing::NotAsked, |_| Standing::Pending));
         Self { service, client: Some(client), asked, standings, events: VecDeque::new() }
     }
@@ -258,7 +258,7 @@ impl Grant {
 
 /// Notes what the agent says.
 fn take(
-    asked: &[Option<TokenBucket>; 2],
+    asked: &[Option<TrafficSpec>; 2],
     standings: &mut [Standing; 2],
     events: &mut VecDeque<GrantEvent>,
     reply: &Reply,
@@ -271,7 +271,7 @@ fn take(
     let standing = &mut standings[direction as usize];
     match reply {
         Reply::Reserved { bucket: Some(bucket), .. } => {
-            let bucket = TokenBucket::from(*bucket);
+            let bucket = *bucket;
             match standing {
                 Standing::Reserved(before) if *before == bucket => {}
                 Standing::Reserved(_) => events.push_back(GrantEvent::Changed(direction, bucket)),
@@ -309,7 +309,8 @@ fn take(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Bucket;
+    use cutline_flow::TrafficSpec;
+    use cutline_units::Bytes;
 
     #[test]
     fn a_refusal_says_why_where_and_what_would_be_granted() {
@@ -327,15 +328,15 @@ mod tests {
 
     #[test]
     fn each_direction_has_what_is_reserved_for_it() {
-        let bucket = |rate_bps| Bucket {
-            rate_bps,
-            bucket_bytes: 2000,
-            peak_bps: 1_000_000,
-            min_policed_bytes: 64,
-            max_packet_bytes: 1500,
+        let bucket = |rate_bps| TrafficSpec {
+            rate: Rate::from_bps(rate_bps),
+            bucket: Bytes::new(2000),
+            peak: Rate::from_bps(1_000_000),
+            min_policed: Bytes::new(64),
+            max_packet: Bytes::new(1500),
         };
-        let [sent, received] = [100_000, 8000].map(|rate| TokenBucket::from(bucket(rate)));
-        let less = TokenBucket::from(bucket(50_000));
+        let [sent, received] = [100_000, 8000].map(bucket);
+        let less = bucket(50_000);
         let asked = [Some(sent), Some(received)];
         let mut standings = [Standing::Pending, Standing::Pending];
         let mut heard = |reply: &Reply| {

@@ -14,7 +14,7 @@
 //!
 //! ```no_run
 //! use cutline_provision::{Access, Demand, Flow, Transport, open};
-//! use cutline_translate::TokenBucket;
+//! use cutline_flow::TrafficSpec;
 //! use cutline_units::{Bytes, Duration, Rate};
 //!
 //! let flow = Flow {
@@ -22,7 +22,7 @@
 //!     source: "10.0.1.2:5000".parse()?,
 //!     destination: "10.0.2.2:5000".parse()?,
 //! };
-//! let audio = TokenBucket {
+//! let audio = TrafficSpec {
 //!     rate: Rate::from_kbps(100),
 //!     bucket: Bytes::new(2000),
 //!     peak: Rate::from_mbps(1),

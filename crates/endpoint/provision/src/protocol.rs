@@ -16,8 +16,7 @@
 
 use crate::demand::Flow;
 use crate::grant::Refusal;
-use cutline_translate::TokenBucket;
-use cutline_units::{Bytes, Rate};
+use cutline_flow::TrafficSpec;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
@@ -29,47 +28,6 @@ pub const LONGEST_LINE: usize = 8192;
 pub const LONGEST_REPLY: usize = 256 << 20;
 /// The most senders that a request names.
 pub const MOST_SENDERS: usize = 64;
-
-/// A token bucket as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct Bucket {
-    /// The rate, bits per second.
-    pub rate_bps: u64,
-    /// The depth, bytes.
-    pub bucket_bytes: u64,
-    /// The peak rate, bits per second.
-    pub peak_bps: u64,
-    /// Shorter packets count as this long, bytes.
-    pub min_policed_bytes: u64,
-    /// The longest packet with the header of IP, bytes.
-    pub max_packet_bytes: u64,
-}
-
-impl From<TokenBucket> for Bucket {
-    fn from(bucket: TokenBucket) -> Self {
-        Self {
-            rate_bps: bucket.rate.as_bps(),
-            bucket_bytes: bucket.bucket.get(),
-            peak_bps: bucket.peak.as_bps(),
-            min_policed_bytes: bucket.min_policed.get(),
-            max_packet_bytes: bucket.max_packet.get(),
-        }
-    }
-}
-
-impl From<Bucket> for TokenBucket {
-    fn from(bucket: Bucket) -> Self {
-        Self {
-            rate: Rate::from_bps(bucket.rate_bps),
-            bucket: Bytes::new(bucket.bucket_bytes),
-            peak: Rate::from_bps(bucket.peak_bps),
-            min_policed: Bytes::new(bucket.min_policed_bytes),
-            max_packet: Bytes::new(bucket.max_packet_bytes),
-        }
-    }
-}
 
 /// Senders of a reservation (RFC 2205 section 1.3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +67,7 @@ pub enum Request {
         /// The packets.
         flow: Flow,
         /// Token bucket of the packets.
-        bucket: Bucket,
+        bucket: TrafficSpec,
     },
     /// Reserves for what this host receives: a Resv message, as soon as the sender has announced itself.
     Reserve {
@@ -123,7 +81,7 @@ pub enum Request {
         /// Senders of the packets.
         senders: Senders,
         /// The reservation: for each sender in style FF, for all together otherwise.
-        bucket: Bucket,
+        bucket: TrafficSpec,
         /// True if the client requests a confirmation that the whole path has reserved.
         confirm: bool,
     },
@@ -134,7 +92,7 @@ pub enum Request {
         /// The packets.
         flow: Flow,
         /// Token bucket of the packets.
-        bucket: Bucket,
+        bucket: TrafficSpec,
     },
     /// Ends what has this number.
     Withdraw {
@@ -168,7 +126,7 @@ pub enum Reply {
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         sender: SocketAddr,
         /// Token bucket of the packets.
-        bucket: Bucket,
+        bucket: TrafficSpec,
         /// Largest rate that can be reserved on the path, as its nodes state, bits per second.
         path_bps: Option<u64>,
     },
@@ -185,7 +143,7 @@ pub enum Reply {
         /// The client's number.
         id: u64,
         /// The reservation; `null` if there is none any more.
-        bucket: Option<Bucket>,
+        bucket: Option<TrafficSpec>,
     },
     /// The reservation is probably there along the whole path.
     Confirmed {
@@ -291,15 +249,16 @@ fn line(document: &impl Serialize) -> String {
 mod tests {
     use super::*;
     use crate::Transport;
+    use cutline_units::{Bytes, Rate};
     use proptest::prelude::*;
 
     fn reserve(senders: Senders) -> Request {
-        let bucket = Bucket {
-            rate_bps: 80_000,
-            bucket_bytes: 2000,
-            peak_bps: 160_000,
-            min_policed_bytes: 64,
-            max_packet_bytes: 1500,
+        let bucket = TrafficSpec {
+            rate: Rate::from_bps(80_000),
+            bucket: Bytes::new(2000),
+            peak: Rate::from_bps(160_000),
+            min_policed: Bytes::new(64),
+            max_packet: Bytes::new(1500),
         };
         Request::Reserve {
             id: 7,

@@ -295,9 +295,9 @@ mod tests {
         assert_eq!(lengths(&datagram), [17, 16, 20]);
         // Cut off, too short to be a message, and longer than the datagram.
         assert_eq!(lengths(&datagram[..53]), [17, 16]);
-        assert_eq!(lengths(&message(15, 16)), []);
-        assert_eq!(lengths(&message(u32::MAX, 16)), []);
-        assert_eq!(lengths(&[1, 2]), []);
+        assert_eq!(lengths(&message(15, 16)), [0; 0]);
+        assert_eq!(lengths(&message(u32::MAX, 16)), [0; 0]);
+        assert_eq!(lengths(&[1, 2]), [0; 0]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Errors of requests to the kernel.
 
+use cutline_params::ParameterError;
 use cutline_sys::SysError;
 use cutline_text::Printable;
 use rustix::io::Errno;
@@ -55,6 +56,9 @@ pub enum Error {
         /// The allowed values.
         allowed: String,
     },
+    /// A value of a reservation that is not allowed.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
 }
 
 impl Error {

@@ -28,5 +28,5 @@ pub use error::Error;
 pub use interface::{Address, Interface, interfaces};
 pub use monitor::{Changes, Monitor, Touched, TrafficMonitor};
 pub use route::{Hop, KernelRoute, NoRoute, Question, Router};
-pub use traffic_control::{ClassId, Counters, Filter, MAJOR, ReservedShare, Shaper, ShaperOptions, sweep};
+pub use traffic_control::{ClassId, Counters, MAJOR, Shaper, ShaperOptions, sweep};
 pub use uses::{InterfaceUse, IpVersion, uses};

@@ -3,9 +3,8 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-netlink`.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "real packets take real time")]
 
-use cutline_netlink::{
-    ClassId, Counters, Error, Filter, Interface, ReservedShare, Shaper, ShaperOptions, sweep,
-};
+use cutline_flow::{FlowSelector, TrafficSpec};
+use cutline_netlink::{ClassId, Counters, Error, Interface, Shaper, ShaperOptions, sweep};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::packet;
 use cutline_testbed::may_make_namespaces;
@@ -59,18 +58,23 @@ impl Hosts {
     }
 }
 
-fn reservation(rate: Rate, size: u64) -> ReservedShare {
-    ReservedShare {
+fn reservation(rate: Rate, size: u64) -> TrafficSpec {
+    TrafficSpec {
         rate,
+        peak: rate,
         bucket: Bytes::new(3 * size),
-        min_unit: Bytes::new(size),
+        min_policed: Bytes::new(size),
         max_packet: Bytes::new(size),
     }
 }
 
 /// Datagrams to a port of the receiver.
-fn to_port(port: u16) -> Filter {
-    Filter { protocol: Some(UDP), destination_port: Some(port), ..Filter::to("10.0.0.2".parse().unwrap()) }
+fn to_port(port: u16) -> FlowSelector {
+    FlowSelector {
+        protocol: Some(UDP),
+        destination_port: Some(port),
+        ..FlowSelector::to("10.0.0.2".parse().unwrap())
+    }
 }
 
 /// A flow of datagrams at a steady rate of IP packets.
@@ -279,18 +283,26 @@ fn filters_pick_their_packets_and_no_others() {
     let v6 = |last: u16| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last);
     let source = Some("10.0.0.1".parse().unwrap());
     let rate = reservation(Rate::from_mbps(1), 1500);
-    let mut add = |filters: &[Filter]| shaper.add(&rate, filters).unwrap();
+    let mut add = |filters: &[FlowSelector]| shaper.add(&rate, filters).unwrap();
     let classes = [
         // Style WF: any sender to a port.
         add(&[to_port(9)]),
         // Style FF: one sender. It wins over the one before.
-        add(&[Filter { source, source_port: Some(7), ..to_port(9) }]),
+        add(&[FlowSelector { source, source_port: Some(7), ..to_port(9) }]),
         // Style SE: two senders.
-        add(&[8, 9].map(|port| Filter { source, source_port: Some(port), ..to_port(10) })),
+        add(&[8, 9].map(|port| FlowSelector { source, source_port: Some(port), ..to_port(10) })),
         // No ports: everything to a host, fragments included.
-        add(&[Filter::to(v4(3).into())]),
-        add(&[Filter { protocol: Some(UDP), destination_port: Some(9), ..Filter::to(v6(2).into()) }]),
-        add(&[Filter { flow_label: Some(0xabcde), source: Some(v6(1).into()), ..Filter::to(v6(2).into()) }]),
+        add(&[FlowSelector::to(v4(3).into())]),
+        add(&[FlowSelector {
+            protocol: Some(UDP),
+            destination_port: Some(9),
+            ..FlowSelector::to(v6(2).into())
+        }]),
+        add(&[FlowSelector {
+            flow_label: Some(0xabcde),
+            source: Some(v6(1).into()),
+            ..FlowSelector::to(v6(2).into())
+        }]),
     ];
     let wildcard = [
         frame::v4(v4(2), UDP, [6, 9], 0, 0),
@@ -340,7 +352,7 @@ fn filters_pick_their_packets_and_no_others() {
     assert_eq!(picked(&hosts, &mut shaper, &classes, &control), [0; 7], "control");
 
     // A filter that is removed picks nothing; the other filter of its class stays.
-    let removed = Filter { source, source_port: Some(8), ..to_port(10) };
+    let removed = FlowSelector { source, source_port: Some(8), ..to_port(10) };
     shaper.remove_filter(classes[2], &removed).unwrap();
     assert_eq!(picked(&hosts, &mut shaper, &classes, &shared), [0, 0, 1, 0, 0, 0, 1]);
     shaper.add_filter(classes[4], &removed).unwrap();
@@ -366,17 +378,17 @@ fn many_filters_for_one_host_pick_their_packets() {
     let (v4, v6) = (std::net::Ipv4Addr::new(10, 0, 0, 2), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
     let rate = reservation(Rate::from_mbps(1), 1500);
     let source = Some("10.0.0.1".parse().unwrap());
-    let to_port_v6 = |port| Filter { destination: v6.into(), ..to_port(port) };
-    let groups: [Vec<Filter>; 4] = [
+    let to_port_v6 = |port| FlowSelector { destination: v6.into(), ..to_port(port) };
+    let groups: [Vec<FlowSelector>; 4] = [
         (2000..2400).map(to_port).collect(),
         // One port here, many there.
-        (2000..2400).map(|port| Filter { source, source_port: Some(port), ..to_port(9) }).collect(),
+        (2000..2400).map(|port| FlowSelector { source, source_port: Some(port), ..to_port(9) }).collect(),
         (2000..2400).map(to_port_v6).collect(),
         // The bytes of ports are the same: the senders tell them apart.
         (0..400_u16)
-            .map(|n| Filter {
+            .map(|n| FlowSelector {
                 source: Some(std::net::Ipv4Addr::new(10, 7, (n >> 8) as u8, n as u8).into()),
-                source_port: Some(256 * (n % 3)),
+                source_port: Some(256 * (1 + n % 3)),
                 ..to_port(256)
             })
             .collect(),
@@ -438,7 +450,7 @@ fn what_cannot_be_finished_is_undone() {
     // The kernel refuses, too: somebody has a filter in its place.
     let theirs = "protocol ipv6 pref 3 handle 2:2:800 u32 ht 2:2: match u32 0 0 flowid c071:3";
     hosts.tc(&format!("filter add dev east parent c071: {theirs}"));
-    let v6 = Filter::to("fd00::2".parse().unwrap());
+    let v6 = FlowSelector::to("fd00::2".parse().unwrap());
     let error = shaper.add(&rate, &[to_port(2), v6]).unwrap_err();
     assert!(
         matches!(&error, Error::Refused { failure, .. } if failure == "a filter of `east` cannot be added"),
@@ -457,7 +469,7 @@ fn what_cannot_be_finished_is_undone() {
     assert!(hosts.tc("class show dev east").contains("rate 9126Kbit"));
     shaper.change(first, &reservation(Rate::from_mbps(10), 1000)).unwrap_err();
     // A bucket of more than four minutes cannot be said to the kernel.
-    let deep = ReservedShare { bucket: Bytes::new(1_000_000), ..reservation(Rate::from_kbps(8), 1000) };
+    let deep = TrafficSpec { bucket: Bytes::new(1_000_000), ..reservation(Rate::from_kbps(8), 1000) };
     shaper.change(first, &deep).unwrap_err();
     assert!(hosts.tc("class show dev east").contains("rate 9126Kbit"), "it is as it was");
     shaper.remove(first).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::clients::{ClientId, Clients, MOST_REQUESTS, SLICE, StatusPart, StatusProgress};
 use crate::config::{ControlKind, DaemonConfig, InterfaceSpec};
-use crate::convert::{address, bucket, of_flow, reason, sender, session, tspec};
+use crate::convert::{address, of_flow, reason, sender, session};
 use crate::error::DaemonError;
 use crate::installer::Counted;
 use crate::installers::{Given, Installers};
@@ -357,7 +357,7 @@ impl Agent {
                 for request in self.requests.announcers(session, &senders) {
                     let Some(Ask::Announce(announced)) = self.requests.get_mut(request) else { continue };
                     let announced = announced.tspec;
-                    let installed = flowspec.map(|flowspec| bucket(&flowspec.tspec().installed(&announced)));
+                    let installed = flowspec.map(|flowspec| flowspec.tspec().installed(&announced).traffic());
                     self.clients.say(request.0, &Reply::Reserved { id: request.1, bucket: installed });
                 }
             }
@@ -594,8 +594,8 @@ impl Agent {
             }
             Request::Announce { id, flow, bucket } => {
                 let (session, sender) = of_flow(&flow);
-                let ask = Ask::Announce(Announced { session, sender, tspec: tspec(&bucket), route: None });
-                (id, self.begin((client, id), ask, &tspec(&bucket)))
+                let ask = Ask::Announce(Announced { session, sender, tspec: bucket.into(), route: None });
+                (id, self.begin((client, id), ask, &bucket.into()))
             }
             Request::Reserve { id, transport, destination, senders, bucket, confirm } => {
                 let (style, senders) = match senders {
@@ -603,14 +603,14 @@ impl Agent {
                     Senders::Shared { senders } => (Style::SharedExplicit, senders),
                     Senders::Any {} => (Style::WildcardFilter, Vec::new()),
                 };
-                let (session, tspec) = (session(transport, destination), tspec(&bucket));
+                let (session, tspec) = (session(transport, destination), bucket.into());
                 let senders = senders.into_iter().map(sender).collect();
                 let ask = Ask::Reserve(Wanted { session, style, senders, tspec, confirm });
                 (id, self.begin((client, id), ask, &tspec))
             }
             Request::Shape { id, flow, bucket } => {
                 let ask = Ask::Shape(Shaped { flow, bucket, place: None });
-                (id, self.begin((client, id), ask, &tspec(&bucket)))
+                (id, self.begin((client, id), ask, &bucket.into()))
             }
         };
         match outcome {
@@ -719,7 +719,7 @@ impl Agent {
             self.release(interface, handle);
         }
         let outcome = match interface {
-            Some(interface) => self.install_local(interface, &flow, &tspec(&wanted)),
+            Some(interface) => self.install_local(interface, &flow, &wanted.into()),
             None => Err(Refusal::new(Reason::NoPath)),
         };
         match outcome {
@@ -821,7 +821,7 @@ impl Agent {
         let name = |interface: InterfaceId| self.name_of(interface);
         let senders = view.senders.iter().map(|sender| SenderStatus {
             source: address(&sender.sender),
-            bucket: bucket(&sender.tspec),
+            bucket: sender.tspec.traffic(),
             from_interface: sender.previous.map(|(interface, _)| name(interface)),
             from: sender.previous.map(|(_, address)| address),
             to_interfaces: sender.outgoing.iter().map(|interface| name(*interface)).collect(),
@@ -831,7 +831,7 @@ impl Agent {
             next: reservation.next.map(|(_, address)| address),
             style: style_name(reservation.style).to_owned(),
             senders: reservation.senders.iter().map(address).collect(),
-            bucket: bucket(reservation.flowspec.tspec()),
+            bucket: reservation.flowspec.tspec().traffic(),
         });
         SessionStatus {
             protocol: view.session.protocol,
@@ -927,7 +927,7 @@ fn json(value: &impl serde::Serialize) -> serde_json::Value {
 fn sender_reply(id: u64, sender: &Sender, tspec: &Tspec, adspec: Option<&Adspec>) -> Reply {
     let known = adspec.filter(|adspec| adspec.bandwidth.is_finite());
     let path_bps = known.map(|adspec| (f64::from(adspec.bandwidth) * 8.0) as u64);
-    Reply::Sender { id, sender: address(sender), bucket: bucket(tspec), path_bps }
+    Reply::Sender { id, sender: address(sender), bucket: tspec.traffic(), path_bps }
 }
 
 const fn style_name(style: Style) -> &'static str {

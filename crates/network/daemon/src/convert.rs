@@ -1,33 +1,8 @@
 //! Values of the engine and of clients.
 
-use cutline_provision::protocol::Bucket;
 use cutline_provision::{Flow, Reason, Transport};
-use cutline_rsvp::intserv::Tspec;
 use cutline_rsvp::object::{Selector, Sender, Session, code};
 use std::net::SocketAddr;
-
-/// The token bucket of a client as the protocol has it, in bytes per second.
-pub fn tspec(bucket: &Bucket) -> Tspec {
-    Tspec {
-        rate: (bucket.rate_bps as f64 / 8.0) as f32,
-        bucket: bucket.bucket_bytes as f32,
-        peak: (bucket.peak_bps as f64 / 8.0) as f32,
-        min_unit: u32::try_from(bucket.min_policed_bytes).unwrap_or(u32::MAX),
-        max_packet: u32::try_from(bucket.max_packet_bytes).unwrap_or(u32::MAX),
-    }
-}
-
-/// The protocol's token bucket as clients have it. An infinite peak is the largest number.
-pub fn bucket(tspec: &Tspec) -> Bucket {
-    let bits = |rate: f32| (f64::from(rate) * 8.0) as u64;
-    Bucket {
-        rate_bps: bits(tspec.rate),
-        bucket_bytes: tspec.bucket as u64,
-        peak_bps: bits(tspec.peak),
-        min_policed_bytes: tspec.min_unit.into(),
-        max_packet_bytes: tspec.max_packet.into(),
-    }
-}
 
 /// Returns the session of a flow.
 pub fn session(transport: Transport, destination: SocketAddr) -> Session {

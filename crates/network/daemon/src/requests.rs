@@ -1,7 +1,7 @@
 //! Requests of applications, and the replies to them.
 
 use crate::clients::ClientId;
-use cutline_provision::protocol::Bucket;
+use cutline_flow::TrafficSpec;
 use cutline_provision::{Flow, Reason, Refusal};
 use cutline_rsvp::admission::Handle;
 use cutline_rsvp::engine::{InterfaceId, Reservation};
@@ -50,7 +50,7 @@ pub struct Wanted {
 #[derive(Clone, Debug)]
 pub struct Shaped {
     pub flow: Flow,
-    pub bucket: Bucket,
+    pub bucket: TrafficSpec,
     /// Interface and handle of the installed class; `None` while no route leads there, or it is refused
     /// there.
     pub place: Option<(InterfaceId, Handle)>,

@@ -1,6 +1,6 @@
 //! Status of `cutlined`, as a document.
 
-use cutline_provision::protocol::Bucket;
+use cutline_flow::TrafficSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -81,7 +81,7 @@ pub struct SenderStatus {
     #[schemars(with = "String")]
     pub source: SocketAddr,
     /// Token bucket of its packets.
-    pub bucket: Bucket,
+    pub bucket: TrafficSpec,
     /// The interface that its messages come from; null if it is an application of this host.
     pub from_interface: Option<String>,
     /// The neighbour that they come from.
@@ -105,7 +105,7 @@ pub struct ReservationStatus {
     #[schemars(with = "Vec<String>")]
     pub senders: Vec<SocketAddr>,
     /// Reserved token bucket.
-    pub bucket: Bucket,
+    pub bucket: TrafficSpec,
 }
 
 /// A reservation at this host alone.
@@ -114,7 +114,7 @@ pub struct LocalStatus {
     /// The packets.
     pub flow: cutline_provision::Flow,
     /// Reserved token bucket.
-    pub bucket: Bucket,
+    pub bucket: TrafficSpec,
     /// The interface; null while no route leads there, or it was refused there.
     pub interface: Option<String>,
 }

@@ -5,10 +5,11 @@
 
 use crate::common::{Net, announce, reserve};
 use cutline_daemon::status::{ProtocolCounters, Status};
+use cutline_flow::TrafficSpec;
 use cutline_provision::Client;
-use cutline_provision::protocol::{Bucket, Reply, Request};
+use cutline_provision::protocol::{Reply, Request};
 use cutline_sys::now;
-use cutline_units::{Duration, Instant};
+use cutline_units::{Bytes, Duration, Instant};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ fn used(net: &Net, node: &str) -> (f64, f64) {
 
 /// A request for one of many flows: all buckets together fit the largest burst.
 fn small(request: Request) -> Request {
-    let bucket = |bucket| Bucket { bucket_bytes: 1500, ..bucket };
+    let bucket = |bucket| TrafficSpec { bucket: Bytes::new(1500), ..bucket };
     match request {
         Request::Announce { id, flow, bucket: its } => Request::Announce { id, flow, bucket: bucket(its) },
         Request::Reserve { id, transport, destination, senders, bucket: its, confirm } => {

@@ -14,14 +14,15 @@ mod common;
 
 use common::{A, B, Net, announce, eventually, hear, reserve};
 use cutline_daemon::status::InterfaceStatus;
+use cutline_flow::TrafficSpec;
 use cutline_provision::Client;
-use cutline_provision::protocol::{Bucket, Reply, Request};
+use cutline_provision::protocol::{Reply, Request};
 use cutline_router_service::{
     Listener, ReservationClient, ReservationStatistics, Router, RouterDirection, RouterSpec, Schedule,
     Statistics,
 };
 use cutline_sys::now;
-use cutline_units::{Duration, Instant};
+use cutline_units::{Bytes, Duration, Instant};
 use rustix::process::Signal;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
@@ -120,7 +121,7 @@ fn status(net: &Net, interface: &str) -> InterfaceStatus {
 
 /// A bucket for a sender that stands still for a second.
 fn deep(request: Request) -> Request {
-    let deeper = |bucket: Bucket| Bucket { bucket_bytes: 110_000, ..bucket };
+    let deeper = |bucket: TrafficSpec| TrafficSpec { bucket: Bytes::new(110_000), ..bucket };
     match request {
         Request::Announce { id, flow, bucket } => Request::Announce { id, flow, bucket: deeper(bucket) },
         Request::Reserve { id, transport, destination, senders, bucket, confirm } => {

@@ -6,8 +6,7 @@
 use crate::error::{AskError, AskProblem};
 use crate::reservation_request::{Action, ReservationRequest, RouterDirection};
 use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, ReservationsEnd, StatisticsError};
-use cutline_aqm::PolicerParams;
-use cutline_router::FlowFilter;
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_units::Duration;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::Deserialize;
@@ -89,8 +88,8 @@ impl ReservationClient {
         &mut self,
         way: RouterDirection,
         number: u64,
-        bucket: PolicerParams,
-        filters: &[FlowFilter],
+        bucket: TrafficSpec,
+        filters: &[FlowSelector],
     ) -> Result<(), AskError> {
         let (first, more) = filters.split_at(filters.len().min(ReservationRequest::MAX_FILTERS));
         self.change_by(way, number, Action::Reserve(bucket, first.to_vec()))?;
@@ -109,12 +108,7 @@ impl ReservationClient {
     ///
     /// # Errors
     /// When the router refuses it; then the reservation is as before. When it does not answer.
-    pub fn change(
-        &mut self,
-        way: RouterDirection,
-        number: u64,
-        bucket: PolicerParams,
-    ) -> Result<(), AskError> {
+    pub fn change(&mut self, way: RouterDirection, number: u64, bucket: TrafficSpec) -> Result<(), AskError> {
         self.change_by(way, number, Action::Change(bucket))
     }
 
@@ -126,7 +120,7 @@ impl ReservationClient {
         &mut self,
         way: RouterDirection,
         number: u64,
-        filter: FlowFilter,
+        filter: FlowSelector,
     ) -> Result<(), AskError> {
         self.change_by(way, number, Action::AddFilter(filter))
     }
@@ -139,7 +133,7 @@ impl ReservationClient {
         &mut self,
         way: RouterDirection,
         number: u64,
-        filter: FlowFilter,
+        filter: FlowSelector,
     ) -> Result<(), AskError> {
         self.change_by(way, number, Action::RemoveFilter(filter))
     }
@@ -279,22 +273,21 @@ mod tests {
         Shaper::new(params, Streams::new(1).stream("router", "drop")).unwrap()
     }
 
-    fn bucket(kbps: u64) -> PolicerParams {
-        PolicerParams {
+    fn bucket(kbps: u64) -> TrafficSpec {
+        TrafficSpec {
             rate: Rate::from_kbps(kbps),
             bucket: Bytes::new(2000),
-            min_unit: 200,
-            max_packet: 1500,
+            peak: TrafficSpec::UNKNOWN_PEAK,
+            min_policed: Bytes::new(200),
+            max_packet: Bytes::new(1500),
         }
     }
 
-    fn to_port(port: u16) -> FlowFilter {
-        FlowFilter {
-            destination: "10.0.1.1".parse().unwrap(),
-            protocol: 17,
+    fn to_port(port: u16) -> FlowSelector {
+        FlowSelector {
+            protocol: Some(17),
             destination_port: Some(port),
-            source: None,
-            source_port: None,
+            ..FlowSelector::to("10.0.1.1".parse().unwrap())
         }
     }
 
@@ -334,10 +327,10 @@ mod tests {
     fn a_refusal_changes_nothing_and_keeps_the_connection() {
         let bed = Bed::new(true);
         let mut client = bed.client();
-        let many: Vec<FlowFilter> = (1..=50).map(to_port).collect();
+        let many: Vec<FlowSelector> = (1..=50).map(to_port).collect();
         client.reserve(RouterDirection::Forward, 1, bucket(64), &many).unwrap();
         assert_eq!(client.list().unwrap()[0].filters.len(), 50);
-        let last_is_taken: Vec<FlowFilter> = (100..=120).chain([50]).map(to_port).collect();
+        let last_is_taken: Vec<FlowSelector> = (100..=120).chain([50]).map(to_port).collect();
         for (result, why) in [
             (
                 client.reserve(RouterDirection::Forward, 2, bucket(64), &last_is_taken),

@@ -1,7 +1,7 @@
 //! Requests that reserve: a JSON object in a line, read strictly.
 //!
 //! ```json
-//! {"request":"reserve","direction":"forward","reservation":1,"rate_bps":640000,"bucket_bytes":2000,"min_unit_bytes":64,
+//! {"request":"reserve","direction":"forward","reservation":1,"rate_bps":640000,"bucket_bytes":2000,"min_policed_bytes":64,
 //!  "max_packet_bytes":1500,"filters":[{"destination":"10.0.1.1","protocol":17,"destination_port":5004,"source":"10.0.0.1",
 //!  "source_port":4000}]}
 //! ```
@@ -10,9 +10,8 @@
 //! these. A filter without `source`, `source_port` or `destination_port` matches any.
 
 use crate::reload::shortened;
-use cutline_aqm::PolicerParams;
 use cutline_config::{Document, Node, TableReader, Value, ValueKind, kind};
-use cutline_router::FlowFilter;
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_text::Printable;
 use cutline_units::{Bytes, Rate};
 use serde::{Deserialize, Serialize};
@@ -47,13 +46,13 @@ pub struct ReservationRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Reserve for the packets of these filters.
-    Reserve(PolicerParams, Vec<FlowFilter>),
+    Reserve(TrafficSpec, Vec<FlowSelector>),
     /// Change the token bucket.
-    Change(PolicerParams),
+    Change(TrafficSpec),
     /// Reserve for the packets of a further filter.
-    AddFilter(FlowFilter),
+    AddFilter(FlowSelector),
     /// Do not reserve for the packets of this filter any more.
-    RemoveFilter(FlowFilter),
+    RemoveFilter(FlowSelector),
     /// End the reservation.
     Release,
 }
@@ -139,17 +138,25 @@ fn request(root: &TableReader<'_>) -> Option<ReservationRequest> {
     Some(ReservationRequest { way: way?, number: number?, action: action? })
 }
 
-fn bucket(root: &TableReader<'_>) -> Option<PolicerParams> {
-    let within = |most: u64| kind::integer(1, i64::try_from(most).unwrap_or(i64::MAX));
-    let size = |key| root.required(key, &within(PolicerParams::LONGEST.into())).map(|size| size as u32);
-    let rate = root.required("rate_bps", &within(PolicerParams::MAX_RATE.as_bps()));
-    let bucket = root.required("bucket_bytes", &within(PolicerParams::MAX_BUCKET.get()));
-    let (min_unit, max_packet) = (size("min_unit_bytes"), size("max_packet_bytes"));
-    let (rate, bucket) = (Rate::from_bps(rate?), Bytes::new(bucket?));
-    Some(PolicerParams { rate, bucket, min_unit: min_unit?, max_packet: max_packet? })
+fn bucket(root: &TableReader<'_>) -> Option<TrafficSpec> {
+    let within = |least: u64, most: u64| kind::integer(least as i64, i64::try_from(most).unwrap_or(i64::MAX));
+    let size = |key, most: Bytes| root.required(key, &within(1, most.get())).map(Bytes::new);
+    let rates = within(TrafficSpec::MIN_RATE.as_bps(), TrafficSpec::MAX_RATE.as_bps());
+    let rate = root.required("rate_bps", &rates).map(Rate::from_bps);
+    let bucket = size("bucket_bytes", TrafficSpec::MAX_BUCKET);
+    let [min_policed, max_packet] =
+        ["min_policed_bytes", "max_packet_bytes"].map(|key| size(key, TrafficSpec::MAX_PACKET));
+    Some(TrafficSpec {
+        rate: rate?,
+        bucket: bucket?,
+        // The router polices no peak rate.
+        peak: TrafficSpec::UNKNOWN_PEAK,
+        min_policed: min_policed?,
+        max_packet: max_packet?,
+    })
 }
 
-fn only_filter(root: &TableReader<'_>) -> Option<FlowFilter> {
+fn only_filter(root: &TableReader<'_>) -> Option<FlowSelector> {
     const EXPECTED: &str = "an object with destination and protocol";
     if !root.has("filter") {
         root.lacks("filter", EXPECTED);
@@ -157,7 +164,7 @@ fn only_filter(root: &TableReader<'_>) -> Option<FlowFilter> {
     filter(&root.table("filter", EXPECTED)?)
 }
 
-fn filters(root: &TableReader<'_>) -> Option<Vec<FlowFilter>> {
+fn filters(root: &TableReader<'_>) -> Option<Vec<FlowSelector>> {
     let expected = format!("a list of 1 to {} filters", ReservationRequest::MAX_FILTERS);
     let Some(node) = root.node("filters") else {
         root.lacks("filters", &expected);
@@ -179,17 +186,20 @@ fn filters(root: &TableReader<'_>) -> Option<Vec<FlowFilter>> {
     list.iter().enumerate().map(read).collect::<Vec<_>>().into_iter().collect()
 }
 
-fn filter(table: &TableReader<'_>) -> Option<FlowFilter> {
+fn filter(table: &TableReader<'_>) -> Option<FlowSelector> {
     let port = kind::integer(1, u16::MAX.into()).map(|port| port as u16);
     let destination = table.required("destination", &address());
     let protocol = table.required("protocol", &kind::integer(0, u8::MAX.into()));
     let destination_port = table.optional("destination_port", &port);
     let source = table.optional("source", &address());
     let source_port = table.optional("source_port", &port);
+    let flow_label = table
+        .optional("flow_label", &kind::integer(0, FlowSelector::MAX_LABEL.into()))
+        .map(|label| label as u32);
     table.finish();
-    let (destination, protocol) = (destination?, protocol? as u8);
-    let filter = FlowFilter { destination, protocol, destination_port, source, source_port };
-    if !filter.is_consistent() {
+    let (destination, protocol) = (destination?, Some(protocol? as u8));
+    let filter = FlowSelector { destination, protocol, destination_port, source, source_port, flow_label };
+    if filter.source.is_some_and(|source| source.is_ipv4() != destination.is_ipv4()) {
         table.refuse("source", "it must be of the same version of IP as the destination");
         return None;
     }
@@ -233,27 +243,28 @@ impl fmt::Display for ReservationRequest {
     }
 }
 
-fn write_bucket(line: &mut Map<String, serde_json::Value>, bucket: &PolicerParams) {
-    let PolicerParams { rate, bucket, min_unit, max_packet } = bucket;
+fn write_bucket(line: &mut Map<String, serde_json::Value>, bucket: &TrafficSpec) {
+    let TrafficSpec { rate, bucket, peak: _, min_policed, max_packet } = bucket;
     for (key, value) in [
         ("rate_bps", rate.as_bps()),
         ("bucket_bytes", bucket.get()),
-        ("min_unit_bytes", u64::from(*min_unit)),
-        ("max_packet_bytes", u64::from(*max_packet)),
+        ("min_policed_bytes", min_policed.get()),
+        ("max_packet_bytes", max_packet.get()),
     ] {
         line.insert(key.to_owned(), value.into());
     }
 }
 
-fn filter_json(filter: &FlowFilter) -> serde_json::Value {
-    let FlowFilter { destination, protocol, destination_port, source, source_port } = filter;
+fn filter_json(filter: &FlowSelector) -> serde_json::Value {
+    let FlowSelector { destination, protocol, destination_port, source, source_port, flow_label } = filter;
     let mut line = Map::new();
     line.insert("destination".to_owned(), json!(destination));
-    line.insert("protocol".to_owned(), json!(protocol));
     let parts = [
+        ("protocol", protocol.map(|protocol| json!(protocol))),
         ("destination_port", destination_port.map(|port| json!(port))),
         ("source", source.map(|source| json!(source))),
         ("source_port", source_port.map(|port| json!(port))),
+        ("flow_label", flow_label.map(|label| json!(label))),
     ];
     for (key, value) in parts {
         line.extend(value.map(|value| (key.to_owned(), value)));
@@ -265,38 +276,43 @@ fn filter_json(filter: &FlowFilter) -> serde_json::Value {
 mod tests {
     use super::*;
 
-    fn bucket() -> PolicerParams {
-        PolicerParams { rate: Rate::from_kbps(640), bucket: Bytes::new(2000), min_unit: 64, max_packet: 1500 }
+    fn bucket() -> TrafficSpec {
+        let [bucket, min_policed, max_packet] = [2000, 64, 1500].map(Bytes::new);
+        let peak = TrafficSpec::UNKNOWN_PEAK;
+        TrafficSpec { rate: Rate::from_kbps(640), bucket, peak, min_policed, max_packet }
     }
 
-    fn filter() -> FlowFilter {
-        FlowFilter {
+    fn filter() -> FlowSelector {
+        FlowSelector {
             destination: "10.0.1.1".parse().unwrap(),
-            protocol: 17,
+            protocol: Some(17),
             destination_port: Some(5004),
             source: Some("10.0.0.1".parse().unwrap()),
             source_port: None,
+            flow_label: None,
         }
     }
 
     #[test]
     fn a_request_is_read_as_it_is_written() {
         let longest: IpAddr = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fff1".parse().unwrap();
-        let long = FlowFilter {
+        let long = FlowSelector {
             destination: longest,
-            protocol: 255,
+            protocol: Some(255),
             destination_port: Some(65_535),
             source: Some(longest),
             source_port: Some(65_535),
+            flow_label: Some(FlowSelector::MAX_LABEL),
         };
-        let widest = PolicerParams {
-            rate: PolicerParams::MAX_RATE,
-            bucket: PolicerParams::MAX_BUCKET,
-            min_unit: PolicerParams::LONGEST,
-            max_packet: PolicerParams::LONGEST,
+        let widest = TrafficSpec {
+            rate: TrafficSpec::MAX_RATE,
+            bucket: TrafficSpec::MAX_BUCKET,
+            peak: TrafficSpec::UNKNOWN_PEAK,
+            min_policed: TrafficSpec::MAX_PACKET,
+            max_packet: TrafficSpec::MAX_PACKET,
         };
         for action in [
-            Action::Reserve(bucket(), vec![filter(), FlowFilter { source: None, ..filter() }]),
+            Action::Reserve(bucket(), vec![filter(), FlowSelector { source: None, ..filter() }]),
             Action::Reserve(widest, vec![long; ReservationRequest::MAX_FILTERS]),
             Action::Change(bucket()),
             Action::AddFilter(long),
@@ -324,7 +340,7 @@ mod tests {
             (
                 "640000",
                 "0",
-                "key \"rate_bps\": value 0 is not allowed: expected a whole number from 1 to 320000000000000",
+                "key \"rate_bps\": value 0 is not allowed: expected a whole number from 8 to 320000000000000",
             ),
             ("640000", "6.5", "key \"rate_bps\": value 6.5 is not allowed"),
             ("\"rate_bps\"", "\"rate\"", "rate_bps"),

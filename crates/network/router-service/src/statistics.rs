@@ -5,8 +5,9 @@ use crate::configuration::{Configuration, in_words};
 use crate::reservation_request::RouterDirection;
 use cutline_aqm::{Count, SieveReadings};
 use cutline_documents::record;
+use cutline_flow::FlowSelector;
 use cutline_ports::PortStats;
-use cutline_router::{CountedReservation, FlowFilter, HINTS, HintCounters, Loss, Shaper, ShaperStats};
+use cutline_router::{CountedReservation, HINTS, HintCounters, Loss, Shaper, ShaperStats};
 use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -115,8 +116,8 @@ record! {
         own: bool, label, "Whether the client that asks has made it.";
         rate_bps: u64, gauge("bit/s"), "The token rate r, of IP datagrams.";
         bucket_bytes: u64, gauge("B"), "The depth b of the bucket.";
-        min_unit_bytes: u32, gauge("B"), "The minimum policed unit m.";
-        max_packet_bytes: u32, gauge("B"), "The largest packet M.";
+        min_policed_bytes: u64, gauge("B"), "The minimum policed unit m.";
+        max_packet_bytes: u64, gauge("B"), "The largest packet M.";
         filters: Vec<FilterDocument>, part, "Its filters.";
         conforming: Counted, counter("packets, B"), "Frames that conformed to the bucket.";
         excess: Counted, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.";
@@ -354,8 +355,8 @@ impl ReservationStatistics {
             own,
             rate_bps: bucket.rate.as_bps(),
             bucket_bytes: bucket.bucket.get(),
-            min_unit_bytes: bucket.min_unit,
-            max_packet_bytes: bucket.max_packet,
+            min_policed_bytes: bucket.min_policed.get(),
+            max_packet_bytes: bucket.max_packet.get(),
             filters: filters.iter().map(FilterDocument::from).collect(),
             conforming: counters.conforming.into(),
             excess: counters.excess.into(),
@@ -368,11 +369,11 @@ impl ReservationStatistics {
     }
 }
 
-impl From<&FlowFilter> for FilterDocument {
-    fn from(filter: &FlowFilter) -> Self {
+impl From<&FlowSelector> for FilterDocument {
+    fn from(filter: &FlowSelector) -> Self {
         Self {
             destination: filter.destination.to_string(),
-            protocol: filter.protocol,
+            protocol: filter.protocol.unwrap_or_default(),
             destination_port: filter.destination_port,
             source: filter.source.map(|source| source.to_string()),
             source_port: filter.source_port,

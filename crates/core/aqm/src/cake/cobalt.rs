@@ -172,7 +172,7 @@ mod tests {
         };
         // At first at once; then after 100 / sqrt(2) = 71 ms, 58 ms, 50 ms, 45 ms, 41 ms.
         assert_eq!(drops(0, 300, 20), [1, 71, 129, 179, 224, 264]);
-        assert_eq!(drops(300, 2000, 3), []);
+        assert_eq!(drops(300, 2000, 3), [0; 0]);
         // From now on after 100 ms, as in CoDel.
         assert_eq!(drops(2000, 2400, 20), [100, 171, 229, 279, 324, 364]);
     }

@@ -6,6 +6,7 @@ use crate::admission::Handle;
 use crate::encapsulation::Carrier;
 use crate::intserv::{Adspec, Flowspec, Tspec};
 use crate::object::{ErrorSpec, Sender, Session, Style};
+use cutline_flow::FlowSelector;
 use std::net::IpAddr;
 
 /// A message that has arrived.
@@ -158,6 +159,16 @@ pub struct Flow {
     pub tspec: Tspec,
     /// Points at which to police.
     pub police: Police,
+}
+
+impl Flow {
+    /// Returns the selectors of the packets that use the reservation: one for each sender, or one for all.
+    pub fn selectors(&self) -> Vec<FlowSelector> {
+        if self.senders.is_empty() {
+            return vec![self.session.selector(None)];
+        }
+        self.senders.iter().map(|sender| self.session.selector(Some(sender))).collect()
+    }
 }
 
 /// Event for an application.

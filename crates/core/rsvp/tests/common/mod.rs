@@ -441,7 +441,7 @@ pub fn load(rate: f32) -> Flowspec {
 }
 
 pub fn tspec(rate: f32) -> Tspec {
-    Tspec { peak: rate, min_unit: 100, ..Tspec::new(rate, 1000.0) }
+    Tspec { peak: rate, min_policed: 100, ..Tspec::new(rate, 1000.0) }
 }
 
 pub fn session(destination: IpAddr, port: u16) -> Session {

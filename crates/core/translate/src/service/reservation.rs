@@ -19,17 +19,14 @@
 
 use super::{NetworkTranslator, Traffic};
 use crate::decision::{Chosen, Decisions};
-use crate::settings::{self, NetworkSettings, TokenBucket};
+use crate::settings::{self, NetworkSettings};
 use crate::stream::Stream;
+use cutline_flow::TrafficSpec;
 use cutline_units::{Bytes, Dscp, Rate};
 use std::fmt::Write as _;
 
 /// Ratio of the reserved rate to the load.
 const MARGIN: f64 = 1.1;
-/// The ranges of RFC 2211 section 5: 1 byte/s to 40 TB/s, 1 B to 250 GB.
-const LEAST_RATE: u64 = 8;
-const LARGEST_RATE: u64 = 320_000_000_000_000;
-const LARGEST_BUCKET: u64 = 250_000_000_000;
 
 pub(super) struct Reservation;
 
@@ -133,7 +130,7 @@ impl Flow<'_> {
 }
 
 /// The token bucket of a direction, each value noted.
-fn direction(names: Names, flow: &Flow<'_>, log: &mut Decisions) -> Option<TokenBucket> {
+fn direction(names: Names, flow: &Flow<'_>, log: &mut Decisions) -> Option<TrafficSpec> {
     let [bandwidth, bucket, peak, min_policed, max_packet] = names;
     let acknowledgements = flow.acknowledgements(flow.acknowledges.as_ref().and_then(Stream::sustained_rate));
     let load = flow.data_rate() + acknowledgements;
@@ -156,7 +153,8 @@ fn direction(names: Names, flow: &Flow<'_>, log: &mut Decisions) -> Option<Token
     let rate = log.network(bandwidth, Chosen::set(rate, "QUANTA table 2", why))?;
     let why =
         "the longest message, and what a second at peak-rate has above the useful rate; at least a packet";
-    let size = Bytes::new((flow.burst().ceil() as u64).clamp(flow.max_packet(), LARGEST_BUCKET));
+    let size =
+        Bytes::new((flow.burst().ceil() as u64).clamp(flow.max_packet(), TrafficSpec::MAX_BUCKET.get()));
     let size = log.network(bucket, Chosen::set(size, tspec, why))?;
     let acknowledged = flow.acknowledges.and_then(|other| other.peak_rate().or(other.sustained_rate()));
     let fastest = flow.peak_rate() + flow.acknowledgements(acknowledged);
@@ -170,10 +168,13 @@ fn direction(names: Names, flow: &Flow<'_>, log: &mut Decisions) -> Option<Token
     let min_policed = log.network(min_policed, Chosen::set(Bytes::new(flow.min_policed()), tspec, why))?;
     let why = "the longest packet with its headers, which fits the path";
     let max_packet = log.network(max_packet, Chosen::set(Bytes::new(flow.max_packet()), tspec, why))?;
-    Some(TokenBucket { rate, bucket: size, peak, min_policed, max_packet })
+    Some(TrafficSpec { rate, bucket: size, peak, min_policed, max_packet })
 }
 
 /// Bytes per second as a rate within what a token bucket may have (RFC 2211 section 5).
 fn bits(bytes_per_second: f64) -> Rate {
-    Rate::from_bps(((bytes_per_second * 8.0).round() as u64).clamp(LEAST_RATE, LARGEST_RATE))
+    Rate::from_bps(
+        ((bytes_per_second * 8.0).round() as u64)
+            .clamp(TrafficSpec::MIN_RATE.as_bps(), TrafficSpec::MAX_RATE.as_bps()),
+    )
 }

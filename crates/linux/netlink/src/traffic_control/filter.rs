@@ -16,130 +16,54 @@
 //! Only the first fragment of a packet has ports. A filter with ports picks no fragment at all, not even the first: it would be
 //! useless without the others. A filter without ports picks all.
 
-use crate::Error;
+use cutline_flow::FlowSelector;
 use netlink_packet_route::tc::{
     TcAttribute, TcFilterU32Option, TcHandle, TcOption, TcU32Key, TcU32Selector, TcU32SelectorFlags,
 };
-use std::fmt;
 use std::net::IpAddr;
 
-/// The largest flow label of IPv6.
-const MOST_LABEL: u32 = 0x000f_ffff;
 /// The length of IPv6's header.
 const HEADER_V6: i32 = 40;
 
-/// The packets that use a reservation. What is `None` may be anything. All of a packet's fields have to match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Filter {
-    /// The destination, a host or a group.
-    pub destination: IpAddr,
-    /// The number of the protocol, such as 17 for UDP.
-    pub protocol: Option<u8>,
-    /// The destination port; only with a protocol.
-    pub destination_port: Option<u16>,
-    /// The source: none for all senders.
-    pub source: Option<IpAddr>,
-    /// The source port; only with a protocol.
-    pub source_port: Option<u16>,
-    /// The flow label of IPv6.
-    pub flow_label: Option<u32>,
+/// Returns the words of a packet that a filter compares.
+pub(super) fn keys(of: &FlowSelector) -> Vec<TcU32Key> {
+    let mut keys = Vec::new();
+    match of.destination {
+        IpAddr::V4(destination) => {
+            keys.push(key(16, u32::MAX, destination.to_bits()));
+            keys.extend(of.protocol.map(|protocol| key(8, 0x00ff_0000, u32::from(protocol) << 16)));
+            if ports(of, 0).is_some() {
+                keys.push(whole());
+            }
+            if let Some(IpAddr::V4(source)) = of.source {
+                keys.push(key(12, u32::MAX, source.to_bits()));
+            }
+            // Behind a header of any length.
+            keys.extend(ports(of, 0).map(|mut ports| {
+                ports.offmask = -1;
+                ports
+            }));
+        }
+        IpAddr::V6(destination) => {
+            keys.extend(of.flow_label.map(|label| key(0, FlowSelector::MAX_LABEL, label)));
+            keys.extend(of.protocol.map(|protocol| key(4, 0xff00, u32::from(protocol) << 8)));
+            keys.extend(words(24, destination.to_bits()));
+            if let Some(IpAddr::V6(source)) = of.source {
+                keys.extend(words(8, source.to_bits()));
+            }
+            keys.extend(ports(of, HEADER_V6));
+        }
+    }
+    keys
 }
 
-impl Filter {
-    /// All packets to a destination.
-    pub const fn to(destination: IpAddr) -> Self {
-        Self {
-            destination,
-            protocol: None,
-            destination_port: None,
-            source: None,
-            source_port: None,
-            flow_label: None,
-        }
-    }
-
-    pub(super) fn validate(&self) -> Result<(), Error> {
-        let same = |address: IpAddr| address.is_ipv4() == self.destination.is_ipv4();
-        if let Some(source) = self.source.filter(|source| !same(*source)) {
-            return Err(Error::invalid("source", source, "an address of the destination's protocol"));
-        }
-        for (field, port) in [("destination_port", self.destination_port), ("source_port", self.source_port)]
-        {
-            if let (Some(port), None) = (port, self.protocol) {
-                return Err(Error::invalid(field, port, "none without a protocol"));
-            }
-        }
-        match self.flow_label {
-            Some(label) if self.destination.is_ipv4() => {
-                Err(Error::invalid("flow_label", label, "none with IPv4"))
-            }
-            Some(label) if label > MOST_LABEL => Err(Error::invalid("flow_label", label, "0 to 1048575")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns what it compares.
-    pub(super) fn keys(&self) -> Vec<TcU32Key> {
-        let mut keys = Vec::new();
-        match self.destination {
-            IpAddr::V4(destination) => {
-                keys.push(key(16, u32::MAX, destination.to_bits()));
-                keys.extend(self.protocol.map(|protocol| key(8, 0x00ff_0000, u32::from(protocol) << 16)));
-                if self.ports(0).is_some() {
-                    keys.push(whole());
-                }
-                if let Some(IpAddr::V4(source)) = self.source {
-                    keys.push(key(12, u32::MAX, source.to_bits()));
-                }
-                // Behind a header of any length.
-                keys.extend(self.ports(0).map(|mut ports| {
-                    ports.offmask = -1;
-                    ports
-                }));
-            }
-            IpAddr::V6(destination) => {
-                keys.extend(self.flow_label.map(|label| key(0, MOST_LABEL, label)));
-                keys.extend(self.protocol.map(|protocol| key(4, 0xff00, u32::from(protocol) << 8)));
-                keys.extend(words(24, destination.to_bits()));
-                if let Some(IpAddr::V6(source)) = self.source {
-                    keys.extend(words(8, source.to_bits()));
-                }
-                keys.extend(self.ports(HEADER_V6));
-            }
-        }
-        keys
-    }
-
-    /// Compares the word of the ports, at the beginning of the headers of TCP, UDP and SCTP.
-    fn ports(&self, off: i32) -> Option<TcU32Key> {
-        let half = |port: Option<u16>| port.map_or((0, 0), |port| (0xffff, u32::from(port)));
-        let (source_mask, source) = half(self.source_port);
-        let (mask, destination) = half(self.destination_port);
-        let word = key(off, source_mask << 16 | mask, source << 16 | destination);
-        (word.mask != 0).then_some(word)
-    }
-}
-
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let port = |port: Option<u16>| port.map(|port| format!(" port {port}")).unwrap_or_default();
-        if let Some(source) = self.source {
-            write!(f, "from {source} ")?;
-        } else if self.source_port.is_some() {
-            write!(f, "from any ")?;
-        }
-        if self.source_port.is_some() {
-            write!(f, "{} ", port(self.source_port).trim_start())?;
-        }
-        write!(f, "to {}{}", self.destination, port(self.destination_port))?;
-        if let Some(protocol) = self.protocol {
-            write!(f, ", protocol {protocol}")?;
-        }
-        match self.flow_label {
-            Some(label) => write!(f, ", flow label {label:#x}"),
-            None => Ok(()),
-        }
-    }
+/// Compares the word of the ports, at the beginning of the headers of TCP, UDP and SCTP.
+fn ports(of: &FlowSelector, off: i32) -> Option<TcU32Key> {
+    let half = |port: Option<u16>| port.map_or((0, 0), |port| (0xffff, u32::from(port)));
+    let (source_mask, source) = half(of.source_port);
+    let (mask, destination) = half(of.destination_port);
+    let word = key(off, source_mask << 16 | mask, source << 16 | destination);
+    (word.mask != 0).then_some(word)
 }
 
 /// Compares a word of the packet at an offset from the IP header.
@@ -224,9 +148,9 @@ mod tests {
     use super::*;
 
     /// Returns whether the keys match a packet, as the kernel compares them.
-    fn matches(filter: &Filter, packet: &[u8]) -> bool {
+    fn matches(filter: &FlowSelector, packet: &[u8]) -> bool {
         let header = if filter.destination.is_ipv4() { i32::from(packet[0] & 15) * 4 } else { 0 };
-        filter.keys().iter().all(|key| {
+        keys(filter).iter().all(|key| {
             let at = (key.off + (header & key.offmask)) as usize;
             let word = packet.get(at..at + 4).map(|word| u32::from_be_bytes(word.try_into().unwrap()));
             word.is_some_and(|word| (word ^ key.val) & key.mask == 0)
@@ -243,8 +167,12 @@ mod tests {
         packet
     }
 
-    fn udp() -> Filter {
-        Filter { protocol: Some(17), destination_port: Some(9), ..Filter::to("10.0.0.2".parse().unwrap()) }
+    fn udp() -> FlowSelector {
+        FlowSelector {
+            protocol: Some(17),
+            destination_port: Some(9),
+            ..FlowSelector::to("10.0.0.2".parse().unwrap())
+        }
     }
 
     #[test]
@@ -253,14 +181,14 @@ mod tests {
             assert!(matches(&udp(), &v4(options, 0, 17, [7, 9])), "{options}");
             assert!(!matches(&udp(), &v4(options, 0, 17, [9, 7])), "{options}");
         }
-        let both = Filter { source_port: Some(7), ..udp() };
+        let both = FlowSelector { source_port: Some(7), ..udp() };
         assert!(matches(&both, &v4(2, 0, 17, [7, 9])) && !matches(&both, &v4(2, 0, 17, [8, 9])));
         assert!(!matches(&udp(), &v4(0, 0, 6, [7, 9])));
     }
 
     #[test]
     fn fragments_have_no_ports() {
-        let whole = Filter::to(udp().destination);
+        let whole = FlowSelector::to(udp().destination);
         // Do not fragment; more fragments; the last of them.
         for (fragment, with_ports) in [(0x4000, true), (0x2000, false), (0x0003, false)] {
             let packet = v4(0, fragment, 17, [7, 9]);
@@ -274,14 +202,14 @@ mod tests {
 
     #[test]
     fn each_field_is_compared() {
-        let source = Filter { source: Some("10.0.0.1".parse().unwrap()), ..udp() };
+        let source = FlowSelector { source: Some("10.0.0.1".parse().unwrap()), ..udp() };
         assert!(matches(&source, &v4(0, 0, 17, [7, 9])));
         let others = [
-            Filter { source: Some("10.0.0.3".parse().unwrap()), ..udp() },
-            Filter { destination: "10.0.0.3".parse().unwrap(), ..udp() },
-            Filter { protocol: Some(6), ..udp() },
-            Filter { destination_port: Some(10), ..udp() },
-            Filter { source_port: Some(8), ..udp() },
+            FlowSelector { source: Some("10.0.0.3".parse().unwrap()), ..udp() },
+            FlowSelector { destination: "10.0.0.3".parse().unwrap(), ..udp() },
+            FlowSelector { protocol: Some(6), ..udp() },
+            FlowSelector { destination_port: Some(10), ..udp() },
+            FlowSelector { source_port: Some(8), ..udp() },
         ];
         for other in others {
             assert!(!matches(&other, &v4(0, 0, 17, [7, 9])), "{other}");
@@ -298,51 +226,25 @@ mod tests {
         packet[24] = 0xfd;
         packet[39] = 2;
         packet.extend([0, 7, 0, 9]);
-        let all = Filter {
+        let all = FlowSelector {
             protocol: Some(17),
             destination_port: Some(9),
             source: Some("fd00::1".parse().unwrap()),
             source_port: Some(7),
             flow_label: Some(0xabcde),
-            ..Filter::to("fd00::2".parse().unwrap())
+            ..FlowSelector::to("fd00::2".parse().unwrap())
         };
         assert!(matches(&all, &packet));
         let others = [
-            Filter { flow_label: Some(0xabcdf), ..all },
-            Filter { source: Some("fd01::1".parse().unwrap()), ..all },
-            Filter { destination: "fd00::1:2".parse().unwrap(), ..all },
-            Filter { protocol: Some(6), ..all },
-            Filter { destination_port: Some(7), ..all },
-            Filter { source_port: Some(9), ..all },
+            FlowSelector { flow_label: Some(0xabcdf), ..all },
+            FlowSelector { source: Some("fd01::1".parse().unwrap()), ..all },
+            FlowSelector { destination: "fd00::1:2".parse().unwrap(), ..all },
+            FlowSelector { protocol: Some(6), ..all },
+            FlowSelector { destination_port: Some(7), ..all },
+            FlowSelector { source_port: Some(9), ..all },
         ];
         for other in others {
             assert!(!matches(&other, &packet), "{other}");
         }
-    }
-
-    #[test]
-    fn what_no_packet_can_have_is_refused() {
-        let v6 = Filter::to("fd00::2".parse().unwrap());
-        let wrong = [
-            (Filter { source: Some("fd00::1".parse().unwrap()), ..udp() }, "source"),
-            (Filter { protocol: None, ..udp() }, "destination_port"),
-            (Filter { source_port: Some(1), ..v6 }, "source_port"),
-            (Filter { flow_label: Some(1), ..udp() }, "flow_label"),
-            (Filter { flow_label: Some(1 << 20), ..v6 }, "flow_label"),
-        ];
-        for (filter, name) in wrong {
-            let message = filter.validate().unwrap_err().to_string();
-            assert!(message.starts_with(name), "{message}");
-        }
-        for right in [udp(), v6, Filter { flow_label: Some(MOST_LABEL), ..v6 }] {
-            right.validate().unwrap();
-        }
-    }
-
-    #[test]
-    fn a_filter_is_shown_in_words() {
-        let all = Filter { source: Some("10.0.0.1".parse().unwrap()), source_port: Some(7), ..udp() };
-        assert_eq!(all.to_string(), "from 10.0.0.1 port 7 to 10.0.0.2 port 9, protocol 17");
-        assert_eq!(Filter::to(all.destination).to_string(), "to 10.0.0.2");
     }
 }

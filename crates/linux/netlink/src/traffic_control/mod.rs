@@ -44,7 +44,7 @@
 //!
 //! HTB counts what it queues: the IP packet, with 14 B of Ethernet header where the interface has one. A `TSpec` counts IP packets.
 //! So rate and bucket of a class grow by the header, as much as needed for the smallest packets that are policed
-//! ([`ReservedShare::on_wire`]). What a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
+//! ([`TrafficSpec::on_link`]). What a link adds and the kernel does not see, such as 24 B of preamble, checksum and gap between frames,
 //! goes into [`ShaperOptions::overhead`]; the kernel adds it to each packet before it takes tokens (`overhead` of `struct tc_ratespec`). Its
 //! counters do not have it.
 //!
@@ -54,15 +54,13 @@
 
 mod filter;
 mod htb;
-mod reservation;
 mod tables;
 
-pub use filter::Filter;
 pub use htb::Counters;
-pub use reservation::ReservedShare;
 
 use crate::channel::Channel;
 use crate::{Error, Interface};
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_units::{Bytes, Duration, Rate};
 use htb::{Class, Discipline, message};
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
@@ -124,7 +122,7 @@ const IPV4_TABLES: RangeInclusive<u32> = 0x003..=0x400;
 const IPV6_TABLES: RangeInclusive<u32> = 0x401..=0x7ff;
 
 impl List {
-    const fn of(filter: &Filter) -> Self {
+    const fn of(filter: &FlowSelector) -> Self {
         if filter.destination.is_ipv4() { IPV4_LIST } else { IPV6_LIST }
     }
 
@@ -192,9 +190,9 @@ impl std::fmt::Display for ClassId {
 /// A class of a reservation.
 #[derive(Debug)]
 struct Reserved {
-    reservation: ReservedShare,
+    reservation: TrafficSpec,
     /// Its filters, each with the number of its node.
-    filters: BTreeMap<Filter, u32>,
+    filters: BTreeMap<FlowSelector, u32>,
 }
 
 /// The traffic control of an interface. All of it is removed when this is dropped.
@@ -218,7 +216,7 @@ pub struct Shaper {
     /// For how many reservations best effort has its quantum.
     weighed: u64,
     /// The class of each filter.
-    owners: BTreeMap<Filter, ClassId>,
+    owners: BTreeMap<FlowSelector, ClassId>,
     /// Tables of the filters of IPv4 and IPv6.
     tables: [Tables; 2],
     /// True if there is anything to remove.
@@ -308,7 +306,7 @@ impl Shaper {
     ///
     /// # Errors
     /// When a value is not allowed, a filter is in use, there is not enough left of the link, or the kernel refuses.
-    pub fn add(&mut self, reservation: &ReservedShare, filters: &[Filter]) -> Result<ClassId, Error> {
+    pub fn add(&mut self, reservation: &TrafficSpec, filters: &[FlowSelector]) -> Result<ClassId, Error> {
         self.admit(reservation, Rate::ZERO)?;
         let has_number = !self.free_classes.is_empty() || self.next_class <= *CLASSES.end();
         if !has_number {
@@ -334,7 +332,7 @@ impl Shaper {
         self.owners.extend(placed.iter().map(|(filter, _)| (*filter, class)));
         let filters = placed.into_iter().collect();
         self.classes.insert(minor, Reserved { reservation: *reservation, filters });
-        self.reserved_bps += self.on_wire(reservation).rate.as_bps();
+        self.reserved_bps += self.on_link(reservation).rate.as_bps();
         Ok(class)
     }
 
@@ -343,10 +341,10 @@ impl Shaper {
     /// # Errors
     /// When a value is not allowed, there is no such class, not enough is left of the link, or the kernel refuses. The class is then
     /// as it was.
-    pub fn change(&mut self, class: ClassId, reservation: &ReservedShare) -> Result<(), Error> {
+    pub fn change(&mut self, class: ClassId, reservation: &TrafficSpec) -> Result<(), Error> {
         let before = self.class(class)?.reservation;
-        self.admit(reservation, self.on_wire(&before).rate)?;
-        let to = |this: &Self, reservation: &ReservedShare| {
+        self.admit(reservation, self.on_link(&before).rate)?;
+        let to = |this: &Self, reservation: &TrafficSpec| {
             let class_of = this.class_of(reservation);
             let changed = this.class_change(handle(LINK), class.0, class_of, 0)?;
             Ok::<_, Error>(vec![changed, this.fifo_change(class.0, this.fifo_of(reservation), NLM_F_REPLACE)])
@@ -357,8 +355,8 @@ impl Shaper {
             return Err(failed.first);
         }
         self.class(class)?.reservation = *reservation;
-        self.reserved_bps -= self.on_wire(&before).rate.as_bps();
-        self.reserved_bps += self.on_wire(reservation).rate.as_bps();
+        self.reserved_bps -= self.on_link(&before).rate.as_bps();
+        self.reserved_bps += self.on_link(reservation).rate.as_bps();
         Ok(())
     }
 
@@ -366,7 +364,7 @@ impl Shaper {
     ///
     /// # Errors
     /// When the filter is not allowed or in use, there is no such class, or the kernel refuses.
-    pub fn add_filter(&mut self, class: ClassId, filter: &Filter) -> Result<(), Error> {
+    pub fn add_filter(&mut self, class: ClassId, filter: &FlowSelector) -> Result<(), Error> {
         self.class(class)?;
         let mut changes = Vec::new();
         let placed = self.place(class, std::slice::from_ref(filter), &mut changes)?;
@@ -383,7 +381,7 @@ impl Shaper {
     ///
     /// # Errors
     /// When the class has no such filter, or the kernel refuses.
-    pub fn remove_filter(&mut self, class: ClassId, filter: &Filter) -> Result<(), Error> {
+    pub fn remove_filter(&mut self, class: ClassId, filter: &FlowSelector) -> Result<(), Error> {
         if !self.class(class)?.filters.contains_key(filter) {
             return Err(Error::invalid("filter", filter, format!("one of class {class}")));
         }
@@ -402,7 +400,7 @@ impl Shaper {
         self.remove_filters(class, filters, last)?;
         self.classes.remove(&class.0);
         self.free_classes.insert(class.0);
-        self.reserved_bps -= self.on_wire(&reservation).rate.as_bps();
+        self.reserved_bps -= self.on_link(&reservation).rate.as_bps();
         Ok(())
     }
 
@@ -410,13 +408,13 @@ impl Shaper {
     fn remove_filters(
         &mut self,
         class: ClassId,
-        filters: Vec<Filter>,
+        filters: Vec<FlowSelector>,
         rest: Vec<Change>,
     ) -> Result<(), Error> {
         let its = &self.class(class)?.filters;
-        let nodes: Vec<(Filter, u32)> =
+        let nodes: Vec<(FlowSelector, u32)> =
             filters.into_iter().filter_map(|filter| Some((filter, *its.get(&filter)?))).collect();
-        let removal = |(filter, node): &(Filter, u32)| self.filter_removal(List::of(filter), *node);
+        let removal = |(filter, node): &(FlowSelector, u32)| self.filter_removal(List::of(filter), *node);
         let changes = nodes.iter().map(removal).chain(rest).collect();
         let outcome = self.apply(changes);
         let stays = |list: List, node: u32| match &outcome {
@@ -450,10 +448,10 @@ impl Shaper {
     fn place(
         &mut self,
         class: ClassId,
-        filters: &[Filter],
+        filters: &[FlowSelector],
         changes: &mut Vec<Change>,
-    ) -> Result<Vec<(Filter, u32)>, Error> {
-        let mut placed: Vec<(Filter, u32)> = Vec::new();
+    ) -> Result<Vec<(FlowSelector, u32)>, Error> {
+        let mut placed: Vec<(FlowSelector, u32)> = Vec::new();
         for filter in filters {
             if let Err(error) = self.place_one(class, filter, &mut placed, changes) {
                 // The kernel has heard of nothing.
@@ -475,11 +473,11 @@ impl Shaper {
     fn place_one(
         &mut self,
         class: ClassId,
-        filter: &Filter,
-        placed: &mut Vec<(Filter, u32)>,
+        filter: &FlowSelector,
+        placed: &mut Vec<(FlowSelector, u32)>,
         changes: &mut Vec<Change>,
     ) -> Result<(), Error> {
-        filter.validate()?;
+        filter.check()?;
         let is_twice = || placed.iter().any(|(other, _)| other == filter);
         if let Some(owner) = self.owners.get(filter).copied().or_else(|| is_twice().then_some(class)) {
             return Err(Error::invalid("filter", filter, format!("one that class {owner} does not have")));
@@ -493,14 +491,14 @@ impl Shaper {
             let link = |(node, options)| self.filter_change(list, node, options, What::Filter(list, node));
             changes.extend(links.into_iter().map(link));
         }
-        let options = filter::leads_to(handle(class.0), node & 0xffff_f000, filter.keys());
+        let options = filter::leads_to(handle(class.0), node & 0xffff_f000, filter::keys(filter));
         changes.push(self.filter_change(list, node, options, What::Filter(list, node)));
         placed.push((*filter, node));
         Ok(())
     }
 
     /// Removes what was done of an addition that has failed. The first error says what is wrong; one of this would only repeat it.
-    fn undo(&mut self, placed: &[(Filter, u32)], failed: &Failed) {
+    fn undo(&mut self, placed: &[(FlowSelector, u32)], failed: &Failed) {
         for (filter, node) in placed.iter().rev() {
             let _its_links_are_among_what_was_done = self.tables_of(List::of(filter)).remove(*node);
         }
@@ -623,14 +621,14 @@ impl Shaper {
         Rate::from_bps(self.rate.as_bps() / SHARE)
     }
 
-    fn on_wire(&self, reservation: &ReservedShare) -> ReservedShare {
-        reservation.on_wire(self.overhead)
+    fn on_link(&self, reservation: &TrafficSpec) -> TrafficSpec {
+        reservation.on_link(self.overhead)
     }
 
     /// Checks that a reservation fits, if one of rate `freed` goes.
-    fn admit(&self, reservation: &ReservedShare, freed: Rate) -> Result<(), Error> {
-        reservation.validate()?;
-        let wanted = self.on_wire(reservation).rate;
+    fn admit(&self, reservation: &TrafficSpec, freed: Rate) -> Result<(), Error> {
+        reservation.check()?;
+        let wanted = self.on_link(reservation).rate;
         let left = (self.reservable().as_bps() + freed.as_bps()).saturating_sub(self.reserved().as_bps());
         let left = Rate::from_bps(left);
         if wanted > left {
@@ -641,8 +639,8 @@ impl Shaper {
     }
 
     /// The class of a reservation.
-    fn class_of(&self, reservation: &ReservedShare) -> Class {
-        let wire = self.on_wire(reservation);
+    fn class_of(&self, reservation: &TrafficSpec) -> Class {
+        let wire = self.on_link(reservation);
         Class { rate: wire.rate, burst: wire.bucket.max(wire.max_packet), ..self.class_at(self.rate) }
     }
 
@@ -659,8 +657,8 @@ impl Shaper {
     }
 
     /// The fifo of a reservation: its bucket, and what may wait as excess.
-    fn fifo_of(&self, reservation: &ReservedShare) -> Bytes {
-        let wire = self.on_wire(reservation);
+    fn fifo_of(&self, reservation: &TrafficSpec) -> Bytes {
+        let wire = self.on_link(reservation);
         let excess = wire.rate.bytes_in(self.options.excess_delay);
         wire.bucket + excess.max(Bytes::new(LEAST_QUEUE * wire.max_packet.get()))
     }

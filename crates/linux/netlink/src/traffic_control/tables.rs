@@ -14,8 +14,9 @@
 //! The ports of IPv4 are behind a header of 5 to 15 words, and the kernel takes the byte at a fixed place. So a table by ports has a
 //! link for each length.
 
-use super::filter::{self, Filter};
+use super::filter;
 use crate::Error;
+use cutline_flow::FlowSelector;
 use netlink_packet_route::tc::TcAttribute;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -49,7 +50,7 @@ impl Key {
         [Self::DestinationPort, Self::SourcePort, Self::Source, Self::Protocol, Self::FlowLabel];
 
     /// The byte of the packets that a filter picks; `None` if they may have any.
-    fn of(self, filter: &Filter) -> Option<u8> {
+    fn of(self, filter: &FlowSelector) -> Option<u8> {
         match self {
             Self::DestinationPort => filter.destination_port.map(|port| port as u8),
             Self::SourcePort => filter.source_port.map(|port| port as u8),
@@ -89,7 +90,7 @@ type HalfId = (u32, u8, bool);
 
 #[derive(Debug, Default)]
 struct Half {
-    filters: BTreeMap<u32, Filter>,
+    filters: BTreeMap<u32, FlowSelector>,
     tables: Vec<(Key, u32)>,
 }
 
@@ -157,7 +158,7 @@ impl Tables {
     ///
     /// # Errors
     /// When there is none.
-    pub(super) fn add(&mut self, filter: &Filter) -> Result<Place, Error> {
+    pub(super) fn add(&mut self, filter: &FlowSelector) -> Result<Place, Error> {
         let has_source = filter.source.is_some();
         let mut id: HalfId = (self.first, last_byte(filter.destination), has_source);
         let mut path = Vec::new();
@@ -256,7 +257,7 @@ const fn first_link(key: Key, has_source: bool) -> u32 {
 }
 
 /// The byte that parts the filters of a half best, one more of them included; none if no byte does.
-fn best_key(half: &Half, filter: &Filter, path: &[Key]) -> Option<Key> {
+fn best_key(half: &Half, filter: &FlowSelector, path: &[Key]) -> Option<Key> {
     let values = |key: Key| {
         let all = half.filters.values().chain([filter]);
         all.filter_map(|filter| key.of(filter)).collect::<BTreeSet<u8>>().len()
@@ -299,18 +300,18 @@ mod tests {
         Tables::new(true, 1, 3..=0x3ff)
     }
 
-    fn flow(source: [u8; 4], source_port: u16, destination_port: u16) -> Filter {
-        Filter {
+    fn flow(source: [u8; 4], source_port: u16, destination_port: u16) -> FlowSelector {
+        FlowSelector {
             protocol: Some(17),
             source: Some(source.into()),
             source_port: Some(source_port),
             destination_port: Some(destination_port),
-            ..Filter::to([10, 0, 0, 2].into())
+            ..FlowSelector::to([10, 0, 0, 2].into())
         }
     }
 
     /// The filters that the packets of a filter without wildcards are compared with, in the kernel's order.
-    fn compared(tables: &Tables, packet: &Filter) -> Vec<Filter> {
+    fn compared(tables: &Tables, packet: &FlowSelector) -> Vec<FlowSelector> {
         let mut found = Vec::new();
         for has_source in [true, false] {
             let mut waiting = vec![(tables.first, last_byte(packet.destination), has_source)];
@@ -324,7 +325,7 @@ mod tests {
         found
     }
 
-    fn longest(tables: &Tables, filters: &[Filter]) -> usize {
+    fn longest(tables: &Tables, filters: &[FlowSelector]) -> usize {
         let lengths = filters.iter().map(|filter| {
             let found = compared(tables, filter);
             assert!(found.contains(filter), "{filter}");
@@ -335,12 +336,13 @@ mod tests {
 
     #[test]
     fn ten_thousand_flows_to_one_host_are_compared_with_few_filters() {
-        let ports: Vec<Filter> = (0..10_000).map(|n| flow([10, 0, 0, 1], 10_000 + n, 10_000 + n)).collect();
-        let to_one_port: Vec<Filter> = (0..10_000).map(|n| flow([10, 0, 0, 1], n, 80)).collect();
-        let from_many: Vec<Filter> =
+        let ports: Vec<FlowSelector> =
+            (0..10_000).map(|n| flow([10, 0, 0, 1], 10_000 + n, 10_000 + n)).collect();
+        let to_one_port: Vec<FlowSelector> = (0..10_000).map(|n| flow([10, 0, 0, 1], n, 80)).collect();
+        let from_many: Vec<FlowSelector> =
             (0..10_000).map(|n| flow([10, 0, (n / 250) as u8, (n % 250) as u8], 5004, 5004)).collect();
         // Connections of many hosts, in which no byte alone tells them apart.
-        let mixed: Vec<Filter> =
+        let mixed: Vec<FlowSelector> =
             (0..10_000).map(|n| flow([10, 0, 0, (n % 100) as u8], (n / 100) * 256, 80)).collect();
         for (filters, most, most_tables) in
             [(ports, 120, 1), (to_one_port, 120, 1), (from_many, 120, 1), (mixed, 210, 1)]
@@ -369,7 +371,7 @@ mod tests {
         let error = tables.add(&flows(1919)).unwrap_err().to_string();
         assert!(error.contains("allowed is at most 1919"), "{error}");
         // Others have room.
-        tables.add(&Filter { source: None, ..flows(1919) }).unwrap();
+        tables.add(&FlowSelector { source: None, ..flows(1919) }).unwrap();
         assert!(tables.add(&flow([10, 0, 0, 1], 1, 0)).unwrap().table.is_some());
     }
 
@@ -379,9 +381,9 @@ mod tests {
         let mut filters = Vec::new();
         for n in 0..1000 {
             for filter in [
-                Filter { source: None, source_port: None, ..flow([0; 4], 0, n) },
+                FlowSelector { source: None, source_port: None, ..flow([0; 4], 0, n) },
                 flow([10, 0, 0, n as u8], n, 7),
-                Filter {
+                FlowSelector {
                     source_port: None,
                     destination_port: None,
                     ..flow([10, 1, (n >> 8) as u8, n as u8], 0, 0)

@@ -15,16 +15,13 @@
 //! exceeds it is not asked again for [`SILENT_PAUSE`], so that the agent keeps serving others.
 
 use super::{Counted, InstallError, Installer};
-use cutline_aqm::PolicerParams;
-use cutline_router::FlowFilter;
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_router_service::{AskError, AskProblem, ReservationClient, RouterDirection};
 use cutline_rsvp::admission::Handle;
 use cutline_rsvp::engine::{Control, Flow, InterfaceId};
-use cutline_rsvp::intserv::Tspec;
-use cutline_rsvp::object::{Selector, Sender, Session};
 use cutline_sys::now;
 use cutline_sys::reactor::{self, PollFd, PollFlags};
-use cutline_units::{Bytes, Duration, Instant, Rate};
+use cutline_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd as _;
@@ -66,8 +63,8 @@ enum Connection {
 #[derive(Clone, Debug)]
 struct Wanted {
     way: RouterDirection,
-    bucket: PolicerParams,
-    filters: Vec<FlowFilter>,
+    bucket: TrafficSpec,
+    filters: Vec<FlowSelector>,
 }
 
 impl RouterClass {
@@ -139,12 +136,7 @@ impl RouterClass {
 
     fn add(&mut self, flow: &Flow) -> Result<(), InstallError> {
         let way = *self.ways.get(&flow.interface).ok_or(InstallError::Unknown)?;
-        let filters = if flow.senders.is_empty() {
-            vec![filter(&flow.session, None)?]
-        } else {
-            flow.senders.iter().map(|sender| filter(&flow.session, Some(sender))).collect::<Result<_, _>>()?
-        };
-        let wanted = Wanted { way, bucket: bucket(&flow.tspec), filters };
+        let wanted = Wanted { way, bucket: flow.tspec.traffic().installable(), filters: flow.selectors() };
         match self.reserve(flow.handle, &wanted) {
             Some(Ok(())) => {}
             Some(Err(_)) if self.is_settling(now()) => drop(self.pending.insert(flow.handle)),
@@ -229,7 +221,7 @@ impl Installer for RouterClass {
         match control {
             Control::Add(flow) => self.add(flow),
             Control::Modify(flow) => {
-                let (number, bucket) = (flow.handle.0, bucket(&flow.tspec));
+                let (number, bucket) = (flow.handle.0, flow.tspec.traffic().installable());
                 let store = |wanted: &mut Wanted| {
                     wanted.bucket = bucket;
                     Ok(())
@@ -237,7 +229,7 @@ impl Installer for RouterClass {
                 self.change(flow.handle, store, |client, wanted| client.change(wanted.way, number, bucket))
             }
             Control::AddFilter { handle, session, sender, .. } => {
-                let filter = filter(session, Some(sender))?;
+                let filter = session.selector(Some(sender));
                 let store = |wanted: &mut Wanted| {
                     wanted.filters.push(filter);
                     Ok(())
@@ -245,7 +237,7 @@ impl Installer for RouterClass {
                 self.change(*handle, store, |client, wanted| client.add_filter(wanted.way, handle.0, filter))
             }
             Control::RemoveFilter { handle, session, sender, .. } => {
-                let filter = filter(session, Some(sender))?;
+                let filter = session.selector(Some(sender));
                 let store = |wanted: &mut Wanted| {
                     let at = wanted.filters.iter().position(|its| *its == filter);
                     wanted.filters.swap_remove(at.ok_or(InstallError::Unknown)?);
@@ -316,78 +308,17 @@ fn has_ended(client: &ReservationClient) -> bool {
     reactor::wait(&mut descriptors, Duration::ZERO).unwrap_or(false)
 }
 
-/// The bucket as the router has it. The peak rate is not policed (RFC 2211 section 5).
-fn bucket(tspec: &Tspec) -> PolicerParams {
-    let min_unit = tspec.min_unit.clamp(1, PolicerParams::LONGEST);
-    let bits = (f64::from(tspec.rate) * 8.0).ceil() as u64;
-    let bytes = f64::from(tspec.bucket).ceil() as u64;
-    PolicerParams {
-        rate: Rate::from_bps(bits.clamp(1, PolicerParams::MAX_RATE.as_bps())),
-        bucket: Bytes::new(bytes.clamp(min_unit.into(), PolicerParams::MAX_BUCKET.get())),
-        min_unit,
-        max_packet: tspec.max_packet.clamp(min_unit, PolicerParams::LONGEST),
-    }
-}
-
-/// The packets of a session, from one sender or from all. A port of 0 means a protocol without ports.
-fn filter(session: &Session, sender: Option<&Sender>) -> Result<FlowFilter, InstallError> {
-    let port = |port: u16| (port > 0).then_some(port);
-    let refused = |what: &str| Err(InstallError::Other(what.to_owned()));
-    if session.protocol == 0 {
-        return refused("protocol = 0: the router allows 1 to 255");
-    }
-    let source_port = match sender.map(|sender| sender.selector) {
-        Some(Selector::Port(number)) => port(number),
-        Some(Selector::FlowLabel(_)) => {
-            return refused("a sender with a flow label: the router knows senders by address and port alone");
-        }
-        None => None,
-    };
-    Ok(FlowFilter {
-        destination: session.destination,
-        protocol: session.protocol,
-        destination_port: port(session.port),
-        source: sender.map(|sender| sender.address),
-        source_port,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_rsvp::intserv::Tspec;
+    use cutline_rsvp::object::Session;
 
     const SESSION: Session = Session {
         destination: std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
         protocol: 17,
         port: 5000,
     };
-
-    #[test]
-    fn a_session_becomes_a_filter() {
-        let sender = Sender::new([10, 0, 0, 1].into(), 6000);
-        let all = filter(&SESSION, None).unwrap();
-        assert_eq!((all.protocol, all.destination_port, all.source), (17, Some(5000), None));
-        let one = filter(&SESSION, Some(&sender)).unwrap();
-        assert_eq!((one.source, one.source_port), (Some([10, 0, 0, 1].into()), Some(6000)));
-        let without = Session { protocol: 50, port: 0, ..SESSION };
-        let without = filter(&without, Some(&Sender::new(sender.address, 0))).unwrap();
-        assert_eq!((without.destination_port, without.source_port), (None, None));
-        let labelled = Sender { selector: Selector::FlowLabel(7), ..sender };
-        let error = filter(&SESSION, Some(&labelled)).unwrap_err().to_string();
-        assert!(error.contains("flow label"), "{error}");
-    }
-
-    /// A bucket of any message has values that the router accepts.
-    #[test]
-    fn a_bucket_has_values_that_the_router_takes() {
-        let largest = Tspec { min_unit: u32::MAX, max_packet: u32::MAX, ..Tspec::new(f32::MAX, f32::MAX) };
-        let least = Tspec { min_unit: 0, max_packet: 0, ..Tspec::new(0.0, 0.0) };
-        for tspec in [largest, least, Tspec { min_unit: 1500, ..Tspec::new(1e3, 10.0) }] {
-            bucket(&tspec).check().unwrap_or_else(|error| panic!("{tspec:?}: {error}"));
-        }
-        let usual = bucket(&Tspec { min_unit: 100, max_packet: 1500, ..Tspec::new(1000.1, 10_000.0) });
-        assert_eq!((usual.rate, usual.bucket), (Rate::from_bps(8001), Bytes::new(10_000)));
-    }
 
     /// A missing router refuses new reservations, and the reason names its socket.
     #[test]

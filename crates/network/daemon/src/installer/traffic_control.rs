@@ -6,15 +6,12 @@
 //! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
 
 use super::{Counted, InstallError, Installer};
-use cutline_netlink::{
-    ClassId, Counters, Error, Filter, Interface, ReservedShare, Shaper, ShaperOptions, sweep,
-};
+use cutline_flow::{FlowSelector, TrafficSpec};
+use cutline_netlink::{ClassId, Counters, Error, Interface, Shaper, ShaperOptions, sweep};
 use cutline_rsvp::admission::Handle;
-use cutline_rsvp::engine::{Control, Flow};
-use cutline_rsvp::intserv::Tspec;
-use cutline_rsvp::object::{Selector, Sender, Session};
+use cutline_rsvp::engine::Control;
 use cutline_sys::now;
-use cutline_units::{Bytes, Duration, Instant, Rate};
+use cutline_units::{Duration, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -44,8 +41,8 @@ pub struct TrafficControl {
 /// A reservation, as it is installed again.
 #[derive(Clone, Debug)]
 struct Wanted {
-    reservation: ReservedShare,
-    filters: Vec<Filter>,
+    reservation: TrafficSpec,
+    filters: Vec<FlowSelector>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,24 +182,25 @@ impl Installer for TrafficControl {
     fn apply(&mut self, control: &Control) -> Result<(), InstallError> {
         match control {
             Control::Add(flow) => {
-                let wanted = Wanted { reservation: reservation(&flow.tspec), filters: filters(flow) };
+                let wanted =
+                    Wanted { reservation: flow.tspec.traffic().installable(), filters: flow.selectors() };
                 let class = self.add(&wanted)?;
                 self.classes.insert(flow.handle, class);
                 self.wanted.insert(flow.handle, wanted);
                 Ok(())
             }
             Control::Modify(flow) => {
-                let changed = reservation(&flow.tspec);
+                let changed = flow.tspec.traffic().installable();
                 let store = |wanted: &mut Wanted| wanted.reservation = changed;
                 self.change(flow.handle, store, |shaper, class| shaper.change(class, &changed))
             }
             Control::AddFilter { handle, session, sender, .. } => {
-                let filter = filter(session, Some(sender));
+                let filter = session.selector(Some(sender));
                 let store = |wanted: &mut Wanted| wanted.filters.push(filter);
                 self.change(*handle, store, |shaper, class| shaper.add_filter(class, &filter))
             }
             Control::RemoveFilter { handle, session, sender, .. } => {
-                let filter = filter(session, Some(sender));
+                let filter = session.selector(Some(sender));
                 let store = |wanted: &mut Wanted| wanted.filters.retain(|its| *its != filter);
                 self.change(*handle, store, |shaper, class| shaper.remove_filter(class, &filter))
             }
@@ -260,64 +258,5 @@ impl Installer for TrafficControl {
             }
             _ => None,
         }
-    }
-}
-
-/// The bucket as traffic control has it. It lets at least one packet through.
-fn reservation(tspec: &Tspec) -> ReservedShare {
-    let bits = (f64::from(tspec.rate) * 8.0).ceil() as u64;
-    ReservedShare {
-        rate: Rate::from_bps(bits.max(8)),
-        bucket: Bytes::new((tspec.bucket.ceil() as u64).max(tspec.max_packet.into())),
-        min_unit: Bytes::new(tspec.min_unit.into()),
-        max_packet: Bytes::new(tspec.max_packet.into()),
-    }
-}
-
-fn filters(flow: &Flow) -> Vec<Filter> {
-    if flow.senders.is_empty() {
-        return vec![filter(&flow.session, None)];
-    }
-    flow.senders.iter().map(|sender| filter(&flow.session, Some(sender))).collect()
-}
-
-/// The packets of a session, from one sender or from all. A port of 0 means a protocol without ports.
-fn filter(session: &Session, sender: Option<&Sender>) -> Filter {
-    let port = |port: u16| (port > 0).then_some(port);
-    let mut filter = Filter {
-        protocol: (session.protocol > 0).then_some(session.protocol),
-        destination_port: port(session.port),
-        source: sender.map(|sender| sender.address),
-        ..Filter::to(session.destination)
-    };
-    match sender.map(|sender| sender.selector) {
-        Some(Selector::Port(number)) => filter.source_port = port(number),
-        Some(Selector::FlowLabel(label)) => filter.flow_label = Some(label),
-        None => {}
-    }
-    filter
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_session_becomes_a_filter() {
-        let session = Session { destination: [10, 0, 0, 9].into(), protocol: 17, port: 5000 };
-        let sender = Sender::new([10, 0, 0, 1].into(), 6000);
-        let all = filter(&session, None);
-        assert_eq!((all.protocol, all.destination_port, all.source), (Some(17), Some(5000), None));
-        let one = filter(&session, Some(&sender));
-        assert_eq!((one.source, one.source_port), (Some([10, 0, 0, 1].into()), Some(6000)));
-        let without =
-            filter(&Session { protocol: 46, port: 0, ..session }, Some(&Sender::new(sender.address, 0)));
-        assert_eq!((without.destination_port, without.source_port), (None, None));
-    }
-
-    #[test]
-    fn a_bucket_lets_a_packet_through() {
-        let found = reservation(&Tspec { max_packet: 1500, ..Tspec::new(1000.1, 10.0) });
-        assert_eq!((found.rate, found.bucket), (Rate::from_bps(8001), Bytes::new(1500)));
     }
 }

@@ -10,12 +10,13 @@
 //! Packets from `a` go to 10.9.9.9, an address of `b` itself, by `r2`, until a test changes the route.
 
 use cutline_daemon::status::Status;
-use cutline_provision::protocol::{Bucket, Reply, Request, Senders};
+use cutline_flow::TrafficSpec;
+use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Client, Flow, Transport};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::now;
 use cutline_testbed::may_make_namespaces;
-use cutline_units::Duration;
+use cutline_units::{Bytes, Duration, Rate};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -236,13 +237,13 @@ pub fn flow(port: u16) -> Flow {
     Flow { transport: Transport::Udp, source: address(A, port), destination: address(B, port) }
 }
 
-pub fn bucket(rate_bps: u64) -> Bucket {
-    Bucket {
-        rate_bps,
-        bucket_bytes: 10_000,
-        peak_bps: 10 * rate_bps,
-        min_policed_bytes: 100,
-        max_packet_bytes: 1500,
+pub fn bucket(rate_bps: u64) -> TrafficSpec {
+    TrafficSpec {
+        rate: Rate::from_bps(rate_bps),
+        bucket: Bytes::new(10_000),
+        peak: Rate::from_bps(10 * rate_bps),
+        min_policed: Bytes::new(100),
+        max_packet: Bytes::new(1500),
     }
 }
 

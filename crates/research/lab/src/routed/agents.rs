@@ -122,11 +122,11 @@ mod tests {
     use crate::routed::control::LinkShapers as LinkControl;
     use crate::routed::network::Map;
     use crate::routed::tests::{TESTBED, scenario};
+    use cutline_flow::TrafficSpec;
     use cutline_provision::{Demand, Flow as AskedFlow, Transport, open};
     use cutline_sys::SysError;
     use cutline_sys::namespace::Namespace;
     use cutline_testbed::skip;
-    use cutline_translate::TokenBucket;
     use cutline_units::{Bytes, Instant};
     use std::net::SocketAddr;
 
@@ -157,7 +157,7 @@ mod tests {
                 source: address("ws1", 4000),
                 destination: address("ws0", 5002),
             };
-            let bucket = TokenBucket {
+            let bucket = TrafficSpec {
                 rate: Rate::from_kbps(900),
                 bucket: Bytes::new(20_000),
                 peak: Rate::from_kbps(1100),

@@ -8,13 +8,13 @@ use super::agents::{Agents, Place, Shared};
 use super::network::{Map, Nodes};
 use crate::LabError;
 use cutline_aqm::Limit;
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_netlink::traffic_control::ShaperOptions;
-use cutline_netlink::{Filter, Interface, ReservedShare, Shaper};
+use cutline_netlink::{Interface, Shaper};
 use cutline_provision::Access;
 use cutline_scenario::spec::{GraphSpec, LinkSpec};
 use cutline_sim::measure::QueueInterval;
 use cutline_sim::{BacklogOutcome, LinkCounts, LinkOutcome};
-use cutline_translate::TokenBucket;
 use cutline_units::{Bytes, Duration, Histogram, Rate};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -80,15 +80,14 @@ impl LinkShapers {
     ///
     /// # Errors
     /// When a link has not enough left.
-    pub fn reserve(&mut self, links: &[usize], bucket: &TokenBucket, filter: Filter) -> Result<(), LabError> {
-        let reservation = ReservedShare {
-            rate: bucket.rate,
-            bucket: bucket.bucket,
-            min_unit: bucket.min_policed,
-            max_packet: bucket.max_packet,
-        };
+    pub fn reserve(
+        &mut self,
+        links: &[usize],
+        traffic: &TrafficSpec,
+        filter: FlowSelector,
+    ) -> Result<(), LabError> {
         for link in links {
-            lock(&self.ends[*link]).add(&reservation, &[filter])?;
+            lock(&self.ends[*link]).add(traffic, &[filter])?;
         }
         Ok(())
     }

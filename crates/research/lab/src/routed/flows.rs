@@ -11,7 +11,7 @@ use crate::connections::{self, Connections, Course, Listeners, Placement};
 use crate::reader::{FIRST_PORT, QOS_PORT, SINK_PORT};
 use crate::run::{joined, or_stop};
 use crate::traffic::plan;
-use cutline_netlink::Filter;
+use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_quality::spec::Specification;
 use cutline_results::DistributionRow;
 use cutline_scenario::Scenario;
@@ -24,7 +24,7 @@ use cutline_sys::thread::set_realtime;
 use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TrafficError, Window,
 };
-use cutline_translate::{Protocol, Service, TokenBucket, TranslationRequest, translate};
+use cutline_translate::{Protocol, Service, TranslationRequest, translate};
 use cutline_transport::app::Params;
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, Histogram, Instant, Streams};
@@ -71,8 +71,8 @@ pub struct Ends {
 pub struct Wanted {
     /// The links, by their numbers.
     pub links: Vec<usize>,
-    pub bucket: TokenBucket,
-    pub filter: Filter,
+    pub bucket: TrafficSpec,
+    pub filter: FlowSelector,
 }
 
 /// Measurements of all flows.
@@ -191,12 +191,12 @@ impl<'s> Flows<'s> {
         let wanted = |route: Vec<LinkId>, bucket, from: &SocketAddrV4, to: &SocketAddrV4| Wanted {
             links: route.iter().map(|link| link.0 as usize).collect(),
             bucket,
-            filter: Filter {
+            filter: FlowSelector {
                 protocol: Some(protocol),
                 source: Some(IpAddr::V4(*from.ip())),
                 source_port: port(from),
                 destination_port: port(to),
-                ..Filter::to(IpAddr::V4(*to.ip()))
+                ..FlowSelector::to(IpAddr::V4(*to.ip()))
             },
         };
         let route = |[from, to]: [&String; 2]| {
