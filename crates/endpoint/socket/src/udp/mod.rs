@@ -742,14 +742,30 @@ impl Inner {
         }
     }
 
-    /// Keeps an error that no call of the application has met: the kernel says it once. A connection that is made again is lost by it.
-    fn put_off(&self, error: &io::Error) {
-        if self.recovery.is_none()
-            && let Some(errno) = error.raw_os_error()
-            && !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-        {
-            self.fault.store(errno, Ordering::Relaxed);
+    /// Keeps an error for the next call that finds no datagram: the kernel reports it once. Returns whether it is kept: a
+    /// connection that is made again is lost by it, and what ends a wait is of the call alone.
+    fn put_off(&self, error: &io::Error) -> bool {
+        let is_of_call = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
+        match error.raw_os_error() {
+            Some(errno) if self.recovery.is_none() && !is_of_call => {
+                self.fault.store(errno, Ordering::Relaxed);
+                true
+            }
+            _ => false,
         }
+    }
+
+    /// Takes the datagrams that wait if an error is kept: they came before it, but the kernel reports errors first.
+    ///
+    /// # Errors
+    /// The error, if no datagram waits.
+    fn take_fault_behind_datagrams(&self, reader: &mut DatagramReader) -> io::Result<()> {
+        while self.fault.load(Ordering::Relaxed) != 0 && reader.is_empty() {
+            if !matches!(self.fill(reader, Wait::No), Ok(Filled::Datagrams)) {
+                return self.take_fault();
+            }
+        }
+        Ok(())
     }
 
     /// The error that was kept for the next call.
@@ -798,7 +814,10 @@ impl Inner {
             }
             self.check_place()?;
             let waits = !self.nonblocking.load(Ordering::Relaxed);
-            self.take_fault()?;
+            self.take_fault_behind_datagrams(reader)?;
+            if !reader.is_empty() {
+                continue;
+            }
             let may_end =
                 waits && (self.recovery.is_some() || self.entrance.is_some() || self.is_watching_silence());
             match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
@@ -818,6 +837,7 @@ impl Inner {
                     return Err(self.silent().map_or(error, io::Error::from));
                 }
                 Ok(Filled::Datagrams) => self.silence.store(0, Ordering::Relaxed),
+                Err(error) if self.put_off(&error) => continue,
                 Err(error) => {
                     signals::again(until, &self.socket, error)?;
                     continue;

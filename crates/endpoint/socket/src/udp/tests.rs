@@ -485,6 +485,31 @@ fn an_error_that_the_service_thread_meets_is_that_of_the_next_call() {
     }
 }
 
+/// An end that sends its last message and closes at once: reports to it are refused, and the kernel reports that before the
+/// message.
+#[test]
+fn a_message_that_came_before_an_error_is_received_before_it() {
+    for nonblocking in [false, true] {
+        let listener = UdpSocket::bind(LOOPBACK[0]).unwrap();
+        let socket =
+            QosUdpSocket::connect(listener.local_addr().unwrap(), &QosOptions::default().peer(Peer::Plain))
+                .unwrap();
+        socket.set_nonblocking(nonblocking).unwrap();
+        socket.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+        for last in [&b"last"[..], b"message"] {
+            listener.send_to(last, socket.local_addr().unwrap()).unwrap();
+        }
+        drop(listener);
+        // Its port is closed, which the loopback interface answers at once.
+        socket.send(b"report").unwrap();
+        let mut buffer = [0; 9];
+        assert_eq!(socket.recv(&mut buffer).unwrap(), 4);
+        assert_eq!(socket.recv(&mut buffer).unwrap(), 7);
+        let error = socket.recv(&mut buffer).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
+    }
+}
+
 fn controlled() -> QosOptions {
     QosOptions::sending(bulk()).rate_control(RateControl::Tfrc(TfrcParams::default()))
 }
