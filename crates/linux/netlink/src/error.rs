@@ -58,7 +58,13 @@ pub enum Error {
     },
     /// A value of a reservation that is not allowed.
     #[error(transparent)]
-    Parameter(#[from] ParameterError),
+    Parameter(Box<ParameterError>),
+}
+
+impl From<ParameterError> for Error {
+    fn from(error: ParameterError) -> Self {
+        Self::Parameter(Box::new(error))
+    }
 }
 
 impl Error {

@@ -3,7 +3,6 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon`.
 
 use crate::common::{A, B, Net, announce, bucket, eventually, hear, reserve};
-use cutline_flow::TrafficSpec;
 use cutline_provision::protocol::{Reply, Request};
 use cutline_provision::{Access, Client, Demand, Direction, GrantEvent, Reason, open};
 use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
@@ -85,7 +84,7 @@ fn what_does_not_fit_is_refused_with_reason_node_and_what_would_be_granted() {
         source: address(A, 5002),
         destination: address(B, 5002),
     };
-    let demand = TrafficSpec::from(bucket(6_000_000));
+    let demand = bucket(6_000_000);
     let rsvp = |node: &str| open("rsvp", &Access { socket: net.socket(node) }).unwrap();
     let mut grant = rsvp("a").request(&Demand::sending(flow, demand)).unwrap();
     let mut other = rsvp("b").request(&Demand::receiving(flow, demand)).unwrap();
@@ -100,12 +99,12 @@ fn what_does_not_fit_is_refused_with_reason_node_and_what_would_be_granted() {
 
     // At this host alone: it says what is left.
     let local = open("local", &Access { socket: net.socket("a") }).unwrap();
-    let mut class = local.request(&Demand::sending(flow, TrafficSpec::from(bucket(1_000_000)))).unwrap();
+    let mut class = local.request(&Demand::sending(flow, bucket(1_000_000))).unwrap();
     class.wait(Duration::from_secs(10)).unwrap();
     assert_eq!(net.reserved("a", "eth0"), 2 * ON_WIRE);
     assert_eq!(net.classes("a", "eth0"), 2);
     let second = cutline_provision::Flow { source: address(A, 5003), ..flow };
-    let mut more = local.request(&Demand::sending(second, TrafficSpec::from(bucket(4_000_000)))).unwrap();
+    let mut more = local.request(&Demand::sending(second, bucket(4_000_000))).unwrap();
     let refusal = more.wait(Duration::from_secs(10)).unwrap_err();
     assert_eq!(refusal.available_bps, Some(5_000_000 - 2 * ON_WIRE), "{refusal}");
     drop(class);

@@ -80,7 +80,7 @@ impl Provisioner for Agent {
 
 fn local(demand: &Demand) -> [Option<Request>; 2] {
     let shape = |bucket| Request::Shape { id: SEND, flow: demand.flow, bucket };
-    [demand.send.map(|bucket| shape(bucket.into())), None]
+    [demand.send.map(shape), None]
 }
 
 /// Announces what is sent, and reserves for what is received.
@@ -95,5 +95,5 @@ fn rsvp(demand: &Demand) -> [Option<Request>; 2] {
         bucket,
         confirm: true,
     };
-    [demand.send.map(|bucket| announce(bucket.into())), demand.receive.map(|bucket| reserve(bucket.into()))]
+    [demand.send.map(announce), demand.receive.map(reserve)]
 }
