@@ -2,10 +2,11 @@
 
 use crate::bed::{Carrier, GATEWAY, NOBODY};
 use cutline_ports::{PacketPort, PortError};
-use cutline_router::{ETHERNET, Port};
+use cutline_router::Port;
 use cutline_sys::now;
 use cutline_sys::thread::cpu_time;
 use cutline_units::{Duration, Instant};
+use cutline_wire::ETHERNET;
 
 /// Offset of a frame's time of sending: behind Ethernet, IPv4 and UDP.
 const STAMP: usize = ETHERNET + 28;

@@ -13,7 +13,7 @@ use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_ports::{PortError, PortKind};
-use cutline_router::{FlowKeys, Overhead};
+use cutline_router::Overhead;
 use cutline_router_service::{
     DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration,
     long_waits, obstacles, summary,
@@ -21,6 +21,7 @@ use cutline_router_service::{
 use cutline_sys::SysError;
 use cutline_sys::address::listening;
 use cutline_units::{Bytes, Duration, Rate};
+use cutline_wire::FlowKeys;
 use listener::Printer;
 use settings::{AutorateArgs, CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
 use std::net::SocketAddr;

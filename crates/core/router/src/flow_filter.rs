@@ -7,9 +7,9 @@
 //!
 //! A fragment has no ports here, because only the first one carries them. It matches filters without ports alone.
 
-use crate::headers::{Ip, Version, mix, transport};
 use cutline_flow::FlowSelector;
 use cutline_params::ParameterError;
+use cutline_wire::{Ip, Version, mix, transport};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;

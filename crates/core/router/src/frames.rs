@@ -16,9 +16,8 @@
 //! The queue allocates its own notes while it grows, and an allocation that fails would end the process. So before more
 //! frames than ever are stored, the room that the queue may need for them is tried.
 
-use crate::headers::Headers;
-use crate::traffic_class;
 use cutline_units::{Dscp, Hint};
+use cutline_wire::{self as wire, Headers};
 
 /// The number of a stored frame. The queue holds it instead of the frame.
 pub(crate) type Slot = u32;
@@ -116,13 +115,13 @@ impl FrameMut<'_> {
     /// Marks the frame with CE.
     pub(crate) fn set_ce(&mut self) {
         let ip = self.headers.ip.as_mut().expect("only an IP packet says that it may be marked");
-        traffic_class::set_ce(self.bytes, ip);
+        wire::set_ce(self.bytes, ip);
     }
 
     /// Sets the code point if the frame is an IP packet.
     pub(crate) fn set_dscp(&mut self, dscp: Dscp) {
         if let Some(ip) = &mut self.headers.ip {
-            traffic_class::set_dscp(self.bytes, ip, dscp);
+            wire::set_dscp(self.bytes, ip, dscp);
         }
     }
 }

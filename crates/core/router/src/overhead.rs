@@ -19,7 +19,7 @@
 //! Cells: AAL5 pads to whole cells of 48 B, each of which takes 53 B on the line (ITU-T I.363.5). 65/64: PTM sends 65
 //! bytes for 64. For a frame that is not IP, what follows the Ethernet header and tags counts as the packet.
 
-use crate::headers::{ETHERNET, Headers, Ip, Version};
+use cutline_wire::{ETHERNET, Headers, Ip, Version};
 use std::fmt;
 use std::str::FromStr;
 

@@ -27,12 +27,12 @@
 
 use crate::flow_filter::{self, FilterTable};
 use crate::frames::Slot;
-use crate::headers::{ETHERNET, Headers, Ip, Version};
 use crate::overhead::{Overhead, ip_length};
 use cutline_aqm::{Count, Policer};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_params::ParameterError;
 use cutline_units::{Bytes, Duration, Instant, Rate};
+use cutline_wire::{ETHERNET, Headers, Ip, Version};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 

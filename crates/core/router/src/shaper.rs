@@ -23,9 +23,7 @@
 //! the exchange is overtaken by one from after it. This has a cost: until the old queue is empty, the new one sees only its
 //! own backlog, and the limits of both queues together bound what waits.
 
-use crate::fragments::FragmentFlows;
 use crate::frames::{Frames, Slot};
-use crate::headers::{ETHERNET, FlowKeys, Headers, Ip};
 use crate::overhead::Overhead;
 use crate::port::Port;
 use crate::reserved::{
@@ -38,6 +36,7 @@ use cutline_params::ParameterError;
 use cutline_units::{
     Bytes, Duration, Ecn, HintTable, Instant, Probability, RandomStream, Rate, RemarkTable, Serializer,
 };
+use cutline_wire::{ETHERNET, FlowKeys, FragmentFlows, Headers, Ip};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 

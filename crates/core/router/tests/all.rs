@@ -4,7 +4,6 @@ mod common;
 
 mod damaged_frames;
 mod exchange;
-mod headers;
 mod parity;
 mod reserved;
 mod shaper;

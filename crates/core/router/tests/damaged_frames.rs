@@ -3,8 +3,9 @@
 
 use crate::common::{Memory, frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
-use cutline_router::{ETHERNET, Headers, Ip, Loss, Overhead, Shaper, ShaperParams, Version};
+use cutline_router::{Loss, Overhead, Shaper, ShaperParams};
 use cutline_units::{Dscp, Duration, Instant, Rate, RemarkTable, Streams};
+use cutline_wire::{ETHERNET, Headers, Ip, Version};
 use proptest::prelude::*;
 use proptest::sample::select;
 

@@ -2,8 +2,9 @@
 
 use crate::common::{Memory, frame, ip_frame};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};
-use cutline_router::{DuplexShaper, Headers, Loss, Overhead, Shaper, ShaperParams};
+use cutline_router::{DuplexShaper, Loss, Overhead, Shaper, ShaperParams};
 use cutline_units::{Dscp, Duration, Hint, HintTable, Instant, Rate, RemarkTable, Streams};
+use cutline_wire::Headers;
 use proptest::prelude::*;
 
 const MBIT: Rate = Rate::from_mbps(8);

@@ -2,8 +2,9 @@
 
 use crate::common::Memory;
 use cutline_aqm::{AqmSpec, Limit, QueueSpec};
-use cutline_router::{FlowKeys, FragmentFlows, Headers, Shaper, ShaperParams};
+use cutline_router::{Shaper, ShaperParams};
 use cutline_units::{Duration, Instant, Rate, Streams};
+use cutline_wire::{FlowKeys, FragmentFlows, Headers};
 use proptest::prelude::*;
 
 const IPV4: u16 = 0x0800;

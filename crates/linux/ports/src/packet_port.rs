@@ -17,10 +17,11 @@
 //! Network cards take a VLAN tag out of the frame and hand it over beside it; it is put back.
 
 use crate::{InterfacePort, PortError, PortStats};
-use cutline_router::{ETHERNET, Port};
+use cutline_router::Port;
 use cutline_sys::packet::{self, BATCH, Received, Ring};
 use cutline_sys::{SysError, clock, interface};
 use cutline_units::Instant;
+use cutline_wire::ETHERNET;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt;

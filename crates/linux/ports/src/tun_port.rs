@@ -10,9 +10,10 @@
 //! The kernel does not stamp packets: a packet arrives when it is read.
 
 use crate::{InterfacePort, PortError, PortKind, PortStats};
-use cutline_router::{ETHERNET, Port};
+use cutline_router::Port;
 use cutline_sys::{SysError, clock, interface, tun};
 use cutline_units::Instant;
+use cutline_wire::ETHERNET;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, read, write};
 use std::io;

@@ -1,9 +1,10 @@
 //! The specification of a router as plain, checked values, from its file or the command line.
 
 use cutline_aqm::QueueSpec;
-use cutline_router::{ETHERNET, Overhead, ShaperParams};
+use cutline_router::{Overhead, ShaperParams};
 use cutline_sys::address::ZonedIp;
 use cutline_units::{Bytes, Duration, HintTable, Rate, RemarkTable};
+use cutline_wire::ETHERNET;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;

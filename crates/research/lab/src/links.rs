@@ -10,11 +10,12 @@ use crate::reader::FrameReader;
 use crate::timing::TimingMeasures;
 use crate::{LabError, NetworkSide};
 use cutline_ports::{InterfacePort as _, PacketPort, PortError, wait};
-use cutline_router::{Headers, Port, set_ce, set_dscp};
+use cutline_router::Port;
 use cutline_sim::{FinishedPacket, Network, Outcome, PacketOutcome, Simulation, SimulationSettings};
 use cutline_sys::now;
 use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
+use cutline_wire::{Headers, set_ce, set_dscp};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 

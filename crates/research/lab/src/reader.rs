@@ -6,9 +6,9 @@
 //! connections have their size in Linux, as those of the simulator's have.
 
 use crate::NetworkSide;
-use cutline_router::{ETHERNET, Headers};
 use cutline_sim::{FlowSpec, InjectedPacket, PacketRole};
 use cutline_units::{Hint, HintTable};
+use cutline_wire::{ETHERNET, Headers};
 use etherparse::{NetSlice, SlicedPacket, TcpSlice, TransportSlice};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -301,7 +301,7 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         let mut hint = |frame: &[u8]| reader.read(NetworkSide::Sources, frame, 0).unwrap().hint.level();
         assert_eq!(hint(&frame), 2);
         let mut ip = Headers::parse(&frame, 0).ip.unwrap();
-        cutline_router::set_dscp(&mut frame, &mut ip, "hint-9".parse::<Dscp>().unwrap());
+        cutline_wire::set_dscp(&mut frame, &mut ip, "hint-9".parse::<Dscp>().unwrap());
         assert_eq!(hint(&frame), 9);
         // Other flows are read as before.
         assert_eq!(
@@ -317,11 +317,11 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
         let builder = PacketBuilder::ethernet2([2; 6], [3; 6]).ipv4([10, 1, 0, 2], [10, 2, 0, 2], 64);
         builder.udp(FIRST_PORT + 1, SINK_PORT).write(&mut frame, &[0; 160]).unwrap();
         let mut ip = Headers::parse(&frame, 0).ip.unwrap();
-        cutline_router::set_dscp(&mut frame, &mut ip, "hint-3".parse::<Dscp>().unwrap());
+        cutline_wire::set_dscp(&mut frame, &mut ip, "hint-3".parse::<Dscp>().unwrap());
         let read = reader.read(NetworkSide::Sources, &frame, 0).unwrap();
         assert_eq!((read.hint, read.ecn, read.flow), (Hint::from_level(3), Ecn::NotEct, 1));
         assert_eq!((read.role, read.size), (PacketRole::Datagram { len: 160 }, 188));
-        cutline_router::set_ce(&mut frame, &mut ip);
+        cutline_wire::set_ce(&mut frame, &mut ip);
         assert!(reader.read(NetworkSide::Sources, &frame, 0).unwrap().ecn.is_capable());
     }
 }

@@ -1,4 +1,4 @@
-//! Frames from the network, as the router sees them: `cutline_router::Headers`.
+//! Frames from the network, as the router sees them: `cutline_wire::Headers`.
 //!
 //! - Headers lie within the frame, and an IP packet is as long as it says.
 //! - Nothing behind the packet matters: padding is neither read nor missed.
@@ -7,7 +7,8 @@
 //! - Fragments that are remembered give the same packets, and the same flows to everything that is no fragment.
 //! - An overhead makes a size of every frame.
 
-use cutline_router::{ETHERNET, FlowKeys, FragmentFlows, Headers, Ip, Overhead, Version};
+use cutline_router::Overhead;
+use cutline_wire::{ETHERNET, FlowKeys, FragmentFlows, Headers, Ip, Version};
 
 /// Behind the frame, where nothing may look.
 const OTHER_BYTES: [u8; 3] = [0, 0xff, 0x45];

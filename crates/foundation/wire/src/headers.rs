@@ -183,7 +183,7 @@ impl Ip {
 
 /// Returns the protocol above IP, and the source and destination port; the ports are 0 if there are none, and in a fragment.
 #[inline]
-pub(crate) fn transport(frame: &[u8], ip: Ip) -> Option<(u8, u32)> {
+pub fn transport(frame: &[u8], ip: Ip) -> Option<(u8, u32)> {
     let (at, end) = (usize::from(ip.at), usize::from(ip.at) + ip.length as usize);
     let packet = frame.get(..end)?;
     let (protocol, ports) = match ip.version {
@@ -417,7 +417,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 
 /// One step of the hash: every bit of `hash` and `word` affects the upper half of the result.
 #[inline]
-pub(crate) const fn mix(hash: u64, word: u64) -> u64 {
+pub const fn mix(hash: u64, word: u64) -> u64 {
     // 2^64 divided by the golden ratio (Knuth, The Art of Computer Programming, volume 3, section 6.4).
     let product = (hash ^ word) as u128 * 0x9e37_79b9_7f4a_7c15;
     (product as u64 ^ (product >> 64) as u64).wrapping_add(hash.rotate_left(23))

@@ -1,7 +1,7 @@
 //! The walk over a frame's headers: beside etherparse on frames that are right, and unharmed by those that are not.
 
-use cutline_router::{Headers, Version};
 use cutline_units::{Dscp, Ecn};
+use cutline_wire::{Headers, Version};
 use etherparse::{
     EtherType, Ethernet2Header, IpFragOffset, IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header,
     LaxSlicedPacket, NetSlice, SingleVlanHeader, VlanId,
