@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "INTERFACE")]
     out: Option<String>,
     /// Observe the direction from the router's --out to its --in
-    #[arg(long, alias = "back")]
+    #[arg(long)]
     reverse: bool,
     /// Overhead of the link, as in the option --overhead of the router
     #[arg(long, default_value = "ethernet", value_parser = overhead)]

@@ -39,31 +39,19 @@ pub struct QueueArgs {
 #[derive(clap::Args)]
 pub struct ReverseArgs {
     /// Rate from --out to --in [default: the same]
-    #[arg(id = "reverse_rate", long = "reverse-rate", alias = "rate-back", value_name = "RATE", value_parser = link_rate, conflicts_with = "config")]
+    #[arg(id = "reverse_rate", long = "reverse-rate", value_name = "RATE", value_parser = link_rate, conflicts_with = "config")]
     rate: Option<Rate>,
     /// Separate algorithm for the reverse direction, with the parameters of --reverse-set and --reverse-tsq only
-    #[arg(
-        id = "reverse_aqm",
-        long = "reverse-aqm",
-        alias = "aqm-back",
-        value_name = "NAME",
-        conflicts_with = "config"
-    )]
+    #[arg(id = "reverse_aqm", long = "reverse-aqm", value_name = "NAME", conflicts_with = "config")]
     aqm: Option<String>,
     /// Set a parameter of the reverse direction's algorithm; may be repeated
-    #[arg(
-        id = "reverse_set",
-        long = "reverse-set",
-        alias = "set-back",
-        value_name = "KEY=VALUE",
-        conflicts_with = "config"
-    )]
+    #[arg(id = "reverse_set", long = "reverse-set", value_name = "KEY=VALUE", conflicts_with = "config")]
     set: Vec<String>,
     /// Use TSQ in the reverse direction, with optional parameters
-    #[arg(id = "reverse_tsq", long = "reverse-tsq", alias = "tsq-back", value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "", conflicts_with = "config")]
+    #[arg(id = "reverse_tsq", long = "reverse-tsq", value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "", conflicts_with = "config")]
     tsq: Option<String>,
     /// Largest backlog in the reverse direction [default: the same]
-    #[arg(id = "reverse_limit", long = "reverse-limit", alias = "limit-back", value_name = "LIMIT", value_parser = limit, conflicts_with = "config")]
+    #[arg(id = "reverse_limit", long = "reverse-limit", value_name = "LIMIT", value_parser = limit, conflicts_with = "config")]
     limit: Option<Limit>,
 }
 

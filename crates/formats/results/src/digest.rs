@@ -76,14 +76,11 @@ pub(crate) fn read_verified(folder: &Path, file: &str, digests: &Digests) -> Res
     }
 }
 
-/// The digests of a run's files; `None` if an earlier version has stored it, without any.
-pub(crate) fn read_record(folder: &Path) -> Result<Option<Digests>, StoreError> {
+/// Reads the digests of a run's files.
+pub(crate) fn read_record(folder: &Path) -> Result<Digests, StoreError> {
     let path = folder.join(RECORD);
-    match fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| StoreError::json(&path, error)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(StoreError::io(&path, error)),
-    }
+    let bytes = fs::read(&path).map_err(|error| StoreError::io(&path, error))?;
+    serde_json::from_slice(&bytes).map_err(|error| StoreError::json(&path, error))
 }
 
 /// Writes the digests of a run's files.
@@ -99,13 +96,14 @@ pub(crate) fn write_record(folder: &Path, digests: &Digests) -> Result<(), Store
 /// The beginning of the line with a summary's own digest.
 const PROPERTY: &str = "\n  \"digest\": \"";
 
-/// The text of a summary, whose last property is an empty digest, with the digest in it.
-pub(crate) fn seal(text: &str) -> String {
-    let sealed = format!("{PROPERTY}{}", digest(text.as_bytes()));
-    match text.rfind(PROPERTY) {
-        Some(at) => format!("{}{sealed}{}", &text[..at], &text[at + PROPERTY.len()..]),
-        None => text.to_owned(),
-    }
+/// Returns the text of a summary with the digest of its content in the property `digest`, whatever was there. A text without
+/// that property, on a line of its own as [`Store`](crate::Store) writes it, stays as it is.
+pub fn seal(text: &str) -> String {
+    let Some((head, rest)) = text.rfind(PROPERTY).map(|at| text.split_at(at + PROPERTY.len())) else {
+        return text.to_owned();
+    };
+    let tail = rest.find('"').map_or("", |end| &rest[end..]);
+    format!("{head}{}{tail}", digest(format!("{head}{tail}").as_bytes()))
 }
 
 /// Returns whether a summary's text has this digest.

@@ -31,6 +31,7 @@ mod table;
 mod version;
 
 pub use column::{CellKind, CellValue, Column, Heading, Row};
+pub use digest::seal;
 pub use document::{RowDocument, RunDocument, RunsDocument};
 pub use error::StoreError;
 pub use existing::{Existing, Planned};

@@ -17,7 +17,7 @@ use crate::rows::{
 use crate::run::{RunResult, stamp};
 use crate::store::{SUMMARY, Store, has_table, remove_if_there};
 use crate::summary::{RunSummary, Summary};
-use crate::table::{TableWriter, parse_table, read_table, write_table};
+use crate::table::{TableWriter, parse_table, write_table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -377,10 +377,7 @@ fn write_in<R: Row>(folder: &Path, rows: &[R], digests: &mut Digests) -> Result<
 /// Reads a table of a run's folder.
 fn read_run<R: Row>(folder: &Path) -> Result<Vec<R>, StoreError> {
     let path = folder.join(R::FILE);
-    match read_record(folder)? {
-        Some(digests) => parse_table(&path, read_verified(folder, R::FILE, &digests)?),
-        None => read_table(&path),
-    }
+    parse_table(&path, read_verified(folder, R::FILE, &read_record(folder)?)?)
 }
 
 /// Checks that a run's tables are what was stored.
@@ -390,8 +387,7 @@ fn check_run(folder: &Path) -> Result<(), StoreError> {
     read_run::<SeriesRow>(folder)?;
     read_run::<QueueSeriesRow>(folder)?;
     read_run::<DistributionRow>(folder)?;
-    let is_timed = |digests: Digests| digests.contains_key(TimingRow::FILE);
-    if has_table::<TimingRow>(folder) || read_record(folder)?.is_some_and(is_timed) {
+    if has_table::<TimingRow>(folder) || read_record(folder)?.contains_key(TimingRow::FILE) {
         read_run::<TimingRow>(folder)?;
     }
     Ok(())

@@ -75,8 +75,7 @@ stored, `cutline compare`, `report` and `reproduce` fail with an error that name
 | `summary.json`, and `origin` in it is intact | it writes it again |
 | `summary.json`, and it cannot be read, or `origin` in it is not what is asked for | nothing; `--force` replaces everything |
 
-Earlier versions stored no digests. Their results stay readable, but only damage that makes a file unreadable is noticed. They
-get digests when `--resume` adds runs. To change `summary.json` by hand, remove `files` and `digest` from it.
+A file without a digest counts as damaged.
 ";
 
 /// Returns the page `docs/guide/results.md`.

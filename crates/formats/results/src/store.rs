@@ -5,7 +5,7 @@ use crate::digest::{self, CHANGED, Digests, UNLISTED, is_sealed, seal};
 use crate::error::StoreError;
 use crate::rows::{FlowRow, TimingRow};
 use crate::summary::Summary;
-use crate::table::{parse_table, read_table, temporary};
+use crate::table::{parse_table, temporary};
 use crate::version::SCHEMA_VERSION;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -32,7 +32,7 @@ impl Store {
         &self.root
     }
 
-    /// A table. It is what was stored: its digest is the one in the summary, unless an earlier version stored it without one.
+    /// Returns a table. It is what was stored: its digest is the one in the summary.
     ///
     /// # Errors
     /// When it does not exist or is damaged.
@@ -53,30 +53,26 @@ impl Store {
         }
     }
 
-    /// A table that has its digest among these; any content if there are none, as in results of earlier versions.
+    /// Returns a table that has its digest among these.
     pub(crate) fn read_with<R: Row>(&self, digests: &Digests) -> Result<Vec<R>, StoreError> {
-        let path = self.root.join(R::FILE);
-        if digests.is_empty() {
-            read_table(&path)
-        } else {
-            parse_table(&path, self.bytes_of(R::FILE, digests)?)
-        }
+        parse_table(&self.root.join(R::FILE), self.bytes_of(R::FILE, digests)?)
     }
 
-    /// Checks that a table has its digest among these; if there are none, that it can be read.
+    /// Checks that a table has its digest among these.
     pub(crate) fn verify<R: Row>(&self, digests: &Digests) -> Result<(), StoreError> {
-        if digests.is_empty() {
-            self.read_with::<R>(digests).map(drop)
-        } else {
-            self.bytes_of(R::FILE, digests).map(drop)
-        }
+        self.bytes_of(R::FILE, digests).map(drop)
     }
 
     /// The content of a table that has its digest among these.
     fn bytes_of(&self, file: &str, digests: &Digests) -> Result<Vec<u8>, StoreError> {
         let path = self.root.join(file);
+        let missing = |path: &Path| Err(StoreError::io(path, io::ErrorKind::NotFound.into()));
         let Some(stored) = digests.get(file) else {
-            return Err(StoreError::Damaged { path, problem: UNLISTED });
+            return if path.exists() {
+                Err(StoreError::Damaged { path, problem: UNLISTED })
+            } else {
+                missing(&path)
+            };
         };
         // In this order, because a new table is renamed to the other.
         for place in [&self.new_table(file), &path] {
@@ -87,7 +83,7 @@ impl Store {
         if path.exists() {
             return Err(StoreError::Damaged { path, problem: CHANGED });
         }
-        Err(StoreError::io(&path, io::ErrorKind::NotFound.into()))
+        missing(&path)
     }
 
     /// The digests of the tables that the summary describes.
@@ -169,8 +165,7 @@ impl Store {
         let path = self.summary();
         let text = fs::read_to_string(&path).map_err(|error| StoreError::io(&path, error))?;
         let summary: Summary = serde_json::from_str(&text).map_err(|error| StoreError::json(&path, error))?;
-        let is_of_earlier_version = summary.digest.is_empty() && summary.files.is_empty();
-        let is_intact = is_of_earlier_version || is_sealed(&text, &summary.digest);
+        let is_intact = is_sealed(&text, &summary.digest);
         Ok((summary, is_intact))
     }
 

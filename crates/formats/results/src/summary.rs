@@ -10,13 +10,11 @@ use std::collections::BTreeMap;
 pub struct Summary {
     /// Version of the tables' columns.
     pub schema: u32,
-    /// The identity of these results: 16 hex digits; empty if they are of version 1.
-    #[serde(default)]
+    /// The identity of these results: 16 hex digits.
     pub origin: String,
     /// Version of Cutline that wrote the tables.
     pub version: String,
     /// The commit of that Cutline, in words; empty if it was not known. It is not part of the identity of results.
-    #[serde(default)]
     pub commit: String,
     /// The name of the scenario.
     pub name: String,
@@ -46,12 +44,9 @@ pub struct Summary {
     pub started_at: String,
     /// End of the experiment, in the same format.
     pub finished_at: String,
-    /// SHA-256 digests of the tables by file name; empty before the first table, and in results of versions that stored none.
-    #[serde(default)]
+    /// SHA-256 digests of the tables by file name; empty before the first table.
     pub files: BTreeMap<String, String>,
-    /// SHA-256 digest of this file with nothing between the quotation marks of this property; empty in results of
-    /// versions that stored none.
-    #[serde(default)]
+    /// SHA-256 digest of this file with nothing between the quotation marks of this property.
     pub digest: String,
 }
 

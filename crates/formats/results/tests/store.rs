@@ -4,7 +4,7 @@
 use crate::common::{begin, key, result, summary, timed, whole};
 use cutline_results::{
     DistributionRow, Existing, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunStore, SeriesRow, Store,
-    StoreError, read_table, write_table,
+    StoreError, read_table, seal, write_table,
 };
 use std::fs;
 use std::path::Path;
@@ -193,13 +193,10 @@ fn results_of_an_earlier_version_of_the_tables_are_refused_and_kept() {
     whole(folder.path(), &keys, Existing::Repeat);
     let path = folder.path().join("summary.json");
     let text = fs::read_to_string(&path).unwrap();
-    // Version 1 had no origin and no digests.
     let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    for property in ["origin", "files", "digest"] {
-        document.as_object_mut().unwrap().remove(property).unwrap();
-    }
-    document["schema"] = 1.into();
-    fs::write(&path, document.to_string()).unwrap();
+    // The version is a part of the origin.
+    (document["schema"], document["origin"]) = (1.into(), "0123456789abcdef".into());
+    fs::write(&path, seal(&serde_json::to_string_pretty(&document).unwrap())).unwrap();
     let store = Store::open(folder.path());
     assert!(matches!(store.read_summary(), Err(StoreError::Schema { found: 1, .. })));
     for existing in [Existing::Repeat, Existing::Resume] {

@@ -13,8 +13,7 @@
 //!
 //! Queues are written as in a scenario, `[queue.NAME]` included. `overhead`, `hints` and `remark` at the top apply to both
 //! directions; a direction with `autorate = { least = "2 Mbit/s", most = "50 Mbit/s" }` follows the link, with the reflectors of
-//! `[autorate]`. In `[forward]` or `[reverse]` they replace those at the top for one direction. The former names of these
-//! tables, `[forth]` and `[back]`, are refused with a message that gives the present ones.
+//! `[autorate]`. In `[forward]` or `[reverse]` they replace those at the top for one direction.
 
 use crate::spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
@@ -106,8 +105,7 @@ fn read(root: &TableReader<'_>) -> Option<RouterSpec> {
     };
     let process = process(root);
     let autorate = autorate(root);
-    let [forward, reverse] = [("forward", "forth"), ("reverse", "back")]
-        .map(|(key, former)| direction(root, key, former, &common));
+    let [forward, reverse] = ["forward", "reverse"].map(|key| direction(root, key, &common));
     let directions = [&forward, &reverse];
     let follows =
         directions.iter().any(|direction| direction.as_ref().is_some_and(|of| of.autorate.is_some()));
@@ -184,13 +182,9 @@ fn reservations(root: &TableReader<'_>) -> Option<usize> {
     are_allowed.then(|| limit.map_or(ProcessSpec::RESERVATIONS, |limit| limit as usize))
 }
 
-/// Reads the table of one direction; `former` is the key's former name, which is refused.
-fn direction(root: &TableReader<'_>, key: &str, former: &str, common: &Common) -> Option<DirectionSpec> {
+/// Reads the table of one direction.
+fn direction(root: &TableReader<'_>, key: &str, common: &Common) -> Option<DirectionSpec> {
     let expected = format!("a table: write [{key}]");
-    if let Some(node) = root.node(former) {
-        root.report(former, Some(&node.span), format!(": the key is now called \"{key}\": write [{key}]"));
-        return None;
-    }
     let Some(table) = root.table(key, &expected) else {
         if !root.has(key) {
             root.lacks(key, &expected);

@@ -176,15 +176,6 @@ fn slips_are_met_with_the_nearest_right_name() {
 }
 
 #[test]
-fn former_names_are_refused_with_the_present_ones() {
-    for (former, present) in [("forth", "forward"), ("back", "reverse")] {
-        let errors = refusals_with(&format!("\n[{present}]"), &format!("\n[{former}]"));
-        let expected = format!("key \"{former}\": the key is now called \"{present}\": write [{present}]");
-        assert!(errors.contains(&expected) && errors.lines().count() == 1, "{errors}");
-    }
-}
-
-#[test]
 fn what_the_router_cannot_do_is_refused() {
     let refused = [
         ("ecn = false", "pass-on-waiting = true", "this one leaves hints unchanged"),

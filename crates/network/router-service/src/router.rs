@@ -60,8 +60,8 @@ impl Drop for FixedOffloads {
 }
 
 /// Names of the random streams. They never change, so that a seed gives the same random numbers in every version.
-const FORWARD_STREAM: &str = "router.forth";
-const REVERSE_STREAM: &str = "router.back";
+const FORWARD_STREAM: &str = "router.forward";
+const REVERSE_STREAM: &str = "router.reverse";
 
 /// Duration of a router's run, and interval of its statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

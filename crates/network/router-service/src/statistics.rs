@@ -22,10 +22,8 @@ record! {
         #[schemars(extend("enum" = ["interval", "end", "stats"]))]
         event: String, label, "`interval`, `end`, or `stats` for a reply.";
         elapsed_s: f64, counter("s"), "Time since the router's start.";
-        #[serde(alias = "forth")]
-        forward: Direction, part, "From `--in` to `--out`. Documents of earlier versions call it `forth`.";
-        #[serde(alias = "back")]
-        reverse: Direction, part, "From `--out` to `--in`. Documents of earlier versions call it `back`.";
+        forward: Direction, part, "From `--in` to `--out`.";
+        reverse: Direction, part, "From `--out` to `--in`.";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         interfaces as "ports": Vec<Interface>, part, "The interfaces; not reported by interval.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -554,16 +552,6 @@ mod tests {
         assert_eq!(read, statistics);
         assert_eq!((read.forward.lost(Loss::Early).packets, read.reverse.lost(Loss::Early).packets), (3, 0));
         assert_eq!(read.forward.dropped_packets(), 3);
-    }
-
-    #[test]
-    fn the_former_names_of_the_directions_are_read() {
-        let mut statistics = Statistics { event: "stats".to_owned(), ..Statistics::default() };
-        (statistics.forward.rate_bps, statistics.reverse.rate_bps) = (1, 2);
-        let line =
-            statistics.json().replace("\"forward\":", "\"forth\":").replace("\"reverse\":", "\"back\":");
-        assert!(line.contains("forth") && line.contains("back"), "{line}");
-        assert_eq!(Statistics::parse(&line).unwrap(), statistics);
     }
 
     #[test]
