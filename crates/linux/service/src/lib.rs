@@ -6,14 +6,17 @@
 //! sighup        SIGHUP as a flag
 //! regular_file  reading its file, if that is a regular file that is not too long
 //! outlet        output that never blocks
+//! lines         lines over a local stream socket, found and exchanged
 //! ```
 
+mod lines;
 mod outlet;
 pub mod regular_file;
 mod sd_notify;
 mod sighup;
 mod socket_file;
 
+pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong};
 pub use outlet::{Outlet, Pen, Written};
 pub use sd_notify::SdNotify;
 pub use sighup::SighupWatcher;

@@ -10,9 +10,10 @@
 
 use crate::requests::RequestId;
 use cutline_provision::protocol::{LONGEST_LINE, Reply, Request, VERSION};
+use cutline_service::LineBuffer;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 
 /// The number of a client.
@@ -52,7 +53,7 @@ pub struct StatusProgress {
 #[derive(Debug)]
 struct Connection {
     stream: UnixStream,
-    incoming: Vec<u8>,
+    incoming: LineBuffer,
     outgoing: Vec<u8>,
     status: Option<StatusProgress>,
     /// Output that follows the status.
@@ -116,7 +117,7 @@ impl Clients {
             }
             let connection = Connection {
                 stream,
-                incoming: Vec::new(),
+                incoming: LineBuffer::new(LONGEST_LINE),
                 outgoing: Vec::new(),
                 status: None,
                 later: Vec::new(),
@@ -311,19 +312,15 @@ impl Connection {
         self.outgoing.len() + self.later.len()
     }
 
-    fn has_line(&self) -> bool {
-        self.incoming.contains(&b'\n') || self.incoming.len() > LONGEST_LINE
+    /// Returns whether there is something to handle: a line, or one that is too long.
+    fn has_line(&mut self) -> bool {
+        self.incoming.has_line() != Ok(false)
     }
 
     /// Reads a part of the client's input. Returns false if the client has disconnected.
     fn read(&mut self) -> bool {
-        let mut part = [0; LONGEST_LINE];
-        match self.stream.read(&mut part) {
-            Ok(0) => false,
-            Ok(length) => {
-                self.incoming.extend(&part[..length]);
-                true
-            }
+        match self.incoming.read_from(&self.stream) {
+            Ok(length) => length > 0,
             Err(error) => {
                 matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
             }
@@ -332,24 +329,19 @@ impl Connection {
 
     /// Takes the next request. `hello` is answered here.
     fn take_request(&mut self) -> Result<Option<Request>, String> {
-        if let Some(length) = self.incoming.iter().position(|byte| *byte == b'\n') {
-            let request = Request::parse(&self.incoming[..length]).map_err(|error| error.to_string())?;
-            self.incoming.drain(..=length);
-            return match (request, self.is_welcome) {
-                (request @ Request::Hello { version: VERSION }, _) => {
-                    self.is_welcome = true;
-                    self.say(&Reply::Welcome { version: VERSION });
-                    Ok(Some(request))
-                }
-                (Request::Hello { version }, _) => Err(format!("version = {version}: allowed is {VERSION}")),
-                (_, false) => Err("the first request must be hello".to_owned()),
-                (request, true) => Ok(Some(request)),
-            };
+        let too_long = |_| format!("a line is longer than {LONGEST_LINE} B");
+        let Some(line) = self.incoming.take().map_err(too_long)? else { return Ok(None) };
+        let request = Request::parse(line).map_err(|error| error.to_string())?;
+        match (request, self.is_welcome) {
+            (request @ Request::Hello { version: VERSION }, _) => {
+                self.is_welcome = true;
+                self.say(&Reply::Welcome { version: VERSION });
+                Ok(Some(request))
+            }
+            (Request::Hello { version }, _) => Err(format!("version = {version}: allowed is {VERSION}")),
+            (_, false) => Err("the first request must be hello".to_owned()),
+            (request, true) => Ok(Some(request)),
         }
-        if self.incoming.len() > LONGEST_LINE {
-            return Err(format!("a line is longer than {LONGEST_LINE} B"));
-        }
-        Ok(None)
     }
 
     fn say(&mut self, reply: &Reply) {

@@ -3,17 +3,20 @@
 use crate::error::{AskError, AskProblem};
 use crate::request::RouterRequest;
 use crate::statistics::{Statistics, StatisticsError};
+use cutline_service::LineClient;
+use cutline_sys::now;
 use cutline_units::Duration;
 use serde::Deserialize;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A request that has been sent, and the connection on which replies arrive.
 #[derive(Debug)]
 pub struct Client {
     path: PathBuf,
-    stream: BufReader<UnixStream>,
+    lines: LineClient,
+    /// Longest time between two replies.
+    patience: Duration,
 }
 
 /// A line from a router.
@@ -32,7 +35,7 @@ struct Event {
 }
 
 /// The longest line, bytes: a router's statistics have a few thousand.
-const LONGEST: u64 = 1 << 20;
+pub(crate) const LONGEST: usize = 1 << 20;
 
 impl Client {
     /// Sends a request to the router whose socket is at `path`. Each reply may take `patience`, in addition to the interval of
@@ -42,16 +45,14 @@ impl Client {
     /// When no process listens there, or this process may not connect.
     pub fn ask(path: &Path, request: RouterRequest, patience: Duration) -> Result<Self, AskError> {
         let between = if let RouterRequest::Watch(time) = request { time } else { Duration::ZERO };
-        let longest = std::time::Duration::from_nanos((patience + between).as_nanos());
-        let connect = || {
-            let mut stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(longest))?;
-            stream.set_write_timeout(Some(longest))?;
-            writeln!(stream, "{request}")?;
-            Ok(BufReader::new(stream))
+        let patience = patience + between;
+        let ask = || {
+            let mut lines = LineClient::connect(path, LONGEST, patience)?;
+            lines.send(&request.to_string(), now().saturating_add(patience))?;
+            Ok(lines)
         };
-        let failed = |error| AskError { path: path.to_owned(), why: AskProblem::Io(error) };
-        Ok(Self { path: path.to_owned(), stream: connect().map_err(failed)? })
+        let lines = ask().map_err(|why| AskError { path: path.to_owned(), why })?;
+        Ok(Self { path: path.to_owned(), lines, patience })
     }
 
     /// Waits for the next reply and returns it.
@@ -63,11 +64,19 @@ impl Client {
     }
 
     fn read(&mut self) -> Result<RouterReply, AskProblem> {
-        let mut line = String::new();
-        (&mut self.stream).take(LONGEST).read_line(&mut line)?;
-        let Some(line) = line.strip_suffix('\n') else { return Err(AskProblem::Closed) };
+        let line = next_line(&mut self.lines, self.patience)?;
         Ok(RouterReply::parse(line)?)
     }
+}
+
+/// Returns a router's next line.
+pub(crate) fn next_line(lines: &mut LineClient, patience: Duration) -> Result<&str, AskProblem> {
+    let line = lines
+        .next(now().saturating_add(patience))?
+        .ok_or(io::ErrorKind::TimedOut)
+        .map_err(io::Error::from)?;
+    let is_text = |_| io::Error::new(io::ErrorKind::InvalidData, "its line is not UTF-8");
+    Ok(std::str::from_utf8(line).map_err(is_text)?)
 }
 
 impl RouterReply {
@@ -88,6 +97,7 @@ impl RouterReply {
 mod tests {
     use super::*;
     use crate::statistics::Refusal;
+    use std::io::{BufRead as _, BufReader, Write as _};
     use std::os::unix::net::UnixListener;
 
     /// Returns a client's result of a router's answer.

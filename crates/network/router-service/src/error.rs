@@ -3,6 +3,7 @@
 use crate::statistics::StatisticsError;
 use cutline_params::ParameterError;
 use cutline_ports::PortError;
+use cutline_service::{ExchangeError, LineTooLong};
 use cutline_sys::SysError;
 use cutline_text::Printable;
 use std::io;
@@ -69,6 +70,20 @@ impl AskError {
     /// Returns whether the router has understood the request and refuses it. Otherwise the connection is of no further use.
     pub const fn is_refusal(&self) -> bool {
         matches!(self.why, AskProblem::Other(StatisticsError::Refused(_)))
+    }
+}
+
+impl From<ExchangeError> for AskProblem {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::Io(error) => Self::Io(error),
+            ExchangeError::Closed => Self::Closed,
+            ExchangeError::Late => Self::Io(io::ErrorKind::TimedOut.into()),
+            ExchangeError::TooLong(LineTooLong { longest }) => Self::Io(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("its line is longer than {longest} B"),
+            )),
+        }
     }
 }
 

@@ -16,11 +16,11 @@
 
 use crate::privileges::User;
 use crate::statistics::Refusal;
-use cutline_service::SocketFile;
+use cutline_service::{LineBuffer, SocketFile};
 use cutline_sys::reactor::wait_for_hangup;
 use cutline_sys::{SysError, lock, now};
 use rustix::process::{Resource, getrlimit};
-use std::io::{self, BufRead, BufReader, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -180,8 +180,8 @@ fn refuse(mut client: &UnixStream, seats: usize) {
 /// Answers one client until it closes.
 fn attend(client: &UnixStream, session: &mut dyn LocalSession) -> io::Result<()> {
     client.set_write_timeout(Some(WRITE_TIMEOUT))?;
-    let mut lines = BufReader::new(client);
-    while let Some(request) = request(&mut lines, session.is_holding())? {
+    let mut lines = LineBuffer::new(MAX_REQUEST);
+    while let Some(request) = request(client, &mut lines, session.is_holding())? {
         session.answer(request.trim(), &mut Connection(client))?;
     }
     Ok(())
@@ -202,36 +202,29 @@ impl Client for Connection<'_> {
 
 /// Reads a line, which must be there in time, however the client sends it. `None` when it has gone, or sends no request. A client
 /// that may be silent is waited for until it sends the first byte.
-fn request(lines: &mut BufReader<&UnixStream>, may_be_silent: bool) -> io::Result<Option<String>> {
-    if may_be_silent {
-        lines.get_ref().set_read_timeout(None)?;
-        lines.fill_buf()?;
-    }
-    let end = now() + READ_TIMEOUT;
-    let mut request = Vec::new();
-    while request.len() < MAX_REQUEST && request.last() != Some(&b'\n') {
-        let left = end.saturating_since(now()).as_nanos();
-        if left == 0 {
+fn request(client: &UnixStream, lines: &mut LineBuffer, may_be_silent: bool) -> io::Result<Option<String>> {
+    let mut end = (!may_be_silent || !lines.is_empty()).then(|| now() + READ_TIMEOUT);
+    let mut is_whole = lines.has_line();
+    while is_whole == Ok(false) {
+        let left = end.map(|end| Duration::from_nanos(end.saturating_since(now()).as_nanos()));
+        if left.is_some_and(|left| left.is_zero()) {
             return Ok(None);
         }
-        lines.get_ref().set_read_timeout(Some(Duration::from_nanos(left)))?;
-        let received = lines.fill_buf()?;
-        let line = received.iter().position(|&byte| byte == b'\n').map_or(received.len(), |at| at + 1);
-        let taken = line.min(MAX_REQUEST - request.len());
-        if taken == 0 {
+        client.set_read_timeout(left)?;
+        if lines.read_from(client)? == 0 {
             return Ok(None);
         }
-        request.extend_from_slice(&received[..taken]);
-        lines.consume(taken);
+        end = end.or_else(|| Some(now() + READ_TIMEOUT));
+        is_whole = lines.has_line();
     }
-    let is_whole = request.last() == Some(&b'\n');
-    Ok(String::from_utf8(request).ok().filter(|_| is_whole))
+    let line = lines.take().ok().flatten();
+    Ok(line.and_then(|line| std::str::from_utf8(line).ok()).map(str::to_owned))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read as _;
+    use std::io::{BufRead as _, BufReader, Read as _};
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::PathBuf;
 
@@ -339,14 +332,14 @@ mod tests {
     #[test]
     fn a_request_is_a_line_of_bounded_length() {
         let (near, far) = UnixStream::pair().unwrap();
-        let mut lines = BufReader::new(&near);
+        let mut lines = LineBuffer::new(MAX_REQUEST);
         (&far).write_all(b"one\ntwo").unwrap();
-        assert_eq!(request(&mut lines, false).unwrap().as_deref(), Some("one\n"));
+        assert_eq!(request(&near, &mut lines, false).unwrap().as_deref(), Some("one"));
         (&far).write_all(b" more\n").unwrap();
-        assert_eq!(request(&mut lines, false).unwrap().as_deref(), Some("two more\n"));
+        assert_eq!(request(&near, &mut lines, false).unwrap().as_deref(), Some("two more"));
         (&far).write_all(&[b'x'; MAX_REQUEST + 1]).unwrap();
-        assert_eq!(request(&mut lines, false).unwrap(), None);
+        assert_eq!(request(&near, &mut lines, false).unwrap(), None);
         drop(far);
-        assert_eq!(request(&mut lines, false).unwrap(), None);
+        assert_eq!(request(&near, &mut lines, false).unwrap(), None);
     }
 }

@@ -3,24 +3,27 @@
 //! The reservations belong to the connection: they end when the client is dropped, when its process ends, and when the router does.
 //! A client that outlives its router notices by [`AsFd`]: the descriptor becomes readable only when the connection has ended.
 
+use crate::client::{LONGEST, next_line};
 use crate::error::{AskError, AskProblem};
 use crate::reservation_request::{Action, ReservationRequest, RouterDirection};
 use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, ReservationsEnd, StatisticsError};
 use cutline_flow::{FlowSelector, TrafficSpec};
+use cutline_service::LineClient;
+use cutline_sys::now;
 use cutline_units::Duration;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// A connection to a router, and the reservations that were made by it.
 #[derive(Debug)]
 pub struct ReservationClient {
     path: PathBuf,
-    stream: BufReader<UnixStream>,
+    lines: LineClient,
+    /// Longest time of a reply.
+    patience: Duration,
 }
 
 /// Part of a configuration that is needed here.
@@ -45,28 +48,15 @@ enum Listed {
     End(ReservationsEnd),
 }
 
-/// The longest line, bytes.
-const LONGEST: u64 = 1 << 20;
-
 impl ReservationClient {
     /// Connects to the router whose socket is at `path`. Connecting and each reply may take `patience`.
     ///
     /// # Errors
     /// When no process listens there, or this process may not connect.
     pub fn connect(path: &Path, patience: Duration) -> Result<Self, AskError> {
-        let patience = Some(std::time::Duration::from_nanos(patience.as_nanos()));
-        let connect = || {
-            let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-            let stream = UnixStream::from(socket);
-            stream.set_read_timeout(patience)?;
-            // It holds for connecting, too: a router that is stopped accepts nobody.
-            stream.set_write_timeout(patience)?;
-            rustix::net::connect(&stream, &SocketAddrUnix::new(path)?)?;
-            Ok(BufReader::new(stream))
-        };
-        let stream =
-            connect().map_err(|error| AskError { path: path.to_owned(), why: AskProblem::Io(error) })?;
-        Ok(Self { path: path.to_owned(), stream })
+        let lines = LineClient::connect(path, LONGEST, patience)
+            .map_err(|error| AskError { path: path.to_owned(), why: AskProblem::Io(error) })?;
+        Ok(Self { path: path.to_owned(), lines, patience })
     }
 
     /// Returns the names of the router's interfaces, `in` and `out`. Packets that leave by `out` are those of
@@ -173,14 +163,12 @@ impl ReservationClient {
     }
 
     fn ask<T: DeserializeOwned>(&mut self, request: &str) -> Result<T, AskError> {
-        let sent = self.stream.get_mut().write_all(format!("{request}\n").as_bytes());
-        sent.map_err(AskProblem::Io).and_then(|()| self.reply()).map_err(|why| self.failed(why))
+        let sent = self.lines.send(request, now().saturating_add(self.patience)).map_err(AskProblem::from);
+        sent.and_then(|()| self.reply()).map_err(|why| self.failed(why))
     }
 
     fn reply<T: DeserializeOwned>(&mut self) -> Result<T, AskProblem> {
-        let mut line = String::new();
-        (&mut self.stream).take(LONGEST).read_line(&mut line)?;
-        let Some(line) = line.strip_suffix('\n') else { return Err(AskProblem::Closed) };
+        let line = next_line(&mut self.lines, self.patience)?;
         Refusal::check(line)?;
         Ok(serde_json::from_str(line).map_err(StatisticsError::Other)?)
     }
@@ -192,7 +180,7 @@ impl ReservationClient {
 
 impl AsFd for ReservationClient {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.get_ref().as_fd()
+        self.lines.as_fd()
     }
 }
 
