@@ -18,7 +18,7 @@ pub fn quantities<A: Row, B: Row>() -> Vec<&'static str> {
 
 /// The names of the quantities in a table.
 pub fn quantities_of<R: Row>() -> Vec<&'static str> {
-    R::columns().into_iter().filter(Column::is_quantity).map(|column| column.name).collect()
+    R::columns().into_iter().filter(Column::is_quantity).map(|column| column.about.name).collect()
 }
 
 /// Reports that a measure is unknown, and the likely one: one that begins with it, or that is spelt like it.

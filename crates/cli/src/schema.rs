@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::table::Table;
 use crate::{app, aqm, check, compare, output, spec, translate, transport};
-use cutline_documents::schema_of;
+use cutline_records::schema_of;
 use cutline_results::{RunsDocument, Summary};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Text tables. Words are left-aligned, numbers are right-aligned.
 
 use crate::wrap;
-use cutline_documents::Record;
+use cutline_records::Record;
 use cutline_report::stats::Estimate;
 use cutline_text::Printable;
 use serde_json::Value;
@@ -101,12 +101,13 @@ impl Table {
 
 /// Returns the titles of the fields that have a heading.
 pub fn titles<R: Record>() -> Vec<&'static str> {
-    R::fields().iter().filter_map(|field| Some(field.heading?.title)).collect()
+    R::fields().iter().filter_map(|field| Some(field.about.heading?.title)).collect()
 }
 
 /// Returns the values of the fields that have a heading.
 pub fn cells<R: Record>(record: &R) -> Vec<String> {
-    let cell = |field: &cutline_documents::Field<R>| Some(cell(&field.value(record), field.heading?.scale));
+    let cell =
+        |field: &cutline_records::Field<R>| Some(cell(&field.value(record), field.about.heading?.scale));
     R::fields().iter().filter_map(cell).collect()
 }
 
@@ -208,7 +209,7 @@ q-ref
 
     #[test]
     fn cells_follow_the_description_of_a_record() {
-        cutline_documents::record! {
+        cutline_records::record! {
             /// A flow.
             pub struct Flow {
                 name: String, label, "Its name.", shown("flow");

@@ -107,8 +107,8 @@ impl<'s> Courses<'s> {
         column: &Column<R>,
         selection: &Selection,
     ) -> Vec<Series> {
-        let scale = label(column.name).scale;
-        let is_sum = matches!(column.unit, "bit/s" | "packets" | "B");
+        let scale = label(column.about.name).scale;
+        let is_sum = matches!(column.about.unit, "bit/s" | "packets" | "B");
         let mut series = Vec::new();
         let (constant, leads) = (constant_keys(self.sources), leads(self.sources));
         for (source, rows) in self.sources.iter().zip(tables) {
@@ -154,7 +154,7 @@ impl<'s> Courses<'s> {
 }
 
 fn column<R: Row>(measure: &str) -> Option<Column<R>> {
-    R::columns().into_iter().find(|column| column.name == measure && column.is_quantity())
+    R::columns().into_iter().find(|column| column.about.name == measure && column.is_quantity())
 }
 
 /// The measures of intervals.

@@ -1,7 +1,7 @@
 //! The statistics of a router as text.
 
 use crate::table::{Table, cells, titles};
-use cutline_documents::Record as _;
+use cutline_records::Record as _;
 use cutline_router_service::{
     AutorateStatistics, Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus,
     Statistics, TRUNCATED, UNFILLED,
@@ -103,7 +103,7 @@ fn parameters(configuration: &Value) -> String {
 
 fn direction(direction: &Direction, parameters: &str) -> String {
     let shown = Direction::fields().into_iter().filter_map(|field| {
-        let title = field.heading?.title;
+        let title = field.about.heading?.title;
         Some(format!("{title} {}", counted(&field.value(direction))))
     });
     let p = direction.probability.map_or_else(String::new, |p| format!(", p {:.3} %", 100.0 * p));
@@ -152,9 +152,9 @@ fn sieve(direction: &Direction) -> String {
 }
 
 fn departure_error(error: &DepartureError) -> String {
-    let shown = DepartureError::fields()
-        .into_iter()
-        .filter_map(|field| Some(format!("{:.1} us {}", field.value(error).as_f64()?, field.heading?.title)));
+    let shown = DepartureError::fields().into_iter().filter_map(|field| {
+        Some(format!("{:.1} us {}", field.value(error).as_f64()?, field.about.heading?.title))
+    });
     let shown: Vec<_> = shown.collect();
     if shown.is_empty() {
         return String::new();

@@ -43,7 +43,8 @@ pub fn render(points: &[SweepPoint], outcome: &Outcome) -> String {
 /// Returns one line per subject with the columns that have a heading.
 fn table<R: Row>(words: [&str; 2], found: &[Values]) -> String {
     let columns = R::columns();
-    let shown: Vec<_> = columns.iter().filter_map(|column| Some((column.name, column.heading?))).collect();
+    let shown: Vec<_> =
+        columns.iter().filter_map(|column| Some((column.about.name, column.about.heading?))).collect();
     let titles: Vec<&str> = words.into_iter().chain(shown.iter().map(|(_, heading)| heading.title)).collect();
     let mut table = Table::new(2, &titles);
     let mut subjects: Vec<&Subject> = found.iter().map(|values| &values.subject).collect();

@@ -93,7 +93,6 @@ const SHARED: [(&str, &[&str]); 5] = [
             "Frame",
             "Guard",
             "Handle",
-            "Heading",
             "Measure",
             "Measured",
             "Mode",

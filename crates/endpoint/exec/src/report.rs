@@ -2,8 +2,8 @@
 
 use crate::ending::ProgramEnding;
 use crate::{Choice, ExecOptions};
-use cutline_documents::record;
 use cutline_marking::table::{Snapshot, SocketKind, SocketRecord, Total};
+use cutline_records::record;
 use cutline_text::Printable;
 use cutline_units::{DscpPool2, Duration, HintCodec as _, Rate};
 use schemars::JsonSchema;

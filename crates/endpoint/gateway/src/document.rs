@@ -1,8 +1,8 @@
 //! Document about the delivered traffic.
 
 use crate::plan::{GatewayRoute, GatewaySide};
-use cutline_documents::record;
 use cutline_provision::{Direction, Standing};
+use cutline_records::record;
 use cutline_signal::mib::Distribution;
 use cutline_signal::monitor::{Received, Sent};
 use cutline_socket::{Mib, ReservationEvent, ReservationStatus};

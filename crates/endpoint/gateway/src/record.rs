@@ -2,7 +2,7 @@
 //! (QoSockets eq. 2 to 5). 2 to 5).
 
 use crate::document::ConnectionDocument;
-use cutline_documents::record;
+use cutline_records::record;
 use cutline_socket::{Delivery, Mib, Sample, SentInterval};
 use cutline_units::{Duration, Instant};
 use schemars::JsonSchema;

@@ -3,6 +3,7 @@
 //! Everything that names a column follows this one list: Parquet files, JSON documents and their schemas, the measures that
 //! are compared, the tables that are printed, and the documentation.
 
+use cutline_records::Description;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -43,12 +44,8 @@ pub(crate) trait Cell {
 
 /// A column of a table of `R`.
 pub struct Column<R> {
-    /// The name in the file. If a number has a unit, it is the last word.
-    pub name: &'static str,
-    /// The unit, or `-`.
-    pub unit: &'static str,
-    /// The meaning.
-    pub meaning: &'static str,
+    /// Its description.
+    pub about: Description,
     /// The kind of the cells.
     pub kind: CellKind,
     /// True if cells may be null, for values that were not measured.
@@ -57,19 +54,8 @@ pub struct Column<R> {
     pub of_run: bool,
     /// True if the column is a measure, a number whose mean over flows and seeds has a meaning.
     pub measure: bool,
-    /// The heading in printed tables; `None` if they do not show the column.
-    pub heading: Option<Heading>,
     pub(crate) get: fn(&R) -> CellValue,
     pub(crate) set: fn(&mut R, CellValue),
-}
-
-/// Heading and format of a column in a printed table.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Heading {
-    /// The title of the column, including the unit.
-    pub title: &'static str,
-    /// The factor from the column's unit to the printed unit.
-    pub scale: f64,
 }
 
 /// The columns that identify the run of a row.
@@ -77,13 +63,14 @@ const OF_RUN: [&str; 3] = ["run", "point", "seed"];
 
 impl<R> Column<R> {
     pub(crate) fn new<T: Cell>(
-        [name, unit, meaning]: [&'static str; 3],
+        description: [&'static str; 3],
         get: fn(&R) -> CellValue,
         set: fn(&mut R, CellValue),
     ) -> Self {
-        let of_run = OF_RUN.contains(&name);
+        let about = Description::new(description);
+        let of_run = OF_RUN.contains(&about.name);
         let (kind, optional) = (T::KIND, T::OPTIONAL);
-        Self { name, unit, meaning, kind, optional, of_run, measure: false, heading: None, get, set }
+        Self { about, kind, optional, of_run, measure: false, get, set }
     }
 
     /// Makes the column a measure.
@@ -93,12 +80,12 @@ impl<R> Column<R> {
 
     /// Makes the column a measure that printed tables show.
     pub(crate) fn shown(self, title: &'static str, scale: f64) -> Self {
-        Self { measure: true, heading: Some(Heading { title, scale }), ..self }
+        Self { measure: true, about: self.about.shown(title, scale), ..self }
     }
 
     /// Returns whether the column holds measured numbers, not the key of a run or the time of an interval.
     pub fn is_quantity(&self) -> bool {
-        !self.of_run && self.kind != CellKind::Text && !matches!(self.name, "start_s" | "end_s")
+        !self.of_run && self.kind != CellKind::Text && !matches!(self.about.name, "start_s" | "end_s")
     }
 
     /// The cell of a row.
@@ -140,7 +127,7 @@ pub trait Row: Clone + Default + Send + 'static {
     fn json(&self) -> Value {
         let columns = Self::columns().into_iter().filter(|column| !column.of_run);
         Value::Object(
-            columns.map(|column| (column.name.to_owned(), column.json(self))).collect::<Map<_, _>>(),
+            columns.map(|column| (column.about.name.to_owned(), column.json(self))).collect::<Map<_, _>>(),
         )
     }
 }
@@ -261,9 +248,9 @@ mod tests {
     #[test]
     fn shown_columns_are_measures() {
         let columns = FlowRow::columns();
-        let goodput = columns.iter().find(|column| column.name == "goodput_bps").unwrap();
-        assert!(goodput.measure && goodput.heading.unwrap().scale == 1e-3);
-        assert!(columns.iter().all(|column| column.heading.is_none() || column.measure));
+        let goodput = columns.iter().find(|column| column.about.name == "goodput_bps").unwrap();
+        assert!(goodput.measure && goodput.about.heading.unwrap().scale == 1e-3);
+        assert!(columns.iter().all(|column| column.about.heading.is_none() || column.measure));
         assert!(columns.iter().all(|column| !column.measure || column.kind != CellKind::Text));
     }
 }

@@ -64,9 +64,9 @@ impl<R: Row> JsonSchema for RowDocument<'_, R> {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let columns: Vec<_> = R::columns().into_iter().filter(|column| !column.of_run).collect();
-        let names: Vec<_> = columns.iter().map(|column| column.name).collect();
+        let names: Vec<_> = columns.iter().map(|column| column.about.name).collect();
         let properties: Map<String, Value> =
-            columns.iter().map(|column| (column.name.to_owned(), column_schema(column))).collect();
+            columns.iter().map(|column| (column.about.name.to_owned(), column_schema(column))).collect();
         json_schema!({
             "description": format!("One per {}: the columns of {}, except those that identify the run.", R::ONE_PER, R::FILE),
             "type": "object",
@@ -85,12 +85,12 @@ fn column_schema<R>(column: &Column<R>) -> Value {
         CellKind::Real => ("number", false),
     };
     let kind = if column.optional { json!([name, "null"]) } else { json!(name) };
-    let mut schema = json!({ "description": column.meaning, "type": kind });
+    let mut schema = json!({ "description": column.about.meaning, "type": kind });
     if is_count {
         schema["minimum"] = json!(0);
     }
-    if column.unit != "-" && column.kind != CellKind::Flag {
-        schema["x-unit"] = json!(column.unit);
+    if column.about.unit != "-" && column.kind != CellKind::Flag {
+        schema["x-unit"] = json!(column.about.unit);
     }
     schema
 }
@@ -98,7 +98,7 @@ fn column_schema<R>(column: &Column<R>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_documents::schema_of;
+    use cutline_records::schema_of;
 
     #[test]
     fn the_schema_of_a_row_has_its_columns() {

@@ -30,7 +30,8 @@ mod summary;
 mod table;
 mod version;
 
-pub use column::{CellKind, CellValue, Column, Heading, Row};
+pub use column::{CellKind, CellValue, Column, Row};
+pub use cutline_records::Heading;
 pub use digest::seal;
 pub use document::{RowDocument, RunDocument, RunsDocument};
 pub use error::StoreError;

@@ -57,12 +57,12 @@ pub fn queue_measures(queues: &[QueueRow]) -> Vec<Values> {
 
 /// Returns one column of numbers for every group of flows; nothing if there is no such column.
 pub fn group_values(flows: &[FlowRow], column: &str) -> Vec<Values> {
-    measures(flows, SubjectKind::Group, group_of, |one| one.name == column && one.is_quantity())
+    measures(flows, SubjectKind::Group, group_of, |one| one.about.name == column && one.is_quantity())
 }
 
 /// Returns one column of numbers for every queue; nothing if there is no such column.
 pub fn queue_values(queues: &[QueueRow], column: &str) -> Vec<Values> {
-    measures(queues, SubjectKind::Queue, queue_of, |one| one.name == column && one.is_quantity())
+    measures(queues, SubjectKind::Queue, queue_of, |one| one.about.name == column && one.is_quantity())
 }
 
 fn group_of(row: &FlowRow) -> (Arc<str>, Arc<str>, u64) {
@@ -95,7 +95,7 @@ fn measures<R: Row>(
         let (by_seed, measures) = (&runs[&subject], &measures);
         measures.iter().map(move |column| Values {
             subject: subject.clone(),
-            measure: column.name,
+            measure: column.about.name,
             by_seed: by_seed.iter().filter_map(|(seed, rows)| Some((*seed, mean(rows, column)?))).collect(),
         })
     };

@@ -100,11 +100,11 @@ fn table<R: Row>(page: &mut String) {
         let _ = writeln!(
             page,
             "| `{}` | {} | {} | {} | {} |",
-            column.name,
+            column.about.name,
             type_of(&column),
-            column.unit,
+            column.about.unit,
             if column.measure { "yes" } else { "" },
-            column.meaning
+            column.about.meaning
         );
     }
 }

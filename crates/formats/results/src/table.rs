@@ -140,7 +140,7 @@ fn schema<R>(columns: &[Column<R>]) -> TypePtr {
 fn field<R>(column: &Column<R>) -> Type {
     let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let logical = (column.kind == CellKind::Text).then_some(LogicalType::String);
-    Type::primitive_type_builder(column.name, physical(column.kind))
+    Type::primitive_type_builder(column.about.name, physical(column.kind))
         .with_repetition(repetition)
         .with_logical_type(logical)
         .build()
@@ -157,8 +157,10 @@ const fn physical(kind: CellKind) -> PhysicalType {
 
 fn properties<R>(columns: &[Column<R>]) -> WriterProperties {
     let version = KeyValue::new("cutline.schema".to_owned(), SCHEMA_VERSION.to_string());
-    let unit = |column: &Column<R>| KeyValue::new(format!("unit.{}", column.name), column.unit.to_owned());
-    let units = columns.iter().filter(|column| column.unit != "-").map(unit);
+    let unit = |column: &Column<R>| {
+        KeyValue::new(format!("unit.{}", column.about.name), column.about.unit.to_owned())
+    };
+    let units = columns.iter().filter(|column| column.about.unit != "-").map(unit);
     WriterProperties::builder()
         .set_created_by("cutline".to_owned())
         .set_compression(Compression::SNAPPY)
@@ -239,11 +241,11 @@ type Positions<R> = Vec<(Column<R>, Option<usize>)>;
 fn positions<R: Row>(path: &Path, reader: &SerializedFileReader<Bytes>) -> Result<Positions<R>, StoreError> {
     let schema = reader.metadata().file_metadata().schema_descr();
     let position = |column: Column<R>| {
-        let at = schema.columns().iter().position(|stored| stored.name() == column.name);
+        let at = schema.columns().iter().position(|stored| stored.name() == column.about.name);
         let fits = at.is_none_or(|at| holds(&schema.column(at), &column));
         if !fits || (at.is_none() && !column.optional) {
             let problem = if fits { "is missing" } else { "has another type" };
-            return Err(StoreError::Column { path: path.to_owned(), column: column.name, problem });
+            return Err(StoreError::Column { path: path.to_owned(), column: column.about.name, problem });
         }
         Ok((column, at))
     };
@@ -274,7 +276,7 @@ fn read_group<R: Row>(
             ColumnReader::DoubleColumnReader(reader) => {
                 read_column(reader, target, |x| Ok(CellValue::Real(x)))?;
             }
-            _ => return Err(damaged(&format!("the column {} has another type", column.name))),
+            _ => return Err(damaged(&format!("the column {} has another type", column.about.name))),
         }
     }
     Ok(())
@@ -302,7 +304,7 @@ fn read_column<D: DataType, R: Row>(
     if levels.len().max(values.len()) != place.len() {
         return Err(damaged(&format!(
             "the number of cells in the column {} differs from the number of rows",
-            column.name
+            column.about.name
         )));
     }
     rows.resize(place.end, R::default());

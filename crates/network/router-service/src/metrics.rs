@@ -10,7 +10,7 @@ use crate::snapshots::StatsSnapshots;
 use crate::statistics::{
     AutorateStatistics, Direction, HintStatistics, Interface, ReservedStatistics, SieveStatistics, Statistics,
 };
-use cutline_documents::{FieldKind, Record};
+use cutline_records::{FieldKind, Record};
 use cutline_sys::{SysError, now};
 use cutline_units::Duration;
 use std::collections::BTreeMap;
@@ -172,13 +172,15 @@ impl Families {
             for (path, number) in field.numbers(record) {
                 // What is dropped is counted by reason.
                 let (reason, path) = match path.split_first() {
-                    Some((reason, rest)) if field.name == "dropped" && path.len() == 2 => {
+                    Some((reason, rest)) if field.about.name == "dropped" && path.len() == 2 => {
                         (Some(reason), rest)
                     }
                     _ => (None, &path[..]),
                 };
-                let words =
-                    [PREFIX, of, field.name].into_iter().chain(path.iter().map(String::as_str)).chain(end);
+                let words = [PREFIX, of, field.about.name]
+                    .into_iter()
+                    .chain(path.iter().map(String::as_str))
+                    .chain(end);
                 let name: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
                 let reason = reason.map(|reason| ("reason", reason.as_str()));
                 let labels: Vec<String> = labels
@@ -188,7 +190,7 @@ impl Families {
                     .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
                     .collect();
                 let family = self.0.entry(name.join("_")).or_insert_with(|| Family {
-                    help: field.meaning,
+                    help: field.about.meaning,
                     kind,
                     samples: Vec::new(),
                 });

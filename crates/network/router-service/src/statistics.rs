@@ -4,9 +4,9 @@
 use crate::configuration::{Configuration, in_words};
 use crate::reservation_request::RouterDirection;
 use cutline_aqm::{Count, SieveReadings};
-use cutline_documents::record;
 use cutline_flow::FlowSelector;
 use cutline_ports::PortStats;
+use cutline_records::record;
 use cutline_router::{CountedReservation, HINTS, HintCounters, Loss, Shaper, ShaperStats};
 use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

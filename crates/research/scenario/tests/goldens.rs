@@ -166,7 +166,7 @@ fn add<R: Row>(hash: &mut Sha256, rows: &[R]) {
     for row in rows {
         for column in &columns {
             match column.value(row) {
-                CellValue::Null if NEWER.contains(&column.name) => (),
+                CellValue::Null if NEWER.contains(&column.about.name) => (),
                 CellValue::Null => hash.update(b"-"),
                 CellValue::Text(text) => {
                     hash.update(b"t");

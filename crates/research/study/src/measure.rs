@@ -254,7 +254,7 @@ pub(crate) fn measure(name: &str, of: &str) -> Option<Subject> {
 
 /// The numbers of a column of a table.
 fn column<R: Row>(name: &str) -> Option<OfRow<R>> {
-    let column = R::columns().into_iter().find(|column| column.name == name && !column.of_run)?;
+    let column = R::columns().into_iter().find(|column| column.about.name == name && !column.of_run)?;
     Some(Box::new(move |row| column.number(row)))
 }
 

@@ -6,7 +6,7 @@ use crate::control::{ClockReport, SenderSession};
 use crate::plan::Direction;
 use crate::report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport};
 use crate::summary::FlowsSummary;
-use cutline_documents::record;
+use cutline_records::record;
 use cutline_sys::tcp::TcpInfo;
 use cutline_units::{Duration, Histogram, Rate};
 use schemars::JsonSchema;

@@ -6,14 +6,17 @@
 //! all follow that list.
 //!
 //! ```text
-//! schema   the JSON Schema of a document: complete and closed
-//! record   records, and their fields as data
+//! description  name, unit, meaning and heading of a field
+//! record       records, and their fields as data
+//! schema       the JSON Schema of a document: complete and closed
 //! ```
 
+mod description;
 mod record;
 mod schema;
 
-pub use record::{Field, FieldKind, Heading, Record};
+pub use description::{Description, Heading};
+pub use record::{Field, FieldKind, Record};
 pub use schema::schema_of;
 
 /// Items that the macros need.

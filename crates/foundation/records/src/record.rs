@@ -1,5 +1,6 @@
 //! Records: structs whose fields are data, too.
 
+use crate::description::Description;
 use serde::Serialize;
 use serde_json::{Number, Value};
 
@@ -18,26 +19,11 @@ pub enum FieldKind {
 
 /// A field of a record of type `R`.
 pub struct Field<R> {
-    /// The name in documents; a number's unit is its last word where it has one.
-    pub name: &'static str,
-    /// The unit, or `-`.
-    pub unit: &'static str,
-    /// Meaning of the field.
-    pub meaning: &'static str,
+    /// Its description.
+    pub about: Description,
     /// Kind of the value.
     pub kind: FieldKind,
-    /// Heading in printed tables; `None` if they leave the field out.
-    pub heading: Option<Heading>,
     read: fn(&R) -> Value,
-}
-
-/// Heading and unit of a field in a printed table.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Heading {
-    /// The words over the column, its unit included.
-    pub title: &'static str,
-    /// Factor that converts a value to that unit.
-    pub scale: f64,
 }
 
 /// A struct that [`record!`](crate::record!) has declared.
@@ -67,13 +53,13 @@ impl<R> Field<R> {
         Self::new(FieldKind::Part, description, read)
     }
 
-    fn new(kind: FieldKind, [name, unit, meaning]: [&'static str; 3], read: fn(&R) -> Value) -> Self {
-        Self { name, unit, meaning, kind, heading: None, read }
+    const fn new(kind: FieldKind, description: [&'static str; 3], read: fn(&R) -> Value) -> Self {
+        Self { about: Description::new(description), kind, read }
     }
 
     /// Makes it a field that printed tables show.
     pub fn shown(self, title: &'static str, scale: f64) -> Self {
-        Self { heading: Some(Heading { title, scale }), ..self }
+        Self { about: self.about.shown(title, scale), ..self }
     }
 
     /// The value in the document of a record.
@@ -157,7 +143,7 @@ macro_rules! record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema_of;
+    use crate::{Heading, schema_of};
     use serde_json::json;
 
     record! {
@@ -180,7 +166,8 @@ mod tests {
     fn one_list_gives_fields_document_and_schema() {
         let port = Port { name: "a".into(), rate_bps: Some(2e6), lanes: vec![4, 5], ..Port::default() };
         let fields = Port::fields();
-        let names: Vec<_> = fields.iter().map(|field| (field.name, field.unit, field.kind)).collect();
+        let names: Vec<_> =
+            fields.iter().map(|field| (field.about.name, field.about.unit, field.kind)).collect();
         let expected = [
             ("port", "-", FieldKind::Label),
             ("sent", "packets, B", FieldKind::Counter),
@@ -188,9 +175,9 @@ mod tests {
             ("lanes", "packets", FieldKind::Gauge),
         ];
         assert_eq!(names, expected);
-        assert_eq!(fields[2].heading, Some(Heading { title: "Mbit/s", scale: 1e-6 }));
+        assert_eq!(fields[2].about.heading, Some(Heading { title: "Mbit/s", scale: 1e-6 }));
         let document = json!(port);
-        assert!(fields.iter().all(|field| field.value(&port) == document[field.name]));
+        assert!(fields.iter().all(|field| field.value(&port) == document[field.about.name]));
         let schema = schema_of::<Port>().to_value();
         let of_rate = &schema["properties"]["rate_bps"];
         assert_eq!((&of_rate["x-unit"], &of_rate["x-kind"]), (&json!("bit/s"), &json!("gauge")));
