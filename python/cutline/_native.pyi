@@ -1,9 +1,21 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
 
-__all__ = ["Lost", "NoPeer", "OptionError", "Refused", "Socket", "__version__"]
+__all__ = [
+    "KINDS", "MEASURES", "ORIGINS", "PARAMETERS", "REASONS", "RESERVATION_KINDS", "SIDES", "STANDINGS", "Lost", "NoPeer",
+    "OptionError", "Refused", "Socket", "__version__",
+]
 
 __version__: str
+
+KINDS: list[str | None]
+SIDES: list[str | None]
+ORIGINS: list[str | None]
+MEASURES: list[str]
+PARAMETERS: list[str]
+STANDINGS: list[str]
+REASONS: list[str]
+RESERVATION_KINDS: list[str | None]
 
 class Refused(ConnectionRefusedError): ...
 class NoPeer(ConnectionRefusedError): ...

@@ -24,25 +24,15 @@ from ._aio import (
     AsyncServer, DatagramReader, DatagramWriter, Transport, create_endpoint, create_server_endpoint, open_connection,
     start_server,
 )
-from ._native import Lost, NoPeer, OptionError, Refused, Socket
+from ._native import (
+    KINDS, MEASURES, ORIGINS, PARAMETERS, REASONS, RESERVATION_KINDS, SIDES, STANDINGS, Lost, NoPeer, OptionError, Refused, Socket,
+)
 
 __all__ = [
     "AsyncServer", "Connection", "DatagramReader", "DatagramWriter", "Event", "Lost", "NoPeer", "OptionError", "Refused",
     "ReservationEvent", "Server", "SHUT_RD", "SHUT_RDWR", "SHUT_WR", "SOCK_DGRAM", "SOCK_STREAM", "Transport",
     "create_connection", "create_endpoint", "create_server", "create_server_endpoint", "open_connection", "start_server",
 ]
-
-KINDS = ["", "agreed", "refused", "one-sided", "violated", "restored", "hint", "rate", "asked",
-         "lost", "recovered", "gave-up"]
-SIDES = [None, "send", "receive"]
-MEASURES = ["rate", "delay", "gap", "jitter", "loss", "recovery"]
-STANDINGS = ["not-asked", "pending", "reserved", "failed"]
-REASONS = [None, "bandwidth", "burst", "packet-size", "no-path", "conflict", "preempted", "ended", "unanswered",
-           "no-agent", "invalid", "other"]
-RESERVATION_KINDS = ["", "granted", "changed", "confirmed", "lost"]
-PLACES = [None, "sending-host", "network", "receiving-host"]
-REQUIREMENTS = ["min_rate", "max_rate", "peak_rate", "size", "min_delay", "max_delay", "max_gap", "jitter", "loss",
-                "recovery", "reordering"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +65,7 @@ class Event:
     """How long it did not work, or how long it was tried to make it again, s."""
     worst: float | None = None
     """Of a violation: its worst value, in the unit of the limit."""
-    place: str | None = None
+    origin: str | None = None
     """Origin of a violation: "sending-host" held its application back, the application at the "receiving-host" did not read, or the
     "network"."""
 
@@ -85,7 +75,7 @@ class Event:
         kind = KINDS[numbers["kind"]]
         if kind in ("violated", "restored"):
             return cls(kind, text, SIDES[numbers["side"]], MEASURES[numbers["measure"]], numbers["limit"],
-                       numbers["measured"], worst=numbers["worst"], place=PLACES[numbers["place"]])
+                       numbers["measured"], worst=numbers["worst"], origin=ORIGINS[numbers["origin"]])
         if kind in ("hint", "rate"):
             return cls(kind, text, **{kind: numbers[kind]})
         if kind == "lost":
@@ -130,7 +120,7 @@ def _bucket(found):
 def _refusal(found):
     """Why something is not reserved; None if nothing was refused."""
     reason = REASONS[found["reason"]]
-    return found | {"reason": reason, "node": found["node"] or None} if reason else None
+    return None if reason == "none" else found | {"reason": reason, "node": found["node"] or None}
 
 
 def _reservation(found):
@@ -158,7 +148,7 @@ def _plain(value):
         elif name == "violated":
             fields[name] = _names(MEASURES, field) if isinstance(field, int) else field
         elif name == "coerced":
-            fields[name] = _names(REQUIREMENTS, field)
+            fields[name] = _names(PARAMETERS, field)
         elif name == "operation":
             fields[name] = dict(zip(MEASURES, map(_plain, field)))
         else:
@@ -168,7 +158,7 @@ def _plain(value):
 
 def _names(names, bits):
     """The names whose bits are set."""
-    return {name for place, name in enumerate(names) if bits >> place & 1}
+    return {name.replace("-", "_") for place, name in enumerate(names) if bits >> place & 1}
 
 
 def _mib(found):

@@ -44,7 +44,7 @@ class Event:
     is_new: bool | None = None
     after: float | None = None
     worst: float | None = None
-    place: str | None = None
+    origin: str | None = None
 
 @dataclass(frozen=True)
 class ReservationEvent:

@@ -3,7 +3,10 @@
 //! It is a thin layer: the classes that read like those of the standard library are in Python, in `cutline/socket.py`. While a call
 //! waits, other threads of Python run.
 
-use cutline_bindings::{Event, Mib, Options, ReservationEvent};
+use cutline_bindings::{
+    Event, EventKind, EventOrigin, Mib, Options, Reason, ReservationEvent, ReservationEventKind, Side,
+    Standing, measure_names, parameter_names,
+};
 use cutline_socket::{
     Event as QosEvent, Interruptible, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
 };
@@ -483,5 +486,17 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Lost", module.py().get_type::<Lost>())?;
     module.add("OptionError", module.py().get_type::<OptionError>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    for (table, names) in [
+        ("KINDS", EventKind::names()),
+        ("SIDES", Side::names()),
+        ("ORIGINS", EventOrigin::names()),
+        ("MEASURES", measure_names()),
+        ("PARAMETERS", parameter_names()),
+        ("STANDINGS", Standing::names()),
+        ("REASONS", Reason::names()),
+        ("RESERVATION_KINDS", ReservationEventKind::names()),
+    ] {
+        module.add(table, names)?;
+    }
     Ok(())
 }

@@ -82,14 +82,14 @@ pub struct Event {
     pub is_new: i64,
     /// The worst value of a violation, in the unit of its limit.
     pub worst: f64,
-    /// Origin of a violation: one of `CUTLINE_EVENT_PLACE_*`.
-    pub place: i64,
+    /// Origin of a violation: one of `CUTLINE_EVENT_ORIGIN_*`.
+    pub origin: i64,
 }
 
 /// Origin of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-pub enum EventPlace {
+pub enum EventOrigin {
     /// The sending host held its application back.
     SendingHost = 1,
     /// The network, as far as both ends know.
@@ -117,7 +117,7 @@ impl Event {
             reported: 0,
             is_new: 0,
             worst: 0.0,
-            place: 0,
+            origin: 0,
         }
     }
 
@@ -136,13 +136,13 @@ impl Event {
             EventKind::Violated => ("violated", String::new()),
             _ => ("restored", format!(", the worst was {:.3} {unit}", it.measured)),
         };
-        let (place, whence) = match it.place {
+        let (origin, whence) = match it.origin {
             ViolationOrigin::SendingHost => {
-                (EventPlace::SendingHost, "; the sending host held the application back")
+                (EventOrigin::SendingHost, "; the sending host held the application back")
             }
-            ViolationOrigin::Network => (EventPlace::Network, ""),
+            ViolationOrigin::Network => (EventOrigin::Network, ""),
             ViolationOrigin::ReceivingHost => {
-                (EventPlace::ReceivingHost, "; the application at the receiving host did not read")
+                (EventOrigin::ReceivingHost, "; the application at the receiving host did not read")
             }
         };
         let limit = it.limit;
@@ -157,7 +157,7 @@ impl Event {
             error: it.error,
             since_ns: crate::count(it.since.as_nanos()),
             worst: it.measured,
-            place: place as i64,
+            origin: origin as i64,
             ..Self::new(kind, &text)
         }
     }
@@ -234,7 +234,7 @@ mod tests {
             limit: 150.0,
             measured: 200.5,
             error: 1.0,
-            place: ViolationOrigin::SendingHost,
+            origin: ViolationOrigin::SendingHost,
             since: Instant::from_nanos(7),
         };
         let of = |event: &socket::Event| Event::from(event);
@@ -246,10 +246,10 @@ mod tests {
         );
         assert_eq!((violated.kind, violated.side, violated.measure, violated.since_ns), (4, 2, 1, 7));
         let after = Duration::from_nanos(9);
-        let violation = Violation { place: ViolationOrigin::Network, ..violation };
+        let violation = Violation { origin: ViolationOrigin::Network, ..violation };
         let restored =
             of(&socket::Event::Restored { direction: Direction::Send, violation, measured: 120.0, after });
-        assert_eq!((restored.measured, restored.worst, restored.place), (120.0, 200.5, 2));
+        assert_eq!((restored.measured, restored.worst, restored.origin), (120.0, 200.5, 2));
         let text = "restored: send: delay is 120.000 ms, the limit is 150.000 ms, the worst was 200.500 ms";
         assert_eq!(restored.words(), text);
         assert_eq!((restored.kind, restored.side, restored.after_ns), (5, 1, 9));

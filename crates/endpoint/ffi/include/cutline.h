@@ -41,9 +41,9 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_SIDE_RECEIVE 2 /* Traffic that this end receives. */
 
 /* Origin of a violation. */
-#define CUTLINE_EVENT_PLACE_SENDING_HOST 1 /* The sending host held its application back. */
-#define CUTLINE_EVENT_PLACE_NETWORK 2 /* The network, as far as both ends know. */
-#define CUTLINE_EVENT_PLACE_RECEIVING_HOST 3 /* The application at the receiving host did not read. */
+#define CUTLINE_EVENT_ORIGIN_SENDING_HOST 1 /* The sending host held its application back. */
+#define CUTLINE_EVENT_ORIGIN_NETWORK 2 /* The network, as far as both ends know. */
+#define CUTLINE_EVENT_ORIGIN_RECEIVING_HOST 3 /* The application at the receiving host did not read. */
 
 /* State of a direction's reservation. */
 #define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was asked for. */
@@ -128,8 +128,8 @@ typedef struct cutline_event {
     int64_t is_new;
     /* The worst value of a violation, in the unit of its limit. */
     double worst;
-    /* Origin of a violation: one of CUTLINE_EVENT_PLACE_*. */
-    int64_t place;
+    /* Origin of a violation: one of CUTLINE_EVENT_ORIGIN_*. */
+    int64_t origin;
 } cutline_event;
 
 /* Largest traffic of a direction: a token bucket. Without one all are -1. */

@@ -280,7 +280,7 @@ fn a_queue_of_the_own_host_that_is_too_slow_is_a_violation_as_long_as_it_is() {
                 };
                 for (socket, side) in [(&ours, Direction::Send), (&theirs, Direction::Receive)] {
                     let (violation, restored) = next(socket, side);
-                    assert_eq!((violation.place, restored), (ViolationOrigin::SendingHost, None), "{violation:?}");
+                    assert_eq!((violation.origin, restored), (ViolationOrigin::SendingHost, None), "{violation:?}");
                     assert!(violation.measured < 40.0, "{violation:?}");
                 }
                 // It lasts as long as the queue is slow: ten intervals.

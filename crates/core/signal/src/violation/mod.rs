@@ -128,7 +128,7 @@ pub struct Violation {
     /// The largest error of it because of the clocks, in the measure's unit; a delay is violated only beyond it.
     pub error: f64,
     /// Origin of the violation, as far as both ends know it.
-    pub place: ViolationOrigin,
+    pub origin: ViolationOrigin,
     /// Begin of the first interval outside the limit; if no message arrived in it, the time of the last
     /// arrival.
     pub since: Instant,
@@ -243,8 +243,8 @@ impl Watch {
             self.operation.observe(measure, judged.value);
             assessment.judged[measure as usize] = Some(judged);
             let error = if measure == Measure::Delay { ms(delay_error) } else { 0.0 };
-            let place = ViolationOrigin::of(measure, demand, delivery);
-            self.track(&axis, judged, (error, place), delivery);
+            let origin = ViolationOrigin::of(measure, demand, delivery);
+            self.track(&axis, judged, (error, origin), delivery);
         }
         self.assessment = assessment;
         assessment
@@ -339,7 +339,7 @@ impl Watch {
         &mut self,
         axis: &Axis,
         judged: Judged,
-        (error, place): (f64, ViolationOrigin),
+        (error, origin): (f64, ViolationOrigin),
         delivery: &Delivery,
     ) {
         let state = &mut self.states[axis.measure as usize];
@@ -359,7 +359,7 @@ impl Watch {
         let last_arrival = delivery.until.as_nanos().saturating_sub(delivery.silence.as_nanos());
         let since = delivery.since.min(Instant::from_nanos(last_arrival));
         let (measure, limit, measured) = (axis.measure, axis.worst, judged.value);
-        let violation = Violation { measure, limit, measured, error, place, since };
+        let violation = Violation { measure, limit, measured, error, origin, since };
         state.violation = Some(violation);
         state.count += 1;
         self.tell(Event::Violated(violation));

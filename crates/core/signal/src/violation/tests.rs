@@ -93,7 +93,7 @@ fn a_violation_has_parameter_limit_value_and_since_and_ends_after_a_second_withi
         watch.on_interval(&delay(number, quantile), Duration::ZERO, None);
     }
     let begun = Violation {
-        place: ViolationOrigin::Network,
+        origin: ViolationOrigin::Network,
         measure: Measure::Delay,
         limit: 100.0,
         measured: 120.0,
@@ -283,7 +283,7 @@ fn the_origin_follows_from_what_both_ends_know() {
         let mut watch = watch();
         watch.on_interval(&Delivery { unread: ms(unread), ..slow }, Duration::ZERO, demand(held));
         let violation = watch.violations().find(|it| it.measure == Measure::Rate).expect("too slow");
-        assert_eq!(violation.place, place, "{unread} ms unread, {held} ms held back");
+        assert_eq!(violation.origin, place, "{unread} ms unread, {held} ms held back");
     }
     // What the receiver does not read is late, whatever the sender's queue does.
     let mut watch = watch();
@@ -291,6 +291,6 @@ fn the_origin_follows_from_what_both_ends_know() {
     assert!(
         watch
             .violations()
-            .any(|it| (it.measure, it.place) == (Measure::Delay, ViolationOrigin::ReceivingHost))
+            .any(|it| (it.measure, it.origin) == (Measure::Delay, ViolationOrigin::ReceivingHost))
     );
 }

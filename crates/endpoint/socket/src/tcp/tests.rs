@@ -416,7 +416,7 @@ fn messages_are_sampled_as_they_are_received() {
 fn origin(stream: &QosTcpStream, side: Direction) -> ViolationOrigin {
     loop {
         match stream.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
-            Event::Violated(direction, violation) if direction == side => break violation.place,
+            Event::Violated(direction, violation) if direction == side => break violation.origin,
             _ => {}
         }
     }

@@ -920,7 +920,7 @@ fn a_listener_that_was_started_again_takes_no_report_for_a_message() {
 fn origin(socket: &QosUdpSocket, side: Direction) -> ViolationOrigin {
     loop {
         match socket.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
-            Event::Violated(direction, violation) if direction == side => break violation.place,
+            Event::Violated(direction, violation) if direction == side => break violation.origin,
             _ => {}
         }
     }
