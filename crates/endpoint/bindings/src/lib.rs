@@ -4,7 +4,7 @@
 //!
 //! - [`Options`]: the options of a socket, by the names and texts that specification files have, or from such a file.
 //! - [`Mib`], [`Event`] and [`ReservationEvent`]: plain structs, laid out as C lays them out.
-//! - [`Names`]: the words for the numbers in these structs.
+//! - [`NameTable`]: the words for the numbers in these structs.
 //!
 //! Here are no sockets: those are in `cutline-socket`, and the functions of a language are in its own crate.
 
@@ -19,7 +19,7 @@ pub use mib::{
     Axis, Details, Direction, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements, SentInterval,
     Tcp, Tfrc, Totals,
 };
-pub use names::{Names, measure_names, parameter_names};
+pub use names::{NameTable, measure_names, parameter_names};
 pub use options::Options;
 pub use reservation::{
     DirectionReservation, Reason, Refusal, Reservation, ReservationEvent, ReservationEventKind, Standing,

@@ -5,7 +5,7 @@ use crate::reservation::{Reason, ReservationEventKind, Standing};
 use cutline_quality::spec::{Measure, SpecParameter};
 
 /// Names of numbers: the place of a name is its number. A number without a name means that there is no value.
-pub type Names = Vec<Option<&'static str>>;
+pub type NameTable = Vec<Option<&'static str>>;
 
 /// Declares the names of an enum's values. The match over them fails to compile if one is missing.
 macro_rules! named {
@@ -22,7 +22,7 @@ macro_rules! named {
             }
 
             /// Returns the names of all values at the places of their numbers.
-            pub fn names() -> Names {
+            pub fn names() -> NameTable {
                 let most = Self::ALL.iter().map(|value| *value as usize).max().unwrap_or_default();
                 let mut names = vec![None; most + 1];
                 for value in Self::ALL {
@@ -72,12 +72,12 @@ named!(Reason {
 named!(ReservationEventKind { Granted: "granted", Changed: "changed", Confirmed: "confirmed", Lost: "lost" });
 
 /// Returns the names of measures, by their place in a struct.
-pub fn measure_names() -> Names {
+pub fn measure_names() -> NameTable {
     Measure::ALL.map(|measure| Some(measure.name())).to_vec()
 }
 
 /// Returns the names of a specification's parameters, by their bit in [`Details::coerced`](crate::Details::coerced).
-pub fn parameter_names() -> Names {
+pub fn parameter_names() -> NameTable {
     SpecParameter::ALL.map(|parameter| Some(parameter.name())).to_vec()
 }
 
