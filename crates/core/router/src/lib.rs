@@ -1,8 +1,8 @@
 //! A router between two ports, without the ports: frames and `now` go in, frames and the next deadline come out.
 //!
 //! The queue is the same object that the simulator uses: any AQM of the `aqm` crate, with or without TSQ. This crate adds
-//! what a simulator does not need: it finds hint, flow and ECN in a frame's bytes (crate `wire`), accounts for what the link
-//! adds to the frame, and sets marks and code points.
+//! the parts for real frames: it reads hint, flow and ECN from a frame's bytes (crate `wire`), counts the overhead of the
+//! link, and sets marks and code points.
 //!
 //! ```text
 //! duplex_shaper   both directions between two ports

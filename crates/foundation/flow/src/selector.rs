@@ -41,7 +41,7 @@ impl FlowSelector {
     ///
     /// # Errors
     /// When the addresses have different versions of IP, a port is 0 or has no protocol, or a flow label is too large or
-    /// stands beside IPv4. The error names the field.
+    /// has an IPv4 destination. The error names the field.
     pub fn check(&self) -> Result<(), ParameterError> {
         let is_v4 = self.destination.is_ipv4();
         if let Some(source) = self.source.filter(|source| source.is_ipv4() != is_v4) {

@@ -99,8 +99,8 @@ pub fn value(field: &impl Serialize) -> Value {
 }
 
 /// Declares records with their fields: `name: type, kind(unit), meaning;`. The kind is `counter`, `gauge`, `label` or `part`;
-/// the unit may be left out. `as "name"` behind the field's name gives it another name in documents. Behind the meaning may stand
-/// `shown(title)` or `shown(title, scale)` for a field that printed tables show.
+/// the unit may be left out. `as "name"` behind the field's name gives it another name in documents. The meaning may be followed
+/// by `shown(title)` or `shown(title, scale)` for a field that printed tables show.
 ///
 /// The crate that declares a record depends on `serde` and `schemars`.
 #[macro_export]

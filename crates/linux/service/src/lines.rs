@@ -78,19 +78,12 @@ impl LineBuffer {
     /// # Errors
     /// When the next line is too long, whole or not.
     pub fn has_line(&mut self) -> Result<bool, LineTooLong> {
-        let is_whole = if self.bytes.get(self.searched) == Some(&b'\n') {
-            true
-        } else if let Some(at) = self.bytes[self.searched..].iter().position(|byte| *byte == b'\n') {
-            self.searched += at;
-            true
-        } else {
-            self.searched = self.bytes.len();
-            false
-        };
+        let end = self.bytes[self.searched..].iter().position(|byte| *byte == b'\n');
+        self.searched = end.map_or(self.bytes.len(), |at| self.searched + at);
         if self.searched - self.taken > self.longest {
             return Err(LineTooLong { longest: self.longest });
         }
-        Ok(is_whole)
+        Ok(end.is_some())
     }
 
     /// Takes a line without its end; `None` if no whole line is there.
@@ -101,11 +94,10 @@ impl LineBuffer {
         if !self.has_line()? {
             return Ok(None);
         }
-        let start = self.taken;
-        let end = self.searched;
-        self.taken = end + 1;
+        let line = self.taken..self.searched;
+        self.taken = line.end + 1;
         self.searched = self.taken;
-        Ok(Some(&self.bytes[start..end]))
+        Ok(Some(&self.bytes[line]))
     }
 
     /// Returns whether no byte is left.
@@ -151,9 +143,9 @@ impl LineClient {
                 Ok(written) => bytes = &bytes[written..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.fill()?;
-                    self.wait(PollFlags::OUT | PollFlags::IN, until)?
-                        .then_some(())
-                        .ok_or(ExchangeError::Late)?;
+                    if !self.wait(PollFlags::OUT | PollFlags::IN, until)? {
+                        return Err(ExchangeError::Late);
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),

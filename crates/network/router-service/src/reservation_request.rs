@@ -199,8 +199,8 @@ fn filter(table: &TableReader<'_>) -> Option<FlowSelector> {
     table.finish();
     let (destination, protocol) = (destination?, Some(protocol? as u8));
     let filter = FlowSelector { destination, protocol, destination_port, source, source_port, flow_label };
-    if filter.source.is_some_and(|source| source.is_ipv4() != destination.is_ipv4()) {
-        table.refuse("source", "it must be of the same version of IP as the destination");
+    if let Err(error) = filter.check() {
+        table.refuse(&error.parameter.replace('-', "_"), &format!("it must be {}", error.allowed));
         return None;
     }
     Some(filter)
@@ -353,7 +353,13 @@ mod tests {
             (
                 "\"10.0.0.1\"",
                 "\"::1\"",
-                "source\": value \"::1\" is not allowed: it must be of the same version of IP",
+                "source\": value \"::1\" is not allowed: it must be an address of the destination's version of IP",
+            ),
+            ("\"protocol\":17,", "", "protocol"),
+            (
+                "\"protocol\":17,",
+                "\"protocol\":17,\"flow_label\":7,",
+                "flow_label\": value 7 is not allowed: it must be none with IPv4",
             ),
             ("\"10.0.0.1\"", "\"host\"", "expected an address of IPv4 or IPv6"),
             ("17", "256", "protocol\": value 256 is not allowed"),
