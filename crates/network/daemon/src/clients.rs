@@ -182,7 +182,7 @@ impl Clients {
         let connection =
             self.connections.get_mut(&id).filter(|its| !its.is_leaving && its.status.is_none())?;
         let request = connection.take_request().unwrap_or_else(|message| {
-            connection.say(&Reply::Error { message });
+            connection.send(&Reply::Error { message });
             connection.is_leaving = true;
             None
         });
@@ -193,9 +193,9 @@ impl Clients {
     }
 
     /// Sends a message to a client, which may have gone.
-    pub fn say(&mut self, id: ClientId, reply: &Reply) {
+    pub fn send(&mut self, id: ClientId, reply: &Reply) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.say(reply);
+            connection.send(reply);
             self.unsent.insert(id);
         }
     }
@@ -335,7 +335,7 @@ impl Connection {
         match (request, self.is_welcome) {
             (request @ Request::Hello { version: VERSION }, _) => {
                 self.is_welcome = true;
-                self.say(&Reply::Welcome { version: VERSION });
+                self.send(&Reply::Welcome { version: VERSION });
                 Ok(Some(request))
             }
             (Request::Hello { version }, _) => Err(format!("version = {version}: allowed is {VERSION}")),
@@ -344,7 +344,7 @@ impl Connection {
         }
     }
 
-    fn say(&mut self, reply: &Reply) {
+    fn send(&mut self, reply: &Reply) {
         if self.is_leaving {
             return;
         }

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 /// Installers that the program has brought, by the name of the interface.
 pub type Given = BTreeMap<String, Box<dyn Installer>>;
 
-/// Installer of an interface.
+/// Key of the installer of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum StatusPart {
+enum InstallerKey {
     /// Traffic control, at the kernel's number of the interface.
     Kernel(u32),
     /// The router with this socket.
@@ -33,7 +33,7 @@ pub struct Installers {
     given: Given,
     /// Installers of interfaces; none if the traffic there is not controlled. If the kernel's interface has
     /// gone, its shaper has, too.
-    places: BTreeMap<InterfaceId, StatusPart>,
+    places: BTreeMap<InterfaceId, InstallerKey>,
     /// The interface of each reservation.
     installed: BTreeMap<Handle, InterfaceId>,
 }
@@ -55,7 +55,7 @@ impl Installers {
         interface: &Interface,
     ) -> Result<(), DaemonError> {
         if self.given.contains_key(&spec.name) {
-            self.places.insert(id, StatusPart::Given(spec.name.clone()));
+            self.places.insert(id, InstallerKey::Given(spec.name.clone()));
             return Ok(());
         }
         match &spec.control {
@@ -65,14 +65,14 @@ impl Installers {
                     let options = spec.control.options().unwrap_or_default();
                     free.insert(TrafficControl::install(interface, spec.rate, options)?);
                 }
-                self.places.insert(id, StatusPart::Kernel(interface.index));
+                self.places.insert(id, InstallerKey::Kernel(interface.index));
             }
             ControlKind::Router { socket, way } => {
                 // An earlier agent may have had another file.
                 sweep(interface)?;
                 let router = self.routers.entry(socket.clone());
                 router.or_insert_with(|| RouterClass::open(socket.clone())).add_interface(id, *way);
-                self.places.insert(id, StatusPart::Router(socket.clone()));
+                self.places.insert(id, InstallerKey::Router(socket.clone()));
             }
             ControlKind::None => {
                 sweep(interface)?;
@@ -88,7 +88,7 @@ impl Installers {
 
     /// Removes all at once that is in traffic control and in routers, which is faster than one reservation after the other.
     pub fn clear(&mut self) {
-        self.places.retain(|_, place| matches!(place, StatusPart::Given(_)));
+        self.places.retain(|_, place| matches!(place, InstallerKey::Given(_)));
         self.kernel.clear();
         self.routers.clear();
     }
@@ -116,9 +116,9 @@ impl Installers {
 
     fn at(&mut self, interface: InterfaceId) -> Option<&mut dyn Installer> {
         match self.places.get(&interface)? {
-            StatusPart::Kernel(index) => self.kernel.get_mut(index).map(|installer| installer as _),
-            StatusPart::Router(socket) => self.routers.get_mut(socket).map(|installer| installer as _),
-            StatusPart::Given(name) => self.given.get_mut(name).map(|installer| &mut **installer as _),
+            InstallerKey::Kernel(index) => self.kernel.get_mut(index).map(|installer| installer as _),
+            InstallerKey::Router(socket) => self.routers.get_mut(socket).map(|installer| installer as _),
+            InstallerKey::Given(name) => self.given.get_mut(name).map(|installer| &mut **installer as _),
         }
     }
 

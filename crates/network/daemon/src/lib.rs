@@ -1,4 +1,4 @@
-//! `cutlined`: the RSVP agent of a host or router, and who its applications ask for reservations.
+//! `cutlined`: the RSVP agent of a host or router. Its applications ask it for reservations.
 //!
 //! The protocol is the engine of `cutline-rsvp`, which does no IO. This crate is its environment on Linux.
 //!
@@ -11,7 +11,11 @@
 //! config     its file
 //! keys       files with the keys of neighbours
 //! agent      single-threaded event loop: messages, deadlines, clients, routes, signals
-//!   requests of applications, and their events
+//!   node          this host in the protocol
+//!   applications  what becomes of requests
+//!   topology      interfaces and routes that change
+//!   statuses      documents of the state
+//! requests   requests of applications
 //! network    messages on their way: raw and UDP sockets
 //! routes     the kernel's answers in the engine's types
 //! interfaces the interfaces of the file, which come and go

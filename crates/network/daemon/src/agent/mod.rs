@@ -1,0 +1,255 @@
+//! The agent: a single-threaded event loop over messages, deadlines, clients, routes and signals.
+//!
+//! ```text
+//! node          this host in the protocol: engine, sockets, routes, interfaces, installers
+//! applications  requests of applications, and their events
+//! topology      interfaces and routes that change
+//! statuses      documents of the state, written in slices
+//! ```
+
+mod applications;
+mod node;
+mod statuses;
+mod topology;
+
+use crate::clients::MOST_REQUESTS;
+use crate::config::{ControlKind, DaemonConfig, InterfaceSpec};
+use crate::error::DaemonError;
+use crate::installers::Given;
+use applications::Applications;
+use cutline_netlink::{Interface, sweep};
+use cutline_provision::protocol::Request;
+use cutline_service::{Pen, SdNotify, SighupWatcher, SocketFile};
+use cutline_sys::reactor::{EventFlags, Reactor};
+use cutline_sys::{SysError, now};
+use cutline_units::{Duration, Instant};
+use node::Node;
+use std::collections::VecDeque;
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use topology::Stale;
+
+/// The numbers of descriptors: the listener, routes, traffic control, sockets from here on, clients from there on.
+const LISTENER: u32 = 0;
+const ROUTES: u32 = 1;
+const TRAFFIC: u32 = 2;
+const SOCKETS: u32 = 3;
+const CLIENTS: u32 = 100;
+
+/// Time for which one socket, or the end of a client's requests, keeps the others waiting.
+const TURN: Duration = Duration::from_millis(20);
+
+/// An agent that is ready to run. All that it has installed is removed when it is dropped.
+#[derive(Debug)]
+pub struct Agent {
+    node: Node,
+    applications: Applications,
+    /// State that depends on routes which may have changed.
+    stale: VecDeque<Stale>,
+    file: Option<PathBuf>,
+    socket: SocketFile,
+    started: Instant,
+    /// Destination of the log.
+    log: Option<Pen<String>>,
+}
+
+impl Agent {
+    /// Opens sockets, takes over interfaces, and removes the leftovers of an earlier, killed agent.
+    ///
+    /// # Errors
+    /// When something is not available. Nothing is left installed then.
+    pub fn open(config: DaemonConfig) -> Result<Self, DaemonError> {
+        Self::open_with(config, Given::new())
+    }
+
+    /// Opens the agent with installers for the interfaces of these names, instead of those in the file. Nothing else is
+    /// installed there. The file has to say that the traffic is controlled there.
+    ///
+    /// # Errors
+    /// As [`Agent::open`].
+    pub fn open_with(config: DaemonConfig, given: Given) -> Result<Self, DaemonError> {
+        let socket = SocketFile::bind(&config.socket)?;
+        if let Some(group) = config.group {
+            socket.set_owner(None, Some(group))?;
+        }
+        socket
+            .listener()
+            .set_nonblocking(true)
+            .map_err(|error| SysError::new("the socket cannot be set not to wait", error))?;
+        Ok(Self {
+            node: Node::open(config, given)?,
+            applications: Applications::new(CLIENTS),
+            stale: VecDeque::new(),
+            file: None,
+            socket,
+            started: now(),
+            log: None,
+        })
+    }
+
+    /// Reads this file again on SIGHUP.
+    #[must_use]
+    pub fn with_file(self, file: PathBuf) -> Self {
+        Self { file: Some(file), ..self }
+    }
+
+    /// Reports what happens to this log, a line each.
+    #[must_use]
+    pub fn with_log(self, log: Pen<String>) -> Self {
+        Self { log: Some(log), ..self }
+    }
+
+    /// Serves until one of `stops` is set.
+    ///
+    /// # Errors
+    /// When descriptors cannot be waited for.
+    pub fn run(&mut self, stops: &[&AtomicBool], hangup: Option<&SighupWatcher>) -> Result<(), DaemonError> {
+        let failed = |error| SysError::new("descriptors cannot be waited for", error);
+        let mut reactor = Reactor::new().map_err(failed)?;
+        reactor.add(self.socket.listener(), LISTENER, EventFlags::IN).map_err(failed)?;
+        reactor.add(self.node.route_descriptor(), ROUTES, EventFlags::IN).map_err(failed)?;
+        reactor.add(self.node.traffic_descriptor(), TRAFFIC, EventFlags::IN).map_err(failed)?;
+        for (number, descriptor) in self.node.sockets() {
+            reactor.add(descriptor, SOCKETS + number as u32, EventFlags::IN).map_err(failed)?;
+        }
+        let manager = SdNotify::from_environment();
+        manager.ready(&self.node.summary());
+        let mut next_watchdog = now();
+        while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
+            let deadline = if self.has_work() { now() } else { self.node.engine.deadline() };
+            let ready: Vec<(u32, EventFlags)> = reactor.wait(deadline).map_err(failed)?.collect();
+            for (number, flags) in ready {
+                match number {
+                    LISTENER => self.applications.clients.accept(self.socket.listener(), &reactor),
+                    ROUTES => self.handle_changes(),
+                    TRAFFIC => self.node.update_traffic_control(),
+                    CLIENTS.. => self.applications.ready(number - CLIENTS, flags),
+                    _ => self.receive((number - SOCKETS) as usize),
+                }
+            }
+            self.refresh_routes(now() + TURN);
+            // What others had must have ended before somebody asks for the same.
+            if !self.applications.is_leaving() {
+                self.serve_requests();
+            }
+            self.continue_statuses();
+            let at = now();
+            if at >= self.node.engine.deadline() {
+                self.node.engine.handle_deadline(at);
+            }
+            self.maintain(at);
+            self.applications.flush(&reactor);
+            self.applications.end_requests(&mut self.node);
+            if hangup.is_some_and(SighupWatcher::take) {
+                manager.reloading(at);
+                self.reload();
+                manager.ready(&self.node.summary());
+            }
+            manager.flush();
+            if let Some(interval) = manager.watchdog_interval().filter(|_| at >= next_watchdog) {
+                manager.watchdog();
+                next_watchdog = at + interval;
+            }
+            self.write_log();
+        }
+        manager.stopping();
+        self.withdraw_all();
+        Ok(())
+    }
+
+    /// Returns whether work remains that waits for no descriptor and no deadline.
+    fn has_work(&self) -> bool {
+        self.applications.is_leaving() || !self.stale.is_empty() || self.applications.clients.has_work()
+    }
+
+    /// Handles the messages of a socket, for one turn at most.
+    fn receive(&mut self, socket: usize) {
+        let until = now() + TURN;
+        while self.node.receive(socket) {
+            // The engine keeps few messages that wait for an answer.
+            self.applications.settle(&mut self.node);
+            if now() >= until {
+                return;
+            }
+        }
+    }
+
+    /// Handles some of what clients have sent, a few requests of each in turn.
+    fn serve_requests(&mut self) {
+        let until = now() + TURN;
+        while let Some(client) = self.applications.clients.next_in_line() {
+            for _ in 0..MOST_REQUESTS {
+                let Some(request) = self.applications.clients.request(client) else { break };
+                match request {
+                    Request::Status {} => self.begin_status(client),
+                    request => self.applications.handle(&mut self.node, client, request),
+                }
+                // Its events are sent before the next request is handled.
+                self.applications.settle(&mut self.node);
+                if now() >= until {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Runs the installers' timers, and carries out the engine's outputs.
+    fn maintain(&mut self, at: Instant) {
+        for (interface, handle) in self.node.maintain(at) {
+            self.applications.class_lost(&mut self.node, interface, handle);
+        }
+        self.node.note_problems();
+        self.applications.settle(&mut self.node);
+    }
+
+    /// Removes the installed reservations, and reports to neighbours that the requests of this host have ended.
+    fn withdraw_all(&mut self) {
+        self.node.clear();
+        self.applications.end_all(&mut self.node);
+        self.applications.settle(&mut self.node);
+    }
+
+    /// Returns a summary of the agent, in a line.
+    pub fn summary(&self) -> String {
+        self.node.summary()
+    }
+
+    /// Reads the file again, and applies the settings that can change while running: keys and shares.
+    fn reload(&mut self) {
+        let Some(file) = &self.file else { return };
+        let outcome = DaemonConfig::load(file).map_err(|errors| errors.to_string()).and_then(|new| {
+            let fixed = self.node.config.fixed_differences(&new);
+            if fixed.is_empty() {
+                Ok(new)
+            } else {
+                Err(format!("{} cannot change while it runs: restart it", fixed.join(", ")))
+            }
+        });
+        let outcome = outcome.and_then(|new| self.node.take_over(new).map_err(|error| error.to_string()));
+        self.node.notices.push(match outcome {
+            Ok(()) => format!("reloaded: {}", self.node.summary()),
+            Err(why) => format!("reload failed; keeping the previous configuration: {why}"),
+        });
+    }
+
+    /// Gives the notices to the log. The log counts those that find no room.
+    fn write_log(&mut self) {
+        for line in self.node.notices.drain(..) {
+            let _counted = self.log.as_ref().is_some_and(|log| log.give(line));
+        }
+    }
+}
+
+/// Removes the installations of an agent with this file, also of a killed one. Returns those that cannot be removed, a line
+/// each.
+pub fn remove_installed(config: &DaemonConfig) -> Vec<String> {
+    let controlled = config.interfaces.iter().filter(|spec| matches!(spec.control, ControlKind::Tc { .. }));
+    let remove = |spec: &InterfaceSpec| Interface::named(&spec.name).and_then(|interface| sweep(&interface));
+    let failed = |spec: &InterfaceSpec| remove(spec).err().map(|error| in_words(spec, &error));
+    controlled.filter_map(failed).collect()
+}
+
+fn in_words(spec: &InterfaceSpec, error: &dyn Display) -> String {
+    format!("interface {}: {error}", spec.name)
+}
