@@ -8,6 +8,7 @@ use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
 use cutline_signal::violation::ViolationOrigin;
 use cutline_sys::datagrams::Inbox;
+use cutline_testbed::LossyPath;
 use cutline_translate::Path;
 use cutline_units::Bytes;
 use std::collections::VecDeque;
@@ -946,4 +947,36 @@ fn both_ends_know_that_an_application_does_not_read() {
             (ViolationOrigin::ReceivingHost, ViolationOrigin::ReceivingHost)
         );
     });
+}
+
+#[test]
+fn both_ends_know_that_the_network_loses_messages() {
+    let spec = Specification::builder().rates(20.0, 40.0, 80.0).size(Bytes::new(100)).loss(0.05);
+    let spec = spec.coerce_all().build().unwrap();
+    let listener = QosUdpListener::bind(LOOPBACK[0], &QosOptions::receiving(spec.clone())).unwrap();
+    // Messages begin with the number of their kind of frame.
+    let is_message = |datagram: &[u8]| datagram.starts_with(&[0xc7, 0x52]);
+    let path = LossyPath::start(listener.local_addr().unwrap(), 0.5, 7, is_message);
+    let (ours, theirs) =
+        met(&listener, || QosUdpSocket::connect(path.address(), &QosOptions::sending(spec)).unwrap());
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                ours.send(&[7; 100]).unwrap();
+            }
+        });
+        // The application reads all that comes.
+        scope.spawn(|| {
+            theirs.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+            while !is_over.load(Ordering::SeqCst) {
+                let _length_or_time_out = theirs.recv(&mut [0; 100]);
+            }
+        });
+        let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
+        let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!((here.unwrap(), there.unwrap()), (ViolationOrigin::Network, ViolationOrigin::Network));
+    });
+    assert!(path.counts().1 > 0);
 }
