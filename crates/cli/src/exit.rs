@@ -2,6 +2,7 @@
 
 use crate::message;
 use anstyle::{AnsiColor, Style};
+use cutline_analysis::AnalysisError;
 use cutline_config::Errors;
 use cutline_results::StoreError;
 use std::process::ExitCode;
@@ -29,25 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 impl Failure {
-    /// The message without a colour.
-    pub fn message(&self) -> String {
-        match self {
-            Self::Usage(message) | Self::Failed(message) | Self::Code(_, message) => message.clone(),
-            Self::Ended(code) => format!("exit code {code}"),
-        }
-    }
-
-    /// The same failure with another line.
-    pub fn with(self, line: &str) -> Self {
-        let more = |message: String| format!("{message}\n{line}");
-        match self {
-            Self::Usage(message) => Self::Usage(more(message)),
-            Self::Failed(message) => Self::Failed(more(message)),
-            Self::Code(code, message) => Self::Code(code, more(message)),
-            ended @ Self::Ended(_) => ended,
-        }
-    }
-
     /// Prints the message on stderr and returns the exit code.
     pub fn report(self) -> ExitCode {
         let (message, code) = match self {
@@ -65,6 +47,18 @@ impl Failure {
 impl From<Errors> for Failure {
     fn from(errors: Errors) -> Self {
         Self::Usage(errors.render())
+    }
+}
+
+impl From<AnalysisError> for Failure {
+    fn from(error: AnalysisError) -> Self {
+        match error {
+            AnalysisError::Choice { option: "", message } => Self::Usage(message),
+            AnalysisError::Choice { option, message } => Self::Usage(format!("--{option}{message}")),
+            AnalysisError::NoResults(_) => Self::Usage(error.to_string()),
+            AnalysisError::Nothing(message) => Self::Failed(message),
+            AnalysisError::Store(error) => error.into(),
+        }
     }
 }
 

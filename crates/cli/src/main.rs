@@ -16,7 +16,6 @@ mod catalogue;
 mod check;
 #[cfg(feature = "machine")]
 mod class_args;
-mod columns;
 mod compare;
 #[cfg(feature = "machine")]
 mod doctor;
@@ -53,8 +52,8 @@ mod run;
 mod scenario_args;
 mod schema;
 mod screen;
+mod selection_args;
 mod spec;
-mod stored;
 #[cfg(feature = "studies")]
 mod study_arg;
 mod table;

@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::table::Table;
-use crate::{app, aqm, check, compare, output, spec, translate, transport};
+use crate::{app, aqm, check, output, spec, translate, transport};
 use cutline_records::schema_of;
 use cutline_results::{RunsDocument, Summary};
 use schemars::{JsonSchema, Schema};
@@ -42,7 +42,7 @@ const DOCUMENTS: &[Document] = &[
     document::<Summary>("summary", &["summary.json in a folder of results"]),
     document::<check::ScenarioDocument>("check", &["cutline check --json"]),
     document::<check::ErrorsDocument>("check-errors", &["cutline check --json, of a scenario with errors"]),
-    document::<compare::ComparisonDocument<'_>>("compare", &["cutline compare --json"]),
+    document::<cutline_analysis::compare::ComparisonDocument<'_>>("compare", &["cutline compare --json"]),
     document::<aqm::AqmList>("aqm-list", &["cutline aqm list --json"]),
     document::<aqm::AqmDocument>("aqm", &["cutline aqm show --json"]),
     document::<transport::TransportList>("transport-list", &["cutline transport list --json"]),
@@ -108,7 +108,7 @@ const DOCUMENTS: &[Document] = &[
         &["cutline tg rrul --json"],
     ),
     #[cfg(feature = "charts")]
-    document::<crate::plot::Picture>("plot", &["cutline plot --json"]),
+    document::<cutline_analysis::picture::Picture>("plot", &["cutline plot --json"]),
     document::<Documents>("schema", &["cutline schema --json"]),
 ];
 

@@ -2,7 +2,7 @@
 
 use crate::wrap;
 use cutline_records::Record;
-use cutline_report::stats::Estimate;
+use cutline_report::stats::{Estimate, decimals, significant};
 use cutline_text::Printable;
 use serde_json::Value;
 
@@ -140,19 +140,6 @@ pub fn estimate(values: &[f64], scale: f64) -> String {
 /// Returns a number with four significant digits.
 pub fn number(value: f64) -> String {
     significant(value, 4)
-}
-
-/// Returns a number with so many significant digits.
-pub fn significant(value: f64, digits: i32) -> String {
-    format!("{value:.0$}", decimals(value, digits))
-}
-
-/// Returns the number of decimals for `digits` significant digits.
-fn decimals(value: f64, digits: i32) -> usize {
-    if value == 0.0 || !value.is_finite() {
-        return 0;
-    }
-    (digits - 1 - value.abs().log10().floor() as i32).clamp(0, 9) as usize
 }
 
 #[cfg(test)]

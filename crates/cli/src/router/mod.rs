@@ -1,12 +1,10 @@
 //! `cutline router`: the router on real interfaces.
 
 mod listener;
-mod rules;
 pub(crate) mod settings;
 mod setup;
 mod stats;
 mod text;
-mod units;
 mod up;
 
 use crate::arguments::{duration, overhead};

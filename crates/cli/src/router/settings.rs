@@ -7,7 +7,7 @@ use cutline_aqm::{AqmSpec, Discipline as _, Limit, QueueSpec, Sieve, TsqParams};
 use cutline_config::{parameter, quantity};
 use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
 use cutline_router::ShaperParams;
-use cutline_router_service::{AutorateSpec, ProcessSpec};
+use cutline_router_service::{AutorateSpec, ProcessSpec, default_limit};
 use cutline_sys::address::ZonedIp;
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 use std::ops::RangeInclusive;
@@ -170,15 +170,6 @@ impl QueueArgs {
         let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
         TsqParams::from_values(borrowed).map(Some).map_err(usage)
     }
-}
-
-/// The usual limit; for Sieve four times the limit of its lanes, if that is more.
-pub fn default_limit(aqm: &AqmSpec, rate: Rate) -> Limit {
-    const USUAL: u32 = 1000;
-    const PACKET: f64 = 1500.0;
-    let AqmSpec::Sieve(sieve) = aqm else { return Limit::Packets(USUAL) };
-    let lanes = rate.as_bps() as f64 / 8.0 * sieve.target(rate).as_secs_f64() / PACKET;
-    Limit::Packets(USUAL.max((4.0 * lanes) as u32))
 }
 
 impl CodePoints {

@@ -1,6 +1,5 @@
 //! `cutline run`: simulates every point of a scenario's sweep with every seed, on all cores.
 
-mod glance;
 mod json;
 mod outcome;
 mod tables;

@@ -1,8 +1,8 @@
 //! The output of `cutline run`: one line per point and group, and one per point and queue.
 
-use super::glance;
 use super::outcome::Outcome;
 use crate::table::{Table, estimate};
+use cutline_analysis::glance;
 use cutline_results::{FlowRow, Heading, QueueRow, Row, Subject, Values, group_measures, queue_measures};
 use cutline_scenario::SweepPoint;
 use cutline_text::Printable;

@@ -64,7 +64,7 @@ pub use reservation_client::ReservationClient;
 pub use reservation_request::{Action, ReservationRequest, ReservationRequestError, RouterDirection};
 pub use router::{Router, Schedule};
 pub use service::{Listener, TRUNCATED, UNFILLED};
-pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
+pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec, default_limit};
 pub use statistics::{
     AutorateStatistics, Counted, DepartureError, Direction, FilterDocument, HintStatistics, Interface,
     ReloadStatus, ReservationStatistics, ReservedStatistics, SocketReply, Statistics, StatisticsError,

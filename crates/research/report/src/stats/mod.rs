@@ -17,8 +17,10 @@ mod cdf;
 mod comparison;
 mod estimate;
 mod holm;
+mod rounding;
 
 pub use cdf::Cdf;
 pub use comparison::{Comparison, Pairing};
 pub use estimate::{Estimate, t_quantile_975};
 pub use holm::holm;
+pub use rounding::{decimals, significant};

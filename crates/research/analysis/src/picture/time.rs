@@ -1,11 +1,10 @@
 //! The course over time, from the intervals of flows and queues.
 
 use super::measure::label;
-use super::picture::{Dot, Panel, Series, Shape};
+use super::panels::{Dot, Panel, Series, Shape};
 use super::source::{Source, add_name, constant_keys, leads, of_group, of_results};
 use crate::columns::{quantities, unknown};
-use crate::exit::Failure;
-use crate::stored::Selection;
+use crate::{AnalysisError, Selection};
 use cutline_results::{Column, QueueSeriesRow, Row, SeriesRow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,7 +50,7 @@ impl Interval for QueueSeriesRow {
 }
 
 impl<'s> Courses<'s> {
-    pub fn read(sources: &'s [Source]) -> Result<Self, Failure> {
+    pub fn read(sources: &'s [Source]) -> Result<Self, AnalysisError> {
         let flows = sources.iter().map(Source::read).collect::<Result<_, _>>()?;
         let queues = sources.iter().map(Source::read).collect::<Result<_, _>>()?;
         Ok(Self { sources, flows, queues })
@@ -72,7 +71,7 @@ impl<'s> Courses<'s> {
     ///
     /// # Errors
     /// When no table has the measure.
-    pub fn panel(&self, selection: &Selection, measure: &str) -> Result<Panel, Failure> {
+    pub fn panel(&self, selection: &Selection, measure: &str) -> Result<Panel, AnalysisError> {
         let (flow, queue) = (column::<SeriesRow>(measure), column::<QueueSeriesRow>(measure));
         let series = match (&flow, &queue) {
             // What both have is asked of flows, unless a link is chosen.

@@ -8,8 +8,7 @@
 //!
 //! Each file that is written here begins with [`MARK`]. A file without it belongs to somebody else and is neither replaced nor removed.
 
-use super::setup::write;
-use crate::exit::Failure;
+use crate::error::{SetupError, said, write};
 use cutline_text::Printable;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,18 +25,19 @@ const UNIT_FOLDERS: [&str; 4] =
 
 /// The units with their text. They run the command below /usr/local/bin.
 const TEMPLATES: [(&str, &str); 2] = [
-    ("cutline-setup@.service", include_str!("../../packaging/cutline-setup@.service")),
-    ("cutline-router@.service", include_str!("../../packaging/cutline-router@.service")),
+    ("cutline-setup@.service", include_str!("../packaging/cutline-setup@.service")),
+    ("cutline-router@.service", include_str!("../packaging/cutline-router@.service")),
 ];
 const PACKAGED_COMMAND: &str = "/usr/local/bin/cutline";
 
 /// The units of one setup.
-pub struct Units<'n> {
+#[derive(Clone, Copy, Debug)]
+pub struct SystemdUnits<'n> {
     name: &'n str,
 }
 
-impl<'n> Units<'n> {
-    /// The units of the setup of this name.
+impl<'n> SystemdUnits<'n> {
+    /// Returns the units of the setup of this name.
     pub const fn of(name: &'n str) -> Self {
         Self { name }
     }
@@ -61,9 +61,9 @@ impl<'n> Units<'n> {
     ///
     /// # Errors
     /// When it cannot, with the reason.
-    pub fn check(&self, command: &Path) -> Result<(), Failure> {
+    pub fn check(&self, command: &Path) -> Result<(), SetupError> {
         if !Path::new("/run/systemd/system").exists() {
-            return Err(Failure::Failed(
+            return Err(SetupError::Failed(
                 "--persist writes units of systemd, and systemd does not run here: start `cutline router up` without --persist from the \
                  start scripts of this machine"
                     .to_owned(),
@@ -77,7 +77,7 @@ impl<'n> Units<'n> {
                 } else {
                     "it was not written by this command: choose another --name, or move it away".to_owned()
                 };
-                return Err(Failure::Failed(format!("{path} exists already: {remedy}")));
+                return Err(SetupError::Failed(format!("{path} exists already: {remedy}")));
             }
         }
         // The units see no home folders.
@@ -85,7 +85,7 @@ impl<'n> Units<'n> {
             .iter()
             .any(|folder| command.starts_with(folder));
         if is_hidden {
-            return Err(Failure::Failed(format!(
+            return Err(SetupError::Failed(format!(
                 "{} cannot run as a service, because services do not see this folder: install it for all users (`sudo make install-service`)",
                 Printable(command.display())
             )));
@@ -97,16 +97,16 @@ impl<'n> Units<'n> {
     ///
     /// # Errors
     /// When a file cannot be written, or a unit does not start.
-    pub fn start(&self, command: &Path, options: &str, router: &str) -> Result<(), Failure> {
+    pub fn start(&self, command: &Path, options: &str, router: &str) -> Result<(), SetupError> {
         let started = self.write(command, options, router).and_then(|()| {
             systemctl(&["daemon-reload"])?;
             let [setup, router] = self.names();
             systemctl(&["enable", "--now", &setup])?;
             systemctl(&["enable", "--now", &router])
         });
-        started.map_err(|failure| match self.stop() {
-            Ok(()) => failure.with("everything was taken back"),
-            Err(why) => failure.with(&format!("taking it back failed, too: {}", why.message())),
+        started.map_err(|error| match self.stop() {
+            Ok(()) => error.with("everything was taken back"),
+            Err(why) => error.with(&format!("taking it back failed, too: {why}")),
         })
     }
 
@@ -114,7 +114,7 @@ impl<'n> Units<'n> {
     ///
     /// # Errors
     /// When that fails.
-    pub fn stop(&self) -> Result<(), Failure> {
+    pub fn stop(&self) -> Result<(), SetupError> {
         let [setup, router] = self.names();
         systemctl(&["disable", "--now", &router, &setup])?;
         for path in [self.router(), self.setup()].into_iter().filter(|path| is_ours(path)) {
@@ -139,10 +139,10 @@ impl<'n> Units<'n> {
         ["setup", "router"].map(|kind| format!("cutline-{kind}@{}.service", self.name))
     }
 
-    fn write(&self, command: &Path, options: &str, router: &str) -> Result<(), Failure> {
+    fn write(&self, command: &Path, options: &str, router: &str) -> Result<(), SetupError> {
         for folder in [SETUPS, ROUTERS, UNITS] {
             std::fs::create_dir_all(folder).map_err(|error| {
-                Failure::Failed(format!("{folder} cannot be made: {error}; are you root?"))
+                SetupError::Failed(format!("{folder} cannot be made: {error}; are you root?"))
             })?;
         }
         for (unit, text) in TEMPLATES {
@@ -161,22 +161,18 @@ fn is_ours(path: &Path) -> bool {
     std::fs::read_to_string(path).is_ok_and(|text| text.starts_with(MARK))
 }
 
-fn remove(path: &Path) -> Result<(), Failure> {
-    std::fs::remove_file(path)
-        .map_err(|error| Failure::Failed(format!("{} cannot be removed: {error}", Printable(path.display()))))
+fn remove(path: &Path) -> Result<(), SetupError> {
+    std::fs::remove_file(path).map_err(|error| {
+        SetupError::Failed(format!("{} cannot be removed: {error}", Printable(path.display())))
+    })
 }
 
-fn systemctl(arguments: &[&str]) -> Result<(), Failure> {
+fn systemctl(arguments: &[&str]) -> Result<(), SetupError> {
     let shown = format!("`systemctl {}`", arguments.join(" "));
     let output = Command::new("systemctl").args(arguments).output();
-    let output = output.map_err(|error| Failure::Failed(format!("{shown} cannot be started: {error}")))?;
+    let output = output.map_err(|error| SetupError::Failed(format!("{shown} cannot be started: {error}")))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said: Vec<String> = said.trim().lines().map(|line| Printable(line).to_string()).collect();
-    Err(Failure::Failed(format!(
-        "{shown} failed: {}; `journalctl -u 'cutline-*'` says more",
-        said.join("\n")
-    )))
+    Err(said(&format!("{shown} failed"), &output.stderr).with("`journalctl -u 'cutline-*'` says more"))
 }

@@ -1,11 +1,10 @@
 //! Means over whole runs: by the swept keys, and one against another.
 
 use super::measure::label;
-use super::picture::{Dot, Panel, Parts, Series, Shape};
+use super::panels::{Dot, Panel, Parts, Series, Shape};
 use super::source::{Source, SweptPoint, add_name, constant_keys, keys_with, leads, of_group, of_results};
 use crate::columns::{quantities, unknown};
-use crate::exit::Failure;
-use crate::stored::Selection;
+use crate::{AnalysisError, Selection};
 use cutline_results::{FlowRow, QueueRow, Values, group_values, queue_values};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,8 +27,8 @@ struct Measured<'s> {
 }
 
 impl<'s> Means<'s> {
-    pub fn read(sources: &'s [Source]) -> Result<Self, Failure> {
-        let read = |source: &Source| Ok::<_, Failure>((source.read()?, source.read()?));
+    pub fn read(sources: &'s [Source]) -> Result<Self, AnalysisError> {
+        let read = |source: &Source| Ok::<_, AnalysisError>((source.read()?, source.read()?));
         Ok(Self { sources, tables: sources.iter().map(read).collect::<Result<_, _>>()? })
     }
 
@@ -44,7 +43,7 @@ impl<'s> Means<'s> {
         names
     }
 
-    fn measured(&self, selection: &Selection, measure: &str) -> Result<Vec<Measured<'s>>, Failure> {
+    fn measured(&self, selection: &Selection, measure: &str) -> Result<Vec<Measured<'s>>, AnalysisError> {
         let known = quantities::<FlowRow, QueueRow>();
         if !known.contains(&measure) {
             return Err(unknown("a column of flows or queues", measure, &known));
@@ -74,7 +73,12 @@ impl<'s> Means<'s> {
     ///
     /// # Errors
     /// When there is no such measure or key.
-    pub fn along(&self, selection: &Selection, measure: &str, by: Option<&str>) -> Result<Panel, Failure> {
+    pub fn along(
+        &self,
+        selection: &Selection,
+        measure: &str,
+        by: Option<&str>,
+    ) -> Result<Panel, AnalysisError> {
         let measured = self.measured(selection, measure)?;
         let label = label(measure);
         let scaled =
@@ -139,7 +143,7 @@ impl<'s> Means<'s> {
         x: &str,
         y: &str,
         by: Option<&str>,
-    ) -> Result<Vec<Panel>, Failure> {
+    ) -> Result<Vec<Panel>, AnalysisError> {
         let (across, up) = (self.measured(selection, x)?, self.measured(selection, y)?);
         let (x_label, y_label) = (label(x), label(y));
         // Points along a key that was asked for are joined in its order.
@@ -187,7 +191,7 @@ impl<'s> Means<'s> {
 
     /// The key along which values are shown: the selected one, or the first of those with the most values, because it makes the
     /// longest lines. `None` without a sweep.
-    fn key(&self, by: Option<&str>) -> Result<Option<String>, Failure> {
+    fn key(&self, by: Option<&str>) -> Result<Option<String>, AnalysisError> {
         let settings =
             self.sources.iter().flat_map(|source| &source.points).flat_map(|point| &point.settings);
         let mut values: Vec<(&str, BTreeSet<&str>)> = Vec::new();
@@ -212,7 +216,7 @@ impl<'s> Means<'s> {
         } else {
             format!("not a swept key; expected one of: {}", keys.join(", "))
         };
-        Err(Failure::Usage(format!("--by {by}: {there}")))
+        Err(AnalysisError::choice("by", format_args!("{by}: {there}")))
     }
 
     /// The keys that no series is named after if a key is on the horizontal axis: it, what varies with it, and what does not vary.

@@ -10,6 +10,9 @@ use std::path::PathBuf;
 /// A picture of stored results.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Picture {
+    /// The name of the first results, for the name of a file.
+    #[serde(skip)]
+    pub name: String,
     /// Title.
     pub title: String,
     /// The folders of the results.

@@ -1,10 +1,9 @@
 //! Distributions of the packets' delays.
 
 use super::measure::label;
-use super::picture::{Dot, Panel, Parts, Series, Shape};
+use super::panels::{Dot, Panel, Parts, Series, Shape};
 use super::source::{Groups, Source, add_name, constant_keys, leads, of_group, of_results};
-use crate::exit::Failure;
-use crate::stored::Selection;
+use crate::{AnalysisError, Selection};
 use cutline_report::stats::Cdf;
 use cutline_results::{DistributionRow, FlowRow};
 use std::collections::BTreeSet;
@@ -14,7 +13,7 @@ use std::sync::Arc;
 const SHOWN: f64 = 0.999;
 
 /// One curve for each of the results, points and groups: the packets of all flows and seeds together.
-pub fn panel(sources: &[Source], selection: &Selection, quantity: &str) -> Result<Panel, Failure> {
+pub fn panel(sources: &[Source], selection: &Selection, quantity: &str) -> Result<Panel, AnalysisError> {
     let mut curves: Vec<(Parts, Cdf)> = Vec::new();
     let (constant, leads) = (constant_keys(sources), leads(sources));
     let mut stored: BTreeSet<Arc<str>> = BTreeSet::new();
@@ -48,10 +47,13 @@ pub fn panel(sources: &[Source], selection: &Selection, quantity: &str) -> Resul
     if curves.is_empty() {
         let there: Vec<&str> = stored.iter().map(|name| &**name).collect();
         let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        return Err(Failure::Usage(format!(
-            "there is no distribution of {quantity} of these groups; there are distributions of: {there}\n\
-             a scenario's flows store theirs with distributions = \"flow\" or \"group\""
-        )));
+        return Err(AnalysisError::Choice {
+            option: "",
+            message: format!(
+                "there is no distribution of {quantity} of these groups; there are distributions of: {there}\n\
+                 a scenario's flows store theirs with distributions = \"flow\" or \"group\""
+            ),
+        });
     }
     let label = label(quantity);
     let end = curves.iter().map(|(_, cdf)| cdf.quantile(SHOWN) * label.scale).fold(0.0, f64::max);

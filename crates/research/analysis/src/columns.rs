@@ -1,11 +1,11 @@
-//! The columns of the tables that a command shows by their name.
+//! The columns of the tables, by their name.
 
-use crate::exit::Failure;
+use crate::AnalysisError;
 use cutline_params::nearest;
 use cutline_results::{Column, Row};
 use cutline_text::Printable;
 
-/// The names of the quantities in two tables, each once.
+/// Returns the names of the quantities in two tables, each once.
 pub fn quantities<A: Row, B: Row>() -> Vec<&'static str> {
     let mut names: Vec<&'static str> = quantities_of::<A>();
     for name in quantities_of::<B>() {
@@ -16,22 +16,20 @@ pub fn quantities<A: Row, B: Row>() -> Vec<&'static str> {
     names
 }
 
-/// The names of the quantities in a table.
+/// Returns the names of the quantities in a table.
 pub fn quantities_of<R: Row>() -> Vec<&'static str> {
     R::columns().into_iter().filter(Column::is_quantity).map(|column| column.about.name).collect()
 }
 
-/// Reports that a measure is unknown, and the likely one: one that begins with it, or that is spelt like it.
-pub fn unknown(what: &str, measure: &str, known: &[&'static str]) -> Failure {
+/// Returns the error that a measure is unknown, with the likely one: one that begins with it, or that is spelt like it.
+pub fn unknown(what: &str, measure: &str, known: &[&'static str]) -> AnalysisError {
     let longer =
         known.iter().find(|name| name.strip_prefix(measure).is_some_and(|rest| rest.starts_with('_')));
     let near = longer.copied().or_else(|| nearest(measure, known.iter().copied()));
     let meant = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
-    Failure::Usage(format!(
-        "--measure {}: not {what}; {meant}expected one of: {}",
-        Printable(measure),
-        known.join(", ")
-    ))
+    let measure = Printable(measure);
+    let known = known.join(", ");
+    AnalysisError::choice("measure", format_args!("{measure}: not {what}; {meant}expected one of: {known}"))
 }
 
 #[cfg(test)]
@@ -46,14 +44,10 @@ mod tests {
             ("goodput", "goodput_bps"),
             ("queuing_p90_ms", "queuing_p50_ms"),
         ] {
-            let Failure::Usage(message) = unknown("a column", given, &known) else {
-                panic!("a wrong option")
-            };
+            let message = unknown("a column", given, &known).to_string();
             assert!(message.contains(&format!("did you mean {meant}?")), "{message}");
         }
-        let Failure::Usage(message) = unknown("a column", "zebra", &known) else { panic!("a wrong option") };
+        let message = unknown("a column", "zebra", &known).to_string();
         assert!(!message.contains("did you mean"), "{message}");
     }
-
-    use crate::exit::Failure;
 }

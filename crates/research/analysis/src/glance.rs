@@ -1,7 +1,6 @@
 //! Summary of a sweep, in a sentence for each group: the point at which it is best off, and the cost of that.
 
-use crate::table::significant;
-use cutline_report::stats::{Comparison, Estimate};
+use cutline_report::stats::{Comparison, Estimate, significant};
 use cutline_results::Values;
 use cutline_text::Printable;
 use std::fmt::Write as _;
@@ -10,7 +9,7 @@ use std::fmt::Write as _;
 const MOST: usize = 40;
 
 /// Measures beside the quality: the column, its name, its unit, and the factor from the tables' unit.
-const TOLD: [(&str, &str, &str, f64); 3] = [
+const COSTS: [(&str, &str, &str, f64); 3] = [
     ("one_way_mean_ms", "one-way delay", "ms", 1.0),
     ("loss_ratio", "loss", "%", 100.0),
     ("goodput_bps", "goodput", "kbit/s", 1e-3),
@@ -49,20 +48,20 @@ pub fn sentences<'s>(found: &[Values], settings: &dyn Fn(&str) -> Settings<'s>) 
     for group in groups {
         let of_group = qualities.iter().filter(|values| *values.subject.name == *group).copied();
         let environments = environments(of_group, settings);
-        let told: Vec<(String, String)> = environments
+        let sentences: Vec<(String, String)> = environments
             .into_iter()
             .filter_map(|(environment, points)| Some((environment, sentence(found, &points, settings)?)))
             .collect();
-        for (environment, sentence) in told.iter().take(MOST_ENVIRONMENTS) {
+        for (environment, sentence) in sentences.iter().take(MOST_ENVIRONMENTS) {
             let place = if environment.is_empty() { String::new() } else { format!(", {environment}") };
             let _ = writeln!(text, "{}{}: {}", Printable(group), Printable(place), Printable(sentence));
         }
-        if told.len() > MOST_ENVIRONMENTS {
+        if sentences.len() > MOST_ENVIRONMENTS {
             let _ = writeln!(
                 text,
                 "{}: {} further environments",
                 Printable(group),
-                told.len() - MOST_ENVIRONMENTS
+                sentences.len() - MOST_ENVIRONMENTS
             );
         }
     }
@@ -125,15 +124,15 @@ fn sentence<'s>(
     let values = |of: &Values, measure: &str| {
         found.iter().find(|values| values.measure == measure && values.subject == of.subject)
     };
-    let told = TOLD.iter().filter_map(|(measure, name, unit, scale)| {
+    let costs = COSTS.iter().filter_map(|(measure, name, unit, scale)| {
         let (here, there) = (values(best.0, measure)?, values(worst.0, measure)?);
         // A difference within the interval is chance.
         let differ = Comparison::new(&here.by_seed, &there.by_seed)?.is_significant();
         let (here, there) = (significant(mean(here)? * scale, 3), significant(mean(there)? * scale, 3));
         (differ && here != there).then(|| format!("{name} {here} instead of {there} {unit}"))
     });
-    let told: Vec<String> = told.collect();
-    let rest = if told.is_empty() { String::new() } else { format!("; there, {}", told.join(", ")) };
+    let costs: Vec<String> = costs.collect();
+    let rest = if costs.is_empty() { String::new() } else { format!("; there, {}", costs.join(", ")) };
     Some(format!(
         "best with {} (Q = {:.3}), worst with {} (Q = {:.3}){rest}",
         name(best.0, points, settings),
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_point_is_told_with_what_it_costs() {
+    fn the_best_point_is_named_with_what_it_costs() {
         let found = [
             values("hint=1", "q", &[0.990, 0.991, 0.992]),
             values("hint=1", "loss_ratio", &[0.010, 0.012, 0.011]),

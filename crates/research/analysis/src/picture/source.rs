@@ -1,8 +1,7 @@
 //! The results that a picture shows: which folders, points and groups, and the names of their series.
 
-use super::picture::{GROUP, Parts};
-use crate::exit::Failure;
-use crate::stored::{self, Selection};
+use super::panels::{GROUP, Parts};
+use crate::{AnalysisError, Selection, StoredResults};
 use cutline_results::{FlowRow, PointRow, Row, Store, Summary};
 use cutline_scenario::ScenarioFile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,8 +46,8 @@ impl Source {
     ///
     /// # Errors
     /// When there are none, or none of the points is selected.
-    pub fn open(path: &Path, selection: &Selection) -> Result<Self, Failure> {
-        let (folder, store, summary) = stored::open(path)?;
+    pub fn open(path: &Path, selection: &Selection) -> Result<Self, AnalysisError> {
+        let StoredResults { folder, store, summary } = StoredResults::open(path)?;
         let mut points = points(&store.read::<PointRow>()?, &summary);
         selection.check_points(&folder, &points.iter().map(|point| &*point.label).collect::<Vec<_>>())?;
         points.retain(|point| selection.has_point(&point.label));
@@ -66,7 +65,7 @@ impl Source {
     ///
     /// # Errors
     /// When it does not exist or is damaged.
-    pub fn read<R: Row>(&self) -> Result<Vec<R>, Failure> {
+    pub fn read<R: Row>(&self) -> Result<Vec<R>, AnalysisError> {
         Ok(self.store.read()?)
     }
 }
@@ -75,7 +74,7 @@ impl Source {
 ///
 /// # Errors
 /// As [`Source::open`].
-pub fn open_all(paths: &[PathBuf], selection: &Selection) -> Result<Vec<Source>, Failure> {
+pub fn open_all(paths: &[PathBuf], selection: &Selection) -> Result<Vec<Source>, AnalysisError> {
     let mut sources: Vec<Source> =
         paths.iter().map(|path| Source::open(path, selection)).collect::<Result<_, _>>()?;
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();

@@ -1,0 +1,89 @@
+//! Stored results: a folder, and the groups and points of it that are selected.
+
+use crate::AnalysisError;
+use cutline_results::{Store, Summary};
+use cutline_text::Printable;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Results in a folder.
+#[derive(Debug)]
+pub struct StoredResults {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Its tables.
+    pub store: Store,
+    /// Its summary.
+    pub summary: Summary,
+}
+
+impl StoredResults {
+    /// Opens the results in a folder, or in that of a summary.
+    ///
+    /// # Errors
+    /// When there are none, or the summary is damaged.
+    pub fn open(path: &Path) -> Result<Self, AnalysisError> {
+        let is_summary = path.file_name().is_some_and(|name| name == "summary.json");
+        let folder = if is_summary { path.parent().unwrap_or(Path::new("")) } else { path };
+        let store = Store::open(folder);
+        if !store.has_summary() {
+            return Err(AnalysisError::NoResults(folder.to_owned()));
+        }
+        let summary = store.read_summary()?;
+        Ok(Self { folder: folder.to_owned(), store, summary })
+    }
+}
+
+/// Selection of the results to show. An empty list selects all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Groups of flows, and links for their queues.
+    pub groups: Vec<String>,
+    /// Parts of labels of points.
+    pub points: Vec<String>,
+}
+
+impl Selection {
+    /// Returns whether a group or link is shown.
+    pub fn has_group(&self, name: &str) -> bool {
+        self.groups.is_empty() || self.groups.iter().any(|group| group == name)
+    }
+
+    /// Returns whether groups are chosen.
+    pub fn chooses_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// Returns whether a point is shown.
+    pub fn has_point(&self, label: &str) -> bool {
+        self.points.is_empty() || self.points.iter().any(|part| label.contains(part.as_str()))
+    }
+
+    /// Fails if a chosen group is in none of the results.
+    ///
+    /// # Errors
+    /// Names the groups and links that there are.
+    pub fn check_groups(&self, known: &[Arc<str>]) -> Result<(), AnalysisError> {
+        match self.groups.iter().find(|group| !known.iter().any(|name| **name == ***group)) {
+            Some(unknown) => {
+                let (unknown, known) = (Printable(unknown), Printable(known.join(", ")));
+                let message = format_args!("{unknown}: there is none; expected one of: {known}");
+                Err(AnalysisError::choice("group", message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Fails if no point of some results is chosen.
+    ///
+    /// # Errors
+    /// Names the points that there are.
+    pub fn check_points(&self, folder: &Path, labels: &[&str]) -> Result<(), AnalysisError> {
+        if labels.iter().any(|label| self.has_point(label)) {
+            return Ok(());
+        }
+        let (folder, labels) = (Printable(folder.display()), Printable(labels.join(", ")));
+        let message = format!(": no point of {folder} has such a label; there are: {labels}");
+        Err(AnalysisError::Choice { option: "point", message })
+    }
+}
