@@ -5,12 +5,13 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
 use clap::Subcommand;
-use cutline_config::{Document, specification};
+use cutline_config::Document;
 use cutline_params::{Choice as _, Parameters as _, Value};
 use cutline_quality::spec::{
     Agreement, AgreementItem as Agreed, CapacityProfile, Conflict, Conflicts, ConnectionSpecification,
     Preset, Region, SpecParameter, Specification, TapsProperties,
 };
+use cutline_tables::specification;
 use cutline_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,10 +4,11 @@ use crate::arguments::{duration, percentage, rate};
 use crate::exit::Failure;
 use crate::output;
 use crate::spec::{self, DirectionDocument};
-use cutline_config::{Document, parameter, specification};
+use cutline_config::{Document, parameter};
 use cutline_flow::TrafficSpec;
 use cutline_params::{Choice as _, ParameterError, Parameters as _, Value, nearest};
 use cutline_quality::spec::CapacityProfile;
+use cutline_tables::specification;
 use cutline_text::Printable;
 use cutline_translate::{
     Application, Decision, EndSystemSettings, IpVersion, Layer, NetworkSettings, PacedBy, Path, Protocol,

@@ -1,7 +1,7 @@
 //! The options of a socket, by name and text.
 
 use cutline_config::kind::{self, ValueKind};
-use cutline_config::{Document, Errors, TableReader, parameter, read, specification};
+use cutline_config::{Document, Errors, TableReader, parameter, read};
 use cutline_params::{Choice as _, Parameters};
 use cutline_provision::{DEFAULT_SOCKET, services};
 use cutline_quality::spec::ConnectionSpecification;
@@ -11,6 +11,7 @@ use cutline_signal::renegotiation::Alternatives;
 use cutline_socket::{
     Access, AckPath, IfRefused, Marking, Pacing, Peer, QosOptions, RateControl, TfrcParams,
 };
+use cutline_tables::specification;
 use cutline_units::{Dscp, Hint};
 use std::time::Duration;
 

@@ -47,11 +47,13 @@ mod client;
 mod demand;
 mod grant;
 pub mod protocol;
+mod refusal;
 mod services;
 
 pub use client::{Client, ClientError};
 pub use demand::{Demand, Flow, Transport};
-pub use grant::{Direction, Grant, GrantEvent, Reason, Refusal, Standing};
+pub use grant::{Direction, Grant, GrantEvent, Standing};
+pub use refusal::{Reason, Refusal};
 pub use services::{
     Access, DEFAULT_SOCKET, Provisioner, ReservationService, UnknownService, open, register, services,
 };

@@ -15,7 +15,7 @@
 //! understood is answered with `error`, and then the connection is closed. All that a client has asked for ends with its connection.
 
 use crate::demand::Flow;
-use crate::grant::Refusal;
+use crate::refusal::Refusal;
 use cutline_flow::TrafficSpec;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};

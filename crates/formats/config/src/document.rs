@@ -4,7 +4,7 @@
 //! line or the sweep's list, not at the line it replaced.
 
 use crate::json;
-use crate::path;
+use crate::path::{self, Setting};
 use crate::problem::{Errors, Problem};
 use crate::span::{Source, Span};
 use crate::value::{Node, Table, Value};
@@ -37,7 +37,14 @@ pub struct Document {
     sources: Arc<Vec<Source>>,
     root: Table,
     named_lists: &'static [&'static str],
+    rule: ChangeRule,
 }
+
+/// Effect of a new value on the other keys of its table. It is called before the change, with the table, the key and the value.
+pub type ChangeRule = fn(&mut Table, &str, &Node);
+
+/// The rule by which a change of a key changes nothing else.
+const NO_RULE: ChangeRule = |_, _, _| ();
 
 impl Document {
     /// The document in the file at `path`.
@@ -66,7 +73,7 @@ impl Document {
     pub fn parse_json(text: &str, name: &str) -> Result<Self, Errors> {
         let sources = Arc::new(vec![Source::file(name, text)]);
         let root = json::parse(&sources)?;
-        Ok(Self { sources, root, named_lists: &[] })
+        Ok(Self { sources, root, named_lists: &[], rule: NO_RULE })
     }
 
     /// The document in a file's text; `name` is the file's name in messages.
@@ -78,7 +85,7 @@ impl Document {
         let (table, errors) = DeTable::parse_recoverable(text);
         if errors.is_empty() {
             let root = Table::from_toml(table.into_inner(), 0);
-            return Ok(Self { sources, root, named_lists: &[] });
+            return Ok(Self { sources, root, named_lists: &[], rule: NO_RULE });
         }
         let not_toml = |error: &toml::de::Error| {
             let span = Span { source: 0, bytes: error.span().unwrap_or(0..0) };
@@ -92,6 +99,11 @@ impl Document {
     /// `flow.audio.hint` names a key of the `[[flow]]` whose name is `audio`.
     pub fn with_named_lists(self, named_lists: &'static [&'static str]) -> Self {
         Self { named_lists, ..self }
+    }
+
+    /// The same document with a rule for the effect of a new value on the other keys of its table.
+    pub fn with_change_rule(self, rule: ChangeRule) -> Self {
+        Self { rule, ..self }
     }
 
     /// The file's text as it was read, without the overrides.
@@ -140,7 +152,7 @@ impl Document {
     /// # Errors
     /// When the path names no place for a key: the reason.
     pub fn set(&mut self, path: &str, key: &Span, node: Node) -> Result<(), String> {
-        path::set(&mut self.root, self.named_lists, path, key, node)
+        path::set(&mut self.root, self.named_lists, path, Setting { key, node, rule: self.rule })
     }
 
     /// The span of the longest part of `path` that exists.

@@ -19,29 +19,26 @@
 //! ```
 //!
 //! [`quantity`] parses rates, times and sizes as people write them; [`kind`] has the kinds of value that keys have;
-//! [`parameter`] reads
-//! parameters as `cutline-params` describes them; [`queue`] reads the table of a queue, which scenarios and the router's
-//! file have in common; [`specification`] reads what the directions of a connection need.
+//! [`parameter`] reads parameters as `cutline-params` describes them. Tables that several kinds of file share are in
+//! `cutline-tables`.
 
 mod distribution;
 mod document;
 mod json;
 pub mod kind;
-mod lengths;
 pub mod parameter;
 mod path;
 mod problem;
 pub mod quantity;
-pub mod queue;
 mod reader;
 mod span;
-pub mod specification;
 mod suggestion;
 mod value;
 
-pub use document::Document;
+pub use document::{ChangeRule, Document};
 pub use kind::ValueKind;
 pub use problem::{Errors, Location, Problem};
 pub use reader::{TableReader, read};
 pub use span::Span;
+pub use suggestion::suggestion;
 pub use value::{Entry, Node, Table, Value};

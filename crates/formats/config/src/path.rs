@@ -2,16 +2,25 @@
 //!
 //! In the lists of tables that a document names, such as `[[flow]]`, a path chooses a member by its name.
 
-use crate::queue;
+use crate::document::ChangeRule;
 use crate::span::Span;
 use crate::suggestion::suggestion;
 use crate::value::{Entry, Node, Table, Value};
 use std::iter::Peekable;
 
+/// A new value of a key.
+pub struct Setting<'k> {
+    /// Place at which the path was written.
+    pub key: &'k Span,
+    /// The value.
+    pub node: Node,
+    /// Its effect on the other keys of the table.
+    pub rule: ChangeRule,
+}
+
 /// Puts a value where a path points, making the tables on the way. `true` leaves a table that is there as it is, so that
-/// a sweep can switch it off (`false`) and on (`true`). Another `aqm` takes away what it does not have. `key` is where the path was
-/// written.
-pub fn set(root: &mut Table, lists: &[&str], path: &str, key: &Span, node: Node) -> Result<(), String> {
+/// a sweep can switch it off (`false`) and on (`true`).
+pub fn set(root: &mut Table, lists: &[&str], path: &str, setting: Setting<'_>) -> Result<(), String> {
     let names = names(path);
     if names.iter().any(|name| name.is_empty()) {
         return Err("a path is names joined by dots, such as flow.audio.hint".to_owned());
@@ -19,7 +28,7 @@ pub fn set(root: &mut Table, lists: &[&str], path: &str, key: &Span, node: Node)
     if names.len() > 1 && lists.contains(&names[0]) && root.get(names[0]).is_none() {
         return Err(format!("the file has no [[{}]]", names[0]));
     }
-    set_in_table(root, &names, &[], key, node)
+    set_in_table(root, &names, &[], setting)
 }
 
 /// The names in a path. As in TOML, one in quotation marks may have dots: `sweep."dumbbell.delay"`.
@@ -71,33 +80,32 @@ fn set_in_table(
     table: &mut Table,
     names: &[&str],
     before: &[&str],
-    key: &Span,
-    node: Node,
+    setting: Setting<'_>,
 ) -> Result<(), String> {
     let (name, rest) = (names[0], &names[1..]);
     if rest.is_empty() {
-        put(table, name, key, node);
+        put(table, name, setting);
         return Ok(());
     }
     let so_far = [before, &[name]].concat();
     let empty = || Entry {
-        key: key.clone(),
-        node: Node { value: Value::Table(Table::default()), span: key.clone() },
+        key: setting.key.clone(),
+        node: Node { value: Value::Table(Table::default()), span: setting.key.clone() },
     };
     let entry = table.0.entry(name.to_owned()).or_insert_with(empty);
     match &mut entry.node.value {
-        Value::Table(next) => set_in_table(next, rest, &so_far, key, node),
-        Value::List(list) if before.is_empty() => set_in_list(list, name, rest, key, node),
+        Value::Table(next) => set_in_table(next, rest, &so_far, setting),
+        Value::List(list) if before.is_empty() => set_in_list(list, name, rest, setting),
         // A table that was switched on with its defaults is a table from now on.
         value @ Value::Flag(true) => {
             *value = Value::Table(Table::default());
-            set_in_table(table, names, before, key, node)
+            set_in_table(table, names, before, setting)
         }
         value => Err(format!("{} is {}, which has no keys", so_far.join("."), value.canonical())),
     }
 }
 
-fn set_in_list(list: &mut [Node], kind: &str, names: &[&str], key: &Span, node: Node) -> Result<(), String> {
+fn set_in_list(list: &mut [Node], kind: &str, names: &[&str], setting: Setting<'_>) -> Result<(), String> {
     let member = names[0];
     let known: Vec<String> =
         list.iter().filter_map(|node| node.as_table().and_then(Table::member_name)).collect();
@@ -107,7 +115,7 @@ fn set_in_list(list: &mut [Node], kind: &str, names: &[&str], key: &Span, node: 
         (Some(_), 1) => {
             Err(format!("it names a whole {kind}: name one of its keys, such as {kind}.{member}.KEY"))
         }
-        (Some(Value::Table(table)), _) => set_in_table(table, &names[1..], &[kind, member], key, node),
+        (Some(Value::Table(table)), _) => set_in_table(table, &names[1..], &[kind, member], setting),
         _ => {
             let hint = suggestion(member, known.iter().map(String::as_str));
             Err(format!("there is no {kind} {member:?}{hint}"))
@@ -115,13 +123,12 @@ fn set_in_list(list: &mut [Node], kind: &str, names: &[&str], key: &Span, node: 
     }
 }
 
-fn put(table: &mut Table, name: &str, key: &Span, node: Node) {
+fn put(table: &mut Table, name: &str, setting: Setting<'_>) {
     let is_table = table.get(name).is_some_and(|old| old.as_table().is_some());
+    let Setting { key, node, rule } = setting;
     if is_table && matches!(node.value, Value::Flag(true)) {
         return;
     }
-    if name == "aqm" {
-        queue::change_aqm(table, &node);
-    }
+    rule(table, name, &node);
     table.0.insert(name.to_owned(), Entry { key: key.clone(), node });
 }

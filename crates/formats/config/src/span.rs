@@ -13,7 +13,7 @@ pub struct Span {
 
 impl Span {
     /// Returns whether this is of the file itself, and not of an override.
-    pub(crate) fn is_of_file(&self) -> bool {
+    pub fn is_of_file(&self) -> bool {
         self.source == 0
     }
 }

@@ -17,11 +17,11 @@
 
 use crate::spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::QueueSpec;
-use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{Document, Errors, Node, Problem, TableReader, Value, ValueKind, kind};
 use cutline_router::{Overhead, RESERVATION_LIMITS, ShaperParams};
 use cutline_service::regular_file;
 use cutline_sys::address::{ZonedIp, listening};
+use cutline_tables::queue::{self, Named, QueueConfig};
 use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
 use cutline_wire::FlowKeys;
 use std::net::SocketAddr;

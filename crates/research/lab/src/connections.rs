@@ -146,7 +146,7 @@ impl<'c> Listeners<'c> {
                 scope.spawn(move || arrive(connection, &listener, course).map_err(of(connection)))
             };
             let threads: Vec<_> = self.0.into_iter().map(receive).collect();
-            threads.into_iter().map(crate::run::joined).collect()
+            threads.into_iter().map(crate::threads::joined).collect()
         })
     }
 }
@@ -168,7 +168,7 @@ pub fn send<'s>(
             scope.spawn(move || depart(place, connection, phase, course).map_err(of(connection)))
         };
         let threads: Vec<_> = connections.iter().map(send).collect();
-        threads.into_iter().map(crate::run::joined).collect()
+        threads.into_iter().map(crate::threads::joined).collect()
     })
 }
 
@@ -220,7 +220,7 @@ fn depart(
         // Nothing of the application's comes back, but reports do.
         let reports = scope.spawn(|| receive(&socket, course, |_, _| {}));
         let sent = work.send(phase);
-        crate::run::joined(reports)?;
+        crate::threads::joined(reports)?;
         sent
     })
     .map_err(system("cannot send"))?;
@@ -255,7 +255,7 @@ fn arrive(
             })
         });
         watch.until(course.end, |_| {});
-        crate::run::joined(receiver)
+        crate::threads::joined(receiver)
     })
     .map_err(failed)?;
     Ok(Arrived { messages, record: watch.record })

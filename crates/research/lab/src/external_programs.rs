@@ -4,7 +4,7 @@
 
 use crate::connections::Course;
 use crate::hosts::{self, Hosts};
-use crate::run::joined;
+use crate::threads::joined;
 use crate::{LabError, NetworkSide};
 use cutline_sim::Network;
 use cutline_sys::{SysError, now};

@@ -39,6 +39,7 @@ pub mod routed;
 mod run;
 mod shell;
 mod side;
+mod threads;
 mod timing;
 mod traffic;
 mod tuning;

@@ -6,6 +6,7 @@ use crate::external_programs::{self, ExternalProgram, ExternalPrograms};
 use crate::hosts::{self, Hosts, INTERFACES, MAX_FLOWS};
 use crate::links::{Crossed, Links};
 use crate::reader::SINK_PORT;
+use crate::threads::joined;
 use crate::timing::{Bounds, Busy};
 use crate::traffic::plans;
 use crate::tuning::Stack;
@@ -23,7 +24,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{JoinHandle, ScopedJoinHandle};
 
 /// Options of a run.
 #[derive(Clone, Debug, Default)]
@@ -228,16 +228,6 @@ pub fn or_stop<T, E: Into<LabError>>(
         stop.store(true, Ordering::Relaxed);
     }
     ended
-}
-
-pub fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    // A panic of a thread is a bug. It continues here with its message.
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// As [`joined`], of a thread that is not scoped.
-pub fn joined_anywhere<T>(thread: JoinHandle<T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Combines the records of both ends of each connection.

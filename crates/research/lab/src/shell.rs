@@ -5,7 +5,8 @@
 use crate::hosts::{self, Hosts, INTERFACES};
 use crate::links::Links;
 use crate::reader::SINK_PORT;
-use crate::run::{LEAD, check, joined, or_stop};
+use crate::run::{LEAD, check, or_stop};
+use crate::threads::joined;
 use crate::timing::{Bounds, Busy};
 use crate::traffic::plans;
 use crate::tuning::Stack;

@@ -4,6 +4,7 @@ use crate::read;
 use crate::spec::Scenario;
 use crate::sweep::{self, SweepPoint};
 use cutline_config::{Document, Errors, Problem};
+use cutline_tables::queue;
 use std::path::Path;
 
 /// The lists of tables whose members a path such as `flow.audio.hint` selects by name.
@@ -34,7 +35,8 @@ impl ScenarioFile {
     }
 
     fn new(document: Document) -> Self {
-        Self { document: document.with_named_lists(&NAMED_LISTS), overrides: Vec::new() }
+        let document = document.with_named_lists(&NAMED_LISTS).with_change_rule(queue::change_rule);
+        Self { document, overrides: Vec::new() }
     }
 
     /// Sets the key at `path` (`flow.audio.hint`) to a TOML value. Text needs no quotes (`15 Mbit/s`).

@@ -5,12 +5,12 @@ use crate::spec::{
     StartSpec, Topology,
 };
 use cutline_aqm::{AqmSpec, QueueSpec};
-use cutline_config::queue::{PassOn, QueueConfig};
 use cutline_quality::Class;
 use cutline_sim::{
     AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId,
     Pair, SimulationSettings, Window,
 };
+use cutline_tables::queue::{PassOn, QueueConfig};
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Bytes, HintBudget, Instant, Rate};
 use std::collections::{BTreeMap, BTreeSet};

@@ -5,12 +5,12 @@
 //!
 //! `make bless` regenerates them; review the diff.
 
-use cutline_config::specification;
 use cutline_params::Choice as _;
 use cutline_params::{Parameter, Parameters};
 use cutline_quality::HintParams;
 use cutline_quality::spec::{CapacityProfile, Preset, Specification};
 use cutline_sim::ImpairmentParams;
+use cutline_tables::specification;
 use cutline_testbed::pages::check_page;
 use cutline_testbed::repository::root;
 use cutline_transport::app;

@@ -4,8 +4,9 @@
 //! - Two ends with the same specification agree on it.
 
 use super::toml_files::{NAME, refused};
-use cutline_config::{Document, Errors, specification};
+use cutline_config::{Document, Errors};
 use cutline_quality::spec::{ConnectionSpecification, Specification, agree};
+use cutline_tables::specification;
 use std::fmt::Write as _;
 
 pub fn toml(bytes: &[u8]) -> bool {

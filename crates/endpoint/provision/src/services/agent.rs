@@ -3,8 +3,9 @@
 use super::{Access, Provisioner, ReservationService};
 use crate::client::{Client, ClientError};
 use crate::demand::Demand;
-use crate::grant::{Grant, RECEIVE, Reason, Refusal, SEND};
+use crate::grant::{Grant, RECEIVE, SEND};
 use crate::protocol::{Request, Senders};
+use crate::refusal::{Reason, Refusal};
 use std::path::PathBuf;
 
 /// A class of this host's traffic control for what a flow sends. What it receives is not in this host's power.

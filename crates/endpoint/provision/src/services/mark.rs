@@ -2,7 +2,8 @@
 
 use super::{Access, Provisioner, ReservationService};
 use crate::demand::Demand;
-use crate::grant::{Grant, Refusal};
+use crate::grant::Grant;
+use crate::refusal::Refusal;
 
 #[derive(Debug)]
 pub(super) struct Mark;

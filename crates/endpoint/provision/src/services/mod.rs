@@ -4,7 +4,8 @@ mod agent;
 mod mark;
 
 use crate::demand::Demand;
-use crate::grant::{Grant, Refusal};
+use crate::grant::Grant;
+use crate::refusal::Refusal;
 use cutline_params::{Registry, RegistryError};
 use cutline_text::Printable;
 use std::fmt;

@@ -4,7 +4,7 @@
 
 use super::network::Nodes;
 use crate::LabError;
-use crate::run::joined_anywhere;
+use crate::threads::joined_anywhere;
 use cutline_daemon::config::{ControlKind, InterfaceSpec};
 use cutline_daemon::installer::TrafficControl;
 use cutline_daemon::{Agent, DaemonConfig, Given, Installer};

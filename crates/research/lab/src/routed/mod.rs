@@ -125,8 +125,8 @@ pub fn run(
         let carried = traffic.run(&nodes, zero, &stop, &ended);
         // The wires carry until all flows are over.
         stop.store(true, Ordering::Relaxed);
-        let punctuality: Result<Vec<_>, LabError> = wires.into_iter().map(crate::run::joined).collect();
-        Ok::<_, LabError>((carried?, crate::run::joined(samples)?, punctuality?))
+        let punctuality: Result<Vec<_>, LabError> = wires.into_iter().map(crate::threads::joined).collect();
+        Ok::<_, LabError>((carried?, crate::threads::joined(samples)?, punctuality?))
     })?;
     if cancel.load(Ordering::Relaxed) {
         return Err(LabError::Interrupted);

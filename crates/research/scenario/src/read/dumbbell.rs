@@ -4,9 +4,9 @@ use super::graph::course;
 use super::impairment;
 use super::rate_trace::Course;
 use crate::spec::DumbbellSpec;
-use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{TableReader, kind};
 use cutline_sim::Impairments;
+use cutline_tables::queue::{self, Named, QueueConfig};
 use cutline_units::Duration;
 use std::sync::Arc;
 

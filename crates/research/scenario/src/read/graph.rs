@@ -3,8 +3,8 @@
 use super::impairment;
 use super::rate_trace::{self, Course};
 use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
-use cutline_config::queue::{self, Named, QueueConfig};
 use cutline_config::{TableReader, ValueKind, kind};
+use cutline_tables::queue::{self, Named, QueueConfig};
 use cutline_units::Duration;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -12,9 +12,9 @@ mod transport;
 
 use crate::spec::{FlowSpec, QualityDelay, RateChange, Scenario, Topology};
 use crate::sweep::SWEEP_KEYS;
-use cutline_config::queue::{self, QueueConfig};
 use cutline_config::{Document, Errors, TableReader, ValueKind, kind};
 use cutline_sim::Deliveries;
+use cutline_tables::queue::{self, QueueConfig};
 use cutline_units::{Duration, HintBits};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 
 use super::graph;
 use crate::spec::{AckPath, GraphSpec, ProgramSpec, QosSpec, TransportSpec};
-use cutline_config::{TableReader, kind, specification};
+use cutline_config::{TableReader, kind};
+use cutline_tables::specification;
 
 /// Reads the key `qos`: `Some(None)` if the flow does not have it, `None` if it is invalid.
 #[expect(clippy::option_option, reason = "an invalid table differs from a flow without a reservation")]

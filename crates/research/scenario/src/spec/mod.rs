@@ -7,8 +7,8 @@ pub use flow::{
     QosSpec, StartSpec, TransportSpec,
 };
 
-use cutline_config::queue::QueueConfig;
 use cutline_sim::{Deliveries, ImpairmentParams, Impairments};
+use cutline_tables::queue::QueueConfig;
 use cutline_units::{Duration, HintBits, Rate};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;

@@ -2,17 +2,17 @@
 //!
 //! Scenarios and the router's file describe queues in the same words, so their one reader is here.
 
-use crate::kind::{self, ValueKind};
 use crate::lengths;
-use crate::parameter;
-use crate::quantity::{self, QuantityError};
-use crate::reader::TableReader;
-use crate::suggestion::suggestion;
-use crate::value::{Node, Table, Value};
 use cutline_aqm::drop_tail::DropTailParams;
 use cutline_aqm::{
     AqmDescription, AqmSpec, Discipline as _, Limit, QueueSpec, Sieve, StrictPriority, TsqParams, registry,
 };
+use cutline_config::TableReader;
+use cutline_config::kind::{self, ValueKind};
+use cutline_config::parameter;
+use cutline_config::quantity::{self, QuantityError};
+use cutline_config::suggestion;
+use cutline_config::{Node, Table, Value};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, HintBudget, Rate};
 use std::collections::BTreeMap;
@@ -90,9 +90,13 @@ const PASS_ON: &str = "true, false or a table such as { step = \"5 ms\", largest
 /// The least delay of a level.
 const LEAST_STEP: Duration = Duration::from_micros(1);
 
-/// Leaves out what a file says of a queue whose AQM is changed from outside, and what the new AQM does not have: its parameters, TSQ
-/// where none can be, and another AQM below. What overrides have set stays, and is an error if the new AQM does not know it.
-pub(crate) fn change_aqm(queue: &mut Table, to: &Node) {
+/// The rule of a document with queues ([`cutline_config::ChangeRule`]): a queue whose AQM is changed from outside loses the keys of the file
+/// that the new AQM does not have, such as parameters of the old one, TSQ, or another AQM below. Keys that overrides have set stay; they are
+/// errors if the new AQM does not know them.
+pub fn change_rule(queue: &mut Table, key: &str, to: &Node) {
+    if key != "aqm" {
+        return;
+    }
     let aqm_of = |name: &str| registry::describe().into_iter().find(|aqm| aqm.name == name);
     // A wrong name is reported when the queue is read.
     let Some(aqm) = to.as_text().and_then(aqm_of) else { return };

@@ -7,10 +7,10 @@
 //!
 //! Worked number: 20 ms at 15 Mbit/s are 37.5 packets of 1000 B (`a_time_is_a_length_at_the_links_rate`).
 
-use crate::kind;
-use crate::parameter;
-use crate::reader::TableReader;
 use cutline_aqm::{AqmDescription, AqmSpec};
+use cutline_config::TableReader;
+use cutline_config::kind;
+use cutline_config::parameter;
 use cutline_params::{Parameter, ParameterError, ParameterKind as Allowed, Value};
 use cutline_units::{Duration, Rate};
 
@@ -109,7 +109,7 @@ fn packets(time: Duration, rate: Rate, size: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::queue::{self, QueueConfig};
-    use crate::{Document, Errors};
+    use cutline_config::{Document, Errors};
     use cutline_params::Value;
     use cutline_units::Rate;
     use std::sync::Arc;
@@ -117,7 +117,7 @@ mod tests {
     fn queue(text: &str) -> Result<Arc<QueueConfig>, Errors> {
         let document =
             Document::parse(&format!("queue.q = {{ limit = '400 packets', {text} }}\n"), "q.toml")?;
-        crate::read(&document, |root| {
+        cutline_config::read(&document, |root| {
             let named = queue::named(root);
             root.finish();
             named["q"].clone()

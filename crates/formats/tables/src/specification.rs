@@ -15,12 +15,12 @@
 //!
 //! The names of QoSockets (`int_delay`) and of TAPS (RFC 9622: `minSendRate`) are understood, too.
 
-use crate::document::Document;
-use crate::kind::{self, ValueKind};
-use crate::parameter;
-use crate::problem::Errors;
-use crate::reader::{TableReader, read};
-use crate::value::Value as Written;
+use cutline_config::Document;
+use cutline_config::Errors;
+use cutline_config::Value as Written;
+use cutline_config::kind::{self, ValueKind};
+use cutline_config::parameter;
+use cutline_config::{TableReader, read};
 use cutline_params::{Choice as _, Parameters as _, Value};
 use cutline_quality::spec::{
     CapacityProfile, Coerced, ConnectionSpecification, Preset, SpecParameter, Specification, TapsProperties,
@@ -142,7 +142,7 @@ fn coerced() -> ValueKind<Coerced> {
     let all = kind::flag().map(|all| if all { Coerced::ALL } else { Coerced::NONE });
     let some = ValueKind::new("a list of parameters such as [\"max-delay\"]", |node| {
         let Written::List(list) = &node.value else { return Err(String::new()) };
-        let parameter = |node: &crate::Node| {
+        let parameter = |node: &cutline_config::Node| {
             let name = node.as_text().ok_or_else(String::new)?;
             SpecParameter::parse(name).map_err(|error| error.to_string())
         };

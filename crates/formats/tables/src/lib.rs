@@ -1,0 +1,8 @@
+//! Tables that several kinds of TOML file have in common.
+//!
+//! [`queue`] reads the table of a queue, which scenarios and the router's file share; its lengths in packets or bytes are in
+//! `lengths`. [`specification`] reads what the directions of a connection need.
+
+mod lengths;
+pub mod queue;
+pub mod specification;
