@@ -4,11 +4,12 @@
 //! waits, other threads of Python run.
 
 use cutline_bindings::{
-    Event, EventKind, EventOrigin, Mib, Options, Reason, ReservationEvent, ReservationEventKind, Side,
-    Standing, measure_names, parameter_names,
+    AnySocket, CallFailure, Event, EventKind, EventOrigin, Mib, Options, Reason, ReservationEvent,
+    ReservationEventKind, Side, Standing, measure_names, parameter_names,
 };
 use cutline_socket::{
-    Event as QosEvent, Interruptible, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+    ConnectionHandle, Event as QosEvent, Interruptible, QosError, QosTcpListener, QosTcpStream,
+    QosUdpListener, QosUdpSocket,
 };
 use cutline_sys::address::lookup_host;
 use cutline_sys::now;
@@ -22,9 +23,8 @@ use pyo3::types::PyBytes;
 use pyo3::{PyTraverseError, PyVisit};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::net::{Shutdown, shutdown};
-use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -48,20 +48,13 @@ create_exception!(
 );
 create_exception!(cutline, OptionError, PyValueError, "An option is not allowed; the text says what is.");
 
-enum Kind {
-    Stream(QosTcpStream),
-    Datagrams(QosUdpSocket),
-    StreamListener(Box<QosTcpListener>),
-    DatagramListener(Box<QosUdpListener>),
-}
-
 /// The callable that gets events. The core calls it by a closure that shares this, so that Python's collector of garbage sees who holds it.
 type Handler = Arc<Mutex<Option<Py<PyAny>>>>;
 
 /// A socket of either kind, connected or listening.
 #[pyclass(module = "cutline._native", frozen)]
 struct Socket {
-    kind: Kind,
+    socket: AnySocket,
     handler: Handler,
 }
 
@@ -95,10 +88,13 @@ fn said(error: &io::Error) -> String {
 }
 
 fn failed_io(error: io::Error) -> PyErr {
-    if error.get_ref().is_some_and(|inner| inner.is::<QosError>()) {
-        let inner = error.into_inner().and_then(|inner| inner.downcast::<QosError>().ok());
-        return inner.map_or_else(|| PyOSError::new_err("unknown"), |inner| failed(*inner));
-    }
+    let error = match CallFailure::from(error) {
+        CallFailure::Qos(error) => return failed(error),
+        CallFailure::Unsupported(call) => {
+            return PyOSError::new_err((Errno::OPNOTSUPP.raw_os_error(), call.to_string()));
+        }
+        CallFailure::Io(error) => error,
+    };
     if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() {
         return OptionError::new_err(error.to_string());
     }
@@ -173,35 +169,18 @@ fn seconds(name: &str, seconds: f64) -> PyResult<Duration> {
 }
 
 impl Socket {
-    fn new(kind: Kind) -> Self {
-        Self { kind, handler: Arc::default() }
+    fn new(socket: AnySocket) -> Self {
+        Self { socket, handler: Arc::default() }
     }
 
-    fn remove_handler(&self) -> io::Result<()> {
-        match &self.kind {
-            Kind::Stream(it) => it.remove_handler(),
-            Kind::Datagrams(it) => it.remove_handler(),
-            _ => return Err(listening()),
-        }
-        Ok(())
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        match &self.kind {
-            Kind::Stream(it) => it.as_fd(),
-            Kind::Datagrams(it) => it.as_fd(),
-            Kind::StreamListener(it) => it.as_fd(),
-            Kind::DatagramListener(it) => it.as_fd(),
-        }
+    /// Returns the connection, with its events, measures and reservation.
+    fn connection(&self) -> io::Result<&ConnectionHandle> {
+        self.socket.connection("events and measures")
     }
 }
 
 fn locked(handler: &Mutex<Option<Py<PyAny>>>) -> MutexGuard<'_, Option<Py<PyAny>>> {
     handler.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn listening() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "a listening socket has no such call")
 }
 
 #[pymethods]
@@ -223,101 +202,79 @@ impl Socket {
         let found = py.detach(|| lookup_host(&address.0, address.1));
         let found = found.map_err(|source| failed(QosError::System { doing, source }))?;
         let address = &found[..];
-        let kind = match (listens, datagrams) {
+        let socket = match (listens, datagrams) {
             (false, false) => {
                 let mut connecting =
                     py.detach(|| QosTcpStream::connecting(address, options)).map_err(failed)?;
-                Kind::Stream(waiting(py, || Ok(connecting.finish()?))?)
+                AnySocket::Stream(waiting(py, || Ok(connecting.finish()?))?)
             }
             (false, true) => {
                 let mut connecting =
                     py.detach(|| QosUdpSocket::connecting(address, options)).map_err(failed)?;
-                Kind::Datagrams(waiting(py, || Ok(connecting.finish()?))?)
+                AnySocket::Datagrams(waiting(py, || Ok(connecting.finish()?))?)
             }
             (true, false) => {
                 let bound = py.detach(|| QosTcpListener::bind(address, options)).map_err(failed)?;
-                Kind::StreamListener(bound.into())
+                AnySocket::StreamListener(bound.into())
             }
             (true, true) => {
                 let bound = py.detach(|| QosUdpListener::bind(address, options)).map_err(failed)?;
-                Kind::DatagramListener(bound.into())
+                AnySocket::DatagramListener(bound.into())
             }
         };
-        Ok(Self::new(kind))
+        Ok(Self::new(socket))
     }
 
     /// Accepts a connection: waits so many seconds, or as long as it takes. The listener itself must not wait.
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Self> {
         let timeout = timeout.map(|timeout| seconds("timeout", timeout)).transpose()?;
-        let accept = || match &self.kind {
-            Kind::StreamListener(it) => Ok(Self::new(Kind::Stream(it.accept()?.0))),
-            // It has to be called now and then: it sends again what was lost.
-            Kind::DatagramListener(it) => Ok(Self::new(Kind::Datagrams(it.accept()?.0))),
-            _ => Err(io::Error::new(io::ErrorKind::Unsupported, "a connected socket accepts none")),
-        };
+        // A listener of datagrams has to be called now and then: it sends again what was lost.
+        let accept = || self.socket.accept().map(|(socket, _)| Self::new(socket));
         if timeout == Some(Duration::ZERO) {
             return py.detach(accept).map_err(failed_io);
         }
-        polling(py, self.fd(), timeout, accept)
+        polling(py, self.socket.as_fd(), timeout, accept)
     }
 
     /// Sends the bytes from `start` on.
     fn send(&self, py: Python<'_>, data: &[u8], start: usize) -> PyResult<usize> {
         let data = data.get(start..).unwrap_or_default();
-        waiting(py, || match &self.kind {
-            Kind::Stream(it) => (&mut &*it).write(data),
-            Kind::Datagrams(it) => it.send(data),
-            _ => Err(listening()),
-        })
+        waiting(py, || self.socket.send(data))
     }
 
     fn recv<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
         let mut buffer = vec![0; size];
-        let length = waiting(py, || match &self.kind {
-            Kind::Stream(it) => (&mut &*it).read(&mut buffer),
-            Kind::Datagrams(it) => it.recv(&mut buffer),
-            _ => Err(listening()),
-        })?;
+        let length = waiting(py, || self.socket.recv(&mut buffer))?;
         Ok(PyBytes::new(py, &buffer[..length]))
     }
 
     /// Returns whether the connection carries datagrams.
     fn datagrams(&self) -> bool {
-        matches!(self.kind, Kind::Datagrams(_) | Kind::DatagramListener(_))
+        self.socket.has_datagrams()
     }
 
     fn fileno(&self) -> i32 {
-        self.fd().as_raw_fd()
+        self.socket.as_fd().as_raw_fd()
     }
 
     fn pending(&self) -> bool {
-        match &self.kind {
-            Kind::Stream(it) => it.has_pending(),
-            Kind::Datagrams(it) => it.has_pending(),
-            _ => false,
-        }
+        self.socket.has_pending().unwrap_or(false)
     }
 
     fn set_nonblocking(&self, nonblocking: bool) -> PyResult<()> {
-        let outcome = match &self.kind {
-            Kind::Stream(it) => it.set_nonblocking(nonblocking),
-            Kind::Datagrams(it) => it.set_nonblocking(nonblocking),
-            Kind::StreamListener(it) => it.set_nonblocking(nonblocking),
-            Kind::DatagramListener(it) => it.set_nonblocking(nonblocking),
-        };
-        outcome.map_err(failed_io)
+        self.socket.set_nonblocking(nonblocking).map_err(failed_io)
     }
 
     /// Seconds; `None` waits as long as it takes.
     fn set_timeout(&self, seconds: Option<f64>) -> PyResult<()> {
         let time = seconds.map(Duration::try_from_secs_f64).transpose();
         let time = time.map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
-        let outcome = match &self.kind {
-            Kind::Stream(it) => it.set_read_timeout(time).and_then(|()| it.set_write_timeout(time)),
-            Kind::Datagrams(it) => it.set_read_timeout(time),
-            _ => Err(listening()),
+        // Sending of datagrams has no time limit of its own.
+        let set_write = || match &self.socket {
+            AnySocket::Stream(stream) => stream.set_write_timeout(time),
+            _ => Ok(()),
         };
-        outcome.map_err(failed_io)
+        self.socket.set_read_timeout(time).and_then(|()| set_write()).map_err(failed_io)
     }
 
     fn addresses(&self) -> PyResult<(Address, Option<Address>)> {
@@ -328,21 +285,12 @@ impl Socket {
             };
             (address.ip().to_string(), address.port(), more)
         };
-        let (here, there) = match &self.kind {
-            Kind::Stream(it) => (it.local_addr(), Some(it.peer_addr())),
-            Kind::Datagrams(it) => (it.local_addr(), Some(it.peer_addr())),
-            Kind::StreamListener(it) => (it.local_addr(), None),
-            Kind::DatagramListener(it) => (it.local_addr(), None),
-        };
+        let (here, there) = (self.socket.local_addr(), self.socket.peer_addr().ok());
         Ok((parts(here.map_err(failed_io)?), there.map(parts)))
     }
 
     fn has_qos_peer(&self, py: Python<'_>) -> PyResult<bool> {
-        match &self.kind {
-            Kind::Stream(it) => py.detach(|| it.has_qos_peer()).map_err(failed),
-            Kind::Datagrams(it) => Ok(it.has_qos_peer()),
-            _ => Err(failed_io(listening())),
-        }
+        py.detach(|| self.socket.has_qos_peer()).map_err(failed_io)
     }
 
     /// The next event as JSON and in words; waits for it so many seconds.
@@ -350,12 +298,9 @@ impl Socket {
         let mut left = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
         loop {
             let slice = left.min(SLICE);
-            let event = py.detach(|| match &self.kind {
-                Kind::Stream(it) => Ok(it.wait_for_event(slice)),
-                Kind::Datagrams(it) => Ok(it.wait_for_event(slice)),
-                _ => Err(listening()),
-            });
-            if let Some(event) = event.map_err(failed_io)? {
+            let connection = self.connection().map_err(failed_io)?;
+            let event = py.detach(|| connection.wait_for_event(slice));
+            if let Some(event) = event {
                 let event = Event::from(&event);
                 return Ok(Some((json(&event), event.words().to_owned())));
             }
@@ -369,11 +314,12 @@ impl Socket {
 
     /// Has a callable called with each event, as JSON and in words; `None` removes it.
     fn on_event(&self, py: Python<'_>, handler: Option<Py<PyAny>>) -> PyResult<()> {
+        let connection = self.connection().map_err(failed_io)?;
         let is_set = handler.is_some();
         // The former one is dropped after the lock is released: its end may be anything.
         let former = {
             // The core's former closure is removed first, so that it never calls the new handler.
-            py.detach(|| self.remove_handler()).map_err(failed_io)?;
+            py.detach(|| connection.remove_handler());
             std::mem::replace(&mut *locked(&self.handler), handler)
         };
         drop(former);
@@ -395,15 +341,8 @@ impl Socket {
             });
         };
         // A handler that is running needs the interpreter.
-        py.detach(|| {
-            match &self.kind {
-                Kind::Stream(it) => it.on_event(call),
-                Kind::Datagrams(it) => it.on_event(call),
-                _ => return Err(listening()),
-            }
-            Ok(())
-        })
-        .map_err(failed_io)
+        py.detach(|| connection.on_event(call));
+        Ok(())
     }
 
     /// Shows the collector of garbage what this object holds: a handler often holds the connection.
@@ -422,54 +361,34 @@ impl Socket {
 
     /// All that is known of the connection, as JSON.
     fn mib(&self) -> PyResult<String> {
-        match &self.kind {
-            Kind::Stream(it) => Ok(json(&Mib::from(&it.mib()))),
-            Kind::Datagrams(it) => Ok(json(&Mib::from(&it.mib()))),
-            _ => Err(failed_io(listening())),
-        }
+        Ok(json(&Mib::from(&self.connection().map_err(failed_io)?.mib())))
     }
 
     /// The next event of the reservation as JSON; it does not wait.
     fn reservation_event(&self) -> PyResult<Option<String>> {
-        let event = match &self.kind {
-            Kind::Stream(it) => it.reservation_event(),
-            Kind::Datagrams(it) => it.reservation_event(),
-            _ => return Err(failed_io(listening())),
-        };
+        let event = self.connection().map_err(failed_io)?.reservation_event();
         Ok(event.map(|event| json(&ReservationEvent::from(&event))))
     }
 
     fn renegotiate(&self, document: &str, settings: Vec<(String, String)>) -> PyResult<()> {
         let specification = options(document, &settings, None)?.specification();
         let specification = specification.map_err(OptionError::new_err)?;
-        match &self.kind {
-            Kind::Stream(it) => it.renegotiate(specification),
-            Kind::Datagrams(it) => it.renegotiate(specification),
-            _ => return Err(failed_io(listening())),
-        }
+        self.connection().map_err(failed_io)?.renegotiate(specification);
         Ok(())
     }
 
     /// 0 ends reading, 1 writing, 2 both.
     fn shutdown(&self, how: i32) -> PyResult<()> {
-        let (how, kernel) = match how {
-            0 => (std::net::Shutdown::Read, Shutdown::Read),
-            1 => (std::net::Shutdown::Write, Shutdown::Write),
-            2 => (std::net::Shutdown::Both, Shutdown::Both),
+        let how = match how {
+            0 => Shutdown::Read,
+            1 => Shutdown::Write,
+            2 => Shutdown::Both,
             _ => {
                 let why = format!("how = {how}: allowed are 0, 1 and 2");
                 return Err(PyOSError::new_err((Errno::INVAL.raw_os_error(), why)));
             }
         };
-        if matches!(self.kind, Kind::Datagrams(_) | Kind::DatagramListener(_)) {
-            let text = "shutdown: datagrams have no end";
-            return Err(failed_io(io::Error::new(io::ErrorKind::Unsupported, text)));
-        }
-        match &self.kind {
-            // What was written before is delivered, which the kernel's call alone does not promise.
-            Kind::Stream(it) => it.shutdown(how).map_err(failed_io),
-            _ => shutdown(self.fd(), kernel).map_err(|errno| failed_io(errno.into())),
-        }
+        self.socket.shutdown(how).map_err(failed_io)
     }
 }
 

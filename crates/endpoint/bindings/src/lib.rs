@@ -5,15 +5,18 @@
 //! - [`Options`]: the options of a socket, by the names and texts that specification files have, or from such a file.
 //! - [`Mib`], [`Event`] and [`ReservationEvent`]: plain structs, laid out as C lays them out.
 //! - [`NameTable`]: the words for the numbers in these structs.
+//! - [`AnySocket`]: a socket of any kind behind one handle.
 //!
-//! Here are no sockets: those are in `cutline-socket`, and the functions of a language are in its own crate.
+//! The sockets are those of `cutline-socket`, and the functions of a language are in its own crate.
 
+mod any_socket;
 mod event;
 mod mib;
 mod names;
 mod options;
 mod reservation;
 
+pub use any_socket::{AnySocket, CallFailure, UnsupportedCall};
 pub use event::{Event, EventKind, EventOrigin, Side};
 pub use mib::{
     Axis, Details, Direction, Distribution, Interval, MEASURES, Mib, Negotiation, Requirements, SentInterval,

@@ -1,5 +1,6 @@
 //! Errors of a failed call: `errno`, a kind, and a text for each thread.
 
+use cutline_bindings::CallFailure;
 use cutline_socket::{Interruptible, QosError};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -54,11 +55,6 @@ impl Failure {
         Self::argument(format!("{what} is a null pointer"))
     }
 
-    /// A call that this kind of socket does not have.
-    pub fn unsupported(what: &str, socket: &str) -> Self {
-        Self { code: ErrorCode::Argument, errno: libc::EOPNOTSUPP, text: format!("{what}: not for {socket}") }
-    }
-
     fn internal() -> Self {
         let text = "a defect in libcutline; its message is on standard error".to_owned();
         Self { code: ErrorCode::Internal, errno: libc::EIO, text }
@@ -76,16 +72,18 @@ impl Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        let errno = error.raw_os_error().unwrap_or_else(|| number(error.kind()));
-        // Where the reason is not the system's, the error contains it.
-        let code = match error.get_ref().and_then(|inner| inner.downcast_ref::<QosError>()) {
-            Some(inner) => kind_of(inner),
-            None if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() => {
-                ErrorCode::Argument
+        match CallFailure::from(error) {
+            CallFailure::Qos(error) => error.into(),
+            CallFailure::Unsupported(call) => {
+                Self { code: ErrorCode::Argument, errno: libc::EOPNOTSUPP, text: call.to_string() }
             }
-            None => ErrorCode::System,
-        };
-        Self { code, errno, text: error.to_string() }
+            CallFailure::Io(error) => {
+                let is_ours = error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none();
+                let code = if is_ours { ErrorCode::Argument } else { ErrorCode::System };
+                let errno = error.raw_os_error().unwrap_or_else(|| number(error.kind()));
+                Self { code, errno, text: error.to_string() }
+            }
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub unsafe extern "C" fn cutline_next_event(
         // SAFETY: as above.
         unsafe { room(event, "event") }?;
         let time = u64::try_from(timeout_ms).map_or(Duration::MAX, Duration::from_millis);
-        match socket.wait_for_event(time)? {
+        match socket.connection("events")?.wait_for_event(time) {
             Some(found) => {
                 // SAFETY: as above.
                 unsafe { fill(&Event::from(&found), event, "event") }?;
@@ -60,15 +60,15 @@ pub unsafe extern "C" fn cutline_on_event(socket: *mut Socket, handler: Handler,
         // SAFETY: the caller of a function of C promises what its arguments are.
         let socket = unsafe { borrow(socket, "socket") }?;
         let Some(handler) = handler else {
-            socket.remove_handler()?;
+            socket.connection("events")?.remove_handler();
             return Ok(0);
         };
         let data = Data(data);
-        socket.on_event(move |found| {
+        socket.connection("events")?.on_event(move |found| {
             let event = Event::from(&found);
             // SAFETY: the caller promises that the function may be called so until it is removed.
             unsafe { handler(&raw const event, data.get()) };
-        })?;
+        });
         Ok(0)
     })
 }
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn cutline_get_mib(socket: *mut Socket, mib: *mut Mib) -> 
     call(-1, || {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let socket = unsafe { borrow(socket, "socket") }?;
-        let found = Mib::from(&socket.mib()?);
+        let found = Mib::from(&socket.connection("the MIB")?.mib());
         // SAFETY: as above.
         unsafe { fill(&found, mib, "mib") }?;
         Ok(0)
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn cutline_next_reservation_event(
         // Before the event is taken, so that none is lost.
         // SAFETY: as above.
         unsafe { room(event, "event") }?;
-        let Some(found) = socket.reservation_event()? else { return Ok(0) };
+        let Some(found) = socket.connection("events")?.reservation_event() else { return Ok(0) };
         // SAFETY: as above.
         unsafe { fill(&ReservationEvent::from(&found), event, "event") }?;
         Ok(1)
@@ -113,7 +113,8 @@ pub unsafe extern "C" fn cutline_renegotiate(socket: *mut Socket, options: *cons
     call(-1, || {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (socket, options) = unsafe { (borrow(socket, "socket")?, options::or_default(options)) };
-        socket.renegotiate(options.specification().map_err(Failure::argument)?)?;
+        let specification = options.specification().map_err(Failure::argument)?;
+        socket.connection("negotiating")?.renegotiate(specification);
         Ok(0)
     })
 }

@@ -4,126 +4,33 @@ use crate::address;
 use crate::borrow;
 use crate::error::{Failure, call};
 use crate::options::{bytes, or_default, room, text};
-use cutline_bindings::Options;
-use cutline_socket::{
-    Event, Mib, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket, ReservationEvent,
-};
+use cutline_bindings::{AnySocket, Options};
+use cutline_socket::{QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket};
 use libc::{sockaddr, socklen_t};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+use rustix::fd::{AsFd as _, AsRawFd as _};
 use std::ffi::{c_char, c_int, c_void};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 use std::ptr;
 use std::time::Duration;
 
 /// A socket of either kind, connected or listening.
-pub enum Socket {
-    Stream(QosTcpStream),
-    Datagrams(QosUdpSocket),
-    StreamListener(Box<QosTcpListener>),
-    DatagramListener(Box<QosUdpListener>),
+pub type Socket = AnySocket;
+
+fn connect(kind: c_int, address: impl ToSocketAddrs, options: &Options) -> Result<Socket, Failure> {
+    let options = options.qos_options().map_err(Failure::argument)?;
+    match kind {
+        libc::SOCK_STREAM => Ok(Socket::Stream(QosTcpStream::connect(address, &options)?)),
+        libc::SOCK_DGRAM => Ok(Socket::Datagrams(QosUdpSocket::connect(address, &options)?)),
+        kind => Err(unknown(kind)),
+    }
 }
 
-impl Socket {
-    fn connect(kind: c_int, address: impl ToSocketAddrs, options: &Options) -> Result<Self, Failure> {
-        let options = options.qos_options().map_err(Failure::argument)?;
-        match kind {
-            libc::SOCK_STREAM => Ok(Self::Stream(QosTcpStream::connect(address, &options)?)),
-            libc::SOCK_DGRAM => Ok(Self::Datagrams(QosUdpSocket::connect(address, &options)?)),
-            kind => Err(unknown(kind)),
-        }
-    }
-
-    fn listen(kind: c_int, address: impl ToSocketAddrs, options: &Options) -> Result<Self, Failure> {
-        let options = options.qos_options().map_err(Failure::argument)?;
-        match kind {
-            libc::SOCK_STREAM => Ok(Self::StreamListener(QosTcpListener::bind(address, &options)?.into())),
-            libc::SOCK_DGRAM => Ok(Self::DatagramListener(QosUdpListener::bind(address, &options)?.into())),
-            kind => Err(unknown(kind)),
-        }
-    }
-
-    fn accept(&self) -> Result<(Self, SocketAddr), Failure> {
-        match self {
-            Self::StreamListener(it) => {
-                let (stream, peer) = it.accept()?;
-                Ok((Self::Stream(stream), peer))
-            }
-            Self::DatagramListener(it) => {
-                let (socket, peer) = it.accept()?;
-                Ok((Self::Datagrams(socket), peer))
-            }
-            Self::Stream(_) | Self::Datagrams(_) => Err(self.has_no("accept")),
-        }
-    }
-
-    fn has_no(&self, call: &str) -> Failure {
-        let socket = match self {
-            Self::Stream(_) => "a connected stream",
-            Self::Datagrams(_) => "a connected datagram socket",
-            Self::StreamListener(_) | Self::DatagramListener(_) => "a listening socket",
-        };
-        Failure::unsupported(call, socket)
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Stream(it) => it.as_fd(),
-            Self::Datagrams(it) => it.as_fd(),
-            Self::StreamListener(it) => it.as_fd(),
-            Self::DatagramListener(it) => it.as_fd(),
-        }
-    }
-
-    pub fn wait_for_event(&self, time: Duration) -> Result<Option<Event>, Failure> {
-        match self {
-            Self::Stream(it) => Ok(it.wait_for_event(time)),
-            Self::Datagrams(it) => Ok(it.wait_for_event(time)),
-            _ => Err(self.has_no("events")),
-        }
-    }
-
-    pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) -> Result<(), Failure> {
-        match self {
-            Self::Stream(it) => it.on_event(handler),
-            Self::Datagrams(it) => it.on_event(handler),
-            _ => return Err(self.has_no("events")),
-        }
-        Ok(())
-    }
-
-    pub fn remove_handler(&self) -> Result<(), Failure> {
-        match self {
-            Self::Stream(it) => it.remove_handler(),
-            Self::Datagrams(it) => it.remove_handler(),
-            _ => return Err(self.has_no("events")),
-        }
-        Ok(())
-    }
-
-    pub fn mib(&self) -> Result<Mib, Failure> {
-        match self {
-            Self::Stream(it) => Ok(it.mib()),
-            Self::Datagrams(it) => Ok(it.mib()),
-            _ => Err(self.has_no("the MIB")),
-        }
-    }
-
-    pub fn reservation_event(&self) -> Result<Option<ReservationEvent>, Failure> {
-        match self {
-            Self::Stream(it) => Ok(it.reservation_event()),
-            Self::Datagrams(it) => Ok(it.reservation_event()),
-            _ => Err(self.has_no("events")),
-        }
-    }
-
-    pub fn renegotiate(&self, specification: cutline_socket::ConnectionSpecification) -> Result<(), Failure> {
-        match self {
-            Self::Stream(it) => it.renegotiate(specification),
-            Self::Datagrams(it) => it.renegotiate(specification),
-            _ => return Err(self.has_no("negotiating")),
-        }
-        Ok(())
+fn listen(kind: c_int, address: impl ToSocketAddrs, options: &Options) -> Result<Socket, Failure> {
+    let options = options.qos_options().map_err(Failure::argument)?;
+    match kind {
+        libc::SOCK_STREAM => Ok(Socket::StreamListener(QosTcpListener::bind(address, &options)?.into())),
+        libc::SOCK_DGRAM => Ok(Socket::DatagramListener(QosUdpListener::bind(address, &options)?.into())),
+        kind => Err(unknown(kind)),
     }
 }
 
@@ -149,7 +56,7 @@ pub unsafe extern "C" fn cutline_connect(
     handle(|| {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (address, options) = unsafe { (address::read(address, length)?, or_default(options)) };
-        Socket::connect(r#type, address, &options)
+        connect(r#type, address, &options)
     })
 }
 
@@ -163,7 +70,7 @@ pub unsafe extern "C" fn cutline_connect_to(
     handle(|| {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (address, options) = unsafe { (text(address, "address")?, or_default(options)) };
-        Socket::connect(r#type, address, &options)
+        connect(r#type, address, &options)
     })
 }
 
@@ -179,7 +86,7 @@ pub unsafe extern "C" fn cutline_listen(
     handle(|| {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (address, options) = unsafe { (address::read(address, length)?, or_default(options)) };
-        Socket::listen(r#type, address, &options)
+        listen(r#type, address, &options)
     })
 }
 
@@ -193,7 +100,7 @@ pub unsafe extern "C" fn cutline_listen_at(
     handle(|| {
         // SAFETY: the caller of a function of C promises what its arguments are.
         let (address, options) = unsafe { (text(address, "address")?, or_default(options)) };
-        Socket::listen(r#type, address, &options)
+        listen(r#type, address, &options)
     })
 }
 
@@ -228,12 +135,7 @@ pub unsafe extern "C" fn cutline_send(
         if flags & !libc::MSG_NOSIGNAL != 0 {
             return Err(Failure::argument(format!("flags = {flags}: allowed are 0 and MSG_NOSIGNAL")));
         }
-        let sent = match socket {
-            Socket::Stream(it) => (&mut &*it).write(data)?,
-            Socket::Datagrams(it) => it.send(data)?,
-            _ => return Err(socket.has_no("send")),
-        };
-        Ok(sent.cast_signed())
+        Ok(socket.send(data)?.cast_signed())
     })
 }
 
@@ -252,12 +154,7 @@ pub unsafe extern "C" fn cutline_recv(
         if flags != 0 {
             return Err(Failure::argument(format!("flags = {flags}: allowed is 0")));
         }
-        let received = match socket {
-            Socket::Stream(it) => (&mut &*it).read(buffer)?,
-            Socket::Datagrams(it) => it.recv(buffer)?,
-            _ => return Err(socket.has_no("recv")),
-        };
-        Ok(received.cast_signed())
+        Ok(socket.recv(buffer)?.cast_signed())
     })
 }
 
@@ -266,7 +163,7 @@ pub unsafe extern "C" fn cutline_recv(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_fd(socket: *mut Socket) -> c_int {
     // SAFETY: the caller of a function of C promises what its arguments are.
-    call(-1, || Ok(unsafe { borrow(socket, "socket") }?.fd().as_raw_fd()))
+    call(-1, || Ok(unsafe { borrow(socket, "socket") }?.as_fd().as_raw_fd()))
 }
 
 /// Returns 1 if something was received already, so that cutline_recv does not wait, and 0 if not: then wait for the descriptor.
@@ -274,12 +171,7 @@ pub unsafe extern "C" fn cutline_fd(socket: *mut Socket) -> c_int {
 pub unsafe extern "C" fn cutline_pending(socket: *mut Socket) -> c_int {
     call(-1, || {
         // SAFETY: the caller of a function of C promises what its arguments are.
-        let socket = unsafe { borrow(socket, "socket") }?;
-        match socket {
-            Socket::Stream(it) => Ok(c_int::from(it.has_pending())),
-            Socket::Datagrams(it) => Ok(c_int::from(it.has_pending())),
-            _ => Err(socket.has_no("pending data")),
-        }
+        Ok(c_int::from(unsafe { borrow(socket, "socket") }?.has_pending()?))
     })
 }
 
@@ -287,14 +179,8 @@ pub unsafe extern "C" fn cutline_pending(socket: *mut Socket) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_set_nonblocking(socket: *mut Socket, nonblocking: c_int) -> c_int {
     call(-1, || {
-        let nonblocking = nonblocking != 0;
         // SAFETY: the caller of a function of C promises what its arguments are.
-        match unsafe { borrow(socket, "socket") }? {
-            Socket::Stream(it) => it.set_nonblocking(nonblocking)?,
-            Socket::Datagrams(it) => it.set_nonblocking(nonblocking)?,
-            Socket::StreamListener(it) => it.set_nonblocking(nonblocking)?,
-            Socket::DatagramListener(it) => it.set_nonblocking(nonblocking)?,
-        }
+        unsafe { borrow(socket, "socket") }?.set_nonblocking(nonblocking != 0)?;
         Ok(0)
     })
 }
@@ -305,12 +191,7 @@ pub unsafe extern "C" fn cutline_set_recv_timeout(socket: *mut Socket, timeout_m
     call(-1, || {
         let time = timeout(timeout_ms)?;
         // SAFETY: the caller of a function of C promises what its arguments are.
-        let socket = unsafe { borrow(socket, "socket") }?;
-        match socket {
-            Socket::Stream(it) => it.set_read_timeout(time)?,
-            Socket::Datagrams(it) => it.set_read_timeout(time)?,
-            _ => return Err(socket.has_no("a timeout")),
-        }
+        unsafe { borrow(socket, "socket") }?.set_read_timeout(time)?;
         Ok(0)
     })
 }
@@ -321,11 +202,7 @@ pub unsafe extern "C" fn cutline_set_send_timeout(socket: *mut Socket, timeout_m
     call(-1, || {
         let time = timeout(timeout_ms)?;
         // SAFETY: the caller of a function of C promises what its arguments are.
-        let socket = unsafe { borrow(socket, "socket") }?;
-        match socket {
-            Socket::Stream(it) => it.set_write_timeout(time)?,
-            _ => return Err(socket.has_no("a timeout of sending")),
-        }
+        unsafe { borrow(socket, "socket") }?.set_write_timeout(time)?;
         Ok(0)
     })
 }
@@ -342,12 +219,7 @@ fn timeout(ms: c_int) -> Result<Option<Duration>, Failure> {
 pub unsafe extern "C" fn cutline_has_qos_peer(socket: *mut Socket) -> c_int {
     call(-1, || {
         // SAFETY: the caller of a function of C promises what its arguments are.
-        let socket = unsafe { borrow(socket, "socket") }?;
-        match socket {
-            Socket::Stream(it) => Ok(c_int::from(it.has_qos_peer()?)),
-            Socket::Datagrams(it) => Ok(c_int::from(it.has_qos_peer())),
-            _ => Err(socket.has_no("another end")),
-        }
+        Ok(c_int::from(unsafe { borrow(socket, "socket") }?.has_qos_peer()?))
     })
 }
 
@@ -360,12 +232,7 @@ pub unsafe extern "C" fn cutline_getsockname(
 ) -> c_int {
     call(-1, || {
         // SAFETY: the caller of a function of C promises what its arguments are.
-        let here = match unsafe { borrow(socket, "socket") }? {
-            Socket::Stream(it) => it.local_addr()?,
-            Socket::Datagrams(it) => it.local_addr()?,
-            Socket::StreamListener(it) => it.local_addr()?,
-            Socket::DatagramListener(it) => it.local_addr()?,
-        };
+        let here = unsafe { borrow(socket, "socket") }?.local_addr()?;
         // SAFETY: as above.
         unsafe { address::write(here, address, length) }?;
         Ok(0)
@@ -381,12 +248,7 @@ pub unsafe extern "C" fn cutline_getpeername(
 ) -> c_int {
     call(-1, || {
         // SAFETY: the caller of a function of C promises what its arguments are.
-        let socket = unsafe { borrow(socket, "socket") }?;
-        let there = match socket {
-            Socket::Stream(it) => it.peer_addr(),
-            Socket::Datagrams(it) => it.peer_addr(),
-            _ => return Err(socket.has_no("another end")),
-        };
+        let there = unsafe { borrow(socket, "socket") }?.peer_addr()?;
         // SAFETY: as above.
         unsafe { address::write(there, address, length) }?;
         Ok(0)
@@ -408,21 +270,7 @@ pub unsafe extern "C" fn cutline_shutdown(socket: *mut Socket, how: c_int) -> c_
             }
         };
         // SAFETY: the caller of a function of C promises what its arguments are.
-        let socket = unsafe { borrow(socket, "socket") }?;
-        match socket {
-            Socket::Stream(it) => it.shutdown(how)?,
-            Socket::StreamListener(it) => {
-                let how = match how {
-                    Shutdown::Read => rustix::net::Shutdown::Read,
-                    Shutdown::Write => rustix::net::Shutdown::Write,
-                    Shutdown::Both => rustix::net::Shutdown::Both,
-                };
-                rustix::net::shutdown(it.as_fd(), how).map_err(std::io::Error::from)?;
-            }
-            Socket::Datagrams(_) | Socket::DatagramListener(_) => {
-                return Err(Failure::unsupported("shutdown", "datagrams, which have no end"));
-            }
-        }
+        unsafe { borrow(socket, "socket") }?.shutdown(how)?;
         Ok(0)
     })
 }
@@ -436,7 +284,9 @@ pub unsafe extern "C" fn cutline_close(socket: *mut Socket) -> c_int {
             // SAFETY: the caller promises that a call above returned it, and that it is not used again.
             let socket = unsafe { Box::from_raw(socket) };
             // The data of a handler may be gone when this returns. A listening socket has none.
-            let _has_none = socket.remove_handler();
+            if let Ok(connection) = socket.connection("events") {
+                connection.remove_handler();
+            }
         }
         Ok(0)
     })

@@ -7,7 +7,7 @@ use crate::record::{
     ConnectionClosed, ConnectionOpened, IntervalReceived, IntervalSent, MessageReceived, RecordLine,
     Recorder, RecordingStarted, SamplesForgotten, seconds,
 };
-use cutline_socket::{Mib, QosTcpStream, QosUdpSocket, ReservationEvent, Sample};
+use cutline_socket::ConnectionHandle;
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_units::Instant;
@@ -19,44 +19,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most samples of a connection that wait to be recorded.
 const MOST_SAMPLES: usize = 1 << 14;
-
-/// A QoS connection.
-#[derive(Clone)]
-pub enum QosConnection {
-    Tcp(QosTcpStream),
-    Udp(QosUdpSocket),
-}
-
-impl QosConnection {
-    fn mib(&self) -> Mib {
-        match self {
-            Self::Tcp(stream) => stream.mib(),
-            Self::Udp(socket) => socket.mib(),
-        }
-    }
-
-    /// The events of its reservation that were not taken.
-    fn reservation_events(&self) -> impl Iterator<Item = ReservationEvent> + '_ {
-        std::iter::from_fn(|| match self {
-            Self::Tcp(stream) => stream.reservation_event(),
-            Self::Udp(socket) => socket.reservation_event(),
-        })
-    }
-
-    fn sample(&self, most: usize) {
-        match self {
-            Self::Tcp(stream) => stream.sample(most),
-            Self::Udp(socket) => socket.sample(most),
-        }
-    }
-
-    fn take_samples(&self) -> (Vec<Sample>, u64) {
-        match self {
-            Self::Tcp(stream) => stream.take_samples(),
-            Self::Udp(socket) => socket.take_samples(),
-        }
-    }
-}
 
 /// Counters of datagrams that the QoS connection does not see.
 #[derive(Debug, Default)]
@@ -76,7 +38,7 @@ struct Open {
     route: usize,
     peer: SocketAddr,
     opened: Instant,
-    link: Option<QosConnection>,
+    link: Option<ConnectionHandle>,
     counters: Arc<Counters>,
     /// The ends of the last intervals that were recorded.
     sent_until: Instant,
@@ -262,7 +224,7 @@ impl ConnectionTable {
         }
     }
 
-    fn record_news_of(&self, number: u64, link: &QosConnection) {
+    fn record_news_of(&self, number: u64, link: &ConnectionHandle) {
         let mib = link.mib();
         let (sent, received) = {
             let mut pages = lock(&self.pages);
@@ -360,7 +322,7 @@ impl ConnectionTable {
 
 impl Ticket {
     /// The QoS connection stands.
-    pub fn attach(&self, link: QosConnection) {
+    pub fn attach(&self, link: ConnectionHandle) {
         if self.book.records() {
             link.sample(MOST_SAMPLES);
         }

@@ -4,7 +4,7 @@
 //! gives its place to a newcomer: first those that were never answered, as the kernel's connection tracking does with entries that are
 //! not assured (`nf_conntrack`).
 
-use crate::connection_table::{Counters, QosConnection, Ticket, count};
+use crate::connection_table::{Counters, Ticket, count};
 use crate::gateway::Shared;
 use crate::networks::network_of;
 use crate::plan::GatewaySide;
@@ -214,7 +214,7 @@ impl<'s> Exchanges<'s> {
     /// Gives an exchange its QoS connection.
     pub fn attach(&mut self, number: u32, qos: QosUdpSocket) {
         let Some(exchange) = self.all.get_mut(&number) else { return };
-        exchange.ticket.attach(QosConnection::Udp(qos.clone()));
+        exchange.ticket.attach((*qos).clone());
         let added = qos.set_nonblocking(true).and_then(|()| {
             self.reactor.add(&qos, number, EventFlags::IN)?;
             match &exchange.plain {

@@ -1,6 +1,6 @@
 //! Accepting and connecting streams.
 
-use crate::connection_table::{QosConnection, Ticket};
+use crate::connection_table::Ticket;
 use crate::gateway::{Shared, pause};
 use crate::greeting::Greeting;
 use crate::pending_streams::PendingStreams;
@@ -106,7 +106,7 @@ fn carry_near(shared: &Arc<Shared>, route: usize, client: &TcpStream, ticket: Ti
     match connected() {
         Ok(stream) => {
             shared.tell_unreserved(route, stream.reservation().as_ref());
-            ticket.attach(QosConnection::Tcp(stream.clone()));
+            ticket.attach((*stream).clone());
             let ending = relay(client, &stream, Expects::Greeting, longest(&stream), &shared.stop);
             conclude(shared, route, (client, &stream), ticket, ending);
         }
@@ -121,7 +121,7 @@ fn carry_near(shared: &Arc<Shared>, route: usize, client: &TcpStream, ticket: Ti
 
 /// Carries a near gateway's connection to the server.
 fn carry_far(shared: &Arc<Shared>, route: usize, stream: &QosTcpStream, ticket: Ticket) {
-    ticket.attach(QosConnection::Tcp(stream.clone()));
+    ticket.attach((**stream).clone());
     let to = &shared.book.route(route).to;
     match connect(shared, to) {
         Ok(server) => {

@@ -56,6 +56,7 @@
 //! settings    what follows from it for the socket: buffers, marks
 //! connecting  the addresses of a name, one after the other or together
 //! connection  what every kind of socket has: the session, its events, its MIB
+//! connection_handle  a connection of either kind: the calls that streams and datagram sockets share
 //! udp         datagrams
 //! tcp         streams
 //! reservation what the network is asked for, and gives
@@ -68,6 +69,7 @@
 
 mod connecting;
 mod connection;
+mod connection_handle;
 mod error;
 mod handler;
 mod keeper;
@@ -82,6 +84,7 @@ mod time;
 mod udp;
 
 pub use connecting::{Connect, Connecting, Readiness};
+pub use connection_handle::ConnectionHandle;
 pub use cutline_provision::{Access, GrantEvent as ReservationEvent};
 pub use cutline_quality::Class;
 pub use cutline_quality::spec::{ConnectionSpecification, Measure, Preset, Specification};

@@ -1,9 +1,12 @@
 //! A socket whose descriptor the runtime watches, and its events.
 
-use cutline_socket::{Connect, Connecting, Event, QosError, QosTcpStream, QosUdpSocket, Readiness};
+use cutline_socket::{
+    Connect, Connecting, ConnectionHandle, Event, QosError, QosTcpStream, QosUdpSocket, Readiness,
+};
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,39 +43,23 @@ fn watch_for(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, interest)
 }
 
-/// A socket that has events.
-pub trait Connected: AsFd + Send + Sync + 'static {
-    fn event(&self) -> Option<Event>;
-    fn on_event(&self, handler: impl FnMut(Event) + Send + 'static);
-    fn remove_handler(&self);
-    fn set_nonblocking(&self) -> io::Result<()>;
-    fn is_reconnecting(&self) -> bool;
+/// A connected socket of either kind.
+pub trait Connected: AsFd + Deref<Target = ConnectionHandle> + Send + Sync + 'static {
+    /// Makes calls fail instead of waiting.
+    fn do_not_wait(&self) -> io::Result<()>;
 }
 
-macro_rules! connected {
-    ($socket:ty) => {
-        impl Connected for $socket {
-            fn event(&self) -> Option<Event> {
-                Self::event(self)
-            }
-            fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) {
-                Self::on_event(self, handler);
-            }
-            fn remove_handler(&self) {
-                Self::remove_handler(self);
-            }
-            fn set_nonblocking(&self) -> io::Result<()> {
-                Self::set_nonblocking(self, true)
-            }
-            fn is_reconnecting(&self) -> bool {
-                Self::is_reconnecting(self)
-            }
-        }
-    };
+impl Connected for QosTcpStream {
+    fn do_not_wait(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
 }
 
-connected!(QosTcpStream);
-connected!(QosUdpSocket);
+impl Connected for QosUdpSocket {
+    fn do_not_wait(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
+}
 
 /// A connection that the runtime watches.
 ///
@@ -115,7 +102,7 @@ fn watched(socket: &impl AsFd) -> io::Result<Arc<Io>> {
 
 impl<T: Connected> Watched<T> {
     pub fn new(socket: T) -> io::Result<Self> {
-        socket.set_nonblocking()?;
+        socket.do_not_wait()?;
         let signs = Arc::new(Signs::default());
         let noted = Arc::clone(&signs);
         let io = Mutex::new(watched(&socket)?);

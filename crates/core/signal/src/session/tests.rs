@@ -1,7 +1,10 @@
 //! Two sessions with a network between them.
 
 use super::*;
+use crate::frame;
+use crate::monitor::Report;
 use crate::monitor::{Arrivals, Departures};
+use crate::rate_control::FeedbackMessage;
 use crate::rate_control::TfrcParams;
 use cutline_quality::spec::{Coerced, Measure, Preset, SpecParameter};
 use cutline_transport::tfrc;

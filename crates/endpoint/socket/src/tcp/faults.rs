@@ -7,6 +7,7 @@ use crate::options::Peer;
 use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::frame;
 use cutline_signal::negotiation::OneSidedReason;
+use cutline_signal::session::Event;
 use cutline_units::{RandomStream, Streams};
 use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use std::net::TcpListener;

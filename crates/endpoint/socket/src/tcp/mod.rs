@@ -23,20 +23,19 @@ pub use listener::QosTcpListener;
 
 use crate::connecting::Connecting;
 use crate::connection::{Connection, Patience, lock, mark};
+use crate::connection_handle::{ConnectionHandle, SharedCalls};
 use crate::error::QosError;
 use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::QosOptions;
 use crate::recovery::{Admission, Recovery};
-use crate::reservation::{ReservationStatus, Reserver};
+use crate::reservation::Reserver;
 use crate::signals;
-use crate::time::duration;
-use cutline_provision::{GrantEvent as ReservationEvent, Transport};
+use cutline_provision::Transport;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::TcpFigures;
-use cutline_signal::monitor::Sample;
-use cutline_signal::session::{Direction, Event, Inbound, Outbound, Session, Standing};
+use cutline_signal::session::{Direction, Inbound, Outbound, Session, Standing};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_sys::tcp::{is_delivered, set_max_pacing_rate, tcp_info};
@@ -49,6 +48,7 @@ use rustix::io::ioctl_fionread;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -58,7 +58,7 @@ use std::time;
 ///
 /// Its calls are those of [`TcpStream`]. It can be shared by threads. Clones are the same socket.
 #[derive(Clone)]
-pub struct QosTcpStream(Arc<Inner>);
+pub struct QosTcpStream(Arc<Inner>, ConnectionHandle);
 
 struct Inner {
     socket: Arc<TcpStream>,
@@ -137,7 +137,7 @@ impl QosTcpStream {
         let directions = session.directions(now());
         let reserver =
             socket.local_addr().ok().and_then(|local| Reserver::new(options, Transport::Tcp, [local, peer]));
-        Self(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             socket: Arc::new(socket),
             peer,
             connection: Connection::new(session, directions, reserver),
@@ -158,76 +158,8 @@ impl QosTcpStream {
             is_reading_over: AtomicBool::new(false),
             linger: options.linger_time(),
             listed: Listed::new(),
-        }))
-    }
-
-    /// The next event that was not taken; `None` if there is none.
-    pub fn event(&self) -> Option<Event> {
-        self.0.connection.event()
-    }
-
-    /// The events that were not taken, oldest first. It ends when there are no more; later there may be others.
-    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
-        std::iter::from_fn(|| self.event())
-    }
-
-    /// Waits for the next event, at most so long.
-    pub fn wait_for_event(&self, time: time::Duration) -> Option<Event> {
-        self.0.connection.wait_for_event(duration(time))
-    }
-
-    /// Has a handler called with each event from now on, and first with those that were not taken yet. Events can be taken as before,
-    /// too. An earlier handler is replaced.
-    ///
-    /// The thread that serves all connections calls it, and holds no lock then: the handler may call everything of this socket, but
-    /// should not wait in it, since reports of all connections wait meanwhile. One that panics is called again with the next event. When
-    /// this call returns, an earlier handler is running no more, unless this is called by it. A handler that owns a clone of the socket
-    /// keeps it open until [`remove_handler`](Self::remove_handler).
-    pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) {
-        let service = Arc::downgrade(&self.0) as Weak<dyn KeptConnection>;
-        self.0.connection.set_handler(service, Box::new(handler));
-    }
-
-    /// Removes the handler of events. When this returns it is not called any more, unless this is called by the handler itself.
-    pub fn remove_handler(&self) {
-        self.0.connection.remove_handler();
-    }
-
-    /// All that is known of the connection.
-    pub fn mib(&self) -> Mib {
-        self.0.mib()
-    }
-
-    /// Keeps a sample of each message that arrives from now on: its delay and its jitter. At most so many are kept until they are taken
-    /// with [`take_samples`](Self::take_samples); of more, the oldest are forgotten. 0 ends it.
-    pub fn sample(&self, most: usize) {
-        self.0.connection.inbound().sample(most);
-    }
-
-    /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
-    pub fn take_samples(&self) -> (Vec<Sample>, u64) {
-        self.0.connection.inbound().take_samples()
-    }
-
-    /// Returns the state of the reservation; `None` without a service ([`QosOptions::service`]).
-    pub fn reservation(&self) -> Option<ReservationStatus> {
-        self.0.connection.reservation()
-    }
-
-    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
-    pub fn reservation_event(&self) -> Option<ReservationEvent> {
-        self.0.connection.reserver.as_ref()?.event()
-    }
-
-    /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
-    pub fn renegotiate(&self, specification: ConnectionSpecification) {
-        if self.0.connection.is_inherited() {
-            return;
-        }
-        if let Some(recovery) = &self.0.recovery {
-            recovery.specify(&specification);
-        }
-        self.0.act(|session, out, _| session.renegotiate(now(), specification, out));
+        });
+        Self(Arc::clone(&inner), ConnectionHandle::new(inner))
     }
 
     /// Returns whether the other end is a QoS socket. On a stream that was accepted it waits until that is
@@ -246,13 +178,6 @@ impl QosTcpStream {
     /// plain one for certain: what it waits for is no room, and comes from the other end.
     pub fn is_joining(&self) -> bool {
         self.0.connection.standing() == Standing::Joining
-    }
-
-    /// Returns whether the connection is broken and is being made again ([`QosOptions::reconnect`]).
-    /// Meanwhile the descriptor says nothing of use: a stream that does not wait has to wait for
-    /// [`Event::Recovered`] or [`Event::GaveUp`].
-    pub fn is_reconnecting(&self) -> bool {
-        self.0.recovery.as_ref().is_some_and(Recovery::is_under_way)
     }
 
     /// Returns whether bytes were received already, so that reading does not wait. The descriptor does not
@@ -377,6 +302,15 @@ impl fmt::Debug for QosTcpStream {
     }
 }
 
+impl Deref for QosTcpStream {
+    type Target = ConnectionHandle;
+
+    /// The calls that a stream shares with a datagram socket.
+    fn deref(&self) -> &ConnectionHandle {
+        &self.1
+    }
+}
+
 impl AsFd for QosTcpStream {
     /// The descriptor to wait for. It says nothing of data that has been received already ([`QosTcpStream::has_pending`]):
     /// before waiting, read until [`io::ErrorKind::WouldBlock`].
@@ -473,20 +407,6 @@ impl Inner {
             return false;
         }
         self.outlet.try_lock().is_ok_and(|outlet| outlet.is_shut_down())
-    }
-
-    fn mib(&self) -> Mib {
-        let figures = tcp_info(&self.socket).ok().map(|info| TcpFigures {
-            rtt: info.rtt,
-            rtt_deviation: info.rtt_deviation,
-            min_rtt: info.min_rtt,
-            congestion_window: info.congestion_window,
-            retransmissions: info.retransmissions,
-            not_sent: Bytes::new(u64::from(info.not_sent)),
-            delivery_rate: info.delivery_rate,
-            pacing_rate: info.pacing_rate,
-        });
-        self.connection.mib(&self.socket, figures)
     }
 
     /// Negotiates until it is known whether the other end takes part.
@@ -709,6 +629,37 @@ impl Inner {
             self.notice(later.err().as_ref(), Met::ByControl);
         }
         written
+    }
+}
+
+impl SharedCalls for Inner {
+    fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn mib(&self) -> Mib {
+        let figures = tcp_info(&self.socket).ok().map(|info| TcpFigures {
+            rtt: info.rtt,
+            rtt_deviation: info.rtt_deviation,
+            min_rtt: info.min_rtt,
+            congestion_window: info.congestion_window,
+            retransmissions: info.retransmissions,
+            not_sent: Bytes::new(u64::from(info.not_sent)),
+            delivery_rate: info.delivery_rate,
+            pacing_rate: info.pacing_rate,
+        });
+        self.connection.mib(&self.socket, figures)
+    }
+
+    fn renegotiate(&self, specification: ConnectionSpecification) {
+        if let Some(recovery) = &self.recovery {
+            recovery.specify(&specification);
+        }
+        self.act(|session, out, _| session.renegotiate(now(), specification, out));
+    }
+
+    fn is_reconnecting(&self) -> bool {
+        self.recovery.as_ref().is_some_and(Recovery::is_under_way)
     }
 }
 

@@ -4,7 +4,7 @@ use super::tests::quick;
 use super::*;
 use crate::options::Peer;
 use cutline_quality::spec::Specification;
-use cutline_signal::session::Cause;
+use cutline_signal::session::{Cause, Event};
 use cutline_units::{RandomStream, Streams};
 use rustix::net::sockopt::set_socket_linger;
 use std::net::TcpListener;

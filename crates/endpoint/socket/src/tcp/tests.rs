@@ -7,6 +7,7 @@ use cutline_quality::spec::Specification;
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::negotiation::OneSidedReason;
+use cutline_signal::session::Event;
 use cutline_signal::violation::ViolationOrigin;
 use cutline_sys::reactor::wait;
 use cutline_units::Streams;

@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::object::Ids;
+use crate::object::Selector;
+use crate::object::class;
+use crate::object::code;
 use proptest::prelude::*;
 
 /// One of each type, over IPv4 and IPv6.

@@ -1,0 +1,235 @@
+//! A socket of any kind behind one handle, as C and Python have it.
+
+use cutline_socket::{
+    ConnectionHandle, QosError, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
+};
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+/// A socket of either transport, connected or listening.
+pub enum AnySocket {
+    /// A connected stream.
+    Stream(QosTcpStream),
+    /// A connected datagram socket.
+    Datagrams(QosUdpSocket),
+    /// A listening stream socket.
+    StreamListener(Box<QosTcpListener>),
+    /// A listening datagram socket.
+    DatagramListener(Box<QosUdpListener>),
+}
+
+/// A call that a kind of socket does not have. It is the inner error of an [`io::Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call}: not for {socket}")]
+pub struct UnsupportedCall {
+    /// The call.
+    pub call: &'static str,
+    /// The kind of socket.
+    pub socket: &'static str,
+}
+
+impl AnySocket {
+    fn unsupported(&self, call: &'static str) -> io::Error {
+        let socket = match self {
+            Self::Stream(_) => "a connected stream",
+            Self::Datagrams(_) => "a connected datagram socket",
+            Self::StreamListener(_) | Self::DatagramListener(_) => "a listening socket",
+        };
+        io::Error::new(io::ErrorKind::Unsupported, UnsupportedCall { call, socket })
+    }
+
+    /// Returns the connection, with its events, measures and reservation.
+    ///
+    /// # Errors
+    /// Of a listening socket, which has no such `call`.
+    pub fn connection(&self, call: &'static str) -> io::Result<&ConnectionHandle> {
+        match self {
+            Self::Stream(it) => Ok(it),
+            Self::Datagrams(it) => Ok(it),
+            _ => Err(self.unsupported(call)),
+        }
+    }
+
+    /// Accepts a connection.
+    ///
+    /// # Errors
+    /// Of a connected socket, and those of the listener.
+    pub fn accept(&self) -> io::Result<(Self, SocketAddr)> {
+        match self {
+            Self::StreamListener(it) => it.accept().map(|(stream, peer)| (Self::Stream(stream), peer)),
+            Self::DatagramListener(it) => it.accept().map(|(socket, peer)| (Self::Datagrams(socket), peer)),
+            Self::Stream(_) | Self::Datagrams(_) => Err(self.unsupported("accept")),
+        }
+    }
+
+    /// Sends bytes of a stream, or a datagram. Returns the number of bytes taken.
+    ///
+    /// # Errors
+    /// Of a listening socket, and those of the socket.
+    pub fn send(&self, data: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stream(it) => (&mut &*it).write(data),
+            Self::Datagrams(it) => it.send(data),
+            _ => Err(self.unsupported("send")),
+        }
+    }
+
+    /// Receives bytes of a stream, or a datagram. Returns the number of bytes.
+    ///
+    /// # Errors
+    /// Of a listening socket, and those of the socket.
+    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Stream(it) => (&mut &*it).read(buffer),
+            Self::Datagrams(it) => it.recv(buffer),
+            _ => Err(self.unsupported("recv")),
+        }
+    }
+
+    /// Returns whether the socket carries datagrams.
+    pub const fn has_datagrams(&self) -> bool {
+        matches!(self, Self::Datagrams(_) | Self::DatagramListener(_))
+    }
+
+    /// Returns whether data were received already, so that receiving does not wait.
+    ///
+    /// # Errors
+    /// Of a listening socket.
+    pub fn has_pending(&self) -> io::Result<bool> {
+        match self {
+            Self::Stream(it) => Ok(it.has_pending()),
+            Self::Datagrams(it) => Ok(it.has_pending()),
+            _ => Err(self.unsupported("pending data")),
+        }
+    }
+
+    /// Sets whether calls fail instead of waiting.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        match self {
+            Self::Stream(it) => it.set_nonblocking(nonblocking),
+            Self::Datagrams(it) => it.set_nonblocking(nonblocking),
+            Self::StreamListener(it) => it.set_nonblocking(nonblocking),
+            Self::DatagramListener(it) => it.set_nonblocking(nonblocking),
+        }
+    }
+
+    /// Sets the longest time that receiving waits; `None` for any time.
+    ///
+    /// # Errors
+    /// Of a listening socket, and those of the socket.
+    pub fn set_read_timeout(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Stream(it) => it.set_read_timeout(time),
+            Self::Datagrams(it) => it.set_read_timeout(time),
+            _ => Err(self.unsupported("a timeout")),
+        }
+    }
+
+    /// Sets the longest time that sending waits; `None` for any time.
+    ///
+    /// # Errors
+    /// Of a socket that is no stream, and those of the stream.
+    pub fn set_write_timeout(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Stream(it) => it.set_write_timeout(time),
+            _ => Err(self.unsupported("a timeout of sending")),
+        }
+    }
+
+    /// Returns whether the other end is a QoS socket. On a stream that was accepted it waits until that is known.
+    ///
+    /// # Errors
+    /// Of a listening socket, and those of the connection.
+    pub fn has_qos_peer(&self) -> io::Result<bool> {
+        match self {
+            Self::Stream(it) => it.has_qos_peer().map_err(io::Error::from),
+            Self::Datagrams(it) => Ok(it.has_qos_peer()),
+            _ => Err(self.unsupported("another end")),
+        }
+    }
+
+    /// Returns the address of this end.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Stream(it) => it.local_addr(),
+            Self::Datagrams(it) => it.local_addr(),
+            Self::StreamListener(it) => it.local_addr(),
+            Self::DatagramListener(it) => it.local_addr(),
+        }
+    }
+
+    /// Returns the address of the other end.
+    ///
+    /// # Errors
+    /// Of a listening socket.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Stream(it) => Ok(it.peer_addr()),
+            Self::Datagrams(it) => Ok(it.peer_addr()),
+            _ => Err(self.unsupported("another end")),
+        }
+    }
+
+    /// Ends a direction of a stream, or both; of a listening stream socket, its waiting.
+    ///
+    /// # Errors
+    /// Of datagrams, which have no end, and those of the system.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match self {
+            // Data written before are delivered, which the kernel's call alone does not promise.
+            Self::Stream(it) => it.shutdown(how),
+            Self::StreamListener(it) => {
+                let how = match how {
+                    Shutdown::Read => rustix::net::Shutdown::Read,
+                    Shutdown::Write => rustix::net::Shutdown::Write,
+                    Shutdown::Both => rustix::net::Shutdown::Both,
+                };
+                Ok(rustix::net::shutdown(it.as_fd(), how)?)
+            }
+            Self::Datagrams(_) | Self::DatagramListener(_) => {
+                let socket = "datagrams, which have no end";
+                Err(io::Error::new(io::ErrorKind::Unsupported, UnsupportedCall { call: "shutdown", socket }))
+            }
+        }
+    }
+}
+
+impl AsFd for AnySocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Stream(it) => it.as_fd(),
+            Self::Datagrams(it) => it.as_fd(),
+            Self::StreamListener(it) => it.as_fd(),
+            Self::DatagramListener(it) => it.as_fd(),
+        }
+    }
+}
+
+/// An error of a call on a socket.
+#[derive(Debug)]
+pub enum CallFailure {
+    /// An error of the connection.
+    Qos(QosError),
+    /// A call that the socket does not have.
+    Unsupported(UnsupportedCall),
+    /// Another error.
+    Io(io::Error),
+}
+
+impl From<io::Error> for CallFailure {
+    fn from(error: io::Error) -> Self {
+        let error = match error.downcast::<QosError>() {
+            Ok(error) => return Self::Qos(error),
+            Err(error) => error,
+        };
+        error.downcast::<UnsupportedCall>().map_or_else(Self::Io, Self::Unsupported)
+    }
+}

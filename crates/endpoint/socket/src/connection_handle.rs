@@ -1,0 +1,128 @@
+//! The calls that streams and datagram sockets share.
+
+use crate::connection::Connection;
+use crate::keeper::KeptConnection;
+use crate::mib::Mib;
+use crate::reservation::ReservationStatus;
+use crate::time::duration;
+use cutline_provision::GrantEvent as ReservationEvent;
+use cutline_quality::spec::ConnectionSpecification;
+use cutline_signal::monitor::Sample;
+use cutline_signal::session::Event;
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time;
+
+/// Parts of the shared calls that differ between the kinds of socket.
+pub trait SharedCalls: KeptConnection {
+    /// Returns what every kind of socket has.
+    fn connection(&self) -> &Connection;
+
+    /// Returns all that is known of the connection.
+    fn mib(&self) -> Mib;
+
+    /// Asks the other end for something else.
+    fn renegotiate(&self, specification: ConnectionSpecification);
+
+    /// Returns whether the connection is being made again.
+    fn is_reconnecting(&self) -> bool;
+}
+
+/// A QoS connection of either kind, stream or datagrams: events, measures, reservation and renegotiation.
+///
+/// [`QosTcpStream`](crate::QosTcpStream) and [`QosUdpSocket`](crate::QosUdpSocket) dereference to it, so its calls are calls of both.
+/// A clone keeps the connection open, as a clone of the socket does.
+#[derive(Clone)]
+pub struct ConnectionHandle(Arc<dyn SharedCalls>);
+
+impl ConnectionHandle {
+    /// Returns the connection of a socket.
+    pub(crate) fn new(socket: Arc<impl SharedCalls + 'static>) -> Self {
+        Self(socket)
+    }
+
+    /// The next event that was not taken; `None` if there is none.
+    pub fn event(&self) -> Option<Event> {
+        self.0.connection().event()
+    }
+
+    /// The events that were not taken, oldest first. It ends when there are no more; later there may be others.
+    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        std::iter::from_fn(|| self.event())
+    }
+
+    /// Waits for the next event, at most so long.
+    pub fn wait_for_event(&self, time: time::Duration) -> Option<Event> {
+        self.0.connection().wait_for_event(duration(time))
+    }
+
+    /// Has a handler called with each event from now on, and first with those that were not taken yet. Events can be taken as before,
+    /// too. An earlier handler is replaced.
+    ///
+    /// The thread that serves all connections calls it, and holds no lock then: the handler may call everything of the socket, but
+    /// should not wait in it, since reports of all connections wait meanwhile. One that panics is called again with the next event. When
+    /// this call returns, an earlier handler is running no more, unless this is called by it. A handler that owns a clone of the socket or of this
+    /// keeps it open until [`remove_handler`](Self::remove_handler).
+    pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) {
+        let service = Arc::downgrade(&self.0) as Weak<dyn KeptConnection>;
+        self.0.connection().set_handler(service, Box::new(handler));
+    }
+
+    /// Removes the handler of events. When this returns it is not called any more, unless this is called by the handler itself.
+    pub fn remove_handler(&self) {
+        self.0.connection().remove_handler();
+    }
+
+    /// All that is known of the connection.
+    pub fn mib(&self) -> Mib {
+        self.0.mib()
+    }
+
+    /// Keeps a sample of each message that arrives from now on: its delay and its jitter. At most so many are kept until they are taken
+    /// with [`take_samples`](Self::take_samples); of more, the oldest are forgotten. 0 ends it.
+    pub fn sample(&self, most: usize) {
+        self.0.connection().inbound().sample(most);
+    }
+
+    /// Takes the samples that were kept, oldest first, and how many were forgotten since they were last taken.
+    pub fn take_samples(&self) -> (Vec<Sample>, u64) {
+        self.0.connection().inbound().take_samples()
+    }
+
+    /// Returns the state of the reservation; `None` without a service ([`QosOptions::service`]).
+    pub fn reservation(&self) -> Option<ReservationStatus> {
+        self.0.connection().reservation()
+    }
+
+    /// The next event of the reservation that was not taken; `None` if there is none. It does not wait.
+    pub fn reservation_event(&self) -> Option<ReservationEvent> {
+        self.0.connection().reserver.as_ref()?.event()
+    }
+
+    /// The events of the reservation that were not taken, oldest first. It ends when there are no more; later there may be others.
+    pub fn reservation_events(&self) -> impl Iterator<Item = ReservationEvent> + '_ {
+        std::iter::from_fn(|| self.reservation_event())
+    }
+
+    /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.
+    pub fn renegotiate(&self, specification: ConnectionSpecification) {
+        if !self.0.connection().is_inherited() {
+            self.0.renegotiate(specification);
+        }
+    }
+
+    /// Returns whether the connection is broken and is being made again ([`QosOptions::reconnect`](crate::QosOptions::reconnect)).
+    /// Meanwhile the descriptor says nothing of use: a socket that does not wait has to wait for [`Event::Recovered`] or
+    /// [`Event::GaveUp`].
+    pub fn is_reconnecting(&self) -> bool {
+        self.0.is_reconnecting()
+    }
+}
+
+impl fmt::Debug for ConnectionHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionHandle")
+            .field("standing", &self.0.connection().standing())
+            .finish_non_exhaustive()
+    }
+}

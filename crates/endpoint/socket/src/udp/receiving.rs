@@ -1,0 +1,341 @@
+//! Receiving of a datagram socket: messages, control messages, errors, and the silence of the other end.
+
+use super::Inner;
+use super::reader::{ControlMessage, DatagramReader, Strangers, Taken};
+use crate::connection::{Until, lock};
+use crate::error::QosError;
+use crate::signals;
+use cutline_signal::session::{Cause, Direction, Event, Purpose, Standing};
+use cutline_sys::datagrams::Wait;
+use cutline_sys::now;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_units::{Duration, Instant};
+use rustix::io::ioctl_fionread;
+use std::io;
+use std::net::UdpSocket;
+use std::sync::Weak;
+use std::sync::atomic::Ordering;
+
+/// The most datagrams that are handed over by the listener and not taken.
+const MOST_EARLY: usize = 128;
+/// The most control messages that are taken at a time, by who does not wait for messages of the application.
+const MOST_CONTROL: usize = 16;
+
+/// Result of filling the receive buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Filled {
+    /// Datagrams, perhaps control messages alone.
+    Datagrams,
+    /// Nothing, and nothing will: the application has shut the direction down.
+    End,
+}
+
+impl Inner {
+    /// Takes what has come while the application does not receive. Returns whether it took something. An error is the application's
+    /// to see, with its next call.
+    pub(super) fn hear(&self, reader: &mut DatagramReader) -> bool {
+        if !reader.is_empty() {
+            return false;
+        }
+        if self.is_watched.load(Ordering::Relaxed) {
+            return self.take_control(reader);
+        }
+        match self.fill(reader, Wait::No) {
+            Ok(filled) => filled == Filled::Datagrams,
+            Err(error) => {
+                self.put_off(&error);
+                false
+            }
+        }
+    }
+
+    /// Keeps an error for the next call that finds no datagram: the kernel reports it once. Returns whether it is kept: a
+    /// connection that is made again is lost by it, and what ends a wait is of the call alone.
+    fn put_off(&self, error: &io::Error) -> bool {
+        let is_of_call = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
+        match error.raw_os_error() {
+            Some(errno) if self.recovery.is_none() && !is_of_call => {
+                self.fault.store(errno, Ordering::Relaxed);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes the datagrams that wait if an error is kept: they came before it, but the kernel reports errors first.
+    ///
+    /// # Errors
+    /// The error, if no datagram waits.
+    fn take_fault_behind_datagrams(&self, reader: &mut DatagramReader) -> io::Result<()> {
+        while self.fault.load(Ordering::Relaxed) != 0 && reader.is_empty() {
+            if !matches!(self.fill(reader, Wait::No), Ok(Filled::Datagrams)) {
+                return self.take_fault();
+            }
+        }
+        Ok(())
+    }
+
+    /// The error that was kept for the next call.
+    ///
+    /// # Errors
+    /// That one.
+    pub(super) fn take_fault(&self) -> io::Result<()> {
+        if self.fault.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        match self.fault.swap(0, Ordering::Relaxed) {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    pub(super) fn recv(&self, buffer: &mut [u8]) -> io::Result<(usize, Instant)> {
+        self.connection.check_process()?;
+        let until = self.patience.until();
+        if self.recovery.is_none() {
+            return self.recv_until(&mut lock(&self.reader), buffer, &until);
+        }
+        // What came before the loss comes first.
+        if let Some(message) = lock(&self.reader).take(buffer) {
+            return Ok(message);
+        }
+        self.over_any(Direction::Receive, until.time(), || {
+            let mut reader = lock(&self.reader);
+            if !self.is_up() {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
+            self.recv_until(&mut reader, buffer, &until)
+        })
+    }
+
+    fn recv_until(
+        &self,
+        reader: &mut DatagramReader,
+        buffer: &mut [u8],
+        until: &Until,
+    ) -> io::Result<(usize, Instant)> {
+        loop {
+            self.take_early(reader);
+            if let Some(message) = reader.take(buffer) {
+                return Ok(message);
+            }
+            self.check_place()?;
+            let waits = !self.nonblocking.load(Ordering::Relaxed);
+            self.take_fault_behind_datagrams(reader)?;
+            if !reader.is_empty() {
+                continue;
+            }
+            let may_end =
+                waits && (self.recovery.is_some() || self.entrance.is_some() || self.is_watching_silence());
+            match self.fill(reader, if may_end { Wait::No } else { Wait::ForOne }) {
+                Ok(Filled::End) => {
+                    self.check_place()?;
+                    return Ok((0, now()));
+                }
+                Err(error) if may_end && error.kind() == io::ErrorKind::WouldBlock => {
+                    self.connection.note_read();
+                    if self.wait_for_datagrams(until)? == Filled::End {
+                        return Ok((0, now()));
+                    }
+                    continue;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.connection.note_read();
+                    return Err(self.silent().map_or(error, io::Error::from));
+                }
+                Ok(Filled::Datagrams) => self.silence.store(0, Ordering::Relaxed),
+                Err(error) if self.put_off(&error) => continue,
+                Err(error) => {
+                    signals::again(until, &self.socket, error)?;
+                    continue;
+                }
+            }
+            if !reader.is_empty() {
+                continue;
+            }
+            // Control messages alone have come, which do not make the time longer.
+            if !may_end {
+                until.wait(&self.socket)?;
+            }
+        }
+    }
+
+    /// Returns whether an end that is silent for too long ends a call that receives. Only one that takes part
+    /// reports, so that its silence means something; a connection that is made again ends in another way.
+    fn is_watching_silence(&self) -> bool {
+        self.recovery.is_none() && matches!(self.connection.standing(), Standing::Joined(_))
+    }
+
+    /// The error of a call that receives from an end that has been silent for too long.
+    fn silent(&self) -> Option<QosError> {
+        let silence = self.silence.load(Ordering::Relaxed);
+        (silence > 0).then(|| QosError::Silent(Duration::from_nanos(silence)))
+    }
+
+    /// Notices that the other end has been silent for so long that nothing more is expected of it, or that it is heard again.
+    pub(super) fn note_silence(&self, silence: Duration, longest: Duration) {
+        let is_over = self.is_watching_silence() && silence >= longest.max(self.longest_silence);
+        let before = self.silence.swap(if is_over { silence.as_nanos() } else { 0 }, Ordering::Relaxed);
+        if is_over && before == 0 {
+            self.connection.tell([Event::GaveUp { after: silence, cause: Cause::Silence(silence) }]);
+        }
+    }
+
+    /// Waits where nothing tells the kernel that the other end is gone, so that it would wait for ever.
+    fn wait_for_datagrams(&self, until: &Until) -> io::Result<Filled> {
+        let mut readable = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
+        loop {
+            self.check_place()?;
+            if !self.is_up() {
+                return Err(io::ErrorKind::NotConnected.into());
+            }
+            if let Some(silent) = self.silent() {
+                return Err(silent.into());
+            }
+            if self.has_early.load(Ordering::SeqCst) {
+                return Ok(Filled::Datagrams);
+            }
+            let left = until.time().map_or(Duration::MAX, |until| until.saturating_since(now()));
+            // Another thread takes a connection that is lost down.
+            let wait = if self.recovery.is_some() { signals::wait } else { signals::wait_long };
+            if wait(&mut readable, left)? {
+                // A call that does not wait does not say it.
+                let is_over = readable[0].revents().contains(PollFlags::RDHUP);
+                self.check_place()?;
+                return Ok(if is_over { Filled::End } else { Filled::Datagrams });
+            }
+            if left.is_zero() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+        }
+    }
+
+    /// Receives datagrams into an empty reader, measures them, and handles those that are control messages.
+    pub(super) fn fill(&self, reader: &mut DatagramReader, wait: Wait) -> io::Result<Filled> {
+        let count = match reader.fill(&self.socket, wait) {
+            Ok(count) => count,
+            Err(error) => return self.shown(error).map(|()| Filled::Datagrams),
+        };
+        // A direction that was shut down reads like empty datagrams, as many as there is room for.
+        if reader.has_only_empty(count) && is_shut_down(&self.socket)? {
+            return Ok(Filled::End);
+        }
+        let ((control, strangers), due) = {
+            let mut inbound = self.connection.inbound();
+            (reader.sort(count, self.connection.standing(), &mut inbound), inbound.feedback_due())
+        };
+        self.pass_on(strangers);
+        self.handle(&control);
+        self.feed_back(due);
+        // Only an end that takes no part sends something else while this one negotiates.
+        if self.connection.standing() == Standing::Joining && !reader.is_empty() {
+            self.act(|session, out, inbound| session.on_foreign(now(), out, inbound));
+        }
+        Ok(Filled::Datagrams)
+    }
+
+    /// Sends the feedback for the other end's rate control, now or when it is due.
+    fn feed_back(&self, due: Instant) {
+        if due == Instant::FAR_FUTURE {
+            return;
+        }
+        if due <= now() {
+            self.act(|session, out, inbound| session.advance(now(), out, inbound));
+        } else {
+            self.connection.hasten(due);
+        }
+    }
+
+    /// Returns whether a message waits in the kernel that is left there for an application which waits for the descriptor.
+    pub(super) fn has_message_in_kernel(&self) -> bool {
+        let waits = |length| length > 0;
+        self.is_watched.load(Ordering::Relaxed) && ioctl_fionread(&self.socket).is_ok_and(waits)
+    }
+
+    pub(super) fn handle(&self, messages: &[ControlMessage]) {
+        for ControlMessage { at, control, bytes } in messages {
+            let mut is_strange = false;
+            self.act(|session, out, inbound| {
+                is_strange = session.is_of_another(bytes);
+                session.on_control(*at, *control, bytes, out, inbound);
+            });
+            if is_strange {
+                self.pass_on(vec![(*at, bytes.clone())]);
+            }
+        }
+    }
+
+    /// Takes control messages that come next, and leaves messages of the application in the kernel, where the descriptor shows
+    /// them. They are measured when the application receives them, with the kernel's time of arrival. Returns whether it took
+    /// something.
+    fn take_control(&self, reader: &mut DatagramReader) -> bool {
+        let mut took = false;
+        for _ in 0..MOST_CONTROL {
+            let standing = self.connection.standing();
+            let taken = reader.take_control(&self.socket, standing, &mut self.connection.inbound());
+            match taken {
+                Ok(Some(taken)) => {
+                    took = true;
+                    match taken {
+                        Taken::Control(message) => self.handle(&[message]),
+                        Taken::Stranger(at, bytes) => self.pass_on(vec![(at, bytes)]),
+                        Taken::Other => {}
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    if let Err(error) = self.shown(error) {
+                        self.put_off(&error);
+                        break;
+                    }
+                }
+            }
+        }
+        took
+    }
+
+    /// Takes datagrams that were received by the listener's socket. A call that receives looks for them.
+    pub(super) fn hand_over(&self, datagrams: impl IntoIterator<Item = (Instant, Vec<u8>)>) {
+        let mut early = lock(&self.early);
+        early.extend(datagrams);
+        early.truncate(MOST_EARLY);
+        self.has_early.store(!early.is_empty(), Ordering::SeqCst);
+    }
+
+    /// Takes what was handed over into the reader.
+    pub(super) fn take_early(&self, reader: &mut DatagramReader) {
+        if !self.has_early.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        let mut found = Vec::new();
+        {
+            let datagrams = std::mem::take(&mut *lock(&self.early));
+            let mut inbound = self.connection.inbound();
+            for (at, mut bytes) in datagrams {
+                match inbound.on_datagram(at, &bytes, self.connection.standing()) {
+                    Purpose::Message(start) => reader.add(at, bytes.split_off(start)),
+                    Purpose::Control(control) => found.push(ControlMessage { at, control, bytes }),
+                    Purpose::Nothing => {}
+                }
+            }
+        }
+        self.handle(&found);
+        let due = self.connection.inbound().feedback_due();
+        self.feed_back(due);
+    }
+
+    /// Gives datagrams of other sessions from the other end's address to the listener. The kernel delivers them to this socket, because it
+    /// is connected to that address. When another session has been agreed on there, this one is over.
+    fn pass_on(&self, strangers: Strangers) {
+        let entrance = self.entrance.as_ref().and_then(Weak::upgrade).filter(|_| !strangers.is_empty());
+        if entrance.is_some_and(|entrance| entrance.succeed(self.peer, strangers)) {
+            self.retire();
+        }
+    }
+}
+
+/// Returns whether this end receives no more.
+fn is_shut_down(socket: &UdpSocket) -> io::Result<bool> {
+    let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
+    Ok(wait(&mut fds, Duration::ZERO)? && fds[0].revents().contains(PollFlags::RDHUP))
+}
