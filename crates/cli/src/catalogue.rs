@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
 use clap::Subcommand;
-use cutline_params::{Parameter, Value};
+use cutline_params::{Parameter, ParameterValue};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub struct CatalogueItem {
     /// Properties that are true or false, with the headings of their columns. All items of a kind have the same headings.
     pub properties: Vec<(&'static str, bool)>,
     /// Other sets of defaults: the name of each set, and the value of each parameter.
-    pub other_defaults: Vec<(&'static str, Vec<Value>)>,
+    pub other_defaults: Vec<(&'static str, Vec<ParameterValue>)>,
     /// The key of a parameter that chooses one of several items, and these items.
     pub choices: Option<(&'static str, Vec<Self>)>,
 }
@@ -200,18 +200,19 @@ pub enum Setting {
 }
 
 /// Numbers and flags stay numbers and flags. Other values become text, as a scenario writes them. Off becomes null.
-impl From<&Value> for Setting {
-    fn from(value: &Value) -> Self {
+impl From<&ParameterValue> for Setting {
+    fn from(value: &ParameterValue) -> Self {
         match value {
-            Value::Number(x) => Self::Number(*x),
-            Value::Count(n) => Self::Count(*n),
-            Value::Flag(flag) => Self::Flag(*flag),
-            Value::Durations(times) => Self::Texts(times.iter().map(ToString::to_string).collect()),
-            Value::Counts(counts) => Self::Counts(counts.to_vec()),
-            Value::Duration(_) | Value::Frequency(_) | Value::Choice(_) | Value::Distribution(_) => {
-                Self::Text(value.to_string())
-            }
-            Value::Off => Self::Off,
+            ParameterValue::Number(x) => Self::Number(*x),
+            ParameterValue::Count(n) => Self::Count(*n),
+            ParameterValue::Flag(flag) => Self::Flag(*flag),
+            ParameterValue::Durations(times) => Self::Texts(times.iter().map(ToString::to_string).collect()),
+            ParameterValue::Counts(counts) => Self::Counts(counts.to_vec()),
+            ParameterValue::Duration(_)
+            | ParameterValue::Frequency(_)
+            | ParameterValue::Choice(_)
+            | ParameterValue::Distribution(_) => Self::Text(value.to_string()),
+            ParameterValue::Off => Self::Off,
         }
     }
 }

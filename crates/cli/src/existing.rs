@@ -1,6 +1,6 @@
 //! The options `--resume` and `--force`, for results that are already stored.
 
-use cutline_results::Existing;
+use cutline_results::ExistingResults;
 
 #[derive(clap::Args)]
 pub struct ExistingArgs {
@@ -20,10 +20,10 @@ impl ExistingArgs {
     }
 
     /// Returns the choice of the options, or `otherwise` if neither is given.
-    pub fn or(&self, otherwise: Existing) -> Existing {
+    pub fn or(&self, otherwise: ExistingResults) -> ExistingResults {
         match self {
-            Self { resume: true, .. } => Existing::Resume,
-            Self { force: true, .. } => Existing::Replace,
+            Self { resume: true, .. } => ExistingResults::Resume,
+            Self { force: true, .. } => ExistingResults::Replace,
             Self { .. } => otherwise,
         }
     }

@@ -12,7 +12,7 @@ use crate::table::number;
 use crate::{check, interrupt, message, output};
 use clap::{Subcommand, ValueEnum};
 use cutline_lab::{Bounds, ExternalProgram, LabError, LabOptions, NetworkSide, Place, Shell, Stack, Traffic};
-use cutline_results::{Existing, TimingRow};
+use cutline_results::{ExistingResults, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_scenario::runner::{self, Job};
 use cutline_sys::namespace::sweep;
@@ -201,7 +201,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         version: &version,
         run: &in_lab,
     };
-    let store = (!args.no_store).then_some((&*args.results, args.existing.or(Existing::Refuse)));
+    let store = (!args.no_store).then_some((&*args.results, args.existing.or(ExistingResults::Refuse)));
     let outcome = work.execute(store)?;
     bar.finish();
     run::print(&points, &outcome, args.json)?;

@@ -8,9 +8,9 @@ use crate::progress::Bar;
 use crate::study_arg::{StudyArg, StudyParser};
 use crate::{interrupt, message, output};
 use cutline_report::chart::Format;
-use cutline_report::report::{Claim, ClaimSummary, Claims, Counts, Verdict};
-use cutline_results::Existing;
-use cutline_study::{Changes, Evaluation, EvaluationEvent, EvaluationOptions, Study, StudyError};
+use cutline_report::report::{Claim, ClaimSummary, ClaimVerdict, Claims, Counts};
+use cutline_results::ExistingResults;
+use cutline_study::{Evaluation, EvaluationEvent, EvaluationOptions, ExperimentChanges, Study, StudyError};
 use cutline_text::Printable;
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -70,8 +70,8 @@ impl ChangeArgs {
     ///
     /// # Errors
     /// When a setting is no pair, or a file cannot be read.
-    pub fn changes(&self, studies: &[&Study]) -> Result<Changes, Failure> {
-        let mut changes = Changes::quick(self.quick);
+    pub fn changes(&self, studies: &[&Study]) -> Result<ExperimentChanges, Failure> {
+        let mut changes = ExperimentChanges::quick(self.quick);
         for pair in &self.set {
             let Some((path, value)) = pair.split_once('=') else {
                 return Err(Failure::Usage(format!(
@@ -120,7 +120,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         results: args.results.clone(),
         figures: args.figures.clone(),
         changes: args.changes.changes(&studies)?,
-        existing: args.existing.or(Existing::Repeat),
+        existing: args.existing.or(ExistingResults::Repeat),
         threads: threads(args.jobs),
         version: VERSION,
         commit: COMMIT,
@@ -193,9 +193,9 @@ fn tally(counts: &Counts) -> String {
 
 fn line(claim: &Claim) -> String {
     let verdict = match claim.holds {
-        Verdict::Holds => "holds  ",
-        Verdict::Differs => "differs",
-        Verdict::Unclear => "unclear",
+        ClaimVerdict::Holds => "holds  ",
+        ClaimVerdict::Differs => "differs",
+        ClaimVerdict::Unclear => "unclear",
     };
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
     let interval = match (claim.ci_low, claim.ci_high) {

@@ -5,7 +5,7 @@ use crate::output;
 use crate::table::Table;
 use cutline_daemon::status::{InterfaceStatus, ReservationStatus, SenderStatus, Status};
 use cutline_provision::protocol::{Reply, Request};
-use cutline_provision::{Client, ClientError, DEFAULT_SOCKET};
+use cutline_provision::{ClientError, DEFAULT_SOCKET, DaemonClient};
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ fn ask(args: &Args) -> Result<Status, Failure> {
     let other = |why: &dyn std::fmt::Display| {
         Failure::Failed(format!("cutlined at {}: {why}", Printable(args.socket.display())))
     };
-    let mut client = Client::connect(&args.socket)?;
+    let mut client = DaemonClient::connect(&args.socket)?;
     client.send(&Request::Status {})?;
     match client.reply(PATIENCE)? {
         Some(Reply::Status { status }) => serde_json::from_value(status).map_err(|error| other(&error)),

@@ -6,7 +6,7 @@ use crate::output;
 use crate::table::Table;
 use clap::Subcommand;
 use cutline_config::Document;
-use cutline_params::{Choice as _, Parameters as _, Value};
+use cutline_params::{Choice as _, ParameterValue, Parameters as _};
 use cutline_quality::spec::{
     Agreement, AgreementItem as Agreed, CapacityProfile, Conflict, Conflicts, ConnectionSpecification,
     Preset, Region, SpecParameter, Specification, TapsProperties,
@@ -185,7 +185,7 @@ fn show_direction(spec: &Specification) -> String {
     }
     let mut table = Table::new(4, &["parameter", "value", "coerced", "meaning"]);
     for (about, (name, value)) in Specification::describe().into_iter().zip(spec.values()) {
-        if value != Value::Off {
+        if value != ParameterValue::Off {
             let coerced = spec.coerced.iter().any(|parameter| parameter.name() == name);
             let coerced = if coerced { "yes" } else { "no" };
             table.add([name, &about.with_unit(&value), coerced, about.doc].map(str::to_owned).to_vec());
@@ -274,7 +274,7 @@ fn show_agreement(direction: &str, agreed: &Result<Agreement, Conflicts>) -> Str
             let mut table = Table::new(4, &["parameter", "offered", "requested", "effective"]);
             for Agreed { parameter, offered, requested, effective } in items {
                 let about = parameter.about();
-                let end = |value: &Option<Value>| {
+                let end = |value: &Option<ParameterValue>| {
                     value.as_ref().map_or("open".to_owned(), |value| about.with_unit(value))
                 };
                 table.add(vec![
@@ -434,7 +434,7 @@ impl SpecificationList {
 
 impl DirectionDocument {
     pub fn new(spec: &Specification) -> Self {
-        let set = spec.values().into_iter().filter(|(_, value)| *value != Value::Off);
+        let set = spec.values().into_iter().filter(|(_, value)| *value != ParameterValue::Off);
         let bps = |rate: Option<Rate>| rate.map(Rate::as_bps);
         let axis = |axis: &cutline_quality::spec::Axis| AxisDocument {
             measure: axis.measure.name(),
@@ -471,7 +471,7 @@ impl AgreementDocument {
 
 impl AgreedDirection {
     fn new(agreed: &Result<Agreement, Conflicts>) -> Self {
-        let end = |value: &Option<Value>| value.as_ref().map_or(Setting::Off, Setting::from);
+        let end = |value: &Option<ParameterValue>| value.as_ref().map_or(Setting::Off, Setting::from);
         let parameter = |item: &Agreed| AgreedParameter {
             parameter: item.parameter.name(),
             offered: end(&item.offered),

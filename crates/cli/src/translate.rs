@@ -6,13 +6,13 @@ use crate::output;
 use crate::spec::{self, DirectionDocument};
 use cutline_config::{Document, parameter};
 use cutline_flow::TrafficSpec;
-use cutline_params::{Choice as _, ParameterError, Parameters as _, Value, nearest};
+use cutline_params::{Choice as _, ParameterError, ParameterValue, Parameters as _, nearest};
 use cutline_quality::spec::CapacityProfile;
 use cutline_tables::specification;
 use cutline_text::Printable;
 use cutline_translate::{
-    Application, Decision, EndSystemSettings, IpVersion, Layer, NetworkSettings, PacedBy, Path, Protocol,
-    Service, Translation, TranslationRequest, Unmet, translate,
+    ApplicationProfile, Decision, EndSystemSettings, IpVersion, Layer, NetworkSettings, PacedBy, Path,
+    Protocol, Service, Translation, TranslationRequest, Unmet, translate,
 };
 use cutline_units::{Bytes, Dscp, Duration, Hint, Rate};
 use schemars::JsonSchema;
@@ -83,11 +83,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 fn path(args: &Args) -> Result<Path, Failure> {
     let ip = if args.ipv6 { IpVersion::Ipv6 } else { IpVersion::Ipv4 };
     let values = [
-        ("rtt", args.rtt.map(Value::Duration)),
-        ("rate", args.rate.map(|rate| Value::Count(rate.as_bps()))),
-        ("mtu", args.mtu.map(Value::Count)),
-        ("loss", args.loss.map(Value::Number)),
-        ("ip", Some(Value::Choice(ip.name().into()))),
+        ("rtt", args.rtt.map(ParameterValue::Duration)),
+        ("rate", args.rate.map(|rate| ParameterValue::Count(rate.as_bps()))),
+        ("mtu", args.mtu.map(ParameterValue::Count)),
+        ("loss", args.loss.map(ParameterValue::Number)),
+        ("ip", Some(ParameterValue::Choice(ip.name().into()))),
     ];
     let given = values.into_iter().filter_map(|(name, value)| Some((name, value?)));
     Path::from_values(given).map_err(|error| Failure::Usage(format!("--{error}")))
@@ -97,18 +97,18 @@ fn path(args: &Args) -> Result<Path, Failure> {
 fn request(args: &Args) -> Result<TranslationRequest, Failure> {
     let Args { application, set, .. } = args;
     let pairs = set.iter().map(|text| pair(text)).collect::<Result<Vec<_>, _>>()?;
-    if Application::NAMES.contains(&application.as_str()) {
+    if ApplicationProfile::NAMES.contains(&application.as_str()) {
         let made = class(application, &pairs)
             .and_then(|application| TranslationRequest::from_application(&application));
         return made.map_err(|error| Failure::Usage(format!("{application}: {}", Printable(error))));
     }
     if !std::path::Path::new(application).exists() {
-        let guess = nearest(application, Application::NAMES.iter().copied());
+        let guess = nearest(application, ApplicationProfile::NAMES.iter().copied());
         let guess = guess.map_or_else(String::new, |name| format!("; did you mean {name}?"));
         return Err(Failure::Usage(format!(
             "there is no file \"{}\", and no class of that name; the classes are: {}{guess}",
             Printable(application),
-            Application::NAMES.join(", ")
+            ApplicationProfile::NAMES.join(", ")
         )));
     }
     let mut document = Document::load_toml_or_json(std::path::Path::new(application))?;
@@ -125,8 +125,8 @@ fn pair(text: &str) -> Result<(&str, &str), Failure> {
 }
 
 /// Returns an application of a class with these settings.
-fn class(name: &str, pairs: &[(&str, &str)]) -> Result<Application, ParameterError> {
-    let parameters = Application::describe(name)?;
+fn class(name: &str, pairs: &[(&str, &str)]) -> Result<ApplicationProfile, ParameterError> {
+    let parameters = ApplicationProfile::describe(name)?;
     let mut values = Vec::new();
     for (key, text) in pairs {
         let Some(about) = parameters.iter().find(|about| about.name == *key) else {
@@ -134,12 +134,12 @@ fn class(name: &str, pairs: &[(&str, &str)]) -> Result<Application, ParameterErr
             return Err(ParameterError::unknown(key, text, &names));
         };
         // What cannot be read is refused as a word, since the error then has the nearest allowed one.
-        let word = |_| Value::Choice((*text).to_owned().into());
+        let word = |_| ParameterValue::Choice((*text).to_owned().into());
         let value = parameter::parse(about, text).unwrap_or_else(word);
         about.check(&value)?;
         values.push((about.name, value));
     }
-    Application::from_values(name, values)
+    ApplicationProfile::from_values(name, values)
 }
 
 /// Width of text, if there is space.
@@ -150,7 +150,7 @@ const NARROWEST: usize = 30;
 fn show(name: &str, translation: &Translation) -> String {
     let Translation { protocol, service, .. } = translation;
     let mut text = format!("{}: {}; {}\n", Printable(name), protocol.title(), service.title());
-    if translation.decisions.iter().all(|decision| decision.layer != Layer::Application) {
+    if translation.decisions.iter().all(|decision| decision.layer != Layer::ApplicationProfile) {
         text += &spec::describe(&translation.specification);
     }
     for layer in Layer::ALL {

@@ -5,7 +5,7 @@ use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_doctor::{
-    BottleneckDocument, BottleneckPlace, Judgement, Observations, Source, Thresholds, Watch, judge,
+    BottleneckDocument, BottleneckPlace, Judgement, LinkWatch, Observations, Source, Thresholds, judge,
 };
 use cutline_router::Overhead;
 use cutline_sys::address::{AddressError, ZonedIp};
@@ -71,7 +71,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 impl Args {
-    fn watch(&self) -> Result<Watch, Failure> {
+    fn watch(&self) -> Result<LinkWatch, Failure> {
         if self.stats.is_none() && self.probe.is_none() && self.out.is_none() {
             let why = "nothing to observe: at least one of --stats, --probe and --out is required";
             return Err(Failure::Usage(why.to_owned()));
@@ -79,7 +79,7 @@ impl Args {
         if let Some(name) = &self.out {
             interface::index(name)?;
         }
-        Ok(Watch {
+        Ok(LinkWatch {
             source: self.stats.clone(),
             reverse: self.reverse,
             overhead: self.overhead,

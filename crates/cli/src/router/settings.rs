@@ -5,7 +5,7 @@ use crate::exit::Failure;
 use cutline_aqm::registry::{self, AqmDescription};
 use cutline_aqm::{AqmSpec, Discipline as _, Limit, QueueSpec, Sieve, TsqParams};
 use cutline_config::{parameter, quantity};
-use cutline_params::{Parameter, ParameterError, Parameters as _, Value};
+use cutline_params::{Parameter, ParameterError, ParameterValue, Parameters as _};
 use cutline_router::ShaperParams;
 use cutline_router_service::{AutorateSpec, ProcessSpec, default_limit};
 use cutline_sys::address::ZonedIp;
@@ -152,7 +152,7 @@ impl QueueArgs {
             if self.aqm() != Sieve::<()>::NAME {
                 return Err(Failure::Usage(format!("--rtt is for sieve, and the queue is {}", self.aqm())));
             }
-            values.push(("rtt".to_owned(), Value::Duration(rtt)));
+            values.push(("rtt".to_owned(), ParameterValue::Duration(rtt)));
         }
         let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let aqm = AqmSpec::from_values(self.aqm(), borrowed).map_err(usage)?;
@@ -241,7 +241,7 @@ fn values<'t>(
     pairs: impl Iterator<Item = &'t str>,
     parameters: &[&'static Parameter],
     owner: &str,
-) -> Result<Vec<(String, Value)>, Failure> {
+) -> Result<Vec<(String, ParameterValue)>, Failure> {
     let read = |text: &str| {
         let (name, written) = pair("--set", text)?;
         let parameter = parameters.iter().find(|parameter| parameter.name == name).ok_or_else(|| {
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(spec(reverse(None, &[], None)), same);
         let changed = spec(reverse(None, &["q-ref=50"], Some("l=40ms")));
         assert_eq!(changed.tsq.unwrap().l, Duration::from_millis(40));
-        assert!(changed.aqm.values().contains(&("q-ref", Value::Number(50.0))));
+        assert!(changed.aqm.values().contains(&("q-ref", ParameterValue::Number(50.0))));
         let own = spec(reverse(Some("fq-codel"), &[], None));
         assert_eq!((own.aqm.name(), own.tsq, own.limit), ("fq-codel", None, Limit::Packets(9)));
         let no_tsq = reverse(Some("codel"), &[], Some("")).spec(&forward, rate);
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(default(None).spec(Rate::from_mbps(900)).unwrap().limit, Limit::Packets(9999));
         let rtt = Duration::from_millis(20);
         let near = QueueArgs { rtt: Some(rtt), ..default(None) };
-        assert!(near.spec(rate).unwrap().aqm.values().contains(&("rtt", Value::Duration(rtt))));
+        assert!(near.spec(rate).unwrap().aqm.values().contains(&("rtt", ParameterValue::Duration(rtt))));
         assert!(
             refusal(QueueArgs { rtt: Some(rtt), ..args("pie", &[], None) }.spec(rate))
                 .contains("--rtt is for sieve")
@@ -355,7 +355,7 @@ mod tests {
         let rate = Rate::from_mbps(15);
         let spec = args("pi", &["q-ref=100", "frequency=160 Hz"], Some("l=60ms,bits=3")).spec(rate).unwrap();
         let set = spec.aqm.values();
-        assert!(set.contains(&("q-ref", Value::Number(100.0))), "{set:?}");
+        assert!(set.contains(&("q-ref", ParameterValue::Number(100.0))), "{set:?}");
         let tsq = spec.tsq.unwrap();
         assert_eq!((tsq.bits, tsq.l), (3, Duration::from_millis(60)));
         assert_eq!(args("pi", &["q-ref=100 packets"], None).spec(rate).unwrap().tsq, None);

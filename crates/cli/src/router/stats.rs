@@ -5,7 +5,9 @@ use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
-use cutline_router_service::{AskError, Client, RouterReply, RouterRequest, Statistics, folder, running};
+use cutline_router_service::{
+    AskError, RouterClient, RouterReply, RouterRequest, Statistics, folder, running,
+};
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
 use serde_json::Value;
@@ -74,7 +76,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let socket = args.place.socket()?;
-    let mut client = Client::ask(&socket, args.request(), PATIENCE)?;
+    let mut client = RouterClient::ask(&socket, args.request(), PATIENCE)?;
     let mut last: Option<Statistics> = None;
     loop {
         let RouterReply { line, statistics } = client.reply()?;
@@ -91,7 +93,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 pub fn config(args: &ConfigArgs) -> Result<(), Failure> {
-    let reply = Client::ask(&args.place.socket()?, RouterRequest::Configuration, PATIENCE)?.reply()?;
+    let reply = RouterClient::ask(&args.place.socket()?, RouterRequest::Configuration, PATIENCE)?.reply()?;
     output::print(&(cutline_text::json(&reply.line).into_owned() + "\n"))
 }
 
@@ -102,8 +104,8 @@ pub fn status(_: &StatusArgs) -> Result<(), Failure> {
     }
     let mut table = Table::new(4, &["socket", "direction", "rate", "queue", "since s", "waiting", "dropped"]);
     for path in sockets {
-        let reply =
-            Client::ask(&path, RouterRequest::Statistics, PATIENCE).and_then(|mut client| client.reply());
+        let reply = RouterClient::ask(&path, RouterRequest::Statistics, PATIENCE)
+            .and_then(|mut client| client.reply());
         let name = path.display().to_string();
         match reply.map(|reply| reply.statistics) {
             Ok(Some(now)) => {
@@ -132,7 +134,7 @@ fn unknown(name: &str, why: &str) -> Vec<String> {
 
 /// The configuration of a router, as its reply has it.
 fn configuration(socket: &Path) -> Result<Value, Failure> {
-    let reply = Client::ask(socket, RouterRequest::Configuration, PATIENCE)?.reply()?;
+    let reply = RouterClient::ask(socket, RouterRequest::Configuration, PATIENCE)?.reply()?;
     let mut reply: Value = serde_json::from_str(&reply.line).expect("a reply is JSON");
     Ok(reply["config"].take())
 }

@@ -3,7 +3,7 @@
 use crate::table::{Table, cells, titles};
 use cutline_records::Record as _;
 use cutline_router_service::{
-    AutorateStatistics, Counted, DepartureError, Direction, HintStatistics, Interface, ReloadStatus,
+    AutorateStatistics, DepartureError, Direction, HintStatistics, Interface, PacketCount, ReloadStatus,
     Statistics, TRUNCATED, UNFILLED,
 };
 use cutline_text::Printable;
@@ -50,7 +50,7 @@ pub fn since(before: Option<&Statistics>, now: &Statistics) -> String {
     let span = now.elapsed_s - before.map_or(0.0, |before| before.elapsed_s);
     let line = |reverse| {
         let (before, after) = (before.map(|before| before.direction(reverse)), now.direction(reverse));
-        let sent = before.map_or_else(Counted::default, |before| before.sent);
+        let sent = before.map_or_else(PacketCount::default, |before| before.sent);
         let dropped = before.map_or(0, Direction::dropped_packets);
         let p = after.probability.map_or_else(String::new, |p| format!("  p {p:.2e}"));
         format!(

@@ -14,7 +14,7 @@ use crate::program::{VERSION, threads};
 use crate::progress::Bar;
 use crate::scenario_args::ScenarioArgs;
 use crate::{interrupt, output};
-use cutline_results::Existing;
+use cutline_results::ExistingResults;
 use cutline_scenario::runner::{self, RunOptions};
 use cutline_scenario::{Scenario, SweepPoint};
 use outcome::Outcome;
@@ -82,7 +82,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         version: VERSION,
         run: &simulate,
     };
-    let store = (!args.no_store).then_some((&*args.results, args.existing.or(Existing::Repeat)));
+    let store = (!args.no_store).then_some((&*args.results, args.existing.or(ExistingResults::Repeat)));
     let outcome = work.execute(store)?;
     bar.finish();
     print(&points, &outcome, args.json)?;

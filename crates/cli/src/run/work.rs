@@ -3,7 +3,7 @@
 use super::outcome::Outcome;
 use crate::exit::Failure;
 use crate::program::{COMMIT, now};
-use cutline_results::{Existing, Planned, RunResult, RunStore};
+use cutline_results::{ExistingResults, Planned, RunResult, RunStore};
 use cutline_scenario::runner::{self, Job, RunEnding, RunOptions};
 use cutline_scenario::{Scenario, ScenarioFile, SweepPoint};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub struct Work<'w> {
 
 impl Work<'_> {
     /// Runs all jobs. `store` is the folder of all results and the treatment of stored results; `None` stores nothing.
-    pub fn execute(&self, store: Option<(&Path, Existing)>) -> Result<Outcome, Failure> {
+    pub fn execute(&self, store: Option<(&Path, ExistingResults)>) -> Result<Outcome, Failure> {
         match store {
             Some((results, existing)) => self.stored(results, existing),
             None => Ok(self.in_memory()),
@@ -47,7 +47,7 @@ impl Work<'_> {
         outcome
     }
 
-    fn stored(&self, results: &Path, existing: Existing) -> Result<Outcome, Failure> {
+    fn stored(&self, results: &Path, existing: ExistingResults) -> Result<Outcome, Failure> {
         let folder = results.join(&self.points[0].scenario.name);
         let mut summary = self.file.summary(self.points, self.jobs, self.version, now());
         COMMIT.clone_into(&mut summary.commit);

@@ -12,7 +12,7 @@ use crate::{interrupt, message, output};
 use cutline_sys::address::ZonedIp;
 use cutline_traffic::control::{self, SendParams};
 use cutline_traffic::responsiveness::{
-    Class, ClassDocument, LoadedDirection, Responsiveness, ResponsivenessDocument, SETTLING,
+    ClassDocument, LoadedDirection, Responsiveness, ResponsivenessDocument, RrulClass, SETTLING,
 };
 use cutline_traffic::{Distribution, FlowPlan, TcpOptions};
 use cutline_units::{Duration, Streams};
@@ -33,7 +33,7 @@ pub struct Args {
     receiver: String,
     /// Code points of the classes, with commas between, such as hint-1,hint-6,hint-16 or EF,default
     #[arg(long, value_name = "NAMES", default_value = "default,CS1,CS5,EF", value_delimiter = ',', value_parser = class)]
-    classes: Vec<Class>,
+    classes: Vec<RrulClass>,
     /// TCP flows of each class in each direction
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     flows: u32,
@@ -162,9 +162,9 @@ fn flows(measurement: &Responsiveness, from: Option<SocketAddr>, to: SocketAddr)
 }
 
 /// Parses the code point of a class, which is its name.
-fn class(text: &str) -> Result<Class, String> {
+fn class(text: &str) -> Result<RrulClass, String> {
     let dscp = text.parse().map_err(|error: cutline_units::DscpError| error.to_string())?;
-    Ok(Class { name: text.to_owned(), dscp })
+    Ok(RrulClass { name: text.to_owned(), dscp })
 }
 
 fn shown(value: Option<f64>) -> String {

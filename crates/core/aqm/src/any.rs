@@ -2,7 +2,7 @@
 
 use crate::forward::forward_queue;
 use crate::{AnyAqm, AnyDiscipline, AqmSpec, BandsSpec, Fifo, Limit, SieveSpec, Tsq, TsqParams, drop_tail};
-use cutline_params::{ParameterError, Value};
+use cutline_params::{ParameterError, ParameterValue};
 use cutline_units::Rate;
 
 /// The description of a queue.
@@ -78,11 +78,11 @@ impl AqmSpec {
             Self::External(_) => self.clone(),
             _ => {
                 let Ok(defaults) = Self::from_values(self.name(), []) else { return self.clone() };
-                let is_full = |value: &Value| matches!(value, Value::Count(size) if FULL.contains(size));
+                let is_full = |value: &ParameterValue| matches!(value, ParameterValue::Count(size) if FULL.contains(size));
                 let adapted =
                     self.values().into_iter().zip(defaults.values()).map(|((name, value), (_, default))| {
                         let follows = FRAMES.contains(&name) && is_full(&default) && value == default;
-                        (name, if follows { Value::Count(frame) } else { value })
+                        (name, if follows { ParameterValue::Count(frame) } else { value })
                     });
                 Self::from_values(self.name(), adapted).unwrap_or_else(|_| self.clone())
             }
@@ -104,14 +104,14 @@ mod tests {
     use super::*;
     use crate::registry;
 
-    fn spec(name: &str, values: &[(&str, Value)]) -> QueueSpec {
+    fn spec(name: &str, values: &[(&str, ParameterValue)]) -> QueueSpec {
         let aqm = AqmSpec::from_values(name, values.iter().cloned()).unwrap();
         QueueSpec { aqm, ..QueueSpec::drop_tail(Limit::Packets(9), Rate::from_mbps(8)) }
     }
 
     fn count(spec: &QueueSpec, name: &str) -> Option<u64> {
         spec.aqm.values().into_iter().find_map(|(found, value)| match value {
-            Value::Count(count) if found == name => Some(count),
+            ParameterValue::Count(count) if found == name => Some(count),
             _ => None,
         })
     }
@@ -125,7 +125,7 @@ mod tests {
             assert_eq!(before.at_interface(1514).aqm.name(), aqm.name);
             for ((name, old), (_, new)) in before.aqm.values().into_iter().zip(jumbo.aqm.values()) {
                 if old != new {
-                    assert_eq!(new, Value::Count(9014), "{}: {name}", aqm.name);
+                    assert_eq!(new, ParameterValue::Count(9014), "{}: {name}", aqm.name);
                     adapted.push(format!("{} {name}", aqm.name));
                 }
             }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_was_set_stays_and_laws_below_follow() {
-        let set = spec("fq-codel", &[("quantum", Value::Count(300))]).at_interface(9014);
+        let set = spec("fq-codel", &[("quantum", ParameterValue::Count(300))]).at_interface(9014);
         assert_eq!((count(&set, "quantum"), count(&set, "mtu")), (Some(300), Some(9014)));
         assert_eq!(
             count(&spec("fq-codel", &[]).at_interface(1294), "quantum"),
@@ -161,6 +161,6 @@ mod tests {
             QueueSpec { aqm: AqmSpec::Bands(bands), ..spec("pie", &[]) }.at_interface(9014)
         };
         let AqmSpec::Bands(bands) = over(spec("pie", &[]).aqm).aqm else { panic!("it stays what it is") };
-        assert!(bands.below.values().contains(&("mean-packet", Value::Count(9014))));
+        assert!(bands.below.values().contains(&("mean-packet", ParameterValue::Count(9014))));
     }
 }

@@ -35,7 +35,7 @@
 //! - Against ns-2's Adaptive RED, its average and max_p too: the cases named ared of docs/validation/ns2.md, five mixes of
 //!   NewReno and TFRC on RED-Worcester's topology, and three flows of NewReno.
 
-use crate::red::{self, Core, RedParams, Steered, Steering, Variant};
+use crate::red::{self, Core, RedParams, RedVariant, Steered, Steering};
 use crate::sample_clock::first_after;
 use crate::{Aqm, Backlog, Limit};
 use cutline_params::{ParameterError, Parameters};
@@ -111,7 +111,7 @@ pub(crate) fn check(params: &AredParams) -> Result<(), ParameterError> {
 pub struct Adaptation {
     params: AdaptationParams,
     first: f64,
-    variant: Variant,
+    variant: RedVariant,
     pub(crate) max_p: f64,
     next_step: Instant,
 }
@@ -147,7 +147,7 @@ impl Adaptation {
     fn take_steps(&mut self, now: Instant, idle: bool, core: &Core, target: f64) {
         let margin = self.params.range * (core.slope.max_th - core.slope.min_th);
         let (low, high) = (target - margin, target + margin);
-        if self.variant == Variant::Ns2 {
+        if self.variant == RedVariant::Ns2 {
             return self.step_as_ns2(now, idle, core, low, high);
         }
         while self.next_step <= now {
@@ -300,7 +300,7 @@ mod tests {
             law.steering.variant = variant;
             [(); 15].map(|()| after(&mut law, 1, 57))
         };
-        let (papers, ns_2) = (steps(Variant::Papers), steps(Variant::Ns2));
+        let (papers, ns_2) = (steps(RedVariant::Papers), steps(RedVariant::Ns2));
         assert_eq!(papers[0], 0.02 + 0.1, "the step itself");
         assert_eq!(ns_2[0], 0.025, "a quarter of 0.02");
         assert!((ns_2[7] - 0.02 * 1.25_f64.powi(8)).abs() < 1e-12, "a quarter of each: {}", ns_2[7]);
@@ -319,7 +319,7 @@ mod tests {
                 core.slope.probability(30.0, 0.4),
             ]
         };
-        let [papers, ns_2] = [Variant::Papers, Variant::Ns2].map(at_end);
+        let [papers, ns_2] = [RedVariant::Papers, RedVariant::Ns2].map(at_end);
         // The first max_p is 0.02. The slope up to max_th follows max_p in both.
         assert_eq!((papers[0], ns_2[0]), (0.4, 0.02));
         assert!((papers[1] - 0.4).abs() < 1e-6 && (ns_2[1] - 0.4).abs() < 1e-6);
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn ns_2_steps_half_a_second_after_a_change() {
         let mut law = ared(AdaptationParams::default());
-        law.steering.variant = Variant::Ns2;
+        law.steering.variant = RedVariant::Ns2;
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let mut max_p_at = |ms: u64, q: u32| {
             law.arrive(at(ms), Arrival::new(1000, hint()), packets(q));

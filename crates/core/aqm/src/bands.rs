@@ -161,7 +161,7 @@ impl<P: Copy> Queue<P> for Bands<P> {
 mod tests {
     use super::*;
     use crate::{QueueSpec, registry};
-    use cutline_params::Value;
+    use cutline_params::ParameterValue;
     use cutline_units::{Duration, Hint, Streams};
 
     const RATE: Rate = Rate::from_mbps(8);
@@ -171,7 +171,8 @@ mod tests {
     }
 
     fn priority(classes: u64, below: Option<AqmSpec>) -> AqmSpec {
-        let priority = AqmSpec::from_values("strict-priority", [("classes", Value::Count(classes))]).unwrap();
+        let priority =
+            AqmSpec::from_values("strict-priority", [("classes", ParameterValue::Count(classes))]).unwrap();
         below.map_or(priority.clone(), |below| priority.with_below(below).unwrap())
     }
 

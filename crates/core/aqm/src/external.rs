@@ -21,7 +21,7 @@ use crate::{
     Aqm, Arrival, Backlog, Departure, Discipline, DropProbability, Fifo, Limit, Queue, QueueStats, Readings,
     Shed, Tsq, TsqParams, Verdict,
 };
-use cutline_params::{ParameterError, Parameters as _, Value, complete};
+use cutline_params::{ParameterError, ParameterValue, Parameters as _, complete};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 use slab::Slab;
 use std::fmt::Debug;
@@ -31,7 +31,7 @@ use std::marker::PhantomData;
 pub type PacketId = u32;
 
 /// All parameters of an external AQM with what they are set to, in the order of its description.
-pub type ExternalValues = Vec<(&'static str, Value)>;
+pub type ExternalValues = Vec<(&'static str, ParameterValue)>;
 
 /// Description and constructor of an AQM of another crate.
 pub trait ExternalAqm: Debug + Send + Sync {
@@ -42,7 +42,7 @@ pub trait ExternalAqm: Debug + Send + Sync {
     ///
     /// # Errors
     /// When there is no such parameter, a value is not allowed, or values do not go together.
-    fn complete(&self, values: &[(&str, Value)]) -> Result<ExternalValues, ParameterError> {
+    fn complete(&self, values: &[(&str, ParameterValue)]) -> Result<ExternalValues, ParameterError> {
         complete(&self.describe().parameters, values)
     }
 
@@ -54,7 +54,7 @@ pub trait ExternalAqm: Debug + Send + Sync {
     /// When it cannot be built from these values.
     fn build(
         &self,
-        values: &[(&'static str, Value)],
+        values: &[(&'static str, ParameterValue)],
         limit: Limit,
         ecn: bool,
         rate: Rate,
@@ -63,7 +63,7 @@ pub trait ExternalAqm: Debug + Send + Sync {
     /// As [`Aqm::standing_delay`], for `values` that come from [`complete`](Self::complete).
     fn standing_delay(
         &self,
-        _values: &[(&'static str, Value)],
+        _values: &[(&'static str, ParameterValue)],
         _limit: Limit,
         _rate: Rate,
     ) -> Option<Duration> {
@@ -140,13 +140,13 @@ where
         AqmDescription::from_law::<A>()
     }
 
-    fn complete(&self, values: &[(&str, Value)]) -> Result<ExternalValues, ParameterError> {
+    fn complete(&self, values: &[(&str, ParameterValue)]) -> Result<ExternalValues, ParameterError> {
         Ok(A::Params::from_values(values.iter().cloned())?.values())
     }
 
     fn build(
         &self,
-        values: &[(&'static str, Value)],
+        values: &[(&'static str, ParameterValue)],
         _limit: Limit,
         _ecn: bool,
         rate: Rate,
@@ -155,7 +155,12 @@ where
         Ok(Product::Law(Box::new(law)))
     }
 
-    fn standing_delay(&self, values: &[(&'static str, Value)], limit: Limit, rate: Rate) -> Option<Duration> {
+    fn standing_delay(
+        &self,
+        values: &[(&'static str, ParameterValue)],
+        limit: Limit,
+        rate: Rate,
+    ) -> Option<Duration> {
         let params = A::Params::from_values(values.iter().cloned()).ok()?;
         A::standing_delay(&params, limit, rate)
     }
@@ -183,13 +188,13 @@ where
         AqmDescription::from_discipline::<D>()
     }
 
-    fn complete(&self, values: &[(&str, Value)]) -> Result<ExternalValues, ParameterError> {
+    fn complete(&self, values: &[(&str, ParameterValue)]) -> Result<ExternalValues, ParameterError> {
         Ok(D::Params::from_values(values.iter().cloned())?.values())
     }
 
     fn build(
         &self,
-        values: &[(&'static str, Value)],
+        values: &[(&'static str, ParameterValue)],
         limit: Limit,
         ecn: bool,
         rate: Rate,
@@ -198,7 +203,12 @@ where
         Ok(Product::Discipline(Box::new(D::build(&params, limit, ecn, rate)?)))
     }
 
-    fn standing_delay(&self, values: &[(&'static str, Value)], limit: Limit, rate: Rate) -> Option<Duration> {
+    fn standing_delay(
+        &self,
+        values: &[(&'static str, ParameterValue)],
+        limit: Limit,
+        rate: Rate,
+    ) -> Option<Duration> {
         let params = D::Params::from_values(values.iter().cloned()).ok()?;
         D::standing_delay(&params, limit, rate)
     }
@@ -224,7 +234,7 @@ impl ExternalSpec {
     /// A registered AQM with its defaults, changed by `values`.
     pub(crate) fn new<'v>(
         aqm: &'static dyn ExternalAqm,
-        values: impl IntoIterator<Item = (&'v str, Value)>,
+        values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
     ) -> Result<Self, ParameterError> {
         let values: Vec<_> = values.into_iter().collect();
         let (values, AqmDescription { name, takes_tsq, .. }) = (aqm.complete(&values)?, aqm.describe());
@@ -252,7 +262,7 @@ impl ExternalSpec {
     }
 
     /// Every parameter with what it is set to.
-    pub fn values(&self) -> &[(&'static str, Value)] {
+    pub fn values(&self) -> &[(&'static str, ParameterValue)] {
         &self.values
     }
 

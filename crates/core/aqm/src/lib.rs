@@ -87,7 +87,7 @@ pub use policer::{Policer, TokenBucket};
 pub use pool::{Held, List, Pool};
 pub use queue::{Arrival, Backlog, Departure, DropReason, Limit, Queue, Shed, Verdict};
 pub use queue_core::QueueCore;
-pub use queue_delay::Estimate;
+pub use queue_delay::DelayEstimate;
 pub use red::{Red, RedParams};
 pub use red_worcester::{RedWorcester, RedWorcesterParams};
 pub use registry::{AnyAqm, AnyDiscipline, AqmDescription, AqmSpec};

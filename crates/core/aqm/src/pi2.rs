@@ -31,7 +31,7 @@
 //! - Not checked: the paper's figures. Its text was not available, see above.
 
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
-use crate::queue_delay::{Estimate, QueueDelay};
+use crate::queue_delay::{DelayEstimate, QueueDelay};
 use crate::sample_clock::SampleClock;
 use crate::{Aqm, Arrival, Backlog, DropProbability, Limit};
 use cutline_params::{ParameterError, Parameters};
@@ -56,10 +56,10 @@ pub struct Pi2Params {
     pub coupling: f64,
     /// Estimate of the delay: backlog over link rate, sojourn time, or measured departure rate.
     #[param(
-        default = Estimate::LinkRate,
+        default = DelayEstimate::LinkRate,
         source = "ours: RFC 8033 section 4.3 takes timestamps, which differ by hint under TSQ"
     )]
-    pub estimate: Estimate,
+    pub estimate: DelayEstimate,
 }
 
 /// PI2.

@@ -60,7 +60,7 @@
 //! - Against Linux's own, in a virtual machine: `docs/validation/linux.md`.
 
 use crate::delay_control::DelayControlParams;
-use crate::queue_delay::{Estimate, QueueDelay};
+use crate::queue_delay::{DelayEstimate, QueueDelay};
 use crate::sample_clock::SampleClock;
 use crate::{Aqm, Arrival, Backlog, DropProbability, Limit, Verdict};
 use cutline_params::{Choice, ParameterError, Parameters};
@@ -92,8 +92,8 @@ pub struct PieParams {
     pub derandomize: bool,
     /// Estimate of the delay: sojourn time, backlog over link rate, or measured departure rate. Auto: sojourn
     /// time, but link rate under TSQ.
-    #[param(default = Estimate::Auto, source = "Linux and RFC 8033 appendix A, except under TSQ")]
-    pub estimate: Estimate,
+    #[param(default = DelayEstimate::Auto, source = "Linux and RFC 8033 appendix A, except under TSQ")]
+    pub estimate: DelayEstimate,
     /// A typical packet: nothing is dropped while few of them wait.
     #[param(
         default = 1514,

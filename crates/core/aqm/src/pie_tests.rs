@@ -14,7 +14,7 @@ fn packets(packets: u32) -> Backlog {
 /// The RFC's choices, and the delay of what waits.
 fn rfc() -> PieParams {
     PieParams {
-        estimate: Estimate::LinkRate,
+        estimate: DelayEstimate::LinkRate,
         decay: Decay::BelowHalf,
         decay_share: 0.02,
         high_delay: None,

@@ -16,7 +16,7 @@ use cutline_units::{Instant, Rate};
 
 /// Estimate of the queuing delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum Estimate {
+pub enum DelayEstimate {
     /// The last packet's sojourn time in a FIFO, what waits at the link's rate under TSQ.
     Auto,
     /// Backlog over the link's rate.
@@ -35,7 +35,7 @@ const WEIGHT: f64 = THRESHOLD as f64 / 65_536.0;
 /// An estimate of the queuing delay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueDelay {
-    estimate: Estimate,
+    estimate: DelayEstimate,
     drain: DrainRate,
     /// The last sojourn time, s.
     sojourn: f64,
@@ -46,15 +46,15 @@ pub(crate) struct QueueDelay {
 }
 
 impl QueueDelay {
-    pub(crate) fn new(estimate: Estimate, rate: Rate) -> Self {
+    pub(crate) fn new(estimate: DelayEstimate, rate: Rate) -> Self {
         let drain = DrainRate::new(rate);
         Self { estimate, drain, sojourn: 0.0, measuring: None, dq_time: 0.0 }
     }
 
     /// The packets leave in another order than they come.
     pub(crate) fn reorders(&mut self) {
-        if self.estimate == Estimate::Auto {
-            self.estimate = Estimate::LinkRate;
+        if self.estimate == DelayEstimate::Auto {
+            self.estimate = DelayEstimate::LinkRate;
         }
     }
 
@@ -69,21 +69,21 @@ impl QueueDelay {
     /// The delay of the queue that now is `backlog`, s.
     pub(crate) fn estimate(&self, backlog: Backlog) -> f64 {
         match self.estimate {
-            Estimate::LinkRate => self.drain.time(backlog.bytes).as_secs_f64(),
-            Estimate::Auto | Estimate::Timestamp => self.sojourn,
-            Estimate::DepartureRate => backlog.bytes as f64 * self.dq_time / THRESHOLD as f64,
+            DelayEstimate::LinkRate => self.drain.time(backlog.bytes).as_secs_f64(),
+            DelayEstimate::Auto | DelayEstimate::Timestamp => self.sojourn,
+            DelayEstimate::DepartureRate => backlog.bytes as f64 * self.dq_time / THRESHOLD as f64,
         }
     }
 
     #[inline]
     pub(crate) fn departed(&mut self, now: Instant, size: u32, arrived: Instant, backlog: Backlog) {
         match self.estimate {
-            Estimate::LinkRate => (),
-            Estimate::Auto | Estimate::Timestamp => {
+            DelayEstimate::LinkRate => (),
+            DelayEstimate::Auto | DelayEstimate::Timestamp => {
                 let sojourn = now.saturating_since(arrived).as_secs_f64();
                 self.sojourn = if backlog.packets == 0 { 0.0 } else { sojourn };
             }
-            Estimate::DepartureRate => self.measure(now, size, backlog),
+            DelayEstimate::DepartureRate => self.measure(now, size, backlog),
         }
     }
 
@@ -110,7 +110,7 @@ mod tests {
     use cutline_units::Duration;
 
     /// 8 Mbit/s: a packet of 1024 B every 1.024 ms, behind which 20 of them wait.
-    fn after_departures(estimate: Estimate, packets: u64) -> QueueDelay {
+    fn after_departures(estimate: DelayEstimate, packets: u64) -> QueueDelay {
         let mut delay = QueueDelay::new(estimate, Rate::from_mbps(8));
         for i in 0..packets {
             let now = Instant::from_nanos(1_024_000 * i);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn all_three_agree_on_a_standing_queue() {
-        for &estimate in Estimate::ALL {
+        for &estimate in DelayEstimate::ALL {
             let mut queue = after_departures(estimate, 100);
             let delay = queue.estimate(waiting());
             assert!((delay - 0.020_48).abs() < 1e-9, "{estimate:?} {delay}");
@@ -143,16 +143,20 @@ mod tests {
             queue.reorders();
             (fifo, queue.estimate(waiting()))
         };
-        assert_eq!(estimates(Estimate::Timestamp), (0.0, 0.0), "nothing has left yet");
-        assert_eq!(estimates(Estimate::Auto), (0.0, 0.020_48));
+        assert_eq!(estimates(DelayEstimate::Timestamp), (0.0, 0.0), "nothing has left yet");
+        assert_eq!(estimates(DelayEstimate::Auto), (0.0, 0.020_48));
     }
 
     #[test]
     fn a_rate_is_measured_over_sixteen_kibibytes() {
         // RFC 8033 section 5.2.
-        assert_eq!(after_departures(Estimate::DepartureRate, 16).estimate(waiting()), 0.0, "not known yet");
-        assert!(after_departures(Estimate::DepartureRate, 17).estimate(waiting()) > 0.0);
-        let mut delay = after_departures(Estimate::DepartureRate, 17);
+        assert_eq!(
+            after_departures(DelayEstimate::DepartureRate, 16).estimate(waiting()),
+            0.0,
+            "not known yet"
+        );
+        assert!(after_departures(DelayEstimate::DepartureRate, 17).estimate(waiting()) > 0.0);
+        let mut delay = after_departures(DelayEstimate::DepartureRate, 17);
         // The next 16 KiB take twice as long, and count a quarter: 16.384 ms x 1.25.
         for i in 1..=16 {
             let now = Instant::from_nanos(1_024_000 * 16 + 2_048_000 * i);

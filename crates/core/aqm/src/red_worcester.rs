@@ -178,7 +178,7 @@ impl MovingTarget {
 mod tests {
     use super::*;
     use crate::DropProbability;
-    use crate::red::Mode;
+    use crate::red::RedMode;
     use cutline_units::Hint;
 
     /// The paper's router (section 4).
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn in_bytes_the_target_is_of_mean_packets() {
-        let mut law = router(|params| params.ared.red.mode = Mode::Bytes);
+        let mut law = router(|params| params.ared.red.mode = RedMode::Bytes);
         arrive(&mut law, 500, 16, 30);
         assert!(close(law.steering.packets, 50.0));
     }

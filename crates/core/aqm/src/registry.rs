@@ -14,7 +14,7 @@ use crate::external::{TypedDiscipline, TypedLaw};
 use crate::forward::{forward_law, forward_queue};
 use crate::sieve::SieveSpec;
 use crate::{AnyQueue, Aqm, Discipline, Fifo, Limit, Queue, Sieve, Tsq, TsqParams};
-use cutline_params::{ParameterError, Parameters as _, Registry, RegistryError, Value};
+use cutline_params::{ParameterError, ParameterValue, Parameters as _, Registry, RegistryError};
 use cutline_units::{Duration, Rate};
 use std::fmt::Debug;
 
@@ -117,7 +117,7 @@ macro_rules! registry {
             /// When there is no such AQM or parameter, or a value is not allowed.
             pub fn from_values<'v>(
                 name: &str,
-                values: impl IntoIterator<Item = (&'v str, Value)>,
+                values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
             ) -> Result<Self, ParameterError> {
                 match name {
                     $(<$law>::NAME => <$law as Aqm>::Params::from_values(values).map(Self::$variant),)+
@@ -218,7 +218,7 @@ macro_rules! registry {
             }
 
             /// Every parameter with what it is set to, but for those of [`below`](Self::below).
-            pub fn values(&self) -> Vec<(&'static str, Value)> {
+            pub fn values(&self) -> Vec<(&'static str, ParameterValue)> {
                 match self {
                     $(Self::$variant(params) => params.values(),)+
                     $(Self::$queue(params) => params.values(),)+

@@ -40,14 +40,14 @@ impl QueueSpec {
 mod tests {
     use super::*;
     use crate::AqmSpec;
-    use cutline_params::Value;
+    use cutline_params::ParameterValue;
 
     fn queue(aqm: AqmSpec) -> QueueSpec {
         let limit = Limit::Packets(1000);
         QueueSpec { limit, ecn: true, aqm, tsq: None, rate: Rate::from_mbps(15) }
     }
 
-    fn delay(aqm: &str, values: &[(&str, Value)]) -> Option<u64> {
+    fn delay(aqm: &str, values: &[(&str, ParameterValue)]) -> Option<u64> {
         let spec = queue(AqmSpec::from_values(aqm, values.iter().cloned()).unwrap());
         spec.standing_delay().map(|delay| delay.as_nanos() / 1_000_000)
     }
@@ -85,11 +85,15 @@ mod tests {
 
     #[test]
     fn it_follows_the_parameters() {
-        let thresholds = [("min-th", Value::Number(50.0)), ("max-th", Value::Number(150.0))];
+        let thresholds =
+            [("min-th", ParameterValue::Number(50.0)), ("max-th", ParameterValue::Number(150.0))];
         assert_eq!(delay("red", &thresholds), Some(53));
         // 200 packets of 500 B.
-        assert_eq!(delay("pi", &[("mean-packet", Value::Count(500))]), Some(53));
-        assert_eq!(delay("pie", &[("target", Value::Duration(Duration::from_millis(30)))]), Some(30));
+        assert_eq!(delay("pi", &[("mean-packet", ParameterValue::Count(500))]), Some(53));
+        assert_eq!(
+            delay("pie", &[("target", ParameterValue::Duration(Duration::from_millis(30)))]),
+            Some(30)
+        );
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use cutline_aqm::conformance::{self, CHECKS, RATE};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, registry};
-use cutline_params::{Parameters as _, Value};
+use cutline_params::{ParameterValue, Parameters as _};
 use cutline_units::{Duration, Rate};
 
 /// Every AQM with its defaults, and with those settings that make it another algorithm.
 fn aqms() -> Vec<AqmSpec> {
     let of = |name, values| AqmSpec::from_values(name, values).expect("the settings are allowed");
     let mut aqms: Vec<_> = registry::describe().iter().map(|about| of(about.name, vec![])).collect();
-    let weights = Value::Counts((1..=16).rev().collect());
-    aqms.push(of("drr", vec![("by", Value::Choice("hint".into())), ("weights", weights)]));
+    let weights = ParameterValue::Counts((1..=16).rev().collect());
+    aqms.push(of("drr", vec![("by", ParameterValue::Choice("hint".into())), ("weights", weights)]));
     // Strict priority over a law that drops on arrival, a queue that drops at its head, and one that sheds others.
     for below in ["pie", "codel", "fq-codel"] {
         aqms.push(of("strict-priority", vec![]).with_below(of(below, vec![])).expect("it may be below"));
@@ -76,16 +76,16 @@ fn packets_that_overtake_have_a_higher_probability_over_every_law() {
 
 #[test]
 fn parameters_that_are_set_apply() {
-    let q_ref = [("q-ref", Value::Count(50)), ("mean-packet", Value::Count(500))];
+    let q_ref = [("q-ref", ParameterValue::Count(50)), ("mean-packet", ParameterValue::Count(500))];
     let values = AqmSpec::from_values("pi", q_ref).unwrap().values();
-    assert!(values.contains(&("q-ref", Value::Number(50.0))), "{values:?}");
-    assert!(values.contains(&("mean-packet", Value::Count(500))), "{values:?}");
+    assert!(values.contains(&("q-ref", ParameterValue::Number(50.0))), "{values:?}");
+    assert!(values.contains(&("mean-packet", ParameterValue::Count(500))), "{values:?}");
     let others = [
-        ("mode", Value::Choice("bytes".into())),
-        ("gentle", Value::Flag(false)),
-        ("delays", Value::Durations(vec![Duration::from_millis(7); 16].into())),
+        ("mode", ParameterValue::Choice("bytes".into())),
+        ("gentle", ParameterValue::Flag(false)),
+        ("delays", ParameterValue::Durations(vec![Duration::from_millis(7); 16].into())),
     ];
-    let weights = Value::Counts(vec![3; 16].into());
+    let weights = ParameterValue::Counts(vec![3; 16].into());
     let values = AqmSpec::from_values("drr", [("weights", weights.clone())]).unwrap().values();
     assert!(values.contains(&("weights", weights)), "{values:?}");
     let values = AqmSpec::from_values("red-worcester", others.clone()).unwrap().values();
@@ -96,7 +96,8 @@ fn parameters_that_are_set_apply() {
 
 #[test]
 fn unknown_names_are_refused_with_the_nearest() {
-    let refused = |aqm, name| AqmSpec::from_values(aqm, [(name, Value::Count(3))]).unwrap_err().to_string();
+    let refused =
+        |aqm, name| AqmSpec::from_values(aqm, [(name, ParameterValue::Count(3))]).unwrap_err().to_string();
     assert_eq!(
         refused("pi", "qref"),
         "qref = 3: allowed is one of the names a, b, frequency, q-ref, mean-packet; did you mean q-ref?"

@@ -5,7 +5,7 @@ use cutline_aqm::{
     Aqm, AqmSpec, Arrival, Backlog, Departure, Discipline, DropProbability, DropReason, Held, Limit, Queue,
     QueueCore, QueueSpec, QueueStats, Readings, Shed, TsqParams, Verdict, conformance, standing,
 };
-use cutline_params::{Parameter, ParameterError, ParameterKind, Parameters, RegistryError, Value};
+use cutline_params::{Parameter, ParameterError, ParameterKind, ParameterValue, Parameters, RegistryError};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -200,7 +200,7 @@ impl Line {
             optional: false,
             on: None,
             required: false,
-            default: Value::Number(0.002),
+            default: ParameterValue::Number(0.002),
             source: "this test",
             doc: "How much the probability rises with each packet.",
         };
@@ -240,12 +240,14 @@ impl ExternalAqm for Line {
 
     fn build(
         &self,
-        values: &[(&'static str, Value)],
+        values: &[(&'static str, ParameterValue)],
         _limit: Limit,
         _ecn: bool,
         _rate: Rate,
     ) -> Result<Product, ParameterError> {
-        let Value::Number(slope) = values[0].1 else { unreachable!("it has been checked to be a number") };
+        let ParameterValue::Number(slope) = values[0].1 else {
+            unreachable!("it has been checked to be a number")
+        };
         Ok(Product::Law(Box::new(LineLaw { slope, now: Probability::ZERO })))
     }
 }
@@ -264,7 +266,7 @@ fn registered() {
     assert_eq!(*outcome, Ok(()), "the registration");
 }
 
-fn spec<'v>(name: &str, values: impl IntoIterator<Item = (&'v str, Value)>) -> AqmSpec {
+fn spec<'v>(name: &str, values: impl IntoIterator<Item = (&'v str, ParameterValue)>) -> AqmSpec {
     registered();
     AqmSpec::from_values(name, values).expect("the test's parameters are allowed")
 }
@@ -281,15 +283,19 @@ fn they_pass_the_conformance_suite() {
     let graded = ["test-step", "test-cliff", "test-lifo"].map(conformance::is_graded);
     assert_eq!(graded, [Some(true), Some(false), None]);
     let moderate = AqmSpec::moderate("test-cliff").unwrap().values();
-    assert_eq!(moderate, [("edge", Value::Count(100))], "the law chooses");
+    assert_eq!(moderate, [("edge", ParameterValue::Count(100))], "the law chooses");
 }
 
 #[test]
 fn a_law_of_another_crate_says_where_its_queue_settles() {
-    let standing =
-        |name, values: &[(&str, Value)]| queue(spec(name, values.iter().cloned()), None).standing_delay();
+    let standing = |name, values: &[(&str, ParameterValue)]| {
+        queue(spec(name, values.iter().cloned()), None).standing_delay()
+    };
     // 10 packets of 1500 B at 15 Mbit/s.
-    assert_eq!(standing("test-cliff", &[("edge", Value::Count(10))]), Some(Duration::from_millis(8)));
+    assert_eq!(
+        standing("test-cliff", &[("edge", ParameterValue::Count(10))]),
+        Some(Duration::from_millis(8))
+    );
     assert_eq!(standing("test-line", &[]), None, "it does not say");
 }
 
@@ -304,8 +310,9 @@ fn they_are_listed_after_our_own() {
 
 #[test]
 fn a_law_by_name_drops_beyond_its_step() {
-    let aqm = spec("test-step", [("threshold", Value::Count(10)), ("p", Value::Number(1.0))]);
-    assert_eq!(aqm.values(), [("threshold", Value::Count(10)), ("p", Value::Number(1.0))]);
+    let aqm =
+        spec("test-step", [("threshold", ParameterValue::Count(10)), ("p", ParameterValue::Number(1.0))]);
+    assert_eq!(aqm.values(), [("threshold", ParameterValue::Count(10)), ("p", ParameterValue::Number(1.0))]);
     let mut link = conformance::link(&queue(aqm, None));
     // One goes to the link, eleven wait, and the next one finds more than ten.
     link.arrive_many(12, 16);
@@ -317,7 +324,7 @@ fn a_law_by_name_drops_beyond_its_step() {
 
 #[test]
 fn tsq_works_on_a_law_of_another_crate() {
-    let aqm = spec("test-line", [("slope", Value::Number(0.001))]);
+    let aqm = spec("test-line", [("slope", ParameterValue::Number(0.001))]);
     let mut link = conformance::link(&queue(aqm, Some(TsqParams::default())));
     let mut hits = [0_u32; 2];
     for i in 0..20_000_u32 {
@@ -363,15 +370,16 @@ fn handles_of_any_type_come_back_from_a_discipline_of_another_crate() {
 
 #[test]
 fn refusals_are_those_of_our_own() {
-    let refused =
-        |name, values: Vec<(&str, Value)>| AqmSpec::from_values(name, values).unwrap_err().to_string();
+    let refused = |name, values: Vec<(&str, ParameterValue)>| {
+        AqmSpec::from_values(name, values).unwrap_err().to_string()
+    };
     registered();
     assert_eq!(
-        refused("test-step", vec![("p", Value::Number(2.0))]),
+        refused("test-step", vec![("p", ParameterValue::Number(2.0))]),
         "p = 2: allowed is a number from 0 to 1"
     );
     assert_eq!(
-        refused("test-line", vec![("slop", Value::Number(0.1))]),
+        refused("test-line", vec![("slop", ParameterValue::Number(0.1))]),
         "slop = 0.1: allowed is one of the names slope; did you mean slope?"
     );
     let unknown = refused("test-lifoo", vec![]);
@@ -392,7 +400,7 @@ impl ExternalAqm for Pi {
 
     fn build(
         &self,
-        _values: &[(&'static str, Value)],
+        _values: &[(&'static str, ParameterValue)],
         _limit: Limit,
         _ecn: bool,
         _rate: Rate,

@@ -37,7 +37,7 @@ use cutline_units::{Duration, Probability};
 
 /// A speech codec, as far as the E-model knows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Codec {
+pub struct SpeechCodec {
     /// Equipment impairment without loss, Ie, 0..=95.
     pub ie: f64,
     /// Robustness against packet loss, Bpl, above 0.
@@ -48,7 +48,7 @@ pub struct Codec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EModel {
     /// The codec.
-    pub codec: Codec,
+    pub codec: SpeechCodec,
     /// Advantage factor A, 0..=20: what users forgive for being mobile or far away.
     pub advantage: f64,
     /// Burst ratio, at least 1: mean length of a loss run over that of random loss.
@@ -68,7 +68,7 @@ const IS: f64 = 1.41;
 /// Weighted echo path loss at G.107's default, dB.
 const WEPL_DB: f64 = 110.0;
 
-impl Codec {
+impl SpeechCodec {
     /// G.711 without concealment of losses (G.113 appendix I, 10 ms packets).
     pub const G711: Self = Self { ie: 0.0, bpl: 4.3 };
     /// G.711 with the concealment of its appendix I (G.113 appendix I, 10 ms packets).
@@ -79,7 +79,7 @@ impl Codec {
 
 impl EModel {
     /// A call with that codec and G.107's defaults.
-    pub const fn new(codec: Codec) -> Self {
+    pub const fn new(codec: SpeechCodec) -> Self {
         Self { codec, advantage: 0.0, burst_ratio: 1.0, telr_db: 65.0 }
     }
 
@@ -141,7 +141,7 @@ fn pure_delay(ta: f64) -> f64 {
 }
 
 /// Ie,eff of a loss in per cent (G.107 section 7.5).
-fn equipment(codec: Codec, ppl: f64, burst_ratio: f64) -> f64 {
+fn equipment(codec: SpeechCodec, ppl: f64, burst_ratio: f64) -> f64 {
     codec.ie + (95.0 - codec.ie) * ppl / (ppl / burst_ratio + codec.bpl)
 }
 
@@ -149,7 +149,7 @@ fn equipment(codec: Codec, ppl: f64, burst_ratio: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn rating(codec: Codec, ms: u64, percent: f64) -> f64 {
+    fn rating(codec: SpeechCodec, ms: u64, percent: f64) -> f64 {
         let loss = Probability::new(percent / 100.0).unwrap();
         EModel::new(codec).rating(Duration::from_millis(ms), loss).get()
     }
@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn a_perfect_network_is_rated_93_2() {
         // G.107 section 7.1.
-        let r = EModel::new(Codec::G711).rating(Duration::ZERO, Probability::ZERO);
+        let r = EModel::new(SpeechCodec::G711).rating(Duration::ZERO, Probability::ZERO);
         assert!((r.get() - 93.2).abs() < 0.05, "{r:?}");
         assert!((r.mos() - 4.41).abs() < 0.005, "{}", r.mos());
-        assert!((rating(Codec::G729A, 0, 0.0) - 82.2).abs() < 0.05);
+        assert!((rating(SpeechCodec::G729A, 0, 0.0) - 82.2).abs() < 0.05);
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn delay_agrees_with_a_published_fit() {
         for ms in [20, 50, 100, 150, 175] {
-            let lost = rating(Codec::G711, 0, 0.0) - rating(Codec::G711, ms, 0.0);
+            let lost = rating(SpeechCodec::G711, 0, 0.0) - rating(SpeechCodec::G711, ms, 0.0);
             assert!((lost - 0.024 * ms as f64).abs() < 1.0, "{ms} ms takes {lost}");
         }
     }
@@ -184,15 +184,18 @@ mod tests {
     #[test]
     fn loss_by_codec() {
         // G.107 section 7.5.
-        assert!((equipment(Codec::G729A, 2.0, 1.0) - 19.0).abs() < 1e-12);
-        assert!((equipment(Codec::G711_PLC, 2.0, 1.0) - 190.0 / 27.1).abs() < 1e-12);
-        assert!((equipment(Codec::G711, 4.3, 1.0) - 47.5).abs() < 1e-12);
-        assert!(equipment(Codec::G711, 2.0, 2.0) > equipment(Codec::G711, 2.0, 1.0), "bursts are worse");
+        assert!((equipment(SpeechCodec::G729A, 2.0, 1.0) - 19.0).abs() < 1e-12);
+        assert!((equipment(SpeechCodec::G711_PLC, 2.0, 1.0) - 190.0 / 27.1).abs() < 1e-12);
+        assert!((equipment(SpeechCodec::G711, 4.3, 1.0) - 47.5).abs() < 1e-12);
+        assert!(
+            equipment(SpeechCodec::G711, 2.0, 2.0) > equipment(SpeechCodec::G711, 2.0, 1.0),
+            "bursts are worse"
+        );
     }
 
     #[test]
     fn echo_cancelling_helps_and_advantage_counts() {
-        let usual = EModel::new(Codec::G711);
+        let usual = EModel::new(SpeechCodec::G711);
         let at = |model: EModel| model.rating(Duration::from_millis(200), Probability::ZERO).get();
         assert!(at(EModel { telr_db: f64::INFINITY, ..usual }) > at(usual) + 2.0);
         assert!((at(EModel { advantage: 10.0, ..usual }) - at(usual) - 10.0).abs() < 1e-9);

@@ -41,7 +41,7 @@ mod video;
 mod web;
 
 pub use class::Class;
-pub use emodel::{Codec, EModel, Rating};
+pub use emodel::{EModel, Rating, SpeechCodec};
 pub use game::Perspective;
 pub use hint_control::{DeliveryReport, HintControl, HintControlStats, HintGoal, HintParams};
 pub use level::{Combination, Quality, QualityError, UnknownName};

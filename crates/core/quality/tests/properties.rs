@@ -1,6 +1,6 @@
 //! Properties of every class at every delay and throughput.
 
-use cutline_quality::{Class, Codec, Combination, EModel};
+use cutline_quality::{Class, Combination, EModel, SpeechCodec};
 use cutline_units::{Duration, Probability, Rate};
 use proptest::prelude::*;
 
@@ -69,7 +69,7 @@ proptest! {
         ms in 0_u64..2_000, more in 0_u64..500, loss in 0.0..0.5, further in 0.0..0.5,
     ) {
         let mos = |ms, loss| {
-            EModel::new(Codec::G711).rating(Duration::from_millis(ms), Probability::clamped(loss)).mos()
+            EModel::new(SpeechCodec::G711).rating(Duration::from_millis(ms), Probability::clamped(loss)).mos()
         };
         prop_assert!(mos(ms + more, loss + further) <= mos(ms, loss) + 1e-9);
         prop_assert!((1.0..=4.5).contains(&mos(ms, loss)));

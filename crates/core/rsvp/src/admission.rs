@@ -31,7 +31,7 @@ pub struct ShareParams {
 
 /// A reservation on an interface, which traffic control knows by this number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Handle(pub u64);
+pub struct ReservationHandle(pub u64);
 
 /// Reason why a reservation is refused: the value of an admission error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub struct Share {
     mtu: u32,
     limit: Charge,
     taken: Charge,
-    charges: BTreeMap<Handle, Charge>,
+    charges: BTreeMap<ReservationHandle, Charge>,
 }
 
 impl Share {
@@ -119,7 +119,7 @@ impl Share {
     ///
     /// # Errors
     /// Says why there is not enough. Then the reservation keeps what it has.
-    pub fn admit(&mut self, handle: Handle, tspec: &Tspec) -> Result<(), Refusal> {
+    pub fn admit(&mut self, handle: ReservationHandle, tspec: &Tspec) -> Result<(), Refusal> {
         // RFC 2211 section 5: packets beyond the link's MTU are refused.
         if tspec.max_packet > self.mtu {
             return Err(Refusal::PacketSize);
@@ -144,7 +144,7 @@ impl Share {
     }
 
     /// Returns what a reservation has.
-    pub fn release(&mut self, handle: Handle) {
+    pub fn release(&mut self, handle: ReservationHandle) {
         let had = self.charges.remove(&handle).unwrap_or_default();
         self.taken.bps -= had.bps;
         self.taken.bytes -= had.bytes;
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_reservation_is_refused_for_each_reason() {
         let mut share = share(1600);
-        let (one, two) = (Handle(1), Handle(2));
+        let (one, two) = (ReservationHandle(1), ReservationHandle(2));
         share.admit(one, &Tspec::new(60_000.0, 1000.0)).unwrap();
         assert_eq!(share.admit(two, &Tspec::new(40_001.0, 0.0)), Err(Refusal::Bandwidth));
         assert_eq!(share.admit(two, &Tspec::new(1.0, 49_001.0)), Err(Refusal::Delay));
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn headers_of_the_link_are_reserved_with_small_packets() {
         let mut share = Share::new(&ShareParams::default(), Rate::from_mbps(1), 1500);
-        share.admit(Handle(1), &Tspec { min_policed: 90, ..Tspec::new(10_000.0, 100.0) }).unwrap();
+        share.admit(ReservationHandle(1), &Tspec { min_policed: 90, ..Tspec::new(10_000.0, 100.0) }).unwrap();
         assert_eq!(share.reserved(), Rate::from_kbps(96));
     }
 
@@ -210,17 +210,17 @@ mod tests {
             let mut share = share(1600);
             for (handle, rate, bucket, releases) in steps {
                 if releases {
-                    share.release(Handle(handle));
+                    share.release(ReservationHandle(handle));
                 } else {
                     let before = share.taken;
-                    let outcome = share.admit(Handle(handle), &Tspec::new(rate, bucket));
+                    let outcome = share.admit(ReservationHandle(handle), &Tspec::new(rate, bucket));
                     prop_assert!(outcome.is_ok() || share.taken == before);
                 }
                 prop_assert!(share.taken.bps <= share.limit.bps && share.taken.bytes <= share.limit.bytes);
                 let sum: u64 = share.charges.values().map(|charge| charge.bps).sum();
                 prop_assert_eq!(share.taken.bps, sum);
             }
-            (0..20).for_each(|handle| share.release(Handle(handle)));
+            (0..20).for_each(|handle| share.release(ReservationHandle(handle)));
             prop_assert_eq!(share.taken, Charge::default());
         }
     }

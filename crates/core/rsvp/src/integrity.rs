@@ -1,6 +1,6 @@
 //! Authentication of messages between neighbours (RFC 2747): keyed digests, and sequence numbers against repetition.
 //!
-//! [`sign`] puts an INTEGRITY object into a message, [`Guard`] checks those that arrive at an interface. Keys are those that an
+//! [`sign`] puts an INTEGRITY object into a message, [`ReplayGuard`] checks those that arrive at an interface. Keys are those that an
 //! administrator has given to both neighbours, byte by byte, as other implementations have them.
 
 use crate::message::{DecodeError, HEADER, Objects, finish};
@@ -186,7 +186,7 @@ pub fn key_number(message: &[u8]) -> Option<u64> {
 
 /// Verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum IntegrityVerdict {
     /// Recent, and sent by the neighbour.
     Accept,
     /// Without an INTEGRITY object.
@@ -214,7 +214,7 @@ enum Seen {
 
 /// Checks the messages that arrive at an interface.
 #[derive(Debug)]
-pub struct Guard {
+pub struct ReplayGuard {
     config: IntegrityConfig,
     secret: SecurityKey,
     challenges: u64,
@@ -227,7 +227,7 @@ const ALL_SEEN: u64 = u64::MAX;
 /// Time to wait for the answer to a challenge.
 const CHALLENGE_TIMEOUT: cutline_units::Duration = cutline_units::Duration::from_secs(2);
 
-impl Guard {
+impl ReplayGuard {
     /// Creates a guard. Challenges follow from `secret`, which nobody can guess.
     pub fn new(config: IntegrityConfig, secret: [u8; 32]) -> Self {
         let secret = SecurityKey::new(0, Algorithm::HmacSha256, secret);
@@ -246,7 +246,7 @@ impl Guard {
     }
 
     /// Checks a message of a neighbour (RFC 2747 section 4.2). `sender` is the address in its `RSVP_HOP` object, or else its source.
-    pub fn check(&mut self, now: Instant, sender: IpAddr, message: &[u8]) -> Verdict {
+    pub fn check(&mut self, now: Instant, sender: IpAddr, message: &[u8]) -> IntegrityVerdict {
         let fields = match self.authenticate(now, sender, message) {
             Ok(fields) => fields,
             Err(verdict) => return verdict,
@@ -255,11 +255,11 @@ impl Guard {
         let place = (fields.key, sender);
         match self.senders.get_mut(&place) {
             Some(Seen::Numbers { largest, seen }) => accept(largest, seen, fields.sequence, window),
-            Some(Seen::Challenged { at, .. }) if now < *at + CHALLENGE_TIMEOUT => Verdict::Awaiting,
+            Some(Seen::Challenged { at, .. }) if now < *at + CHALLENGE_TIMEOUT => IntegrityVerdict::Awaiting,
             _ if self.config.challenges && fields.handshakes => self.challenge(now, place),
             _ => {
                 self.remember(place, Seen::Numbers { largest: fields.sequence, seen: ALL_SEEN });
-                Verdict::Accept
+                IntegrityVerdict::Accept
             }
         }
     }
@@ -271,7 +271,7 @@ impl Guard {
         sender: IpAddr,
         message: &[u8],
         answer: &Challenge,
-    ) -> Verdict {
+    ) -> IntegrityVerdict {
         let fields = match self.authenticate(now, sender, message) {
             Ok(fields) => fields,
             Err(verdict) => return verdict,
@@ -280,14 +280,19 @@ impl Guard {
         match self.senders.get(&place) {
             Some(Seen::Challenged { cookie, .. }) if *cookie == answer.cookie && answer.key == fields.key => {
                 self.remember(place, Seen::Numbers { largest: fields.sequence, seen: ALL_SEEN });
-                Verdict::Accept
+                IntegrityVerdict::Accept
             }
-            _ => Verdict::Replayed,
+            _ => IntegrityVerdict::Replayed,
         }
     }
 
-    fn authenticate(&self, now: Instant, sender: IpAddr, message: &[u8]) -> Result<Integrity, Verdict> {
-        let (fields, digest) = integrity_of(message).ok_or(Verdict::Missing)?;
+    fn authenticate(
+        &self,
+        now: Instant,
+        sender: IpAddr,
+        message: &[u8],
+    ) -> Result<Integrity, IntegrityVerdict> {
+        let (fields, digest) = integrity_of(message).ok_or(IntegrityVerdict::Missing)?;
         let is_key =
             |key: &&SecurityKey| key.id == fields.key && key.sender.is_none_or(|owner| owner == sender);
         let is_valid = |key: &&SecurityKey| key.from <= now && now < key.until;
@@ -297,15 +302,15 @@ impl Guard {
             theirs.clone().all(|key| now >= key.until).then(|| theirs.max_by_key(|key| key.until)).flatten()
         };
         let key = self.config.keys.iter().find(|key| is_key(key) && is_valid(key));
-        let key = key.or_else(|| last().filter(is_key)).ok_or(Verdict::UnknownKey)?;
+        let key = key.or_else(|| last().filter(is_key)).ok_or(IntegrityVerdict::UnknownKey)?;
         let mut zeroed = message.to_vec();
         zeroed[2..4].fill(0);
         let at = HEADER + OBJECT_HEADER + FIXED;
         zeroed[at..at + digest.len()].fill(0);
-        if key.verifies(&zeroed, digest) { Ok(fields) } else { Err(Verdict::Forged) }
+        if key.verifies(&zeroed, digest) { Ok(fields) } else { Err(IntegrityVerdict::Forged) }
     }
 
-    fn challenge(&mut self, now: Instant, place: (u64, IpAddr)) -> Verdict {
+    fn challenge(&mut self, now: Instant, place: (u64, IpAddr)) -> IntegrityVerdict {
         self.challenges += 1;
         let address = match place.1 {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
@@ -315,7 +320,7 @@ impl Guard {
         let digest = self.secret.digest(&parts);
         let cookie = digest.first_chunk().copied().map_or(0, u64::from_be_bytes);
         self.remember(place, Seen::Challenged { cookie, at: now });
-        Verdict::Challenge(Challenge { key: place.0, cookie })
+        IntegrityVerdict::Challenge(Challenge { key: place.0, cookie })
     }
 
     fn remember(&mut self, place: (u64, IpAddr), seen: Seen) {
@@ -327,22 +332,22 @@ impl Guard {
 }
 
 /// Takes a sequence number if it is new and within the window. Numbers wrap around.
-fn accept(largest: &mut u64, seen: &mut u64, sequence: u64, window: u64) -> Verdict {
+fn accept(largest: &mut u64, seen: &mut u64, sequence: u64, window: u64) -> IntegrityVerdict {
     let ahead = sequence.wrapping_sub(*largest);
     if ahead == 0 {
-        return Verdict::Replayed;
+        return IntegrityVerdict::Replayed;
     }
     if ahead < 1 << 63 {
         *seen = if ahead < 64 { *seen << ahead | 1 } else { 1 };
         *largest = sequence;
-        return Verdict::Accept;
+        return IntegrityVerdict::Accept;
     }
     let behind = largest.wrapping_sub(sequence);
     if behind >= window || *seen >> behind & 1 != 0 {
-        return Verdict::Replayed;
+        return IntegrityVerdict::Replayed;
     }
     *seen |= 1 << behind;
-    Verdict::Accept
+    IntegrityVerdict::Accept
 }
 
 /// The address of a message's sender: that in its `RSVP_HOP` object, or else its source (RFC 2747 section 4).
@@ -370,8 +375,8 @@ mod tests {
         Message::new(64, Body::IntegrityChallenge(Challenge { key: 5, cookie: 6 }))
     }
 
-    fn guard(keys: Vec<SecurityKey>, challenges: bool) -> Guard {
-        Guard::new(IntegrityConfig { challenges, ..IntegrityConfig::new(keys) }, [7; 32])
+    fn guard(keys: Vec<SecurityKey>, challenges: bool) -> ReplayGuard {
+        ReplayGuard::new(IntegrityConfig { challenges, ..IntegrityConfig::new(keys) }, [7; 32])
     }
 
     /// RFC 2202 test case 2 and RFC 4231 section 4.3.
@@ -399,11 +404,15 @@ mod tests {
             for at in 4..bytes.len() {
                 let mut changed = bytes.clone();
                 changed[at] ^= 1;
-                assert_ne!(guard.check(Instant::ZERO, SOURCE, &changed), Verdict::Accept, "byte {at}");
+                assert_ne!(
+                    guard.check(Instant::ZERO, SOURCE, &changed),
+                    IntegrityVerdict::Accept,
+                    "byte {at}"
+                );
             }
-            assert_eq!(guard.check(Instant::ZERO, SOURCE, &bytes), Verdict::Accept);
-            assert_eq!(guard.check(Instant::ZERO, SOURCE, &bytes), Verdict::Replayed);
-            assert_eq!(guard.check(Instant::ZERO, SOURCE, &message().encode()), Verdict::Missing);
+            assert_eq!(guard.check(Instant::ZERO, SOURCE, &bytes), IntegrityVerdict::Accept);
+            assert_eq!(guard.check(Instant::ZERO, SOURCE, &bytes), IntegrityVerdict::Replayed);
+            assert_eq!(guard.check(Instant::ZERO, SOURCE, &message().encode()), IntegrityVerdict::Missing);
         }
     }
 
@@ -411,7 +420,7 @@ mod tests {
     #[test]
     fn numbers_may_come_late_but_not_twice() {
         let (mut largest, mut seen) = (u64::MAX - 1, 1);
-        let mut accept = |sequence| accept(&mut largest, &mut seen, sequence, 4) == Verdict::Accept;
+        let mut accept = |sequence| accept(&mut largest, &mut seen, sequence, 4) == IntegrityVerdict::Accept;
         assert!(accept(2), "numbers wrap around");
         assert!(accept(0) && !accept(0) && accept(1) && accept(u64::MAX));
         assert!(!accept(u64::MAX - 1), "it was the first");
@@ -429,17 +438,18 @@ mod tests {
             bytes
         };
         let old = signed(&message(), 10);
-        let Verdict::Challenge(challenge) = guard.check(Instant::ZERO, SOURCE, &old) else {
+        let IntegrityVerdict::Challenge(challenge) = guard.check(Instant::ZERO, SOURCE, &old) else {
             panic!("no challenge")
         };
-        assert_eq!(guard.check(Instant::ZERO, SOURCE, &old), Verdict::Awaiting);
+        assert_eq!(guard.check(Instant::ZERO, SOURCE, &old), IntegrityVerdict::Awaiting);
         let wrong = Challenge { cookie: challenge.cookie ^ 1, ..challenge };
-        for (answer, verdict) in [(wrong, Verdict::Replayed), (challenge, Verdict::Accept)] {
+        for (answer, verdict) in [(wrong, IntegrityVerdict::Replayed), (challenge, IntegrityVerdict::Accept)]
+        {
             let response = signed(&Message::new(64, Body::IntegrityResponse(answer)), 50);
             assert_eq!(guard.check_response(Instant::ZERO, SOURCE, &response, &answer), verdict);
         }
-        assert_eq!(guard.check(Instant::ZERO, SOURCE, &old), Verdict::Replayed);
-        assert_eq!(guard.check(Instant::ZERO, SOURCE, &signed(&message(), 51)), Verdict::Accept);
+        assert_eq!(guard.check(Instant::ZERO, SOURCE, &old), IntegrityVerdict::Replayed);
+        assert_eq!(guard.check(Instant::ZERO, SOURCE, &signed(&message(), 51)), IntegrityVerdict::Accept);
     }
 
     /// RFC 2747 sections 5.1 and 5.3.
@@ -464,9 +474,9 @@ mod tests {
             sign(&mut bytes, key, sequence, false);
             guard.check(at(s), SOURCE, &bytes)
         };
-        assert_eq!(check(90, &keys[0], 1), Verdict::Accept);
-        assert_eq!(check(90, &keys[1], 1), Verdict::Accept);
-        assert_eq!(check(150, &keys[0], 2), Verdict::UnknownKey);
-        assert_eq!(check(250, &keys[1], 2), Verdict::Accept);
+        assert_eq!(check(90, &keys[0], 1), IntegrityVerdict::Accept);
+        assert_eq!(check(90, &keys[1], 1), IntegrityVerdict::Accept);
+        assert_eq!(check(150, &keys[0], 2), IntegrityVerdict::UnknownKey);
+        assert_eq!(check(250, &keys[1], 2), IntegrityVerdict::Accept);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It is plain data, a copy of what was known at [`Mib::at`]. What is not known, or not known any more, is `None`.
 
-use crate::clock::Estimate;
+use crate::clock::ClockEstimate;
 use crate::monitor::{
     Arrivals, Delivery, Departures, PeerReports, Received, ReportStats, Sent, SentInterval,
 };
@@ -24,7 +24,7 @@ pub struct Mib {
     /// The delay hint of the packets that this end sends; `None` if they have none.
     pub hint: Option<Hint>,
     /// The other end's clock minus ours, its error, and the latest round-trip time.
-    pub clock: Option<Estimate>,
+    pub clock: Option<ClockEstimate>,
     /// Number of times that one of the two clocks was set, as exchanges show.
     pub clock_steps: u64,
     /// The messages of negotiations.

@@ -267,7 +267,7 @@ impl Renegotiation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_params::{Value, conformance};
+    use cutline_params::{ParameterValue, conformance};
     use cutline_quality::spec::{Preset, Specification};
 
     fn sending(rate: f64) -> ConnectionSpecification {
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn the_parameters_are_described_and_bad_ones_refused() {
         let parameters = RenegotiationParams::describe();
-        let make = |values: &[(&str, Value)]| {
+        let make = |values: &[(&str, ParameterValue)]| {
             RenegotiationParams::from_values(values.iter().map(|(name, value)| (*name, value.clone())))
                 .map(|params| params.values())
         };

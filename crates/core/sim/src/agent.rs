@@ -92,12 +92,12 @@ pub(crate) trait ReadFlows {
 /// Access of an agent to the simulation during a call.
 pub struct Context<'s> {
     pub(crate) flows: &'s dyn ReadFlows,
-    pub(crate) actions: &'s mut Vec<Action>,
+    pub(crate) actions: &'s mut Vec<HostAction>,
 }
 
 /// An action of an agent, which takes effect after the call.
 #[derive(Debug)]
-pub(crate) enum Action {
+pub(crate) enum HostAction {
     Send(Outbound),
     SetHint { flow: usize, hint: Hint, centre: Hint },
 }
@@ -106,7 +106,7 @@ impl Context<'_> {
     /// Sends a message.
     pub fn send(&mut self, message: Outbound) {
         debug_assert!(message.size > 0, "a message takes at least a byte on the wire");
-        self.actions.push(Action::Send(message));
+        self.actions.push(HostAction::Send(message));
     }
 
     /// Returns the counters of a flow's endpoints; `flow` is an index into [`crate::Network::flows`].
@@ -122,6 +122,6 @@ impl Context<'_> {
     /// Sets the hint of a flow's packets from now on, acknowledgements included. `centre` is the hint around which this one
     /// may be a trial; it is recorded as well.
     pub fn set_hint(&mut self, flow: usize, hint: Hint, centre: Hint) {
-        self.actions.push(Action::SetHint { flow, hint, centre });
+        self.actions.push(HostAction::SetHint { flow, hint, centre });
     }
 }

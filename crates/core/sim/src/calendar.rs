@@ -17,9 +17,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The index of an entry in the slab: one event with its payload.
-pub type Handle = u32;
+pub type EventHandle = u32;
 
-const NONE: Handle = Handle::MAX;
+const NONE: EventHandle = EventHandle::MAX;
 const FIRST_DAYS: usize = 1 << 10;
 const MOST_DAYS: usize = 1 << 22;
 /// The first width of a day: 2^16 ns = 66 us.
@@ -36,7 +36,7 @@ const LONG_DAY: usize = 64;
 struct Entry<P> {
     at: u64,
     /// The next entry of its day's chain, or of the free list.
-    next: Handle,
+    next: EventHandle,
     tag: u32,
     payload: P,
 }
@@ -45,7 +45,7 @@ struct Entry<P> {
 #[derive(Clone, Copy)]
 struct Event {
     at: u64,
-    handle: Handle,
+    handle: EventHandle,
     tag: u32,
 }
 
@@ -53,16 +53,16 @@ struct Event {
 pub struct Calendar<P> {
     blank: P,
     entries: Vec<Entry<P>>,
-    free: Handle,
+    free: EventHandle,
     /// Today's events in order; those from `next` on are pending. Includes events scheduled since today began for an earlier
     /// day.
     today: Vec<Event>,
     next: usize,
     /// The part of tomorrow's events that has been read, the last scheduled first, and the next entry to read.
     tomorrow: Vec<Event>,
-    unread: Handle,
+    unread: EventHandle,
     /// For each day of the year, the event scheduled last. Includes events scheduled for tomorrow since today began.
-    days: Vec<Handle>,
+    days: Vec<EventHandle>,
     /// Today, counted in days from time zero.
     day: u64,
     /// A day is 2^shift nanoseconds wide.
@@ -71,7 +71,7 @@ pub struct Calendar<P> {
     waiting: usize,
     /// Events beyond the year, by time and order of scheduling. All events of a day return from the heap before any event
     /// is scheduled for the day directly, so the order needs to be known only here.
-    far: BinaryHeap<Reverse<(u64, u64, Handle)>>,
+    far: BinaryHeap<Reverse<(u64, u64, EventHandle)>>,
     /// Number of events that ever went to the heap, which is the order of the next one.
     sent_far: u64,
     /// The day from which on the heap's first event is within the year.
@@ -116,7 +116,7 @@ impl<P: Copy> Calendar<P> {
 
     /// Takes an unused handle. Its payload is that of its last use.
     #[inline]
-    pub fn allocate(&mut self) -> Handle {
+    pub fn allocate(&mut self) -> EventHandle {
         let handle = self.free;
         if let Some(entry) = self.entries.get(handle as usize) {
             self.free = entry.next;
@@ -126,8 +126,8 @@ impl<P: Copy> Calendar<P> {
     }
 
     #[cold]
-    fn add_entry(&mut self) -> Handle {
-        let handle = self.entries.len() as Handle;
+    fn add_entry(&mut self) -> EventHandle {
+        let handle = self.entries.len() as EventHandle;
         assert!(handle < NONE, "four thousand million events at once are too many");
         self.entries.push(Entry { at: 0, next: NONE, tag: 0, payload: self.blank });
         handle
@@ -135,20 +135,20 @@ impl<P: Copy> Calendar<P> {
 
     /// Releases a handle, which must not be scheduled.
     #[inline]
-    pub fn release(&mut self, handle: Handle) {
+    pub fn release(&mut self, handle: EventHandle) {
         self.entries[handle as usize].next = self.free;
         self.free = handle;
     }
 
     /// Returns the payload of a handle.
     #[inline]
-    pub fn payload(&self, handle: Handle) -> &P {
+    pub fn payload(&self, handle: EventHandle) -> &P {
         &self.entries[handle as usize].payload
     }
 
     /// Returns the payload of a handle for modification.
     #[inline]
-    pub fn payload_mut(&mut self, handle: Handle) -> &mut P {
+    pub fn payload_mut(&mut self, handle: EventHandle) -> &mut P {
         &mut self.entries[handle as usize].payload
     }
 
@@ -165,7 +165,7 @@ impl<P: Copy> Calendar<P> {
     /// Schedules `handle` with the caller's `tag` at `at`, which must not lie before the last event popped.
     /// Events of the same time are popped in the order in which they were scheduled.
     #[inline]
-    pub fn schedule(&mut self, at: Instant, handle: Handle, tag: u32) {
+    pub fn schedule(&mut self, at: Instant, handle: EventHandle, tag: u32) {
         let at = at.as_nanos();
         let day = at >> self.shift;
         let mask = self.days.len() - 1;
@@ -183,7 +183,7 @@ impl<P: Copy> Calendar<P> {
 
     /// Removes the next event no later than `until`. Returns its time, handle and tag.
     #[inline]
-    pub fn pop(&mut self, until: Instant) -> Option<(Instant, Handle, u32)> {
+    pub fn pop(&mut self, until: Instant) -> Option<(Instant, EventHandle, u32)> {
         let event = match self.today.get(self.next) {
             Some(event) => *event,
             None => self.begin_day(until)?,
@@ -267,7 +267,7 @@ impl<P: Copy> Calendar<P> {
 
     /// Takes the chain of a day out of the ring.
     #[inline]
-    fn take_day(&mut self, day: u64) -> Handle {
+    fn take_day(&mut self, day: u64) -> EventHandle {
         let mask = self.days.len() - 1;
         std::mem::replace(&mut self.days[day as usize & mask], NONE)
     }

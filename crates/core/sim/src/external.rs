@@ -8,7 +8,7 @@
 //!
 //! Arriving data counts as it does at a receiver: TCP's payload when it is in order, a datagram's payload as it arrives.
 
-use crate::calendar::Handle;
+use crate::calendar::EventHandle;
 use cutline_units::{Ecn, Hint, Instant};
 
 /// A packet that enters the network from an external endpoint.
@@ -87,14 +87,14 @@ pub(crate) struct External {
 }
 
 impl External {
-    pub(crate) fn put(&mut self, handle: Handle, key: u32) {
+    pub(crate) fn put(&mut self, handle: EventHandle, key: u32) {
         if handle as usize >= self.keys.len() {
             self.keys.resize(handle as usize + 1, 0);
         }
         self.keys[handle as usize] = key;
     }
 
-    pub(crate) fn finish(&mut self, at: Instant, handle: Handle, outcome: PacketOutcome) {
+    pub(crate) fn finish(&mut self, at: Instant, handle: EventHandle, outcome: PacketOutcome) {
         self.finished.push(FinishedPacket { at, key: self.keys[handle as usize], outcome });
     }
 }

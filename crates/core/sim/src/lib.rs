@@ -2,7 +2,7 @@
 //! and flows with the endpoints of the `transport` crate. Both directions are real: acknowledgements queue too.
 //!
 //! The queues and endpoints are the same objects that the router and the sockets use. The simulator only moves handles and
-//! time. It has no clock, input or output: a [`Network`] and [`SimulationSettings`] go in, an [`Outcome`] comes out. The same seed
+//! time. It has no clock, input or output: a [`Network`] and [`SimulationSettings`] go in, an [`SimulationOutcome`] comes out. The same seed
 //! gives the same outcome to the last bit.
 //!
 //! ```text
@@ -54,7 +54,7 @@ mod watch;
 
 pub use adaptive::AdaptiveHint;
 pub use agent::{Address, Agent, AgentMessage, AgentSpec, Context, FlowCounts, Outbound};
-pub use calendar::{Calendar, Handle};
+pub use calendar::{Calendar, EventHandle};
 pub use deliveries::{DELIVERY_BYTES, Deliveries};
 pub use dumbbell::{Bottleneck, Dumbbell, Impairments, Pair};
 pub use engine::{Simulation, SimulationSettings, run};
@@ -64,7 +64,7 @@ pub use id::{GroupId, LinkId, NodeId};
 pub use impairment::ImpairmentParams;
 pub use measure::Window;
 pub use network::{AgentEntry, Distributions, FlowSpec, LinkSpec, Network, NetworkError};
-pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
+pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, SimulationOutcome, Work};
 pub use watch::{Observation, QueueEvent, SeenHeader, SeenPacket};
 
 #[cfg(doctest)]

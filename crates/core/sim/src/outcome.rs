@@ -8,7 +8,7 @@ use cutline_units::{Duration, Hint, Histogram};
 
 /// Everything measured in one run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct SimulationOutcome {
     /// The flows, in the order of the network.
     pub flows: Vec<FlowOutcome>,
     /// The delays that the flows of a group share, in the order of the network's groups.

@@ -1,6 +1,6 @@
 //! A packet of the simulator: the transport's header, and what the network needs.
 
-use crate::calendar::Handle;
+use crate::calendar::EventHandle;
 use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
 use cutline_units::{Duration, Ecn, Hint};
 
@@ -45,23 +45,23 @@ pub(crate) struct WideHeaders {
 
 impl WideHeaders {
     /// Returns the header of a data packet.
-    pub(crate) fn data(&self, handle: Handle) -> DataHeader {
+    pub(crate) fn data(&self, handle: EventHandle) -> DataHeader {
         let WideHeader::Data(header) = self.get(handle) else { unreachable!("only data reaches a sink") };
         *header
     }
 
     /// Returns the header of a reply.
-    pub(crate) fn reply(&self, handle: Handle) -> ReplyHeader {
+    pub(crate) fn reply(&self, handle: EventHandle) -> ReplyHeader {
         let WideHeader::Reply(header) = self.get(handle) else { unreachable!("only replies reach a source") };
         *header
     }
 
     #[inline]
-    pub(crate) fn get(&self, handle: Handle) -> &WideHeader {
+    pub(crate) fn get(&self, handle: EventHandle) -> &WideHeader {
         self.headers[handle as usize].as_ref().expect("a packet whose header is wide has put it here")
     }
 
-    pub(crate) fn put(&mut self, handle: Handle, header: WideHeader) {
+    pub(crate) fn put(&mut self, handle: EventHandle, header: WideHeader) {
         if handle as usize >= self.headers.len() {
             self.headers.resize(handle as usize + 1, None);
         }

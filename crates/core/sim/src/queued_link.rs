@@ -1,6 +1,6 @@
 //! A queued link: a queue of the `aqm` crate with a transmitter behind it, simulated with an event per packet.
 
-use crate::calendar::Handle;
+use crate::calendar::EventHandle;
 use crate::deliveries::DeliveryClock;
 use crate::fifo_link::LinkCounts;
 use crate::impairment::{Fate, Impairment, ImpairmentCounts};
@@ -12,7 +12,7 @@ use cutline_units::{Bytes, Duration, HintBudget, Histogram, Instant, Probability
 
 /// A queue, its transmitter and its measures.
 pub(crate) struct QueuedLink {
-    queue: AnyQueue<Handle>,
+    queue: AnyQueue<EventHandle>,
     random: RandomStream,
     transmitter: Transmitter,
     /// Delivery times of the link, if it has a record of deliveries; then it does not use the transmitter.
@@ -21,8 +21,8 @@ pub(crate) struct QueuedLink {
     window: Window,
     /// The hop of the event that ends a transmission.
     pub(crate) free: Hop,
-    /// The last packet whose transmission started; [`Handle::MAX`] while the link waits for a delivery.
-    pub(crate) sent_last: Handle,
+    /// The last packet whose transmission started; [`EventHandle::MAX`] while the link waits for a delivery.
+    pub(crate) sent_last: EventHandle,
     /// Reduces a packet's hint by its waiting time when it leaves; `None` leaves the hint unchanged.
     pub(crate) pass_on: Option<HintBudget>,
     /// Impairment on the wire; `None` if every packet arrives after the delay.
@@ -53,7 +53,7 @@ pub(crate) struct ProbabilityMeter {
 
 /// A packet whose transmission has started.
 pub(crate) struct Started {
-    pub(crate) handle: Handle,
+    pub(crate) handle: EventHandle,
     /// Time that the packet waited in the queue.
     pub(crate) waited: Duration,
     /// True if the queue marked the packet at its departure.
@@ -68,7 +68,7 @@ pub(crate) struct Started {
 
 impl QueuedLink {
     pub(crate) fn new(
-        queue: AnyQueue<Handle>,
+        queue: AnyQueue<EventHandle>,
         random: RandomStream,
         transmitter: Transmitter,
         delay: Duration,
@@ -84,7 +84,7 @@ impl QueuedLink {
             delay,
             window,
             free,
-            sent_last: Handle::MAX,
+            sent_last: EventHandle::MAX,
             pass_on: None,
             impairment: None,
             busy: false,
@@ -99,7 +99,7 @@ impl QueuedLink {
 
     /// Offers a packet to the queue, which keeps its handle unless the verdict is to drop it.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: Instant, arrival: Arrival, handle: Handle) -> Verdict {
+    pub(crate) fn arrive(&mut self, now: Instant, arrival: Arrival, handle: EventHandle) -> Verdict {
         let verdict = self.queue.enqueue(now, arrival, handle, &mut self.random);
         self.open.arrived += 1;
         let (dropped, marked) = match verdict {
@@ -130,7 +130,7 @@ impl QueuedLink {
     #[cold]
     pub(crate) fn next_delivery(&mut self, now: Instant) -> Option<Instant> {
         self.busy = self.queue.backlog().packets > 0;
-        self.sent_last = Handle::MAX;
+        self.sent_last = EventHandle::MAX;
         if !self.busy {
             return None;
         }
@@ -166,13 +166,13 @@ impl QueuedLink {
 
     /// Returns whether a packet's transmission has started and not ended.
     pub(crate) fn has_started(&self) -> bool {
-        self.busy && self.sent_last != Handle::MAX
+        self.busy && self.sent_last != EventHandle::MAX
     }
 
     /// Takes a packet that the queue had stored and then dropped. The caller must call this until it returns `None` after
     /// each `arrive` and `start_next`.
     #[inline]
-    pub(crate) fn shed(&mut self, now: Instant) -> Option<(Handle, DropReason)> {
+    pub(crate) fn shed(&mut self, now: Instant) -> Option<(EventHandle, DropReason)> {
         let Shed { packet, reason, .. } = self.queue.shed()?;
         self.open.dropped += 1;
         if self.window.contains(now) {

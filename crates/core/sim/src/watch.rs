@@ -8,7 +8,7 @@
 //! observations are made around the code that all links share.
 
 use crate::agent::AgentMessage;
-use crate::calendar::Handle;
+use crate::calendar::EventHandle;
 use crate::flow::{Receiving, Sending};
 use crate::id::LinkId;
 use crate::messages::Messages;
@@ -91,7 +91,7 @@ pub(crate) struct Watch {
     /// By handle. The vector ends at the greatest handle of a packet that arrived at a watched link.
     entries: Vec<Entry>,
     /// The packet that is arriving, and the index of its arrival in the observations.
-    arriving: Option<(Handle, usize)>,
+    arriving: Option<(EventHandle, usize)>,
     pub(crate) observations: Vec<Observation>,
 }
 
@@ -112,7 +112,7 @@ struct Entry {
 /// Everything that describes a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'s> {
-    pub(crate) handle: Handle,
+    pub(crate) handle: EventHandle,
     pub(crate) packet: &'s Packet,
     pub(crate) wide: &'s WideHeaders,
     pub(crate) routes: &'s Routes,
@@ -134,7 +134,13 @@ impl Watch {
     }
 
     /// Notes a packet that arrives at a queue, before the verdict is known.
-    pub(crate) fn arrives(&mut self, now: Instant, queued_link: usize, handle: Handle, packet: SeenPacket) {
+    pub(crate) fn arrives(
+        &mut self,
+        now: Instant,
+        queued_link: usize,
+        handle: EventHandle,
+        packet: SeenPacket,
+    ) {
         let watched = self.links[queued_link].as_mut().expect("only watched links' packets come here");
         watched.arrived += 1;
         let entry = Entry { at: now, number: watched.arrived, marked: false };
@@ -147,7 +153,7 @@ impl Watch {
     }
 
     /// Completes an arrival: notes whether the queue marked the packet.
-    pub(crate) fn has_arrived(&mut self, handle: Handle, marked: bool) {
+    pub(crate) fn has_arrived(&mut self, handle: EventHandle, marked: bool) {
         if let Some((_, place)) = self.arriving.take()
             && marked
         {
@@ -161,7 +167,7 @@ impl Watch {
         &mut self,
         now: Instant,
         queued_link: usize,
-        handle: Handle,
+        handle: EventHandle,
         marked: bool,
         packet: SeenPacket,
     ) {
@@ -175,7 +181,7 @@ impl Watch {
         &mut self,
         now: Instant,
         queued_link: usize,
-        handle: Handle,
+        handle: EventHandle,
         reason: DropReason,
         packet: SeenPacket,
     ) {
@@ -194,7 +200,7 @@ impl Watch {
         &mut self,
         at: Instant,
         queued_link: usize,
-        handle: Handle,
+        handle: EventHandle,
         event: QueueEvent,
         packet: SeenPacket,
     ) {

@@ -4,7 +4,7 @@ use crate::common::{Plan, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::{
     Address, Agent, AgentMessage, AgentSpec, Context, Distributions, FlowSpec, LinkSpec, Network,
-    NetworkError, NodeId, Outbound, Outcome, SimulationSettings, Window, run,
+    NetworkError, NodeId, Outbound, SimulationOutcome, SimulationSettings, Window, run,
 };
 use cutline_transport::app;
 use cutline_transport::endpoint::TransportParams;
@@ -121,7 +121,7 @@ fn ping(network: &mut Network, from: Address, to: Address, size: u32) -> Log {
     log
 }
 
-fn simulate(network: &Network, seconds: u64) -> Outcome {
+fn simulate(network: &Network, seconds: u64) -> SimulationOutcome {
     let duration = Duration::from_secs(seconds);
     let window = Window { from: Instant::ZERO, until: Instant::ZERO + duration };
     run(network, &SimulationSettings { seed: 1, duration, window, interval: duration }).unwrap()

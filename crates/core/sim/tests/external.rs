@@ -3,8 +3,8 @@
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::Verdict;
 use cutline_sim::{
-    InjectedPacket, LinkId, Network, Observation, Outcome, PacketOutcome, PacketRole, QueueEvent, SeenHeader,
-    SeenPacket, Simulation, SimulationSettings, Window,
+    InjectedPacket, LinkId, Network, Observation, PacketOutcome, PacketRole, QueueEvent, SeenHeader,
+    SeenPacket, Simulation, SimulationOutcome, SimulationSettings, Window,
 };
 use cutline_transport::endpoint::DataHeader;
 use cutline_units::{Duration, Ecn, Instant, Rate};
@@ -33,7 +33,7 @@ fn entries(network: &Network) -> Vec<LinkId> {
 }
 
 /// Simulates both endpoints. Returns every packet that enters the network, and the outcome.
-fn simulated() -> (Vec<Observation>, Outcome) {
+fn simulated() -> (Vec<Observation>, SimulationOutcome) {
     let mut network = plan().network();
     for link in entries(&network) {
         network.watch(link);

@@ -4,7 +4,8 @@ use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{Limit, QueueSpec};
 use cutline_sim::impairment::JitterDistribution;
 use cutline_sim::{
-    Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, Outcome, SimulationSettings, Window, run,
+    Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, SimulationOutcome, SimulationSettings,
+    Window, run,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::{app, tcp, udp};
@@ -91,7 +92,7 @@ fn mixed() -> Vec<(TransportParams, app::Params, Hint)> {
     [bulk(3), vec![audio(6), datagrams()]].concat()
 }
 
-fn assert_accounted_for(outcome: &Outcome) -> [u64; 3] {
+fn assert_accounted_for(outcome: &SimulationOutcome) -> [u64; 3] {
     let totals = || outcome.flows.iter().map(|flow| flow.record.totals);
     let sums = [
         totals().map(|t| t.sent).sum(),
@@ -155,7 +156,8 @@ fn an_impairment_of_nothing_changes_nothing() {
     };
     let (with, without) = (plan(Some(ImpairmentParams::default())), plan(None));
     assert_eq!(format!("{:?}", with.flows), format!("{:?}", without.flows));
-    let counts = |outcome: &Outcome| outcome.links.iter().map(|link| link.counts).collect::<Vec<_>>();
+    let counts =
+        |outcome: &SimulationOutcome| outcome.links.iter().map(|link| link.counts).collect::<Vec<_>>();
     assert_eq!(counts(&with), counts(&without));
     assert!(with.links.iter().all(|link| link.impairment.is_some_and(|c| c.lost + c.reordered == 0)));
 }

@@ -12,7 +12,7 @@ use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
 use cutline_signal::renegotiation::Alternatives;
 use cutline_signal::session::{Direction, Event, Policies, SessionParams};
-use cutline_sim::qos::{Passed, QosConnection, QosRecord, Service};
+use cutline_sim::qos::{ConnectionService, Passed, QosConnection, QosRecord};
 use cutline_sim::{
     Distributions, FlowSpec, LinkId, LinkSpec, Network, NodeId, QueueEvent as Seen, SeenHeader, Simulation,
     SimulationSettings, Window, run,
@@ -273,7 +273,8 @@ fn without_an_answer_the_messages_are_those_of_a_plain_connection() {
 fn a_plain_connection_is_not_measured() {
     let Path { network, ends, .. } = Path::new(Rate::from_mbps(10), ms(100), Vec::new());
     let spec = Preset::Audio.specification();
-    let connection = QosConnection { service: Service::Plain, ..QosConnection::new("a", ends, spec) };
+    let connection =
+        QosConnection { service: ConnectionService::Plain, ..QosConnection::new("a", ends, spec) };
     let record = record(connection, network, 10, 1);
     assert!(record.source.events.is_empty() && record.sink.events.is_empty());
     assert_eq!(last(&record.source.mibs).send.received.messages, 0);
@@ -323,7 +324,7 @@ fn a_connection_without_a_rate_or_with_wrong_parameters_is_refused() {
         ),
         (
             QosConnection {
-                service: Service::Plain,
+                service: ConnectionService::Plain,
                 params: SessionParams {
                     rate_control: RateControl::Tfrc(TfrcParams::default()),
                     ..SessionParams::default()
@@ -640,7 +641,7 @@ fn call(transfers: usize, goal: Option<HintGoal>, seed: u64) -> Passed {
     let adapt_hint = params.map(|params| (Class::Audio, params));
     let spec = Preset::Audio.specification().change().size(Bytes::new(320)).build().unwrap();
     let connection = QosConnection {
-        service: if goal.is_some() { Service::Qos } else { Service::Plain },
+        service: if goal.is_some() { ConnectionService::Qos } else { ConnectionService::Plain },
         params: with_policies(Policies { adapt_hint, ..Policies::default() }),
         ..QosConnection::new("call", (caller, called), spec)
     };

@@ -4,7 +4,7 @@ use cutline_aqm::{Limit, QueueSpec};
 use cutline_rsvp::engine::{EngineParams, Event, Reservation};
 use cutline_rsvp::intserv::{Flowspec, Tspec};
 use cutline_rsvp::object::{Sender, Session, Style, code};
-use cutline_sim::rsvp::{Action, Rsvp, RsvpLog, RsvpRecord, address_of};
+use cutline_sim::rsvp::{HostAction, Rsvp, RsvpLog, RsvpRecord, address_of};
 use cutline_sim::{LinkSpec, Network, NodeId, SimulationSettings, Window, run};
 use cutline_units::{Duration, Instant, Probability, Rate};
 use rustix::time::{ClockId, clock_gettime};
@@ -65,11 +65,14 @@ fn reserve(
     port: u16,
     rate: f32,
     start: Instant,
-) -> [(Instant, NodeId, Action); 2] {
+) -> [(Instant, NodeId, HostAction); 2] {
     let (session, sender, tspec) = (session(to, port), sender(from), tspec(rate));
     let flowspec = Flowspec::ControlledLoad(tspec);
     let wanted = Reservation { style: Style::FixedFilter, senders: vec![sender], flowspec, confirm: true };
-    [(start, from, Action::Send { session, sender, tspec }), (start, to, Action::Reserve(session, wanted))]
+    [
+        (start, from, HostAction::Send { session, sender, tspec }),
+        (start, to, HostAction::Reserve(session, wanted)),
+    ]
 }
 
 fn simulate(network: &mut Network, rsvp: Rsvp, duration: Duration) -> RsvpRecord {
@@ -116,9 +119,9 @@ fn a_reservation_is_set_up_over_the_networks_links() {
 fn faults_are_survived_in_the_simulator() {
     let (mut network, [a, r1, r2, b, r3]) = network();
     let mut actions: Vec<_> = reserve((a, b), 1, 100_000.0, at(1.0)).into();
-    actions.push((at(100.5), r1, Action::Restart));
-    actions.push((at(200.5), r1, Action::Reroute { destination: b, via: r3 }));
-    actions.push((at(400.5), b, Action::Vanish));
+    actions.push((at(100.5), r1, HostAction::Restart));
+    actions.push((at(200.5), r1, HostAction::Reroute { destination: b, via: r3 }));
+    actions.push((at(400.5), b, HostAction::Vanish));
     let rsvp = Rsvp { actions, sample: SECOND, loss: Probability::new(0.02).unwrap(), ..Rsvp::default() };
     let record = simulate(&mut network, rsvp, SECOND * 701);
     let rows = reserved(&record, &[(r1, r2), (r1, r3), (r3, r2), (r2, b)]);

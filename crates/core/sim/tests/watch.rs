@@ -3,7 +3,8 @@
 use crate::common::{Plan, audio, bulk};
 use cutline_aqm::{AqmSpec, DropReason, Verdict, registry};
 use cutline_sim::{
-    LinkId, Observation, Outcome, QueueEvent, SeenHeader, Simulation, SimulationSettings, Window, run,
+    LinkId, Observation, QueueEvent, SeenHeader, Simulation, SimulationOutcome, SimulationSettings, Window,
+    run,
 };
 use cutline_transport::endpoint::{DataHeader, ReplyHeader};
 use cutline_units::{Duration, Instant, Rate};
@@ -30,7 +31,7 @@ fn plans() -> impl Iterator<Item = Plan> {
 }
 
 /// Runs with both directions of the bottleneck watched.
-fn watch(plan: &Plan) -> (Vec<Observation>, Outcome) {
+fn watch(plan: &Plan) -> (Vec<Observation>, SimulationOutcome) {
     let mut network = plan.network();
     network.watch(FORWARD);
     network.watch(BACK);

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layer {
     /// A parameter of the generic specification.
-    Application,
+    ApplicationProfile,
     /// The choice of protocol and service.
     Selection,
     /// A setting of the host, such as a socket option.
@@ -17,12 +17,12 @@ pub enum Layer {
 
 impl Layer {
     /// Every layer, in the order of translation.
-    pub const ALL: [Self; 4] = [Self::Application, Self::Selection, Self::EndSystem, Self::Network];
+    pub const ALL: [Self; 4] = [Self::ApplicationProfile, Self::Selection, Self::EndSystem, Self::Network];
 
     /// The name.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Application => "application",
+            Self::ApplicationProfile => "application",
             Self::Selection => "selection",
             Self::EndSystem => "end system",
             Self::Network => "network",

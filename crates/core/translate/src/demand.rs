@@ -1,14 +1,14 @@
 //! A parameter of the generic specification that a class of applications sets.
 
 use crate::decision::{Decision, Layer};
-use cutline_params::{ParameterError, ParameterType, Parameters as _, Value};
+use cutline_params::{ParameterError, ParameterType, ParameterValue, Parameters as _};
 use cutline_quality::spec::{Coerced, SpecParameter, Specification};
 
 /// A parameter that a class sets, and why.
 #[derive(Clone, Debug)]
 pub(crate) struct Demand {
     parameter: SpecParameter,
-    value: Value,
+    value: ParameterValue,
     reason: String,
     source: &'static str,
 }
@@ -47,7 +47,7 @@ impl Demand {
         let values = demands.iter().map(|demand| (demand.parameter.name(), demand.value.clone()));
         let spec = Specification { coerced: Coerced::ALL, ..Specification::from_values(values)? };
         let decision = |demand: &Self| Decision {
-            layer: Layer::Application,
+            layer: Layer::ApplicationProfile,
             setting: demand.parameter.name(),
             value: Some(demand.parameter.about().with_unit(&readable(&demand.value))),
             reason: demand.reason.clone(),
@@ -58,9 +58,9 @@ impl Demand {
 }
 
 /// A value for people: numbers to the fourth decimal.
-fn readable(value: &Value) -> Value {
+fn readable(value: &ParameterValue) -> ParameterValue {
     match value {
-        Value::Number(x) => Value::Number((x * 1e4).round() / 1e4),
+        ParameterValue::Number(x) => ParameterValue::Number((x * 1e4).round() / 1e4),
         value => value.clone(),
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! | from | to | in QUANTA | here |
 //! | --- | --- | --- | --- |
-//! | the words of a class of applications | generic specification | `ATranslator` | [`Application`], a file for each class |
+//! | the words of a class of applications | generic specification | `ATranslator` | [`ApplicationProfile`], a file for each class |
 //! | generic specification, protocol | settings of the end system | `EPTranslator` | [`Protocol`], a file for each protocol |
 //! | generic specification, service | request to the network | `NTranslator` | [`Service`], a file for each service |
 //!
@@ -15,10 +15,10 @@
 //! demanded, a setting is `None`: the kernel's default stays.
 //!
 //! ```
-//! use cutline_translate::{Application, Path, Protocol, TranslationRequest, translate};
+//! use cutline_translate::{ApplicationProfile, Path, Protocol, TranslationRequest, translate};
 //! use cutline_units::Duration;
 //!
-//! let call = Application::from_values("audio", [])?;
+//! let call = ApplicationProfile::from_values("audio", [])?;
 //! let mut request = TranslationRequest::from_application(&call)?;
 //! request.path = Path { rtt: Some(Duration::from_millis(300)), ..Path::default() };
 //!
@@ -50,14 +50,15 @@ mod stream;
 mod translation;
 
 pub use application::{
-    Application, AudioParams, Codec, FileParams, GameParams, TelemetryParams, VideoParams, View, WebParams,
+    ApplicationProfile, AudioParams, Codec, FileParams, GameParams, TelemetryParams, VideoParams, View,
+    WebParams,
 };
 pub use cutline_flow::TrafficSpec;
 pub use decision::{Decision, Layer};
 pub use path::{IpVersion, Path};
 pub use protocol::{Protocol, selection};
 pub use service::{Service, code_point};
-pub use settings::{EndSystemSettings, NetworkSettings, PacedBy, Pacing, PlannedReservation};
+pub use settings::{EndSystemSettings, NetworkSettings, PacedBy, PacingSettings, PlannedReservation};
 pub use translation::{Translation, TranslationRequest, Unmet, translate};
 
 #[cfg(test)]

@@ -83,19 +83,21 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_params::{Value, conformance};
+    use cutline_params::{ParameterValue, conformance};
 
     #[test]
     fn the_parameters_are_described_and_bad_ones_refused() {
         let parameters = Path::describe();
-        let make = |values: &[(&str, Value)]| {
+        let make = |values: &[(&str, ParameterValue)]| {
             Path::from_values(values.iter().map(|(name, value)| (*name, value.clone())))
                 .map(|path| path.values())
         };
         conformance::parameters_are_complete("path", &parameters);
         conformance::defaults_are_what_the_description_says("path", &parameters, &make);
         conformance::bad_parameters_are_refused_by_name("path", &parameters, &make);
-        let error = make(&[("mtu", Value::Count(1000)), ("ip", Value::Choice("ipv6".into()))]).unwrap_err();
+        let error =
+            make(&[("mtu", ParameterValue::Count(1000)), ("ip", ParameterValue::Choice("ipv6".into()))])
+                .unwrap_err();
         assert_eq!(
             error.to_string(),
             "mtu = 1000 B: allowed is at least 1280 B with IPv6 (RFC 8200 section 5)"

@@ -23,7 +23,7 @@ pub struct EndSystemSettings {
     /// `TCP_CONGESTION`: a control that the kernel may not have; then the kernel's default stays.
     pub congestion_control: Option<&'static str>,
     /// Largest rate of the payload.
-    pub pacing: Option<Pacing>,
+    pub pacing: Option<PacingSettings>,
     /// `UDP_SEGMENT`: the length of the datagrams into which the kernel cuts a longer write.
     pub gso_segment: Option<Bytes>,
 }
@@ -35,7 +35,7 @@ impl EndSystemSettings {
 
 /// A limit of the rate at which payload leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pacing {
+pub struct PacingSettings {
     /// Payload per second; above 0.
     pub rate: Rate,
     /// Keeper of the rate.
@@ -51,7 +51,7 @@ pub enum PacedBy {
     Sender,
 }
 
-impl fmt::Display for Pacing {
+impl fmt::Display for PacingSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = match self.by {
             PacedBy::Kernel => "the kernel",

@@ -1,7 +1,7 @@
 //! Worked values, and what holds for every application, protocol and service.
 
 use super::*;
-use cutline_params::{Choice as _, Value};
+use cutline_params::{Choice as _, ParameterValue};
 use cutline_quality::spec::{CapacityProfile, ConnectionSpecification, Preset, SpecParameter, Specification};
 use cutline_units::{Bytes, Duration, Rate};
 use proptest::prelude::*;
@@ -49,9 +49,9 @@ fn net_video() -> Specification {
 
 #[test]
 fn classes_with_their_defaults_have_the_specifications_of_the_presets() {
-    assert_eq!(Application::NAMES, Preset::NAMES);
+    assert_eq!(ApplicationProfile::NAMES, Preset::NAMES);
     for preset in Preset::ALL {
-        let application = Application::from_values(preset.name(), []).unwrap();
+        let application = ApplicationProfile::from_values(preset.name(), []).unwrap();
         let (spec, decisions) = application.specification().unwrap();
         assert_eq!(spec, preset.specification(), "{preset:?}");
         let set = SpecParameter::ALL.into_iter().filter(|parameter| spec.get(*parameter).is_some());
@@ -64,66 +64,75 @@ fn classes_with_their_defaults_have_the_specifications_of_the_presets() {
 #[test]
 fn classes_are_described_and_bad_parameters_refused() {
     use cutline_params::conformance;
-    for class in Application::NAMES {
-        let parameters = Application::describe(class).unwrap();
-        let make = |values: &[(&str, Value)]| {
-            Application::from_values(class, values.iter().map(|(name, value)| (*name, value.clone())))
+    for class in ApplicationProfile::NAMES {
+        let parameters = ApplicationProfile::describe(class).unwrap();
+        let make = |values: &[(&str, ParameterValue)]| {
+            ApplicationProfile::from_values(class, values.iter().map(|(name, value)| (*name, value.clone())))
                 .map(|application| application.values())
         };
         conformance::parameters_are_complete(class, &parameters);
         conformance::bad_parameters_are_refused_by_name(class, &parameters, &make);
-        assert_eq!(Application::from_values(class, []).unwrap().name(), *class);
+        assert_eq!(ApplicationProfile::from_values(class, []).unwrap().name(), *class);
     }
-    assert_eq!(Application::from_values("vidoe", []).unwrap_err().nearest, Some("video"));
+    assert_eq!(ApplicationProfile::from_values("vidoe", []).unwrap_err().nearest, Some("video"));
     assert_eq!(Protocol::parse("r-tpc").unwrap_err().nearest, Some("r-tcp"));
     assert_eq!(Service::parse("best-effort"), Ok(Service::BestEffort));
 }
 
 /// The specification of a class with these parameters.
-fn class(name: &str, values: &[(&'static str, Value)]) -> Result<Specification, String> {
-    let application = Application::from_values(name, values.iter().cloned());
+fn class(name: &str, values: &[(&'static str, ParameterValue)]) -> Result<Specification, String> {
+    let application = ApplicationProfile::from_values(name, values.iter().cloned());
     let specified = application.and_then(|application| application.specification());
     specified.map(|(spec, _)| spec).map_err(|error| error.to_string())
 }
 
 #[test]
 fn the_words_of_a_class_become_generic_ones() {
-    let word = |name: &'static str| Value::Choice(name.into());
+    let word = |name: &'static str| ParameterValue::Choice(name.into());
     // RFC 6716 section 2.1.1: Opus has any rate; 24 kbit/s for 20 ms are 60 B, and RTP's 12.
     let opus = class(
         "audio",
-        &[("codec", word("opus")), ("bit-rate", Value::Count(24_000)), ("header", Value::Count(12))],
+        &[
+            ("codec", word("opus")),
+            ("bit-rate", ParameterValue::Count(24_000)),
+            ("header", ParameterValue::Count(12)),
+        ],
     );
     assert_eq!(opus.unwrap().size, Some(Bytes::new(72)));
-    let g729 = class("audio", &[("codec", word("g729")), ("interval", Value::Duration(ms(30)))]).unwrap();
+    let g729 =
+        class("audio", &[("codec", word("g729")), ("interval", ParameterValue::Duration(ms(30)))]).unwrap();
     assert_eq!((g729.size, g729.max_rate), (Some(Bytes::new(30)), Some(100.0 / 3.0)));
-    let error = class("audio", &[("bit-rate", Value::Count(8_000))]).unwrap_err();
+    let error = class("audio", &[("bit-rate", ParameterValue::Count(8_000))]).unwrap_err();
     assert_eq!(error, "bit-rate = 8 kbit/s: allowed is 64 kbit/s, or off: g711 has one rate");
     // QoSockets section IV: NetVideo's frames of 1280 B, 60 to 80 a second and 100 at most.
-    let packets = [("packet", 1280), ("frame-size", 1280)].map(|(name, size)| (name, Value::Count(size)));
-    let frames =
-        [("frame-rate", 80.0), ("least", 75.0), ("peak", 125.0)].map(|(name, x)| (name, Value::Number(x)));
+    let packets =
+        [("packet", 1280), ("frame-size", 1280)].map(|(name, size)| (name, ParameterValue::Count(size)));
+    let frames = [("frame-rate", 80.0), ("least", 75.0), ("peak", 125.0)]
+        .map(|(name, x)| (name, ParameterValue::Number(x)));
     let video = class("video", &[packets.to_vec(), frames.to_vec()].concat()).unwrap();
     assert_eq!([video.min_rate, video.max_rate, video.peak_rate], [60.0, 80.0, 100.0].map(Some));
-    let film = class("video", &[("bit-rate", Value::Count(6_000_000)), ("interactive", Value::Flag(false))])
-        .unwrap();
+    let film = class(
+        "video",
+        &[("bit-rate", ParameterValue::Count(6_000_000)), ("interactive", ParameterValue::Flag(false))],
+    )
+    .unwrap();
     assert_eq!(film.max_throughput(), Some(Rate::from_mbps(6)));
     assert_eq!((film.max_delay, film.jitter), (Some(ms(10_000)), None));
     // 100 MB within 80 s: 1.25 MB/s.
-    let (size, within) = (Value::Count(100_000_000), Value::Duration(ms(80_000)));
+    let (size, within) = (ParameterValue::Count(100_000_000), ParameterValue::Duration(ms(80_000)));
     let file = class("file", &[("size", size), ("within", within.clone())]).unwrap();
     assert_eq!(file.min_throughput(), Some(Rate::from_mbps(10)));
     assert_eq!(
         class("file", &[("within", within)]).unwrap_err(),
         "within = 80 s: allowed is off while size is off"
     );
-    let page = class("web", &[("page-size", Value::Count(50_000))]).unwrap();
+    let page = class("web", &[("page-size", ParameterValue::Count(50_000))]).unwrap();
     assert_eq!((page.min_throughput(), page.size), (Some(Rate::from_kbps(400)), Some(Bytes::new(50_000))));
     let strategy = class("game", &[("view", word("omnipresent"))]).unwrap();
     assert_eq!([strategy.min_delay, strategy.max_delay], [500, 2000].map(|time| Some(ms(time))));
-    let slow = class("game", &[("update-rate", Value::Number(10.0))]).unwrap_err();
+    let slow = class("game", &[("update-rate", ParameterValue::Number(10.0))]).unwrap_err();
     assert_eq!(slow, "least-rate = 20: allowed is at most update-rate, which is 10");
-    let late = class("telemetry", &[("deadline", Value::Duration(ms(40)))]).unwrap();
+    let late = class("telemetry", &[("deadline", ParameterValue::Duration(ms(40)))]).unwrap();
     assert_eq!(late.max_delay, Some(ms(40)));
 }
 
@@ -139,7 +148,7 @@ fn tcp_is_set_for_bounded_delay_and_left_alone_otherwise() {
         block: Bytes::new(1200),
         no_delay: Some(true),
         not_sent_lowat: Some(Bytes::new(11_250)),
-        pacing: Some(Pacing { rate: Rate::from_kbps(2_112), by: PacedBy::Kernel }),
+        pacing: Some(PacingSettings { rate: Rate::from_kbps(2_112), by: PacedBy::Kernel }),
         ..EndSystemSettings::default()
     };
     assert_eq!(settings, expected);
@@ -222,7 +231,7 @@ fn udp_is_paced_by_the_sender_and_its_buffer_bounds_the_delay() {
     let expected = EndSystemSettings {
         send_buffer: Some(Bytes::new(10_368)),
         block: Bytes::new(1200),
-        pacing: Some(Pacing { rate: Rate::from_kbps(1_920), by: PacedBy::Sender }),
+        pacing: Some(PacingSettings { rate: Rate::from_kbps(1_920), by: PacedBy::Sender }),
         ..EndSystemSettings::default()
     };
     assert_eq!(video.end_system, expected);
@@ -415,7 +424,7 @@ fn what_was_set_in_code_is_checked() {
     assert!(translate(&wrong).unwrap_err().to_string().starts_with("loss = 101: allowed is "));
     let wrong = Specification { loss: Some(-1.0), ..Specification::OPEN };
     assert!(translate(&TranslationRequest::new(both(wrong))).is_err());
-    let wrong = Application::Video(VideoParams { least: 200.0, ..VideoParams::default() });
+    let wrong = ApplicationProfile::Video(VideoParams { least: 200.0, ..VideoParams::default() });
     assert!(TranslationRequest::from_application(&wrong).unwrap_err().to_string().starts_with("least = 200"));
 }
 
@@ -465,8 +474,8 @@ fn every_class_has_settings_for_every_protocol_and_service() {
         path(0),
         Path { ip: IpVersion::Ipv6, rate: Some(Rate::from_kbps(64)), ..path(600) },
     ];
-    for class in Application::NAMES {
-        let application = Application::from_values(class, []).unwrap();
+    for class in ApplicationProfile::NAMES {
+        let application = ApplicationProfile::from_values(class, []).unwrap();
         for protocol in [None].into_iter().chain(Protocol::ALL.iter().copied().map(Some)) {
             for service in [None].into_iter().chain(Service::ALL.iter().copied().map(Some)) {
                 for path in &paths {

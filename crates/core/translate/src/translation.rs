@@ -1,6 +1,6 @@
 //! The whole translation: the one place where application, protocol and service come together.
 
-use crate::application::Application;
+use crate::application::ApplicationProfile;
 use crate::decision::{Chosen, Decision, Decisions, Layer};
 use crate::path::Path;
 use crate::protocol::{Ends, Protocol, selection};
@@ -66,7 +66,7 @@ impl TranslationRequest {
     ///
     /// # Errors
     /// When a parameter of the application is not allowed.
-    pub fn from_application(application: &Application) -> Result<Self, ParameterError> {
+    pub fn from_application(application: &ApplicationProfile) -> Result<Self, ParameterError> {
         let (spec, reasons) = application.specification()?;
         let both = ConnectionSpecification { send: spec.clone(), receive: spec, profile: None };
         Ok(Self { reasons, ..Self::new(both) })

@@ -7,7 +7,8 @@ use cutline_quality::spec::CapacityProfile;
 use cutline_testbed::pages::check_page;
 use cutline_testbed::repository::root;
 use cutline_translate::{
-    Application, Path, Protocol, Service, Translation, TranslationRequest, code_point, selection, translate,
+    ApplicationProfile, Path, Protocol, Service, Translation, TranslationRequest, code_point, selection,
+    translate,
 };
 use cutline_units::Duration;
 use std::fmt::Write as _;
@@ -150,11 +151,11 @@ UDP: a packet has 1308 B, so the bandwidth is 80 x 1308 B x 8 x 1.1 = 920,832 bi
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
-    for class in Application::NAMES {
-        let application = Application::from_values(class, []).unwrap();
+    for class in ApplicationProfile::NAMES {
+        let application = ApplicationProfile::from_values(class, []).unwrap();
         let _ = write!(page, "\n### {class}: {}\n\n", application.title());
         page += "| key | meaning | allowed | default | default from |\n| --- | --- | --- | --- | --- |\n";
-        for about in Application::describe(class).unwrap() {
+        for about in ApplicationProfile::describe(class).unwrap() {
             let Parameter { name, doc, source, .. } = about;
             let default = about.with_unit(&about.default);
             let _ = writeln!(page, "| `{name}` | {doc} | {} | {default} | {source} |", about.allowed());
@@ -178,7 +179,7 @@ fn page() -> String {
         let _ = writeln!(page, "| `{service}` | {} |", service.title());
     }
     page += HINT;
-    for class in Application::NAMES {
+    for class in ApplicationProfile::NAMES {
         let levels = [10, 50, 300].map(|rtt| level(class, Duration::from_millis(rtt)).to_string());
         let _ = writeln!(page, "| {class} | {} |", levels.join(" | "));
     }
@@ -195,7 +196,7 @@ fn page() -> String {
 
 /// The level of the hint of a class over a path.
 fn level(class: &str, rtt: Duration) -> u16 {
-    let application = Application::from_values(class, []).unwrap();
+    let application = ApplicationProfile::from_values(class, []).unwrap();
     let path = Path { rtt: Some(rtt), ..Path::default() };
     let request = TranslationRequest { path, ..TranslationRequest::from_application(&application).unwrap() };
     let Translation { network, .. } = translate(&request).unwrap();

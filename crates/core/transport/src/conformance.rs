@@ -4,10 +4,10 @@
 //! panics with a message:
 //!
 //! ```
-//! use cutline_params::Value;
+//! use cutline_params::ParameterValue;
 //! use cutline_transport::{app, conformance, tcp};
 //!
-//! let cbr = [("rate", Value::Count(64_000)), ("size", Value::Count(160))];
+//! let cbr = [("rate", ParameterValue::Count(64_000)), ("size", ParameterValue::Count(160))];
 //! conformance::check_application(&app::Params::from_values("cbr", cbr).unwrap());
 //! conformance::check_congestion_control(&tcp::Algorithm::from_values("cubic", []).unwrap());
 //! ```
@@ -19,7 +19,7 @@ use crate::tcp::{
     self, Ack, Acked, Acknowledgement, Algorithm, CongestionControl as _, DynControl, Segment, Window,
 };
 use cutline_params::conformance::Made;
-use cutline_params::{Value, conformance};
+use cutline_params::{ParameterValue, conformance};
 use cutline_units::{Duration, Ecn, Instant, RandomStream, Streams};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub fn the_application_is_described(params: &app::Params) {
     let about = app::describe().into_iter().find(|about| about.name == name);
     let about = about.unwrap_or_else(|| panic!("{name}: it should be described"));
     assert!(!about.title.is_empty() && !about.source.is_empty(), "{name}: title and source");
-    let make = |values: &[(&str, Value)]| -> Made {
+    let make = |values: &[(&str, ParameterValue)]| -> Made {
         app::Params::from_values(name, values.iter().cloned()).map(|params| params.values())
     };
     parameters(name, &about.parameters, &make);
@@ -66,7 +66,7 @@ pub fn the_control_is_described(algorithm: &Algorithm) {
     let about = tcp::congestion_controls().into_iter().find(|about| about.name == name);
     let about = about.unwrap_or_else(|| panic!("{name}: it should be described"));
     assert!(!about.title.is_empty() && !about.source.is_empty(), "{name}: title and source");
-    let make = |values: &[(&str, Value)]| -> Made {
+    let make = |values: &[(&str, ParameterValue)]| -> Made {
         Algorithm::from_values(name, values.iter().cloned()).map(|algorithm| algorithm.values())
     };
     parameters(name, &about.parameters, &make);

@@ -1,7 +1,7 @@
 //! Every application and every congestion control of this crate passes the conformance suite, and the suite finds what is
 //! wrong with others.
 
-use cutline_params::{Parameters, RegistryError, Value, conformance::required};
+use cutline_params::{ParameterValue, Parameters, RegistryError, conformance::required};
 use cutline_transport::app::{
     self, Application, Params, Recorded, TraceParams, TrafficSource, Write, register_application,
 };
@@ -21,19 +21,23 @@ fn every_application_conforms() {
         let examples = Params::from_values(about.name, required(&about.parameters));
         conformance::check_application(&examples.unwrap_or_else(|error| panic!("{}: {error}", about.name)));
     }
-    let drawn = |name, mut values: Vec<(&'static str, Value)>, random: Distribution| {
+    let drawn = |name, mut values: Vec<(&'static str, ParameterValue)>, random: Distribution| {
         let size = if name == "request-response" { "object" } else { "size" };
-        values.push((size, Value::Distribution(random)));
+        values.push((size, ParameterValue::Distribution(random)));
         conformance::check_application(&Params::from_values(name, values).unwrap());
     };
     let bounded = Distribution::Pareto { minimum: 100.0, shape: 1.2, maximum: Some(9000.0) };
     drawn(
         "files",
-        vec![("think-time", Value::Distribution(Distribution::Exponential { mean: 0.3 }))],
+        vec![("think-time", ParameterValue::Distribution(Distribution::Exponential { mean: 0.3 }))],
         bounded,
     );
-    drawn("request-response", vec![("embedded", Value::Distribution(Distribution::Fixed(3.0)))], bounded);
-    drawn("poisson", vec![("rate", Value::Count(300_000))], bounded);
+    drawn(
+        "request-response",
+        vec![("embedded", ParameterValue::Distribution(Distribution::Fixed(3.0)))],
+        bounded,
+    );
+    drawn("poisson", vec![("rate", ParameterValue::Count(300_000))], bounded);
 }
 
 #[test]

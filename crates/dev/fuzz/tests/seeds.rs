@@ -7,11 +7,11 @@ use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_fuzz::find;
 use cutline_quality::spec::{CapacityProfile, ConnectionSpecification, Preset};
 use cutline_results::{
-    DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row, RunStore,
-    SeriesRow, Summary, TimingRow, write_table,
+    DistributionRow, ExistingResults, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row,
+    RunStore, SeriesRow, Summary, TimingRow, write_table,
 };
 use cutline_router_service::{
-    Action, AutorateStatistics, Counted, Direction, HintStatistics, Interface, ReloadStatus,
+    AutorateStatistics, Direction, HintStatistics, Interface, PacketCount, ReloadStatus, ReservationAction,
     ReservationRequest, RouterDirection, RouterSpec, Statistics, configuration,
 };
 use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
@@ -25,8 +25,8 @@ use cutline_signal::negotiation::{self, Role};
 use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
 use cutline_traffic::control::message::{
-    Begin, Carrier, ControlReply, ControlRequest, Hello, Law, Member, Open, PROTOCOL, Parameters,
-    Report as TrafficReport, ReverseFlows, RunRequest, Setting, write_message,
+    Begin, Carrier, ControlReply, ControlRequest, Hello, Law, Member, Open, PROTOCOL,
+    Report as TrafficReport, ReverseFlows, RunRequest, Setting, TestParameters, write_message,
 };
 use cutline_traffic::header::{Message, Note, Preamble, Proof, Step};
 use cutline_traffic::{
@@ -472,7 +472,7 @@ fn report() -> TrafficReport {
 
 /// A group over TCP, and one over UDP.
 fn reverse() -> Vec<ReverseFlows> {
-    let tcp = Parameters {
+    let tcp = TestParameters {
         transport: Carrier::Tcp(TcpOptions { send_buffer: Some(100_000), ..TcpOptions::default() }),
         app: "files".to_owned(),
         app_settings: vec![
@@ -485,7 +485,7 @@ fn reverse() -> Vec<ReverseFlows> {
         ecn: false,
         stop_ns: Some(5_000_000_000),
     };
-    let udp = Parameters {
+    let udp = TestParameters {
         transport: Carrier::Datagrams {
             name: "udp".to_owned(),
             settings: vec![("max_datagram".to_owned(), Setting::Count(500))],
@@ -587,7 +587,7 @@ fn messages_of_the_control_protocol() {
 }
 
 fn direction(packets: u64) -> Direction {
-    let counted = |packets| Counted { packets, bytes: packets * 1000 };
+    let counted = |packets| PacketCount { packets, bytes: packets * 1000 };
     let hint = |hint| HintStatistics {
         hint,
         departed: counted(packets),
@@ -670,11 +670,11 @@ fn reservations_in_a_router() {
         ..any
     };
     let actions = [
-        ("reserve", Action::Reserve(bucket, vec![any, full])),
-        ("change", Action::Change(bucket)),
-        ("add-filter", Action::AddFilter(full)),
-        ("remove-filter", Action::RemoveFilter(any)),
-        ("release", Action::Release),
+        ("reserve", ReservationAction::Reserve(bucket, vec![any, full])),
+        ("change", ReservationAction::Change(bucket)),
+        ("add-filter", ReservationAction::AddFilter(full)),
+        ("remove-filter", ReservationAction::RemoveFilter(any)),
+        ("release", ReservationAction::Release),
     ];
     let line = |(name, action)| {
         seed(name, ReservationRequest { way: RouterDirection::Forward, number: 7, action }.to_string())
@@ -737,7 +737,7 @@ fn results_of_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let keys = std::slice::from_ref(&job.key);
     let store =
-        RunStore::begin(folder.path(), Planned { summary: &summary, keys }, Existing::Repeat).unwrap();
+        RunStore::begin(folder.path(), Planned { summary: &summary, keys }, ExistingResults::Repeat).unwrap();
     store.write_run(&job.key, result.clone()).unwrap();
     store.conclude(keys, &settings, &summary).unwrap();
     let summary = fs::read_to_string(folder.path().join("summary.json")).unwrap();

@@ -177,7 +177,7 @@ const BULK: &str = "{ kind = \"bulk\" }";
 #[test]
 fn both_conform() {
     register();
-    let frame = [("frame", cutline_params::Value::Count(5000))];
+    let frame = [("frame", cutline_params::ParameterValue::Count(5000))];
     let frames = app::Params::from_values("test-frames", frame).unwrap();
     conformance::check_application(&frames);
     conformance::check_congestion_control(&Algorithm::from_values("test-vegas", []).unwrap());

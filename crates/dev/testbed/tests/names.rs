@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Public names of types that several crates have, by the reason.
-const SHARED: [(&str, &[&str]); 5] = [
+const SHARED: [(&str, &[&str]); 4] = [
     (
         "tokio's face of the same socket",
         &["QosTcpListener", "QosTcpStream", "QosUdpListener", "QosUdpSocket"],
@@ -68,49 +68,6 @@ const SHARED: [(&str, &[&str]); 5] = [
             "Sender",
             "Stats",
             "Window",
-        ],
-    ),
-    (
-        "different things that still need names of their own",
-        &[
-            "Action",
-            "Agent",
-            "Application",
-            "Arrival",
-            "Backlog",
-            "Changes",
-            "Choice",
-            "Class",
-            "Client",
-            "Codec",
-            "Counted",
-            "Departure",
-            "Entry",
-            "Estimate",
-            "Existing",
-            "Field",
-            "Flow",
-            "Frame",
-            "Guard",
-            "Handle",
-            "Measure",
-            "Measured",
-            "Mode",
-            "Outcome",
-            "Output",
-            "Outgoing",
-            "Pacing",
-            "Parameters",
-            "Point",
-            "Record",
-            "Router",
-            "Service",
-            "Shaper",
-            "Step",
-            "Value",
-            "Variant",
-            "Verdict",
-            "Watch",
         ],
     ),
 ];

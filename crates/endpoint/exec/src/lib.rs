@@ -30,7 +30,7 @@ mod systemd;
 pub use ending::ProgramEnding;
 pub use error::ExecError;
 pub use library::{LIBRARY_VARIABLE, find_library};
-pub use marking_method::{Choice, MarkingMethod, choose};
+pub use marking_method::{MarkingChoice, MarkingMethod, choose};
 pub use program::{Obstacle, Program};
 pub use report::{ExecDocument, SocketDocument, SocketTotals};
 pub use run::{ExecOptions, run};

@@ -15,7 +15,7 @@ pub enum MarkingMethod {
 
 /// The way that was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct MarkingChoice {
     /// The way.
     pub way: MarkingMethod,
     /// Reason, as a sentence about the program.
@@ -58,16 +58,16 @@ pub fn choose(
     asked: Option<MarkingMethod>,
     library: impl FnOnce() -> Result<PathBuf, ExecError>,
     cgroups: impl FnOnce() -> Result<(), String>,
-) -> Result<Choice, ExecError> {
+) -> Result<MarkingChoice, ExecError> {
     let name = program.executed.file_name().unwrap_or(program.executed.as_os_str()).to_string_lossy();
     let name = Printable(name);
-    let preload = |because| Choice { way: MarkingMethod::Preload, because };
+    let preload = |because| MarkingChoice { way: MarkingMethod::Preload, because };
     match (asked, &program.obstacle) {
         (Some(MarkingMethod::Preload), None) => library().map(|_| preload("it was asked for".to_owned())),
         (None, None) => match library() {
             Ok(_) => Ok(preload(format!("{name} is a dynamic program"))),
             Err(missing @ ExecError::NoLibrary { .. }) if cgroups().is_ok() => {
-                Ok(Choice { way: MarkingMethod::Cgroup, because: missing.to_string() })
+                Ok(MarkingChoice { way: MarkingMethod::Cgroup, because: missing.to_string() })
             }
             Err(error) => Err(error),
         },
@@ -75,11 +75,13 @@ pub fn choose(
             Err(ExecError::NoWay(format!("--by preload does not work with {name}: {obstacle}")))
         }
         (Some(MarkingMethod::Cgroup), _) => match cgroups() {
-            Ok(()) => Ok(Choice { way: MarkingMethod::Cgroup, because: "it was asked for".to_owned() }),
+            Ok(()) => {
+                Ok(MarkingChoice { way: MarkingMethod::Cgroup, because: "it was asked for".to_owned() })
+            }
             Err(why) => Err(ExecError::NoWay(format!("--by cgroup does not work: {why}"))),
         },
         (None, Some(obstacle)) => match cgroups() {
-            Ok(()) => Ok(Choice {
+            Ok(()) => Ok(MarkingChoice {
                 way: MarkingMethod::Cgroup,
                 because: format!("{name} cannot be preloaded: {obstacle}"),
             }),

@@ -1,7 +1,7 @@
 //! Report of the delivered traffic, as a document and as lines of text.
 
 use crate::ending::ProgramEnding;
-use crate::{Choice, ExecOptions};
+use crate::{ExecOptions, MarkingChoice};
 use cutline_marking::table::{Snapshot, SocketKind, SocketRecord, Total};
 use cutline_records::record;
 use cutline_text::Printable;
@@ -136,7 +136,7 @@ impl From<SocketRecord> for SocketDocument {
 impl ExecDocument {
     pub(crate) fn new(
         program: String,
-        choice: &Choice,
+        choice: &MarkingChoice,
         options: &ExecOptions,
         ending: ProgramEnding,
         elapsed: Duration,

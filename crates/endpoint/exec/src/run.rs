@@ -5,7 +5,7 @@ use crate::counters::Counters;
 use crate::ending::ProgramEnding;
 use crate::library::find_library;
 use crate::report::ExecDocument;
-use crate::{Choice, ExecError, MarkingMethod, Program};
+use crate::{ExecError, MarkingChoice, MarkingMethod, Program};
 use cutline_marking::MarkSettings;
 use cutline_marking::settings::{TABLE_VARIABLE, VARIABLE};
 use cutline_sys::now;
@@ -34,7 +34,7 @@ pub struct ExecOptions {
 /// When it was not started.
 pub fn run(
     program: &Program,
-    choice: &Choice,
+    choice: &MarkingChoice,
     options: &ExecOptions,
 ) -> Result<(ProgramEnding, ExecDocument), ExecError> {
     let (name, arguments) =

@@ -47,7 +47,7 @@ impl From<ExchangeError> for Why {
 
 /// A connection to `cutlined`. What was asked for over it ends when it is dropped.
 #[derive(Debug)]
-pub struct Client {
+pub struct DaemonClient {
     path: PathBuf,
     lines: LineClient,
 }
@@ -55,7 +55,7 @@ pub struct Client {
 /// Time that `cutlined` may take to answer at the beginning, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-impl Client {
+impl DaemonClient {
     /// Connects to the `cutlined` whose socket is at `path`.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Client {
     }
 }
 
-impl AsFd for Client {
+impl AsFd for DaemonClient {
     /// The descriptor to wait for. It says nothing of lines that were received already: before waiting, read until there is none.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.lines.as_fd()

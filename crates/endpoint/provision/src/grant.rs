@@ -1,6 +1,6 @@
 //! Grants and their events.
 
-use crate::client::{Client, ClientError};
+use crate::client::{ClientError, DaemonClient};
 use crate::protocol::Reply;
 use crate::refusal::{Reason, Refusal};
 use cutline_flow::TrafficSpec;
@@ -52,7 +52,7 @@ pub enum GrantEvent {
 pub struct Grant {
     service: &'static str,
     /// None for a service that needs no agent.
-    client: Option<Client>,
+    client: Option<DaemonClient>,
     /// The requests: send, receive.
     asked: [Option<TrafficSpec>; 2],
     /// The states of both directions.
@@ -80,7 +80,11 @@ impl Grant {
     }
 
     /// A grant that `cutlined` was asked for over this connection; `asked` has what is sent and what is received.
-    pub(crate) fn asked(service: &'static str, client: Client, asked: [Option<TrafficSpec>; 2]) -> Self {
+    pub(crate) fn asked(
+        service: &'static str,
+        client: DaemonClient,
+        asked: [Option<TrafficSpec>; 2],
+    ) -> Self {
         let standings = asked.map(|asked| asked.map_or(Standing::NotAsked, |_| Standing::Pending));
         Self { service, client: Some(client), asked, standings, events: VecDeque::new() }
     }

@@ -50,7 +50,7 @@ pub mod protocol;
 mod refusal;
 mod services;
 
-pub use client::{Client, ClientError};
+pub use client::{ClientError, DaemonClient};
 pub use demand::{Demand, Flow, Transport};
 pub use grant::{Direction, Grant, GrantEvent, Standing};
 pub use refusal::{Reason, Refusal};

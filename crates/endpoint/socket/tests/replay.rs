@@ -16,7 +16,7 @@ use cutline_quality::{Class, HintParams};
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::renegotiation::{Alternatives, RenegotiationParams};
-use cutline_signal::session::trace::{Input, Output, Record, SessionTrace};
+use cutline_signal::session::trace::{Input, Output, SessionTrace, TraceRecord};
 use cutline_sim::qos::replay;
 use cutline_socket::{
     Event, Marking, Mib, Peer, QosOptions, QosTcpListener, QosTcpStream, QosUdpListener, QosUdpSocket,
@@ -169,13 +169,13 @@ fn pause(mib: &Mib) -> time::Duration {
 
 /// Records of both ends, and events of the first one.
 struct Outcome {
-    records: [Record; 2],
+    records: [TraceRecord; 2],
     events: Vec<Event>,
     /// Packets that have left the first end, if they are known.
     passed: Option<Passed>,
 }
 
-fn record(trace: &SessionTrace) -> Record {
+fn record(trace: &SessionTrace) -> TraceRecord {
     let mut record = trace.records().pop().unwrap();
     // Until here it is known what was told.
     let last = record.steps.iter().rposition(|step| matches!(step.input, Input::Mib(..))).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::problem::{Errors, Problem};
 use crate::span::{Source, Span};
-use crate::value::{Entry, Node, Table, Value};
+use crate::value::{Node, Table, TableEntry, Value};
 use jsonc_parser::ast::{Object, Value as Json};
 use jsonc_parser::common::{Range, Ranged as _};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
@@ -51,7 +51,7 @@ fn table(object: Object<'_>, report: Report<'_>) -> Table {
     for property in object.properties {
         let range = property.name.range();
         let name = property.name.into_string();
-        let entry = Entry { key: span(range), node: node(property.value, report) };
+        let entry = TableEntry { key: span(range), node: node(property.value, report) };
         if table.0.insert(name.clone(), entry).is_some() {
             report(range, format!("the name {name:?} is there twice"));
         }

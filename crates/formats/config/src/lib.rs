@@ -41,4 +41,4 @@ pub use problem::{Errors, Location, Problem};
 pub use reader::{TableReader, read};
 pub use span::Span;
 pub use suggestion::suggestion;
-pub use value::{Entry, Node, Table, Value};
+pub use value::{Node, Table, TableEntry, Value};

@@ -5,7 +5,7 @@
 use crate::document::ChangeRule;
 use crate::span::Span;
 use crate::suggestion::suggestion;
-use crate::value::{Entry, Node, Table, Value};
+use crate::value::{Node, Table, TableEntry, Value};
 use std::iter::Peekable;
 
 /// A new value of a key.
@@ -88,7 +88,7 @@ fn set_in_table(
         return Ok(());
     }
     let so_far = [before, &[name]].concat();
-    let empty = || Entry {
+    let empty = || TableEntry {
         key: setting.key.clone(),
         node: Node { value: Value::Table(Table::default()), span: setting.key.clone() },
     };
@@ -130,5 +130,5 @@ fn put(table: &mut Table, name: &str, setting: Setting<'_>) {
         return;
     }
     rule(table, name, &node);
-    table.0.insert(name.to_owned(), Entry { key: key.clone(), node });
+    table.0.insert(name.to_owned(), TableEntry { key: key.clone(), node });
 }

@@ -36,7 +36,7 @@ pub struct Node {
 
 /// A key and the value it is set to.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct TableEntry {
     /// Place of the key.
     pub key: Span,
     /// The value.
@@ -45,7 +45,7 @@ pub struct Entry {
 
 /// A table, sorted by the names of its keys.
 #[derive(Clone, Debug, Default)]
-pub struct Table(pub BTreeMap<String, Entry>);
+pub struct Table(pub BTreeMap<String, TableEntry>);
 
 impl Node {
     /// A value from a text outside any document: TOML, or a string without quotes.
@@ -103,8 +103,9 @@ impl Value {
                 format!("[{}]", parts.join(", "))
             }
             Self::Table(table) => {
-                let pair =
-                    |(key, entry): (&String, &Entry)| format!("{key} = {}", entry.node.value.canonical());
+                let pair = |(key, entry): (&String, &TableEntry)| {
+                    format!("{key} = {}", entry.node.value.canonical())
+                };
                 let parts: Vec<String> = table.0.iter().map(pair).collect();
                 format!("{{ {} }}", parts.join(", "))
             }
@@ -139,7 +140,7 @@ impl Table {
     pub(crate) fn from_toml(table: DeTable<'_>, source: usize) -> Self {
         let entry = |(key, node): (Spanned<Cow<'_, str>>, Spanned<DeValue<'_>>)| {
             let span = Span { source, bytes: key.span() };
-            (key.into_inner().into_owned(), Entry { key: span, node: Node::from_toml(node, source) })
+            (key.into_inner().into_owned(), TableEntry { key: span, node: Node::from_toml(node, source) })
         };
         Self(table.into_iter().map(entry).collect())
     }

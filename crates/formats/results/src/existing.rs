@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The treatment of stored results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
+pub enum ExistingResults {
     /// Stored results are an error. This is for measurements in real time, which cannot be reproduced.
     Refuse,
     /// Results of the same origin are computed again. Their rows are kept until the new ones are complete. Results of
@@ -61,14 +61,14 @@ pub(crate) fn check(
     root: &Path,
     planned: Planned<'_>,
     runs: &BTreeSet<String>,
-    existing: Existing,
+    existing: ExistingResults,
 ) -> Result<Found, StoreError> {
     let store = Store::open(root);
     let is_empty = runs.is_empty() && !TABLES.iter().any(|table| root.join(table).exists());
     if is_empty && !store.has_summary() {
         return Ok(Found::Nothing);
     }
-    if existing == Existing::Replace {
+    if existing == ExistingResults::Replace {
         return Ok(Found::ToReplace);
     }
     if !store.has_summary() {
@@ -86,10 +86,10 @@ pub(crate) fn check(
     }
     let is_part = is_part(&stored, runs, planned.keys);
     match existing {
-        Existing::Repeat | Existing::Resume if stored.origin == planned.summary.origin => {
+        ExistingResults::Repeat | ExistingResults::Resume if stored.origin == planned.summary.origin => {
             Ok(Found::Same(stored))
         }
-        Existing::Resume if is_part => Ok(Found::Part(stored)),
+        ExistingResults::Resume if is_part => Ok(Found::Part(stored)),
         _ => {
             let asked = Box::new(planned.summary.clone());
             Err(StoreError::Taken { folder: root.to_owned(), stored, asked, can_resume: is_part })

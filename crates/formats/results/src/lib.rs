@@ -2,7 +2,7 @@
 //!
 //! A [`RunResult`] has the rows of one run. A [`RunStore`] stores each finished run in a folder, completely or not at all,
 //! and joins the runs to one file per table. A [`Store`] reads these files. Results are identified by their [`origin`], and
-//! results of another origin replace them only on request ([`Existing`]). Every [`Row`] type lists its [`Column`]s once,
+//! results of another origin replace them only on request ([`ExistingResults`]). Every [`Row`] type lists its [`Column`]s once,
 //! with unit and meaning. Writing, reading and the documentation ([`schema_page`]) use that list. [`group_measures`] and
 //! [`queue_measures`] collect the values of a measure over replications.
 //!
@@ -35,7 +35,7 @@ pub use cutline_records::Heading;
 pub use digest::seal;
 pub use document::{RowDocument, RunDocument, RunsDocument};
 pub use error::StoreError;
-pub use existing::{Existing, Planned};
+pub use existing::{ExistingResults, Planned};
 pub use groups::{GroupDocument, groups};
 pub use key::RunKey;
 pub use lock::Lock;

@@ -8,7 +8,7 @@
 use crate::column::Row;
 use crate::digest::{Digests, read_record, read_verified, write_record};
 use crate::error::StoreError;
-use crate::existing::{self, Existing, Found, Planned};
+use crate::existing::{self, ExistingResults, Found, Planned};
 use crate::key::RunKey;
 use crate::lock::Lock;
 use crate::rows::{
@@ -54,7 +54,7 @@ impl RunStore {
     ///
     /// # Errors
     /// When the folder has results that would be lost, or cannot be read.
-    pub fn check(root: &Path, planned: Planned<'_>, existing: Existing) -> Result<(), StoreError> {
+    pub fn check(root: &Path, planned: Planned<'_>, existing: ExistingResults) -> Result<(), StoreError> {
         existing::check(root, planned, &folders(&runs_in(root)), existing).map(drop)
     }
 
@@ -64,7 +64,7 @@ impl RunStore {
     /// # Errors
     /// When the folder has results that would be lost, another process stores results there, or the folder cannot be
     /// created, read or written.
-    pub fn begin(root: &Path, planned: Planned<'_>, existing: Existing) -> Result<Self, StoreError> {
+    pub fn begin(root: &Path, planned: Planned<'_>, existing: ExistingResults) -> Result<Self, StoreError> {
         Self::begin_locked(Lock::take(root, &planned.summary.started_at)?, planned, existing)
     }
 
@@ -72,7 +72,11 @@ impl RunStore {
     ///
     /// # Errors
     /// When the folder has results that would be lost, or cannot be read or written.
-    pub fn begin_locked(lock: Lock, planned: Planned<'_>, existing: Existing) -> Result<Self, StoreError> {
+    pub fn begin_locked(
+        lock: Lock,
+        planned: Planned<'_>,
+        existing: ExistingResults,
+    ) -> Result<Self, StoreError> {
         let root = lock.folder();
         let store = Store::open(root);
         store.settle_tables(&existing::TABLES)?;
@@ -97,7 +101,7 @@ impl RunStore {
                 begun.store.write_summary(planned.summary)?;
             }
             Found::Same(stored) => {
-                begun.again = existing == Existing::Repeat;
+                begun.again = existing == ExistingResults::Repeat;
                 if let Err(error) = begun.store.read_any_summary() {
                     begun.damage.push(Damage { run: None, error });
                 }

@@ -4,7 +4,7 @@ use crate::common;
 
 use crate::common::{begin, complete, key, timed, whole};
 use cutline_results::{
-    DistributionRow, Existing, FlowRow, PointRow, QueueRow, QueueSeriesRow, Row, RunKey, RunResult,
+    DistributionRow, ExistingResults, FlowRow, PointRow, QueueRow, QueueSeriesRow, Row, RunKey, RunResult,
     SeriesRow, Store, StoreError, TimingRow, read_table, write_table,
 };
 use std::fs;
@@ -70,7 +70,7 @@ fn contents(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
 #[test]
 fn a_changed_bit_changes_no_table_unnoticed() {
     let folder = TempDir::new().unwrap();
-    whole(folder.path(), &keys(), Existing::Repeat);
+    whole(folder.path(), &keys(), ExistingResults::Repeat);
     let expected = read(folder.path()).unwrap();
     let mut numbers = Numbers(1);
     for file in TABLES.into_iter().chain(["summary.json"]) {
@@ -99,7 +99,7 @@ fn without_digests(folder: &Path) {
 /// The folder with the three runs, of which two are stored and not joined.
 fn half() -> TempDir {
     let folder = TempDir::new().unwrap();
-    let (keys, store) = (keys(), begin(folder.path(), &keys(), Existing::Repeat).unwrap());
+    let (keys, store) = (keys(), begin(folder.path(), &keys(), ExistingResults::Repeat).unwrap());
     for (key, flows) in keys[..2].iter().zip(1..) {
         store.write_run(key, common::result(flows)).unwrap();
     }
@@ -110,7 +110,7 @@ fn half() -> TempDir {
 /// undisturbed ones.
 fn resumed(
     folder: &Path,
-    existing: Existing,
+    existing: ExistingResults,
     expected: &[(&'static str, Vec<u8>)],
 ) -> ([bool; 3], Vec<String>) {
     let keys = keys();
@@ -127,7 +127,7 @@ fn resumed(
 
 fn undisturbed() -> Vec<(&'static str, Vec<u8>)> {
     let folder = TempDir::new().unwrap();
-    whole(folder.path(), &keys(), Existing::Repeat);
+    whole(folder.path(), &keys(), ExistingResults::Repeat);
     contents(folder.path())
 }
 
@@ -146,14 +146,14 @@ fn a_damaged_run_is_named_and_made_again() {
             let folder = half();
             let path = folder.path().join("runs/b").join(&file);
             flip(&path, numbers.below(bits(&path)));
-            let (done, damage) = resumed(folder.path(), Existing::Resume, &expected);
+            let (done, damage) = resumed(folder.path(), ExistingResults::Resume, &expected);
             assert_eq!(done, [true, false, false], "{}", path.display());
             assert!(damage.len() == 1 && damage[0].contains("runs/b/"), "{damage:?}");
         }
     }
     let folder = half();
     fs::remove_file(folder.path().join("runs/a/series.parquet")).unwrap();
-    let (done, damage) = resumed(folder.path(), Existing::Resume, &expected);
+    let (done, damage) = resumed(folder.path(), ExistingResults::Resume, &expected);
     assert!(!done[0] && done[1] && damage[0].contains("runs/a/series.parquet"), "{damage:?}");
 }
 
@@ -161,26 +161,26 @@ fn a_damaged_run_is_named_and_made_again() {
 fn damaged_tables_are_made_again() {
     let expected = undisturbed();
     let folder = TempDir::new().unwrap();
-    whole(folder.path(), &keys(), Existing::Repeat);
+    whole(folder.path(), &keys(), ExistingResults::Repeat);
     for file in TABLES.into_iter().filter(|file| *file != PointRow::FILE) {
         let path = folder.path().join(file);
         flip(&path, bits(&path) / 2);
         assert!(read(folder.path()).unwrap_err().is_damage());
-        let (done, damage) = resumed(folder.path(), Existing::Resume, &expected);
+        let (done, damage) = resumed(folder.path(), ExistingResults::Resume, &expected);
         assert_eq!(done, [false; 3]);
         assert!(damage.len() == 1 && damage[0].contains(file), "{damage:?}");
     }
     // A file that is not there.
     fs::remove_file(folder.path().join(QueueRow::FILE)).unwrap();
-    assert_eq!(resumed(folder.path(), Existing::Resume, &expected).0, [false; 3]);
+    assert_eq!(resumed(folder.path(), ExistingResults::Resume, &expected).0, [false; 3]);
     // What no run is needed for.
     let points = folder.path().join(PointRow::FILE);
     flip(&points, bits(&points) / 2);
-    assert_eq!(resumed(folder.path(), Existing::Resume, &expected).0, [true; 3]);
+    assert_eq!(resumed(folder.path(), ExistingResults::Resume, &expected).0, [true; 3]);
     // A repetition replaces what is damaged.
     let flows = folder.path().join(FlowRow::FILE);
     flip(&flows, 77);
-    resumed(folder.path(), Existing::Repeat, &expected);
+    resumed(folder.path(), ExistingResults::Repeat, &expected);
 }
 
 #[test]
@@ -189,21 +189,21 @@ fn a_damaged_summary_is_written_again_if_its_origin_is_intact() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("summary.json");
     let change = |from: &str, to: &str| {
-        whole(folder.path(), &keys(), Existing::Replace);
+        whole(folder.path(), &keys(), ExistingResults::Replace);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{text}");
         fs::write(&path, text.replace(from, to)).unwrap();
         assert!(read(folder.path()).unwrap_err().to_string().contains("summary.json is damaged"));
     };
     change("small.toml", "smell.toml");
-    let (done, damage) = resumed(folder.path(), Existing::Resume, &expected);
+    let (done, damage) = resumed(folder.path(), ExistingResults::Resume, &expected);
     assert!(done == [true; 3] && damage[0].contains("summary.json"), "{damage:?}");
     change("\"run\": \"b\"", "\"run\": \"B\"");
-    assert_eq!(resumed(folder.path(), Existing::Resume, &expected).0, [true, false, true]);
+    assert_eq!(resumed(folder.path(), ExistingResults::Resume, &expected).0, [true, false, true]);
     // What these results are cannot be known.
     let origin = cutline_results::origin(&keys(), "1");
     change(&origin, &origin.replace(|_: char| true, "0"));
-    for existing in [Existing::Repeat, Existing::Resume, Existing::Refuse] {
+    for existing in [ExistingResults::Repeat, ExistingResults::Resume, ExistingResults::Refuse] {
         let error = begin(folder.path(), &keys(), existing).unwrap_err();
         assert!(matches!(&error, StoreError::Damaged { .. }), "{error}");
     }
@@ -213,16 +213,16 @@ fn a_damaged_summary_is_written_again_if_its_origin_is_intact() {
 fn files_without_digests_are_damaged() {
     let expected = undisturbed();
     let folder = TempDir::new().unwrap();
-    whole(folder.path(), &keys(), Existing::Repeat);
+    whole(folder.path(), &keys(), ExistingResults::Repeat);
     without_digests(folder.path());
     assert!(matches!(read(folder.path()), Err(StoreError::Damaged { .. })));
-    let (done, damage) = resumed(folder.path(), Existing::Resume, &expected);
+    let (done, damage) = resumed(folder.path(), ExistingResults::Resume, &expected);
     assert!(done == [false; 3] && damage[0].contains("summary.json"), "{damage:?}");
 
     // A run of which nobody knows whether it is whole is made again.
     let folder = half();
     fs::remove_file(folder.path().join("runs/a/digests.json")).unwrap();
-    let (done, damage) = resumed(folder.path(), Existing::Resume, &expected);
+    let (done, damage) = resumed(folder.path(), ExistingResults::Resume, &expected);
     assert!(done == [false, true, false] && damage[0].contains("digests.json"), "{damage:?}");
 }
 
@@ -231,8 +231,8 @@ fn files_without_digests_are_damaged() {
 fn tables_are_stored_all_together_or_not_at_all() {
     let expected = undisturbed();
     let (old, new) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    whole(old.path(), &keys()[..2], Existing::Repeat);
-    whole(new.path(), &keys(), Existing::Repeat);
+    whole(old.path(), &keys()[..2], ExistingResults::Repeat);
+    whole(new.path(), &keys(), ExistingResults::Repeat);
     let (before, after) = (read(old.path()).unwrap(), read(new.path()).unwrap());
     let put = |from: &Path, file: &str, to: &Path, name: &str| {
         fs::copy(from.join(file), to.join(name)).unwrap();
@@ -246,7 +246,7 @@ fn tables_are_stored_all_together_or_not_at_all() {
         }
         put(new.path(), "summary.json", folder.path(), "summary.json");
         assert!(read(folder.path()).unwrap() == after, "{renamed} tables have their names");
-        assert_eq!(resumed(folder.path(), Existing::Resume, &expected), ([true; 3], Vec::new()));
+        assert_eq!(resumed(folder.path(), ExistingResults::Resume, &expected), ([true; 3], Vec::new()));
         if renamed == 0 {
             // The summary was not written yet.
             let folder = TempDir::new().unwrap();
@@ -257,7 +257,7 @@ fn tables_are_stored_all_together_or_not_at_all() {
             put(old.path(), "summary.json", folder.path(), "summary.json");
             fs::write(folder.path().join("flows.parquet.new.tmp"), "half").unwrap();
             assert!(read(folder.path()).unwrap() == before);
-            let (done, damage) = resumed(folder.path(), Existing::Resume, &expected);
+            let (done, damage) = resumed(folder.path(), ExistingResults::Resume, &expected);
             assert_eq!((done, damage), ([true, true, false], Vec::new()));
             let names = fs::read_dir(folder.path()).unwrap().count();
             assert_eq!(names, TABLES.len() + 1, "tables and summary");
@@ -268,8 +268,10 @@ fn tables_are_stored_all_together_or_not_at_all() {
 #[test]
 fn one_process_at_a_time_stores_in_a_folder() {
     let folder = TempDir::new().unwrap();
-    let store = begin(folder.path(), &keys(), Existing::Repeat).unwrap();
-    for existing in [Existing::Repeat, Existing::Resume, Existing::Refuse, Existing::Replace] {
+    let store = begin(folder.path(), &keys(), ExistingResults::Repeat).unwrap();
+    for existing in
+        [ExistingResults::Repeat, ExistingResults::Resume, ExistingResults::Refuse, ExistingResults::Replace]
+    {
         let error = begin(folder.path(), &keys(), existing).unwrap_err();
         assert!(matches!(&error, StoreError::Locked { .. }), "{error}");
         let said = error.to_string();
@@ -277,7 +279,7 @@ fn one_process_at_a_time_stores_in_a_folder() {
     }
     complete(&store, &keys());
     drop(store);
-    whole(folder.path(), &keys(), Existing::Resume);
+    whole(folder.path(), &keys(), ExistingResults::Resume);
 }
 
 fn rows<R: Row>(path: &Path) -> Result<usize, StoreError> {
@@ -298,7 +300,7 @@ fn a_damaged_table_is_read_or_is_an_error_with_its_name() {
         (TimingRow::FILE, rows::<TimingRow>),
     ];
     let folder = TempDir::new().unwrap();
-    whole(folder.path(), &keys(), Existing::Repeat);
+    whole(folder.path(), &keys(), ExistingResults::Repeat);
     write_table(&folder.path().join(TimingRow::FILE), &timed(true).timing).unwrap();
     let mut numbers = Numbers(3);
     for (file, rows) in tables {

@@ -3,8 +3,8 @@
 
 use crate::common::{begin, key, result, summary, timed, whole};
 use cutline_results::{
-    DistributionRow, Existing, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunStore, SeriesRow, Store,
-    StoreError, read_table, seal, write_table,
+    DistributionRow, ExistingResults, FlowRow, PointRow, QueueRow, QueueSeriesRow, RunStore, SeriesRow,
+    Store, StoreError, read_table, seal, write_table,
 };
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn runs_of(root: &Path) -> Vec<String> {
 fn a_run_is_read_back_with_its_key_in_every_row() {
     let folder = TempDir::new().unwrap();
     let key = key("a", 7);
-    let begun = begin(folder.path(), std::slice::from_ref(&key), Existing::Repeat).unwrap();
+    let begun = begin(folder.path(), std::slice::from_ref(&key), ExistingResults::Repeat).unwrap();
     begun.write_run(&key, result(3)).unwrap();
     assert!(begun.has("a") && !begun.has("b"));
     begun.conclude(std::slice::from_ref(&key), &[], &summary(&[], &[])).unwrap();
@@ -37,11 +37,11 @@ fn a_run_is_read_back_with_its_key_in_every_row() {
 fn a_run_that_was_left_unfinished_is_removed() {
     let folder = TempDir::new().unwrap();
     let keys = [key("a", 1), key("b", 2)];
-    begin(folder.path(), &keys, Existing::Repeat).unwrap().write_run(&keys[0], result(1)).unwrap();
+    begin(folder.path(), &keys, ExistingResults::Repeat).unwrap().write_run(&keys[0], result(1)).unwrap();
     let unfinished = folder.path().join("runs/b.unfinished");
     fs::create_dir(&unfinished).unwrap();
     fs::write(unfinished.join("flows.parquet"), "half").unwrap();
-    let store = begin(folder.path(), &keys, Existing::Resume).unwrap();
+    let store = begin(folder.path(), &keys, ExistingResults::Resume).unwrap();
     assert!(store.has("a") && !unfinished.exists());
 }
 
@@ -49,7 +49,7 @@ fn a_run_that_was_left_unfinished_is_removed() {
 fn a_run_counts_as_done_unless_its_timing_is_not_valid() {
     let folder = TempDir::new().unwrap();
     let keys = [key("in-time", 1), key("late", 1)];
-    let store = begin(folder.path(), &keys, Existing::Resume).unwrap();
+    let store = begin(folder.path(), &keys, ExistingResults::Resume).unwrap();
     for (key, result) in keys.iter().zip([timed(true), timed(false)]) {
         store.write_run(key, result).unwrap();
     }
@@ -59,14 +59,14 @@ fn a_run_counts_as_done_unless_its_timing_is_not_valid() {
     store.conclude(&keys, &[], &summary(&keys, &keys)).unwrap();
     drop(store);
     assert!(!folder.path().join("runs").exists());
-    assert_eq!(done(&begin(folder.path(), &keys, Existing::Resume).unwrap()), [true, false, false]);
+    assert_eq!(done(&begin(folder.path(), &keys, ExistingResults::Resume).unwrap()), [true, false, false]);
 }
 
 #[test]
 fn joined_tables_have_the_runs_in_the_order_of_the_keys() {
     let folder = TempDir::new().unwrap();
     let keys = [key("b", 2), key("missing", 3), key("a", 1)];
-    let begun = begin(folder.path(), &keys, Existing::Repeat).unwrap();
+    let begun = begin(folder.path(), &keys, ExistingResults::Repeat).unwrap();
     begun.write_run(&key("a", 1), result(2)).unwrap();
     begun.write_run(&key("b", 2), result(1)).unwrap();
     let settings =
@@ -84,7 +84,7 @@ fn joined_tables_have_the_runs_in_the_order_of_the_keys() {
 #[test]
 fn a_complete_experiment_is_a_file_for_each_table_and_nothing_else() {
     let folder = TempDir::new().unwrap();
-    whole(folder.path(), &[key("a", 1), key("b", 2)], Existing::Repeat);
+    whole(folder.path(), &[key("a", 1), key("b", 2)], ExistingResults::Repeat);
     let mut names: Vec<String> = fs::read_dir(folder.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -100,11 +100,11 @@ fn a_complete_experiment_is_a_file_for_each_table_and_nothing_else() {
 fn runs_that_were_being_removed_are_no_damage() {
     let folder = TempDir::new().unwrap();
     let keys = [key("a", 1), key("b", 2)];
-    whole(folder.path(), &keys, Existing::Repeat);
+    whole(folder.path(), &keys, ExistingResults::Repeat);
     let left = folder.path().join("runs.unfinished");
     fs::create_dir_all(left.join("b")).unwrap();
     fs::write(left.join("b/flows.parquet"), "half").unwrap();
-    let store = begin(folder.path(), &keys, Existing::Resume).unwrap();
+    let store = begin(folder.path(), &keys, ExistingResults::Resume).unwrap();
     assert!(store.damage().is_empty() && store.is_done("b") && !left.exists());
     assert!(store.settled().unwrap().is_some());
 }
@@ -113,8 +113,8 @@ fn runs_that_were_being_removed_are_no_damage() {
 fn results_of_another_origin_stay_unless_they_are_replaced() {
     let folder = TempDir::new().unwrap();
     let (small, other) = ([key("a", 1)], [key("z", 1), key("y", 2)]);
-    whole(folder.path(), &small, Existing::Repeat);
-    for existing in [Existing::Repeat, Existing::Resume, Existing::Refuse] {
+    whole(folder.path(), &small, ExistingResults::Repeat);
+    for existing in [ExistingResults::Repeat, ExistingResults::Resume, ExistingResults::Refuse] {
         let error = begin(folder.path(), &other, existing).unwrap_err();
         assert!(matches!(&error, StoreError::Taken { can_resume: false, .. }), "{error}");
         let said = error.to_string();
@@ -125,7 +125,7 @@ fn results_of_another_origin_stay_unless_they_are_replaced() {
         assert!(said.contains("differ in the seeds"), "{said}");
         assert_eq!(runs_of(folder.path()), ["a"]);
     }
-    whole(folder.path(), &other, Existing::Replace);
+    whole(folder.path(), &other, ExistingResults::Replace);
     assert_eq!(runs_of(folder.path()), ["z", "y", "y"]);
 }
 
@@ -133,8 +133,8 @@ fn results_of_another_origin_stay_unless_they_are_replaced() {
 fn a_repetition_replaces_each_run_when_it_is_complete() {
     let folder = TempDir::new().unwrap();
     let keys = [key("a", 1), key("b", 2)];
-    whole(folder.path(), &keys, Existing::Repeat);
-    let again = begin(folder.path(), &keys, Existing::Repeat).unwrap();
+    whole(folder.path(), &keys, ExistingResults::Repeat);
+    let again = begin(folder.path(), &keys, ExistingResults::Repeat).unwrap();
     assert!(!again.is_done("a") && again.has("a"));
     // It is interrupted after the first run.
     again.write_run(&keys[0], result(3)).unwrap();
@@ -146,43 +146,43 @@ fn a_repetition_replaces_each_run_when_it_is_complete() {
 fn resume_adds_runs_to_the_stored_ones() {
     let folder = TempDir::new().unwrap();
     let (two, three) = ([key("a", 1), key("b", 2)], [key("c", 0), key("a", 1), key("b", 2)]);
-    whole(folder.path(), &two, Existing::Repeat);
-    let refused = begin(folder.path(), &three, Existing::Repeat).unwrap_err();
+    whole(folder.path(), &two, ExistingResults::Repeat);
+    let refused = begin(folder.path(), &three, ExistingResults::Repeat).unwrap_err();
     assert!(matches!(refused, StoreError::Taken { can_resume: true, .. }), "{refused}");
 
-    let more = begin(folder.path(), &three, Existing::Resume).unwrap();
+    let more = begin(folder.path(), &three, ExistingResults::Resume).unwrap();
     assert_eq!(["a", "b", "c"].map(|run| more.is_done(run)), [true, true, false]);
     assert!(!more.store().read_summary().unwrap().complete, "it is a larger experiment from now on");
     more.write_run(&three[0], result(1)).unwrap();
     more.conclude(&three, &[], &summary(&three, &three)).unwrap();
     drop(more);
     assert_eq!(runs_of(folder.path()), ["c", "a", "b", "b"]);
-    assert!(begin(folder.path(), &two, Existing::Resume).is_err(), "a run would be lost");
+    assert!(begin(folder.path(), &two, ExistingResults::Resume).is_err(), "a run would be lost");
 }
 
 #[test]
 fn measurements_are_not_repeated_without_a_request() {
     let folder = TempDir::new().unwrap();
     let keys = [key("a", 1)];
-    whole(folder.path(), &keys, Existing::Refuse);
-    let error = begin(folder.path(), &keys, Existing::Refuse).unwrap_err().to_string();
+    whole(folder.path(), &keys, ExistingResults::Refuse);
+    let error = begin(folder.path(), &keys, ExistingResults::Refuse).unwrap_err().to_string();
     assert!(error.contains("has results of this experiment"), "{error}");
 }
 
 #[test]
 fn an_experiment_that_was_interrupted_before_its_first_run_is_replaced() {
     let folder = TempDir::new().unwrap();
-    begin(folder.path(), &[key("a", 1)], Existing::Repeat).unwrap();
-    whole(folder.path(), &[key("z", 1)], Existing::Repeat);
+    begin(folder.path(), &[key("a", 1)], ExistingResults::Repeat).unwrap();
+    whole(folder.path(), &[key("z", 1)], ExistingResults::Repeat);
 }
 
 #[test]
 fn results_without_a_summary_are_not_touched() {
     let folder = TempDir::new().unwrap();
     fs::create_dir_all(folder.path().join("runs/a")).unwrap();
-    let error = begin(folder.path(), &[key("a", 1)], Existing::Resume).unwrap_err();
+    let error = begin(folder.path(), &[key("a", 1)], ExistingResults::Resume).unwrap_err();
     assert!(matches!(error, StoreError::Unknown { .. }), "{error}");
-    begin(folder.path(), &[key("a", 1)], Existing::Replace).unwrap();
+    begin(folder.path(), &[key("a", 1)], ExistingResults::Replace).unwrap();
     assert!(!folder.path().join("runs/a").exists());
 }
 
@@ -190,7 +190,7 @@ fn results_without_a_summary_are_not_touched() {
 fn results_of_an_earlier_version_of_the_tables_are_refused_and_kept() {
     let folder = TempDir::new().unwrap();
     let keys = [key("a", 1)];
-    whole(folder.path(), &keys, Existing::Repeat);
+    whole(folder.path(), &keys, ExistingResults::Repeat);
     let path = folder.path().join("summary.json");
     let text = fs::read_to_string(&path).unwrap();
     let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -199,7 +199,7 @@ fn results_of_an_earlier_version_of_the_tables_are_refused_and_kept() {
     fs::write(&path, seal(&serde_json::to_string_pretty(&document).unwrap())).unwrap();
     let store = Store::open(folder.path());
     assert!(matches!(store.read_summary(), Err(StoreError::Schema { found: 1, .. })));
-    for existing in [Existing::Repeat, Existing::Resume] {
+    for existing in [ExistingResults::Repeat, ExistingResults::Resume] {
         let said = begin(folder.path(), &keys, existing).unwrap_err().to_string();
         assert!(said.contains("the version of the tables"), "{said}");
     }

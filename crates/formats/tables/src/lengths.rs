@@ -11,7 +11,7 @@ use cutline_aqm::{AqmDescription, AqmSpec};
 use cutline_config::TableReader;
 use cutline_config::kind;
 use cutline_config::parameter;
-use cutline_params::{Parameter, ParameterError, ParameterKind as Allowed, Value};
+use cutline_params::{Parameter, ParameterError, ParameterKind as Allowed, ParameterValue};
 use cutline_units::{Duration, Rate};
 
 /// The longest time that a length may be set to.
@@ -27,7 +27,7 @@ const USUAL_PACKET: u64 = 1000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct AqmConfig {
     name: &'static str,
-    values: Vec<(&'static str, Value)>,
+    values: Vec<(&'static str, ParameterValue)>,
     /// The lengths that are set as times.
     times: Vec<(&'static str, Duration)>,
     below: Option<Box<Self>>,
@@ -42,7 +42,7 @@ pub fn read(reader: &TableReader<'_>, aqm: &AqmDescription) -> Option<(AqmConfig
     let mut times = Vec::new();
     for length in lengths {
         match reader.optional(length.name, &parameter::kind_of(length).or(time())) {
-            Some(Value::Duration(time)) => times.push((length.name, time)),
+            Some(ParameterValue::Duration(time)) => times.push((length.name, time)),
             value => values.extend(value.map(|value| (length.name, value))),
         }
     }
@@ -59,9 +59,9 @@ fn may_be_a_time(parameter: &Parameter) -> bool {
     matches!(parameter.kind, Allowed::Number { .. }) && parameter.unit == "packets" && !parameter.required
 }
 
-fn time() -> kind::ValueKind<Value> {
+fn time() -> kind::ValueKind<ParameterValue> {
     let range = format!("from {} to {LONGEST}", Duration::ZERO);
-    kind::duration().only(&range, |time| *time <= LONGEST).map(Value::Duration)
+    kind::duration().only(&range, |time| *time <= LONGEST).map(ParameterValue::Duration)
 }
 
 impl AqmConfig {
@@ -82,7 +82,7 @@ impl AqmConfig {
     pub fn at_rate(&self, rate: Rate) -> Result<AqmSpec, ParameterError> {
         let size = self.mean_packet()?;
         let lengths =
-            self.times.iter().map(|(name, time)| (*name, Value::Number(packets(*time, rate, size))));
+            self.times.iter().map(|(name, time)| (*name, ParameterValue::Number(packets(*time, rate, size))));
         let aqm = AqmSpec::from_values(self.name, self.values.iter().cloned().chain(lengths))?;
         self.below
             .as_ref()
@@ -94,7 +94,7 @@ impl AqmConfig {
         let given = self.values.iter().filter(|(name, _)| *name == MEAN_PACKET).cloned();
         let spec = AqmSpec::from_values(self.name, given)?.values();
         let size = spec.into_iter().find_map(|(name, value)| match value {
-            Value::Count(size) if name == MEAN_PACKET => Some(size),
+            ParameterValue::Count(size) if name == MEAN_PACKET => Some(size),
             _ => None,
         });
         Ok(size.unwrap_or(USUAL_PACKET))
@@ -110,7 +110,7 @@ fn packets(time: Duration, rate: Rate, size: u64) -> f64 {
 mod tests {
     use crate::queue::{self, QueueConfig};
     use cutline_config::{Document, Errors};
-    use cutline_params::Value;
+    use cutline_params::ParameterValue;
     use cutline_units::Rate;
     use std::sync::Arc;
 
@@ -124,7 +124,7 @@ mod tests {
         })
     }
 
-    fn values(text: &str, rate: Rate) -> Vec<(&'static str, Value)> {
+    fn values(text: &str, rate: Rate) -> Vec<(&'static str, ParameterValue)> {
         queue(text).unwrap().at_rate(rate).unwrap().aqm.values()
     }
 
@@ -132,7 +132,7 @@ mod tests {
     fn a_time_is_a_length_at_the_links_rate() {
         let pi = |text: &str, mbps, packets: f64| {
             let all = values(&format!("aqm = 'pi', {text}"), Rate::from_mbps(mbps));
-            assert!(all.contains(&("q-ref", Value::Number(packets))), "{text}: {all:?}");
+            assert!(all.contains(&("q-ref", ParameterValue::Number(packets))), "{text}: {all:?}");
         };
         pi("q-ref = '20 ms'", 15, 37.5);
         pi("q-ref = '20 ms'", 30, 75.0);
@@ -142,8 +142,8 @@ mod tests {
         for aqm in ["red", "ared"] {
             let text = format!("aqm = '{aqm}', min-th = '10 ms', max-th = '30 ms', mean-packet = '500 B'");
             let all = values(&text, Rate::from_mbps(8));
-            assert!(all.contains(&("min-th", Value::Number(20.0))), "{all:?}");
-            assert!(all.contains(&("max-th", Value::Number(60.0))), "{all:?}");
+            assert!(all.contains(&("min-th", ParameterValue::Number(20.0))), "{all:?}");
+            assert!(all.contains(&("max-th", ParameterValue::Number(60.0))), "{all:?}");
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
     fn a_time_may_be_set_below_strict_priority() {
         let queue = queue("aqm = 'strict-priority', below = { aqm = 'pi', q-ref = '20 ms' }").unwrap();
         let aqm = queue.at_rate(Rate::from_mbps(15)).unwrap().aqm;
-        assert!(aqm.below().unwrap().values().contains(&("q-ref", Value::Number(37.5))));
+        assert!(aqm.below().unwrap().values().contains(&("q-ref", ParameterValue::Number(37.5))));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use cutline_config::Value as Written;
 use cutline_config::kind::{self, ValueKind};
 use cutline_config::parameter;
 use cutline_config::{TableReader, read};
-use cutline_params::{Choice as _, Parameters as _, Value};
+use cutline_params::{Choice as _, ParameterValue, Parameters as _};
 use cutline_quality::spec::{
     CapacityProfile, Coerced, ConnectionSpecification, Preset, SpecParameter, Specification, TapsProperties,
 };
@@ -154,7 +154,7 @@ fn coerced() -> ValueKind<Coerced> {
 /// The parameters of one direction that are set, as people write them: what [`specification`] reads.
 pub fn written(spec: &Specification) -> Vec<(&'static str, String)> {
     let values = Specification::describe().into_iter().zip(spec.values());
-    let set = values.filter(|(_, (_, value))| *value != Value::Off);
+    let set = values.filter(|(_, (_, value))| *value != ParameterValue::Off);
     set.map(|(about, (name, value))| (name, parameter::written(about, &value))).collect()
 }
 

@@ -24,12 +24,12 @@ pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
                 ::cutline_params::ParameterKind::Choice(<Self as ::cutline_params::Choice>::NAMES)
             }
 
-            fn to_value(&self) -> ::cutline_params::Value {
-                ::cutline_params::Value::Choice(::cutline_params::Choice::name(*self).into())
+            fn to_value(&self) -> ::cutline_params::ParameterValue {
+                ::cutline_params::ParameterValue::Choice(::cutline_params::Choice::name(*self).into())
             }
 
-            fn from_value(value: &::cutline_params::Value) -> Self {
-                let ::cutline_params::Value::Choice(name) = value else {
+            fn from_value(value: &::cutline_params::ParameterValue) -> Self {
+                let ::cutline_params::ParameterValue::Choice(name) = value else {
                     panic!("{value} has been checked to be a name")
                 };
                 <Self as ::cutline_params::Choice>::from_name(name)

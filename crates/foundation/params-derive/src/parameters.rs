@@ -29,8 +29,8 @@ pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
         }
 
         impl ::cutline_params::Parameters for #ident {
-            fn fields() -> &'static [::cutline_params::Field<Self>] {
-                static FIELDS: ::std::sync::LazyLock<::std::vec::Vec<::cutline_params::Field<#ident>>> =
+            fn fields() -> &'static [::cutline_params::ParameterField<Self>] {
+                static FIELDS: ::std::sync::LazyLock<::std::vec::Vec<::cutline_params::ParameterField<#ident>>> =
                     ::std::sync::LazyLock::new(|| {
                         let mut fields = ::std::vec::Vec::new();
                         let defaults = <#ident as ::core::default::Default>::default();
@@ -152,7 +152,7 @@ impl<'a> Entry<'a> {
         let kind = if *hertz { quote!(#kind.in_hertz()) } else { kind };
         let accessor = self.accessor(owner);
         quote! {
-            fields.push(::cutline_params::Field::new::<#ty>(
+            fields.push(::cutline_params::ParameterField::new::<#ty>(
                 #name,
                 (#unit, #source, #doc),
                 (#kind, #on, #required),
@@ -185,7 +185,7 @@ impl<'a> Entry<'a> {
                     #(#names => Some(#values),)*
                     _ => #source,
                 };
-                fields.push(::cutline_params::Field::in_group::<#ty>(
+                fields.push(::cutline_params::ParameterField::in_group::<#ty>(
                     field,
                     (source, #has_default),
                     &defaults,

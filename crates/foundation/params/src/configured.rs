@@ -1,6 +1,6 @@
 //! Registered things, and what their parameters are set to.
 
-use crate::{Parameter, ParameterError, Parameters, Registry, RegistryError, Value, complete};
+use crate::{Parameter, ParameterError, ParameterValue, Parameters, Registry, RegistryError, complete};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -18,7 +18,10 @@ pub trait Registered: fmt::Debug + Send + Sync {
     /// # Errors
     /// When a required parameter is missing, there is no such parameter, a value is not allowed, or values do not go
     /// together.
-    fn complete(&self, values: &[(&str, Value)]) -> Result<Vec<(&'static str, Value)>, ParameterError> {
+    fn complete(
+        &self,
+        values: &[(&str, ParameterValue)],
+    ) -> Result<Vec<(&'static str, ParameterValue)>, ParameterError> {
         complete(&self.parameters(), values)
     }
 }
@@ -36,7 +39,7 @@ impl<A, P: Parameters> RegisteredType<A, P> {
     }
 
     /// The parameters with the values that [`Registered::complete`] has returned.
-    pub fn params(values: &[(&'static str, Value)]) -> P {
+    pub fn params(values: &[(&'static str, ParameterValue)]) -> P {
         P::from_values(values.iter().cloned()).expect("the values have been checked")
     }
 }
@@ -56,7 +59,10 @@ impl<A, P: Parameters> Registered for RegisteredType<A, P> {
         P::describe()
     }
 
-    fn complete(&self, values: &[(&str, Value)]) -> Result<Vec<(&'static str, Value)>, ParameterError> {
+    fn complete(
+        &self,
+        values: &[(&str, ParameterValue)],
+    ) -> Result<Vec<(&'static str, ParameterValue)>, ParameterError> {
         Ok(P::from_values(values.iter().cloned())?.values())
     }
 }
@@ -64,7 +70,7 @@ impl<A, P: Parameters> Registered for RegisteredType<A, P> {
 /// A registered thing with what its parameters are set to. Copies share the values.
 pub struct Configured<T: ?Sized + 'static> {
     thing: &'static T,
-    values: Arc<[(&'static str, Value)]>,
+    values: Arc<[(&'static str, ParameterValue)]>,
 }
 
 impl<T: Registered + ?Sized> Configured<T> {
@@ -74,7 +80,7 @@ impl<T: Registered + ?Sized> Configured<T> {
     }
 
     /// Every parameter with what it is set to.
-    pub fn values(&self) -> &[(&'static str, Value)] {
+    pub fn values(&self) -> &[(&'static str, ParameterValue)] {
         &self.values
     }
 }
@@ -117,7 +123,7 @@ impl<T: Registered + ?Sized> Registry<T> {
         &self,
         key: &str,
         name: &str,
-        values: impl IntoIterator<Item = (&'v str, Value)>,
+        values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
     ) -> Result<Configured<T>, ParameterError> {
         let unknown = || ParameterError::unknown_choice(key, name, &self.names());
         let thing = self.get(name).ok_or_else(unknown)?;

@@ -2,14 +2,14 @@
 //!
 //! The conformance suites of the crates with registries call these; each check panics with what is wrong.
 
-use crate::{Parameter, ParameterError, ParameterKind, Value};
+use crate::{Parameter, ParameterError, ParameterKind, ParameterValue};
 use cutline_units::{Distribution, Duration};
 
 /// The values of all parameters of a thing that was made, or why it was not.
-pub type Made = Result<Vec<(&'static str, Value)>, ParameterError>;
+pub type Made = Result<Vec<(&'static str, ParameterValue)>, ParameterError>;
 
 /// Makes a thing of these values.
-pub type Make<'a> = &'a dyn Fn(&[(&str, Value)]) -> Made;
+pub type Make<'a> = &'a dyn Fn(&[(&str, ParameterValue)]) -> Made;
 
 /// Every parameter has a name in kebab-case, a text, and a source for its default.
 ///
@@ -57,7 +57,7 @@ pub fn defaults_are_what_the_description_says(name: &str, parameters: &[&Paramet
 /// # Panics
 /// When one is not.
 pub fn bad_parameters_are_refused_by_name(name: &str, parameters: &[&Parameter], make: Make<'_>) {
-    let refused = |parameter: &'static str, bad: Value| {
+    let refused = |parameter: &'static str, bad: ParameterValue| {
         let expected = format!("{parameter} = {bad}: allowed is ");
         let mut values = required(parameters);
         values.push((parameter, bad));
@@ -69,44 +69,44 @@ pub fn bad_parameters_are_refused_by_name(name: &str, parameters: &[&Parameter],
             refused(parameter.name, bad);
         }
     }
-    refused("no-such-parameter", Value::Flag(true));
+    refused("no-such-parameter", ParameterValue::Flag(true));
 }
 
 /// The required parameters with their examples.
-pub fn required(parameters: &[&Parameter]) -> Vec<(&'static str, Value)> {
+pub fn required(parameters: &[&Parameter]) -> Vec<(&'static str, ParameterValue)> {
     let required = parameters.iter().filter(|about| about.required);
     required.map(|about| (about.name, about.default.clone())).collect()
 }
 
 /// Values that a parameter of this kind must refuse: beyond either end, no number, of another kind.
-pub fn bad_values(kind: ParameterKind) -> Vec<Value> {
+pub fn bad_values(kind: ParameterKind) -> Vec<ParameterValue> {
     let mut bad = match kind {
         ParameterKind::Number { least, most } => {
-            [least - 1.0, most * 2.0 + 1.0, f64::NAN, f64::INFINITY].map(Value::Number).to_vec()
+            [least - 1.0, most * 2.0 + 1.0, f64::NAN, f64::INFINITY].map(ParameterValue::Number).to_vec()
         }
         ParameterKind::Frequency { least, most } => {
-            [least - 1.0, 0.0, most * 2.0, f64::NAN].map(Value::Frequency).to_vec()
+            [least - 1.0, 0.0, most * 2.0, f64::NAN].map(ParameterValue::Frequency).to_vec()
         }
         ParameterKind::Count { least, most } | ParameterKind::CountOr { least, most, .. } => {
             let below = least.checked_sub(1).into_iter();
-            below.chain(most.checked_add(1)).map(Value::Count).collect()
+            below.chain(most.checked_add(1)).map(ParameterValue::Count).collect()
         }
         ParameterKind::Duration { least, most } => {
             let one = Duration::from_nanos(1);
             [least.saturating_sub(one), most + one]
                 .into_iter()
                 .filter(|time| !(least..=most).contains(time))
-                .map(Value::Duration)
+                .map(ParameterValue::Duration)
                 .collect()
         }
         ParameterKind::Durations { len, least, most } => {
             let one = Duration::from_nanos(1);
             let lists = [vec![least; len + 1], vec![most + one; len], vec![]];
-            lists.map(|list| Value::Durations(list.into())).into()
+            lists.map(|list| ParameterValue::Durations(list.into())).into()
         }
         ParameterKind::Counts { len, least, most } => {
             let lists = [vec![least; len + 1], vec![most + 1; len], vec![]];
-            lists.map(|list| Value::Counts(list.into())).into()
+            lists.map(|list| ParameterValue::Counts(list.into())).into()
         }
         ParameterKind::Distribution { least, most } => [
             Distribution::Fixed(least - 1.0),
@@ -114,13 +114,13 @@ pub fn bad_values(kind: ParameterKind) -> Vec<Value> {
             Distribution::Exponential { mean: f64::NAN },
             Distribution::Pareto { minimum: most, shape: 1.5, maximum: Some(least) },
         ]
-        .map(Value::Distribution)
+        .map(ParameterValue::Distribution)
         .to_vec(),
         ParameterKind::Choice(_) | ParameterKind::Registered(_) => {
-            vec![Value::Choice("no such choice".into())]
+            vec![ParameterValue::Choice("no such choice".into())]
         }
         ParameterKind::Flag => vec![],
     };
-    bad.push(if kind == ParameterKind::Flag { Value::Count(1) } else { Value::Flag(true) });
+    bad.push(if kind == ParameterKind::Flag { ParameterValue::Count(1) } else { ParameterValue::Flag(true) });
     bad
 }

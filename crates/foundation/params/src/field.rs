@@ -1,18 +1,18 @@
 //! A parameter and the place in a struct that holds it.
 
-use crate::{Parameter, ParameterKind, ParameterType, Value};
+use crate::{Parameter, ParameterKind, ParameterType, ParameterValue};
 use std::fmt;
 use std::sync::Arc;
 
 /// Reads a parameter.
-type Get<P> = Arc<dyn Fn(&P) -> Value + Send + Sync>;
+type Get<P> = Arc<dyn Fn(&P) -> ParameterValue + Send + Sync>;
 
 /// Sets a parameter.
-type Set<P> = Arc<dyn Fn(&mut P, &Value) + Send + Sync>;
+type Set<P> = Arc<dyn Fn(&mut P, &ParameterValue) + Send + Sync>;
 
 /// A parameter and how it is read from and written to the struct `P` that holds it.
 #[derive(Clone)]
-pub struct Field<P> {
+pub struct ParameterField<P> {
     /// The parameter's description.
     pub about: Parameter,
     get: Get<P>,
@@ -28,7 +28,7 @@ pub struct Accessor<P, T> {
     pub get_mut: fn(&mut P) -> &mut T,
 }
 
-impl<P: 'static> Field<P> {
+impl<P: 'static> ParameterField<P> {
     /// The field of a struct's own; the derive calls this. `default` is the struct of defaults, in which a required
     /// parameter has its example.
     pub fn new<T: ParameterType>(
@@ -50,7 +50,7 @@ impl<P: 'static> Field<P> {
     /// The field of a group `G` in a struct; the derive calls this. `source` replaces where the default comes from. A group
     /// that has a default in the struct requires nothing.
     pub fn in_group<G: 'static>(
-        field: &Field<G>,
+        field: &ParameterField<G>,
         (source, has_default): (Option<&'static str>, bool),
         default: &P,
         Accessor { get, get_mut }: Accessor<P, G>,
@@ -65,18 +65,18 @@ impl<P: 'static> Field<P> {
         }
     }
 
-    /// Returns the value of the parameter; [`Value::Off`] if it is switched off.
-    pub fn get(&self, params: &P) -> Value {
+    /// Returns the value of the parameter; [`ParameterValue::Off`] if it is switched off.
+    pub fn get(&self, params: &P) -> ParameterValue {
         (self.get)(params)
     }
 
     /// Sets the parameter to a value that [`Parameter::check`] has passed.
-    pub fn set(&self, params: &mut P, value: &Value) {
+    pub fn set(&self, params: &mut P, value: &ParameterValue) {
         (self.set)(params, value);
     }
 }
 
-impl<P> fmt::Debug for Field<P> {
+impl<P> fmt::Debug for ParameterField<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Field").field(&self.about).finish()
     }

@@ -1,6 +1,6 @@
 //! The values that a parameter may have.
 
-use crate::Value;
+use crate::ParameterValue;
 use cutline_units::Duration;
 use std::fmt;
 
@@ -92,27 +92,27 @@ impl PartialEq for dyn Names {
 
 impl ParameterKind {
     /// Returns whether `value` is of this kind and within its range.
-    pub fn allows(self, value: &Value) -> bool {
+    pub fn allows(self, value: &ParameterValue) -> bool {
         match (self, value) {
-            (Self::Number { least, most }, Value::Number(x)) => (least..=most).contains(x),
-            (Self::Number { least, most }, Value::Count(n)) => (least..=most).contains(&(*n as f64)),
-            (Self::Count { least, most } | Self::CountOr { least, most, .. }, Value::Count(n)) => {
+            (Self::Number { least, most }, ParameterValue::Number(x)) => (least..=most).contains(x),
+            (Self::Number { least, most }, ParameterValue::Count(n)) => (least..=most).contains(&(*n as f64)),
+            (Self::Count { least, most } | Self::CountOr { least, most, .. }, ParameterValue::Count(n)) => {
                 (least..=most).contains(n)
             }
-            (Self::Duration { least, most }, Value::Duration(t)) => (least..=most).contains(t),
-            (Self::Frequency { least, most }, Value::Frequency(hz)) => (least..=most).contains(hz),
-            (Self::Flag, Value::Flag(_)) => true,
-            (Self::Choice(names) | Self::CountOr { names, .. }, Value::Choice(name)) => {
+            (Self::Duration { least, most }, ParameterValue::Duration(t)) => (least..=most).contains(t),
+            (Self::Frequency { least, most }, ParameterValue::Frequency(hz)) => (least..=most).contains(hz),
+            (Self::Flag, ParameterValue::Flag(_)) => true,
+            (Self::Choice(names) | Self::CountOr { names, .. }, ParameterValue::Choice(name)) => {
                 names.contains(&&**name)
             }
-            (Self::Registered(table), Value::Choice(name)) => table.names().contains(&&**name),
-            (Self::Durations { len, least, most }, Value::Durations(times)) => {
+            (Self::Registered(table), ParameterValue::Choice(name)) => table.names().contains(&&**name),
+            (Self::Durations { len, least, most }, ParameterValue::Durations(times)) => {
                 times.len() == len && times.iter().all(|time| (least..=most).contains(time))
             }
-            (Self::Counts { len, least, most }, Value::Counts(counts)) => {
+            (Self::Counts { len, least, most }, ParameterValue::Counts(counts)) => {
                 counts.len() == len && counts.iter().all(|n| (least..=most).contains(n))
             }
-            (Self::Distribution { least, most }, Value::Distribution(distribution)) => {
+            (Self::Distribution { least, most }, ParameterValue::Distribution(distribution)) => {
                 distribution.is_sound() && distribution.quantities().all(|x| (least..=most).contains(&x))
             }
             _ => false,
@@ -126,9 +126,9 @@ impl ParameterKind {
     }
 
     /// `value` as a value of this kind, where a type of field has several.
-    pub(crate) fn present(self, value: Value) -> Value {
+    pub(crate) fn present(self, value: ParameterValue) -> ParameterValue {
         match (self, value) {
-            (Self::Frequency { .. }, Value::Number(hz)) => Value::Frequency(hz),
+            (Self::Frequency { .. }, ParameterValue::Number(hz)) => ParameterValue::Frequency(hz),
             (_, value) => value,
         }
     }

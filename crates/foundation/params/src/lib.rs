@@ -4,7 +4,7 @@
 //! are allowed and where the default comes from, and its documentation comment is the parameter's documentation:
 //!
 //! ```
-//! use cutline_params::{Parameters, Value};
+//! use cutline_params::{Parameters, ParameterValue};
 //! use cutline_units::Duration;
 //!
 //! /// What can be set.
@@ -19,9 +19,9 @@
 //!     pub alpha: f64,
 //! }
 //!
-//! let params = ControllerParams::from_values([("alpha", Value::Number(0.5))]).unwrap();
+//! let params = ControllerParams::from_values([("alpha", ParameterValue::Number(0.5))]).unwrap();
 //! assert_eq!((params.target, params.alpha), (Duration::from_millis(15), 0.5));
-//! let error = ControllerParams::from_values([("alpha", Value::Number(-1.0))]).unwrap_err();
+//! let error = ControllerParams::from_values([("alpha", ParameterValue::Number(-1.0))]).unwrap_err();
 //! assert_eq!(error.to_string(), "alpha = -1: allowed is a number from 0 to 100 per s");
 //! ```
 //!
@@ -68,11 +68,11 @@ pub use choice::Choice;
 pub use configured::{Configured, Registered, RegisteredType};
 pub use cutline_params_derive::{Choice, Parameters};
 pub use error::ParameterError;
-pub use field::{Accessor, Field};
+pub use field::{Accessor, ParameterField};
 pub use kind::{Names, ParameterKind};
 pub use nearest::nearest;
 pub use parameter::Parameter;
 pub use parameters::{Parameters, complete};
 pub use registry::{Registry, RegistryError};
 pub use types::ParameterType;
-pub use value::Value;
+pub use value::ParameterValue;

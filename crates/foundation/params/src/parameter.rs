@@ -1,7 +1,7 @@
 //! The description of one parameter.
 
 use crate::nearest::nearest;
-use crate::{ParameterError, ParameterKind, Value};
+use crate::{ParameterError, ParameterKind, ParameterValue};
 
 /// All there is to say about a parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,11 +15,11 @@ pub struct Parameter {
     /// True if the parameter can be switched off.
     pub optional: bool,
     /// Meaning of `true` for a parameter that can be switched off, if it has one.
-    pub on: Option<Value>,
+    pub on: Option<ParameterValue>,
     /// True if the parameter must be set: it has no default.
     pub required: bool,
-    /// The default; [`Value::Off`] for a parameter that is off unless set. Of a required parameter, an example.
-    pub default: Value,
+    /// The default; [`ParameterValue::Off`] for a parameter that is off unless set. Of a required parameter, an example.
+    pub default: ParameterValue,
     /// Source of the default; may be empty for a required parameter.
     pub source: &'static str,
     /// Description in one sentence.
@@ -31,13 +31,17 @@ impl Parameter {
     ///
     /// # Errors
     /// When it is of another kind or out of range.
-    pub fn check(&self, value: &Value) -> Result<(), ParameterError> {
-        if self.kind.allows(value) || (self.optional && *value == Value::Off) {
+    pub fn check(&self, value: &ParameterValue) -> Result<(), ParameterError> {
+        if self.kind.allows(value) || (self.optional && *value == ParameterValue::Off) {
             return Ok(());
         }
         let nearest = match (self.kind, value) {
-            (ParameterKind::Choice(names), Value::Choice(given)) => nearest(given, names.iter().copied()),
-            (ParameterKind::Registered(table), Value::Choice(given)) => nearest(given, table.names()),
+            (ParameterKind::Choice(names), ParameterValue::Choice(given)) => {
+                nearest(given, names.iter().copied())
+            }
+            (ParameterKind::Registered(table), ParameterValue::Choice(given)) => {
+                nearest(given, table.names())
+            }
             _ => None,
         };
         let (parameter, value, allowed) = (self.name.to_owned(), value.to_string(), self.allowed());
@@ -68,9 +72,9 @@ impl Parameter {
     }
 
     /// A value with the parameter's unit, as a person writes it.
-    pub fn with_unit(&self, value: &Value) -> String {
+    pub fn with_unit(&self, value: &ParameterValue) -> String {
         match value {
-            Value::Number(_) | Value::Count(_) if !self.unit.is_empty() => {
+            ParameterValue::Number(_) | ParameterValue::Count(_) if !self.unit.is_empty() => {
                 format!("{} {}", self.text(value), self.unit)
             }
             value => self.text(value),
@@ -78,9 +82,9 @@ impl Parameter {
     }
 
     /// A value as a person writes it: small numbers with an exponent, `off` for none.
-    pub fn text(&self, value: &Value) -> String {
+    pub fn text(&self, value: &ParameterValue) -> String {
         match value {
-            Value::Number(x) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
+            ParameterValue::Number(x) if *x != 0.0 && x.abs() < 1e-3 => format!("{x:e}"),
             value => value.to_string(),
         }
     }
@@ -99,7 +103,7 @@ mod tests {
             optional,
             on: None,
             required: false,
-            default: Value::Off,
+            default: ParameterValue::Off,
             source: "a test",
             doc: "a test",
         }
@@ -109,21 +113,21 @@ mod tests {
     fn values_of_another_kind_are_refused_with_what_is_allowed() {
         let kind = ParameterKind::Duration { least: Duration::from_millis(1), most: Duration::from_secs(1) };
         let l = parameter("l", kind, false);
-        let error = l.check(&Value::Number(3.0)).unwrap_err().to_string();
+        let error = l.check(&ParameterValue::Number(3.0)).unwrap_err().to_string();
         assert_eq!(error, "l = 3: allowed is a time from 1 ms to 1 s");
-        assert!(l.check(&Value::Duration(Duration::from_millis(40))).is_ok());
+        assert!(l.check(&ParameterValue::Duration(Duration::from_millis(40))).is_ok());
     }
 
     #[test]
     fn choices_name_the_nearest() {
         let mode = parameter("mode", ParameterKind::Choice(&["automatic", "fixed"]), false);
-        let error = mode.check(&Value::Choice("automtic".into())).unwrap_err().to_string();
+        let error = mode.check(&ParameterValue::Choice("automtic".into())).unwrap_err().to_string();
         assert_eq!(error, "mode = automtic: allowed is one of automatic, fixed; did you mean automatic?");
     }
 
     #[test]
     fn only_optional_parameters_can_be_switched_off() {
-        assert!(parameter("x", ParameterKind::Flag, true).check(&Value::Off).is_ok());
-        assert!(parameter("x", ParameterKind::Flag, false).check(&Value::Off).is_err());
+        assert!(parameter("x", ParameterKind::Flag, true).check(&ParameterValue::Off).is_ok());
+        assert!(parameter("x", ParameterKind::Flag, false).check(&ParameterValue::Off).is_err());
     }
 }

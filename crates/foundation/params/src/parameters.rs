@@ -1,11 +1,11 @@
 //! A struct of parameters.
 
-use crate::{Field, Parameter, ParameterError, Value};
+use crate::{Parameter, ParameterError, ParameterField, ParameterValue};
 
 /// A set of parameters with a description of each. Derive it; see the crate's documentation.
 pub trait Parameters: Default + 'static {
     /// Every parameter, in the order in which it should be listed.
-    fn fields() -> &'static [Field<Self>];
+    fn fields() -> &'static [ParameterField<Self>];
 
     /// Checks that parameters that are each allowed are also allowed together.
     ///
@@ -24,7 +24,9 @@ pub trait Parameters: Default + 'static {
     ///
     /// # Errors
     /// When a required parameter is missing, a name is unknown, a value is not allowed, or values do not go together.
-    fn from_values<'v>(values: impl IntoIterator<Item = (&'v str, Value)>) -> Result<Self, ParameterError> {
+    fn from_values<'v>(
+        values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
+    ) -> Result<Self, ParameterError> {
         let values: Vec<_> = values.into_iter().collect();
         check_complete(Self::fields().iter().map(|field| &field.about), &values)?;
         Self::default().with_values(values)
@@ -36,7 +38,7 @@ pub trait Parameters: Default + 'static {
     /// When a name is unknown, a value is not allowed, or values do not go together.
     fn with_values<'v>(
         mut self,
-        values: impl IntoIterator<Item = (&'v str, Value)>,
+        values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
     ) -> Result<Self, ParameterError> {
         for (name, value) in values {
             let field = Self::field(name, &value)?;
@@ -51,7 +53,7 @@ pub trait Parameters: Default + 'static {
     ///
     /// # Errors
     /// When there is none.
-    fn field(name: &str, value: &Value) -> Result<&'static Field<Self>, ParameterError> {
+    fn field(name: &str, value: &ParameterValue) -> Result<&'static ParameterField<Self>, ParameterError> {
         let found = Self::fields().iter().find(|field| field.about.name == name);
         found.ok_or_else(|| {
             let names: Vec<_> = Self::fields().iter().map(|field| field.about.name).collect();
@@ -71,7 +73,7 @@ pub trait Parameters: Default + 'static {
     }
 
     /// Every parameter with what it is set to.
-    fn values(&self) -> Vec<(&'static str, Value)> {
+    fn values(&self) -> Vec<(&'static str, ParameterValue)> {
         Self::fields().iter().map(|field| (field.about.name, field.get(self))).collect()
     }
 }
@@ -79,7 +81,7 @@ pub trait Parameters: Default + 'static {
 /// Checks that `values` has every required parameter.
 fn check_complete<'p>(
     mut parameters: impl Iterator<Item = &'p Parameter>,
-    values: &[(&str, Value)],
+    values: &[(&str, ParameterValue)],
 ) -> Result<(), ParameterError> {
     let given = |about: &Parameter| values.iter().any(|(name, _)| *name == about.name);
     let missing = parameters.find(|about| about.required && !given(about));
@@ -93,8 +95,8 @@ fn check_complete<'p>(
 /// When a required parameter is missing, a name is unknown or a value is not allowed.
 pub fn complete(
     parameters: &[&'static Parameter],
-    values: &[(&str, Value)],
-) -> Result<Vec<(&'static str, Value)>, ParameterError> {
+    values: &[(&str, ParameterValue)],
+) -> Result<Vec<(&'static str, ParameterValue)>, ParameterError> {
     check_complete(parameters.iter().copied(), values)?;
     let mut all: Vec<_> = parameters.iter().map(|about| (about.name, about.default.clone())).collect();
     for (name, value) in values {

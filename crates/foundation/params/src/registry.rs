@@ -145,13 +145,13 @@ impl std::error::Error for RegistryError {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ParameterKind, Value};
+    use crate::{ParameterKind, ParameterValue};
 
     static NUMBERS: Registry<u32> = Registry::new(&["one"], &["limit"]);
 
     fn parameter(name: &'static str, default: u64) -> Parameter {
         let kind = ParameterKind::Count { least: 1, most: 5 };
-        let (default, optional) = (Value::Count(default), false);
+        let (default, optional) = (ParameterValue::Count(default), false);
         Parameter {
             name,
             unit: "",

@@ -1,6 +1,6 @@
 //! The types that a parameter's field may have.
 
-use crate::{ParameterKind, Value};
+use crate::{ParameterKind, ParameterValue};
 use cutline_units::{Bytes, Distribution, Duration, Hint, Rate};
 
 /// A type of field. Enums get it with the derive of [`crate::Choice`].
@@ -15,13 +15,13 @@ pub trait ParameterType: Sized + 'static {
     fn kind(range: Self::Range) -> ParameterKind;
 
     /// Returns the current value.
-    fn to_value(&self) -> Value;
+    fn to_value(&self) -> ParameterValue;
 
     /// Takes a value that has been checked.
-    fn from_value(value: &Value) -> Self;
+    fn from_value(value: &ParameterValue) -> Self;
 }
 
-fn unchecked(value: &Value, what: &str) -> ! {
+fn unchecked(value: &ParameterValue, what: &str) -> ! {
     panic!("{value} has been checked to be {what}")
 }
 
@@ -32,14 +32,14 @@ impl ParameterType for f64 {
         ParameterKind::Number { least, most }
     }
 
-    fn to_value(&self) -> Value {
-        Value::Number(*self)
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Number(*self)
     }
 
-    fn from_value(value: &Value) -> Self {
+    fn from_value(value: &ParameterValue) -> Self {
         match *value {
-            Value::Number(x) | Value::Frequency(x) => x,
-            Value::Count(n) => n as f64,
+            ParameterValue::Number(x) | ParameterValue::Frequency(x) => x,
+            ParameterValue::Count(n) => n as f64,
             _ => unchecked(value, "a number"),
         }
     }
@@ -56,12 +56,12 @@ macro_rules! whole {
                 ParameterKind::Count { least, most }
             }
 
-            fn to_value(&self) -> Value {
-                Value::Count(u64::from(*self))
+            fn to_value(&self) -> ParameterValue {
+                ParameterValue::Count(u64::from(*self))
             }
 
-            fn from_value(value: &Value) -> Self {
-                let Value::Count(n) = *value else { unchecked(value, "a whole number") };
+            fn from_value(value: &ParameterValue) -> Self {
+                let ParameterValue::Count(n) = *value else { unchecked(value, "a whole number") };
                 <$type>::try_from(n).unwrap_or_else(|_| unchecked(value, "within its range"))
             }
         }
@@ -77,12 +77,12 @@ impl ParameterType for Duration {
         ParameterKind::Duration { least, most }
     }
 
-    fn to_value(&self) -> Value {
-        Value::Duration(*self)
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Duration(*self)
     }
 
-    fn from_value(value: &Value) -> Self {
-        let Value::Duration(time) = *value else { unchecked(value, "a time") };
+    fn from_value(value: &ParameterValue) -> Self {
+        let ParameterValue::Duration(time) = *value else { unchecked(value, "a time") };
         time
     }
 }
@@ -94,11 +94,11 @@ impl ParameterType for Hint {
         ParameterKind::Count { least, most }
     }
 
-    fn to_value(&self) -> Value {
-        Value::Count(u64::from(self.level()))
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Count(u64::from(self.level()))
     }
 
-    fn from_value(value: &Value) -> Self {
+    fn from_value(value: &ParameterValue) -> Self {
         Self::from_level(u16::from_value(value))
     }
 }
@@ -111,11 +111,11 @@ impl ParameterType for Rate {
         ParameterKind::Count { least, most }
     }
 
-    fn to_value(&self) -> Value {
-        Value::Count(self.as_bps())
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Count(self.as_bps())
     }
 
-    fn from_value(value: &Value) -> Self {
+    fn from_value(value: &ParameterValue) -> Self {
         Self::from_bps(u64::from_value(value))
     }
 }
@@ -128,11 +128,11 @@ impl ParameterType for Bytes {
         ParameterKind::Count { least, most }
     }
 
-    fn to_value(&self) -> Value {
-        Value::Count(self.get())
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Count(self.get())
     }
 
-    fn from_value(value: &Value) -> Self {
+    fn from_value(value: &ParameterValue) -> Self {
         Self::new(u64::from_value(value))
     }
 }
@@ -145,12 +145,12 @@ impl ParameterType for Distribution {
         ParameterKind::Distribution { least, most }
     }
 
-    fn to_value(&self) -> Value {
-        Value::Distribution(*self)
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Distribution(*self)
     }
 
-    fn from_value(value: &Value) -> Self {
-        let Value::Distribution(distribution) = *value else { unchecked(value, "a distribution") };
+    fn from_value(value: &ParameterValue) -> Self {
+        let ParameterValue::Distribution(distribution) = *value else { unchecked(value, "a distribution") };
         distribution
     }
 }
@@ -162,12 +162,12 @@ impl ParameterType for bool {
         ParameterKind::Flag
     }
 
-    fn to_value(&self) -> Value {
-        Value::Flag(*self)
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Flag(*self)
     }
 
-    fn from_value(value: &Value) -> Self {
-        let Value::Flag(flag) = *value else { unchecked(value, "true or false") };
+    fn from_value(value: &ParameterValue) -> Self {
+        let ParameterValue::Flag(flag) = *value else { unchecked(value, "true or false") };
         flag
     }
 }
@@ -179,12 +179,12 @@ impl<const N: usize> ParameterType for [Duration; N] {
         ParameterKind::Durations { len: N, least, most }
     }
 
-    fn to_value(&self) -> Value {
-        Value::Durations(self.to_vec().into())
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Durations(self.to_vec().into())
     }
 
-    fn from_value(value: &Value) -> Self {
-        let Value::Durations(times) = value else { unchecked(value, "a list of times") };
+    fn from_value(value: &ParameterValue) -> Self {
+        let ParameterValue::Durations(times) = value else { unchecked(value, "a list of times") };
         (&**times).try_into().unwrap_or_else(|_| unchecked(value, "a list of the right length"))
     }
 }
@@ -196,12 +196,12 @@ impl<const N: usize> ParameterType for [u64; N] {
         ParameterKind::Counts { len: N, least, most }
     }
 
-    fn to_value(&self) -> Value {
-        Value::Counts(self.to_vec().into())
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Counts(self.to_vec().into())
     }
 
-    fn from_value(value: &Value) -> Self {
-        let Value::Counts(counts) = value else { unchecked(value, "a list of whole numbers") };
+    fn from_value(value: &ParameterValue) -> Self {
+        let ParameterValue::Counts(counts) = value else { unchecked(value, "a list of whole numbers") };
         (&**counts).try_into().unwrap_or_else(|_| unchecked(value, "a list of the right length"))
     }
 }
@@ -215,11 +215,11 @@ impl<T: ParameterType> ParameterType for Option<T> {
         T::kind(range)
     }
 
-    fn to_value(&self) -> Value {
-        self.as_ref().map_or(Value::Off, T::to_value)
+    fn to_value(&self) -> ParameterValue {
+        self.as_ref().map_or(ParameterValue::Off, T::to_value)
     }
 
-    fn from_value(value: &Value) -> Self {
-        (*value != Value::Off).then(|| T::from_value(value))
+    fn from_value(value: &ParameterValue) -> Self {
+        (*value != ParameterValue::Off).then(|| T::from_value(value))
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A value for a parameter, parsed but not checked.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum ParameterValue {
     /// A plain number, or one in the parameter's unit.
     Number(f64),
     /// A whole number, or one in the parameter's unit.
@@ -29,7 +29,7 @@ pub enum Value {
     Off,
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ParameterValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(x) => x.fmt(f),

@@ -1,6 +1,6 @@
 //! The derive produces names, units, ranges, defaults, sources, groups and checks of a struct.
 
-use cutline_params::{Choice, ParameterError, ParameterKind, Parameters, Value};
+use cutline_params::{Choice, ParameterError, ParameterKind, ParameterValue, Parameters};
 use cutline_units::{Bytes, Distribution, Duration, Rate};
 
 const PAPER: &str = "the paper, section 1";
@@ -65,9 +65,9 @@ fn an_entry_says_everything_once() {
         (target.name, target.doc, target.source),
         ("target", "The delay to hold, in two lines", PAPER)
     );
-    assert_eq!(target.default, Value::Duration(Duration::from_millis(5)));
+    assert_eq!(target.default, ParameterValue::Duration(Duration::from_millis(5)));
     assert_eq!(mode.kind, ParameterKind::Choice(&["packets", "whole-bytes", "k"]));
-    assert_eq!((most.optional, &most.default, most.unit), (true, &Value::Off, "packets"));
+    assert_eq!((most.optional, &most.default, most.unit), (true, &ParameterValue::Off, "packets"));
     assert_eq!(most.kind, ParameterKind::Count { least: 1, most: 9 });
 }
 
@@ -77,17 +77,17 @@ fn a_group_has_its_own_defaults_and_sources() {
     let names: Vec<_> = about.iter().map(|parameter| parameter.name).collect();
     assert_eq!(names, ["target", "mode", "how-often", "weights"]);
     assert_eq!((about[0].source, about[1].source), ("another paper", "a third"));
-    assert_eq!(about[1].default, Value::Choice("k".into()));
-    assert_eq!(about[2].default, Value::Frequency(170.0));
+    assert_eq!(about[1].default, ParameterValue::Choice("k".into()));
+    assert_eq!(about[2].default, ParameterValue::Frequency(170.0));
 }
 
 #[test]
 fn values_are_set_read_and_checked() {
     let values = [
-        ("target", Value::Duration(Duration::from_millis(9))),
-        ("mode", Value::Choice("whole-bytes".into())),
-        ("how-often", Value::Frequency(2.0)),
-        ("weights", Value::Counts(vec![2, 3].into())),
+        ("target", ParameterValue::Duration(Duration::from_millis(9))),
+        ("mode", ParameterValue::Choice("whole-bytes".into())),
+        ("how-often", ParameterValue::Frequency(2.0)),
+        ("weights", ParameterValue::Counts(vec![2, 3].into())),
     ];
     let special = Special::from_values(values.clone()).unwrap();
     assert_eq!((special.common.target, special.common.mode), (Duration::from_millis(9), Mode::WholeBytes));
@@ -95,21 +95,24 @@ fn values_are_set_read_and_checked() {
     assert_eq!(special.values(), values);
     let refused = |name, value| Special::from_values([(name, value)]).unwrap_err().to_string();
     assert_eq!(
-        refused("weights", Value::Counts(vec![3, 2].into())),
+        refused("weights", ParameterValue::Counts(vec![3, 2].into())),
         "weights = 3: allowed is at most the second"
     );
     assert!(
-        refused("most", Value::Count(3)).starts_with("most = 3: allowed is one of the names target, mode")
+        refused("most", ParameterValue::Count(3))
+            .starts_with("most = 3: allowed is one of the names target, mode")
     );
-    assert!(refused("targt", Value::Flag(true)).ends_with("did you mean target?"));
-    assert!(refused("how-often", Value::Frequency(0.0)).contains("a frequency from 1 Hz to 1000 Hz"));
+    assert!(refused("targt", ParameterValue::Flag(true)).ends_with("did you mean target?"));
+    assert!(
+        refused("how-often", ParameterValue::Frequency(0.0)).contains("a frequency from 1 Hz to 1000 Hz")
+    );
 }
 
 #[test]
 fn only_what_is_optional_can_be_switched_off() {
     let common = Common { most: Some(3), ..Common::default() };
-    assert_eq!(common.clone().with_values([("most", Value::Off)]).unwrap().most, None);
-    assert!(common.with_values([("mode", Value::Off)]).is_err());
+    assert_eq!(common.clone().with_values([("most", ParameterValue::Off)]).unwrap().most, None);
+    assert!(common.with_values([("mode", ParameterValue::Off)]).is_err());
 }
 
 #[test]
@@ -149,24 +152,25 @@ fn what_is_required_must_be_given() {
     let [rate, _] = Source::describe()[..] else { panic!("there are two parameters") };
     assert_eq!((rate.required, rate.default_text()), (true, "required".to_owned()));
     assert_eq!(Source::default().rate, Rate::from_kbps(64), "the example");
-    let error = Source::from_values([("size", Value::Distribution(Distribution::Fixed(5.0)))]).unwrap_err();
+    let error =
+        Source::from_values([("size", ParameterValue::Distribution(Distribution::Fixed(5.0)))]).unwrap_err();
     assert!(error.is_missing());
     assert_eq!(error.to_string(), "rate is missing: it must be a whole number from 1 to 1000000 bit/s");
-    let source = Source::from_values([("rate", Value::Count(9))]).unwrap();
+    let source = Source::from_values([("rate", ParameterValue::Count(9))]).unwrap();
     assert_eq!(source, Source { rate: Rate::from_bps(9), size: Distribution::Fixed(9.0) });
 }
 
 #[test]
 fn a_group_with_a_default_requires_nothing() {
     assert!(Speaker::describe().iter().all(|parameter| !parameter.required));
-    let speaker = Speaker::from_values([("frame", Value::Count(9))]).unwrap();
+    let speaker = Speaker::from_values([("frame", ParameterValue::Count(9))]).unwrap();
     assert_eq!((speaker.source.rate, speaker.frame), (Rate::from_kbps(8), Bytes::new(9)));
 }
 
 #[test]
 fn distributions_are_checked_in_each_of_their_quantities() {
     let refused = |size| {
-        let values = [("rate", Value::Count(9)), ("size", Value::Distribution(size))];
+        let values = [("rate", ParameterValue::Count(9)), ("size", ParameterValue::Distribution(size))];
         Source::from_values(values).unwrap_err().to_string()
     };
     let range = "allowed is a number from 1 to 1000 B, or a distribution of such numbers";

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Calls block, but only until the kernel has done what was asked, which it does at once. Everything happens in the network
-//! namespace of the thread that opens a [`Router`], [`Monitor`] or [`Shaper`], and stays there when the thread moves on. The crate
+//! namespace of the thread that opens a [`RouteLookup`], [`Monitor`] or [`HtbShaper`], and stays there when the thread moves on. The crate
 //! decides nothing: which routes matter and what is reserved is known to its callers.
 
 mod channel;
@@ -26,7 +26,7 @@ mod uses;
 
 pub use error::Error;
 pub use interface::{Address, Interface, interfaces};
-pub use monitor::{Changes, Monitor, Touched, TrafficMonitor};
-pub use route::{Hop, KernelRoute, NoRoute, Question, Router};
-pub use traffic_control::{ClassId, Counters, MAJOR, Shaper, ShaperOptions, sweep};
+pub use monitor::{Monitor, NetworkChanges, Touched, TrafficMonitor};
+pub use route::{Hop, KernelRoute, NoRoute, Question, RouteLookup};
+pub use traffic_control::{ClassId, Counters, HtbShaper, MAJOR, ShaperOptions, sweep};
 pub use uses::{InterfaceUse, IpVersion, uses};

@@ -26,7 +26,7 @@ const fn group(number: u32) -> u32 {
 
 /// Changes in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct NetworkChanges {
     /// Interfaces: one is new, gone, renamed, up, down, or otherwise different. Routes may have gone with it: the kernel does
     /// not report each route of IPv4 that goes with its link.
     pub links: bool,
@@ -36,7 +36,7 @@ pub struct Changes {
     pub routes: bool,
 }
 
-impl Changes {
+impl NetworkChanges {
     /// Everything may have changed.
     pub const ALL: Self = Self { links: true, addresses: true, routes: true };
 
@@ -78,15 +78,15 @@ impl Monitor {
     ///
     /// # Errors
     /// When the kernel cannot be asked.
-    pub fn take(&mut self) -> Result<Changes, Error> {
-        let mut changes = Changes::default();
+    pub fn take(&mut self) -> Result<NetworkChanges, Error> {
+        let mut changes = NetworkChanges::default();
         loop {
             let datagram = match channel::receive(&self.socket) {
                 Ok(datagram) => datagram,
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN) => return Ok(changes),
                     Some(Errno::NOBUFS) => {
-                        changes = Changes::ALL;
+                        changes = NetworkChanges::ALL;
                         continue;
                     }
                     _ => return Err(SysError::new("changes of routes cannot be received", error).into()),
@@ -135,7 +135,7 @@ impl TrafficMonitor {
     }
 
     /// Returns what others have changed since the last call; it does not wait. `is_ours` says whether a change was made over a socket of this
-    /// process ([`Shaper::port`](crate::Shaper::port)).
+    /// process ([`HtbShaper::port`](crate::HtbShaper::port)).
     ///
     /// # Errors
     /// When the kernel cannot be asked.

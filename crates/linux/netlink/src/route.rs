@@ -80,11 +80,11 @@ const WITH_PORTS: [u8; 2] = [6, 17];
 
 /// Asks the kernel for routes, in the network namespace of the thread that opened it.
 #[derive(Debug)]
-pub struct Router {
+pub struct RouteLookup {
     channel: Channel,
 }
 
-impl Router {
+impl RouteLookup {
     /// Opens a socket to the kernel.
     ///
     /// # Errors

@@ -3,8 +3,8 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-netlink`.
 
 use cutline_netlink::{
-    Address, Changes, Hop, Interface, InterfaceUse, IpVersion, KernelRoute, Monitor, NoRoute, Question,
-    Router, interfaces, uses,
+    Address, Hop, Interface, InterfaceUse, IpVersion, KernelRoute, Monitor, NetworkChanges, NoRoute,
+    Question, RouteLookup, interfaces, uses,
 };
 use cutline_sys::namespace::Namespace;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -31,7 +31,7 @@ fn host(label: &str) -> Option<Namespace> {
     namespace.ip_batch(set_up).unwrap();
     // The kernel takes up an address of IPv6 in its own time.
     let mut monitor = namespace.within(|| Monitor::open().unwrap()).unwrap();
-    let mut router = namespace.within(|| Router::open().unwrap()).unwrap();
+    let mut router = namespace.within(|| RouteLookup::open().unwrap()).unwrap();
     for _ in 0..100 {
         if router.route(ip("fd00::1")).unwrap() == KernelRoute::Local {
             return Some(namespace);
@@ -69,7 +69,7 @@ fn interfaces_have_their_addresses() {
 #[test]
 fn a_route_is_the_one_that_a_packet_takes() {
     let Some(host) = host("routes") else { return };
-    let mut router = host.within(|| Router::open().unwrap()).unwrap();
+    let mut router = host.within(|| RouteLookup::open().unwrap()).unwrap();
     let east = host.within(|| Interface::named("east").unwrap().index).unwrap();
     let leaves = |next_hop: Option<&str>, source: &str| {
         KernelRoute::Leaves(Hop { interface: east, next_hop: next_hop.map(ip), source: Some(ip(source)) })
@@ -101,7 +101,7 @@ fn a_route_is_the_one_that_a_packet_takes() {
 #[test]
 fn a_route_may_depend_on_the_source() {
     let Some(host) = host("sources") else { return };
-    let mut router = host.within(|| Router::open().unwrap()).unwrap();
+    let mut router = host.within(|| RouteLookup::open().unwrap()).unwrap();
     let east = host.within(|| Interface::named("east").unwrap().index).unwrap();
     let mut next_hop = |destination: &str, source: &str, incoming| {
         let question = Question { source: Some(ip(source)), incoming, ..Question::from(ip(destination)) };
@@ -138,7 +138,7 @@ fn a_monitor_hears_of_changes() {
         assert!(wait(&mut fds, Duration::from_secs(90)).unwrap(), "{command}: nothing to read");
         monitor.take().unwrap()
     };
-    let routes = Changes { routes: true, ..Changes::default() };
+    let routes = NetworkChanges { routes: true, ..NetworkChanges::default() };
     assert_eq!(changes("route add 10.9.0.0/16 via 10.0.0.2"), routes);
     assert_eq!(changes("route del 10.9.0.0/16"), routes);
     assert_eq!(changes("route add fd09::/64 via fd00::2"), routes);
@@ -149,7 +149,7 @@ fn a_monitor_hears_of_changes() {
     set_socket_recv_buffer_size(&monitor, 1).unwrap();
     let many: Vec<String> = (0..200).map(|i| format!("route add 10.10.{i}.0/24 via 10.0.0.2")).collect();
     host.ip_batch(&many.join("\n")).unwrap();
-    assert_eq!(monitor.take().unwrap(), Changes::ALL);
+    assert_eq!(monitor.take().unwrap(), NetworkChanges::ALL);
 }
 
 /// Each use of an interface is found, and an interface that is merely switched on has none.
@@ -214,7 +214,7 @@ fn a_flow_is_routed_as_its_packets_are() {
         std::fs::write("/proc/sys/net/ipv4/fib_multipath_hash_policy", "1").unwrap();
     })
     .unwrap();
-    let mut router = host.within(|| Router::open().unwrap()).unwrap();
+    let mut router = host.within(|| RouteLookup::open().unwrap()).unwrap();
     let west = host.within(|| Interface::named("west").unwrap().index).unwrap();
     let mut by = |question: Question| match router.route(question).unwrap() {
         KernelRoute::Leaves(hop) => hop.next_hop.unwrap().to_string(),

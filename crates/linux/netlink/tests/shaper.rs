@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "real packets take real time")]
 
 use cutline_flow::{FlowSelector, TrafficSpec};
-use cutline_netlink::{ClassId, Counters, Error, Interface, Shaper, ShaperOptions, sweep};
+use cutline_netlink::{ClassId, Counters, Error, HtbShaper, Interface, ShaperOptions, sweep};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::packet;
 use cutline_testbed::may_make_namespaces;
@@ -160,7 +160,7 @@ fn a_reserved_flow_loses_nothing_and_excess_is_best_effort() {
     let link = Rate::from_kbps(1500);
     // 38 B of link to 1000 B of packet: the reservation is too small if they are not counted.
     let options = ShaperOptions { overhead: 24, ..ShaperOptions::default() };
-    let mut shaper = hosts.with(|east| Shaper::install(east, link, options).unwrap());
+    let mut shaper = hosts.with(|east| HtbShaper::install(east, link, options).unwrap());
     let flows = [
         Flow { port: 5001, rate: Rate::from_kbps(320), size: 1000 },
         Flow { port: 5002, rate: Rate::from_kbps(640), size: 1000 },
@@ -249,8 +249,8 @@ mod frame {
 }
 
 /// Sends frames, and returns how many packets each of the classes, and best effort, has sent of them.
-fn picked(hosts: &Hosts, shaper: &mut Shaper, classes: &[ClassId], frames: &[Vec<u8>]) -> Vec<u32> {
-    let packets = |shaper: &mut Shaper| {
+fn picked(hosts: &Hosts, shaper: &mut HtbShaper, classes: &[ClassId], frames: &[Vec<u8>]) -> Vec<u32> {
+    let packets = |shaper: &mut HtbShaper| {
         let counters = shaper.counters().unwrap();
         let mut all: Vec<Counters> = classes.iter().map(|class| counters[class]).collect();
         all.push(shaper.best_effort().unwrap());
@@ -278,7 +278,7 @@ fn picked(hosts: &Hosts, shaper: &mut Shaper, classes: &[ClassId], frames: &[Vec
 fn filters_pick_their_packets_and_no_others() {
     let Some(hosts) = Hosts::new("pick") else { return };
     let mut shaper =
-        hosts.with(|east| Shaper::install(east, Rate::from_mbps(100), ShaperOptions::default()).unwrap());
+        hosts.with(|east| HtbShaper::install(east, Rate::from_mbps(100), ShaperOptions::default()).unwrap());
     let v4 = |last: u8| std::net::Ipv4Addr::new(10, 0, 0, last);
     let v6 = |last: u16| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last);
     let source = Some("10.0.0.1".parse().unwrap());
@@ -373,7 +373,7 @@ fn filters_pick_their_packets_and_no_others() {
 fn many_filters_for_one_host_pick_their_packets() {
     let Some(hosts) = Hosts::new("many") else { return };
     let mut shaper =
-        hosts.with(|east| Shaper::install(east, Rate::from_mbps(100), ShaperOptions::default()).unwrap());
+        hosts.with(|east| HtbShaper::install(east, Rate::from_mbps(100), ShaperOptions::default()).unwrap());
     let before = hosts.tc("filter show dev east").matches("fh ").count();
     let (v4, v6) = (std::net::Ipv4Addr::new(10, 0, 0, 2), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2));
     let rate = reservation(Rate::from_mbps(1), 1500);
@@ -440,7 +440,7 @@ fn many_filters_for_one_host_pick_their_packets() {
 fn what_cannot_be_finished_is_undone() {
     let Some(hosts) = Hosts::new("undo") else { return };
     let mut shaper =
-        hosts.with(|east| Shaper::install(east, Rate::from_mbps(10), ShaperOptions::default()).unwrap());
+        hosts.with(|east| HtbShaper::install(east, Rate::from_mbps(10), ShaperOptions::default()).unwrap());
     let rate = reservation(Rate::from_mbps(1), 1000);
     let first = shaper.add(&rate, &[to_port(1)]).unwrap();
     let (reserved, classes) = (shaper.reserved(), hosts.tc("class show dev east"));
@@ -494,7 +494,7 @@ fn what_others_have_set_stays() {
     ] {
         hosts.tc(&format!("qdisc add dev east root {theirs}"));
         let before = hosts.tc("qdisc show dev east");
-        let error = hosts.with(|east| Shaper::install(east, rate, ShaperOptions::default()).unwrap_err());
+        let error = hosts.with(|east| HtbShaper::install(east, rate, ShaperOptions::default()).unwrap_err());
         assert!(matches!(error, Error::OtherQdisc { .. }), "{theirs}: {error}");
         assert!(!hosts.with(|east| sweep(east).unwrap()), "{theirs}");
         assert_eq!(hosts.tc("qdisc show dev east"), before);
@@ -502,14 +502,14 @@ fn what_others_have_set_stays() {
     }
     hosts.tc("qdisc add dev east root handle 8: pfifo limit 7");
     let error =
-        hosts.with(|east| Shaper::install(east, rate, ShaperOptions::default()).unwrap_err().to_string());
+        hosts.with(|east| HtbShaper::install(east, rate, ShaperOptions::default()).unwrap_err().to_string());
     assert_eq!(
         error,
         "interface `east` has the queueing discipline pfifo 8:, which is not Cutline's: remove it, or allow it to be replaced"
     );
     let replace = ShaperOptions { replace: true, ..ShaperOptions::default() };
-    let shaper = hosts.with(|east| Shaper::install(east, rate, replace).unwrap());
-    let error = hosts.with(|east| Shaper::install(east, rate, replace).unwrap_err());
+    let shaper = hosts.with(|east| HtbShaper::install(east, rate, replace).unwrap());
+    let error = hosts.with(|east| HtbShaper::install(east, rate, replace).unwrap_err());
     assert!(matches!(error, Error::Installed { .. }), "{error}");
     drop(shaper);
     assert!(hosts.tc("qdisc show dev east").contains("qdisc noqueue 0:"));
@@ -517,11 +517,11 @@ fn what_others_have_set_stays() {
         (ShaperOptions { best_effort_weight: 0, ..replace }, "best_effort_weight"),
         (ShaperOptions { best_effort_weight: 65, ..replace }, "best_effort_weight"),
     ] {
-        let error = hosts.with(|east| Shaper::install(east, rate, wrong).unwrap_err().to_string());
+        let error = hosts.with(|east| HtbShaper::install(east, rate, wrong).unwrap_err().to_string());
         assert!(error.starts_with(field), "{error}");
     }
     let error =
-        hosts.with(|east| Shaper::install(east, Rate::from_kbps(63), replace).unwrap_err().to_string());
+        hosts.with(|east| HtbShaper::install(east, Rate::from_kbps(63), replace).unwrap_err().to_string());
     assert_eq!(error, "rate = 63 kbit/s: allowed is at least 64 kbit/s");
 }
 
@@ -542,13 +542,13 @@ fn what_a_killed_process_has_left_is_swept() {
     assert_eq!((is_held, child.wait().unwrap().signal()), (true, Some(9)));
 
     assert!(hosts.tc("class show dev east").contains("class htb c071:10"), "it is still there");
-    let error =
-        hosts.with(|east| Shaper::install(east, Rate::from_mbps(10), ShaperOptions::default()).unwrap_err());
+    let error = hosts
+        .with(|east| HtbShaper::install(east, Rate::from_mbps(10), ShaperOptions::default()).unwrap_err());
     assert!(matches!(error, Error::Installed { .. }), "{error}");
     assert!(hosts.with(|east| sweep(east).unwrap()));
     assert!(hosts.tc("qdisc show dev east").contains("qdisc noqueue 0:"));
     assert!(!hosts.with(|east| sweep(east).unwrap()), "there is nothing left");
-    hosts.with(|east| Shaper::install(east, Rate::from_mbps(10), ShaperOptions::default()).unwrap());
+    hosts.with(|east| HtbShaper::install(east, Rate::from_mbps(10), ShaperOptions::default()).unwrap());
 }
 
 /// The process that the test above kills.
@@ -556,7 +556,7 @@ fn what_a_killed_process_has_left_is_swept() {
 #[ignore = "another test runs it in a process of its own"]
 fn holds_an_interface() {
     let east = Interface::named("east").unwrap();
-    let mut shaper = Shaper::install(&east, Rate::from_mbps(10), ShaperOptions::default()).unwrap();
+    let mut shaper = HtbShaper::install(&east, Rate::from_mbps(10), ShaperOptions::default()).unwrap();
     shaper.add(&reservation(Rate::from_mbps(1), 1000), &[to_port(1)]).unwrap();
     println!("east is held");
     sleep(Duration::from_secs(60));

@@ -30,7 +30,7 @@ use std::io;
 /// A port by a packet socket.
 pub struct PacketPort {
     name: String,
-    watch: interface::Watch,
+    watch: interface::InterfaceWatch,
     largest: u32,
     ring: Ring,
     socket: OwnedFd,
@@ -59,7 +59,8 @@ impl PacketPort {
             SysError::privileged(format!("interface `{name}` cannot be opened"), "CAP_NET_RAW", error)
         };
         let (ring, socket) = open(index, room).map_err(failed)?;
-        let (name, stats, watch) = (name.to_owned(), PortStats::default(), interface::Watch::new(index)?);
+        let (name, stats, watch) =
+            (name.to_owned(), PortStats::default(), interface::InterfaceWatch::new(index)?);
         Ok(Self { name, watch, largest, ring, socket, tagged: Vec::with_capacity(room), stats })
     }
 

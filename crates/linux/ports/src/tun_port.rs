@@ -21,7 +21,7 @@ use std::io;
 /// A port by a TUN interface.
 pub struct TunPort {
     name: String,
-    watch: interface::Watch,
+    watch: interface::InterfaceWatch,
     largest: u32,
     file: OwnedFd,
     /// The header, and room for a packet behind it.
@@ -44,7 +44,7 @@ impl TunPort {
         let index = interface::index(name)?;
         let largest = interface::mtu(name)? + ETHERNET as u32;
         let file = tun::attach(name).map_err(|error| explained(name, error))?;
-        let mut watch = interface::Watch::new(index)?;
+        let mut watch = interface::InterfaceWatch::new(index)?;
         let dropped_before = watch.transmit_drops().unwrap_or(0);
         let frame = vec![0; ETHERNET + usize::from(u16::MAX)];
         Ok(Self { name: name.to_owned(), watch, largest, file, frame, dropped_before, missed: 0 })

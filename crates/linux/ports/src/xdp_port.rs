@@ -37,7 +37,7 @@ use std::io;
 /// A port by `AF_XDP`.
 pub struct XdpPort {
     name: String,
-    watch: interface::Watch,
+    watch: interface::InterfaceWatch,
     largest: u32,
     kind: PortKind,
     /// Before the sockets: while they are closed, frames pass to the host.
@@ -75,11 +75,11 @@ impl XdpPort {
             return Err(PortError::VlanTagsRemoved { name: name.to_owned() });
         }
         let largest = mtu + ETHERNET as u32 + TAG;
-        let watch = interface::Watch::new(index)?;
+        let watch = interface::InterfaceWatch::new(index)?;
         Self::set_up(name, index, watch, largest).map_err(|error| explained(name, error))
     }
 
-    fn set_up(name: &str, index: u32, watch: interface::Watch, largest: u32) -> io::Result<Self> {
+    fn set_up(name: &str, index: u32, watch: interface::InterfaceWatch, largest: u32) -> io::Result<Self> {
         let count = interface::receive_queues(name, index);
         let promiscuous = packet::open()?;
         packet::make_promiscuous(&promiscuous, index)?;

@@ -38,14 +38,14 @@ pub fn name(index: u32) -> Option<String> {
 
 /// An interface that is looked at again and again. It holds its descriptors, so that later looks need none.
 #[derive(Debug)]
-pub struct Watch {
+pub struct InterfaceWatch {
     index: u32,
     socket: OwnedFd,
     /// The table of interfaces, where there is one.
     table: Option<File>,
 }
 
-impl Watch {
+impl InterfaceWatch {
     /// Watches the interface of this number, in the network namespace of the calling thread.
     ///
     /// # Errors
@@ -139,8 +139,8 @@ mod tests {
     fn the_loopback_is_found_and_an_unknown_name_is_not() {
         assert!(names().contains(&"lo".to_owned()));
         let lo = index("lo").unwrap();
-        let mut watch = Watch::new(lo).unwrap();
-        assert!(watch.exists() && !Watch::new(i32::MAX as u32).unwrap().exists());
+        let mut watch = InterfaceWatch::new(lo).unwrap();
+        assert!(watch.exists() && !InterfaceWatch::new(i32::MAX as u32).unwrap().exists());
         assert_eq!((watch.name().as_deref(), watch.transmit_drops()), (Some("lo"), Some(0)));
         assert_eq!(watch.transmit_drops(), Some(0), "it is read anew");
         assert_eq!((receive_queues("lo", lo), receive_queues("nosuch0", u32::MAX)), (1, 1));

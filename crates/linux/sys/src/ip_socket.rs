@@ -90,7 +90,7 @@ pub struct Received<'b> {
 
 /// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outgoing<'b> {
+pub struct OutgoingPacket<'b> {
     /// The number of the interface by which it leaves.
     pub interface: u32,
     /// Its source address.
@@ -261,7 +261,7 @@ impl IpSocket {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when the queue is full; another one when it cannot leave.
-    pub fn send(&self, message: &Outgoing<'_>) -> io::Result<()> {
+    pub fn send(&self, message: &OutgoingPacket<'_>) -> io::Result<()> {
         let (destination, port) = message.destination;
         let mut control = Vec::with_capacity(128);
         let ttl = i32::from(message.ttl).to_ne_bytes();
@@ -531,7 +531,7 @@ mod tests {
             SocketAddr::V6(_) => unreachable!("the socket has IPv4"),
         };
         let (from, to) = (IpAddr::from([127, 0, 0, 9]), IpAddr::from([127, 0, 0, 1]));
-        let message = Outgoing {
+        let message = OutgoingPacket {
             interface: 1,
             source: from,
             destination: (to, port),
@@ -555,7 +555,7 @@ mod tests {
             unreachable!("the socket has IPv4")
         };
         let to = IpAddr::from([127, 0, 0, 1]);
-        let message = Outgoing {
+        let message = OutgoingPacket {
             interface: 1,
             source: to,
             destination: (to, own.port()),
@@ -580,7 +580,7 @@ mod tests {
             SocketAddr::V6(_) => unreachable!("the socket has IPv4"),
         };
         let to = IpAddr::from([127, 0, 0, 1]);
-        let message = |payload| Outgoing {
+        let message = |payload| OutgoingPacket {
             interface: 1,
             source: to,
             destination: (to, port),

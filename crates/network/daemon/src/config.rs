@@ -22,7 +22,7 @@
 use crate::error::DaemonError;
 use crate::keys;
 use cutline_config::{Document, Errors, Problem, TableReader, ValueKind, kind, parameter};
-use cutline_netlink::{Shaper, ShaperOptions};
+use cutline_netlink::{HtbShaper, ShaperOptions};
 use cutline_params::Parameters as _;
 use cutline_provision::DEFAULT_SOCKET;
 use cutline_router_service::RouterDirection;
@@ -268,7 +268,7 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
     let (name, rate, share, control) = (name?, rate?, share?, control?);
     // The same check as at the start.
     if let Some(options) = control.options()
-        && let Err(error) = Shaper::check(rate, &options)
+        && let Err(error) = HtbShaper::check(rate, &options)
     {
         table.refuse("rate", &format!("with control = \"tc\": {error}"));
     }
@@ -441,7 +441,7 @@ mod tests {
             max_packet: 1500,
             ..cutline_rsvp::intserv::Tspec::new(80e3, 180e3)
         };
-        share.admit(cutline_rsvp::admission::Handle(1), &image).unwrap();
+        share.admit(cutline_rsvp::admission::ReservationHandle(1), &image).unwrap();
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use crate::config::{ControlKind, InterfaceSpec};
 use crate::error::DaemonError;
-use crate::installer::{Counted, InstallError, Installer, RouterClass, TrafficControl};
+use crate::installer::{InstallError, Installer, ReservedCount, RouterClass, TrafficControl};
 use cutline_netlink::{Interface, Touched, sweep};
-use cutline_rsvp::admission::Handle;
+use cutline_rsvp::admission::ReservationHandle;
 use cutline_rsvp::engine::{Control, InterfaceId};
 use cutline_units::Instant;
 use std::collections::btree_map::Entry;
@@ -35,7 +35,7 @@ pub struct Installers {
     /// gone, its shaper has, too.
     places: BTreeMap<InterfaceId, InstallerKey>,
     /// The interface of each reservation.
-    installed: BTreeMap<Handle, InterfaceId>,
+    installed: BTreeMap<ReservationHandle, InterfaceId>,
 }
 
 impl Installers {
@@ -97,7 +97,7 @@ impl Installers {
     pub fn apply(
         &mut self,
         interface: InterfaceId,
-        handle: Handle,
+        handle: ReservationHandle,
         control: &Control,
     ) -> Result<(), InstallError> {
         let is_deletion = matches!(control, Control::Delete { .. });
@@ -150,7 +150,7 @@ impl Installers {
     }
 
     /// Runs timers. Returns the reservations that are lost, with their interfaces and the reasons.
-    pub fn maintain(&mut self, now: Instant) -> Vec<(InterfaceId, Handle, InstallError)> {
+    pub fn maintain(&mut self, now: Instant) -> Vec<(InterfaceId, ReservationHandle, InstallError)> {
         let lost: Vec<_> = self.all().flat_map(|installer| installer.maintain(now)).collect();
         let placed = |(handle, error)| Some((*self.installed.get(&handle)?, handle, error));
         lost.into_iter().filter_map(placed).collect()
@@ -162,9 +162,9 @@ impl Installers {
     }
 
     /// Returns the counters of each interface.
-    pub fn counters(&mut self) -> BTreeMap<InterfaceId, Counted> {
+    pub fn counters(&mut self) -> BTreeMap<InterfaceId, ReservedCount> {
         let all: Vec<_> = self.all().flat_map(Installer::counters).collect();
-        let mut counted: BTreeMap<InterfaceId, Counted> = BTreeMap::new();
+        let mut counted: BTreeMap<InterfaceId, ReservedCount> = BTreeMap::new();
         for (handle, counts) in all {
             if let Some(interface) = self.installed.get(&handle) {
                 *counted.entry(*interface).or_default() += counts;

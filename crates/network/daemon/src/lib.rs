@@ -43,7 +43,7 @@ mod routes;
 mod sparing;
 pub mod status;
 
-pub use agent::{Agent, remove_installed};
+pub use agent::{Daemon, remove_installed};
 pub use config::DaemonConfig;
 pub use error::DaemonError;
 pub use installer::Installer;

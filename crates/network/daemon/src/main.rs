@@ -1,7 +1,7 @@
 //! The command `cutlined`.
 
 use clap::Parser;
-use cutline_daemon::{Agent, DaemonConfig, DaemonError, remove_installed};
+use cutline_daemon::{Daemon, DaemonConfig, DaemonError, remove_installed};
 use cutline_service::{Outlet, SighupWatcher};
 use cutline_sys::{SysError, signal};
 use cutline_text::{Printable, Screen};
@@ -75,7 +75,7 @@ fn run(config: DaemonConfig, file: PathBuf, log: &Outlet<String>) -> Result<(), 
     let stops: [&'static AtomicBool; 2] =
         [signal::flag(Signal::TERM).map_err(failed)?, signal::flag(Signal::INT).map_err(failed)?];
     let hangup = SighupWatcher::new()?;
-    let mut agent = Agent::open(config.clone())?.with_file(file).with_log(log.pen());
+    let mut agent = Daemon::open(config.clone())?.with_file(file).with_log(log.pen());
     remove_on_panic(config);
     let _counted = log.give(agent.summary());
     agent.run(&stops, Some(&hangup))

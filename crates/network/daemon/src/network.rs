@@ -1,9 +1,9 @@
 //! Messages on their way: raw sockets for protocol 46, and UDP sockets for hosts that have no others (RFC 2205 appendix C).
 
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation, PORT_FROM_HOSTS, PORT_TO_HOSTS, PROTOCOL};
-use cutline_rsvp::engine::{Arrival, Datagram, InterfaceId};
+use cutline_rsvp::engine::{ArrivedMessage, Datagram, InterfaceId};
 use cutline_sys::SysError;
-use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
+use cutline_sys::ip_socket::{IpSocket, OutgoingPacket, Version};
 use cutline_sys::packet::{LinkAddress, NeighbourSocket};
 use std::collections::BTreeMap;
 use std::io;
@@ -136,7 +136,7 @@ impl Network {
     }
 
     /// Passes on a message that has arrived at a socket. Returns whether there was any.
-    pub fn receive(&mut self, number: usize, each: impl FnOnce(&Arrival<'_>)) -> bool {
+    pub fn receive(&mut self, number: usize, each: impl FnOnce(&ArrivedMessage<'_>)) -> bool {
         let Some(Socket { inner, version, carrier, .. }) = self.sockets.get_mut(number) else {
             return false;
         };
@@ -149,7 +149,7 @@ impl Network {
             return true;
         };
         let ttl = received.ttl.filter(|_| *carrier == Carrier::Raw);
-        each(&Arrival {
+        each(&ArrivedMessage {
             interface: link.id,
             source: received.source,
             destination: received.destination,
@@ -176,7 +176,7 @@ impl Network {
             Carrier::Raw => (exit.raw.as_ref().ok_or_else(missing)?, 0),
             Carrier::Udp(port) => (&exit.udp, port),
         };
-        let message = Outgoing {
+        let message = OutgoingPacket {
             interface: link.index,
             source: datagram.source,
             destination: (datagram.destination, port),

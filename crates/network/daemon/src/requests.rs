@@ -3,7 +3,7 @@
 use crate::clients::ClientId;
 use cutline_flow::TrafficSpec;
 use cutline_provision::{Flow, Reason, Refusal};
-use cutline_rsvp::admission::Handle;
+use cutline_rsvp::admission::ReservationHandle;
 use cutline_rsvp::engine::{InterfaceId, Reservation};
 use cutline_rsvp::intserv::{Flowspec, Tspec};
 use cutline_rsvp::object::{Sender, Session, Style};
@@ -53,7 +53,7 @@ pub struct Shaped {
     pub bucket: TrafficSpec,
     /// Interface and handle of the installed class; `None` while no route leads there, or it is refused
     /// there.
-    pub place: Option<(InterfaceId, Handle)>,
+    pub place: Option<(InterfaceId, ReservationHandle)>,
 }
 
 /// All requests.

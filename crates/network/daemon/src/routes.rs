@@ -1,7 +1,7 @@
 //! The kernel's answers about routes, as the engine wants them.
 
 use crate::network::KernelInterface;
-use cutline_netlink::{Changes, Error, KernelRoute as Kernel, Monitor, Question, Router};
+use cutline_netlink::{Error, KernelRoute as Kernel, Monitor, NetworkChanges, Question, RouteLookup};
 use cutline_rsvp::engine::{Datagram, InterfaceId, Route, RouteKey};
 use cutline_sys::ip_socket::Version;
 use cutline_sys::packet::LinkAddress;
@@ -20,7 +20,7 @@ struct Packets {
 /// Look-ups of routes in the kernel, and notifications of changes.
 #[derive(Debug)]
 pub struct Routes {
-    router: Router,
+    router: RouteLookup,
     monitor: Monitor,
     /// The routes that the engine wants to know.
     asked: BTreeSet<RouteKey>,
@@ -31,7 +31,7 @@ pub struct Routes {
 impl Routes {
     /// Subscribes to changes. Packets have this mark when they are routed; 0 for none.
     pub fn open(mark: u32) -> Result<Self, Error> {
-        Ok(Self { router: Router::open()?, monitor: Monitor::open()?, asked: BTreeSet::new(), mark })
+        Ok(Self { router: RouteLookup::open()?, monitor: Monitor::open()?, asked: BTreeSet::new(), mark })
     }
 
     /// The descriptor that is readable after a change.
@@ -40,9 +40,9 @@ impl Routes {
     }
 
     /// Returns the changes since the last call.
-    pub fn changes(&mut self) -> Changes {
+    pub fn changes(&mut self) -> NetworkChanges {
         // If the changes cannot be read, there may have been any.
-        self.monitor.take().unwrap_or(Changes::ALL)
+        self.monitor.take().unwrap_or(NetworkChanges::ALL)
     }
 
     /// Remembers that the engine wants to know a route.

@@ -23,7 +23,7 @@ mod common;
 mod plan;
 
 use common::{A, B, Net, announce, eventually, hear, reserve};
-use cutline_provision::Client;
+use cutline_provision::DaemonClient;
 use cutline_provision::protocol::{Reply, Request};
 use cutline_rsvp::message::{
     Body, Descriptor, Message, Path, PathErr, PathTear, Resv, ResvConf, ResvErr, ResvTear,
@@ -31,7 +31,7 @@ use cutline_rsvp::message::{
 use cutline_rsvp::object::{
     Acknowledgement, Challenge, ErrorSpec, Hop, IdList, Ids, Sender, Session, Style, code,
 };
-use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
+use cutline_sys::ip_socket::{IpSocket, OutgoingPacket, Version};
 use cutline_testbed::outputs::{full_pipe, terminated};
 use cutline_units::Duration;
 use plan::{Assault, Attack, Plan, Victim};
@@ -94,7 +94,7 @@ struct Router {
     /// Messages that have arrived at the router.
     recorded: Vec<(IpAddr, IpAddr, Vec<u8>)>,
     spy: IpSocket,
-    ends: Option<(Client, Client)>,
+    ends: Option<(DaemonClient, DaemonClient)>,
     small: u64,
     port: u16,
     unread: Vec<PipeReader>,
@@ -165,7 +165,7 @@ impl Router {
             .unwrap();
         self.net.agents[Net::at("r1")] = Some(child);
         let socket = self.net.socket("r1");
-        eventually("the router answers", || Client::connect(&socket).is_ok());
+        eventually("the router answers", || DaemonClient::connect(&socket).is_ok());
     }
 
     fn pid(&self) -> Pid {
@@ -180,7 +180,7 @@ impl Router {
     }
 
     /// Sets up a reservation.
-    fn set_up(&self, port: u16) -> (Client, Client) {
+    fn set_up(&self, port: u16) -> (DaemonClient, DaemonClient) {
         let (mut sender, mut receiver) = (self.net.client("a"), self.net.client("b"));
         sender.send(&announce(1, port, 100_000)).unwrap();
         receiver.send(&reserve(2, port, 100_000)).unwrap();
@@ -218,8 +218,14 @@ impl Router {
     fn sends(&self, source: IpAddr, destination: IpAddr, router_alert: bool, payload: &[u8]) {
         let (destination, interface) = ((destination, 0), self.interface);
         // The buffer of the socket may be full, or the kernel may not want the message.
-        let _lost =
-            self.stranger.send(&Outgoing { interface, source, destination, ttl: 64, router_alert, payload });
+        let _lost = self.stranger.send(&OutgoingPacket {
+            interface,
+            source,
+            destination,
+            ttl: 64,
+            router_alert,
+            payload,
+        });
     }
 
     fn says(&self, source: &str, destination: &str, message: &Message) {

@@ -6,7 +6,7 @@
 use crate::common::{Net, announce, reserve};
 use cutline_daemon::status::{ProtocolCounters, Status};
 use cutline_flow::TrafficSpec;
-use cutline_provision::Client;
+use cutline_provision::DaemonClient;
 use cutline_provision::protocol::{Reply, Request};
 use cutline_sys::now;
 use cutline_units::{Bytes, Duration, Instant};
@@ -47,7 +47,7 @@ fn small(request: Request) -> Request {
     }
 }
 
-fn drain(client: &mut Client, mut each: impl FnMut(Reply)) {
+fn drain(client: &mut DaemonClient, mut each: impl FnMut(Reply)) {
     while let Some(reply) = client.reply(Duration::ZERO).unwrap() {
         each(reply);
     }
@@ -71,8 +71,8 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) -> f64 {
 struct Run {
     net: Net,
     label: &'static str,
-    sender: Client,
-    receiver: Client,
+    sender: DaemonClient,
+    receiver: DaemonClient,
 }
 
 impl Run {

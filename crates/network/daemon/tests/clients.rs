@@ -4,7 +4,7 @@
 
 use crate::common::{A, B, Net, announce, bucket, eventually, flow, hear, reserve};
 use cutline_provision::protocol::{Reply, Request, Senders};
-use cutline_provision::{Client, Flow, Reason, Transport};
+use cutline_provision::{DaemonClient, Flow, Reason, Transport};
 use cutline_units::Duration;
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::os::unix::net::UnixStream;
@@ -41,7 +41,7 @@ fn pour(mut stream: &UnixStream, line: &str, most: usize) -> usize {
 }
 
 /// A network where one agent has many flows of its own host.
-fn busy(label: &str, flows: u64) -> Option<(Net, Client)> {
+fn busy(label: &str, flows: u64) -> Option<(Net, DaemonClient)> {
     let mut net = Net::new(label, COMMAND)?;
     net.rsvp = "refresh = '30 s'";
     net.start("a");

@@ -6,7 +6,7 @@ use crate::common;
 
 use crate::common::{Net, announce, eventually, hear, reserve};
 use cutline_daemon::status::InterfaceStatus;
-use cutline_provision::Client;
+use cutline_provision::DaemonClient;
 use cutline_provision::protocol::{Reply, Request};
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon interfaces::";
@@ -32,7 +32,7 @@ fn join(net: &Net, address: &str) {
     net.node("r1").ip_batch(&format!("{}\n{routes}", up(address, "east"))).unwrap();
 }
 
-fn set_up(net: &Net) -> (Client, Client) {
+fn set_up(net: &Net) -> (DaemonClient, DaemonClient) {
     let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
     sender.send(&announce(1, 5000, 1_000_000)).unwrap();
     receiver.send(&reserve(2, 5000, 1_000_000)).unwrap();

@@ -6,7 +6,7 @@ use crate::common;
 
 use crate::common::{Net, announce, eventually, hear, reserve};
 use cutline_provision::protocol::{Reply, Request, Senders};
-use cutline_provision::{Client, Flow};
+use cutline_provision::{DaemonClient, Flow};
 use rustix::process::Signal;
 use std::net::{SocketAddr, UdpSocket};
 
@@ -71,7 +71,7 @@ fn over_v6(request: Request) -> Request {
     }
 }
 
-fn set_up(net: &Net, change: impl Fn(Request) -> Request) -> (Client, Client) {
+fn set_up(net: &Net, change: impl Fn(Request) -> Request) -> (DaemonClient, DaemonClient) {
     let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
     sender.send(&change(announce(1, PORT, 1_000_000))).unwrap();
     receiver.send(&change(reserve(2, PORT, 1_000_000))).unwrap();

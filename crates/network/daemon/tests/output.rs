@@ -3,7 +3,7 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon output::`.
 
 use crate::common::{Net, announce, eventually, hear, reserve};
-use cutline_provision::Client;
+use cutline_provision::DaemonClient;
 use cutline_provision::protocol::Reply;
 use cutline_testbed::outputs::{full_pipe, terminated};
 use rustix::process::{Pid, Signal, kill_process};
@@ -22,7 +22,7 @@ fn start(net: &mut Net, node: &str, errors: Stdio) {
         .unwrap();
     net.agents[Net::at(node)] = Some(child);
     let socket = net.socket(node);
-    eventually("the agent answers", || Client::connect(&socket).is_ok());
+    eventually("the agent answers", || DaemonClient::connect(&socket).is_ok());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon policy_routing::`.
 
 use crate::common::{A, B, Net, announce, eventually, hear, reserve};
-use cutline_provision::Client;
+use cutline_provision::DaemonClient;
 use cutline_provision::protocol::Reply;
 use std::net::UdpSocket;
 
@@ -11,7 +11,7 @@ const COMMAND: &str = "sudo -E cargo test -p cutline-daemon policy_routing::";
 /// Rate of a reservation of 1 Mbit/s on the wire: 18 bytes more on packets of 100.
 const ON_WIRE: u64 = 1_180_000;
 
-fn set_up(net: &Net, port: u16) -> (Client, Client) {
+fn set_up(net: &Net, port: u16) -> (DaemonClient, DaemonClient) {
     let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
     sender.send(&announce(1, port, 1_000_000)).unwrap();
     receiver.send(&reserve(2, port, 1_000_000)).unwrap();

@@ -4,8 +4,8 @@
 
 use crate::common::{A, B, Net, announce, bucket, eventually, hear, reserve};
 use cutline_provision::protocol::{Reply, Request};
-use cutline_provision::{Access, Client, Demand, Direction, GrantEvent, Reason, open};
-use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
+use cutline_provision::{Access, DaemonClient, Demand, Direction, GrantEvent, Reason, open};
+use cutline_sys::ip_socket::{IpSocket, OutgoingPacket, Version};
 use cutline_units::Duration;
 use rustix::process::Signal;
 use std::net::UdpSocket;
@@ -15,7 +15,7 @@ const COMMAND: &str = "sudo -E cargo test -p cutline-daemon reservations::";
 const ON_WIRE: u64 = 1_180_000;
 
 /// Sets up a reservation of 1 Mbit/s from `a` to `b`. Returns the clients.
-fn set_up(net: &Net, port: u16) -> (Client, Client) {
+fn set_up(net: &Net, port: u16) -> (DaemonClient, DaemonClient) {
     let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
     sender.send(&announce(1, port, 1_000_000)).unwrap();
     receiver.send(&reserve(2, port, 1_000_000)).unwrap();
@@ -204,7 +204,7 @@ fn forged_and_replayed_messages_are_refused_and_counted() {
     let send = |payload: &[u8]| {
         let (source, destination) = (A.parse().unwrap(), (B.parse().unwrap(), 0));
         let message =
-            Outgoing { interface: index, source, destination, ttl: 64, router_alert: true, payload };
+            OutgoingPacket { interface: index, source, destination, ttl: 64, router_alert: true, payload };
         attacker.send(&message).unwrap();
     };
     let before = net.status("r1").counters;

@@ -15,7 +15,7 @@ mod common;
 use common::{A, B, Net, announce, eventually, hear, reserve};
 use cutline_daemon::status::InterfaceStatus;
 use cutline_flow::TrafficSpec;
-use cutline_provision::Client;
+use cutline_provision::DaemonClient;
 use cutline_provision::protocol::{Reply, Request};
 use cutline_router_service::{
     Listener, ReservationClient, ReservationStatistics, Router, RouterDirection, RouterSpec, Schedule,
@@ -131,7 +131,7 @@ fn deep(request: Request) -> Request {
     }
 }
 
-fn set_up(net: &Net, port: u16) -> (Client, Client) {
+fn set_up(net: &Net, port: u16) -> (DaemonClient, DaemonClient) {
     let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
     sender.send(&deep(announce(1, port, 1_000_000))).unwrap();
     receiver.send(&deep(reserve(2, port, 1_000_000))).unwrap();

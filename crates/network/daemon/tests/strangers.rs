@@ -4,11 +4,11 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon strangers::`.
 
 use crate::common::{A, B, Net, announce, eventually, hear, reserve};
-use cutline_provision::Client;
+use cutline_provision::DaemonClient;
 use cutline_provision::protocol::Reply;
 use cutline_rsvp::message::{Body, Descriptor, Message, Path, PathErr, PathTear, Resv, ResvErr, ResvTear};
 use cutline_rsvp::object::{ErrorSpec, Hop, Sender, Session, Style, code};
-use cutline_sys::ip_socket::{IpSocket, Outgoing, Version};
+use cutline_sys::ip_socket::{IpSocket, OutgoingPacket, Version};
 use cutline_sys::now;
 use cutline_units::Duration;
 use std::net::IpAddr;
@@ -51,7 +51,7 @@ impl Stranger {
         let destination = (ip(destination), 0);
         let (source, interface) = (ip(source), self.interface);
         self.socket
-            .send(&Outgoing { interface, source, destination, ttl: 64, router_alert, payload })
+            .send(&OutgoingPacket { interface, source, destination, ttl: 64, router_alert, payload })
             .unwrap();
     }
 }
@@ -94,7 +94,7 @@ fn guarded(label: &str) -> Option<Net> {
     Some(net)
 }
 
-fn set_up(net: &Net, port: u16) -> (Client, Client) {
+fn set_up(net: &Net, port: u16) -> (DaemonClient, DaemonClient) {
     let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
     sender.send(&announce(1, port, 1_000_000)).unwrap();
     receiver.send(&reserve(2, port, 1_000_000)).unwrap();

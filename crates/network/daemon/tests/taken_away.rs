@@ -3,7 +3,7 @@
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-daemon taken_away::`.
 
 use crate::common::{Net, announce, eventually, hear, reserve};
-use cutline_provision::Client;
+use cutline_provision::DaemonClient;
 use cutline_provision::protocol::Reply;
 use cutline_units::Duration;
 use std::process::Command;
@@ -22,7 +22,7 @@ fn tc(net: &Net, node: &str, arguments: &str) {
     assert!(output.status.success(), "tc {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn set_up(net: &Net, port: u16) -> (Client, Client) {
+fn set_up(net: &Net, port: u16) -> (DaemonClient, DaemonClient) {
     let (mut sender, mut receiver) = (net.client("a"), net.client("b"));
     sender.send(&announce(1, port, 1_000_000)).unwrap();
     receiver.send(&reserve(2, port, 1_000_000)).unwrap();

@@ -45,7 +45,7 @@ pub use interface::{interface, router_up};
 pub use load::load;
 pub use source::{Source, SourceError};
 pub use survey::Survey;
-pub use watch::{Watch, WatchError};
+pub use watch::{LinkWatch, WatchError};
 
 /// The findings of a survey: groups about the host, then one for each chosen interface. `named` says that the user has
 /// named these interfaces, as those of a router.

@@ -47,10 +47,10 @@ fn mean_wait(before: &Direction, after: &Direction, hint: Option<u16>) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_router_service::{Counted, HintStatistics};
+    use cutline_router_service::{HintStatistics, PacketCount};
 
     fn direction(packets: u64, hints: &[HintStatistics]) -> Direction {
-        let count = |packets: u64| Counted { packets, bytes: packets * 1514 };
+        let count = |packets: u64| PacketCount { packets, bytes: packets * 1514 };
         let lost = [(Loss::Early, 3), (Loss::Overflow, 1), (Loss::Unsent, packets / 1000)];
         Direction {
             rate_bps: 12_304_000,
@@ -66,7 +66,7 @@ mod tests {
     }
 
     fn hint(hint: u16, packets: u64, mean_wait_ms: f64) -> HintStatistics {
-        let departed = Counted { packets, bytes: 0 };
+        let departed = PacketCount { packets, bytes: 0 };
         HintStatistics { hint, departed, mean_wait_ms, ..HintStatistics::default() }
     }
 

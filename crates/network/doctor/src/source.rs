@@ -1,6 +1,6 @@
 //! Sources of a router's statistics: a file that it writes, a pipe, or its socket.
 
-use cutline_router_service::{AskError, Client, RouterRequest, Statistics, StatisticsError};
+use cutline_router_service::{AskError, RouterClient, RouterRequest, Statistics, StatisticsError};
 use cutline_sys::now;
 use cutline_text::Printable;
 use cutline_units::{Duration, Instant};
@@ -107,7 +107,7 @@ impl StatisticsReader {
             }
             Self::Socket { path, next } if now() >= *next => {
                 *next = now() + QUERY_INTERVAL;
-                let reply = Client::ask(path, RouterRequest::Statistics, REPLY_TIMEOUT)?.reply()?;
+                let reply = RouterClient::ask(path, RouterRequest::Statistics, REPLY_TIMEOUT)?.reply()?;
                 Ok(reply.statistics.into_iter().collect())
             }
             Self::Socket { .. } => Ok(Vec::new()),

@@ -2,7 +2,7 @@
 
 use crate::bottleneck::{BottleneckPort, Interval, Observations, PathDelay, QueueLoad};
 use crate::load::load;
-use crate::probe::{self, Backlog};
+use crate::probe::{self, LinkBacklog};
 use crate::source::{Source, SourceError, StatisticsReader};
 use cutline_router::Overhead;
 use cutline_router_service::Statistics;
@@ -24,7 +24,7 @@ const LAST_REPLIES: Duration = Duration::from_millis(500);
 
 /// Subject and duration of an observation.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct LinkWatch {
     /// The source of the router's statistics.
     pub source: Option<Source>,
     /// True to judge the reverse direction, from --out to --in.
@@ -70,7 +70,7 @@ pub enum WatchError {
 
 /// An observation in progress.
 struct Progress<'w> {
-    watch: &'w Watch,
+    watch: &'w LinkWatch,
     last: Option<Statistics>,
     samples: usize,
     /// The round-trip times in the current interval.
@@ -81,7 +81,7 @@ struct Progress<'w> {
     seen: Observations,
 }
 
-impl Watch {
+impl LinkWatch {
     /// Observes until the duration is over or `stop` is set. If only statistics are observed, the end of their source also
     /// ends the observation. Uses a thread with real-time scheduling if that is allowed, because a late wake-up of the
     /// thread lengthens the measured round-trip time.
@@ -131,7 +131,7 @@ impl Watch {
 }
 
 impl<'w> Progress<'w> {
-    fn new(watch: &'w Watch) -> Self {
+    fn new(watch: &'w LinkWatch) -> Self {
         let seen = Observations::default();
         let (last, times, shortest) = (None, Vec::new(), None);
         Self { watch, last, samples: 0, times, shortest, answered: 0, began: now(), seen }
@@ -164,7 +164,7 @@ impl<'w> Progress<'w> {
             if (0.0..MIN_INTERVAL.as_secs_f64()).contains(&seconds) {
                 return;
             }
-            let Watch { reverse, overhead, hint, .. } = *self.watch;
+            let LinkWatch { reverse, overhead, hint, .. } = *self.watch;
             let load = load(last.direction(reverse), direction, seconds, overhead, hint);
             if seconds > 0.0 {
                 self.end_interval(Some(load));
@@ -215,7 +215,7 @@ impl<'w> Progress<'w> {
 /// The observation of the interface behind the router.
 struct PortWatch {
     seen: BottleneckPort,
-    first: Backlog,
+    first: LinkBacklog,
     next: Instant,
 }
 
@@ -234,7 +234,7 @@ impl PortWatch {
         }
         self.next = now() + STEP;
         let backlog = probe::backlog(&self.seen.name).map_err(WatchError::Port)?;
-        let dropped = |of: &Backlog| of.qdisc_dropped + of.dropped;
+        let dropped = |of: &LinkBacklog| of.qdisc_dropped + of.dropped;
         self.seen.qdisc_packets = self.seen.qdisc_packets.max(backlog.qdisc_packets);
         self.seen.driver_bytes = self.seen.driver_bytes.max(backlog.driver_bytes);
         self.seen.dropped = dropped(&backlog).saturating_sub(dropped(&self.first));

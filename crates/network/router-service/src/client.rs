@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// A request that has been sent, and the connection on which replies arrive.
 #[derive(Debug)]
-pub struct Client {
+pub struct RouterClient {
     path: PathBuf,
     lines: LineClient,
     /// Longest time between two replies.
@@ -37,7 +37,7 @@ struct Event {
 /// The longest line, bytes: a router's statistics have a few thousand.
 pub(crate) const LONGEST: usize = 1 << 20;
 
-impl Client {
+impl RouterClient {
     /// Sends a request to the router whose socket is at `path`. Each reply may take `patience`, in addition to the interval of
     /// a watch.
     ///
@@ -114,7 +114,7 @@ mod tests {
             lines.get_mut().write_all(answer.as_bytes()).unwrap();
             question
         });
-        let reply = Client::ask(&path, request, Duration::from_secs(60)).unwrap().reply();
+        let reply = RouterClient::ask(&path, request, Duration::from_secs(60)).unwrap().reply();
         (router.join().unwrap(), reply)
     }
 
@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn what_goes_wrong_is_told_with_the_sockets_name() {
-        let missing =
-            Client::ask(Path::new("/nosuch"), RouterRequest::Reload, Duration::from_secs(1)).unwrap_err();
+        let missing = RouterClient::ask(Path::new("/nosuch"), RouterRequest::Reload, Duration::from_secs(1))
+            .unwrap_err();
         assert!(missing.to_string().starts_with("the router at /nosuch: "), "{missing}");
         for (answer, what) in [
             ("", "it has closed its socket"),

@@ -2,7 +2,7 @@
 
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
 use cutline_aqm::{AqmSpec, Limit, QueueSpec};
-use cutline_params::{Parameters as _, Value as Setting};
+use cutline_params::{ParameterValue as Setting, Parameters as _};
 use cutline_units::{Bytes, Dscp, Duration, HintTable, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;

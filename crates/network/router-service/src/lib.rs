@@ -55,18 +55,20 @@ mod usual_socket;
 
 pub use bridging::obstacles;
 pub use claims::{Holder, holder};
-pub use client::{Client, RouterReply};
+pub use client::{RouterClient, RouterReply};
 pub use configuration::{Configuration, configuration, long_waits, summary};
 pub use error::{AskError, AskProblem, ServiceError};
 pub use offload_notes::{Restored, folder, restore};
 pub use request::{RequestError, RouterRequest};
 pub use reservation_client::ReservationClient;
-pub use reservation_request::{Action, ReservationRequest, ReservationRequestError, RouterDirection};
+pub use reservation_request::{
+    ReservationAction, ReservationRequest, ReservationRequestError, RouterDirection,
+};
 pub use router::{Router, Schedule};
 pub use service::{Listener, TRUNCATED, UNFILLED};
 pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec, default_limit};
 pub use statistics::{
-    AutorateStatistics, Counted, DepartureError, Direction, FilterDocument, HintStatistics, Interface,
+    AutorateStatistics, DepartureError, Direction, FilterDocument, HintStatistics, Interface, PacketCount,
     ReloadStatus, ReservationStatistics, ReservedStatistics, SocketReply, Statistics, StatisticsError,
 };
 pub use usual_socket::running;

@@ -39,7 +39,7 @@ pub struct LocalSocket {
 }
 
 /// A client that is answered.
-pub trait Client {
+pub trait RouterClient {
     /// Sends a line.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ pub trait Client {
 /// Session of one client. It is dropped when the client's connection has ended.
 pub trait LocalSession: Send {
     /// Answers a request by lines. An error ends the connection.
-    fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()>;
+    fn answer(&mut self, request: &str, client: &mut dyn RouterClient) -> io::Result<()>;
 
     /// Returns true if the client holds something while it is connected. Then it may be silent.
     fn is_holding(&self) -> bool {
@@ -190,7 +190,7 @@ fn attend(client: &UnixStream, session: &mut dyn LocalSession) -> io::Result<()>
 /// A client by its socket.
 struct Connection<'s>(&'s UnixStream);
 
-impl Client for Connection<'_> {
+impl RouterClient for Connection<'_> {
     fn say(&mut self, line: &str) -> io::Result<()> {
         self.0.write_all(format!("{line}\n").as_bytes())
     }
@@ -238,7 +238,7 @@ mod tests {
     struct Echo;
 
     impl LocalSession for Echo {
-        fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()> {
+        fn answer(&mut self, request: &str, client: &mut dyn RouterClient) -> io::Result<()> {
             match request {
                 "flood" => loop {
                     client.say(&"x".repeat(10_000))?;

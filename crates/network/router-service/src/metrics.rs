@@ -222,11 +222,11 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::Counted;
+    use crate::statistics::PacketCount;
 
     fn statistics() -> Statistics {
-        let sent = Counted { packets: 7, bytes: 900 };
-        let dropped = BTreeMap::from([("early".to_owned(), Counted { packets: 2, bytes: 300 })]);
+        let sent = PacketCount { packets: 7, bytes: 900 };
+        let dropped = BTreeMap::from([("early".to_owned(), PacketCount { packets: 2, bytes: 300 })]);
         let hint = HintStatistics { hint: 6, departed: sent, mean_wait_ms: 1.5, ..HintStatistics::default() };
         let forward = Direction {
             name: "a -> \"b\"".to_owned(),

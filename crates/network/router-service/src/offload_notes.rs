@@ -181,7 +181,7 @@ fn restore_one(path: &Path) -> Result<Option<Restored>, SysError> {
         note.keep();
         return Ok(None);
     }
-    let Some(name) = interface::Watch::new(content.index)?.name() else { return Ok(None) };
+    let Some(name) = interface::InterfaceWatch::new(content.index)?.name() else { return Ok(None) };
     match Offloads::turn_on(&name, &content.turned_off) {
         Ok(names) if names.is_empty() => Ok(None),
         Ok(names) => Ok(Some(Restored::Done { interface: name, names })),

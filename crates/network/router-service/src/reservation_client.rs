@@ -5,7 +5,7 @@
 
 use crate::client::{LONGEST, next_line};
 use crate::error::{AskError, AskProblem};
-use crate::reservation_request::{Action, ReservationRequest, RouterDirection};
+use crate::reservation_request::{ReservationAction, ReservationRequest, RouterDirection};
 use crate::statistics::{Refusal, ReservationDone, ReservationStatistics, ReservationsEnd, StatisticsError};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_service::LineClient;
@@ -82,7 +82,7 @@ impl ReservationClient {
         filters: &[FlowSelector],
     ) -> Result<(), AskError> {
         let (first, more) = filters.split_at(filters.len().min(ReservationRequest::MAX_FILTERS));
-        self.change_by(way, number, Action::Reserve(bucket, first.to_vec()))?;
+        self.change_by(way, number, ReservationAction::Reserve(bucket, first.to_vec()))?;
         for filter in more {
             if let Err(error) = self.add_filter(way, number, *filter) {
                 if error.is_refusal() {
@@ -99,7 +99,7 @@ impl ReservationClient {
     /// # Errors
     /// When the router refuses it; then the reservation is as before. When it does not answer.
     pub fn change(&mut self, way: RouterDirection, number: u64, bucket: TrafficSpec) -> Result<(), AskError> {
-        self.change_by(way, number, Action::Change(bucket))
+        self.change_by(way, number, ReservationAction::Change(bucket))
     }
 
     /// Lets the packets of a further filter use a reservation.
@@ -112,7 +112,7 @@ impl ReservationClient {
         number: u64,
         filter: FlowSelector,
     ) -> Result<(), AskError> {
-        self.change_by(way, number, Action::AddFilter(filter))
+        self.change_by(way, number, ReservationAction::AddFilter(filter))
     }
 
     /// Removes a filter from a reservation.
@@ -125,7 +125,7 @@ impl ReservationClient {
         number: u64,
         filter: FlowSelector,
     ) -> Result<(), AskError> {
-        self.change_by(way, number, Action::RemoveFilter(filter))
+        self.change_by(way, number, ReservationAction::RemoveFilter(filter))
     }
 
     /// Ends a reservation.
@@ -133,7 +133,7 @@ impl ReservationClient {
     /// # Errors
     /// When there is none of this number, or the router does not answer.
     pub fn release(&mut self, way: RouterDirection, number: u64) -> Result<(), AskError> {
-        self.change_by(way, number, Action::Release)
+        self.change_by(way, number, ReservationAction::Release)
     }
 
     /// Returns all reservations of the router, those of other clients included, with their counters.
@@ -157,7 +157,12 @@ impl ReservationClient {
         }
     }
 
-    fn change_by(&mut self, way: RouterDirection, number: u64, action: Action) -> Result<(), AskError> {
+    fn change_by(
+        &mut self,
+        way: RouterDirection,
+        number: u64,
+        action: ReservationAction,
+    ) -> Result<(), AskError> {
         let request = ReservationRequest { way, number, action };
         self.ask(&request.to_string()).map(|_: ReservationDone| ())
     }

@@ -39,12 +39,12 @@ pub struct ReservationRequest {
     /// The number of the reservation, which the client has chosen.
     pub number: u64,
     /// The requested action.
-    pub action: Action,
+    pub action: ReservationAction,
 }
 
 /// Action on a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ReservationAction {
     /// Reserve for the packets of these filters.
     Reserve(TrafficSpec, Vec<FlowSelector>),
     /// Change the token bucket.
@@ -127,12 +127,12 @@ fn request(root: &TableReader<'_>) -> Option<ReservationRequest> {
     let action = match name {
         Name::Reserve => {
             let filters = filters(root);
-            bucket(root).zip(filters).map(|(bucket, filters)| Action::Reserve(bucket, filters))
+            bucket(root).zip(filters).map(|(bucket, filters)| ReservationAction::Reserve(bucket, filters))
         }
-        Name::Change => bucket(root).map(Action::Change),
-        Name::AddFilter => only_filter(root).map(Action::AddFilter),
-        Name::RemoveFilter => only_filter(root).map(Action::RemoveFilter),
-        Name::Release => Some(Action::Release),
+        Name::Change => bucket(root).map(ReservationAction::Change),
+        Name::AddFilter => only_filter(root).map(ReservationAction::AddFilter),
+        Name::RemoveFilter => only_filter(root).map(ReservationAction::RemoveFilter),
+        Name::Release => Some(ReservationAction::Release),
     };
     root.finish();
     Some(ReservationRequest { way: way?, number: number?, action: action? })
@@ -217,24 +217,24 @@ impl fmt::Display for ReservationRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = Map::new();
         let name = match &self.action {
-            Action::Reserve(bucket, filters) => {
+            ReservationAction::Reserve(bucket, filters) => {
                 write_bucket(&mut line, bucket);
                 line.insert("filters".to_owned(), filters.iter().map(filter_json).collect());
                 "reserve"
             }
-            Action::Change(bucket) => {
+            ReservationAction::Change(bucket) => {
                 write_bucket(&mut line, bucket);
                 "change"
             }
-            Action::AddFilter(filter) => {
+            ReservationAction::AddFilter(filter) => {
                 line.insert("filter".to_owned(), filter_json(filter));
                 "add-filter"
             }
-            Action::RemoveFilter(filter) => {
+            ReservationAction::RemoveFilter(filter) => {
                 line.insert("filter".to_owned(), filter_json(filter));
                 "remove-filter"
             }
-            Action::Release => "release",
+            ReservationAction::Release => "release",
         };
         line.insert("request".to_owned(), json!(name));
         line.insert("direction".to_owned(), json!(self.way));
@@ -312,12 +312,12 @@ mod tests {
             max_packet: TrafficSpec::MAX_PACKET,
         };
         for action in [
-            Action::Reserve(bucket(), vec![filter(), FlowSelector { source: None, ..filter() }]),
-            Action::Reserve(widest, vec![long; ReservationRequest::MAX_FILTERS]),
-            Action::Change(bucket()),
-            Action::AddFilter(long),
-            Action::RemoveFilter(filter()),
-            Action::Release,
+            ReservationAction::Reserve(bucket(), vec![filter(), FlowSelector { source: None, ..filter() }]),
+            ReservationAction::Reserve(widest, vec![long; ReservationRequest::MAX_FILTERS]),
+            ReservationAction::Change(bucket()),
+            ReservationAction::AddFilter(long),
+            ReservationAction::RemoveFilter(filter()),
+            ReservationAction::Release,
         ] {
             let request =
                 ReservationRequest { way: RouterDirection::Reverse, number: LARGEST_NUMBER as u64, action };
@@ -333,7 +333,7 @@ mod tests {
         let good = ReservationRequest {
             way: RouterDirection::Forward,
             number: 1,
-            action: Action::Reserve(bucket(), vec![filter()]),
+            action: ReservationAction::Reserve(bucket(), vec![filter()]),
         }
         .to_string();
         for (from, to, why) in [

@@ -11,7 +11,7 @@
 //! Reservations belong to a *lease*, which is a client's connection. When the connection ends, for whatever reason, the lease ends and
 //! all its reservations are removed.
 
-use crate::reservation_request::{Action, ReservationRequest, RouterDirection};
+use crate::reservation_request::{ReservationAction, ReservationRequest, RouterDirection};
 use cutline_router::{CountedReservation, DuplexShaper, ReservationError, ReservationId, Shaper};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
@@ -221,11 +221,11 @@ fn carry_out(now: Instant, owner: u64, order: Order, duplex: &mut DuplexShaper) 
     };
     let (id, shaper) = (ReservationId { owner, number }, side(duplex, way));
     match action {
-        Action::Reserve(bucket, filters) => shaper.reserve(id, bucket, &filters),
-        Action::Change(bucket) => shaper.change_reservation(now, id, bucket),
-        Action::AddFilter(filter) => shaper.add_filter(id, filter),
-        Action::RemoveFilter(filter) => shaper.remove_filter(id, &filter),
-        Action::Release => shaper.end_reservation(id),
+        ReservationAction::Reserve(bucket, filters) => shaper.reserve(id, bucket, &filters),
+        ReservationAction::Change(bucket) => shaper.change_reservation(now, id, bucket),
+        ReservationAction::AddFilter(filter) => shaper.add_filter(id, filter),
+        ReservationAction::RemoveFilter(filter) => shaper.remove_filter(id, &filter),
+        ReservationAction::Release => shaper.end_reservation(id),
     }
     .map(|()| Vec::new())
 }

@@ -1,6 +1,6 @@
 //! A client's connection: it is answered from the board, and may hold a lease of reservations.
 
-use crate::local_socket::{Client, LocalSession, Reception};
+use crate::local_socket::{LocalSession, Reception, RouterClient};
 use crate::request::RouterRequest;
 use crate::reservation_request::{ReservationRequest, RouterDirection};
 use crate::reservations::{Lease, OrderError, ReservationHandler};
@@ -24,7 +24,7 @@ pub fn reception(board: Arc<StatsSnapshots>, desk: Option<ReservationHandler>) -
 }
 
 impl LocalSession for ClientSession {
-    fn answer(&mut self, request: &str, client: &mut dyn Client) -> io::Result<()> {
+    fn answer(&mut self, request: &str, client: &mut dyn RouterClient) -> io::Result<()> {
         if request.starts_with('{') {
             self.reserve(request, client)
         } else if request.parse() == Ok(RouterRequest::Reservations) {
@@ -40,7 +40,7 @@ impl LocalSession for ClientSession {
 }
 
 impl ClientSession {
-    fn reserve(&mut self, line: &str, client: &mut dyn Client) -> io::Result<()> {
+    fn reserve(&mut self, line: &str, client: &mut dyn RouterClient) -> io::Result<()> {
         let Some(desk) = &self.desk else { return refuse(client, &FORBIDDEN) };
         let request: ReservationRequest = match line.parse() {
             Ok(request) => request,
@@ -68,7 +68,7 @@ impl ClientSession {
         }
     }
 
-    fn list(&self, client: &mut dyn Client) -> io::Result<()> {
+    fn list(&self, client: &mut dyn RouterClient) -> io::Result<()> {
         let owner = self.lease.as_ref().map(Lease::owner);
         let mut count = 0;
         for way in [RouterDirection::Forward, RouterDirection::Reverse] {
@@ -91,6 +91,6 @@ impl ClientSession {
 const FORBIDDEN: &str =
     "reservations = \"none\": this router accepts none; allowed by reservations = \"allowed\" in its file";
 
-fn refuse(client: &mut dyn Client, why: &impl ToString) -> io::Result<()> {
+fn refuse(client: &mut dyn RouterClient, why: &impl ToString) -> io::Result<()> {
     client.say(&Refusal::new(why).json())
 }

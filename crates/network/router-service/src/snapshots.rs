@@ -5,7 +5,7 @@
 //! the document.
 
 use crate::configuration::configuration;
-use crate::local_socket::Client;
+use crate::local_socket::RouterClient;
 use crate::request::RouterRequest;
 use crate::spec::RouterSpec;
 use crate::statistics::{
@@ -149,7 +149,7 @@ impl StatsSnapshots {
     }
 
     /// Answers a request that changes nothing.
-    pub fn reply(&self, line: &str, client: &mut dyn Client) -> io::Result<()> {
+    pub fn reply(&self, line: &str, client: &mut dyn RouterClient) -> io::Result<()> {
         match line.parse() {
             Ok(RouterRequest::Statistics) => self.say_statistics(client),
             Ok(RouterRequest::Configuration) => {
@@ -165,18 +165,22 @@ impl StatsSnapshots {
         }
     }
 
-    fn say_statistics(&self, client: &mut dyn Client) -> io::Result<()> {
+    fn say_statistics(&self, client: &mut dyn RouterClient) -> io::Result<()> {
         self.say_now(client, |seen| seen.statistics("stats").json())
     }
 
     /// Sends a line made from a new snapshot.
-    fn say_now(&self, client: &mut dyn Client, line: impl FnOnce(&Snapshot) -> String) -> io::Result<()> {
+    fn say_now(
+        &self,
+        client: &mut dyn RouterClient,
+        line: impl FnOnce(&Snapshot) -> String,
+    ) -> io::Result<()> {
         let line = self.ask().map_or_else(|| Refusal::new(&SILENT).json(), |snapshot| line(&snapshot));
         client.say(&line)
     }
 
     /// Sends statistics at an interval until the client disconnects.
-    fn watch(&self, interval: Duration, client: &mut dyn Client) -> io::Result<()> {
+    fn watch(&self, interval: Duration, client: &mut dyn RouterClient) -> io::Result<()> {
         loop {
             let next = now() + interval;
             self.say_statistics(client)?;
@@ -202,7 +206,7 @@ mod tests {
         waits: usize,
     }
 
-    impl Client for Reader {
+    impl RouterClient for Reader {
         fn say(&mut self, line: &str) -> io::Result<()> {
             self.lines.push(line.to_owned());
             Ok(())

@@ -38,7 +38,7 @@ record! {
 
     /// Packets and bytes since the start.
     #[derive(Copy, Eq, Deserialize)]
-    pub struct Counted {
+    pub struct PacketCount {
         packets: u64, counter("packets"), "Packets; of a router, frames.";
         bytes: u64, counter("B"), "Their bytes, as the interface shows them.";
     }
@@ -49,18 +49,18 @@ record! {
         name as "direction": String, label, "Its name, such as `eth0 -> eth1`.";
         rate_bps: u64, gauge("bit/s"), "The rate it is shaped to.";
         queue: String, label, "The name of its queue, such as `TSQ over pie`.";
-        received: Counted, counter("packets, B"), "Frames received.", shown("received");
-        sent: Counted, counter("packets, B"), "Frames that the outgoing interface accepted.", shown("sent");
+        received: PacketCount, counter("packets, B"), "Frames received.", shown("received");
+        sent: PacketCount, counter("packets, B"), "Frames that the outgoing interface accepted.", shown("sent");
         #[schemars(with = "Losses")]
-        dropped: BTreeMap<String, Counted>, counter("packets, B"), "Frames lost, by reason.", shown("dropped");
+        dropped: BTreeMap<String, PacketCount>, counter("packets, B"), "Frames lost, by reason.", shown("dropped");
         queued_packets: u64, gauge("packets"), "Frames in the router, in the queue or waiting for the interface.", shown("queued");
-        backlog: Counted, gauge("packets, B"), "Backlog of the queue.";
+        backlog: PacketCount, gauge("packets, B"), "Backlog of the queue.";
         probability: Option<f64>, gauge("0..1"), "The AQM's drop probability; null if it has none.";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sieve: Option<SieveStatistics>, part, "What Sieve knows and has done; only where it is the queue.";
-        marked: Counted, counter("packets, B"), "Frames marked with congestion experienced (ECN).", shown("marked");
-        remarked: Counted, counter("packets, B"), "Frames whose code point was changed.", shown("re-marked");
-        not_ip: Counted, counter("packets, B"), "Frames that are not IP and passed without a hint.", shown("not IP");
+        marked: PacketCount, counter("packets, B"), "Frames marked with congestion experienced (ECN).", shown("marked");
+        remarked: PacketCount, counter("packets, B"), "Frames whose code point was changed.", shown("re-marked");
+        not_ip: PacketCount, counter("packets, B"), "Frames that are not IP and passed without a hint.", shown("not IP");
         slipped_ms: f64, counter("ms"), "Total slip of the schedule, because the router was not scheduled in time.";
         departure_error_us: DepartureError, gauge("us"), "How late frames were handed to the interface.";
         hints: Vec<HintStatistics>, part, "The hints that have been seen, of frames that were not reserved.";
@@ -71,8 +71,8 @@ record! {
     /// Values of Sieve, and its counters since it became the queue.
     #[derive(Copy, Deserialize)]
     pub struct SieveStatistics {
-        below_fair_share: Counted, counter("packets, B"), "Frames of flows that send less than the fair share. They do not wait behind the others.";
-        above_fair_share: Counted, counter("packets, B"), "Frames of flows that send more. They waited in the lanes, or were dropped before.";
+        below_fair_share: PacketCount, counter("packets, B"), "Frames of flows that send less than the fair share. They do not wait behind the others.";
+        above_fair_share: PacketCount, counter("packets, B"), "Frames of flows that send more. They waited in the lanes, or were dropped before.";
         fair_share_bps: u64, gauge("bit/s"), "The fair share of a flow.";
         load: f64, gauge("0..1"), "The part of the memory for flows that is in use.";
     }
@@ -95,10 +95,10 @@ record! {
     pub struct ReservedStatistics {
         reservations: u64, gauge("reservations"), "Reservations now.";
         rate_bps: u64, gauge("bit/s"), "What they take of the link's rate, with its overhead.";
-        conforming: Counted, counter("packets, B"), "Frames that conformed to their token bucket.", shown("conforming");
-        excess: Counted, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.", shown("excess");
-        dropped: Counted, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.", shown("lost");
-        departed: Counted, counter("packets, B"), "Conforming frames whose transmission started.", shown("sent on");
+        conforming: PacketCount, counter("packets, B"), "Frames that conformed to their token bucket.", shown("conforming");
+        excess: PacketCount, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.", shown("excess");
+        dropped: PacketCount, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.", shown("lost");
+        departed: PacketCount, counter("packets, B"), "Conforming frames whose transmission started.", shown("sent on");
         waiting_packets: u64, gauge("packets"), "Conforming frames that wait for the link.", shown("waiting");
         mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that departed.", shown("mean wait ms");
         longest_wait_ms: f64, gauge("ms"), "The longest of these waits.", shown("longest wait ms");
@@ -117,9 +117,9 @@ record! {
         min_policed_bytes: u64, gauge("B"), "The minimum policed unit m.";
         max_packet_bytes: u64, gauge("B"), "The largest packet M.";
         filters: Vec<FilterDocument>, part, "Its filters.";
-        conforming: Counted, counter("packets, B"), "Frames that conformed to the bucket.";
-        excess: Counted, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.";
-        dropped: Counted, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.";
+        conforming: PacketCount, counter("packets, B"), "Frames that conformed to the bucket.";
+        excess: PacketCount, counter("packets, B"), "Frames that did not, or found no room in the reserved class. They went into the queue.";
+        dropped: PacketCount, counter("packets, B"), "Conforming frames that were lost, because there was no memory for them.";
     }
 
     /// Selector of a reservation's packets.
@@ -144,8 +144,8 @@ record! {
     #[derive(Copy, Deserialize)]
     pub struct HintStatistics {
         hint: u16, label("level"), "Its level, 1 to 16.", shown("hint");
-        departed: Counted, counter("packets, B"), "Frames that left the queue.", shown("sent on");
-        dropped: Counted, counter("packets, B"), "Frames that the queue dropped.", shown("dropped");
+        departed: PacketCount, counter("packets, B"), "Frames that left the queue.", shown("sent on");
+        dropped: PacketCount, counter("packets, B"), "Frames that the queue dropped.", shown("dropped");
         mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that left the queue.", shown("mean wait ms");
         longest_wait_ms: f64, gauge("ms"), "The longest of these waits.", shown("longest wait ms");
     }
@@ -157,8 +157,8 @@ record! {
         #[serde(default)]
         kind: String, label, "The kind of its port, such as `packet socket`.";
         missed_packets: u64, counter("packets"), "Frames that arrived faster than they were read, and were lost; not among those received.";
-        truncated: Counted, counter("packets, B"), "Frames longer than the MTU, which were dropped; not among those received.";
-        without_checksum: Counted, counter("packets, B"), "Frames that arrived without a checksum, which could not be computed.";
+        truncated: PacketCount, counter("packets, B"), "Frames longer than the MTU, which were dropped; not among those received.";
+        without_checksum: PacketCount, counter("packets, B"), "Frames that arrived without a checksum, which could not be computed.";
     }
 
     /// The status of reloads of the router's file.
@@ -259,7 +259,7 @@ pub struct ShaperSnapshot {
     queue: String,
     stats: ShaperStats,
     queued: usize,
-    backlog: Counted,
+    backlog: PacketCount,
     probability: Option<Probability>,
     sieve: Option<SieveReadings>,
     reservations: usize,
@@ -295,7 +295,7 @@ impl Direction {
     }
 
     /// Returns the frames lost for this reason.
-    pub fn lost(&self, loss: Loss) -> Counted {
+    pub fn lost(&self, loss: Loss) -> PacketCount {
         self.dropped.get(loss.name()).copied().unwrap_or_default()
     }
 
@@ -407,7 +407,7 @@ impl ShaperSnapshot {
             queue: in_words(spec),
             stats: shaper.stats().clone(),
             queued: shaper.queued(),
-            backlog: Counted { packets: backlog.packets.into(), bytes: backlog.bytes },
+            backlog: PacketCount { packets: backlog.packets.into(), bytes: backlog.bytes },
             probability: shaper.probability(),
             sieve: shaper.readings().sieve,
             reservations: shaper.reservation_count(),
@@ -481,7 +481,7 @@ impl From<SieveReadings> for SieveStatistics {
     }
 }
 
-impl From<Count> for Counted {
+impl From<Count> for PacketCount {
     fn from(Count { packets, bytes }: Count) -> Self {
         Self { packets, bytes }
     }
@@ -504,7 +504,7 @@ impl JsonSchema for Losses {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let counted = generator.subschema_for::<Counted>().to_value();
+        let counted = generator.subschema_for::<PacketCount>().to_value();
         let of = |loss: Loss| {
             let mut schema = counted.clone();
             schema["description"] = loss.meaning().into();
@@ -545,7 +545,10 @@ mod tests {
     fn a_line_is_read_as_it_was_written() {
         let mut statistics =
             Statistics { event: "stats".to_owned(), elapsed_s: 1.5, ..Statistics::default() };
-        statistics.forward.dropped.insert(Loss::Early.name().to_owned(), Counted { packets: 3, bytes: 300 });
+        statistics
+            .forward
+            .dropped
+            .insert(Loss::Early.name().to_owned(), PacketCount { packets: 3, bytes: 300 });
         let line = statistics.json();
         assert!(!line.contains('\n') && !line.contains("reload"), "{line}");
         let read = Statistics::parse(&line).unwrap();

@@ -3,7 +3,7 @@
 use crate::SetupPlace;
 use crate::error::SetupError;
 use cutline_aqm::{AqmSpec, Discipline as _, Limit, Sieve};
-use cutline_params::Value;
+use cutline_params::ParameterValue;
 use cutline_router::Overhead;
 use cutline_router_service::default_limit;
 use cutline_units::{Duration, Rate};
@@ -67,7 +67,7 @@ impl RouterFile {
     /// Returns the queue of a direction; `host` says which end of a packet is behind this host.
     fn queue(&self, rate: Rate, host: &str) -> Result<String, SetupError> {
         let name = Sieve::<()>::NAME;
-        let set = self.rtt.map(|rtt| ("rtt", Value::Duration(rtt)));
+        let set = self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt)));
         let aqm = AqmSpec::from_values(name, set)
             .map_err(|error| SetupError::Invalid(format!("--rtt: {error}")))?;
         let limit = match default_limit(&aqm, rate) {

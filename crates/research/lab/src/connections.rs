@@ -17,7 +17,7 @@ use cutline_quality::spec::Specification;
 use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_signal::session::SessionParams;
 use cutline_sim::FlowSpec;
-use cutline_sim::qos::{EndRecord, Passage, QosConnection, QosRecord, Service};
+use cutline_sim::qos::{ConnectionService, EndRecord, Passage, QosConnection, QosRecord};
 use cutline_socket::{Event, Marking, Peer, QosError, QosOptions, QosUdpListener, QosUdpSocket};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
@@ -453,8 +453,8 @@ fn common(options: QosOptions, connection: &QosConnection) -> QosOptions {
     let SessionParams { negotiation, monitor, .. } = connection.params.clone();
     let peer = match connection.service {
         // As in the simulator, whose agents know it: finding out takes less time than a round trip of some scenarios.
-        Service::Qos => Peer::Speaks,
-        Service::Plain => Peer::Plain,
+        ConnectionService::Qos => Peer::Speaks,
+        ConnectionService::Plain => Peer::Plain,
     };
     options.peer(peer).negotiation(negotiation).monitor(monitor)
 }

@@ -47,7 +47,7 @@ mod tuning;
 pub use connections::Connections;
 pub use error::LabError;
 pub use external_programs::ExternalProgram;
-pub use run::{LabOptions, Measured, MeasuredConnection, check, check_with, measure, permitted, run};
+pub use run::{LabOptions, MeasuredConnection, RunMeasurements, check, check_with, measure, permitted, run};
 pub use shell::{Ended, Place, Shell, Traffic, shell};
 pub use side::NetworkSide;
 pub use timing::Bounds;

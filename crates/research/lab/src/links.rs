@@ -11,7 +11,9 @@ use crate::timing::TimingMeasures;
 use crate::{LabError, NetworkSide};
 use cutline_ports::{InterfacePort as _, PacketPort, PortError, wait};
 use cutline_router::Port;
-use cutline_sim::{FinishedPacket, Network, Outcome, PacketOutcome, Simulation, SimulationSettings};
+use cutline_sim::{
+    FinishedPacket, Network, PacketOutcome, Simulation, SimulationOutcome, SimulationSettings,
+};
 use cutline_sys::now;
 use cutline_sys::thread::{cpu_time, set_realtime};
 use cutline_units::{DscpPool2, Duration, Hint, HintCodec, Instant};
@@ -42,7 +44,7 @@ pub struct Links {
 /// Measurements of the links.
 pub struct Crossed {
     /// The outcome of the simulation of which the links are.
-    pub outcome: Outcome,
+    pub outcome: SimulationOutcome,
     /// The timing of the run.
     pub timing: TimingMeasures,
     /// For each QoS connection, how many packets of its source have had which hint.

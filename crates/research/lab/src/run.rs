@@ -14,7 +14,7 @@ use crate::{LabError, NetworkSide};
 use cutline_results::{RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_sim::qos::QosRecord;
-use cutline_sim::{FlowOutcome, Network, Outcome};
+use cutline_sim::{FlowOutcome, Network, SimulationOutcome};
 use cutline_sys::namespace::{self, sweep};
 use cutline_sys::{SysError, now};
 use cutline_traffic::{Generator, Meter, MeterParams, SenderReport, TrafficError, Window};
@@ -54,13 +54,13 @@ pub fn run(
 
 /// Measurements of a run.
 #[derive(Debug)]
-pub struct Measured {
+pub struct RunMeasurements {
     /// The beginning of the scenario, on the scale of the times of connections' MIBs.
     pub zero: Instant,
     /// The scenario's network.
     pub network: Network,
     /// Measurements of the links. Of a flow that is a QoS connection they have measured nothing.
-    pub outcome: Outcome,
+    pub outcome: SimulationOutcome,
     /// The timing of the run.
     pub timing: TimingRow,
     /// The QoS connections, by the indices of their flows.
@@ -76,7 +76,7 @@ pub struct MeasuredConnection {
     pub hints: BTreeMap<Hint, u64>,
 }
 
-impl Measured {
+impl RunMeasurements {
     /// The rows of the result tables.
     pub fn rows(self, scenario: &Scenario) -> RunResult {
         let mut rows = scenario.rows(&self.network, &self.outcome);
@@ -95,7 +95,7 @@ pub fn measure(
     seed: u64,
     options: &LabOptions,
     cancel: &AtomicBool,
-) -> Result<Measured, LabError> {
+) -> Result<RunMeasurements, LabError> {
     check_all(scenario, connections)?;
     let mut network = scenario.network()?;
     let stand_ins = external_programs::find(&options.stand_ins, &network)?;
@@ -124,7 +124,7 @@ pub fn measure(
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let machine = before.and_then(|before| Busy::now()?.since(before, cores));
     let timing = timing.row(&options.bounds, scenario.duration, machine, failed);
-    Ok(Measured { zero, network, outcome, timing, connections: measured })
+    Ok(RunMeasurements { zero, network, outcome, timing, connections: measured })
 }
 
 /// A scenario, its network, its QoS connections and programs, and the seed of a run.

@@ -2,7 +2,7 @@
 //!
 //! The tests require root. Without it they print a message and pass: `sudo -E cargo test -p cutline-lab`.
 
-use cutline_lab::{Connections, LabOptions, Measured, MeasuredConnection, measure};
+use cutline_lab::{Connections, LabOptions, MeasuredConnection, RunMeasurements, measure};
 use cutline_quality::spec::Preset;
 use cutline_quality::{Class, HintParams};
 use cutline_scenario::{Scenario, ScenarioFile};
@@ -11,7 +11,7 @@ use cutline_signal::mib::Mib;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::session::{Event, Policies, SessionParams};
 use cutline_sim::measure::Window;
-use cutline_sim::qos::{Passage, QosConnection, QosRecord, Service};
+use cutline_sim::qos::{ConnectionService, Passage, QosConnection, QosRecord};
 use cutline_testbed::{in_time, may_make_namespaces, undisturbed};
 use cutline_units::{Bytes, Duration, Hint, HintBits, Instant};
 use std::sync::atomic::AtomicBool;
@@ -103,7 +103,7 @@ fn connections(scenario: &Scenario) -> Connections {
         (
             PLAIN,
             QosConnection {
-                service: Service::Plain,
+                service: ConnectionService::Plain,
                 hint: Hint::from_level(5),
                 stop: at(4),
                 ..QosConnection::new("plain", ends(PLAIN), audio())
@@ -164,7 +164,7 @@ fn a_call_and_a_video_agree_deliver_adapt_and_are_marked() {
         let cancel = AtomicBool::new(false);
         let measured = measure(&scenario, &connections, 1, &LabOptions::default(), &cancel).unwrap();
         assert_eq!(namespaces(), Vec::<String>::new());
-        let Measured { connections: both, outcome, timing, .. } = &measured;
+        let RunMeasurements { connections: both, outcome, timing, .. } = &measured;
         assert_eq!(timing.failed_flows, 0);
         let [call, video, plain] = [CALL, VIDEO, PLAIN].map(|flow| &both[&flow]);
 

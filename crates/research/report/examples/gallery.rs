@@ -1,7 +1,7 @@
 //! Writes a report with one chart of each kind, from made-up numbers, for a visual check during development:
 //! `cargo run -p cutline-report --example gallery -- DIRECTORY`.
 
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Legend, Point, PointSeries};
+use cutline_report::chart::{Axis, Bars, Chart, ChartPoint, Figure, Legend, PointSeries};
 use cutline_report::report::{Claim, Report, Section, write};
 use cutline_report::stats::{Cdf, Estimate};
 use cutline_units::{RandomStream, Streams};
@@ -74,10 +74,10 @@ fn distributions(random: &mut RandomStream) -> Section {
 
 fn by_hint(random: &mut RandomStream) -> Section {
     let hints: Vec<f64> = (1..=16).map(f64::from).collect();
-    let mut line = |quality: fn(f64) -> f64, spread: f64| -> Vec<Point> {
+    let mut line = |quality: fn(f64) -> f64, spread: f64| -> Vec<ChartPoint> {
         hints
             .iter()
-            .map(|&hint| Point::from_estimate(hint, &replications(random, quality(hint), spread)))
+            .map(|&hint| ChartPoint::from_estimate(hint, &replications(random, quality(hint), spread)))
             .collect()
     };
     let qd = line(|hint| 0.985 - 0.017 * hint, 0.01);
@@ -110,9 +110,9 @@ fn by_hint(random: &mut RandomStream) -> Section {
 
 fn mixes(random: &mut RandomStream) -> Section {
     let mixes = ["1 : 99", "25 : 75", "50 : 50", "75 : 25"];
-    let mut bars = |means: [f64; 4]| -> Vec<Point> {
+    let mut bars = |means: [f64; 4]| -> Vec<ChartPoint> {
         let point =
-            |(i, mean): (usize, f64)| Point::from_estimate(i as f64, &replications(random, mean, 0.03));
+            |(i, mean): (usize, f64)| ChartPoint::from_estimate(i as f64, &replications(random, mean, 0.03));
         means.into_iter().enumerate().map(point).collect()
     };
     let chart = Chart::new("Mean quality by class, with TSQ / without")

@@ -2,7 +2,7 @@
 //! classes. They are drawn from the same formulas that rate every simulation.
 
 use crate::chart::{Axis, Chart, Figure, Legend, PointSeries};
-use cutline_quality::{Class, Codec, EModel, Perspective, Quality};
+use cutline_quality::{Class, EModel, Perspective, Quality, SpeechCodec};
 use cutline_units::{Duration, Probability, Rate};
 
 /// File sizes of figure 5, kbit; the paper's text names the first and the last.
@@ -104,9 +104,9 @@ pub fn classes() -> Figure {
 /// The paper's audio curve and the E-model of ITU-T G.107, by delay and by loss.
 pub fn voice() -> Figure {
     let codecs = [
-        ("E-model, G.711", Codec::G711),
-        ("E-model, G.711 with concealment", Codec::G711_PLC),
-        ("E-model, G.729A", Codec::G729A),
+        ("E-model, G.711", SpeechCodec::G711),
+        ("E-model, G.711 with concealment", SpeechCodec::G711_PLC),
+        ("E-model, G.729A", SpeechCodec::G729A),
     ];
     let mut delay = Chart::new("By delay, without loss")
         .x(Axis::linear("One-way delay, ms").range(0.0, 600.0))
@@ -117,7 +117,7 @@ pub fn voice() -> Figure {
         .y(quality_axis("Quality"));
     for (name, codec) in codecs {
         // Without loss, concealment has no effect, and its line would hide the other.
-        if codec != Codec::G711_PLC {
+        if codec != SpeechCodec::G711_PLC {
             delay = delay
                 .plot(PointSeries::new(name, linear(0.0, 600.0, 301).map(|ms| (ms, call(codec, ms, 0.0)))));
         }
@@ -144,7 +144,7 @@ fn throughput(class: Class, kbps: f64) -> f64 {
     class.throughput_quality(Rate::from_bps((kbps * 1e3).round() as u64)).get()
 }
 
-fn call(codec: Codec, ms: f64, percent: f64) -> f64 {
+fn call(codec: SpeechCodec, ms: f64, percent: f64) -> f64 {
     let loss = Probability::clamped(percent / 100.0);
     let quality: Quality = EModel::new(codec).rating(Duration::from_secs_f64(ms / 1e3), loss).quality();
     quality.get()

@@ -4,7 +4,7 @@
 //! value.
 
 use cutline_quality::{Class, Combination};
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Point as Dot, PointSeries};
+use cutline_report::chart::{Axis, Bars, Chart, ChartPoint as Dot, Figure, PointSeries};
 use cutline_report::report::Section;
 use cutline_results::{FlowRow, SeriesRow};
 use cutline_study::{Code, Data, ExperimentData, FigureText, Own, Point, difference, mean};

@@ -16,7 +16,7 @@ use cutline_signal::operation::OperationParams;
 use cutline_signal::session::{Direction, Event, Policies, SessionParams};
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord};
 use cutline_sim::qos::{EndRecord, Passage, QosConnection, QosLog, QosRecord};
-use cutline_sim::{FlowOutcome, FlowSpec, Network, Outcome, Simulation, SimulationSettings};
+use cutline_sim::{FlowOutcome, FlowSpec, Network, Simulation, SimulationOutcome, SimulationSettings};
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, HintBits, Instant, Streams};
@@ -98,7 +98,7 @@ pub(crate) fn measure(
     let connections = connections(scenario, judgement, &network, Streams::new(seed))?;
     let options = cutline_lab::LabOptions { stack, ..cutline_lab::LabOptions::default() };
     let measured = cutline_lab::measure(scenario, &connections, seed, &options, cancel);
-    let cutline_lab::Measured { network, outcome, timing, connections, .. } =
+    let cutline_lab::RunMeasurements { network, outcome, timing, connections, .. } =
         measured.map_err(|error| error.to_string())?;
     let records = connections.into_iter().map(|(flow, measured)| (flow, measured.record)).collect();
     let mut rows = rows(scenario, &network, outcome, &records, &scenario.settings(seed));
@@ -110,7 +110,7 @@ pub(crate) fn measure(
 fn rows(
     scenario: &Scenario,
     network: &Network,
-    mut outcome: Outcome,
+    mut outcome: SimulationOutcome,
     records: &BTreeMap<usize, QosRecord>,
     settings: &SimulationSettings,
 ) -> RunResult {

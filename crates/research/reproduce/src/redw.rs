@@ -7,7 +7,7 @@
 //! RED-Worcester.
 
 use crate::BOTTLENECK;
-use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
+use cutline_report::chart::{Axis, Chart, ChartPoint as Dot, Figure, PointSeries};
 use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 use cutline_results::QueueSeriesRow;

@@ -1,8 +1,8 @@
 //! The folder of a study: a report never replaces one that shows more, and never mixes different results.
 
 use crate::common::{quick, study};
-use cutline_results::{Existing, Lock, StoreError};
-use cutline_study::{Changes, Evaluation, EvaluationOptions, Study, StudyError};
+use cutline_results::{ExistingResults, Lock, StoreError};
+use cutline_study::{Evaluation, EvaluationOptions, ExperimentChanges, Study, StudyError};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn figures(numbers: &[&str]) -> BTreeSet<String> {
 #[test]
 fn one_figure_leaves_the_others_in_the_report() {
     let folder = tempfile::tempdir().unwrap();
-    let study = tsq().folder(folder.path(), &Changes::quick(true));
+    let study = tsq().folder(folder.path(), &ExperimentChanges::quick(true));
     run(&quick(folder.path(), &[3, 15, 16])).unwrap();
     assert_eq!(measured(&study), figures(&["3", "15", "16"]));
 
@@ -47,14 +47,18 @@ fn one_figure_leaves_the_others_in_the_report() {
 fn quick_results_have_a_separate_folder() {
     let folder = tempfile::tempdir().unwrap();
     let whole =
-        run(&EvaluationOptions { changes: Changes::default(), ..quick(folder.path(), &[3]) }).unwrap();
+        run(&EvaluationOptions { changes: ExperimentChanges::default(), ..quick(folder.path(), &[3]) })
+            .unwrap();
     let report = fs::read(&whole.written.report).unwrap();
     let short = run(&quick(folder.path(), &[2, 16])).unwrap();
     assert_eq!(fs::read(&whole.written.report).unwrap(), report);
-    assert_eq!(measured(&tsq().folder(folder.path(), &Changes::quick(false))), figures(&["3"]));
+    assert_eq!(measured(&tsq().folder(folder.path(), &ExperimentChanges::quick(false))), figures(&["3"]));
     assert_ne!(short.written.report, whole.written.report);
     assert!(fs::read_to_string(short.written.report).unwrap().contains("(quick)"));
-    assert!(matches!(tsq().report(folder.path(), &Changes::quick(false)), Err(StudyError::Nothing { .. })));
+    assert!(matches!(
+        tsq().report(folder.path(), &ExperimentChanges::quick(false)),
+        Err(StudyError::Nothing { .. })
+    ));
 }
 
 #[test]
@@ -67,15 +71,15 @@ fn a_report_does_not_mix_versions() {
         ..quick(folder.path(), &[figure])
     };
     // The same experiment: its results would be lost.
-    let error = run(&later(16, Existing::Repeat)).unwrap_err();
+    let error = run(&later(16, ExistingResults::Repeat)).unwrap_err();
     assert!(matches!(&error, StudyError::Store(StoreError::Taken { .. })), "{error}");
     // Another one: the report would show both.
-    for existing in [Existing::Repeat, Existing::Replace] {
+    for existing in [ExistingResults::Repeat, ExistingResults::Replace] {
         let error = run(&later(15, existing)).unwrap_err();
         assert!(matches!(&error, StudyError::Mixed { .. }), "{error}");
         assert!(error.to_string().contains("unresponsive holds results of version test"), "{error}");
     }
-    let study = tsq().folder(folder.path(), &Changes::quick(true));
+    let study = tsq().folder(folder.path(), &ExperimentChanges::quick(true));
     assert!(!study.join("cheat").exists(), "nothing was simulated");
 
     run(&quick(folder.path(), &[15])).unwrap();
@@ -83,7 +87,7 @@ fn a_report_does_not_mix_versions() {
     let mut summary: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     summary["version"] = "later".into();
     fs::write(&path, cutline_results::seal(&serde_json::to_string_pretty(&summary).unwrap())).unwrap();
-    let error = tsq().report(folder.path(), &Changes::quick(true)).unwrap_err();
+    let error = tsq().report(folder.path(), &ExperimentChanges::quick(true)).unwrap_err();
     assert!(matches!(&error, StudyError::Mixed { .. }), "{error}");
     assert_eq!(measured(&study), figures(&["15", "16"]));
 }
@@ -93,9 +97,10 @@ fn a_report_refuses_results_of_another_scenario() {
     let folder = tempfile::tempdir().unwrap();
     run(&quick(folder.path(), &[16])).unwrap();
     // The full folder has the shortened results.
-    let [short, full] = [true, false].map(|quick| tsq().folder(folder.path(), &Changes::quick(quick)));
+    let [short, full] =
+        [true, false].map(|quick| tsq().folder(folder.path(), &ExperimentChanges::quick(quick)));
     fs::rename(&short, &full).unwrap();
-    let error = tsq().report(folder.path(), &Changes::quick(false)).unwrap_err().to_string();
+    let error = tsq().report(folder.path(), &ExperimentChanges::quick(false)).unwrap_err().to_string();
     assert!(
         error.contains("unresponsive does not hold") && error.contains("the seeds and what is set"),
         "{error}"
@@ -105,7 +110,7 @@ fn a_report_refuses_results_of_another_scenario() {
 #[test]
 fn a_report_is_not_replaced_when_results_that_it_shows_were_removed() {
     let folder = tempfile::tempdir().unwrap();
-    let study = tsq().folder(folder.path(), &Changes::quick(true));
+    let study = tsq().folder(folder.path(), &ExperimentChanges::quick(true));
     run(&quick(folder.path(), &[3, 16])).unwrap();
     let before = fs::read(study.join("report.html")).unwrap();
     fs::remove_dir_all(study.join("unresponsive")).unwrap();
@@ -118,7 +123,7 @@ fn a_report_is_not_replaced_when_results_that_it_shows_were_removed() {
 #[test]
 fn a_folder_in_use_is_noticed_before_the_first_run() {
     let folder = tempfile::tempdir().unwrap();
-    let study = tsq().folder(folder.path(), &Changes::quick(true));
+    let study = tsq().folder(folder.path(), &ExperimentChanges::quick(true));
     let options = quick(folder.path(), &[15, 16]);
     let ids = ["cheat", "unresponsive"].map(|id| study.join(id));
     for id in &ids {
@@ -142,17 +147,18 @@ fn damaged_results_are_refused_and_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let whole = run(&quick(folder.path(), &[16])).unwrap();
     let report = fs::read(&whole.written.report).unwrap();
-    let path = tsq().folder(folder.path(), &Changes::quick(true)).join("unresponsive/flows.parquet");
+    let path =
+        tsq().folder(folder.path(), &ExperimentChanges::quick(true)).join("unresponsive/flows.parquet");
     let intact = fs::read(&path).unwrap();
     let mut bytes = intact.clone();
     bytes[intact.len() / 2] ^= 4;
     fs::write(&path, bytes).unwrap();
-    let error = tsq().report(folder.path(), &Changes::quick(true)).unwrap_err();
+    let error = tsq().report(folder.path(), &ExperimentChanges::quick(true)).unwrap_err();
     assert!(matches!(&error, StudyError::Store(StoreError::Damaged { .. })), "{error}");
     assert!(error.to_string().contains("unresponsive/flows.parquet is damaged"), "{error}");
     assert!(fs::read(&whole.written.report).unwrap() == report, "the report has changed");
 
-    run(&EvaluationOptions { existing: Existing::Resume, ..quick(folder.path(), &[16]) }).unwrap();
+    run(&EvaluationOptions { existing: ExistingResults::Resume, ..quick(folder.path(), &[16]) }).unwrap();
     assert!(fs::read(&path).unwrap() == intact, "the tables differ");
 }
 
@@ -160,7 +166,7 @@ fn damaged_results_are_refused_and_made_again() {
 fn changed_experiments_have_a_folder_and_a_title_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let whole = run(&quick(folder.path(), &[16])).unwrap();
-    let mut changes = Changes::quick(true);
+    let mut changes = ExperimentChanges::quick(true);
     changes.set = vec![("dumbbell.rate".to_owned(), "14 Mbit/s".to_owned())];
     let options = EvaluationOptions { changes: changes.clone(), ..quick(folder.path(), &[16]) };
     let changed = run(&options).unwrap();
@@ -173,7 +179,7 @@ fn changed_experiments_have_a_folder_and_a_title_of_their_own() {
     // A report of other changes does not take these results.
     let error = tsq().report(
         folder.path(),
-        &Changes { set: vec![("seeds".to_owned(), "3".to_owned())], ..changes.clone() },
+        &ExperimentChanges { set: vec![("seeds".to_owned(), "3".to_owned())], ..changes.clone() },
     );
     assert!(matches!(error, Err(StudyError::Foreign { .. })), "{error:?}");
     tsq().report(folder.path(), &changes).unwrap();
@@ -193,7 +199,7 @@ fn scenario_files_on_disk_are_taken_where_they_differ() {
     fs::write(experiments.join(&unresponsive.file), unresponsive.text.replace("15 Mbit/s", "14 Mbit/s"))
         .unwrap();
     fs::write(experiments.join(&others.file), &others.text).unwrap();
-    let mut changes = Changes::default();
+    let mut changes = ExperimentChanges::default();
     assert_eq!(
         changes.take_files(&tsq().experiments, &experiments).unwrap(),
         std::slice::from_ref(&unresponsive.file)

@@ -3,8 +3,8 @@
 //! `make validate-programs` runs it: it takes a minute, requires root, and uses ffmpeg if it is installed.
 
 use crate::common::{measured, quick, study};
-use cutline_results::Existing;
-use cutline_study::{Changes, EvaluationOptions};
+use cutline_results::ExistingResults;
+use cutline_study::{EvaluationOptions, ExperimentChanges};
 use cutline_sys::SysError;
 use cutline_sys::namespace::Namespace;
 use cutline_testbed::skip;
@@ -21,7 +21,7 @@ fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
         Err(error) => panic!("{error}"),
     }
     let folder = tempfile::tempdir().unwrap();
-    let options = EvaluationOptions { existing: Existing::Refuse, ..quick(folder.path(), &[14]) };
+    let options = EvaluationOptions { existing: ExistingResults::Refuse, ..quick(folder.path(), &[14]) };
     let evaluation =
         study("qsock").ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
     assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
@@ -31,7 +31,7 @@ fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
     // The queue of the first seconds is empty, so less is lost than later.
     assert!(video > 10.0 && others > 30.0, "{video} {others}");
     assert!((8.0..30.0).contains(&measured(&evaluation, "netvideo-c2-narrow.delay")));
-    let results = study("qsock").folder(folder.path(), &Changes::quick(true));
+    let results = study("qsock").folder(folder.path(), &ExperimentChanges::quick(true));
     assert!(results.join("figures/figure-14.png").exists());
     let page = std::fs::read_to_string(&evaluation.written.report).unwrap();
     assert!(
@@ -39,5 +39,7 @@ fn a_figure_of_the_testbed_is_measured_drawn_and_judged() {
             && page.contains("netvideo-c2-narrow: the timing")
     );
     // Measurements are only repeated on request.
-    assert!(study("qsock").ready(&EvaluationOptions { existing: Existing::Repeat, ..options }).is_err());
+    assert!(
+        study("qsock").ready(&EvaluationOptions { existing: ExistingResults::Repeat, ..options }).is_err()
+    );
 }

@@ -1,8 +1,8 @@
 //! The TSQ evaluation from scenario to report, shortened.
 
 use crate::common::{quick, study};
-use cutline_results::Existing;
-use cutline_study::{Changes, Evaluation, EvaluationOptions, Study, StudyError};
+use cutline_results::ExistingResults;
+use cutline_study::{Evaluation, EvaluationOptions, ExperimentChanges, Study, StudyError};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,7 @@ fn tsq() -> &'static Study {
 }
 
 fn run(results: &Path, figures: &[u32], cancel: bool) -> Result<Evaluation, StudyError> {
-    let options = EvaluationOptions { existing: Existing::Resume, ..quick(results, figures) };
+    let options = EvaluationOptions { existing: ExistingResults::Resume, ..quick(results, figures) };
     tsq().ready(&options)?.run(&AtomicBool::new(cancel), &|_| {}, &|_| {})
 }
 
@@ -62,7 +62,7 @@ fn a_figure_is_simulated_and_reported() {
     assert_eq!(keys, BTreeSet::from(all));
 
     // A report on the stored results has the same claims.
-    let again = tsq().report(folder.path(), &Changes::quick(true)).unwrap();
+    let again = tsq().report(folder.path(), &ExperimentChanges::quick(true)).unwrap();
     let kept = |evaluation: &Evaluation| {
         let simulated = evaluation.claims.iter().filter(|claim| claim.id.starts_with("unresponsive"));
         simulated.cloned().collect::<Vec<_>>()
@@ -92,6 +92,6 @@ fn an_interrupted_evaluation_reports_what_it_has() {
 #[test]
 fn without_results_there_is_nothing_to_report() {
     let folder = tempfile::tempdir().unwrap();
-    let error = tsq().report(folder.path(), &Changes::quick(true)).unwrap_err();
+    let error = tsq().report(folder.path(), &ExperimentChanges::quick(true)).unwrap_err();
     assert!(error.to_string().contains("run `cutline reproduce tsq` first"), "{error}");
 }

@@ -6,7 +6,7 @@ use cutline_aqm::Readings;
 use cutline_quality::Combination;
 use cutline_results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
 use cutline_sim::measure::{DelayRecord, FlowInterval, QueueInterval};
-use cutline_sim::{FlowOutcome, LinkId, LinkOutcome, LinkSpec, Network, Outcome, Simulation};
+use cutline_sim::{FlowOutcome, LinkId, LinkOutcome, LinkSpec, Network, Simulation, SimulationOutcome};
 use cutline_units::{Duration, Histogram, Instant, Rate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,7 +101,7 @@ impl Scenario {
     }
 
     /// Converts the outcome of a run of this scenario's network to rows. The store adds the columns that identify the run.
-    pub fn rows(&self, network: &Network, outcome: &Outcome) -> RunResult {
+    pub fn rows(&self, network: &Network, outcome: &SimulationOutcome) -> RunResult {
         let mut rows = RunResult::default();
         for (group, (spec, shared)) in self.flows.iter().zip(&outcome.groups).enumerate() {
             let name: Arc<str> = spec.name.as_str().into();

@@ -1,8 +1,8 @@
 //! Tests of the runner: the stored bytes do not depend on the number of threads, and every run is stored.
 
 use cutline_results::{
-    DistributionRow, Existing, FlowRow, Planned, PointRow, QueueRow, QueueSeriesRow, RunResult, RunStore,
-    SeriesRow, Store, Summary, TimingRow,
+    DistributionRow, ExistingResults, FlowRow, Planned, PointRow, QueueRow, QueueSeriesRow, RunResult,
+    RunStore, SeriesRow, Store, Summary, TimingRow,
 };
 use cutline_scenario::runner::{
     Job, JobProgress, RunEnding, RunEvent, RunOptions, conclude, keys, plan, run_and_store, run_in_memory,
@@ -109,7 +109,7 @@ fn summary(points: &[SweepPoint], jobs: &[Job<'_>]) -> Summary {
     file().summary(points, jobs, VERSION, "now".to_owned())
 }
 
-fn begin(folder: &Path, points: &[SweepPoint], jobs: &[Job<'_>], existing: Existing) -> RunStore {
+fn begin(folder: &Path, points: &[SweepPoint], jobs: &[Job<'_>], existing: ExistingResults) -> RunStore {
     RunStore::begin(folder, Planned { summary: &summary(points, jobs), keys: &keys(jobs) }, existing).unwrap()
 }
 
@@ -128,7 +128,7 @@ fn run_five(jobs: &[Job<'_>], store: &RunStore) -> Vec<RunEnding> {
 fn run_into(folder: &Path, threads: usize) -> Summary {
     let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
-    let store = begin(folder, &points, &jobs, Existing::Repeat);
+    let store = begin(folder, &points, &jobs, ExistingResults::Repeat);
     let endings = run_and_store(&jobs, &store, &options(threads, &cancel, &quiet), fake).unwrap();
     conclude(summary(&points, &jobs), &points, &jobs, &endings, &store, "later".to_owned()).unwrap()
 }
@@ -198,7 +198,7 @@ fn a_run_with_invalid_timing_is_repeated() {
     let folder = TempDir::new().unwrap();
     let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
-    let store = begin(folder.path(), &points, &jobs, Existing::Resume);
+    let store = begin(folder.path(), &points, &jobs, ExistingResults::Resume);
     let simulated = AtomicUsize::new(0);
     let valid_unless_seed = |late: u64| {
         let simulated = &simulated;
@@ -230,7 +230,7 @@ fn a_resumed_experiment_runs_only_missing_runs() {
     let folder = TempDir::new().unwrap();
     let points = points();
     let jobs = plan(&points, VERSION);
-    let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
+    let store = begin(folder.path(), &points, &jobs, ExistingResults::Repeat);
     let endings = run_five(&jobs, &store);
     assert_eq!(endings.iter().filter(|ending| **ending == RunEnding::Stored).count(), 5);
     assert!(endings[5..].iter().all(|ending| *ending == RunEnding::Cancelled));
@@ -241,7 +241,7 @@ fn a_resumed_experiment_runs_only_missing_runs() {
     fs::create_dir_all(&half).unwrap();
     fs::write(half.join("flows.parquet"), "half").unwrap();
 
-    let store = begin(folder.path(), &points, &jobs, Existing::Resume);
+    let store = begin(folder.path(), &points, &jobs, ExistingResults::Resume);
     assert!(!half.exists());
     let (simulated, cancel) = (AtomicUsize::new(0), AtomicBool::new(false));
     let counted = |scenario: &Scenario, seed| {
@@ -268,7 +268,7 @@ fn an_interrupted_repetition_keeps_the_experiment_complete() {
     let before = contents(folder.path());
     let points = points();
     let jobs = plan(&points, VERSION);
-    let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
+    let store = begin(folder.path(), &points, &jobs, ExistingResults::Repeat);
     let endings = run_five(&jobs, &store);
     assert!(endings[5..].iter().all(|ending| *ending == RunEnding::Cancelled));
     let repeated =
@@ -283,7 +283,7 @@ fn a_damaged_run_is_reported_and_repeated() {
     let folder = TempDir::new().unwrap();
     let points = points();
     let jobs = plan(&points, VERSION);
-    run_five(&jobs, &begin(folder.path(), &points, &jobs, Existing::Repeat));
+    run_five(&jobs, &begin(folder.path(), &points, &jobs, ExistingResults::Repeat));
     let run = |existing| {
         let (news, simulated, cancel) = (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicBool::new(false));
         let listen = |progress: JobProgress<'_>| {
@@ -309,7 +309,7 @@ fn a_damaged_run_is_reported_and_repeated() {
         fs::write(path, bytes).unwrap();
     };
     damage(&folder.path().join(format!("runs/{}/queues.parquet", jobs[3].key.run)));
-    let (simulated, news) = run(Existing::Resume);
+    let (simulated, news) = run(ExistingResults::Resume);
     assert_eq!((simulated, news.len()), (8, 1), "seven missing runs and a damaged one");
     assert!(
         news[0].0 == jobs[3].key.run && news[0].1 == 0 && news[0].2.contains("queues.parquet"),
@@ -317,10 +317,10 @@ fn a_damaged_run_is_reported_and_repeated() {
     );
 
     damage(&folder.path().join("queues.parquet"));
-    let (simulated, news) = run(Existing::Resume);
+    let (simulated, news) = run(ExistingResults::Resume);
     assert_eq!((simulated, news.len()), (12, 1));
     assert!(news[0].2.contains("queues.parquet is damaged"), "{news:?}");
-    assert_eq!(run(Existing::Resume), (0, Vec::new()));
+    assert_eq!(run(ExistingResults::Resume), (0, Vec::new()));
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn resuming_a_complete_experiment_writes_nothing() {
     let written = run_into(folder.path(), 2);
     let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
-    let store = begin(folder.path(), &points, &jobs, Existing::Resume);
+    let store = begin(folder.path(), &points, &jobs, ExistingResults::Resume);
     let endings = run_and_store(&jobs, &store, &options(1, &cancel, &quiet), |_, _| unreachable!()).unwrap();
     let later = file().summary(&points, &jobs, VERSION, "tomorrow".to_owned());
     let resumed = conclude(later, &points, &jobs, &endings, &store, "tomorrow".to_owned()).unwrap();
@@ -364,7 +364,7 @@ fn a_failed_run_is_reported_and_the_others_continue() {
     let folder = TempDir::new().unwrap();
     let (points, cancel) = (points(), AtomicBool::new(false));
     let jobs = plan(&points, VERSION);
-    let store = begin(folder.path(), &points, &jobs, Existing::Repeat);
+    let store = begin(folder.path(), &points, &jobs, ExistingResults::Repeat);
     let news = Mutex::new(Vec::new());
     let listen = |progress: JobProgress<'_>| {
         if let RunEvent::Failed(why) = progress.event {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Changes to the experiments. Results of changed experiments have folders of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct ExperimentChanges {
     /// Shorter runs and fewer seeds. The figures keep their shapes; the numbers are less exact.
     pub quick: bool,
     /// Paths of keys and their values, for every experiment, after the settings of its variant.
@@ -16,7 +16,7 @@ pub struct Changes {
     pub files: BTreeMap<String, String>,
 }
 
-impl Changes {
+impl ExperimentChanges {
     /// Nothing but the length is changed.
     pub fn quick(quick: bool) -> Self {
         Self { quick, ..Self::default() }
@@ -79,10 +79,10 @@ mod tests {
     fn changed_experiments_have_folders_of_their_own() {
         let set = vec![("seeds".to_owned(), "3".to_owned())];
         let ends = [
-            Changes::default(),
-            Changes::quick(true),
-            Changes { set: set.clone(), ..Changes::default() },
-            Changes { set, ..Changes::quick(true) },
+            ExperimentChanges::default(),
+            ExperimentChanges::quick(true),
+            ExperimentChanges { set: set.clone(), ..ExperimentChanges::default() },
+            ExperimentChanges { set, ..ExperimentChanges::quick(true) },
         ]
         .map(|changes| changes.folder_end());
         assert_eq!(ends, ["", "-quick", "-changed", "-quick-changed"]);

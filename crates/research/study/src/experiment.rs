@@ -1,11 +1,11 @@
 //! An experiment: a scenario file of a study, or a variant of one.
 
-use crate::changes::Changes;
+use crate::changes::ExperimentChanges;
 use crate::error::StudyError;
 use crate::options::EvaluationOptions;
 use crate::platform::{Platform, Run, existing_on, version_on};
 use cutline_config::Errors;
-use cutline_results::{Existing, Lock, Planned, RunStore, StoreError, Summary};
+use cutline_results::{ExistingResults, Lock, Planned, RunStore, StoreError, Summary};
 use cutline_scenario::runner::{self, Job, JobProgress};
 use cutline_scenario::{ScenarioFile, SweepPoint};
 use std::path::Path;
@@ -39,11 +39,11 @@ impl Experiment {
     /// # Errors
     /// When a setting does not fit the file.
     pub fn scenario_file(&self, quick: bool) -> Result<ScenarioFile, Errors> {
-        self.changed_file(&Changes::quick(quick))
+        self.changed_file(&ExperimentChanges::quick(quick))
     }
 
     /// The scenario file with the settings of the variant and the user's changes.
-    fn changed_file(&self, changes: &Changes) -> Result<ScenarioFile, Errors> {
+    fn changed_file(&self, changes: &ExperimentChanges) -> Result<ScenarioFile, Errors> {
         let text = changes.files.get(&self.file).unwrap_or(&self.text);
         let mut file = ScenarioFile::parse(text, &self.file)?;
         let quick = if changes.quick { &self.quick[..] } else { &[] };
@@ -65,7 +65,7 @@ impl Experiment {
     ///
     /// # Errors
     /// When the file is not a valid scenario.
-    pub(crate) fn prepare(&self, changes: &Changes, version: &str) -> Result<Prepared, Errors> {
+    pub(crate) fn prepare(&self, changes: &ExperimentChanges, version: &str) -> Result<Prepared, Errors> {
         let file = self.changed_file(changes)?;
         let points = file.expand()?;
         Ok(Prepared {
@@ -102,7 +102,7 @@ impl Prepared {
     ///
     /// # Errors
     /// When this process may not use the platform, or other results would be lost.
-    pub(crate) fn check(&self, root: &Path, existing: Existing) -> Result<(), StudyError> {
+    pub(crate) fn check(&self, root: &Path, existing: ExistingResults) -> Result<(), StudyError> {
         self.platform.permitted().map_err(StudyError::Platform)?;
         let (summary, keys) = (self.summary(String::new()), runner::keys(&self.jobs()));
         let planned = Planned { summary: &summary, keys: &keys };

@@ -19,14 +19,14 @@ mod run_details;
 mod study;
 mod timing;
 
-pub use changes::Changes;
+pub use changes::ExperimentChanges;
 pub use claims::{Evidence, FigureText, FindOwn, Measured, Own};
 pub use data::{Data, Point, difference, mean, ratio, unpaired_difference, unpaired_ratio};
 pub use error::{StudyError, UnknownFigure};
 pub use evaluation::{Evaluation, EvaluationEvent};
 pub use experiment::{Experiment, Overrides};
 pub use file::FindScenario;
-pub use measure::{Measure, call_voice, kbps, lost};
+pub use measure::{StudyMeasure, call_voice, kbps, lost};
 pub use options::EvaluationOptions;
 pub use panels::{section, sections};
 pub use platform::{Platform, Run, Simulator};

@@ -2,12 +2,12 @@
 
 use crate::data::{Data, Point};
 use crate::over_time::Interval;
-use cutline_quality::{Class, Codec, Combination, EModel, Power};
+use cutline_quality::{Class, Combination, EModel, Power, SpeechCodec};
 use cutline_results::{FlowRow, QueueRow, QueueSeriesRow, Row, SeriesRow};
 use cutline_units::{Duration, Probability, Rate};
 
 /// A measure of a flow; `None` if the flow has no value.
-pub type Measure = fn(&FlowRow) -> Option<f64>;
+pub type StudyMeasure = fn(&FlowRow) -> Option<f64>;
 
 /// A measure of a queue; `None` if the queue has no value.
 type MeasureOfQueue = fn(&QueueRow) -> Option<f64>;
@@ -50,7 +50,7 @@ fn voice_in_packets_of(packet: Duration, row: &FlowRow) -> Option<f64> {
     let sent = if row.sent_bps > 0.0 { row.sent_bps / (row.sent_bps + refused) } else { 0.0 };
     let missing = Probability::clamped(1.0 - (1.0 - row.loss_ratio?) * sent);
     let burst_ratio = packet.as_millis_f64() / 10.0;
-    let model = EModel { burst_ratio, ..EModel::new(Codec::G711_PLC) };
+    let model = EModel { burst_ratio, ..EModel::new(SpeechCodec::G711_PLC) };
     Some(model.rating(delay, missing).quality().get())
 }
 
@@ -81,7 +81,7 @@ fn power(power: Power, row: &FlowRow) -> Option<f64> {
 }
 
 /// The measures of flows that are not columns of `flows.parquet`, by the names that claims use.
-pub(crate) const DERIVED: [(&str, Measure); 11] = [
+pub(crate) const DERIVED: [(&str, StudyMeasure); 11] = [
     ("goodput_kbps", kbps),
     ("loss_percent", lost),
     ("voice", voice),
@@ -285,7 +285,8 @@ impl Subject {
                 cdfs.iter().map(|cdf| cdf.quantile(0.9) - cdf.quantile(0.1)).collect()
             }
             Self::Fairness { name } => {
-                let of = |measure: Measure| data.per_seed_where(point, |row| is_named(name, row), measure);
+                let of =
+                    |measure: StudyMeasure| data.per_seed_where(point, |row| is_named(name, row), measure);
                 let (means, squares) = (of(kbps), of(|row| Some(kbps(row)?.powi(2))));
                 means.iter().zip(squares).map(|(mean, square)| mean * mean / square).collect()
             }

@@ -1,7 +1,7 @@
 //! Options of an evaluation.
 
-use crate::changes::Changes;
-use cutline_results::Existing;
+use crate::changes::ExperimentChanges;
+use cutline_results::ExistingResults;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ pub struct EvaluationOptions {
     /// The figures to reproduce; all if empty.
     pub figures: Vec<u32>,
     /// Changes to the experiments.
-    pub changes: Changes,
+    pub changes: ExperimentChanges,
     /// Treatment of existing results. Measurements of the laboratory are only repeated on request:
-    /// [`Existing::Repeat`] is treated as [`Existing::Refuse`] there.
-    pub existing: Existing,
+    /// [`ExistingResults::Repeat`] is treated as [`ExistingResults::Refuse`] there.
+    pub existing: ExistingResults,
     /// The number of runs at the same time.
     pub threads: NonZeroUsize,
     /// The version of Cutline that is running. It is part of the identity of results.

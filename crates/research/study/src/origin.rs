@@ -1,6 +1,6 @@
 //! Checks whether stored results are those of a study's experiments, all of one version.
 
-use crate::changes::Changes;
+use crate::changes::ExperimentChanges;
 use crate::data::Data;
 use crate::error::StudyError;
 use crate::experiment::Experiment;
@@ -14,7 +14,7 @@ use std::path::Path;
 pub(crate) fn common_version(
     stored: &[(&Experiment, &Summary)],
     root: &Path,
-    changes: &Changes,
+    changes: &ExperimentChanges,
 ) -> Result<Option<String>, StudyError> {
     let version = |(experiment, summary): &(&Experiment, &Summary)| {
         experiment.platform.program_version(&summary.version).to_owned()
@@ -35,7 +35,7 @@ fn check(
     experiment: &Experiment,
     stored: &Summary,
     root: &Path,
-    changes: &Changes,
+    changes: &ExperimentChanges,
 ) -> Result<(), StudyError> {
     let version = experiment.platform.program_version(&stored.version);
     let expected = experiment.prepare(changes, version)?.summary(String::new());

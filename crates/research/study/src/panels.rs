@@ -25,7 +25,7 @@
 use crate::claims::{FigureText, Quantity, QuantityText, Rows, Settings, read_quantity, repeat};
 use crate::data::Data;
 use crate::study::ExperimentData;
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Legend, Point as Dot, PointSeries};
+use cutline_report::chart::{Axis, Bars, Chart, ChartPoint as Dot, Figure, Legend, PointSeries};
 use cutline_report::report::Section;
 use cutline_report::stats::{Cdf, Estimate};
 use serde::Deserialize;

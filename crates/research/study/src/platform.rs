@@ -1,6 +1,6 @@
 //! Platforms of experiments: the simulator, or any that another crate provides.
 
-use cutline_results::{Existing, RunResult};
+use cutline_results::{ExistingResults, RunResult};
 use cutline_scenario::Scenario;
 use std::fmt;
 use std::path::Path;
@@ -78,9 +78,9 @@ pub(crate) fn version_on(platform: &dyn Platform, version: &str) -> String {
 
 /// Returns the treatment of existing results of a platform. Measurements in real time are only repeated on
 /// request.
-pub(crate) fn existing_on(platform: &dyn Platform, existing: Existing) -> Existing {
+pub(crate) fn existing_on(platform: &dyn Platform, existing: ExistingResults) -> ExistingResults {
     match existing {
-        Existing::Repeat if platform.is_real_time() => Existing::Refuse,
+        ExistingResults::Repeat if platform.is_real_time() => ExistingResults::Refuse,
         _ => existing,
     }
 }

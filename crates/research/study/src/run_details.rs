@@ -1,11 +1,15 @@
 //! Details of the runs for the head of a report.
 
-use crate::changes::Changes;
+use crate::changes::ExperimentChanges;
 use cutline_results::Summary;
 use std::collections::BTreeSet;
 
 /// Version, seeds, length, times and machines of these results, as pairs of name and value.
-pub(crate) fn run_details(summaries: &[&Summary], version: &str, changes: &Changes) -> Vec<(String, String)> {
+pub(crate) fn run_details(
+    summaries: &[&Summary],
+    version: &str,
+    changes: &ExperimentChanges,
+) -> Vec<(String, String)> {
     let runs: usize = summaries.iter().map(|summary| summary.finished.len()).sum();
     let begun = summaries.iter().map(|summary| summary.started_at.as_str()).min();
     let ended = summaries.iter().map(|summary| summary.finished_at.as_str()).max();

@@ -1,6 +1,6 @@
 //! A study: the evaluation of a paper, or any other one, from its experiments to the report.
 
-use crate::changes::Changes;
+use crate::changes::ExperimentChanges;
 use crate::check;
 use crate::claims::{FigureText, Figures, FindOwn};
 use crate::data::Data;
@@ -199,7 +199,7 @@ impl Study {
 
     /// The folder of its results within the folder of all results. Results of changed experiments have a separate folder, so that
     /// they never replace others.
-    pub fn folder(&self, results: &Path, changes: &Changes) -> PathBuf {
+    pub fn folder(&self, results: &Path, changes: &ExperimentChanges) -> PathBuf {
         results.join(format!("{}{}", self.id, changes.folder_end()))
     }
 
@@ -226,7 +226,7 @@ impl Study {
     ///
     /// # Errors
     /// When no results are stored, they are of several versions, or the report cannot be written.
-    pub fn report(&self, results: &Path, changes: &Changes) -> Result<Evaluation, StudyError> {
+    pub fn report(&self, results: &Path, changes: &ExperimentChanges) -> Result<Evaluation, StudyError> {
         let root = self.folder(results, changes);
         let mut figures = self.figures.clone();
         let is_stored = |id: &String| Store::open(&root.join(id)).has_tables();
@@ -265,7 +265,7 @@ impl Study {
         }
     }
 
-    fn titled(&self, changes: &Changes) -> String {
+    fn titled(&self, changes: &ExperimentChanges) -> String {
         match (changes.quick, changes.is_other()) {
             (false, false) => self.title.clone(),
             (true, false) => format!("{} (quick)", self.title),
@@ -296,7 +296,7 @@ impl Study {
         &self,
         figures: &[FigureText],
         root: &Path,
-        changes: &Changes,
+        changes: &ExperimentChanges,
     ) -> Result<Evaluation, StudyError> {
         let earlier = report::read_claims(root)?;
         let stored = self.load(root)?;

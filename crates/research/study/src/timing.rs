@@ -1,16 +1,16 @@
 //! Timing of runs in real time.
 
 use crate::data::Data;
-use cutline_report::report::{Claim, Verdict};
+use cutline_report::report::{Claim, ClaimVerdict};
 
 /// The claim if the timing of some runs is not valid. A difference is then unclear, because the machine may be its cause.
 pub(crate) fn doubted(claim: Claim) -> Claim {
-    if claim.holds != Verdict::Differs {
+    if claim.holds != ClaimVerdict::Differs {
         return claim;
     }
     let doubt = "It differs here, but the timing of some runs is not valid: see below.";
     let note = [claim.note.as_str(), doubt].join(" ").trim().to_owned();
-    Claim { holds: Verdict::Unclear, note, ..claim }
+    Claim { holds: ClaimVerdict::Unclear, note, ..claim }
 }
 
 /// A note about the timing of an experiment's runs; `None` for a simulation.
@@ -50,10 +50,10 @@ mod tests {
             note: note.to_owned(),
             ..Claim::new("lab-cheat.others", "3", "others lose little")
         };
-        assert_eq!(doubted(claim(Verdict::Holds, "as before")), claim(Verdict::Holds, "as before"));
-        let unclear = doubted(claim(Verdict::Differs, "Linux waits."));
-        assert_eq!(unclear.holds, Verdict::Unclear);
+        assert_eq!(doubted(claim(ClaimVerdict::Holds, "as before")), claim(ClaimVerdict::Holds, "as before"));
+        let unclear = doubted(claim(ClaimVerdict::Differs, "Linux waits."));
+        assert_eq!(unclear.holds, ClaimVerdict::Unclear);
         assert!(unclear.note.starts_with("Linux waits. It differs here"), "{}", unclear.note);
-        assert!(doubted(claim(Verdict::Differs, "")).note.starts_with("It differs"));
+        assert!(doubted(claim(ClaimVerdict::Differs, "")).note.starts_with("It differs"));
     }
 }

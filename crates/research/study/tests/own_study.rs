@@ -1,7 +1,7 @@
 //! A study of a user: read from its folder, run, judged and drawn; and the errors in one.
 
-use cutline_results::Existing;
-use cutline_study::{Changes, EvaluationOptions, Simulator, Study};
+use cutline_results::ExistingResults;
+use cutline_study::{EvaluationOptions, ExperimentChanges, Simulator, Study};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -15,8 +15,8 @@ fn quick(results: &Path) -> EvaluationOptions {
     EvaluationOptions {
         results: results.to_owned(),
         figures: Vec::new(),
-        changes: Changes::quick(true),
-        existing: Existing::Refuse,
+        changes: ExperimentChanges::quick(true),
+        existing: ExistingResults::Refuse,
         threads: NonZeroUsize::new(2).unwrap(),
         version: "test",
         commit: "",
@@ -47,8 +47,10 @@ fn claims_about_a_swept_key_that_is_set_are_judged() {
     let folder = tempfile::tempdir().unwrap();
     let study = Study::open(&example(), &[&Simulator]).unwrap();
     let set = vec![("dumbbell.queue.target".to_owned(), "15 ms".to_owned())];
-    let options =
-        EvaluationOptions { changes: Changes { set, ..Changes::quick(true) }, ..quick(folder.path()) };
+    let options = EvaluationOptions {
+        changes: ExperimentChanges { set, ..ExperimentChanges::quick(true) },
+        ..quick(folder.path())
+    };
     let evaluation = study.ready(&options).unwrap().run(&AtomicBool::new(false), &|_| {}, &|_| {}).unwrap();
     let measured = |id: &str| evaluation.claims.iter().find(|claim| claim.id == id).unwrap().measured;
     assert!(measured("drops.full-15").unwrap() > 90.0);

@@ -49,7 +49,7 @@ const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Reverse];
 
 /// A class of traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Class {
+pub struct RrulClass {
     /// Its name.
     pub name: String,
     /// The code point of its packets.
@@ -60,7 +60,7 @@ pub struct Class {
 #[derive(Clone, Debug)]
 pub struct Responsiveness {
     /// The classes, with different names.
-    pub classes: Vec<Class>,
+    pub classes: Vec<RrulClass>,
     /// The number of TCP flows of each class in each direction.
     pub flows: u32,
     /// The options of TCP.
@@ -249,7 +249,7 @@ impl Flows<'_> {
         let mean = |distribution: &Option<Distribution>| distribution.as_ref().and_then(|it| it.mean);
         let idle_round_trip_ms = mean(&forward.idle_ms).zip(mean(&reverse.idle_ms)).map(|(a, b)| a + b);
         let loaded_round_trip_ms = mean(&forward.loaded_ms).zip(mean(&reverse.loaded_ms)).map(|(a, b)| a + b);
-        let Class { name, dscp } = &self.of.classes[class];
+        let RrulClass { name, dscp } = &self.of.classes[class];
         ClassDocument {
             name: name.clone(),
             dscp: dscp.get(),
@@ -308,11 +308,11 @@ impl Flows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::{ClockReport, Estimate};
+    use crate::control::{ClockEstimate, ClockReport};
     use cutline_signal::clock::ClockOffset;
 
     fn measurement() -> Responsiveness {
-        let class = |name: &str, dscp: &str| Class { name: name.to_owned(), dscp: dscp.parse().unwrap() };
+        let class = |name: &str, dscp: &str| RrulClass { name: name.to_owned(), dscp: dscp.parse().unwrap() };
         Responsiveness {
             classes: vec![class("default", "default"), class("EF", "EF")],
             flows: 2,
@@ -349,7 +349,7 @@ mod tests {
             ReceiverReport { flow: plan.id, bytes, packets, delay, intervals, ..ReceiverReport::default() }
         };
         let sent = |plan: &FlowPlan| SenderReport { flow: plan.id, packets: 20, ..SenderReport::default() };
-        let before = Estimate {
+        let before = ClockEstimate {
             offset: ClockOffset::NONE,
             error: Duration::ZERO,
             round_trip: Duration::from_millis(1),

@@ -3,7 +3,7 @@
 use crate::AqmSpec;
 use crate::registry::{self, AqmDescription};
 use cutline_params::conformance::Made;
-use cutline_params::{Value, conformance};
+use cutline_params::{ParameterValue, conformance};
 
 fn about(aqm: &AqmSpec) -> AqmDescription {
     let name = aqm.name();
@@ -14,7 +14,7 @@ fn about(aqm: &AqmSpec) -> AqmDescription {
 }
 
 /// Makes an AQM of this name.
-fn make(name: &str) -> impl Fn(&[(&str, Value)]) -> Made + use<'_> {
+fn make(name: &str) -> impl Fn(&[(&str, ParameterValue)]) -> Made + use<'_> {
     move |values| AqmSpec::from_values(name, values.iter().cloned()).map(|aqm| aqm.values())
 }
 

@@ -76,10 +76,10 @@ use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
 
 pub(crate) use params::check_thresholds;
-pub use params::{Mode, RedParams};
+pub use params::{RedMode, RedParams};
 pub(crate) use slope::Slope;
 pub use spacing::Spacing;
-pub use variant::Variant;
+pub use variant::RedVariant;
 
 /// State of RED.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,7 +111,7 @@ pub struct Core {
 
 impl Core {
     pub(crate) fn new(params: &RedParams, rate: Rate) -> Self {
-        let gentle_from = (params.variant == Variant::Ns2).then_some(params.max_p);
+        let gentle_from = (params.variant == RedVariant::Ns2).then_some(params.max_p);
         let slope = Slope { min_th: 0.0, max_th: 0.0, gentle: params.gentle, gentle_from };
         let drain = DrainRate::new(rate);
         let vars = Vars::new(Instant::ZERO);
@@ -147,17 +147,17 @@ impl Core {
         self.vars.p_b = Probability::clamped(p_b);
         let mean_packet = self.params.mean_packet as f64;
         let p_b = match self.params.mode {
-            Mode::Bytes if p_b < 1.0 => p_b * f64::from(arrival.size) / mean_packet,
+            RedMode::Bytes if p_b < 1.0 => p_b * f64::from(arrival.size) / mean_packet,
             _ => p_b,
         };
-        if self.params.variant == Variant::Ns2 && self.is_spared(p_b, backlog) {
+        if self.params.variant == RedVariant::Ns2 && self.is_spared(p_b, backlog) {
             return Probability::ZERO;
         }
         self.vars.count = if p_b > 0.0 { self.vars.count + 1 } else { -1 };
         self.params.spacing.probability(p_b, self.vars.count as f64)
     }
 
-    /// Returns whether ns-2 spares a packet ([`Variant::Ns2`]): in a short queue, and the first above
+    /// Returns whether ns-2 spares a packet ([`RedVariant::Ns2`]): in a short queue, and the first above
     /// `min_th`, with which it begins to count.
     fn is_spared(&mut self, p_b: f64, backlog: Backlog) -> bool {
         if backlog.packets < 2 {
@@ -207,8 +207,8 @@ impl Core {
     #[inline]
     pub(crate) fn counted_size(&self, size: u32) -> f64 {
         match self.params.mode {
-            Mode::Packets => f64::from(size),
-            Mode::Bytes => self.params.mean_packet as f64,
+            RedMode::Packets => f64::from(size),
+            RedMode::Bytes => self.params.mean_packet as f64,
         }
     }
 
@@ -216,8 +216,8 @@ impl Core {
     #[inline]
     fn length(&self, backlog: Backlog) -> f64 {
         match self.params.mode {
-            Mode::Packets => f64::from(backlog.packets),
-            Mode::Bytes => backlog.bytes as f64 / self.params.mean_packet as f64,
+            RedMode::Packets => f64::from(backlog.packets),
+            RedMode::Bytes => backlog.bytes as f64 / self.params.mean_packet as f64,
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Parameters of RED.
 
 use super::spacing::Spacing;
-use super::variant::Variant;
+use super::variant::RedVariant;
 use crate::standing;
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Rate};
 
 /// Unit of the queue's length, and whether large packets are likelier to be hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum Mode {
+pub enum RedMode {
     /// In packets; every packet is hit alike.
     Packets,
     /// In bytes; a packet is hit in proportion to its size.
@@ -38,8 +38,8 @@ pub struct RedParams {
     #[param(default = false, source = "Floyd and Jacobson 1993; Floyd 2000 recommends true")]
     pub gentle: bool,
     /// Measure the queue in packets, or in bytes and hit packets in proportion to their size.
-    #[param(default = Mode::Packets, source = "Floyd and Jacobson 1993 section VII")]
-    pub mode: Mode,
+    #[param(default = RedMode::Packets, source = "Floyd and Jacobson 1993 section VII")]
+    pub mode: RedMode,
     /// Packets from hit to hit: uniform over 1 to 1/p - 1; wait for 1/p, then uniform over the next 1/p; none draws each.
     #[param(default = Spacing::Uniform, source = "Floyd and Jacobson 1993 figure 2")]
     pub spacing: Spacing,
@@ -54,8 +54,8 @@ pub struct RedParams {
     )]
     pub target_delay: Duration,
     /// As the papers have it, or as ns-2 does.
-    #[param(default = Variant::Papers, source = "the papers; ns-2.35 for ns-2")]
-    pub variant: Variant,
+    #[param(default = RedVariant::Papers, source = "the papers; ns-2.35 for ns-2")]
+    pub variant: RedVariant,
 }
 
 pub(crate) fn check_thresholds(params: &RedParams) -> Result<(), ParameterError> {

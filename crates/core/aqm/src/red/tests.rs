@@ -53,7 +53,7 @@ fn gentle_red_rises_until_twice_the_threshold() {
 
 #[test]
 fn in_bytes_size_counts_twice() {
-    let mut red = red(RedParams { mode: Mode::Bytes, spacing: Spacing::None, ..without_memory() });
+    let mut red = red(RedParams { mode: RedMode::Bytes, spacing: Spacing::None, ..without_memory() });
     // 10,000 B are 10 packets; a packet of 500 B is hit half as often.
     assert!(close(arrive(&mut red, 500, 10), 0.005));
     assert!(close(arrive(&mut red, 1500, 10), 0.015));
@@ -149,7 +149,7 @@ fn thresholds_in_the_wrong_order_are_refused() {
 
 #[test]
 fn ns_2_does_not_drop_the_first_packet_or_those_of_a_short_queue() {
-    let mut red = red(RedParams { variant: Variant::Ns2, w_q: Some(0.5), ..RedParams::default() });
+    let mut red = red(RedParams { variant: RedVariant::Ns2, w_q: Some(0.5), ..RedParams::default() });
     // Averages of 10: p_b = 0.01, and the first, though it counts, is spared.
     red.core.vars.avg = 10.0;
     assert_eq!(arrive(&mut red, 1000, 10), 0.0);

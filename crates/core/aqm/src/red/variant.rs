@@ -4,7 +4,7 @@ use cutline_params::Choice;
 
 /// Variant of RED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
-pub enum Variant {
+pub enum RedVariant {
     /// As the papers have it.
     Papers,
     /// As ns-2.35 does it:

@@ -1,7 +1,7 @@
 //! Agreement of two ends that have a specification each.
 
 use super::{Coerced, ConnectionSpecification, SpecParameter, Specification};
-use cutline_params::Value;
+use cutline_params::ParameterValue;
 use std::fmt;
 
 /// Agreement of both ends.
@@ -19,11 +19,11 @@ pub struct AgreementItem {
     /// The parameter.
     pub parameter: SpecParameter,
     /// Value that the first end asked for; `None` if it left the parameter open.
-    pub offered: Option<Value>,
+    pub offered: Option<ParameterValue>,
     /// Value that the other end asked for; `None` if it left the parameter open.
-    pub requested: Option<Value>,
+    pub requested: Option<ParameterValue>,
     /// Effective value.
-    pub effective: Value,
+    pub effective: ParameterValue,
 }
 
 /// Reason why two ends cannot agree.
@@ -32,11 +32,11 @@ pub struct Conflict {
     /// The parameter that would have to be weakened, and that its end does not coerce.
     pub parameter: SpecParameter,
     /// The value that its end keeps.
-    pub kept: Value,
+    pub kept: ParameterValue,
     /// The parameter of the other end that this contradicts; often the same.
     pub against: SpecParameter,
     /// The other end's value.
-    pub value: Value,
+    pub value: ParameterValue,
 }
 
 impl Agreement {
@@ -50,7 +50,7 @@ impl Agreement {
         self.asked(|item| item.requested.as_ref())
     }
 
-    fn asked(&self, of: impl Fn(&AgreementItem) -> Option<&Value>) -> Specification {
+    fn asked(&self, of: impl Fn(&AgreementItem) -> Option<&ParameterValue>) -> Specification {
         let mut asked = Specification::OPEN;
         for item in &self.items {
             if let Some(value) = of(item) {
@@ -144,7 +144,7 @@ fn meet(
     parameter: SpecParameter,
     first: &Specification,
     second: &Specification,
-) -> Result<Option<Value>, Conflict> {
+) -> Result<Option<ParameterValue>, Conflict> {
     let [one, other] = [first, second].map(|end| end.get(parameter));
     let (Some(one), Some(other)) = (one.clone(), other.clone()) else { return Ok(one.or(other)) };
     if one == other {
@@ -170,7 +170,7 @@ mod tests {
         // The example of QoSockets section II.
         let end = |peak| Specification::builder().peak_rate(peak).coerce_all().build().unwrap();
         let agreed = agree(&end(64.0), &end(60.0)).unwrap();
-        let [offered, requested, effective] = [64.0, 60.0, 60.0].map(Value::Number);
+        let [offered, requested, effective] = [64.0, 60.0, 60.0].map(ParameterValue::Number);
         let [offered, requested] = [offered, requested].map(Some);
         let item = AgreementItem { parameter: SpecParameter::PeakRate, offered, requested, effective };
         assert_eq!(agreed.items, [item]);
@@ -225,7 +225,7 @@ mod tests {
         let at_most = Specification::builder().max_rate(40.0).build().unwrap();
         let conflict = agree(&at_least, &at_most).unwrap_err();
         let (parameter, against) = (SpecParameter::MinRate, SpecParameter::MaxRate);
-        let (kept, value) = (Value::Number(50.0), Value::Number(40.0));
+        let (kept, value) = (ParameterValue::Number(50.0), ParameterValue::Number(40.0));
         assert_eq!(conflict.0, [Conflict { parameter, kept, against, value }]);
         let willing = at_least.change().coerce(SpecParameter::MinRate).build().unwrap();
         assert_eq!(agree(&at_most, &willing).unwrap().effective.min_rate, Some(40.0));

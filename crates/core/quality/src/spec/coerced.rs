@@ -1,7 +1,7 @@
 //! The parameters by name, and sets of them.
 
 use super::Specification;
-use cutline_params::{Field, Parameter, ParameterError, Parameters as _, Value};
+use cutline_params::{Parameter, ParameterError, ParameterField, ParameterValue, Parameters as _};
 use std::fmt;
 
 /// A parameter of a [`Specification`].
@@ -56,7 +56,7 @@ impl SpecParameter {
     ];
 
     /// Returns the field of a specification that holds the parameter.
-    pub(super) fn field(self) -> &'static Field<Specification> {
+    pub(super) fn field(self) -> &'static ParameterField<Specification> {
         &Specification::fields()[self as usize]
     }
 
@@ -100,7 +100,7 @@ impl SpecParameter {
     }
 
     /// Returns whether `value` demands less than `other`.
-    pub(super) fn is_weaker(self, value: &Value, other: &Value) -> bool {
+    pub(super) fn is_weaker(self, value: &ParameterValue, other: &ParameterValue) -> bool {
         let [value, other] = [value, other].map(super::magnitude);
         if self.larger_is_weaker() { value > other } else { value < other }
     }

@@ -46,7 +46,7 @@ pub use preset::Preset;
 pub use region::{Axis, Interval, Measure, Region};
 pub use taps::{CapacityProfile, TapsProperties};
 
-use cutline_params::{ParameterError, Parameters, Value};
+use cutline_params::{ParameterError, ParameterValue, Parameters};
 use cutline_units::{Bytes, Duration, Rate};
 
 const SLOWEST: f64 = 0.001;
@@ -126,8 +126,8 @@ impl Specification {
     };
 
     /// The value of a parameter; `None` where it is open.
-    pub fn get(&self, parameter: SpecParameter) -> Option<Value> {
-        Some(parameter.field().get(self)).filter(|value| *value != Value::Off)
+    pub fn get(&self, parameter: SpecParameter) -> Option<ParameterValue> {
+        Some(parameter.field().get(self)).filter(|value| *value != ParameterValue::Off)
     }
 
     /// The lowest acceptable throughput (QoSockets eq. 1); `None` while rate or size are open.
@@ -166,7 +166,7 @@ impl Specification {
     }
 
     /// The first pair of limits that contradict each other, and the values of both.
-    fn contradiction(&self) -> Option<[(SpecParameter, Value); 2]> {
+    fn contradiction(&self) -> Option<[(SpecParameter, ParameterValue); 2]> {
         SpecParameter::ORDERED.into_iter().find_map(|pair| {
             let [lower, upper] = pair.map(|parameter| self.get(parameter));
             let (lower, upper) = (lower?, upper?);
@@ -192,12 +192,12 @@ fn throughput(rate: Option<f64>, size: Option<Bytes>) -> Option<Rate> {
 }
 
 /// A value by which two of the same parameter are compared. Durations are exact up to an hour.
-fn magnitude(value: &Value) -> f64 {
+fn magnitude(value: &ParameterValue) -> f64 {
     match value {
-        Value::Number(x) => *x,
-        Value::Count(n) => *n as f64,
-        Value::Duration(time) => time.as_nanos() as f64,
-        Value::Flag(flag) => f64::from(*flag),
+        ParameterValue::Number(x) => *x,
+        ParameterValue::Count(n) => *n as f64,
+        ParameterValue::Duration(time) => time.as_nanos() as f64,
+        ParameterValue::Flag(flag) => f64::from(*flag),
         value => panic!("{value} is of no kind that a specification has"),
     }
 }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_parameters_are_described_and_bad_ones_refused() {
         let parameters = Specification::describe();
-        let make = |values: &[(&str, Value)]| {
+        let make = |values: &[(&str, ParameterValue)]| {
             Specification::from_values(values.iter().map(|(name, value)| (*name, value.clone())))
                 .map(|spec| spec.values())
         };

@@ -1,11 +1,11 @@
 //! Traffic control state: what is reserved on interfaces, and admission (RFC 2209: UPDATE TRAFFIC CONTROL).
 
 use super::Engine;
-use super::outputs::{Control, Event, Flow, Output};
+use super::outputs::{Control, EngineOutput, Event, ReservedFlow};
 use super::params::InterfaceId;
 use super::state::{NextHop, Police, SessionState, Tcsb};
 use super::upstream::Cause;
-use crate::admission::Handle;
+use crate::admission::ReservationHandle;
 use crate::intserv::{Flowspec, Tspec};
 use crate::message::{Body, Message};
 use crate::object::{Sender, Session, Style, code};
@@ -51,7 +51,7 @@ impl Engine {
                 true
             }
             (Some(needed), None) => {
-                let handle = Handle(self.next_handle);
+                let handle = ReservationHandle(self.next_handle);
                 self.next_handle += 1;
                 let Needed { flowspec, filters, path_tspec, police } = needed;
                 let control =
@@ -95,7 +95,7 @@ impl Engine {
             let gone = gone.map(|&sender| Control::RemoveFilter { interface, handle, session, sender });
             let added = control.filters.difference(&old);
             let added = added.map(|&sender| Control::AddFilter { interface, handle, session, sender });
-            self.outputs.extend(gone.chain(added).map(Output::Control));
+            self.outputs.extend(gone.chain(added).map(EngineOutput::Control));
         }
         Ok(true)
     }
@@ -116,11 +116,11 @@ impl Engine {
             .map_err(|refusal| (code::ADMISSION, refusal.value()))
     }
 
-    fn control(&mut self, control: &Tcsb, session: Session, make: impl FnOnce(Flow) -> Control) {
+    fn control(&mut self, control: &Tcsb, session: Session, make: impl FnOnce(ReservedFlow) -> Control) {
         let Some(interface) = control.interface.filter(|interface| self.controls_traffic(*interface)) else {
             return;
         };
-        let flow = Flow {
+        let flow = ReservedFlow {
             interface,
             handle: control.handle,
             session,
@@ -129,7 +129,7 @@ impl Engine {
             tspec: control.flowspec.tspec().installed(&control.path_tspec),
             police: control.police,
         };
-        self.outputs.push_back(Output::Control(make(flow)));
+        self.outputs.push_back(EngineOutput::Control(make(flow)));
     }
 
     fn release(&mut self, control: &Tcsb) {
@@ -139,7 +139,7 @@ impl Engine {
             return;
         };
         share.release(control.handle);
-        self.outputs.push_back(Output::Control(Control::Delete { interface, handle: control.handle }));
+        self.outputs.push_back(EngineOutput::Control(Control::Delete { interface, handle: control.handle }));
     }
 
     /// Ends reservations that no sender routes to any more (RFC 2205 section 3.1.5). Nobody is notified.
@@ -184,7 +184,7 @@ impl Engine {
     /// Takes a reservation away that traffic control cannot install or keep, or gives to somebody else (RFC 2205 section
     /// 3.11.2). The receivers hear of it. What was to be said of the session's reservations and was not taken yet is taken back, so a reservation that
     /// cannot be installed was neither confirmed nor made upstream, if its owner says so before it takes anything else.
-    pub fn revoke(&mut self, now: Instant, handle: Handle, is_preempted: bool) {
+    pub fn revoke(&mut self, now: Instant, handle: ReservationHandle, is_preempted: bool) {
         let failure = if is_preempted { (code::PREEMPTED, 0) } else { (code::SYSTEM, 0) };
         let Some(id) = self.by_handle.get(&handle).copied() else { return };
         self.in_session(id, |this, s| {
@@ -221,8 +221,8 @@ impl Engine {
             _ => false,
         };
         self.outputs.retain(|output| match output {
-            Output::Send(datagram) => !is_its(&datagram.bytes),
-            Output::Event(Event::Confirmed { session, .. } | Event::Reserved { session, .. }) => {
+            EngineOutput::Send(datagram) => !is_its(&datagram.bytes),
+            EngineOutput::Event(Event::Confirmed { session, .. } | Event::Reserved { session, .. }) => {
                 *session != s.session
             }
             _ => true,

@@ -43,15 +43,17 @@ mod timers;
 mod upstream;
 mod view;
 
-pub use outputs::{Arrival, Control, Datagram, Event, Flow, Output, Route, RouteKey, RoutedFlow};
+pub use outputs::{
+    ArrivedMessage, Control, Datagram, EngineOutput, Event, ReservedFlow, Route, RouteKey, RoutedFlow,
+};
 pub use params::{EngineParams, InterfaceConfig, InterfaceId};
 pub use paths::LocalSender;
 pub use state::{Police, Reservation};
 pub use stats::Stats;
 pub use view::{ReservationView, SenderView, SessionView};
 
-use crate::admission::{Handle, Share};
-use crate::integrity::{Guard, IntegrityConfig};
+use crate::admission::{ReservationHandle, Share};
+use crate::integrity::{IntegrityConfig, ReplayGuard};
 use crate::intserv::{LinkCharacter, TspecError};
 use crate::message::Message;
 use crate::object::Session;
@@ -119,7 +121,7 @@ pub enum CallError {
 struct Interface {
     config: InterfaceConfig,
     share: Option<Share>,
-    guard: Option<Guard>,
+    guard: Option<ReplayGuard>,
     heard_udp: bool,
 }
 
@@ -153,13 +155,13 @@ pub struct Engine {
     interfaces: BTreeMap<InterfaceId, Interface>,
     sessions: BTreeMap<SessionId, Box<SessionState>>,
     by_session: BTreeMap<Session, SessionId>,
-    by_handle: BTreeMap<Handle, SessionId>,
+    by_handle: BTreeMap<ReservationHandle, SessionId>,
     routes: BTreeMap<RouteKey, RouteEntry>,
     neighbours: BTreeMap<NeighbourKey, Neighbour>,
     unacknowledged: BTreeMap<u32, Unacknowledged>,
     budgets: Budgets,
     timers: Timers,
-    outputs: VecDeque<Output>,
+    outputs: VecDeque<EngineOutput>,
     stats: Stats,
     next_session: SessionId,
     next_handle: u64,
@@ -210,7 +212,7 @@ impl Engine {
         }
         let id = InterfaceId(self.interfaces.len() as u32 + 1);
         let share = config.share.as_ref().map(|share| Share::new(share, config.rate, config.mtu));
-        let guard = config.integrity.clone().map(|integrity| Guard::new(integrity, self.secret));
+        let guard = config.integrity.clone().map(|integrity| ReplayGuard::new(integrity, self.secret));
         self.interfaces.insert(id, Interface { config, share, guard, heard_udp: false });
         Ok(id)
     }
@@ -256,7 +258,7 @@ impl Engine {
     }
 
     /// Takes what is to be done next.
-    pub fn poll(&mut self) -> Option<Output> {
+    pub fn poll(&mut self) -> Option<EngineOutput> {
         self.outputs.pop_front()
     }
 
@@ -331,7 +333,7 @@ impl Engine {
     }
 
     fn event(&mut self, event: Event) {
-        self.outputs.push_back(Output::Event(event));
+        self.outputs.push_back(EngineOutput::Event(event));
     }
 
     /// RFC 2205 section 3.7: refreshes come at random times between half of the period and one and a half of it.

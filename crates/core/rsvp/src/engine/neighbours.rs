@@ -1,7 +1,7 @@
 //! Sending, and refresh reduction with neighbours: numbers of messages, acknowledgements, summaries (RFC 2961).
 
 use super::Engine;
-use super::outputs::{Datagram, Output};
+use super::outputs::{Datagram, EngineOutput};
 use super::params::InterfaceId;
 use super::state::{NeighbourKey, NextHop, PathKey, Received, Sent, SessionId, UpKey};
 use super::timers::{Slot, Timer};
@@ -147,7 +147,7 @@ impl Engine {
                 carrier,
                 bytes,
             };
-            self.outputs.push_back(Output::Send(datagram));
+            self.outputs.push_back(EngineOutput::Send(datagram));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::params::InterfaceId;
 use super::state::Police;
-use crate::admission::Handle;
+use crate::admission::ReservationHandle;
 use crate::encapsulation::Carrier;
 use crate::intserv::{Adspec, Flowspec, Tspec};
 use crate::object::{ErrorSpec, Sender, Session, Style};
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 /// A message that has arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival<'b> {
+pub struct ArrivedMessage<'b> {
     /// Interface on which the message arrived.
     pub interface: InterfaceId,
     /// Its source in the header of IP.
@@ -28,7 +28,7 @@ pub struct Arrival<'b> {
 
 /// Output of an engine.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Output {
+pub enum EngineOutput {
     /// Send a message.
     Send(Datagram),
     /// Change what is reserved on an interface.
@@ -108,15 +108,15 @@ pub struct Route {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Control {
     /// Reserve.
-    Add(Flow),
+    Add(ReservedFlow),
     /// Reserve something else instead.
-    Modify(Flow),
+    Modify(ReservedFlow),
     /// Packets of this sender use the reservation, too.
     AddFilter {
         /// The interface.
         interface: InterfaceId,
         /// The reservation.
-        handle: Handle,
+        handle: ReservationHandle,
         /// The session.
         session: Session,
         /// The sender.
@@ -127,7 +127,7 @@ pub enum Control {
         /// The interface.
         interface: InterfaceId,
         /// The reservation.
-        handle: Handle,
+        handle: ReservationHandle,
         /// The session.
         session: Session,
         /// The sender.
@@ -138,17 +138,17 @@ pub enum Control {
         /// The interface.
         interface: InterfaceId,
         /// The reservation.
-        handle: Handle,
+        handle: ReservationHandle,
     },
 }
 
 /// Reservation on an interface.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Flow {
+pub struct ReservedFlow {
     /// The interface.
     pub interface: InterfaceId,
     /// The number of the reservation.
-    pub handle: Handle,
+    pub handle: ReservationHandle,
     /// The session.
     pub session: Session,
     /// The style.
@@ -161,7 +161,7 @@ pub struct Flow {
     pub police: Police,
 }
 
-impl Flow {
+impl ReservedFlow {
     /// Returns the selectors of the packets that use the reservation: one for each sender, or one for all.
     pub fn selectors(&self) -> Vec<FlowSelector> {
         if self.senders.is_empty() {

@@ -1,7 +1,7 @@
 //! Path state: Path and `PathTear` messages, senders here, routes (RFC 2209: PATH, PTEAR, PATH REFRESH, ROUTE CHANGE, PATH LOCAL REPAIR).
 
 use super::neighbours::{Installed, Installs, Order, Target};
-use super::outputs::{Event, Output, Route, RouteKey, RoutedFlow};
+use super::outputs::{EngineOutput, Event, Route, RouteKey, RoutedFlow};
 use super::params::InterfaceId;
 use super::receive::Origin;
 use super::state::{Entry, Outgoing, PathKey, Psb, Sent, SessionState};
@@ -462,7 +462,7 @@ impl Engine {
         }
         self.release_route(s, before);
         if !self.routes.contains_key(&key) {
-            self.outputs.push_back(Output::AskRoute(key));
+            self.outputs.push_back(EngineOutput::AskRoute(key));
         }
         let entry = self.routes.entry(key).or_default();
         entry.sessions.insert(s.id);
@@ -480,12 +480,12 @@ impl Engine {
             entry.sessions.remove(&s.id);
             if entry.sessions.is_empty() && entry.waiting.is_empty() {
                 self.routes.remove(&key);
-                self.outputs.push_back(Output::ForgetRoute(key));
+                self.outputs.push_back(EngineOutput::ForgetRoute(key));
             }
         }
     }
 
-    /// Says where packets go: the answer to [`Output::AskRoute`], and what has changed since.
+    /// Says where packets go: the answer to [`EngineOutput::AskRoute`], and what has changed since.
     pub fn set_route(&mut self, now: Instant, key: RouteKey, route: &Route) {
         let Some(entry) = self.routes.get_mut(&key) else { return };
         entry.route = Some(route.clone());
@@ -496,7 +496,7 @@ impl Engine {
         }
         if sessions.is_empty() {
             self.routes.remove(&key);
-            self.outputs.push_back(Output::ForgetRoute(key));
+            self.outputs.push_back(EngineOutput::ForgetRoute(key));
         }
         for id in sessions {
             self.in_session(id, |this, s| this.apply_route(now, s, &key, route));
@@ -506,7 +506,7 @@ impl Engine {
     /// Returns the entry of a route, which is asked for if it is not known.
     pub(super) fn route_entry(&mut self, key: RouteKey) -> &mut RouteEntry {
         if !self.routes.contains_key(&key) {
-            self.outputs.push_back(Output::AskRoute(key));
+            self.outputs.push_back(EngineOutput::AskRoute(key));
         }
         self.routes.entry(key).or_default()
     }

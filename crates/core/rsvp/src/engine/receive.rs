@@ -8,13 +8,13 @@
 
 use super::Engine;
 use super::neighbours::Target;
-use super::outputs::Arrival;
+use super::outputs::ArrivedMessage;
 use super::params::InterfaceId;
 use super::paths::ArrivedPath;
 use super::reservations::ArrivedResv;
 use super::state::NeighbourKey;
 use crate::encapsulation::Carrier;
-use crate::integrity::{Verdict, key_number, sender_of};
+use crate::integrity::{IntegrityVerdict, key_number, sender_of};
 use crate::message::{Body, DecodeError, Message, MessageType, whole_message};
 use crate::object::Challenge;
 use cutline_units::Instant;
@@ -33,7 +33,7 @@ pub(super) struct Origin {
 
 impl Engine {
     /// Handles a message.
-    pub fn receive(&mut self, now: Instant, arrival: &Arrival<'_>) {
+    pub fn receive(&mut self, now: Instant, arrival: &ArrivedMessage<'_>) {
         let Some(place) = self.interfaces.get_mut(&arrival.interface) else {
             self.stats.misplaced += 1;
             return;
@@ -43,7 +43,7 @@ impl Engine {
             return;
         }
         // The packet may be longer than the message in it (RFC 2205 section 3.1.1: RSVP Length).
-        let arrival = &Arrival { bytes: whole_message(arrival.bytes), ..*arrival };
+        let arrival = &ArrivedMessage { bytes: whole_message(arrival.bytes), ..*arrival };
         let is_bundle = arrival.bytes.get(1) == Some(&(MessageType::Bundle as u8));
         if is_bundle {
             // RFC 2961 section 3.4: each message of a bundle is treated as if it had come alone, but for the TTL.
@@ -51,7 +51,7 @@ impl Engine {
                 Ok(Message { ttl, body: Body::Bundle(messages), .. }) => {
                     *self.stats.received.entry(MessageType::Bundle).or_default() += 1;
                     for bytes in messages {
-                        self.receive_one(now, &Arrival { bytes: &bytes, ..*arrival }, Some(ttl));
+                        self.receive_one(now, &ArrivedMessage { bytes: &bytes, ..*arrival }, Some(ttl));
                     }
                 }
                 Ok(_) => {}
@@ -62,7 +62,7 @@ impl Engine {
         }
     }
 
-    fn receive_one(&mut self, now: Instant, arrival: &Arrival<'_>, bundle_ttl: Option<u8>) {
+    fn receive_one(&mut self, now: Instant, arrival: &ArrivedMessage<'_>, bundle_ttl: Option<u8>) {
         let Some(origin) = self.authenticate(now, arrival) else { return };
         let message = match Message::decode(arrival.bytes) {
             Ok(message) => message,
@@ -136,7 +136,7 @@ impl Engine {
     fn dispatch(
         &mut self,
         now: Instant,
-        arrival: &Arrival<'_>,
+        arrival: &ArrivedMessage<'_>,
         (origin, neighbour): (Origin, NeighbourKey),
         ttl: (u8, u8),
         message: Message,
@@ -165,7 +165,7 @@ impl Engine {
     }
 
     /// Returns where a message came from; `None` if it may not be believed (RFC 2747 section 4.2).
-    fn authenticate(&mut self, now: Instant, arrival: &Arrival<'_>) -> Option<Origin> {
+    fn authenticate(&mut self, now: Instant, arrival: &ArrivedMessage<'_>) -> Option<Origin> {
         let Ok(sender) = sender_of(arrival.bytes, arrival.source) else {
             self.stats.malformed += 1;
             return None;
@@ -184,12 +184,12 @@ impl Engine {
             _ => guard.check(now, sender, arrival.bytes),
         };
         self.stats.count_verdict(verdict);
-        if let Verdict::Challenge(challenge) = verdict {
+        if let IntegrityVerdict::Challenge(challenge) = verdict {
             let message = Message::new(self.params.ttl, Body::IntegrityChallenge(challenge));
             self.transmit(now, arrival.interface, Target::Neighbour(sender), message);
         }
         let key = key_number(arrival.bytes);
-        (verdict == Verdict::Accept).then_some(Origin { interface, sender, key })
+        (verdict == IntegrityVerdict::Accept).then_some(Origin { interface, sender, key })
     }
 
     /// Proves that this node's messages are recent (RFC 2747 section 4.3).

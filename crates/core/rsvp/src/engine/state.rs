@@ -3,7 +3,7 @@
 use super::outputs::RouteKey;
 use super::params::InterfaceId;
 use super::timers::Slot;
-use crate::admission::Handle;
+use crate::admission::ReservationHandle;
 use crate::intserv::{Adspec, Flowspec, Tspec};
 use crate::object::{Hop, Opaque, Sender, Session, Style};
 use cutline_units::{Duration, Instant};
@@ -167,7 +167,7 @@ impl Rsb {
 pub(super) struct Tcsb {
     /// `None` towards an application here, for which nothing is controlled.
     pub interface: Option<InterfaceId>,
-    pub handle: Handle,
+    pub handle: ReservationHandle,
     pub style: Style,
     pub filters: BTreeSet<Sender>,
     pub flowspec: Flowspec,

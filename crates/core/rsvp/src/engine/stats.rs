@@ -1,6 +1,6 @@
 //! Counters of an engine.
 
-use crate::integrity::Verdict;
+use crate::integrity::IntegrityVerdict;
 use crate::message::{DecodeError, MessageType};
 use std::collections::BTreeMap;
 
@@ -67,14 +67,14 @@ impl Stats {
         }
     }
 
-    pub(super) fn count_verdict(&mut self, verdict: Verdict) {
+    pub(super) fn count_verdict(&mut self, verdict: IntegrityVerdict) {
         match verdict {
-            Verdict::Accept => {}
-            Verdict::Missing => self.without_integrity += 1,
-            Verdict::UnknownKey => self.unknown_key += 1,
-            Verdict::Forged => self.forged += 1,
-            Verdict::Replayed => self.replayed += 1,
-            Verdict::Challenge(_) | Verdict::Awaiting => self.unproven += 1,
+            IntegrityVerdict::Accept => {}
+            IntegrityVerdict::Missing => self.without_integrity += 1,
+            IntegrityVerdict::UnknownKey => self.unknown_key += 1,
+            IntegrityVerdict::Forged => self.forged += 1,
+            IntegrityVerdict::Replayed => self.replayed += 1,
+            IntegrityVerdict::Challenge(_) | IntegrityVerdict::Awaiting => self.unproven += 1,
         }
     }
 }

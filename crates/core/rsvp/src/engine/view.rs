@@ -3,7 +3,7 @@
 use super::Engine;
 use super::params::InterfaceId;
 use super::state::{NextHop, SessionState};
-use crate::admission::{Handle, Refusal, ShareParams};
+use crate::admission::{Refusal, ReservationHandle, ShareParams};
 use crate::intserv::{Adspec, Flowspec, Tspec};
 use crate::object::{Sender, Session, Style};
 use cutline_params::{ParameterError, Parameters as _};
@@ -72,10 +72,14 @@ impl Engine {
     ///
     /// # Errors
     /// Says why there is not enough, also where this node does not control the traffic.
-    pub fn admit_local(&mut self, interface: InterfaceId, tspec: &Tspec) -> Result<Handle, Refusal> {
+    pub fn admit_local(
+        &mut self,
+        interface: InterfaceId,
+        tspec: &Tspec,
+    ) -> Result<ReservationHandle, Refusal> {
         let place = self.interfaces.get_mut(&interface);
         let share = place.and_then(|place| place.share.as_mut()).ok_or(Refusal::Bandwidth)?;
-        let handle = Handle(self.next_handle);
+        let handle = ReservationHandle(self.next_handle);
         if let Err(refusal) = share.admit(handle, tspec) {
             self.stats.not_admitted += 1;
             return Err(refusal);
@@ -85,7 +89,7 @@ impl Engine {
     }
 
     /// Returns what [`Engine::admit_local`] has taken.
-    pub fn release_local(&mut self, interface: InterfaceId, handle: Handle) {
+    pub fn release_local(&mut self, interface: InterfaceId, handle: ReservationHandle) {
         if let Some(share) = self.interfaces.get_mut(&interface).and_then(|place| place.share.as_mut()) {
             share.release(handle);
         }

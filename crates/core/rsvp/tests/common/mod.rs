@@ -8,8 +8,8 @@ pub mod bed;
 use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::{Carrier, Encapsulation};
 use cutline_rsvp::engine::{
-    Arrival, Control, Datagram, Engine, EngineParams, EngineStart, Event, InterfaceConfig, InterfaceId,
-    LocalSender, Output, Reservation, Route, RouteKey, SessionView,
+    ArrivedMessage, Control, Datagram, Engine, EngineOutput, EngineParams, EngineStart, Event,
+    InterfaceConfig, InterfaceId, LocalSender, Reservation, Route, RouteKey, SessionView,
 };
 use cutline_rsvp::integrity::IntegrityConfig;
 use cutline_rsvp::intserv::{Flowspec, Tspec};
@@ -268,21 +268,21 @@ impl World {
     pub fn collect(&mut self, node: usize) {
         while let Some(output) = self.nodes[node].engine.poll() {
             match output {
-                Output::Send(datagram) => self.send(node, datagram),
-                Output::Control(Control::Add(flow) | Control::Modify(flow))
+                EngineOutput::Send(datagram) => self.send(node, datagram),
+                EngineOutput::Control(Control::Add(flow) | Control::Modify(flow))
                     if self.refuses.contains(&node) =>
                 {
                     self.nodes[node].engine.revoke(self.now, flow.handle, false);
                 }
-                Output::Control(control) => self.controls.push((self.now, node, control)),
-                Output::AskRoute(key) => {
+                EngineOutput::Control(control) => self.controls.push((self.now, node, control)),
+                EngineOutput::AskRoute(key) => {
                     self.nodes[node].asked.insert(key);
                     self.answer(node, key);
                 }
-                Output::ForgetRoute(key) => {
+                EngineOutput::ForgetRoute(key) => {
                     self.nodes[node].asked.remove(&key);
                 }
-                Output::Event(event) => self.events.push((self.now, node, event)),
+                EngineOutput::Event(event) => self.events.push((self.now, node, event)),
             }
         }
     }
@@ -309,7 +309,7 @@ impl World {
         }
         let Datagram { source, destination, carrier, ttl, ref bytes, .. } = *datagram;
         let ttl = (carrier == Carrier::Raw).then_some(ttl);
-        let arrival = Arrival { interface, source, destination, ttl, carrier, bytes };
+        let arrival = ArrivedMessage { interface, source, destination, ttl, carrier, bytes };
         self.nodes[node].engine.receive(self.now, &arrival);
         self.collect(node);
     }

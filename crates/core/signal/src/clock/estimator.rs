@@ -11,7 +11,7 @@
 //! Bounds that exclude each other show that a clock was set or drifts faster: the computer was suspended, for example. Then
 //! the latest exchange counts alone.
 
-use super::{ClockOffset, Estimate, Exchange};
+use super::{ClockEstimate, ClockOffset, Exchange};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant};
 
@@ -101,10 +101,10 @@ impl OffsetEstimator {
 
     /// Returns the offset at `now` and its error; `None` before the first exchange. The round trip is that of the latest
     /// exchange.
-    pub fn estimate(&self, now: Instant) -> Option<Estimate> {
+    pub fn estimate(&self, now: Instant) -> Option<ClockEstimate> {
         let Bounds { low, high } = self.bounds?;
         let (low, high) = (self.low(low, now), self.high(high, now));
-        Some(Estimate {
+        Some(ClockEstimate {
             offset: ClockOffset::from_nanos(low.midpoint(high)),
             error: Duration::from_nanos(high.abs_diff(low).div_ceil(2)),
             round_trip: self.round_trip,
@@ -133,7 +133,7 @@ impl OffsetEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_params::{Value, conformance};
+    use cutline_params::{ParameterValue, conformance};
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn the_parameters_are_described_and_bad_ones_refused() {
         let parameters = ClockParams::describe();
-        let make = |values: &[(&str, Value)]| {
+        let make = |values: &[(&str, ParameterValue)]| {
             ClockParams::from_values(values.iter().map(|(name, value)| (*name, value.clone())))
                 .map(|params| params.values())
         };

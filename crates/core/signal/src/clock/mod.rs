@@ -11,7 +11,7 @@
 //!
 //! Example: T1 = 0, T2 = 105, T3 = 106, T4 = 11 (ms) give an offset of 100 ms +- 5 ms and a round trip of 10 ms.
 //!
-//! - [`Exchange`], [`Estimate`]: one exchange, and what follows from it.
+//! - [`Exchange`], [`ClockEstimate`]: one exchange, and what follows from it.
 //! - [`OffsetEstimator`]: what follows from all exchanges of a connection, at any time.
 //! - [`Stamper`]: the times that messages carry, so that messages that are sent anyway make exchanges.
 
@@ -56,7 +56,7 @@ impl ClockOffset {
 
 /// An estimate of the clock offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Estimate {
+pub struct ClockEstimate {
     /// The other end's clock minus ours.
     pub offset: ClockOffset,
     /// The largest possible error of the offset.
@@ -80,10 +80,10 @@ pub struct Exchange {
 
 impl Exchange {
     /// Returns the offset that follows from this exchange; `None` if its times are impossible.
-    pub fn estimate(&self) -> Option<Estimate> {
+    pub fn estimate(&self) -> Option<ClockEstimate> {
         let (low, high) = self.bounds()?;
         let round_trip = high.checked_sub(low)?;
-        Some(Estimate {
+        Some(ClockEstimate {
             offset: ClockOffset::from_nanos(low.midpoint(high)),
             error: Duration::from_nanos((round_trip as u64).div_ceil(2)),
             round_trip: Duration::from_nanos(round_trip as u64),
@@ -102,7 +102,7 @@ impl Exchange {
 }
 
 /// Returns the estimate of the exchange with the smallest round-trip time; `None` if no exchange is possible.
-pub fn best(exchanges: &[Exchange]) -> Option<Estimate> {
+pub fn best(exchanges: &[Exchange]) -> Option<ClockEstimate> {
     exchanges.iter().filter_map(Exchange::estimate).min_by_key(|estimate| estimate.round_trip)
 }
 

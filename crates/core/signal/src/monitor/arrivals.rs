@@ -2,7 +2,7 @@
 
 use super::measures::{saturating_sum, throughput};
 use super::schedule::{Schedule, Span};
-use super::{Arrival, Demand, MonitorParams, Numbers};
+use super::{Demand, MessageArrival, MonitorParams, Numbers};
 use crate::clock::ClockOffset;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Histogram, Instant, Rate};
@@ -242,23 +242,23 @@ impl Arrivals {
         sent: Instant,
         bytes: u64,
         offset: Option<ClockOffset>,
-    ) -> Arrival {
+    ) -> MessageArrival {
         if arrived >= self.schedule.until() {
             self.on_deadline(arrived);
         }
         let arrival = match self.numbers.arrive(number) {
             // None is missing, so this is too old to be remembered, but has been here.
-            Arrival::Late if self.total.lost() == 0 => Arrival::Duplicate,
+            MessageArrival::Late if self.total.lost() == 0 => MessageArrival::Duplicate,
             arrival => arrival,
         };
         match arrival {
-            Arrival::InOrder { .. } => self.total.expected = self.numbers.expected(),
-            Arrival::Late => self.total.late += 1,
-            Arrival::Duplicate => {
+            MessageArrival::InOrder { .. } => self.total.expected = self.numbers.expected(),
+            MessageArrival::Late => self.total.late += 1,
+            MessageArrival::Duplicate => {
                 self.total.duplicated += 1;
                 return arrival;
             }
-            Arrival::Impossible => {
+            MessageArrival::Impossible => {
                 self.total.impossible += 1;
                 return arrival;
             }

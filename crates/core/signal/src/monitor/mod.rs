@@ -30,7 +30,7 @@ mod tests;
 
 pub use arrivals::{Arrivals, Delivery, LONGEST_DELAY, Received, Sample, Spread};
 pub use departures::{Demand, Departures, Sent, SentInterval};
-pub use numbers::{Arrival, Numbers};
+pub use numbers::{MessageArrival, Numbers};
 pub use report::{PeerReports, Refused, Report, ReportStats};
 
 use cutline_params::Parameters;

@@ -20,7 +20,7 @@ pub struct Numbers {
 
 /// Kind of an arrival, by its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum MessageArrival {
     /// The number is the highest so far.
     InOrder {
         /// So many numbers between it and the previous highest are missing.
@@ -43,12 +43,12 @@ impl Default for Numbers {
 impl Numbers {
     /// Takes a number that has arrived.
     #[inline]
-    pub fn arrive(&mut self, number: u64) -> Arrival {
+    pub fn arrive(&mut self, number: u64) -> MessageArrival {
         if number == self.expected {
             self.forget(number);
             self.note(number);
             self.expected = number.saturating_add(1);
-            return Arrival::InOrder { missing: 0 };
+            return MessageArrival::InOrder { missing: 0 };
         }
         self.arrive_out_of_order(number)
     }
@@ -58,9 +58,9 @@ impl Numbers {
         self.expected
     }
 
-    fn arrive_out_of_order(&mut self, number: u64) -> Arrival {
+    fn arrive_out_of_order(&mut self, number: u64) -> MessageArrival {
         if number >= self.expected.saturating_add(LARGEST_GAP) {
-            return Arrival::Impossible;
+            return MessageArrival::Impossible;
         }
         if number >= self.expected {
             let missing = number - self.expected;
@@ -71,12 +71,12 @@ impl Numbers {
             }
             self.note(number);
             self.expected = number.saturating_add(1);
-            return Arrival::InOrder { missing };
+            return MessageArrival::InOrder { missing };
         }
         if self.expected - number > MEMORY {
-            return Arrival::Late;
+            return MessageArrival::Late;
         }
-        if self.note(number) { Arrival::Duplicate } else { Arrival::Late }
+        if self.note(number) { MessageArrival::Duplicate } else { MessageArrival::Late }
     }
 
     /// Remembers a number. Returns whether it was remembered already.
@@ -109,17 +109,17 @@ mod tests {
     fn numbers_are_in_order_late_duplicate_or_impossible() {
         let mut numbers = Numbers::default();
         let found = [0, 1, 4, 3, 3, 5, u64::MAX, 5 + LARGEST_GAP, 5].map(|number| numbers.arrive(number));
-        let in_order = |missing| Arrival::InOrder { missing };
+        let in_order = |missing| MessageArrival::InOrder { missing };
         let expected = [
             in_order(0),
             in_order(0),
             in_order(2),
-            Arrival::Late,
-            Arrival::Duplicate,
+            MessageArrival::Late,
+            MessageArrival::Duplicate,
             in_order(0),
-            Arrival::Impossible,
+            MessageArrival::Impossible,
             in_order(LARGEST_GAP - 1),
-            Arrival::Late,
+            MessageArrival::Late,
         ];
         assert_eq!(found, expected, "the last one is too old to be remembered");
         assert_eq!(numbers.expected(), 6 + LARGEST_GAP);
@@ -135,10 +135,10 @@ mod tests {
                 let number = if back { expected.saturating_sub(step) } else { expected + step };
                 let is_forgotten = expected.saturating_sub(number) > MEMORY;
                 let arrival = match set.insert(number) {
-                    true if number >= expected => Arrival::InOrder { missing: number - expected },
-                    true => Arrival::Late,
-                    false if is_forgotten => Arrival::Late,
-                    false => Arrival::Duplicate,
+                    true if number >= expected => MessageArrival::InOrder { missing: number - expected },
+                    true => MessageArrival::Late,
+                    false if is_forgotten => MessageArrival::Late,
+                    false => MessageArrival::Duplicate,
                 };
                 prop_assert_eq!(numbers.arrive(number), arrival);
             }

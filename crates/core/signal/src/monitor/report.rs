@@ -17,7 +17,7 @@
 //! All numbers are big-endian. Everything but the last interval's figures are totals, so a lost report does no harm.
 
 use super::{Arrivals, Delivery, Demand, Departures, LONGEST_DELAY, Received, Sent, Spread};
-use crate::clock::{Echo, Estimate, Stamps};
+use crate::clock::{ClockEstimate, Echo, Stamps};
 use cutline_quality::DeliveryReport;
 use cutline_units::{Duration, Instant};
 use cutline_wire::{Reader, Writer};
@@ -90,7 +90,7 @@ impl Report {
         number: u32,
         arrivals: &Arrivals,
         departures: &Departures,
-        clock: Option<Estimate>,
+        clock: Option<ClockEstimate>,
         stamps: Stamps,
     ) -> Self {
         let (received, elapsed) = arrivals.at_last();
@@ -219,7 +219,7 @@ impl PeerReports {
         now: Instant,
         report: Report,
         sent: Sent,
-        clock: Option<Estimate>,
+        clock: Option<ClockEstimate>,
     ) -> Result<Delivery, Refused> {
         let result = self.check(now, &report, sent, clock);
         match result {
@@ -290,7 +290,7 @@ impl PeerReports {
         now: Instant,
         report: &Report,
         sent: Sent,
-        clock: Option<Estimate>,
+        clock: Option<ClockEstimate>,
     ) -> Result<(), Refused> {
         let (received, stamp) = (report.received, report.stamps.sent);
         if self.last.as_ref().is_some_and(|last| report.number <= last.number) {

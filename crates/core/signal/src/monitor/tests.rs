@@ -1,6 +1,6 @@
 use super::*;
-use crate::clock::{ClockOffset, Echo, Estimate, Stamps};
-use cutline_params::{Parameters as _, Value, conformance};
+use crate::clock::{ClockEstimate, ClockOffset, Echo, Stamps};
+use cutline_params::{ParameterValue, Parameters as _, conformance};
 use cutline_units::{Instant, Rate};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ fn departures() -> Departures {
 }
 
 /// A message of 1000 B; both ends have the same clock.
-fn arrive(arrivals: &mut Arrivals, number: u64, sent_ms: u64, arrived_ms: u64) -> Arrival {
+fn arrive(arrivals: &mut Arrivals, number: u64, sent_ms: u64, arrived_ms: u64) -> MessageArrival {
     arrivals.on_message(at(arrived_ms), number, at(sent_ms), 1000, Some(ClockOffset::NONE))
 }
 
@@ -51,7 +51,7 @@ fn each_message_is_a_sample_until_there_are_too_many() {
 #[test]
 fn the_parameters_are_described_and_bad_ones_refused() {
     let parameters = MonitorParams::describe();
-    let make = |values: &[(&str, Value)]| {
+    let make = |values: &[(&str, ParameterValue)]| {
         MonitorParams::from_values(values.iter().map(|(name, value)| (*name, value.clone())))
             .map(|params| params.values())
     };
@@ -124,8 +124,8 @@ fn late_messages_make_up_for_lost_ones_and_duplicates_count_for_nothing() {
     for (number, ms) in [(0, 10), (1, 20), (4, 30), (4, 31), (1 << 40, 32)] {
         arrive(&mut arrivals, number, 0, ms);
     }
-    assert_eq!(arrive(&mut arrivals, 2, 0, 600), Arrival::Late);
-    assert_eq!(arrive(&mut arrivals, 5, 0, 610), Arrival::InOrder { missing: 0 });
+    assert_eq!(arrive(&mut arrivals, 2, 0, 600), MessageArrival::Late);
+    assert_eq!(arrive(&mut arrivals, 5, 0, 610), MessageArrival::InOrder { missing: 0 });
     arrivals.on_deadline(at(1000));
     let [first, second] = [arrivals.take().unwrap(), arrivals.take().unwrap()];
     assert_eq!((first.sent, first.messages, first.lost, first.duplicated), (5, 3, 2, 1));
@@ -141,7 +141,7 @@ fn what_is_too_old_to_be_remembered_is_a_duplicate_if_nothing_is_missing() {
     for number in 0..2000 {
         arrive(&mut arrivals, number, 0, 1);
     }
-    assert_eq!(arrive(&mut arrivals, 3, 0, 2), Arrival::Duplicate);
+    assert_eq!(arrive(&mut arrivals, 3, 0, 2), MessageArrival::Duplicate);
     assert_eq!((arrivals.total().messages, arrivals.total().duplicated), (2000, 1));
 }
 
@@ -280,7 +280,7 @@ impl Pair {
         // This end sends nothing itself.
         let mut nothing = departures();
         nothing.on_deadline(at(end));
-        let clock = Estimate { offset: ClockOffset::NONE, error: ms(2), round_trip: ms(4) };
+        let clock = ClockEstimate { offset: ClockOffset::NONE, error: ms(2), round_trip: ms(4) };
         Report::new(number, &self.arrivals, &nothing, Some(clock), stamps(end + 1))
     }
 
@@ -320,7 +320,8 @@ fn a_lost_report_does_no_harm() {
 fn a_report_with_a_known_clock_has_our_times() {
     let mut pair = Pair::new();
     let report = Report { stamps: stamps(7_501), ..pair.interval(1, &[]) };
-    let clock = Estimate { offset: ClockOffset::from_nanos(7_000_000_000), error: ms(1), round_trip: ms(2) };
+    let clock =
+        ClockEstimate { offset: ClockOffset::from_nanos(7_000_000_000), error: ms(1), round_trip: ms(2) };
     let told = pair.reports.accept(at(511), report.clone(), pair.departures.total(), Some(clock)).unwrap();
     assert_eq!((told.since, told.until), (at(1), at(501)));
     let early = Report { number: 2, stamps: stamps(7_600), elapsed: ms(1000), ..report };
@@ -422,9 +423,9 @@ fn impossible_reports_are_not_decoded() {
 }
 
 /// A message of the property tests: how long after the last one it arrives, its number, its delay.
-type Step = (u64, u64, u64);
+type TraceStep = (u64, u64, u64);
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<TraceStep>> {
     prop::collection::vec((0_u64..300, 0_u64..60, 0_u64..200), 1..200)
 }
 
@@ -437,8 +438,8 @@ proptest! {
         for (wait, number, delay) in steps {
             now += wait;
             let arrival = arrive(&mut arrivals, number, now - delay, now);
-            prop_assert_eq!(arrival == Arrival::Duplicate, !seen.insert(number));
-            if arrival != Arrival::Duplicate {
+            prop_assert_eq!(arrival == MessageArrival::Duplicate, !seen.insert(number));
+            if arrival != MessageArrival::Duplicate {
                 oracle.push((now, delay));
             }
         }

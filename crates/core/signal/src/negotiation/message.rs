@@ -25,7 +25,7 @@
 //! Nothing that arrives is trusted: a reader refuses every message that this version would not write.
 
 use crate::authentication::{Key, TAG};
-use cutline_params::{ParameterKind, Parameters as _, Value};
+use cutline_params::{ParameterKind, ParameterValue, Parameters as _};
 use cutline_quality::spec::{
     CapacityProfile, Coerced, ConnectionSpecification, SpecParameter, Specification,
 };
@@ -271,10 +271,10 @@ fn write_connection(connection: &ConnectionSpecification, to: &mut Writer<'_>) {
         to.u16(set.collect::<Coerced>().bits()).u16(spec.coerced.bits());
         for value in SpecParameter::ALL.into_iter().filter_map(|parameter| spec.get(parameter)) {
             match value {
-                Value::Number(number) => to.number(number),
-                Value::Count(count) => to.u64(count),
-                Value::Duration(time) => to.duration(time),
-                Value::Flag(flag) => to.u64(u64::from(flag)),
+                ParameterValue::Number(number) => to.number(number),
+                ParameterValue::Count(count) => to.u64(count),
+                ParameterValue::Duration(time) => to.duration(time),
+                ParameterValue::Flag(flag) => to.u64(u64::from(flag)),
                 value => unreachable!("a specification has no {value:?}"),
             };
         }
@@ -296,10 +296,10 @@ fn read_specification(from: &mut Reader<'_>) -> Option<Specification> {
     for parameter in set.iter() {
         let bits = from.u64()?;
         let value = match parameter.about().kind {
-            ParameterKind::Number { .. } => Value::Number(f64::from_bits(bits)),
-            ParameterKind::Count { .. } => Value::Count(bits),
-            ParameterKind::Duration { .. } => Value::Duration(Duration::from_nanos(bits)),
-            ParameterKind::Flag if bits <= 1 => Value::Flag(bits == 1),
+            ParameterKind::Number { .. } => ParameterValue::Number(f64::from_bits(bits)),
+            ParameterKind::Count { .. } => ParameterValue::Count(bits),
+            ParameterKind::Duration { .. } => ParameterValue::Duration(Duration::from_nanos(bits)),
+            ParameterKind::Flag if bits <= 1 => ParameterValue::Flag(bits == 1),
             _ => return None,
         };
         values.push((parameter.name(), value));

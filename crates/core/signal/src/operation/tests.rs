@@ -1,7 +1,7 @@
 use super::*;
 use crate::monitor::Spread;
 use crate::violation::{Watch, WatchParams};
-use cutline_params::{Value, conformance};
+use cutline_params::{ParameterValue, conformance};
 use cutline_quality::spec::Specification;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -113,7 +113,7 @@ fn outside(seen: &[(f64, f64)]) -> usize {
 #[test]
 fn the_parameters_are_described_and_bad_ones_refused() {
     let parameters = OperationParams::describe();
-    let make = |values: &[(&str, Value)]| {
+    let make = |values: &[(&str, ParameterValue)]| {
         OperationParams::from_values(values.iter().map(|(name, value)| (*name, value.clone())))
             .map(|params| params.values())
     };

@@ -4,7 +4,7 @@ use super::trace::{Input, Output, Recorder};
 use super::{CHECKED, Standing};
 use crate::clock::ClockOffset;
 use crate::frame::{self, DATAGRAM_HEADER, Frame};
-use crate::monitor::{Arrival, Arrivals, MonitorParams, Sample};
+use crate::monitor::{Arrivals, MessageArrival, MonitorParams, Sample};
 use crate::rate_control::{FeedbackMessage, RateReceiver, segment};
 use cutline_units::{Bytes, Duration, Instant};
 
@@ -106,13 +106,13 @@ impl Inbound {
             Frame::Data { number, sent, rtt } => {
                 let length = (bytes.len() - DATAGRAM_HEADER) as u64;
                 match self.arrivals.on_message(arrived, number, sent, length, self.offset) {
-                    Arrival::InOrder { .. } | Arrival::Late => {
+                    MessageArrival::InOrder { .. } | MessageArrival::Late => {
                         if let Some(rtt) = rtt {
                             self.control_rate(arrived, (number, sent), rtt, length);
                         }
                         Purpose::Message(DATAGRAM_HEADER)
                     }
-                    Arrival::Duplicate | Arrival::Impossible => Purpose::Nothing,
+                    MessageArrival::Duplicate | MessageArrival::Impossible => Purpose::Nothing,
                 }
             }
             Frame::Plain => {
@@ -128,7 +128,7 @@ impl Inbound {
 
     /// A message has arrived that was sent at a time of the sender's clock.
     #[inline]
-    pub fn on_message(&mut self, arrived: Instant, number: u64, sent: Instant, bytes: u64) -> Arrival {
+    pub fn on_message(&mut self, arrived: Instant, number: u64, sent: Instant, bytes: u64) -> MessageArrival {
         let arrival = self.arrivals.on_message(arrived, number, sent, bytes, self.offset);
         if let Some(recorder) = &self.recorder {
             recorder.note(arrived, Input::Message { number, sent, bytes }, vec![Output::Arrival(arrival)]);

@@ -1,11 +1,11 @@
 //! Trace of the inputs and outputs of sessions, from which their decisions can be explained.
 //!
 //! A session reads no clock and draws its random numbers from what it began with. So a session that begins alike and is given the same
-//! inputs again does the same: [`Beginning::session`] and [`Step::repeat`] do so.
+//! inputs again does the same: [`Beginning::session`] and [`TraceStep::repeat`] do so.
 
 use super::{Cause, ControlKind, Event, Inbound, Outbound, Purpose, Session, SessionStart, Standing};
 use crate::mib::{LocalFeedback, Mib, TcpFigures};
-use crate::monitor::Arrival;
+use crate::monitor::MessageArrival;
 use crate::negotiation::Nonce;
 use cutline_params::ParameterError;
 use cutline_quality::spec::ConnectionSpecification;
@@ -19,15 +19,15 @@ pub struct SessionTrace(Arc<Mutex<Vec<Recorder>>>);
 
 /// Writer of one session and its two directions.
 #[derive(Clone, Debug)]
-pub(super) struct Recorder(Arc<Mutex<Record>>);
+pub(super) struct Recorder(Arc<Mutex<TraceRecord>>);
 
 /// Inputs and outputs of one session.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct TraceRecord {
     /// Beginning of the session.
     pub beginning: Beginning,
     /// The steps that followed, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
 }
 
 /// Beginning of a session.
@@ -54,7 +54,7 @@ pub enum Role {
 
 /// An input, and all that the session did then.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct TraceStep {
     /// Time, as the caller gave it.
     pub at: Instant,
     /// The input.
@@ -138,17 +138,17 @@ pub enum Output {
     /// Purpose of a datagram.
     Purpose(Purpose),
     /// Kind of a message's arrival.
-    Arrival(Arrival),
+    Arrival(MessageArrival),
 }
 
 impl SessionTrace {
     /// Returns the records of all sessions that have begun with this trace, in this order.
-    pub fn records(&self) -> Vec<Record> {
+    pub fn records(&self) -> Vec<TraceRecord> {
         lock(&self.0).iter().map(|recorder| lock(&recorder.0).clone()).collect()
     }
 
     pub(super) fn begin(&self, beginning: Beginning) -> Recorder {
-        let recorder = Recorder(Arc::new(Mutex::new(Record { beginning, steps: Vec::new() })));
+        let recorder = Recorder(Arc::new(Mutex::new(TraceRecord { beginning, steps: Vec::new() })));
         lock(&self.0).push(recorder.clone());
         recorder
     }
@@ -156,7 +156,7 @@ impl SessionTrace {
 
 impl Recorder {
     pub(super) fn note(&self, at: Instant, input: Input, outputs: Vec<Output>) {
-        lock(&self.0).steps.push(Step { at, input, outputs });
+        lock(&self.0).steps.push(TraceStep { at, input, outputs });
     }
 }
 
@@ -180,7 +180,7 @@ impl Beginning {
     }
 }
 
-impl Step {
+impl TraceStep {
     /// Gives the same input to another session.
     pub fn repeat(&self, session: &mut Session, out: &mut Outbound, inbound: &mut Inbound) {
         let at = self.at;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::monitor::Spread;
-use cutline_params::{Value, conformance};
+use cutline_params::{ParameterValue, conformance};
 use cutline_quality::spec::Builder;
 
 fn ms(ms: u64) -> Duration {
@@ -63,7 +63,7 @@ fn violated(watch: &mut Watch, delivery: &Delivery, demand: Option<Demand>) -> V
 #[test]
 fn the_parameters_are_described_and_bad_ones_refused() {
     let parameters = WatchParams::describe();
-    let make = |values: &[(&str, Value)]| {
+    let make = |values: &[(&str, ParameterValue)]| {
         WatchParams::from_values(values.iter().map(|(name, value)| (*name, value.clone())))
             .map(|params| params.values())
     };

@@ -1,8 +1,8 @@
 //! Running agents: their messages become packets, and their deadlines become events.
 
 use super::Simulation;
-use crate::agent::{Action, Address, Agent, AgentMessage, Context, FlowCounts, Outbound, ReadFlows};
-use crate::calendar::Handle;
+use crate::agent::{Address, Agent, AgentMessage, Context, FlowCounts, HostAction, Outbound, ReadFlows};
+use crate::calendar::EventHandle;
 use crate::flow::{Background, Sending};
 use crate::id::LinkId;
 use crate::messages::Messages;
@@ -92,7 +92,7 @@ impl Simulation {
 
     /// Handles a message that reaches an agent, or an agent's deadline.
     #[cold]
-    pub(super) fn reach_agent(&mut self, now: Instant, handle: Handle, index: usize) {
+    pub(super) fn reach_agent(&mut self, now: Instant, handle: EventHandle, index: usize) {
         self.calendar.release(handle);
         match self.agents.messages.take(handle) {
             Some(message) => {
@@ -123,8 +123,8 @@ impl Simulation {
         self.agents.members[index].agent = Some(agent);
         for action in actions {
             match action {
-                Action::Send(outbound) => self.send_message(now, index, outbound),
-                Action::SetHint { flow, hint, centre } => self.set_hint(now, flow, hint, centre),
+                HostAction::Send(outbound) => self.send_message(now, index, outbound),
+                HostAction::SetHint { flow, hint, centre } => self.set_hint(now, flow, hint, centre),
             }
         }
         self.arm_agent(index);

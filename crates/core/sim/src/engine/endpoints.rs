@@ -1,7 +1,7 @@
 //! The endpoints of flows: packets that arrive there, packets that they send, and their timers.
 
 use super::Simulation;
-use crate::calendar::Handle;
+use crate::calendar::EventHandle;
 use crate::measure::Received;
 use crate::packet::Packet;
 use crate::route::{EventKind, Hop};
@@ -12,7 +12,7 @@ use cutline_units::{Duration, Hint, Instant};
 impl Simulation {
     /// Handles an acknowledgement or feedback that reaches the source.
     #[inline]
-    pub(super) fn reach_source(&mut self, now: Instant, handle: Handle, flow: usize) {
+    pub(super) fn reach_source(&mut self, now: Instant, handle: EventHandle, flow: usize) {
         let header = self.calendar.payload(handle).header;
         let wide = &self.wide_headers;
         self.sending[flow].source.on_reply(now, header, || wide.reply(handle));
@@ -22,7 +22,7 @@ impl Simulation {
 
     /// Handles a data packet that reaches the sink. The reply is sent in the same calendar entry.
     #[inline]
-    pub(super) fn reach_sink(&mut self, now: Instant, handle: Handle, id: usize) {
+    pub(super) fn reach_sink(&mut self, now: Instant, handle: EventHandle, id: usize) {
         let (reply, delivered) = self.read_data(now, handle, id);
         let flow = &self.receiving[id];
         let (route, hint, notifies_app) = (flow.route, flow.hint, flow.app_waits && delivered > 0);
@@ -41,7 +41,7 @@ impl Simulation {
     pub(super) fn read_data(
         &mut self,
         now: Instant,
-        handle: Handle,
+        handle: EventHandle,
         id: usize,
     ) -> (Option<Outgoing<Header>>, u64) {
         let flow = &mut self.receiving[id];
@@ -83,7 +83,7 @@ impl Simulation {
     pub(super) fn emit(
         &mut self,
         now: Instant,
-        handle: Handle,
+        handle: EventHandle,
         position: u32,
         hint: Hint,
         outgoing: Outgoing<Header>,
@@ -103,7 +103,7 @@ impl Simulation {
     /// Writes a packet into its calendar entry, and puts it at the beginning of its route.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as emit")]
-    pub(super) fn send(&mut self, now: Instant, handle: Handle, packet: Packet) {
+    pub(super) fn send(&mut self, now: Instant, handle: EventHandle, packet: Packet) {
         let position = packet.position;
         *self.calendar.payload_mut(handle) = packet;
         self.enter(now, handle, position);
@@ -154,7 +154,7 @@ impl Simulation {
 
 /// Timers. Each has at most one valid event; see [`LazyTimer`](cutline_transport::LazyTimer).
 impl Simulation {
-    pub(super) fn source_timer(&mut self, now: Instant, handle: Handle, id: usize) {
+    pub(super) fn source_timer(&mut self, now: Instant, handle: EventHandle, id: usize) {
         self.calendar.release(handle);
         let flow = &mut self.sending[id];
         if flow.timer.take(now) {
@@ -165,7 +165,7 @@ impl Simulation {
         }
     }
 
-    pub(super) fn sink_timer(&mut self, now: Instant, handle: Handle, id: usize) {
+    pub(super) fn sink_timer(&mut self, now: Instant, handle: EventHandle, id: usize) {
         self.calendar.release(handle);
         let flow = &mut self.receiving[id];
         if !flow.timer.take(now) {
@@ -181,7 +181,7 @@ impl Simulation {
         self.arm_sink(id);
     }
 
-    pub(super) fn app_timer(&mut self, now: Instant, handle: Handle, id: usize) {
+    pub(super) fn app_timer(&mut self, now: Instant, handle: EventHandle, id: usize) {
         self.calendar.release(handle);
         if self.background[id].timer.take(now) {
             self.run_app(now, id);

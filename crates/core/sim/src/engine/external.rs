@@ -1,7 +1,7 @@
 //! External endpoints: packets that enter from there, and packets that leave.
 
 use super::Simulation;
-use crate::calendar::Handle;
+use crate::calendar::EventHandle;
 use crate::external::{ExternalEndpoint, FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};
 use crate::packet::Packet;
 use cutline_transport::endpoint::{PackedHeader, Transport as _};
@@ -53,7 +53,7 @@ impl Simulation {
     }
 
     /// Handles a packet that reaches an external endpoint.
-    pub(super) fn leave(&mut self, now: Instant, handle: Handle, index: usize) {
+    pub(super) fn leave(&mut self, now: Instant, handle: EventHandle, index: usize) {
         let end = ExternalEndpoint::from_index(index);
         if end.is_data {
             // The external endpoint answers in place of the sink.

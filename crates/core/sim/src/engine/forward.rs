@@ -1,7 +1,7 @@
 //! Forwarding of packets from link to link.
 
 use super::Simulation;
-use crate::calendar::Handle;
+use crate::calendar::EventHandle;
 use crate::external::{ExternalEndpoint, PacketOutcome};
 use crate::queued_link::Started;
 use crate::route::{EventKind, Hop};
@@ -11,7 +11,7 @@ use cutline_units::{Ecn, Instant};
 impl Simulation {
     /// Puts a packet into the link at the beginning of its route, at `now`.
     #[inline]
-    pub(super) fn enter(&mut self, now: Instant, handle: Handle, route: u32) {
+    pub(super) fn enter(&mut self, now: Instant, handle: EventHandle, route: u32) {
         let hop = self.routes.at(route);
         match hop.kind() {
             EventKind::FifoLink | EventKind::FoldedFifoLink => {
@@ -25,7 +25,7 @@ impl Simulation {
 
     /// Sends a packet over a FIFO link, and over those behind it that may be folded.
     #[inline]
-    pub(super) fn cross_fifo_links(&mut self, now: Instant, handle: Handle, fifo_link: usize) {
+    pub(super) fn cross_fifo_links(&mut self, now: Instant, handle: EventHandle, fifo_link: usize) {
         let packet = self.calendar.payload_mut(handle);
         let (mut at, mut fifo_link) = (now, fifo_link);
         loop {
@@ -50,7 +50,7 @@ impl Simulation {
 
     /// Offers a packet to the queue of a queued link.
     #[inline]
-    pub(super) fn enqueue(&mut self, now: Instant, handle: Handle, link: usize) {
+    pub(super) fn enqueue(&mut self, now: Instant, handle: EventHandle, link: usize) {
         let queued_link = &mut self.queued_links[link];
         let packet = self.calendar.payload_mut(handle);
         let arrival = Arrival {
@@ -86,7 +86,7 @@ impl Simulation {
 
     /// Starts the next transmission of a queued link that is free; `event` is the handle of the link's own event.
     #[inline]
-    pub(super) fn serve(&mut self, now: Instant, link: usize, event: Handle) {
+    pub(super) fn serve(&mut self, now: Instant, link: usize, event: EventHandle) {
         if self.queued_links[link].deliveries.is_some() && self.wait_for_delivery(now, link, event) {
             return;
         }
@@ -117,7 +117,7 @@ impl Simulation {
 
     /// Schedules the link's own event for the next delivery, or releases it if nothing waits. Returns false if a delivery is open now.
     #[cold]
-    fn wait_for_delivery(&mut self, now: Instant, link: usize, event: Handle) -> bool {
+    fn wait_for_delivery(&mut self, now: Instant, link: usize, event: EventHandle) -> bool {
         match self.queued_links[link].next_delivery(now) {
             None => self.calendar.release(event),
             Some(at) if at > now => self.calendar.schedule(at, event, self.queued_links[link].free.tag()),
@@ -128,7 +128,7 @@ impl Simulation {
 
     /// Sends a packet over a wire with an impairment. A lost packet ends when its last bit has left.
     #[cold]
-    fn cross_impaired_wire(&mut self, departs: Instant, handle: Handle, link: usize, next: Hop) {
+    fn cross_impaired_wire(&mut self, departs: Instant, handle: EventHandle, link: usize, next: Hop) {
         let window = self.settings.window;
         let impaired = self.queued_links[link].impairment.as_mut().expect("the caller has seen it");
         match impaired.send(departs, window) {
@@ -142,14 +142,14 @@ impl Simulation {
 
     /// Ends a packet that was lost on the wire of a link.
     #[cold]
-    pub(super) fn lose(&mut self, now: Instant, handle: Handle, link: usize) {
+    pub(super) fn lose(&mut self, now: Instant, handle: EventHandle, link: usize) {
         let impaired = self.queued_links[link].impairment.as_mut().expect("only such links lose packets");
         impaired.counts.lost += u64::from(self.settings.window.contains(now));
         self.drop_packet(now, handle);
     }
 
     #[cold]
-    fn drop_at_queue(&mut self, now: Instant, handle: Handle, reason: DropReason) {
+    fn drop_at_queue(&mut self, now: Instant, handle: EventHandle, reason: DropReason) {
         if self.watch.is_on() {
             self.observe_drop(now, handle, reason);
         }
@@ -157,7 +157,7 @@ impl Simulation {
     }
 
     #[cold]
-    fn drop_packet(&mut self, at: Instant, handle: Handle) {
+    fn drop_packet(&mut self, at: Instant, handle: EventHandle) {
         let end = self.routes.end(self.calendar.payload(handle).position);
         if end.kind() == EventKind::Sink {
             self.note_dropped(at, end.index());
@@ -182,14 +182,14 @@ impl Simulation {
     }
 
     /// Closes an interval of the queues' series.
-    pub(super) fn interval(&mut self, now: Instant, handle: Handle) {
+    pub(super) fn interval(&mut self, now: Instant, handle: EventHandle) {
         for queued_link in &mut self.queued_links {
             queued_link.close_interval(now);
         }
         self.calendar.schedule(now + self.settings.interval, handle, Hop::new(EventKind::Interval, 0).tag());
     }
 
-    pub(super) fn change_rate(&mut self, now: Instant, handle: Handle, change: usize) {
+    pub(super) fn change_rate(&mut self, now: Instant, handle: EventHandle, change: usize) {
         let (link, rate) = self.rate_changes[change];
         self.queued_links[link].set_rate(now, rate);
         self.calendar.release(handle);

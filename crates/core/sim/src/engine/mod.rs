@@ -32,7 +32,7 @@ use crate::flow::{Background, Receiving, Sending};
 use crate::id::LinkId;
 use crate::measure::{DelayRecord, FlowInterval, QueueInterval, Window};
 use crate::network::{Network, NetworkError};
-use crate::outcome::Outcome;
+use crate::outcome::SimulationOutcome;
 use crate::packet::{Packet, WideHeaders};
 use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop, Routes};
@@ -56,7 +56,7 @@ pub struct SimulationSettings {
 ///
 /// # Errors
 /// When a queue cannot be built.
-pub fn run(network: &Network, settings: &SimulationSettings) -> Result<Outcome, NetworkError> {
+pub fn run(network: &Network, settings: &SimulationSettings) -> Result<SimulationOutcome, NetworkError> {
     let mut simulation = Simulation::new(network, settings)?;
     simulation.advance(Instant::ZERO + settings.duration);
     Ok(simulation.finish())
@@ -152,7 +152,7 @@ impl Simulation {
     }
 
     /// Ends the run and returns what was measured.
-    pub fn finish(self) -> Outcome {
+    pub fn finish(self) -> SimulationOutcome {
         self.settle()
     }
 }

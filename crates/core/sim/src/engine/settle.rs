@@ -4,13 +4,13 @@ use super::Simulation;
 use crate::fifo_link::{FifoLink, LinkCounts};
 use crate::flow;
 use crate::measure::{DelayRecord, Window};
-use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, Outcome, Work};
+use crate::outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, SimulationOutcome, Work};
 use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop};
 use cutline_units::{Histogram, Instant};
 
 impl Simulation {
-    pub(super) fn settle(mut self) -> Outcome {
+    pub(super) fn settle(mut self) -> SimulationOutcome {
         let end = Instant::ZERO + self.settings.duration;
         let links =
             std::mem::take(&mut self.links).into_iter().map(|link| self.settle_link(link, end)).collect();
@@ -31,7 +31,7 @@ impl Simulation {
             work.data_packets += totals.sent;
             work.under_way += totals.sent - totals.received - totals.dropped;
         }
-        Outcome { flows, groups, links, work }
+        SimulationOutcome { flows, groups, links, work }
     }
 
     /// Returns the accounting, except for the packets.

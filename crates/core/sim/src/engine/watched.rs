@@ -4,7 +4,7 @@
 //! has run. The common code does not test for watching, so links that are not watched have no extra cost.
 
 use super::Simulation;
-use crate::calendar::Handle;
+use crate::calendar::EventHandle;
 use crate::route::EventKind;
 use crate::watch::View;
 use cutline_aqm::DropReason;
@@ -13,7 +13,7 @@ use cutline_units::Instant;
 impl Simulation {
     /// Offers a packet to the queue of a watched link. If the link is idle, the transmission starts at once.
     #[cold]
-    pub(super) fn enqueue_watched(&mut self, now: Instant, handle: Handle, link: usize) {
+    pub(super) fn enqueue_watched(&mut self, now: Instant, handle: EventHandle, link: usize) {
         let (was_busy, marked_before) =
             (self.queued_links[link].busy, self.queued_links[link].marked_in_interval());
         let seen = self.view(handle).seen();
@@ -28,7 +28,7 @@ impl Simulation {
 
     /// Starts the next transmission of a watched link that is free.
     #[cold]
-    pub(super) fn serve_watched(&mut self, now: Instant, link: usize, event: Handle) {
+    pub(super) fn serve_watched(&mut self, now: Instant, link: usize, event: EventHandle) {
         let marked_before = self.queued_links[link].marked_in_interval();
         self.serve(now, link, event);
         if self.queued_links[link].has_started() {
@@ -39,7 +39,7 @@ impl Simulation {
 
     /// Observes that a queue drops a packet: the one that is arriving, or one that it had stored.
     #[cold]
-    pub(super) fn observe_drop(&mut self, now: Instant, handle: Handle, reason: DropReason) {
+    pub(super) fn observe_drop(&mut self, now: Instant, handle: EventHandle, reason: DropReason) {
         let place = self.routes.at(self.calendar.payload(handle).position);
         if place.kind() == EventKind::Watched {
             let seen = self.view(handle).seen();
@@ -55,7 +55,7 @@ impl Simulation {
         self.watch.departed(now, link, handle, marked, seen);
     }
 
-    fn view(&self, handle: Handle) -> View<'_> {
+    fn view(&self, handle: EventHandle) -> View<'_> {
         let packet = self.calendar.payload(handle);
         View {
             handle,

@@ -3,7 +3,7 @@
 
 use cutline_params::ParameterError;
 use cutline_quality::spec::Specification;
-use cutline_signal::session::trace::{Record, SessionTrace};
+use cutline_signal::session::trace::{SessionTrace, TraceRecord};
 use cutline_signal::session::{Event, Inbound, Outbound, Session};
 use cutline_units::{Hint, Instant};
 
@@ -75,7 +75,7 @@ impl Driver {
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// Inputs and outputs of its session.
-    pub record: Record,
+    pub record: TraceRecord,
     /// The control messages that it has sent.
     pub sent: Vec<Vec<u8>>,
     /// Events of its session.
@@ -91,7 +91,7 @@ pub struct Replayed {
 ///
 /// # Errors
 /// When the session began with a parameter that is not allowed.
-pub fn replay(record: &Record, hint: Hint) -> Result<Replayed, ParameterError> {
+pub fn replay(record: &TraceRecord, hint: Hint) -> Result<Replayed, ParameterError> {
     let (trace, beginning) = (SessionTrace::default(), &record.beginning);
     let session = beginning.session(&trace)?;
     let mut driver = Driver::new(session, beginning.at, hint, beginning.start.specification.send.clone());

@@ -13,7 +13,7 @@
 //!                     Session  <--- negotiation and reports --->  Session
 //! ```
 //!
-//! A [plain](Service::Plain) connection has the same application over datagrams without header, negotiation, reports and policies.
+//! A [plain](ConnectionService::Plain) connection has the same application over datagrams without header, negotiation, reports and policies.
 //!
 //! Who drives the simulation reads what has happened from the connection's [`QosLog`]. Both clocks begin with the simulation, but the
 //! sink's may be [ahead](QosConnection::clock_ahead), so that the ends have to find out the offset, as real ones do.
@@ -52,7 +52,7 @@ const SHORTEST_MESSAGE: u64 = 8;
 
 /// Carrier of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
+pub enum ConnectionService {
     /// QoS sockets at both ends.
     Qos,
     /// Plain datagram sockets at both ends.
@@ -71,7 +71,7 @@ pub struct QosConnection {
     /// The port of both agents, below 2^31.
     pub port: u32,
     /// Carrier of the messages.
-    pub service: Service,
+    pub service: ConnectionService,
     /// Specification of the sending end. It must have `max-rate` and `size`, which the application uses.
     pub send: Specification,
     /// Specification of the receiving end.
@@ -102,7 +102,7 @@ impl QosConnection {
             source,
             sink,
             port: 1,
-            service: Service::Qos,
+            service: ConnectionService::Qos,
             receive: send.clone(),
             send,
             params: SessionParams::default(),
@@ -158,7 +158,7 @@ impl QosConnection {
         self.params.watch.validate()?;
         self.params.clock.validate()?;
         self.params.rate_control.validate()?;
-        if self.params.rate_control.needs_feedback() && self.service == Service::Plain {
+        if self.params.rate_control.needs_feedback() && self.service == ConnectionService::Plain {
             return Err(RateControl::refusal("between plain sockets, which send no feedback"));
         }
         adapt_hint.as_ref().map_or(Ok(()), |(_, hint)| hint.validate())?;
@@ -216,12 +216,12 @@ impl Beginning {
         let start =
             SessionStart { specification, carrier: Carrier::Datagrams, params, key, random, trace: None };
         let session = match (connection.service, self.side) {
-            (Service::Plain, _) => {
+            (ConnectionService::Plain, _) => {
                 let params = SessionParams { policies: Policies::default(), ..start.params };
                 Session::alone(now, SessionStart { params, ..start })
             }
-            (Service::Qos, Side::Source) => Session::initiate(now, start, ids),
-            (Service::Qos, Side::Sink) => Session::respond(now, start, ids.1),
+            (ConnectionService::Qos, Side::Source) => Session::initiate(now, start, ids),
+            (ConnectionService::Qos, Side::Sink) => Session::respond(now, start, ids.1),
         };
         session.expect("a network refuses a connection whose parameters are not allowed")
     }

@@ -1,13 +1,13 @@
 //! The agent of a node.
 
-use super::{Action, Rsvp, RsvpLog, Sample, address_of};
+use super::{HostAction, Rsvp, RsvpLog, Sample, address_of};
 use crate::agent::{Address, Agent, AgentMessage, Context, Outbound};
 use crate::id::NodeId;
 use crate::network::Network;
 use cutline_rsvp::encapsulation::Carrier;
 use cutline_rsvp::engine::{
-    Arrival, Datagram, Engine, EngineStart, InterfaceConfig, InterfaceId, LocalSender, Output, Route,
-    RouteKey,
+    ArrivedMessage, Datagram, Engine, EngineOutput, EngineStart, InterfaceConfig, InterfaceId, LocalSender,
+    Route, RouteKey,
 };
 use cutline_units::{Hint, Instant, RandomStream, Rate, Streams};
 use rand_core::Rng as _;
@@ -81,20 +81,20 @@ impl RsvpAgent {
         self.next_action += rest.take_while(|(_, node, _)| *node != self.address.node).count();
     }
 
-    fn act(&mut self, now: Instant, action: Action) {
+    fn act(&mut self, now: Instant, action: HostAction) {
         // What an application does wrong is an error in the actions.
         const ALLOWED: &str = "the actions have values that are allowed";
         match action {
-            Action::Send { session, sender, tspec } => {
+            HostAction::Send { session, sender, tspec } => {
                 let route = self.route(RouteKey::to(session.destination));
                 let Some((interface, next_hop)) = route.outgoing.first().copied() else { return };
                 let local = LocalSender { sender, tspec, interface, next_hop, advertise: true };
                 self.engine.send_path(now, session, &local).expect(ALLOWED);
             }
-            Action::EndSend { session, sender } => self.engine.end_path(now, session, sender),
-            Action::Reserve(session, wanted) => self.engine.reserve(now, session, wanted).expect(ALLOWED),
-            Action::Release(session) => self.engine.release_reservation(now, session),
-            Action::Restart => {
+            HostAction::EndSend { session, sender } => self.engine.end_path(now, session, sender),
+            HostAction::Reserve(session, wanted) => self.engine.reserve(now, session, wanted).expect(ALLOWED),
+            HostAction::Release(session) => self.engine.release_reservation(now, session),
+            HostAction::Restart => {
                 self.starts += 1;
                 self.engine = engine(
                     &self.rsvp,
@@ -106,8 +106,8 @@ impl RsvpAgent {
                 );
                 self.asked.clear();
             }
-            Action::Vanish => self.is_alive = false,
-            Action::Reroute { destination, via } => {
+            HostAction::Vanish => self.is_alive = false,
+            HostAction::Reroute { destination, via } => {
                 self.rerouted.insert(destination, via);
                 for key in self.asked.clone() {
                     let route = self.route(key);
@@ -142,18 +142,18 @@ impl RsvpAgent {
     fn collect(&mut self, now: Instant, context: &mut Context<'_>) {
         while let Some(output) = self.engine.poll() {
             match output {
-                Output::Send(datagram) => self.send(&datagram, context),
-                Output::AskRoute(key) => {
+                EngineOutput::Send(datagram) => self.send(&datagram, context),
+                EngineOutput::AskRoute(key) => {
                     self.asked.insert(key);
                     let route = self.route(key);
                     self.engine.set_route(now, key, &route);
                 }
-                Output::ForgetRoute(key) => drop(self.asked.remove(&key)),
-                Output::Event(event) => {
+                EngineOutput::ForgetRoute(key) => drop(self.asked.remove(&key)),
+                EngineOutput::Event(event) => {
                     self.log.with(|record| record.events.push((now, self.address.node, event)));
                 }
                 // The links of the simulator do not police.
-                Output::Control(_) => {}
+                EngineOutput::Control(_) => {}
             }
         }
     }
@@ -186,7 +186,7 @@ impl RsvpAgent {
         self.log.with(|record| record.samples.push((now, self.address.node, sample)));
     }
 
-    fn next_own_action(&self) -> Option<&(Instant, NodeId, Action)> {
+    fn next_own_action(&self) -> Option<&(Instant, NodeId, HostAction)> {
         self.rsvp.actions.get(self.next_action)
     }
 }
@@ -233,7 +233,7 @@ impl Agent for RsvpAgent {
             let octets: [u8; 4] = std::array::from_fn(|byte| addresses[at + byte]);
             IpAddr::from(Ipv4Addr::from(octets))
         });
-        let arrival = Arrival {
+        let arrival = ArrivedMessage {
             interface: InterfaceId(at as u32 + 1),
             source,
             destination,

@@ -1,7 +1,7 @@
 //! RSVP in the simulator: an agent at every node of a network, with the engine of a daemon ([`cutline_rsvp::engine`]).
 //!
 //! Every link that leaves a node is an interface of its engine, with the link's rate. A message crosses the link as a packet: it waits in
-//! the link's queue and may be dropped there. What applications ask for, and what goes wrong, is a list of [`Action`]s with their times.
+//! the link's queue and may be dropped there. What applications ask for, and what goes wrong, is a list of [`HostAction`]s with their times.
 //!
 //! ```text
 //! actions -> Engine -> messages -> links and queues -> Engine of the next node -> ...
@@ -40,14 +40,14 @@ pub struct Rsvp {
     /// The probability that a message is lost on a link, beside what its queue drops.
     pub loss: Probability,
     /// Actions in the order of time.
-    pub actions: Vec<(Instant, NodeId, Action)>,
+    pub actions: Vec<(Instant, NodeId, HostAction)>,
     /// Interval between samples; [`Duration::ZERO`] for none.
     pub sample: Duration,
 }
 
 /// Action at a node.
 #[derive(Clone, Debug)]
-pub enum Action {
+pub enum HostAction {
     /// An application sends.
     Send {
         /// The session.

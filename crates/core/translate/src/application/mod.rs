@@ -19,7 +19,7 @@ pub use web::WebParams;
 
 use crate::decision::Decision;
 use crate::demand::Demand;
-use cutline_params::{Parameter, ParameterError, Parameters, Value};
+use cutline_params::{Parameter, ParameterError, ParameterValue, Parameters};
 use cutline_quality::spec::{SpecParameter, Specification};
 use cutline_units::{Bytes, Duration};
 
@@ -55,9 +55,9 @@ macro_rules! applications {
     ($($(#[$doc:meta])* $variant:ident($params:ty);)+) => {
         /// An application, described in the words of its class.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum Application { $($(#[$doc])* $variant($params)),+ }
+        pub enum ApplicationProfile { $($(#[$doc])* $variant($params)),+ }
 
-        impl Application {
+        impl ApplicationProfile {
             /// The names of the classes.
             pub const NAMES: &'static [&'static str] = &[$(<$params>::NAME),+];
 
@@ -67,7 +67,7 @@ macro_rules! applications {
             /// When there is no such class or parameter, a value is not allowed, or values do not go together.
             pub fn from_values<'v>(
                 class: &str,
-                values: impl IntoIterator<Item = (&'v str, Value)>,
+                values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
             ) -> Result<Self, ParameterError> {
                 match class {
                     $(<$params>::NAME => <$params>::from_values(values).map(Self::$variant),)+
@@ -97,7 +97,7 @@ macro_rules! applications {
             }
 
             /// Every parameter with what it is set to.
-            pub fn values(&self) -> Vec<(&'static str, Value)> {
+            pub fn values(&self) -> Vec<(&'static str, ParameterValue)> {
                 match self { $(Self::$variant(params) => params.values()),+ }
             }
 
@@ -110,7 +110,7 @@ macro_rules! applications {
     };
 }
 
-impl Application {
+impl ApplicationProfile {
     /// The generic specification, and why each of its parameters has its value.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ mod udp;
 use crate::decision::{Chosen, Decisions};
 use crate::list::translators;
 use crate::path::Path;
-use crate::settings::{EndSystemSettings, PacedBy, Pacing};
+use crate::settings::{EndSystemSettings, PacedBy, PacingSettings};
 use crate::stream::{Packets, Stream};
 use cutline_quality::spec::Specification;
 use cutline_units::Bytes;
@@ -78,7 +78,7 @@ impl<'a> Ends<'a> {
 }
 
 /// The pace of what is sent.
-fn pacing(ends: &Ends<'_>, by: PacedBy, margin: f64, how: &str) -> Chosen<Pacing> {
+fn pacing(ends: &Ends<'_>, by: PacedBy, margin: f64, how: &str) -> Chosen<PacingSettings> {
     let Stream { spec, path, .. } = ends.send;
     let path_payload = ends.send.path_payload();
     let Some(rate) = ends.send.pace(margin) else {
@@ -104,7 +104,7 @@ fn pacing(ends: &Ends<'_>, by: PacedBy, margin: f64, how: &str) -> Chosen<Pacing
         why += "; what exceeds the reservation is best effort";
     }
     let source = if ends.reserved { "RFC 2211 section 7" } else { "QUANTA section 5" };
-    Chosen::set(Pacing { rate, by }, source, format!("{why}; {how}"))
+    Chosen::set(PacingSettings { rate, by }, source, format!("{why}; {how}"))
 }
 
 /// A size for a buffer, within what the kernel takes.

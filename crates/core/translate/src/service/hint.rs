@@ -146,6 +146,6 @@ mod tests {
         let queue = cutline_aqm::registry::describe().into_iter().find(|aqm| aqm.name == "red-worcester");
         let parameters = queue.expect("it is in the registry").parameters;
         let step = parameters.iter().find(|about| about.name == "step").expect("it has a step");
-        assert_eq!(step.default, cutline_params::Value::Duration(HintBudget::STEP));
+        assert_eq!(step.default, cutline_params::ParameterValue::Duration(HintBudget::STEP));
     }
 }

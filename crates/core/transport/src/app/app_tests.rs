@@ -247,16 +247,17 @@ fn page_sizes_have_the_means_of_their_source() {
 
 #[test]
 fn required_parameters_have_no_defaults() {
-    let refused = |name, values: &[(&'static str, Value)]| {
+    let refused = |name, values: &[(&'static str, ParameterValue)]| {
         Params::from_values(name, values.to_vec()).unwrap_err().to_string()
     };
     let expected = "rate is missing: it must be a whole number from 1 to 1000000000000 bit/s";
-    assert_eq!(refused("cbr", &[("size", Value::Count(100))]), expected);
-    let sizes = Value::Distribution(Distribution::Pareto { minimum: 1e3, shape: 0.9, maximum: None });
+    assert_eq!(refused("cbr", &[("size", ParameterValue::Count(100))]), expected);
+    let sizes =
+        ParameterValue::Distribution(Distribution::Pareto { minimum: 1e3, shape: 0.9, maximum: None });
     let expected = "size = Pareto with minimum 1000, shape 0.9: allowed is of a mean from 1 to 1000000 B; here it is inf";
-    assert_eq!(refused("poisson", &[("rate", Value::Count(1000)), ("size", sizes)]), expected);
-    let rate = Value::Count(9_000_000_000);
-    let why = refused("cbr", &[("rate", rate), ("size", Value::Count(1))]);
+    assert_eq!(refused("poisson", &[("rate", ParameterValue::Count(1000)), ("size", sizes)]), expected);
+    let rate = ParameterValue::Count(9_000_000_000);
+    let why = refused("cbr", &[("rate", rate), ("size", ParameterValue::Count(1))]);
     assert!(why.contains("at most 8 Gbit/s"), "{why}");
     assert!(refused("cdr", &[]).ends_with("did you mean cbr?"));
 }

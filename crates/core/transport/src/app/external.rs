@@ -11,7 +11,7 @@
 
 use super::{Application, ApplicationDescription, NAMES, TrafficSource};
 use cutline_params::{
-    Configured, ParameterError, Registered, RegisteredType, Registry, RegistryError, Value,
+    Configured, ParameterError, ParameterValue, Registered, RegisteredType, Registry, RegistryError,
 };
 use cutline_units::{Distribution, Instant, RandomStream};
 use std::fmt::Debug;
@@ -24,13 +24,13 @@ pub trait ExternalApplication: Registered {
     /// Starts the application at `at`. `values` come from [`complete`](Registered::complete).
     fn start(
         &self,
-        values: &[(&'static str, Value)],
+        values: &[(&'static str, ParameterValue)],
         at: Instant,
         random: &mut RandomStream,
     ) -> Box<dyn DynSource>;
 
     /// Returns the distribution of the sizes of its messages, bytes; `None` if it does not write messages.
-    fn message_size(&self, _values: &[(&'static str, Value)]) -> Option<Distribution> {
+    fn message_size(&self, _values: &[(&'static str, ParameterValue)]) -> Option<Distribution> {
         None
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn describe() -> impl Iterator<Item = ApplicationDescription> {
 /// Returns the registered application of that name.
 pub(super) fn configure<'v>(
     name: &str,
-    values: impl IntoIterator<Item = (&'v str, Value)>,
+    values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
 ) -> Result<Configured<dyn ExternalApplication>, ParameterError> {
     EXTERNAL.configure("kind", name, values)
 }
@@ -112,14 +112,14 @@ where
 
     fn start(
         &self,
-        values: &[(&'static str, Value)],
+        values: &[(&'static str, ParameterValue)],
         at: Instant,
         random: &mut RandomStream,
     ) -> Box<dyn DynSource> {
         Box::new(A::start(&Self::params(values), at, random))
     }
 
-    fn message_size(&self, values: &[(&'static str, Value)]) -> Option<Distribution> {
+    fn message_size(&self, values: &[(&'static str, ParameterValue)]) -> Option<Distribution> {
         A::message_size(&Self::params(values))
     }
 }

@@ -42,7 +42,7 @@ pub use request_response::{RequestResponse, RequestResponseParams};
 pub use talk_spurt::{TalkSpurt, TalkSpurtParams};
 pub use trace::{Recorded, TraceParams, TracePlayback};
 
-use cutline_params::{Configured, Parameter, ParameterError, Parameters, Value};
+use cutline_params::{Configured, Parameter, ParameterError, ParameterValue, Parameters};
 use cutline_units::{Distribution, Duration, Instant, RandomStream};
 use std::fmt::Debug;
 
@@ -206,7 +206,7 @@ macro_rules! applications {
             /// When there is no such application or parameter, a required one is missing, or a value is not allowed.
             pub fn from_values<'v>(
                 name: &str,
-                values: impl IntoIterator<Item = (&'v str, Value)>,
+                values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
             ) -> Result<Self, ParameterError> {
                 match name {
                     $(<$app>::NAME => <$app as Application>::Params::from_values(values).map(Self::$variant),)+
@@ -224,7 +224,7 @@ macro_rules! applications {
             }
 
             /// Returns all parameters with their values.
-            pub fn values(&self) -> Vec<(&'static str, Value)> {
+            pub fn values(&self) -> Vec<(&'static str, ParameterValue)> {
                 match self {
                     $(Self::$variant(params) => params.values(),)+
                     Self::Trace(_) => Vec::new(),

@@ -13,7 +13,7 @@ mod header;
 pub use header::{Header, PackedHeader, WideHeader};
 
 use crate::Write;
-use cutline_params::{Parameter, ParameterError, Parameters, Value};
+use cutline_params::{Parameter, ParameterError, ParameterValue, Parameters};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ pub trait Transport: Sized + 'static {
 
     /// Returns the additional parameters of the choices in these values, such as the parameters of a registered congestion
     /// control.
-    fn chosen(_values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+    fn chosen(_values: &[(&str, ParameterValue)]) -> Vec<&'static Parameter> {
         Vec::new()
     }
 
@@ -95,7 +95,10 @@ pub trait Transport: Sized + 'static {
     ///
     /// # Errors
     /// When a name is unknown, a value is not allowed, or values contradict each other.
-    fn with_values(params: Self::Params, values: Vec<(&str, Value)>) -> Result<Self::Params, ParameterError> {
+    fn with_values(
+        params: Self::Params,
+        values: Vec<(&str, ParameterValue)>,
+    ) -> Result<Self::Params, ParameterError> {
         params.with_values(values)
     }
 
@@ -295,7 +298,7 @@ macro_rules! transports {
             }
 
             /// Returns all parameters with their values.
-            pub fn values(&self) -> Vec<(&'static str, Value)> {
+            pub fn values(&self) -> Vec<(&'static str, ParameterValue)> {
                 match self { $(Self::$name(params) => params.values()),+ }
             }
 
@@ -308,7 +311,7 @@ macro_rules! transports {
             }
 
             /// Returns the additional parameters of the choices in these values; see [`Transport::chosen`].
-            pub fn chosen(name: &str, values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+            pub fn chosen(name: &str, values: &[(&str, ParameterValue)]) -> Vec<&'static Parameter> {
                 match name {
                     $(<$transport>::NAME => <$transport>::chosen(values),)+
                     _ => Vec::new(),
@@ -322,7 +325,7 @@ macro_rules! transports {
             pub fn from_values<'v>(
                 name: &str,
                 defaults: Defaults,
-                values: impl IntoIterator<Item = (&'v str, Value)>,
+                values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
             ) -> Result<Self, ParameterError> {
                 match name {
                     $(<$transport>::NAME => {

@@ -9,8 +9,8 @@ use super::congestion::{
 use super::external::{self, DynControl, ExternalAlgorithm, ExternalControl, Typed};
 use super::{Cubic, Dctcp, NewReno, Params};
 use cutline_params::{
-    Configured, Parameter, ParameterError, ParameterKind, ParameterType, Parameters as _, Registered,
-    Registry, RegistryError, Value,
+    Configured, Parameter, ParameterError, ParameterKind, ParameterType, ParameterValue, Parameters as _,
+    Registered, Registry, RegistryError,
 };
 use cutline_units::Instant;
 use std::fmt::Debug;
@@ -50,16 +50,20 @@ where
 }
 
 /// Returns the parameters of the registered control that the values choose; none for a control of this crate.
-pub(super) fn chosen(values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+pub(super) fn chosen(values: &[(&str, ParameterValue)]) -> Vec<&'static Parameter> {
     let control = values.iter().rev().find(|(name, _)| *name == "congestion-control");
-    let Some((_, Value::Choice(name))) = control else { return Vec::new() };
+    let Some((_, ParameterValue::Choice(name))) = control else { return Vec::new() };
     CONTROLS.get(name).map(Registered::parameters).unwrap_or_default()
 }
 
 /// Returns TCP's parameters with these values. Some of them may belong to a registered congestion control.
-pub(super) fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Result<Params, ParameterError> {
+pub(super) fn with_values(
+    defaults: Params,
+    values: Vec<(&str, ParameterValue)>,
+) -> Result<Params, ParameterError> {
     let keys = chosen(&values);
-    let is_the_controls = |(name, _): &(&str, Value)| keys.iter().any(|parameter| parameter.name == *name);
+    let is_the_controls =
+        |(name, _): &(&str, ParameterValue)| keys.iter().any(|parameter| parameter.name == *name);
     let (own, tcps): (Vec<_>, Vec<_>) = values.into_iter().partition(is_the_controls);
     let mut params = defaults.with_values(tcps)?;
     if let Algorithm::External(algorithm) = &params.algorithm {
@@ -116,7 +120,7 @@ macro_rules! controls {
             }
 
             /// Returns the parameters of a registered control with their values.
-            pub fn values(&self) -> Vec<(&'static str, Value)> {
+            pub fn values(&self) -> Vec<(&'static str, ParameterValue)> {
                 match self {
                     $(Self::$variant => Vec::new(),)+
                     Self::External(algorithm) => algorithm.values().to_vec(),
@@ -138,7 +142,7 @@ macro_rules! controls {
             /// When there is no such control or parameter, a required one is missing, or a value is not allowed.
             pub fn from_values<'v>(
                 name: &str,
-                values: impl IntoIterator<Item = (&'v str, Value)>,
+                values: impl IntoIterator<Item = (&'v str, ParameterValue)>,
             ) -> Result<Self, ParameterError> {
                 match name {
                     $(<$control>::NAME => match values.into_iter().next() {
@@ -228,12 +232,12 @@ impl ParameterType for Algorithm {
         ParameterKind::Registered(&CONTROLS)
     }
 
-    fn to_value(&self) -> Value {
-        Value::Choice(self.name().into())
+    fn to_value(&self) -> ParameterValue {
+        ParameterValue::Choice(self.name().into())
     }
 
-    fn from_value(value: &Value) -> Self {
-        let Value::Choice(name) = value else { panic!("{value} has been checked to be a name") };
+    fn from_value(value: &ParameterValue) -> Self {
+        let ParameterValue::Choice(name) = value else { panic!("{value} has been checked to be a name") };
         let examples = CONTROLS
             .get(name)
             .map(|algorithm| cutline_params::conformance::required(&algorithm.parameters()));

@@ -12,7 +12,7 @@ use super::Params;
 use super::congestion::{
     Acked, Acknowledgement, CongestionAlgorithm, CongestionControl, ControlDescription, Window,
 };
-use cutline_params::{Configured, Registered, RegisteredType, Value};
+use cutline_params::{Configured, ParameterValue, Registered, RegisteredType};
 use cutline_units::Instant;
 use std::fmt::Debug;
 
@@ -23,7 +23,7 @@ pub trait ExternalAlgorithm: Registered {
 
     /// Starts the control of a new connection with TCP's parameters `tcp`. `values` come from
     /// [`complete`](Registered::complete).
-    fn begin(&self, values: &[(&'static str, Value)], tcp: &Params) -> Box<dyn DynControl>;
+    fn begin(&self, values: &[(&'static str, ParameterValue)], tcp: &Params) -> Box<dyn DynControl>;
 }
 
 /// A congestion control behind a pointer. It is implemented for every control that is `Clone`, `Debug` and `Send`.
@@ -119,7 +119,7 @@ where
         ControlDescription::from_algorithm::<A>()
     }
 
-    fn begin(&self, values: &[(&'static str, Value)], tcp: &Params) -> Box<dyn DynControl> {
+    fn begin(&self, values: &[(&'static str, ParameterValue)], tcp: &Params) -> Box<dyn DynControl> {
         Box::new(A::begin(&Self::params(values), tcp))
     }
 }

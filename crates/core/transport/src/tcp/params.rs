@@ -1,7 +1,7 @@
 //! The parameters of a TCP connection, with the defaults of the RFCs. [`Params::ns2`] has those of ns-2.35.
 
 use super::{Algorithm, RttSampling, Segment, Variant};
-use cutline_params::{ParameterError, ParameterKind, ParameterType, Parameters, Value};
+use cutline_params::{ParameterError, ParameterKind, ParameterType, ParameterValue, Parameters};
 use cutline_units::{Bytes, Duration, Ecn};
 
 /// The congestion window before the first acknowledgement.
@@ -153,18 +153,18 @@ impl ParameterType for InitialWindow {
         ParameterKind::CountOr { least, most, names: &["rfc6928", "rfc3390"] }
     }
 
-    fn to_value(&self) -> Value {
+    fn to_value(&self) -> ParameterValue {
         match self {
-            Self::Rfc6928 => Value::Choice("rfc6928".into()),
-            Self::Rfc3390 => Value::Choice("rfc3390".into()),
-            Self::Segments(n) => Value::Count(u64::from(*n)),
+            Self::Rfc6928 => ParameterValue::Choice("rfc6928".into()),
+            Self::Rfc3390 => ParameterValue::Choice("rfc3390".into()),
+            Self::Segments(n) => ParameterValue::Count(u64::from(*n)),
         }
     }
 
-    fn from_value(value: &Value) -> Self {
+    fn from_value(value: &ParameterValue) -> Self {
         match value {
-            Value::Count(segments) => Self::Segments(*segments as u32),
-            Value::Choice(name) if name == "rfc3390" => Self::Rfc3390,
+            ParameterValue::Count(segments) => Self::Segments(*segments as u32),
+            ParameterValue::Choice(name) if name == "rfc3390" => Self::Rfc3390,
             _ => Self::Rfc6928,
         }
     }

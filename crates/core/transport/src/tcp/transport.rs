@@ -5,7 +5,7 @@ use crate::Write;
 use crate::endpoint::{
     Defaults, Outgoing, PackedHeader, ReceivingEnd, SendingEnd, Transport, TransportCounts,
 };
-use cutline_params::{Parameter, ParameterError, Value};
+use cutline_params::{Parameter, ParameterError, ParameterValue};
 use cutline_units::{Duration, Ecn, Instant};
 use std::sync::Arc;
 
@@ -34,11 +34,11 @@ impl Transport for Tcp {
         }
     }
 
-    fn chosen(values: &[(&str, Value)]) -> Vec<&'static Parameter> {
+    fn chosen(values: &[(&str, ParameterValue)]) -> Vec<&'static Parameter> {
         control::chosen(values)
     }
 
-    fn with_values(defaults: Params, values: Vec<(&str, Value)>) -> Result<Params, ParameterError> {
+    fn with_values(defaults: Params, values: Vec<(&str, ParameterValue)>) -> Result<Params, ParameterError> {
         control::with_values(defaults, values)
     }
 

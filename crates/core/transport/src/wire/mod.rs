@@ -120,7 +120,7 @@ pub struct Reply {
 
 /// A packet that may leave as a datagram.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Departure {
+pub struct PacketDeparture {
     /// The sequence number.
     pub seq: u64,
     /// Its payload, bytes.
@@ -323,13 +323,13 @@ macro_rules! datagram_transports {
 
         impl Sender {
             /// Returns the next packet that may leave now as a datagram; `None` also if the transport has no wire format here.
-            pub fn transmit_datagram(&mut self, now: Instant) -> Option<Departure> {
+            pub fn transmit_datagram(&mut self, now: Instant) -> Option<PacketDeparture> {
                 match self {
                     $(Self::$name(sender) => {
                         let data = SendingEnd::transmit(sender, now)?.header;
                         let (seq, len) = <$transport>::packet(&data);
                         let extension = Extension::$name(<$transport>::extension(sender, &data));
-                        Some(Departure { seq, len, extension })
+                        Some(PacketDeparture { seq, len, extension })
                     })+
                     _ => None,
                 }

@@ -118,7 +118,7 @@ fn a_flow_behaves_the_same_over_the_wire() {
         assert_eq!(sender.deadline(), plain.deadline());
         sender.on_deadline(now);
         plain.on_deadline(now);
-        while let Some(Departure { seq, len, extension }) = sender.transmit_datagram(now) {
+        while let Some(PacketDeparture { seq, len, extension }) = sender.transmit_datagram(now) {
             let expected = plain.transmit(now).unwrap();
             let data = Data { flow: 1, dscp: Dscp::DEFAULT, token: TOKEN, seq, sent_at: now, extension };
             let data = Data::read(&data.write()).unwrap();

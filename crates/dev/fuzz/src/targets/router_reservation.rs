@@ -5,7 +5,7 @@
 //! - An error says why.
 
 use cutline_flow::FlowSelector;
-use cutline_router_service::{Action, ReservationRequest};
+use cutline_router_service::{ReservationAction, ReservationRequest};
 
 pub fn parse(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
@@ -17,12 +17,14 @@ pub fn parse(bytes: &[u8]) -> bool {
         }
     };
     match &request.action {
-        Action::Reserve(_, filters) => {
+        ReservationAction::Reserve(_, filters) => {
             assert!((1..=ReservationRequest::MAX_FILTERS).contains(&filters.len()));
             assert!(filters.iter().all(is_possible));
         }
-        Action::AddFilter(filter) | Action::RemoveFilter(filter) => assert!(is_possible(filter)),
-        Action::Change(_) | Action::Release => {}
+        ReservationAction::AddFilter(filter) | ReservationAction::RemoveFilter(filter) => {
+            assert!(is_possible(filter));
+        }
+        ReservationAction::Change(_) | ReservationAction::Release => {}
     }
     assert!(request.number < 1 << 53, "{request}");
     let line = request.to_string();

@@ -6,7 +6,7 @@
 
 use cutline_rsvp::encapsulation::Carrier;
 use cutline_rsvp::engine::{
-    Arrival, Engine, EngineParams, EngineStart, InterfaceConfig, InterfaceId, Output, Route,
+    ArrivedMessage, Engine, EngineOutput, EngineParams, EngineStart, InterfaceConfig, InterfaceId, Route,
 };
 use cutline_rsvp::intserv::{Adspec, Flowspec, Tspec};
 use cutline_rsvp::message::{Body, Descriptor, Message, MessageType, Path, Resv};
@@ -34,7 +34,7 @@ fn feed(bytes: &[u8]) {
     let sessions = engine.sizes().sessions;
     let mut now = Instant::ZERO + Duration::from_secs(1);
     for link in [1, 2] {
-        let arrival = Arrival {
+        let arrival = ArrivedMessage {
             interface: InterfaceId(u32::from(link)),
             source: address(link, 2),
             destination: address(link, 1),
@@ -63,7 +63,7 @@ fn router() -> Engine {
     }
     for (link, message) in [(1, path()), (2, resv())] {
         let bytes = message.encode();
-        let arrival = Arrival {
+        let arrival = ArrivedMessage {
             interface: InterfaceId(link),
             source: address(link as u8, 2),
             destination: address(2, 2),
@@ -120,7 +120,7 @@ fn resv() -> Message {
 fn collect(engine: &mut Engine, now: Instant) {
     while let Some(output) = engine.poll() {
         match output {
-            Output::Send(datagram) => {
+            EngineOutput::Send(datagram) => {
                 // An error about a session of a type that is not known has it as it came.
                 let is_error = [MessageType::PathErr, MessageType::ResvErr]
                     .map(|kind| kind as u8)
@@ -128,14 +128,14 @@ fn collect(engine: &mut Engine, now: Instant) {
                 let sent = Message::decode(&datagram.bytes);
                 assert!(sent.is_ok() || is_error, "what is sent is a message: {sent:?}");
             }
-            Output::AskRoute(key) => {
+            EngineOutput::AskRoute(key) => {
                 let to_second = key.destination == address(2, 2);
                 let outgoing = to_second.then_some((InterfaceId(2), Some(address(2, 2))));
                 let route =
                     Route { incoming: Some(InterfaceId(1)), outgoing: outgoing.into_iter().collect() };
                 engine.set_route(now, key, &route);
             }
-            Output::Control(_) | Output::ForgetRoute(_) | Output::Event(_) => {}
+            EngineOutput::Control(_) | EngineOutput::ForgetRoute(_) | EngineOutput::Event(_) => {}
         }
     }
     for interface in [1, 2] {

@@ -1,7 +1,7 @@
 //! `local` and `rsvp`: both ask this host's `cutlined`.
 
 use super::{Access, Provisioner, ReservationService};
-use crate::client::{Client, ClientError};
+use crate::client::{ClientError, DaemonClient};
 use crate::demand::Demand;
 use crate::grant::{Grant, RECEIVE, SEND};
 use crate::protocol::{Request, Senders};
@@ -68,7 +68,7 @@ impl Provisioner for Agent {
 
     fn request(&self, demand: &Demand) -> Result<Grant, Refusal> {
         let failed = |error: ClientError| Refusal::new(Reason::NoAgent(error.to_string()));
-        let mut client = Client::connect(&self.socket).map_err(failed)?;
+        let mut client = DaemonClient::connect(&self.socket).map_err(failed)?;
         let requests = (self.requests)(demand);
         for request in requests.iter().flatten() {
             client.send(request).map_err(failed)?;

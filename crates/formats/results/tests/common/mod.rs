@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "every test uses a part of it")]
 
 use cutline_results::{
-    DistributionRow, Existing, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, RunKey, RunResult,
-    RunStore, RunSummary, SCHEMA_VERSION, SeriesRow, StoreError, Summary, TimingRow, origin,
+    DistributionRow, ExistingResults, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, RunKey,
+    RunResult, RunStore, RunSummary, SCHEMA_VERSION, SeriesRow, StoreError, Summary, TimingRow, origin,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,12 +67,12 @@ pub fn summary(keys: &[RunKey], finished: &[RunKey]) -> Summary {
     }
 }
 
-pub fn begin(root: &Path, keys: &[RunKey], existing: Existing) -> Result<RunStore, StoreError> {
+pub fn begin(root: &Path, keys: &[RunKey], existing: ExistingResults) -> Result<RunStore, StoreError> {
     RunStore::begin(root, Planned { summary: &summary(keys, &[]), keys }, existing)
 }
 
 /// Stores the runs that are missing, the first with one flow, the second with two, and so on, and concludes.
-pub fn whole(root: &Path, keys: &[RunKey], existing: Existing) -> Summary {
+pub fn whole(root: &Path, keys: &[RunKey], existing: ExistingResults) -> Summary {
     let store = begin(root, keys, existing).unwrap();
     complete(&store, keys)
 }

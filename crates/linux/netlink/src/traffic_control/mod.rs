@@ -24,7 +24,7 @@
 //! is on its way, and for the reservations that are served before it, and no longer. A packet may leave as soon as the bucket is not
 //! empty, and empties it beyond zero: that is one packet more than the bucket of the `TSpec`.
 //!
-//! HTB does not check that the rates of the classes fit into the link. [`Shaper::add`] does.
+//! HTB does not check that the rates of the classes fit into the link. [`HtbShaper::add`] does.
 //!
 //! # What exceeds a reservation
 //!
@@ -197,7 +197,7 @@ struct Reserved {
 
 /// The traffic control of an interface. All of it is removed when this is dropped.
 #[derive(Debug)]
-pub struct Shaper {
+pub struct HtbShaper {
     channel: Channel,
     interface: u32,
     name: String,
@@ -223,8 +223,8 @@ pub struct Shaper {
     is_installed: bool,
 }
 
-impl Shaper {
-    /// Checks what [`Shaper::install`] would be given, without an interface.
+impl HtbShaper {
+    /// Checks what [`HtbShaper::install`] would be given, without an interface.
     ///
     /// # Errors
     /// When the rate or an option is not allowed.
@@ -819,7 +819,7 @@ struct Failed {
     refused: Vec<What>,
 }
 
-impl Drop for Shaper {
+impl Drop for HtbShaper {
     fn drop(&mut self) {
         if self.is_installed {
             // An error cannot be reported here; the next process sweeps.

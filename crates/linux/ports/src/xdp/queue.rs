@@ -7,7 +7,7 @@
 use super::sender::Sender;
 use super::while_busy;
 use cutline_sys::bpf::XdpMode;
-use cutline_sys::xdp::{Config, Mode, Socket};
+use cutline_sys::xdp::{Config, Socket, XdpCopying};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::io;
 
@@ -34,9 +34,9 @@ impl Queue {
         let mut socket =
             Socket::open(Config { receive: RECEIVE, transmit: if sends { TRANSMIT } else { 0 } })?;
         let mode = match program {
-            XdpMode::Driver => Mode::Any,
+            XdpMode::Driver => XdpCopying::Any,
             // With zero copy, a driver would not pass frames to a program in the kernel.
-            XdpMode::Generic => Mode::Copy,
+            XdpMode::Generic => XdpCopying::Copy,
         };
         while_busy(|| socket.bind(interface, number, mode))?;
         let is_zero_copy = socket.is_zero_copy()?;

@@ -1,6 +1,6 @@
 //! IP packets to a neighbour of the caller's choice, whatever the kernel's routes to their destinations are.
 
-use crate::ip_socket::Outgoing;
+use crate::ip_socket::OutgoingPacket;
 use crate::sockopt::check;
 use rustix::fd::{AsRawFd as _, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -38,7 +38,7 @@ impl NeighbourSocket {
     ///
     /// # Errors
     /// When it cannot leave.
-    pub fn send(&self, protocol: u8, message: &Outgoing<'_>, to: LinkAddress) -> io::Result<()> {
+    pub fn send(&self, protocol: u8, message: &OutgoingPacket<'_>, to: LinkAddress) -> io::Result<()> {
         let packet = packet(protocol, message)?;
         let kind = if message.source.is_ipv4() { libc::ETH_P_IP } else { libc::ETH_P_IPV6 };
         // SAFETY: all-zero bits are a valid sockaddr_ll.
@@ -65,7 +65,7 @@ impl NeighbourSocket {
 }
 
 /// Writes the packet with its headers.
-fn packet(protocol: u8, message: &Outgoing<'_>) -> io::Result<Vec<u8>> {
+fn packet(protocol: u8, message: &OutgoingPacket<'_>) -> io::Result<Vec<u8>> {
     let wrong = |what| io::Error::new(io::ErrorKind::InvalidInput, what);
     let length = |more: usize| u16::try_from(message.payload.len() + more).map_err(|_| wrong("too long"));
     let mut packet = Vec::with_capacity(message.payload.len() + 48);
@@ -110,9 +110,9 @@ fn checksum(header: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    fn message<'p>(source: &str, destination: &str, payload: &'p [u8]) -> Outgoing<'p> {
+    fn message<'p>(source: &str, destination: &str, payload: &'p [u8]) -> OutgoingPacket<'p> {
         let (source, destination) = (source.parse().unwrap(), (destination.parse().unwrap(), 0));
-        Outgoing { interface: 1, source, destination, ttl: 64, router_alert: true, payload }
+        OutgoingPacket { interface: 1, source, destination, ttl: 64, router_alert: true, payload }
     }
 
     /// A header whose checksum is right has the sum zero.

@@ -41,7 +41,7 @@ pub struct Config {
 
 /// Sharing of a socket's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum XdpCopying {
     /// With the network card where its driver can do that, and else with the kernel, which copies.
     Any,
     /// With the kernel, which copies.
@@ -142,11 +142,11 @@ impl Socket {
     ///
     /// # Errors
     /// When the queue has a socket (`EBUSY`), or the driver refuses the mode (`EOPNOTSUPP`).
-    pub fn bind(&self, interface: u32, queue: u32, mode: Mode) -> io::Result<()> {
+    pub fn bind(&self, interface: u32, queue: u32, mode: XdpCopying) -> io::Result<()> {
         let mode = match mode {
-            Mode::Any => SocketAddrXdpFlags::empty(),
-            Mode::Copy => SocketAddrXdpFlags::XDP_COPY,
-            Mode::ZeroCopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
+            XdpCopying::Any => SocketAddrXdpFlags::empty(),
+            XdpCopying::Copy => SocketAddrXdpFlags::XDP_COPY,
+            XdpCopying::ZeroCopy => SocketAddrXdpFlags::XDP_ZEROCOPY,
         };
         let flags = mode | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
         Ok(bind(&self.fd, &SocketAddrXdp::new(flags, interface, queue))?)

@@ -7,7 +7,7 @@ use crate::convert::{address, of_flow, reason, sender, session};
 use crate::requests::{Announced, Ask, RequestId, Requests, Shaped, Wanted};
 use cutline_provision::protocol::{Reply, Request, Senders};
 use cutline_provision::{Reason, Refusal};
-use cutline_rsvp::admission::Handle;
+use cutline_rsvp::admission::ReservationHandle;
 use cutline_rsvp::engine::{CallError, Event, InterfaceId, LocalSender};
 use cutline_rsvp::intserv::{Adspec, Tspec};
 use cutline_rsvp::object::{Sender, Session, Style};
@@ -208,7 +208,7 @@ impl Applications {
     }
 
     /// Ends the requests of this host whose installed reservations were lost. The others are ended in the network.
-    pub fn class_lost(&mut self, node: &mut Node, interface: InterfaceId, handle: Handle) {
+    pub fn class_lost(&mut self, node: &mut Node, interface: InterfaceId, handle: ReservationHandle) {
         let is_its = |shaped: &Shaped| shaped.place == Some((interface, handle));
         let local = self.requests.shaped().find(|(_, shaped)| is_its(shaped)).map(|(request, _)| request);
         let Some(request) = local else { return node.revoke(handle) };

@@ -42,7 +42,7 @@ const TURN: Duration = Duration::from_millis(20);
 
 /// An agent that is ready to run. All that it has installed is removed when it is dropped.
 #[derive(Debug)]
-pub struct Agent {
+pub struct Daemon {
     node: Node,
     applications: Applications,
     /// State that depends on routes which may have changed.
@@ -54,7 +54,7 @@ pub struct Agent {
     log: Option<Pen<String>>,
 }
 
-impl Agent {
+impl Daemon {
     /// Opens sockets, takes over interfaces, and removes the leftovers of an earlier, killed agent.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Agent {
     /// installed there. The file has to say that the traffic is controlled there.
     ///
     /// # Errors
-    /// As [`Agent::open`].
+    /// As [`Daemon::open`].
     pub fn open_with(config: DaemonConfig, given: Given) -> Result<Self, DaemonError> {
         let socket = SocketFile::bind(&config.socket)?;
         if let Some(group) = config.group {

@@ -3,18 +3,18 @@
 use crate::config::{DaemonConfig, InterfaceSpec};
 use crate::convert::{of_flow, reason};
 use crate::error::DaemonError;
-use crate::installer::Counted;
+use crate::installer::ReservedCount;
 use crate::installers::{Given, Installers};
 use crate::interfaces::Interfaces;
 use crate::network::Network;
 use crate::routes::Routes;
 use crate::sparing::Sparing;
 use crate::status::{InterfaceStatus, MessageCount, ProtocolCounters};
-use cutline_netlink::{Changes, Touched, TrafficMonitor};
+use cutline_netlink::{NetworkChanges, Touched, TrafficMonitor};
 use cutline_provision::{Reason, Refusal};
-use cutline_rsvp::admission::{self, Handle};
+use cutline_rsvp::admission::{self, ReservationHandle};
 use cutline_rsvp::engine::{
-    Control, Engine, EngineStart, Event, Flow, InterfaceId, Output, Police, RouteKey,
+    Control, Engine, EngineOutput, EngineStart, Event, InterfaceId, Police, ReservedFlow, RouteKey,
 };
 use cutline_rsvp::intserv::Tspec;
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
@@ -38,7 +38,7 @@ pub struct Node {
     installers: Installers,
     /// Number of reservations that could not be installed.
     not_installed: u64,
-    counted: Sparing<BTreeMap<InterfaceId, Counted>>,
+    counted: Sparing<BTreeMap<InterfaceId, ReservedCount>>,
     /// Lines for the log.
     pub notices: Vec<String>,
 }
@@ -94,17 +94,17 @@ impl Node {
     pub fn next_event(&mut self) -> Option<Event> {
         while let Some(output) = self.engine.poll() {
             match output {
-                Output::Send(datagram) => {
+                EngineOutput::Send(datagram) => {
                     let detour = self.routes.detour(&datagram, self.network.links());
                     self.network.send(&datagram, detour);
                 }
-                Output::AskRoute(key) => {
+                EngineOutput::AskRoute(key) => {
                     self.routes.remember(key);
                     self.refresh_route(key);
                 }
-                Output::ForgetRoute(key) => self.routes.forget(key),
-                Output::Control(control) => self.control(&control),
-                Output::Event(event) => return Some(event),
+                EngineOutput::ForgetRoute(key) => self.routes.forget(key),
+                EngineOutput::Control(control) => self.control(&control),
+                EngineOutput::Event(event) => return Some(event),
             }
         }
         None
@@ -119,7 +119,7 @@ impl Node {
         }
     }
 
-    fn install(&mut self, control: &Control) -> Result<(), (Handle, bool)> {
+    fn install(&mut self, control: &Control) -> Result<(), (ReservationHandle, bool)> {
         let (interface, handle, is_new) = match control {
             Control::Add(flow) | Control::Modify(flow) => (flow.interface, flow.handle, true),
             Control::AddFilter { interface, handle, .. } => (*interface, *handle, true),
@@ -138,7 +138,7 @@ impl Node {
     }
 
     /// Runs the installers' timers. Returns the reservations that were lost there, with their interfaces.
-    pub fn maintain(&mut self, at: Instant) -> Vec<(InterfaceId, Handle)> {
+    pub fn maintain(&mut self, at: Instant) -> Vec<(InterfaceId, ReservationHandle)> {
         let mut lost = Vec::new();
         for (interface, handle, error) in self.installers.maintain(at) {
             self.not_installed += 1;
@@ -165,7 +165,7 @@ impl Node {
     }
 
     /// Ends a reservation that the network has admitted.
-    pub fn revoke(&mut self, handle: Handle) {
+    pub fn revoke(&mut self, handle: ReservationHandle) {
         self.engine.revoke(now(), handle, false);
     }
 
@@ -194,7 +194,7 @@ impl Node {
     }
 
     /// Returns the changes of routes and interfaces since the last call.
-    pub fn changes(&mut self) -> Changes {
+    pub fn changes(&mut self) -> NetworkChanges {
         self.routes.changes()
     }
 
@@ -235,7 +235,7 @@ impl Node {
         interface: InterfaceId,
         flow: &cutline_provision::Flow,
         tspec: &Tspec,
-    ) -> Result<(InterfaceId, Handle), Refusal> {
+    ) -> Result<(InterfaceId, ReservationHandle), Refusal> {
         let node = self.address_of(interface);
         let share = self.engine.share(interface);
         let left = share.map(|share| share.reservable().as_bps().saturating_sub(share.reserved().as_bps()));
@@ -250,7 +250,7 @@ impl Node {
         let (session, sender) = of_flow(flow);
         let style = Style::FixedFilter;
         let (senders, police) = (vec![sender], Police { entry: true, ..Police::default() });
-        let flow = Flow { interface, handle, session, style, senders, tspec: *tspec, police };
+        let flow = ReservedFlow { interface, handle, session, style, senders, tspec: *tspec, police };
         if self.install(&Control::Add(flow)).is_err() {
             self.engine.release_local(interface, handle);
             return Err(Refusal { node, ..Refusal::new(Reason::Conflict) });
@@ -259,7 +259,7 @@ impl Node {
     }
 
     /// Removes a class of a flow of this host.
-    pub fn release(&mut self, interface: InterfaceId, handle: Handle) {
+    pub fn release(&mut self, interface: InterfaceId, handle: ReservationHandle) {
         let _reported = self.install(&Control::Delete { interface, handle });
         self.engine.release_local(interface, handle);
     }

@@ -1,6 +1,6 @@
 //! The statuses that clients request: documents of the agent's state, written in slices.
 
-use super::{Agent, TURN};
+use super::{Daemon, TURN};
 use crate::clients::{ClientId, SLICE, StatusPart, StatusProgress};
 use crate::convert::address;
 use crate::requests::Shaped;
@@ -11,8 +11,8 @@ use cutline_rsvp::object::Style;
 use cutline_service::Pen;
 use cutline_sys::now;
 
-impl Agent {
-    /// Starts to write a status to a client. It continues in [`Agent::continue_statuses`].
+impl Daemon {
+    /// Starts to write a status to a client. It continues in [`Daemon::continue_statuses`].
     pub(super) fn begin_status(&mut self, client: ClientId) {
         let head = self.status_head();
         self.applications.clients.begin_status(client, &head);

@@ -1,6 +1,6 @@
 //! Changes around the host: interfaces that come and go, routes that change.
 
-use super::Agent;
+use super::Daemon;
 use crate::requests::RequestId;
 use cutline_rsvp::engine::RouteKey;
 use cutline_sys::now;
@@ -14,7 +14,7 @@ pub enum Stale {
     Shaped(RequestId),
 }
 
-impl Agent {
+impl Daemon {
     /// Looks at interfaces and routes again, if something has changed.
     pub(super) fn handle_changes(&mut self) {
         let changes = self.node.changes();

@@ -7,7 +7,7 @@
 //! router           the reserved class of a userspace router, by its local socket
 //! ```
 //!
-//! Another one implements the trait and is given to [`Agent::open_with`](crate::Agent::open_with).
+//! Another one implements the trait and is given to [`Daemon::open_with`](crate::Daemon::open_with).
 
 mod router;
 mod traffic_control;
@@ -17,7 +17,7 @@ pub use traffic_control::TrafficControl;
 
 use cutline_netlink::Error;
 use cutline_router_service::AskError;
-use cutline_rsvp::admission::Handle;
+use cutline_rsvp::admission::ReservationHandle;
 use cutline_rsvp::engine::Control;
 use cutline_units::Instant;
 use std::collections::BTreeMap;
@@ -32,11 +32,11 @@ pub trait Installer: fmt::Debug + Send {
     fn apply(&mut self, control: &Control) -> Result<(), InstallError>;
 
     /// Returns the counters of each reservation's packets.
-    fn counters(&mut self) -> BTreeMap<Handle, Counted>;
+    fn counters(&mut self) -> BTreeMap<ReservationHandle, ReservedCount>;
 
     /// Runs timers. The agent calls it after every wait, so every 50 ms at least. Returns the reservations that are
     /// lost, each with the reason; nothing of them is left.
-    fn maintain(&mut self, _now: Instant) -> Vec<(Handle, InstallError)> {
+    fn maintain(&mut self, _now: Instant) -> Vec<(ReservationHandle, InstallError)> {
         Vec::new()
     }
 
@@ -56,7 +56,7 @@ pub trait Installer: fmt::Debug + Send {
 
 /// Counters of a reservation's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct ReservedCount {
     /// Packets that have left.
     pub packets: u64,
     /// Their bytes, as the installer counts them.
@@ -67,7 +67,7 @@ pub struct Counted {
     pub dropped: u64,
 }
 
-impl std::ops::AddAssign for Counted {
+impl std::ops::AddAssign for ReservedCount {
     fn add_assign(&mut self, other: Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;

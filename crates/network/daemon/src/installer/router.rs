@@ -14,11 +14,11 @@
 //! Calls wait for the router: 50 ms for the first of several, about 1 ms for each of the others, and [`PATIENCE`] at most. A router that
 //! exceeds it is not asked again for [`SILENT_PAUSE`], so that the agent keeps serving others.
 
-use super::{Counted, InstallError, Installer};
+use super::{InstallError, Installer, ReservedCount};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_router_service::{AskError, AskProblem, ReservationClient, RouterDirection};
-use cutline_rsvp::admission::Handle;
-use cutline_rsvp::engine::{Control, Flow, InterfaceId};
+use cutline_rsvp::admission::ReservationHandle;
+use cutline_rsvp::engine::{Control, InterfaceId, ReservedFlow};
 use cutline_sys::now;
 use cutline_sys::reactor::{self, PollFd, PollFlags};
 use cutline_units::{Duration, Instant};
@@ -48,9 +48,9 @@ pub struct RouterClass {
     ways: BTreeMap<InterfaceId, RouterDirection>,
     connection: Connection,
     /// Reservations that the router should have.
-    wanted: BTreeMap<Handle, Wanted>,
+    wanted: BTreeMap<ReservationHandle, Wanted>,
     /// Reservations that the router does not have yet.
-    pending: BTreeSet<Handle>,
+    pending: BTreeSet<ReservationHandle>,
 }
 
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl RouterClass {
         matches!(self.connection, Connection::Up { since, .. } if at < since + SETTLING)
     }
 
-    fn add(&mut self, flow: &Flow) -> Result<(), InstallError> {
+    fn add(&mut self, flow: &ReservedFlow) -> Result<(), InstallError> {
         let way = *self.ways.get(&flow.interface).ok_or(InstallError::Unknown)?;
         let wanted = Wanted { way, bucket: flow.tspec.traffic().installable(), filters: flow.selectors() };
         match self.reserve(flow.handle, &wanted) {
@@ -147,7 +147,7 @@ impl RouterClass {
         Ok(())
     }
 
-    fn reserve(&mut self, handle: Handle, wanted: &Wanted) -> Option<Result<(), AskError>> {
+    fn reserve(&mut self, handle: ReservationHandle, wanted: &Wanted) -> Option<Result<(), AskError>> {
         let Wanted { way, bucket, filters } = wanted;
         let outcome = self.ask(|client| client.reserve(*way, handle.0, *bucket, filters))?;
         if outcome.is_err() {
@@ -160,7 +160,7 @@ impl RouterClass {
     /// Changes a reservation here and in the router. If the router refuses it, the reservation ends.
     fn change(
         &mut self,
-        handle: Handle,
+        handle: ReservationHandle,
         change: impl FnOnce(&mut Wanted) -> Result<(), InstallError>,
         request: impl FnOnce(&mut ReservationClient, &Wanted) -> Result<(), AskError>,
     ) -> Result<(), InstallError> {
@@ -177,7 +177,7 @@ impl RouterClass {
         }
     }
 
-    fn release(&mut self, handle: Handle) -> Result<(), InstallError> {
+    fn release(&mut self, handle: ReservationHandle) -> Result<(), InstallError> {
         // One that could not be installed is deleted, too.
         let Some(wanted) = self.wanted.remove(&handle) else { return Ok(()) };
         if self.pending.remove(&handle) {
@@ -190,7 +190,7 @@ impl RouterClass {
     }
 
     /// Makes the pending reservations. Returns those that the router refuses.
-    fn reserve_again(&mut self) -> Vec<(Handle, InstallError)> {
+    fn reserve_again(&mut self) -> Vec<(ReservationHandle, InstallError)> {
         let (until, mut refused) = (now() + TURN, Vec::new());
         for handle in self.pending.clone() {
             let Some(wanted) = self.wanted.get(&handle).filter(|wanted| !wanted.filters.is_empty()).cloned()
@@ -251,7 +251,7 @@ impl Installer for RouterClass {
         }
     }
 
-    fn counters(&mut self) -> BTreeMap<Handle, Counted> {
+    fn counters(&mut self) -> BTreeMap<ReservationHandle, ReservedCount> {
         let mut all = Vec::new();
         let answered = self.ask(|client| {
             all = client.list()?;
@@ -262,18 +262,18 @@ impl Installer for RouterClass {
         }
         let own = all.iter().filter(|reservation| reservation.own);
         own.map(|reservation| {
-            let counted = Counted {
+            let counted = ReservedCount {
                 packets: reservation.conforming.packets,
                 bytes: reservation.conforming.bytes,
                 excess: reservation.excess.packets,
                 dropped: reservation.dropped.packets,
             };
-            (Handle(reservation.reservation), counted)
+            (ReservationHandle(reservation.reservation), counted)
         })
         .collect()
     }
 
-    fn maintain(&mut self, at: Instant) -> Vec<(Handle, InstallError)> {
+    fn maintain(&mut self, at: Instant) -> Vec<(ReservationHandle, InstallError)> {
         match &mut self.connection {
             Connection::Away { next, .. } if at >= *next => self.connect(at),
             Connection::Up { client, next_look, .. } if at >= *next_look => {
@@ -328,9 +328,9 @@ mod tests {
         class.add_interface(InterfaceId(1), RouterDirection::Forward);
         let problem = class.problem().unwrap();
         assert!(problem.contains("none.sock") && problem.contains("0 reservations wait"), "{problem}");
-        let flow = Flow {
+        let flow = ReservedFlow {
             interface: InterfaceId(1),
-            handle: Handle(1),
+            handle: ReservationHandle(1),
             session: SESSION,
             style: cutline_rsvp::object::Style::WildcardFilter,
             senders: Vec::new(),
@@ -339,7 +339,7 @@ mod tests {
         };
         let error = class.apply(&Control::Add(flow)).unwrap_err().to_string();
         assert!(error.contains("none.sock"), "{error}");
-        class.apply(&Control::Delete { interface: InterfaceId(1), handle: Handle(1) }).unwrap();
+        class.apply(&Control::Delete { interface: InterfaceId(1), handle: ReservationHandle(1) }).unwrap();
         assert!(class.maintain(now()).is_empty());
     }
 }

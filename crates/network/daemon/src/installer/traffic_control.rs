@@ -5,10 +5,10 @@
 //! of them. Where somebody has set another
 //! discipline, which the operator may have meant, the reservations are given up, unless the file says `replace`.
 
-use super::{Counted, InstallError, Installer};
+use super::{InstallError, Installer, ReservedCount};
 use cutline_flow::{FlowSelector, TrafficSpec};
-use cutline_netlink::{ClassId, Counters, Error, Interface, Shaper, ShaperOptions, sweep};
-use cutline_rsvp::admission::Handle;
+use cutline_netlink::{ClassId, Counters, Error, HtbShaper, Interface, ShaperOptions, sweep};
+use cutline_rsvp::admission::ReservationHandle;
 use cutline_rsvp::engine::Control;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant, Rate};
@@ -25,17 +25,17 @@ const RETRY: Duration = Duration::from_secs(10);
 /// Classes in the shaper of an interface, for both versions of IP.
 #[derive(Debug)]
 pub struct TrafficControl {
-    shaper: Arc<Mutex<Shaper>>,
-    classes: BTreeMap<Handle, ClassId>,
-    wanted: BTreeMap<Handle, Wanted>,
+    shaper: Arc<Mutex<HtbShaper>>,
+    classes: BTreeMap<ReservationHandle, ClassId>,
+    wanted: BTreeMap<ReservationHandle, Wanted>,
     /// Reservations that are to be installed again.
-    pending: BTreeSet<Handle>,
+    pending: BTreeSet<ReservationHandle>,
     health: Health,
     /// Time at which the installation may be repeated.
     next: Instant,
     notices: Vec<String>,
     /// Reservations that are lost, until they are reported.
-    lost: Vec<(Handle, InstallError)>,
+    lost: Vec<(ReservationHandle, InstallError)>,
 }
 
 /// A reservation, as it is installed again.
@@ -63,11 +63,11 @@ impl TrafficControl {
     /// When another program has set a queueing discipline there, or the process may not.
     pub fn install(interface: &Interface, rate: Rate, options: ShaperOptions) -> Result<Self, Error> {
         sweep(interface)?;
-        Ok(Self::of(Arc::new(Mutex::new(Shaper::install(interface, rate, options)?))))
+        Ok(Self::of(Arc::new(Mutex::new(HtbShaper::install(interface, rate, options)?))))
     }
 
     /// Uses a shaper that others use, too.
-    pub const fn of(shaper: Arc<Mutex<Shaper>>) -> Self {
+    pub const fn of(shaper: Arc<Mutex<HtbShaper>>) -> Self {
         Self {
             shaper,
             classes: BTreeMap::new(),
@@ -85,11 +85,11 @@ impl TrafficControl {
         self.shaper().port().ok()
     }
 
-    fn class(&self, handle: Handle) -> Result<ClassId, InstallError> {
+    fn class(&self, handle: ReservationHandle) -> Result<ClassId, InstallError> {
         self.classes.get(&handle).copied().ok_or(InstallError::Unknown)
     }
 
-    fn shaper(&self) -> MutexGuard<'_, Shaper> {
+    fn shaper(&self) -> MutexGuard<'_, HtbShaper> {
         cutline_sys::lock(&self.shaper)
     }
 
@@ -165,9 +165,9 @@ impl TrafficControl {
     /// Changes a reservation that is installed, or is to be.
     fn change(
         &mut self,
-        handle: Handle,
+        handle: ReservationHandle,
         store: impl FnOnce(&mut Wanted),
-        apply: impl FnOnce(&mut Shaper, ClassId) -> Result<(), Error>,
+        apply: impl FnOnce(&mut HtbShaper, ClassId) -> Result<(), Error>,
     ) -> Result<(), InstallError> {
         if !self.pending.contains(&handle) {
             let class = self.class(handle)?;
@@ -214,8 +214,8 @@ impl Installer for TrafficControl {
         }
     }
 
-    fn counters(&mut self) -> BTreeMap<Handle, Counted> {
-        let counted = |counters: &Counters| Counted {
+    fn counters(&mut self) -> BTreeMap<ReservationHandle, ReservedCount> {
+        let counted = |counters: &Counters| ReservedCount {
             packets: counters.packets.into(),
             bytes: counters.bytes,
             excess: counters.excess.into(),
@@ -235,7 +235,7 @@ impl Installer for TrafficControl {
         }
     }
 
-    fn maintain(&mut self, at: Instant) -> Vec<(Handle, InstallError)> {
+    fn maintain(&mut self, at: Instant) -> Vec<(ReservationHandle, InstallError)> {
         if self.health != Health::Fine && at >= self.next {
             self.mend(at);
         }

@@ -12,7 +12,7 @@
 use cutline_daemon::status::Status;
 use cutline_flow::TrafficSpec;
 use cutline_provision::protocol::{Reply, Request, Senders};
-use cutline_provision::{Client, Flow, Transport};
+use cutline_provision::{DaemonClient, Flow, Transport};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::now;
 use cutline_testbed::may_make_namespaces;
@@ -154,7 +154,7 @@ impl Net {
             .unwrap();
         self.agents[Self::at(node)] = Some(child);
         let socket = self.socket(node);
-        eventually("the agent answers", || Client::connect(&socket).is_ok());
+        eventually("the agent answers", || DaemonClient::connect(&socket).is_ok());
     }
 
     pub fn start_all(&mut self) {
@@ -170,8 +170,8 @@ impl Net {
         child.wait().unwrap();
     }
 
-    pub fn client(&self, node: &str) -> Client {
-        Client::connect(&self.socket(node)).unwrap()
+    pub fn client(&self, node: &str) -> DaemonClient {
+        DaemonClient::connect(&self.socket(node)).unwrap()
     }
 
     pub fn status(&self, node: &str) -> Status {
@@ -258,7 +258,7 @@ pub fn reserve(id: u64, port: u16, rate_bps: u64) -> Request {
 }
 
 /// Waits for a reply that a client gets, and returns it.
-pub fn hear(client: &mut Client, mut wanted: impl FnMut(&Reply) -> bool) -> Reply {
+pub fn hear(client: &mut DaemonClient, mut wanted: impl FnMut(&Reply) -> bool) -> Reply {
     let until = now() + PATIENCE;
     let mut heard = Vec::new();
     loop {

@@ -178,7 +178,7 @@ fn has_byte_limits(folder: &str) -> Option<bool> {
 
 /// The backlog of an interface behind a router's queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backlog {
+pub struct LinkBacklog {
     /// The backlog of the queue disciplines, packets.
     pub qdisc_packets: u64,
     /// The packets dropped by the queue disciplines since they were created.
@@ -193,14 +193,14 @@ pub struct Backlog {
 ///
 /// # Errors
 /// When `tc` fails or is missing, or there is no such interface.
-pub fn backlog(name: &str) -> Result<Backlog, String> {
+pub fn backlog(name: &str) -> Result<LinkBacklog, String> {
     let qdiscs = super::qdiscs(name)?;
     let shown = command::list("ip", &["-j", "-s", "link", "show", "dev", name])?;
     let document = shown.first().cloned().unwrap_or_default();
     let driver_bytes = sysfs(name, &document)
         .filter(|folder| has_byte_limits(folder) == Some(true))
         .map(|folder| inflight(&folder));
-    Ok(Backlog {
+    Ok(LinkBacklog {
         // The root includes the counts of the disciplines below it.
         qdisc_packets: qdiscs.iter().filter(|qdisc| qdisc.root).map(|qdisc| qdisc.backlog_packets).sum(),
         qdisc_dropped: qdiscs.iter().filter(|qdisc| qdisc.root).map(|qdisc| qdisc.dropped).sum(),

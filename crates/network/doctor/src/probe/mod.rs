@@ -37,7 +37,7 @@ pub use answer::Answer;
 pub use bpf::{Bpf, bpf};
 pub use command::{Tools, tools};
 pub use kernel::{Kernel, KernelConfig, Sysctl, config, kernel, module, sysctl};
-pub use link::{Backlog, InterfaceProperties, Offload, backlog, links};
+pub use link::{InterfaceProperties, LinkBacklog, Offload, backlog, links};
 pub use path::{Paths, paths};
 pub use privilege::{CAPABILITIES, Privileges, privileges};
 pub use qdisc::{KINDS, Qdisc, kinds, listed_kinds, qdiscs};

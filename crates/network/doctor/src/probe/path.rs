@@ -5,7 +5,7 @@ use super::sandbox::Sandbox;
 use cutline_ports::{PacketPort, PortError};
 use cutline_router::Port as _;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_sys::xdp::{Config, Mode, Socket};
+use cutline_sys::xdp::{Config, Socket, XdpCopying};
 use cutline_sys::{SysError, interface, now, tun};
 use cutline_units::Duration;
 use rustix::fd::AsFd as _;
@@ -38,9 +38,9 @@ pub fn paths(sandbox: &Sandbox) -> Result<Paths, SysError> {
             Ok(false) => Answer::No("a frame that was sent has not arrived".to_owned()),
             Err(error) => Answer::No(error.to_string()),
         },
-        xdp_copy: xdp(Sandbox::NEAR, Mode::Copy),
+        xdp_copy: xdp(Sandbox::NEAR, XdpCopying::Copy),
         // At the other end: a queue is busy for a while after its last socket has been closed.
-        xdp_zero_copy: xdp(Sandbox::FAR, Mode::ZeroCopy),
+        xdp_zero_copy: xdp(Sandbox::FAR, XdpCopying::ZeroCopy),
         // The interface is removed with its file.
         tun: Answer::from_result(tun::attach("probetun").map(drop)),
     })
@@ -63,7 +63,7 @@ fn cross() -> Result<bool, PortError> {
 }
 
 /// Binds a small socket to one end.
-fn xdp(name: &str, mode: Mode) -> Answer {
+fn xdp(name: &str, mode: XdpCopying) -> Answer {
     let bound = || -> io::Result<()> {
         let index = interface::index(name).map_err(io::Error::other)?;
         Socket::open(Config { receive: 64, transmit: 0 })?.bind(index, 0, mode)

@@ -1,6 +1,6 @@
 //! Content of a picture, as data: panels with series of points. It is printed as JSON or drawn.
 
-use cutline_report::chart::{Axis, Bars, Chart, Figure, Point, PointSeries};
+use cutline_report::chart::{Axis, Bars, Chart, ChartPoint, Figure, PointSeries};
 use cutline_report::stats::Estimate;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -137,7 +137,7 @@ impl Dot {
     }
 }
 
-impl From<&Dot> for Point {
+impl From<&Dot> for ChartPoint {
     fn from(dot: &Dot) -> Self {
         let point = Self::new(dot.x, dot.y);
         match (dot.low, dot.high) {

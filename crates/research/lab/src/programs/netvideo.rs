@@ -192,7 +192,7 @@ pub struct Likeness {
 
 /// A frame of the film, as the viewer saw it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Frame {
+pub struct VideoFrame {
     /// True if the frame was received; otherwise the viewer saw an earlier one.
     pub is_shown: bool,
     /// Likeness to the picture as it was drawn.
@@ -205,7 +205,7 @@ pub struct Frame {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Viewing {
     /// The frames in order.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<VideoFrame>,
     /// Number of frames shown.
     pub shown: u32,
     /// The most frames in a row that were not.
@@ -354,13 +354,13 @@ fn value(line: &str, key: &str) -> Option<f64> {
 
 fn viewing(places: &[Option<usize>], source: &[(f64, f64)], sent: &[(f64, f64)]) -> Viewing {
     let frames: Vec<_> = (places.iter().zip(source).zip(sent))
-        .map(|((place, source), sent)| Frame {
+        .map(|((place, source), sent)| VideoFrame {
             is_shown: place.is_some(),
             source: likeness(&[*source]),
             sent: likeness(&[*sent]),
         })
         .collect();
-    let freezes = frames.split(|frame| frame.is_shown).map(<[Frame]>::len);
+    let freezes = frames.split(|frame| frame.is_shown).map(<[VideoFrame]>::len);
     Viewing {
         shown: frames.iter().filter(|frame| frame.is_shown).count() as u32,
         longest_freeze: freezes.max().unwrap_or(0) as u32,

@@ -7,8 +7,8 @@ use crate::LabError;
 use crate::threads::joined_anywhere;
 use cutline_daemon::config::{ControlKind, InterfaceSpec};
 use cutline_daemon::installer::TrafficControl;
-use cutline_daemon::{Agent, DaemonConfig, Given, Installer};
-use cutline_netlink::Shaper;
+use cutline_daemon::{Daemon, DaemonConfig, Given, Installer};
+use cutline_netlink::HtbShaper;
 use cutline_provision::Access;
 use cutline_rsvp::admission::ShareParams;
 use cutline_rsvp::encapsulation::Encapsulation;
@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 use tempfile::TempDir;
 
 /// A shaper that an agent and the laboratory share.
-pub type Shared = Arc<Mutex<Shaper>>;
+pub type Shared = Arc<Mutex<HtbShaper>>;
 
 /// An agent's interface: its name, the rate of its link, and the shaper that is there.
 pub struct Place {
@@ -89,7 +89,7 @@ impl Agents {
             |place: &Place| -> Box<dyn Installer> { Box::new(TrafficControl::of(Arc::clone(&place.shaper))) };
         let given: Given = places.iter().map(|place| (place.interface.clone(), classes(place))).collect();
         let start = || {
-            let mut agent = Agent::open_with(config, given)
+            let mut agent = Daemon::open_with(config, given)
                 .map_err(|error| LabError::Agent { error: error.to_string() })?;
             // The thread stays in this namespace.
             let thread = std::thread::spawn(move || {

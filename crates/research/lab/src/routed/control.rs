@@ -10,7 +10,7 @@ use crate::LabError;
 use cutline_aqm::Limit;
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_netlink::traffic_control::ShaperOptions;
-use cutline_netlink::{Interface, Shaper};
+use cutline_netlink::{HtbShaper, Interface};
 use cutline_provision::Access;
 use cutline_scenario::spec::{GraphSpec, LinkSpec};
 use cutline_sim::measure::QueueInterval;
@@ -118,10 +118,10 @@ impl LinkShapers {
 fn install(link: &LinkSpec) -> Result<Shared, LabError> {
     let interface = Interface::named(&Map::interface(&link.to))?;
     let options = ShaperOptions { best_effort_delay: queue_delay(link), ..ShaperOptions::default() };
-    Ok(Arc::new(Mutex::new(Shaper::install(&interface, link.rate, options)?)))
+    Ok(Arc::new(Mutex::new(HtbShaper::install(&interface, link.rate, options)?)))
 }
 
-fn lock(shaper: &Shared) -> MutexGuard<'_, Shaper> {
+fn lock(shaper: &Shared) -> MutexGuard<'_, HtbShaper> {
     cutline_sys::lock(shaper)
 }
 

@@ -31,7 +31,7 @@ use control::{LinkSamples, LinkShapers};
 use cutline_results::{RunResult, TimingRow};
 use cutline_scenario::Scenario;
 use cutline_sim::measure::DelayRecord;
-use cutline_sim::{Network, Outcome, SimulationSettings, Work};
+use cutline_sim::{Network, SimulationOutcome, SimulationSettings, Work};
 use cutline_sys::namespace::sweep;
 use cutline_sys::now;
 use cutline_sys::reactor::wait;
@@ -202,7 +202,7 @@ fn rows(
     let links = links.map(|(index, link)| {
         samples.get(index).unwrap_or(&none).outcome(link.rate, settings.interval, window.clone())
     });
-    let outcome = Outcome {
+    let outcome = SimulationOutcome {
         flows: carried.measured.iter().map(|measured| measured.outcome.clone()).collect(),
         groups: vec![DelayRecord::default(); scenario.flows.len()],
         links: links.collect(),

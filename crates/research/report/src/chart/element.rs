@@ -2,7 +2,7 @@
 
 /// A point with an optional confidence interval. A coordinate that is not finite leaves a gap in the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct ChartPoint {
     /// The value on the horizontal axis. On an axis of categories, the index of the category, from 0.
     pub x: f64,
     /// The value on the vertical axis.
@@ -26,7 +26,7 @@ pub enum Element {
 #[derive(Clone, Debug)]
 pub struct PointSeries {
     pub(crate) name: String,
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<ChartPoint>,
     pub(crate) join: Join,
     pub(crate) markers: bool,
     pub(crate) spread: Spread,
@@ -61,7 +61,7 @@ pub(crate) enum SeriesKind {
 #[derive(Clone, Debug)]
 pub struct Bars {
     pub(crate) name: String,
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<ChartPoint>,
 }
 
 /// A labelled line across the chart.
@@ -78,7 +78,7 @@ pub(crate) enum ReferencePosition {
     Y(f64),
 }
 
-impl Point {
+impl ChartPoint {
     /// A point without an interval.
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y, interval: None }
@@ -95,7 +95,7 @@ impl Point {
     }
 }
 
-impl From<(f64, f64)> for Point {
+impl From<(f64, f64)> for ChartPoint {
     fn from((x, y): (f64, f64)) -> Self {
         Self::new(x, y)
     }
@@ -103,24 +103,30 @@ impl From<(f64, f64)> for Point {
 
 impl PointSeries {
     /// Points joined by straight lines.
-    pub fn new<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
+    pub fn new<P: Into<ChartPoint>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
         let points = points.into_iter().map(Into::into).collect();
         let (join, spread, kind) = (Join::Straight, Spread::Whiskers, SeriesKind::Measured);
         Self { name: name.into(), points, join, markers: false, spread, kind }
     }
 
     /// Points joined by steps, as in a cumulative distribution: each y is valid from its x to the next x.
-    pub fn steps<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
+    pub fn steps<P: Into<ChartPoint>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
         Self { join: Join::Step, ..Self::new(name, points) }
     }
 
     /// Markers without lines.
-    pub fn scatter<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
+    pub fn scatter<P: Into<ChartPoint>>(
+        name: impl Into<String>,
+        points: impl IntoIterator<Item = P>,
+    ) -> Self {
         Self { join: Join::None, markers: true, ..Self::new(name, points) }
     }
 
     /// The paper's values, as hollow markers in the colour of the text.
-    pub fn expected<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
+    pub fn expected<P: Into<ChartPoint>>(
+        name: impl Into<String>,
+        points: impl IntoIterator<Item = P>,
+    ) -> Self {
         Self { kind: SeriesKind::Expected, ..Self::scatter(name, points) }
     }
 
@@ -137,14 +143,14 @@ impl PointSeries {
 
 impl Bars {
     /// A bar for each point.
-    pub fn new<P: Into<Point>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
+    pub fn new<P: Into<ChartPoint>>(name: impl Into<String>, points: impl IntoIterator<Item = P>) -> Self {
         Self { name: name.into(), points: points.into_iter().map(Into::into).collect() }
     }
 }
 
 impl Element {
     /// The name and the points of a series; `None` for a reference line.
-    pub(crate) fn series(&self) -> Option<(&str, &[Point])> {
+    pub(crate) fn series(&self) -> Option<(&str, &[ChartPoint])> {
         match self {
             Self::Line(line) => Some((&line.name, &line.points)),
             Self::Bars(bars) => Some((&bars.name, &bars.points)),

@@ -1,7 +1,7 @@
 //! Figures and charts as data.
 
 use super::axis::{Axis, Scale};
-use super::element::{Element, Join, Point, Reference, ReferencePosition};
+use super::element::{ChartPoint, Element, Join, Reference, ReferencePosition};
 
 /// One or more charts under one title, in a grid.
 #[derive(Clone, Debug)]
@@ -149,7 +149,7 @@ impl Chart {
         const ROOM: f64 = 1.3;
         const FEWEST_VALUES: usize = 20;
         const MOST_SPIKES: usize = 8;
-        let mut lines: Vec<&[Point]> = Vec::new();
+        let mut lines: Vec<&[ChartPoint]> = Vec::new();
         for element in &self.elements {
             match element {
                 Element::Line(line) if line.join == Join::Straight => lines.push(&line.points),
@@ -169,8 +169,8 @@ impl Chart {
             largest = ends.filter(|y| y.is_finite()).fold(largest, f64::max);
         }
         let height = ROOM * usual;
-        let is_beyond = |point: &Point| point.y > height;
-        let spikes = |points: &&[Point]| {
+        let is_beyond = |point: &ChartPoint| point.y > height;
+        let spikes = |points: &&[ChartPoint]| {
             points
                 .chunk_by(|one, next| is_beyond(one) == is_beyond(next))
                 .filter(|run| is_beyond(&run[0]))

@@ -37,7 +37,7 @@ pub(crate) mod tests;
 
 pub use axis::{Axis, Scale};
 pub use colour::Theme;
-pub use element::{Bars, Element, Point, PointSeries, Reference};
+pub use element::{Bars, ChartPoint, Element, PointSeries, Reference};
 pub use figure::{Chart, Figure, Legend};
 pub use formats::{Format, FormatError, missing_scripts};
 pub use radar::{Radar, Spoke};

@@ -56,7 +56,7 @@ fn by_hint() -> Figure {
     let line = |f: fn(f64) -> f64| {
         (1..=16).map(move |h| {
             let q = f(f64::from(h));
-            Point::new(f64::from(h), q).with_interval(q - 0.03, q + 0.03)
+            ChartPoint::new(f64::from(h), q).with_interval(q - 0.03, q + 0.03)
         })
     };
     let chart = Chart::new("Audio quality by delay hint")
@@ -88,7 +88,10 @@ fn panels() -> Figure {
         .subtitle("Mean of ten seeds")
         .x(Axis::categories("Audio : bulk", ["1 to 99", "25 to 75", "50 to 50", "75 to 25"]))
         .y(Axis::linear("Quality with TSQ / without"))
-        .plot(Bars::new("audio", (0..4).map(|i| Point::new(f64::from(i), 1.18).with_interval(1.1, 1.26))))
+        .plot(Bars::new(
+            "audio",
+            (0..4).map(|i| ChartPoint::new(f64::from(i), 1.18).with_interval(1.1, 1.26)),
+        ))
         .plot(Bars::new("file transfer", (0..4).map(|i| (f64::from(i), 1.02))))
         .hline(1.0, "as without TSQ");
     let gap = Chart::new("Backlog")
@@ -248,7 +251,7 @@ fn course(cut: bool) -> Figure {
     let line = |name: &str, factor: f64| {
         let points = (0..300).map(move |i| {
             let y = factor * height(i);
-            Point::new(f64::from(i), y).with_interval(0.5 * y, 2.0 * y)
+            ChartPoint::new(f64::from(i), y).with_interval(0.5 * y, 2.0 * y)
         });
         PointSeries::new(name, points).band()
     };

@@ -30,7 +30,7 @@ pub struct Claim {
     /// Unit of the values; empty for plain numbers.
     pub unit: String,
     /// Verdict: true, false, or null if the measurement does not decide it.
-    pub holds: Verdict,
+    pub holds: ClaimVerdict,
     /// The p-value of the one-sided test behind the verdict; null if there is no test. A verdict is reached at 0.025.
     #[serde(default)]
     pub p_value: Option<f64>,
@@ -68,7 +68,7 @@ pub enum PaperValue {
 /// Verdict on a claim. In JSON: true, false, null.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "Option<bool>", into = "Option<bool>")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// The measurement confirms the claim.
     Holds,
     /// The measurement contradicts the claim.
@@ -78,7 +78,7 @@ pub enum Verdict {
     Unclear,
 }
 
-impl From<Option<bool>> for Verdict {
+impl From<Option<bool>> for ClaimVerdict {
     fn from(holds: Option<bool>) -> Self {
         match holds {
             Some(true) => Self::Holds,
@@ -88,18 +88,18 @@ impl From<Option<bool>> for Verdict {
     }
 }
 
-impl From<bool> for Verdict {
+impl From<bool> for ClaimVerdict {
     fn from(holds: bool) -> Self {
         Some(holds).into()
     }
 }
 
-impl From<Verdict> for Option<bool> {
-    fn from(verdict: Verdict) -> Self {
+impl From<ClaimVerdict> for Option<bool> {
+    fn from(verdict: ClaimVerdict) -> Self {
         match verdict {
-            Verdict::Holds => Some(true),
-            Verdict::Differs => Some(false),
-            Verdict::Unclear => None,
+            ClaimVerdict::Holds => Some(true),
+            ClaimVerdict::Differs => Some(false),
+            ClaimVerdict::Unclear => None,
         }
     }
 }
@@ -117,7 +117,7 @@ impl From<&str> for PaperValue {
 }
 
 impl Claim {
-    /// A claim without values, whose verdict is [`Verdict::Unclear`].
+    /// A claim without values, whose verdict is [`ClaimVerdict::Unclear`].
     pub fn new(id: impl Into<String>, figure: impl Into<String>, claim: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -130,7 +130,7 @@ impl Claim {
             ci_low: None,
             ci_high: None,
             unit: String::new(),
-            holds: Verdict::Unclear,
+            holds: ClaimVerdict::Unclear,
             p_value: None,
             note: String::new(),
         }
@@ -158,7 +158,7 @@ impl Claim {
     }
 
     /// Sets whether the claim holds.
-    pub fn holds(self, verdict: impl Into<Verdict>) -> Self {
+    pub fn holds(self, verdict: impl Into<ClaimVerdict>) -> Self {
         Self { holds: verdict.into(), ..self }
     }
 

@@ -1,6 +1,6 @@
 //! The report as one HTML page with embedded style and figures, without scripts and external resources.
 
-use super::claim::{Claim, ClaimRole, PaperValue, Verdict};
+use super::claim::{Claim, ClaimRole, ClaimVerdict, PaperValue};
 use super::document::{Report, Section};
 use super::summary::{ClaimSummary, Counts};
 use crate::chart::{Format, Theme};
@@ -78,7 +78,7 @@ fn summary(report: &Report) -> String {
             fixed(summary.expected_wrong, 1)
         );
     }
-    let differs = |claim: &&Claim| claim.kind == ClaimRole::Statement && claim.holds == Verdict::Differs;
+    let differs = |claim: &&Claim| claim.kind == ClaimRole::Statement && claim.holds == ClaimVerdict::Differs;
     if report.claims().any(|claim| differs(&claim)) {
         html +=
             &table("The statements that differ", with_sections(report).filter(|(claim, _)| differs(claim)));
@@ -90,7 +90,9 @@ fn summary(report: &Report) -> String {
 fn tally(name: &str, counts: &Counts) -> String {
     let mut html = format!("<p class=\"tally\"><span>{} {name}:</span>", counts.all());
     let numbers = [counts.holds, counts.differs, counts.unclear];
-    for (verdict, n) in [Verdict::Holds, Verdict::Differs, Verdict::Unclear].into_iter().zip(numbers) {
+    for (verdict, n) in
+        [ClaimVerdict::Holds, ClaimVerdict::Differs, ClaimVerdict::Unclear].into_iter().zip(numbers)
+    {
         if n > 0 {
             let (class, symbol, one) = verdict_style(verdict);
             let text = if n == 1 { one } else { one.trim_end_matches('s') };
@@ -263,11 +265,11 @@ fn measured(claim: &Claim) -> String {
 }
 
 /// The CSS class, the symbol and the text of a verdict. Verdicts do not differ by colour alone.
-fn verdict_style(verdict: Verdict) -> (&'static str, &'static str, &'static str) {
+fn verdict_style(verdict: ClaimVerdict) -> (&'static str, &'static str, &'static str) {
     match verdict {
-        Verdict::Holds => ("good", "\u{2713}", "holds"),
-        Verdict::Differs => ("bad", "\u{2717}", "differs"),
-        Verdict::Unclear => ("unsure", "?", "unclear"),
+        ClaimVerdict::Holds => ("good", "\u{2713}", "holds"),
+        ClaimVerdict::Differs => ("bad", "\u{2717}", "differs"),
+        ClaimVerdict::Unclear => ("unsure", "?", "unclear"),
     }
 }
 

@@ -20,7 +20,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use claim::{Claim, ClaimRole, Claims, PaperValue, Verdict};
+pub use claim::{Claim, ClaimRole, ClaimVerdict, Claims, PaperValue};
 pub use document::{Report, Section};
 pub use html::html_page;
 pub use summary::{ClaimSummary, Counts};

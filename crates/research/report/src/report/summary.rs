@@ -1,6 +1,6 @@
 //! Number of reproduced statements, and of verdicts that may be wrong by chance.
 
-use super::claim::{Claim, ClaimRole, Verdict};
+use super::claim::{Claim, ClaimRole, ClaimVerdict};
 use crate::stats::holm;
 
 /// The level of the one-sided test behind a verdict: an interval of 95 % leaves half of the rest on each side.
@@ -23,9 +23,9 @@ impl Counts {
         let mut counts = Self::default();
         for claim in claims {
             *match claim.holds {
-                Verdict::Holds => &mut counts.holds,
-                Verdict::Differs => &mut counts.differs,
-                Verdict::Unclear => &mut counts.unclear,
+                ClaimVerdict::Holds => &mut counts.holds,
+                ClaimVerdict::Differs => &mut counts.differs,
+                ClaimVerdict::Unclear => &mut counts.unclear,
             } += 1;
         }
         counts
@@ -58,7 +58,7 @@ impl ClaimSummary {
     pub fn of<'c>(claims: impl IntoIterator<Item = &'c Claim>) -> Self {
         let claims: Vec<&Claim> = claims.into_iter().collect();
         let of = |kind| claims.iter().copied().filter(move |claim| claim.kind == kind);
-        let is_tested = |claim: &&Claim| claim.holds != Verdict::Unclear && claim.p_value.is_some();
+        let is_tested = |claim: &&Claim| claim.holds != ClaimVerdict::Unclear && claim.p_value.is_some();
         let (tested, others): (Vec<&Claim>, Vec<&Claim>) = of(ClaimRole::Statement).partition(is_tested);
         let p_values: Vec<f64> = tested.iter().filter_map(|claim| claim.p_value).collect();
         let significant = holm(&p_values, LEVEL);
@@ -79,21 +79,21 @@ impl ClaimSummary {
 mod tests {
     use super::*;
 
-    fn claim(kind: ClaimRole, holds: Verdict, p_value: Option<f64>) -> Claim {
+    fn claim(kind: ClaimRole, holds: ClaimVerdict, p_value: Option<f64>) -> Claim {
         Claim { kind, p_value, ..Claim::new("one", "1", "A claim.").holds(holds) }
     }
 
     #[test]
     fn kinds_are_counted_apart_and_weak_verdicts_are_not_kept() {
         let claims = [
-            claim(ClaimRole::Statement, Verdict::Holds, Some(0.000_1)),
+            claim(ClaimRole::Statement, ClaimVerdict::Holds, Some(0.000_1)),
             // Significant alone, but not together with the others.
-            claim(ClaimRole::Statement, Verdict::Differs, Some(0.02)),
-            claim(ClaimRole::Statement, Verdict::Holds, Some(0.02)),
-            claim(ClaimRole::Statement, Verdict::Holds, None),
-            claim(ClaimRole::Statement, Verdict::Unclear, Some(0.3)),
-            claim(ClaimRole::Variant, Verdict::Differs, Some(0.000_1)),
-            claim(ClaimRole::Check, Verdict::Holds, None),
+            claim(ClaimRole::Statement, ClaimVerdict::Differs, Some(0.02)),
+            claim(ClaimRole::Statement, ClaimVerdict::Holds, Some(0.02)),
+            claim(ClaimRole::Statement, ClaimVerdict::Holds, None),
+            claim(ClaimRole::Statement, ClaimVerdict::Unclear, Some(0.3)),
+            claim(ClaimRole::Variant, ClaimVerdict::Differs, Some(0.000_1)),
+            claim(ClaimRole::Check, ClaimVerdict::Holds, None),
         ];
         let summary = ClaimSummary::of(&claims);
         assert_eq!(summary.statements, Counts { holds: 3, differs: 1, unclear: 1 });

@@ -1,11 +1,14 @@
 //! Tests of the HTML page, the claims as JSON, and the files that are written.
 
 use super::*;
-use crate::chart::{Axis, Bars, Chart, Figure, Point};
+use crate::chart::{Axis, Bars, Chart, ChartPoint, Figure};
 use crate::stats::Estimate;
 
 fn figure() -> Figure {
-    let bars = Bars::new("with TSQ", [Point::new(0.0, 1.18).with_interval(1.1, 1.26), Point::new(1.0, 1.08)]);
+    let bars = Bars::new(
+        "with TSQ",
+        [ChartPoint::new(0.0, 1.18).with_interval(1.1, 1.26), ChartPoint::new(1.0, 1.08)],
+    );
     let chart = Chart::new("Normalised quality")
         .x(Axis::categories("Audio : bulk", ["1:99", "25:75"]))
         .y(Axis::linear("Quality with TSQ / without"))

@@ -1,6 +1,6 @@
 //! Figure 3: audio and video conferences with hints of their own, and file transfers.
 
-use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
+use cutline_report::chart::{Axis, Chart, ChartPoint as Dot, Figure, PointSeries};
 use cutline_report::report::Section;
 use cutline_study::{Data, Own, difference, mean};
 

@@ -2,7 +2,7 @@
 
 mod classes;
 
-use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
+use cutline_report::chart::{Axis, Chart, ChartPoint as Dot, Figure, PointSeries};
 use cutline_report::report::Section;
 use cutline_study::{Code, Data, ExperimentData, FigureText, mean};
 

@@ -18,7 +18,7 @@
 //! (`the_law_has_its_worked_numbers`).
 
 use crate::BOTTLENECK;
-use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
+use cutline_report::chart::{Axis, Chart, ChartPoint as Dot, Figure, PointSeries};
 use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 use cutline_study::{Data, Own, kbps, mean, ratio};

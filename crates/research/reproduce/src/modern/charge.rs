@@ -11,7 +11,7 @@
 //! Worked numbers: r = 200 ms, q = 107 ms, q' = q / 16 give 0.472 for `NewReno` and 0.198 for CUBIC
 //! (`the_laws_have_their_worked_numbers`).
 
-use cutline_report::chart::{Axis, Chart, Figure, Point as Dot, PointSeries};
+use cutline_report::chart::{Axis, Chart, ChartPoint as Dot, Figure, PointSeries};
 use cutline_report::report::Section;
 use cutline_report::stats::Estimate;
 use cutline_study::{Data, Own, kbps, mean, ratio};

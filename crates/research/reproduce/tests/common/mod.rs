@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use cutline_results::Existing;
-use cutline_study::{Changes, Evaluation, EvaluationOptions, Study};
+use cutline_results::ExistingResults;
+use cutline_study::{Evaluation, EvaluationOptions, ExperimentChanges, Study};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -13,8 +13,8 @@ pub fn quick(results: &Path, figures: &[u32]) -> EvaluationOptions {
     EvaluationOptions {
         results: results.to_owned(),
         figures: figures.to_vec(),
-        changes: Changes::quick(true),
-        existing: Existing::Repeat,
+        changes: ExperimentChanges::quick(true),
+        existing: ExistingResults::Repeat,
         threads: NonZeroUsize::new(2).unwrap(),
         version: "test",
         commit: "",
@@ -30,7 +30,7 @@ pub fn measured_and_drawn(study: &Study, figures: &[u32]) -> Evaluation {
     assert!(evaluation.complete && evaluation.failed.is_empty(), "{:?}", evaluation.failed);
     let unmeasured = evaluation.claims.iter().find(|claim| claim.measured.is_none_or(f64::is_nan));
     assert!(unmeasured.is_none(), "{unmeasured:?}");
-    let drawn = study.folder(folder.path(), &Changes::quick(true)).join("figures");
+    let drawn = study.folder(folder.path(), &ExperimentChanges::quick(true)).join("figures");
     for number in study.figures().iter().map(|figure| figure.number) {
         let is_asked = figures.is_empty() || figures.contains(&number);
         assert!(!is_asked || drawn.join(format!("figure-{number}.png")).exists(), "{} {number}", study.id);

@@ -49,7 +49,9 @@ fn within(reader: &TableReader<'_>, usual: AdaptiveSpec) -> Option<AdaptiveSpec>
 fn adaptive(reader: &TableReader<'_>, usual: AdaptiveSpec) -> Option<AdaptiveSpec> {
     let values = parameter::values(reader, &HintParams::describe());
     let mut base = usual.params;
-    if let Some((_, cutline_params::Value::Count(span))) = values.iter().find(|(name, _)| *name == "span") {
+    if let Some((_, cutline_params::ParameterValue::Count(span))) =
+        values.iter().find(|(name, _)| *name == "span")
+    {
         base.finest = base.finest.min(*span as u16);
     }
     let report = reader.or("report", &kind::positive_duration(), usual.report);

@@ -2,7 +2,7 @@
 
 use crate::spec::TransportSpec;
 use cutline_config::{TableReader, kind, parameter};
-use cutline_params::{Parameter, Value};
+use cutline_params::{Parameter, ParameterValue};
 use cutline_transport::endpoint::{Defaults, TransportParams};
 
 const EXPECTED: &str = "a table such as { protocol = \"tcp\" }";
@@ -52,8 +52,8 @@ fn congestion_control(reader: &TableReader<'_>, parameter: &Parameter) -> Option
     reader.optional(CONGESTION_CONTROL, &kind::choice("a congestion control", words))
 }
 
-fn choice(name: &'static str) -> Value {
-    Value::Choice(name.into())
+fn choice(name: &'static str) -> ParameterValue {
+    ParameterValue::Choice(name.into())
 }
 
 fn defaults(reader: &TableReader<'_>) -> Defaults {

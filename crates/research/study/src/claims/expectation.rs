@@ -13,7 +13,7 @@
 //! Otherwise the claim is unclear. So an estimate that is too coarse never confirms anything, in particular not that two values are the
 //! same (Schuirmann 1987: two one-sided tests).
 
-use cutline_report::report::{PaperValue, Verdict};
+use cutline_report::report::{ClaimVerdict, PaperValue};
 use cutline_report::stats::Estimate;
 use serde::Deserialize;
 
@@ -45,7 +45,7 @@ pub(crate) enum Expectation {
 /// The decision on a claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Decision {
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: ClaimVerdict,
     /// The p-value of the one-sided test that decides; `None` without one.
     pub(crate) p_value: Option<f64>,
 }
@@ -82,7 +82,7 @@ impl Expectation {
     pub(crate) fn decide(&self, estimate: &Estimate, is_exact: bool) -> Decision {
         let exact = is_exact.then_some((estimate.mean, estimate.mean));
         let Some((low, high)) = estimate.interval.or(exact) else {
-            return Decision { verdict: Verdict::Unclear, p_value: None };
+            return Decision { verdict: ClaimVerdict::Unclear, p_value: None };
         };
         let (least, most) = self.bounds();
         let is_strict = matches!(self, Self::Above(_) | Self::Below(_));
@@ -98,9 +98,9 @@ impl Expectation {
         let p_outside =
             tests.map(|(bound, side)| side.other().p_value(estimate, bound)).fold(Some(1.0), smallest);
         let (verdict, p_value) = match (inside, outside) {
-            (true, _) => (Verdict::Holds, p_inside),
-            (_, true) => (Verdict::Differs, p_outside),
-            _ => (Verdict::Unclear, smallest(p_inside, p_outside)),
+            (true, _) => (ClaimVerdict::Holds, p_inside),
+            (_, true) => (ClaimVerdict::Differs, p_outside),
+            _ => (ClaimVerdict::Unclear, smallest(p_inside, p_outside)),
         };
         Decision { verdict, p_value }
     }
@@ -183,12 +183,12 @@ mod tests {
         Estimate { mean, std_error: Some(std_error), interval: Some((mean - half, mean + half)), n: 10 }
     }
 
-    fn verdict(rule: Expectation, mean: f64, half: f64) -> Verdict {
+    fn verdict(rule: Expectation, mean: f64, half: f64) -> ClaimVerdict {
         let decision = rule.decide(&estimate(mean, half), false);
         let p_value = decision.p_value.unwrap();
         assert_eq!(
             p_value <= 0.025 + 1e-9,
-            decision.verdict != Verdict::Unclear,
+            decision.verdict != ClaimVerdict::Unclear,
             "{rule:?} {mean} {half} {p_value}"
         );
         decision.verdict
@@ -197,38 +197,38 @@ mod tests {
     #[test]
     fn a_claim_holds_only_if_the_whole_interval_says_so() {
         let above = Expectation::Above(1.0);
-        assert_eq!(verdict(above, 1.2, 0.1), Verdict::Holds);
-        assert_eq!(verdict(above, 1.2, 0.3), Verdict::Unclear);
-        assert_eq!(verdict(above, 0.8, 0.1), Verdict::Differs);
-        assert_eq!(verdict(Expectation::Below(1.0), 0.8, 0.1), Verdict::Holds);
+        assert_eq!(verdict(above, 1.2, 0.1), ClaimVerdict::Holds);
+        assert_eq!(verdict(above, 1.2, 0.3), ClaimVerdict::Unclear);
+        assert_eq!(verdict(above, 0.8, 0.1), ClaimVerdict::Differs);
+        assert_eq!(verdict(Expectation::Below(1.0), 0.8, 0.1), ClaimVerdict::Holds);
         let about_one = Expectation::Equals { value: 1.0, within: 0.05 };
-        assert_eq!(verdict(about_one, 1.01, 0.02), Verdict::Holds);
-        assert_eq!(verdict(about_one, 1.01, 0.2), Verdict::Unclear, "noise does not make values equal");
-        assert_eq!(verdict(about_one, 1.10, 0.02), Verdict::Differs);
+        assert_eq!(verdict(about_one, 1.01, 0.02), ClaimVerdict::Holds);
+        assert_eq!(verdict(about_one, 1.01, 0.2), ClaimVerdict::Unclear, "noise does not make values equal");
+        assert_eq!(verdict(about_one, 1.10, 0.02), ClaimVerdict::Differs);
         let at_least = Expectation::AtLeast { bound: 1.0, within: 0.01 };
-        assert_eq!(verdict(at_least, 1.00, 0.005), Verdict::Holds);
-        assert_eq!(verdict(at_least, 1.00, 0.05), Verdict::Unclear);
-        assert_eq!(verdict(at_least, 0.95, 0.02), Verdict::Differs);
-        assert_eq!(verdict(Expectation::AtMost { bound: 1.0, within: 0.0 }, 1.2, 0.1), Verdict::Differs);
+        assert_eq!(verdict(at_least, 1.00, 0.005), ClaimVerdict::Holds);
+        assert_eq!(verdict(at_least, 1.00, 0.05), ClaimVerdict::Unclear);
+        assert_eq!(verdict(at_least, 0.95, 0.02), ClaimVerdict::Differs);
+        assert_eq!(verdict(Expectation::AtMost { bound: 1.0, within: 0.0 }, 1.2, 0.1), ClaimVerdict::Differs);
         let range = Expectation::Range { from: 1.08, to: 1.18, within: 0.02 };
-        assert_eq!(verdict(range, 1.075, 0.01), Verdict::Holds);
-        assert_eq!(verdict(range, 1.0, 0.01), Verdict::Differs);
+        assert_eq!(verdict(range, 1.075, 0.01), ClaimVerdict::Holds);
+        assert_eq!(verdict(range, 1.0, 0.01), ClaimVerdict::Differs);
     }
 
     #[test]
     fn a_value_without_an_interval_decides_a_check_alone() {
         let single = Estimate { mean: 0.7, std_error: None, interval: None, n: 1 };
         let rule = Expectation::Equals { value: 0.7, within: 0.01 };
-        assert_eq!(rule.decide(&single, false).verdict, Verdict::Unclear);
-        assert_eq!(rule.decide(&single, true), Decision { verdict: Verdict::Holds, p_value: None });
+        assert_eq!(rule.decide(&single, false).verdict, ClaimVerdict::Unclear);
+        assert_eq!(rule.decide(&single, true), Decision { verdict: ClaimVerdict::Holds, p_value: None });
     }
 
     #[test]
     fn equal_values_of_all_seeds_are_not_above_their_value() {
         let constant = Estimate { mean: 0.0, std_error: Some(0.0), interval: Some((0.0, 0.0)), n: 10 };
-        assert_eq!(Expectation::Above(0.0).decide(&constant, false).verdict, Verdict::Differs);
+        assert_eq!(Expectation::Above(0.0).decide(&constant, false).verdict, ClaimVerdict::Differs);
         let equals = Expectation::Equals { value: 0.0, within: 0.0 };
-        assert_eq!(equals.decide(&constant, false).verdict, Verdict::Holds);
+        assert_eq!(equals.decide(&constant, false).verdict, ClaimVerdict::Holds);
     }
 
     #[test]

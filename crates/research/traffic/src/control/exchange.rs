@@ -3,7 +3,7 @@
 //! The sender compares them before the run and after it, with a few exchanges each ([`cutline_signal::clock`]), and uses that with
 //! the smallest round-trip time. The offset before the run corrects one-way delays. The offset after the run gives the drift.
 
-use cutline_signal::clock::{ClockOffset, Estimate};
+use cutline_signal::clock::{ClockEstimate, ClockOffset};
 use cutline_units::Duration;
 
 /// The relation of the two clocks.
@@ -12,9 +12,9 @@ pub struct ClockReport {
     /// True if both ends have the same clock: the boot ids are equal, and the offset is within its error.
     pub same: bool,
     /// The estimate before the run.
-    pub before: Estimate,
+    pub before: ClockEstimate,
     /// The estimate after the run; `None` if the session ended earlier.
-    pub after: Option<Estimate>,
+    pub after: Option<ClockEstimate>,
 }
 
 impl ClockReport {
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn drift_adds_to_the_error() {
-        let of = |ms: i64| Estimate {
+        let of = |ms: i64| ClockEstimate {
             offset: ClockOffset::from_nanos(ms * 1_000_000),
             error: Duration::from_millis(1),
             round_trip: Duration::from_millis(2),

@@ -1,6 +1,6 @@
 //! Reads and writes the messages of a session: JSON, one message per line.
 
-pub use super::reverse::{Carrier, Law, Member, Parameters, ReverseFlows, Setting};
+pub use super::reverse::{Carrier, Law, Member, ReverseFlows, Setting, TestParameters};
 use crate::report::{MeterReport, SenderReport};
 pub use cutline_signal::authentication::TAG;
 use cutline_units::Duration;

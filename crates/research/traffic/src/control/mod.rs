@@ -38,7 +38,7 @@ mod sender;
 mod session_listener;
 
 pub use cutline_signal::authentication::{LONGEST_KEY, SHORTEST_KEY};
-pub use cutline_signal::clock::Estimate;
+pub use cutline_signal::clock::ClockEstimate;
 pub use exchange::ClockReport;
 pub use key::Key;
 pub use prefix::Prefix;

@@ -4,7 +4,7 @@
 //! Fractions are sent as the bits of the floating-point number, because a decimal fraction could be rounded.
 
 use crate::plan::{Direction, FlowPlan, TcpOptions, Transport};
-use cutline_params::{ParameterError, Value};
+use cutline_params::{ParameterError, ParameterValue};
 use cutline_transport::app::{Params, Recorded, TraceParams};
 use cutline_transport::endpoint::{Defaults, TransportParams};
 use cutline_units::{self as units, Dscp, Duration, Ecn, Rate};
@@ -17,12 +17,12 @@ pub struct ReverseFlows {
     /// The flows.
     pub members: Vec<Member>,
     /// The parameters of each.
-    pub parameters: Parameters,
+    pub parameters: TestParameters,
 }
 
 /// The parameters of flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Parameters {
+pub struct TestParameters {
     /// Their transport.
     pub transport: Carrier,
     /// The name of their application.
@@ -114,7 +114,7 @@ impl ReverseFlows {
     pub fn of(plans: &[FlowPlan]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for plan in plans.iter().filter(|plan| plan.direction == Direction::Reverse) {
-            let parameters = Parameters::of(plan);
+            let parameters = TestParameters::of(plan);
             let member = Member { flow: plan.id, name: plan.name.clone(), start_ns: plan.start.as_nanos() };
             match groups.last_mut().filter(|last| last.parameters == parameters) {
                 Some(last) => last.members.push(member),
@@ -129,7 +129,7 @@ impl ReverseFlows {
     /// # Errors
     /// Returns a sentence about the first value that is not allowed.
     pub fn plans(&self, to: SocketAddr) -> Result<Vec<FlowPlan>, String> {
-        let Parameters { dscp, ecn, stop_ns, .. } = self.parameters;
+        let TestParameters { dscp, ecn, stop_ns, .. } = self.parameters;
         let transport = self.parameters.transport().map_err(|error| sentence(&error))?;
         let app = self.parameters.application().map_err(|error| sentence(&error))?;
         let dscp = Dscp::new(dscp).ok_or_else(|| format!("dscp = {dscp}: must be 0..63"))?;
@@ -158,13 +158,13 @@ fn sentence(error: &ParameterError) -> String {
     format!("{} = {}: {}", error.parameter, error.value, error.allowed)
 }
 
-impl Parameters {
+impl TestParameters {
     fn of(plan: &FlowPlan) -> Self {
         let (messages, repeat) = match &plan.app {
             Params::Trace(trace) => (&trace.messages[..], trace.repeat),
             _ => (&[][..], None),
         };
-        let named = |values: Vec<(&str, Value)>| {
+        let named = |values: Vec<(&str, ParameterValue)>| {
             values.into_iter().map(|(name, value)| (name.to_owned(), Setting::from(value))).collect()
         };
         Self {
@@ -205,8 +205,8 @@ impl Parameters {
     }
 }
 
-fn values(settings: &[(String, Setting)]) -> Vec<(&str, Value)> {
-    settings.iter().map(|(name, setting)| (name.as_str(), Value::from(setting))).collect()
+fn values(settings: &[(String, Setting)]) -> Vec<(&str, ParameterValue)> {
+    settings.iter().map(|(name, setting)| (name.as_str(), ParameterValue::from(setting))).collect()
 }
 
 /// Returns the payload rate that the datagrams of a flow may have, if it does not adapt to the path: the rate of its
@@ -225,26 +225,28 @@ pub(super) fn fixed_rate(plan: &FlowPlan) -> Rate {
         (_, app) => {
             let rate = app.values().into_iter().find(|(name, _)| *name == "rate").map(|(_, value)| value);
             match rate {
-                Some(Value::Number(bps)) => Rate::from_bps(bps as u64),
-                Some(Value::Count(bps)) => Rate::from_bps(bps),
+                Some(ParameterValue::Number(bps)) => Rate::from_bps(bps as u64),
+                Some(ParameterValue::Count(bps)) => Rate::from_bps(bps),
                 _ => Rate::ZERO,
             }
         }
     }
 }
 
-impl From<Value> for Setting {
-    fn from(value: Value) -> Self {
+impl From<ParameterValue> for Setting {
+    fn from(value: ParameterValue) -> Self {
         match value {
-            Value::Number(x) => Self::Number(x.to_bits()),
-            Value::Count(n) => Self::Count(n),
-            Value::Duration(time) => Self::Time(time.as_nanos()),
-            Value::Frequency(hz) => Self::Frequency(hz.to_bits()),
-            Value::Flag(flag) => Self::Flag(flag),
-            Value::Choice(name) => Self::Choice(name.into_owned()),
-            Value::Durations(times) => Self::Times(times.iter().map(|time| time.as_nanos()).collect()),
-            Value::Counts(counts) => Self::Counts(counts.into_owned()),
-            Value::Distribution(distribution) => {
+            ParameterValue::Number(x) => Self::Number(x.to_bits()),
+            ParameterValue::Count(n) => Self::Count(n),
+            ParameterValue::Duration(time) => Self::Time(time.as_nanos()),
+            ParameterValue::Frequency(hz) => Self::Frequency(hz.to_bits()),
+            ParameterValue::Flag(flag) => Self::Flag(flag),
+            ParameterValue::Choice(name) => Self::Choice(name.into_owned()),
+            ParameterValue::Durations(times) => {
+                Self::Times(times.iter().map(|time| time.as_nanos()).collect())
+            }
+            ParameterValue::Counts(counts) => Self::Counts(counts.into_owned()),
+            ParameterValue::Distribution(distribution) => {
                 let (law, numbers) = match distribution {
                     units::Distribution::Fixed(x) => (Law::Fixed, vec![x]),
                     units::Distribution::Exponential { mean } => (Law::Exponential, vec![mean]),
@@ -255,12 +257,12 @@ impl From<Value> for Setting {
                 };
                 Self::Distribution(law, numbers.into_iter().map(f64::to_bits).collect())
             }
-            Value::Off => Self::Off,
+            ParameterValue::Off => Self::Off,
         }
     }
 }
 
-impl From<&Setting> for Value {
+impl From<&Setting> for ParameterValue {
     fn from(setting: &Setting) -> Self {
         match setting {
             Setting::Number(bits) => Self::Number(f64::from_bits(*bits)),
@@ -381,19 +383,19 @@ mod tests {
 
     #[test]
     fn invalid_parameters_are_refused() {
-        let good = Parameters::of(&plan(0, udp(), cbr(8)));
-        let refused = |parameters: Parameters, what: &str| {
+        let good = TestParameters::of(&plan(0, udp(), cbr(8)));
+        let refused = |parameters: TestParameters, what: &str| {
             let members = vec![Member { flow: 0, name: "f".to_owned(), start_ns: 0 }];
             let group = ReverseFlows { members, parameters };
             let why = group.plans("127.0.0.1:9".parse().unwrap()).unwrap_err();
             assert!(why.contains(what), "{why}");
         };
-        let app = |name: &str, app_settings: Vec<(String, Setting)>| Parameters {
+        let app = |name: &str, app_settings: Vec<(String, Setting)>| TestParameters {
             app: name.to_owned(),
             app_settings,
             ..good.clone()
         };
-        refused(Parameters { dscp: 64, ..good.clone() }, "dscp = 64: must be 0..63");
+        refused(TestParameters { dscp: 64, ..good.clone() }, "dscp = 64: must be 0..63");
         refused(app("bulk", Vec::new()), "UDP does not adapt");
         refused(app("nosuch", Vec::new()), "nosuch");
         refused(
@@ -408,7 +410,7 @@ mod tests {
         );
         refused(app("trace", Vec::new()), "messages");
         let transport = Carrier::Datagrams { name: "tcp".to_owned(), settings: Vec::new(), ecn: 0 };
-        refused(Parameters { transport, ..good }, "transport");
+        refused(TestParameters { transport, ..good }, "transport");
     }
 
     #[test]

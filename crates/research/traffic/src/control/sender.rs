@@ -16,7 +16,7 @@ use crate::plan::{Direction, FlowPlan};
 use crate::rendezvous::{Called, call};
 use crate::report::{MeterReport, SenderReport, Window};
 use crate::socket::connect_control;
-use cutline_signal::clock::{self, Estimate, Exchange};
+use cutline_signal::clock::{self, ClockEstimate, Exchange};
 use cutline_sys::address::with_port;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant, Streams};
@@ -123,7 +123,7 @@ struct Reports {
 /// End of a session.
 struct Ending {
     report: Option<Report>,
-    after: Option<Estimate>,
+    after: Option<ClockEstimate>,
     error: Option<ControlError>,
 }
 
@@ -335,7 +335,7 @@ fn unexpected<T>(reply: &ControlReply) -> Result<T, ControlError> {
     Err(ControlError::Unexpected(shown))
 }
 
-fn compare(line: &mut Line) -> Result<Estimate, ControlError> {
+fn compare(line: &mut Line) -> Result<ClockEstimate, ControlError> {
     let mut exchanges = Vec::new();
     for _ in 0..EXCHANGES {
         let sent = now();

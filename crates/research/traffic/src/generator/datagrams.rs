@@ -9,7 +9,7 @@ use cutline_sys::now;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::Write;
 use cutline_transport::endpoint::{Sender, TransportParams};
-use cutline_transport::wire::{Data, DatagramFormat, Departure, LONGEST_REPLY, Reply};
+use cutline_transport::wire::{Data, DatagramFormat, LONGEST_REPLY, PacketDeparture, Reply};
 use cutline_units::{Dscp, Instant};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -133,8 +133,8 @@ impl Datagrams {
         (reply.flow, reply.token) == (self.flow, run.settings.token)
     }
 
-    fn send(&mut self, packet: &Departure, run: &Run, report: &mut SenderReport) -> Result<(), String> {
-        let Departure { seq, len, extension } = *packet;
+    fn send(&mut self, packet: &PacketDeparture, run: &Run, report: &mut SenderReport) -> Result<(), String> {
+        let PacketDeparture { seq, len, extension } = *packet;
         let now = now();
         let sent_at = run.settings.clock.theirs(now);
         let data =

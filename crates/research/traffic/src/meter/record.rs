@@ -2,7 +2,7 @@
 //! derived from its sequence number ([`Numbers`]).
 
 use crate::report::{ReceivedInterval, ReceiverReport, Window, interval_at};
-use cutline_signal::monitor::{Arrival, Numbers};
+use cutline_signal::monitor::{MessageArrival, Numbers};
 use cutline_units::Duration;
 
 /// A packet that arrived.
@@ -34,13 +34,13 @@ impl Record {
     /// Records a datagram. Returns false if it is a duplicate or its number is impossible.
     pub(crate) fn datagram(&mut self, seq: u64, packet: &Packet) -> bool {
         match self.numbers.arrive(seq) {
-            Arrival::Impossible => return false,
-            Arrival::Duplicate => {
+            MessageArrival::Impossible => return false,
+            MessageArrival::Duplicate => {
                 self.report.duplicated += 1;
                 return false;
             }
-            Arrival::InOrder { missing } => self.lose(packet.at, missing as i64),
-            Arrival::Late => {
+            MessageArrival::InOrder { missing } => self.lose(packet.at, missing as i64),
+            MessageArrival::Late => {
                 self.report.reordered += 1;
                 self.lose(packet.at, -1);
             }

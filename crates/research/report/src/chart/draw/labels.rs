@@ -2,7 +2,7 @@
 
 use crate::chart::axis::Scale;
 use crate::chart::colour::{Colour, Stroke};
-use crate::chart::element::{Element, Join, Point, PointSeries, ReferencePosition, SeriesKind};
+use crate::chart::element::{ChartPoint, Element, Join, PointSeries, ReferencePosition, SeriesKind};
 use crate::chart::layout::Panel;
 use crate::chart::legend::Slots;
 use crate::chart::style::SMALL;
@@ -72,7 +72,7 @@ pub(super) fn cut_off(svg: &mut Svg, panel: &Panel, slots: &Slots) {
 
 /// The runs of a line's values beyond the vertical axis; those that are near each other as one.
 fn beyond(panel: &Panel, line: &PointSeries, slot: usize) -> Vec<CutOff> {
-    let is_beyond = |point: &Point| point.y.is_finite() && point.y > panel.y.high;
+    let is_beyond = |point: &ChartPoint| point.y.is_finite() && point.y > panel.y.high;
     let mut marks: Vec<(CutOff, f64)> = Vec::new();
     for run in line.points.chunk_by(|one, next| is_beyond(one) && is_beyond(next)) {
         let peak = run.iter().max_by(|one, other| one.y.total_cmp(&other.y));
@@ -225,7 +225,7 @@ fn at_line_ends(svg: &mut Svg, panel: &Panel, slots: &Slots) {
 
 /// The last point of a line that lies inside the plot.
 fn end_of(panel: &Panel, line: &PointSeries) -> Option<(f64, f64)> {
-    let shown = |p: &&Point| p.y.is_finite() && panel.x.contains(p.x) && panel.y.contains(p.y);
+    let shown = |p: &&ChartPoint| p.y.is_finite() && panel.x.contains(p.x) && panel.y.contains(p.y);
     line.points.iter().rfind(shown).map(|point| panel.position(point.x, point.y))
 }
 

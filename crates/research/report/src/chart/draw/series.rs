@@ -2,7 +2,9 @@
 
 use crate::chart::axis::Scale;
 use crate::chart::colour::{Colour, Stroke};
-use crate::chart::element::{Bars, Element, Join, Point, PointSeries, ReferencePosition, SeriesKind, Spread};
+use crate::chart::element::{
+    Bars, ChartPoint, Element, Join, PointSeries, ReferencePosition, SeriesKind, Spread,
+};
 use crate::chart::layout::Panel;
 use crate::chart::legend::Slots;
 use crate::chart::style::{EXPECTED_MARKER, REFERENCE, dash, marker};
@@ -109,7 +111,7 @@ fn draw_line(svg: &mut Svg, panel: &Panel, line: &PointSeries, slot: usize) {
 }
 
 /// Draws an interval: a thin line through the point, with a stroke at each end.
-fn whisker(svg: &mut Svg, panel: &Panel, point: &Point, x: f64, colour: Colour) {
+fn whisker(svg: &mut Svg, panel: &Panel, point: &ChartPoint, x: f64, colour: Colour) {
     let Some((low, high)) = point.interval.filter(|(low, high)| low.is_finite() && high.is_finite()) else {
         return;
     };
@@ -153,7 +155,7 @@ fn joined(panel: &Panel, line: &PointSeries) -> String {
 fn band(panel: &Panel, line: &PointSeries) -> String {
     let mut d = String::new();
     for run in line.points.split(|point| !is_finite(point) || point.interval.is_none()) {
-        let ends = |p: &Point| p.interval.unwrap_or((p.y, p.y));
+        let ends = |p: &ChartPoint| p.interval.unwrap_or((p.y, p.y));
         let upper = run.iter().map(|p| panel.position(p.x, ends(p).1));
         let lower = run.iter().rev().map(|p| panel.position(p.x, ends(p).0));
         for (i, (x, y)) in upper.chain(lower).enumerate() {
@@ -166,6 +168,6 @@ fn band(panel: &Panel, line: &PointSeries) -> String {
     d
 }
 
-fn is_finite(point: &Point) -> bool {
+fn is_finite(point: &ChartPoint) -> bool {
     point.x.is_finite() && point.y.is_finite()
 }
