@@ -1,6 +1,6 @@
 //! Checks that the claims and panels of a study name what its experiments have.
 
-use crate::claims::{ClaimData, FigureText, FindOwn, Quantity};
+use crate::claims::{ClaimData, FigureText, FindOwn, MEASURE, Quantity};
 use crate::contents::Contents;
 use crate::experiment::Experiment;
 use crate::study::Study;
@@ -69,7 +69,7 @@ impl Check<'_> {
 
     fn no_measure(&self, claim: &ClaimData) -> Problem {
         let key = format!("{}.measure", claim.place.key);
-        let text = " is missing: expected a measure such as \"queuing_p50_ms\"".to_owned();
+        let text = format!(" is missing: expected {MEASURE}");
         self.document.problem(Some(&claim.place.span), Some(&key), text)
     }
 

@@ -155,19 +155,15 @@ impl Study {
     /// When a file cannot be read or is not valid, an experiment is no scenario, or a claim or panel names what no experiment has.
     pub fn open(folder: &Path, platforms: &[&'static dyn Platform]) -> Result<Self, Errors> {
         let id = folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
-        let text = |file: &str| {
-            let path = folder.join(file);
-            let cannot =
-                |error| Problem::in_file(&path.display().to_string(), format!("cannot be read: {error}"));
-            fs::read_to_string(&path).map_err(|error| Errors::from(cannot(error)))
-        };
-        let scenario = |file: &str| {
-            let path = folder.join(file).display().to_string();
-            match fs::read_to_string(&path) {
-                Ok(text) => Ok((path, text)),
-                Err(error) => Err(format!("{path} cannot be read: {error}")),
+        let read = |file: &str| {
+            let name = folder.join(file).display().to_string();
+            match fs::read_to_string(folder.join(file)) {
+                Ok(text) => Ok((name, text)),
+                Err(error) => Err(Problem::in_file(&name, format!("cannot be read: {error}"))),
             }
         };
+        let text = |file: &str| read(file).map(|(_, text)| text).map_err(Errors::from);
+        let scenario = |file: &str| read(file).map_err(|problem| problem.to_string());
         let (study, figures) = both(text(STUDY_FILE), text(FIGURES_FILE))?;
         let name = folder.display().to_string();
         let texts = Texts { folder: &name, study: &study, figures: &figures, scenario: &scenario };

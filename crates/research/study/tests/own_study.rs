@@ -123,7 +123,7 @@ fn what_is_wrong_with_an_experiment_is_named() {
             "id = \"drops\"\nlabel = \"drops\"\nfile = \"target.toml\"",
             "id = \"drops\"\nlabel = \"drops\"\nfile = \"targets.toml\""
         ),
-        "study.toml:15:8: key \"experiment.drops.file\": value \"targets.toml\" is not allowed: targets.toml \
+        "study.toml:15:8: key \"experiment.drops.file\": value \"targets.toml\" is not allowed: targets.toml: \
          cannot be read: No such file or directory (os error 2)"
     );
     assert_eq!(

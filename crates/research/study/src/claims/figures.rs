@@ -4,12 +4,16 @@ use super::quantity_text::{Names, Points, QuantityText, name_in, read_points};
 use super::rows::{Rows, read_rows, repeat};
 use super::{ClaimData, FigureText, expectation};
 use crate::panels::{Panel, read_panels};
-use cutline_config::{Document, Errors, TableReader, ValueKind, kind, read};
+use cutline_config::{Document, Errors, TableReader, Value, ValueKind, kind, read};
 use cutline_report::report::PaperValue;
 use std::collections::BTreeMap;
 
 /// Most charts side by side.
 const MOST_COLUMNS: i64 = 12;
+
+/// Expectation of a rule, in messages.
+const RULE: &str =
+    "a rule: \"above\", \"below\", \"at-least\", \"at-most\", \"equals\", or \"from\" and \"to\"";
 
 /// Names that all figures of a file use.
 struct Shared<'d> {
@@ -54,7 +58,7 @@ fn figure(reader: &TableReader<'_>, shared: &Shared<'_>) -> FigureText {
     let experiment = name_in("an experiment of study.toml", shared.experiments);
     let listed = |key: &str| reader.list(key, &experiment).unwrap_or_default();
     let (experiments, beside) = (listed("experiments"), listed("beside"));
-    let needed = [&experiments[..], &beside[..]].concat();
+    let needed = needed(reader, &experiments, &beside).unwrap_or_else(|| shared.experiments.to_vec());
     let names = Names { points: &shared.points, rows: &shared.rows, experiments: &needed };
     let claims = claims(reader, names, !experiments.is_empty());
     let figure = FigureText {
@@ -73,6 +77,16 @@ fn figure(reader: &TableReader<'_>, shared: &Shared<'_>) -> FigureText {
     };
     reader.finish();
     figure
+}
+
+/// The experiments that a figure lists; `None` if some of the names are wrong, so that those meant are not known.
+fn needed(reader: &TableReader<'_>, experiments: &[String], beside: &[String]) -> Option<Vec<String>> {
+    let written = |key: &str| match reader.node(key).map(|node| &node.value) {
+        Some(Value::List(names)) => names.len(),
+        _ => 0,
+    };
+    let all = [experiments, beside].concat();
+    (all.len() == written("experiments") + written("beside")).then_some(all)
 }
 
 /// The panels of a figure: those that other figures have, too, and its own.
@@ -103,19 +117,12 @@ fn claim(reader: &TableReader<'_>, names: Names<'_>, needs_rule: bool) -> Option
     let is_check = reader.or("check", &kind::flag(), false);
     let expectation = expectation::read(reader);
     if needs_rule && !expectation::is_given(reader) {
-        reader.lacks(
-            "above",
-            "a rule: \"above\", \"below\", \"at-least\", \"at-most\", \"equals\", or \"from\" and \"to\"",
-        );
+        reader.lacks("above", RULE);
     }
     let quantity = QuantityText::read(reader, names);
-    let resolved = quantity.is_given().then(|| quantity.resolve(reader));
     check_experiment(reader, id.as_deref(), names, quantity.is_given());
+    let quantity = if quantity.is_given() { quantity.resolve(reader) } else { None };
     reader.finish();
-    let quantity = match resolved {
-        Some(quantity) => Some(quantity?),
-        None => None,
-    };
     let place = reader.place();
     Some(ClaimData { id: id?, place, text: statement?, paper, unit, note, is_check, expectation, quantity })
 }

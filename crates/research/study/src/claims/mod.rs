@@ -14,7 +14,7 @@ mod rows;
 
 pub(crate) use figures::read_figures;
 pub(crate) use quantity::{Quantity, Settings, is_same};
-pub(crate) use quantity_text::{Names, QuantityText};
+pub(crate) use quantity_text::{MEASURE, Names, QuantityText};
 pub(crate) use rows::repeat;
 
 use crate::data::Data;

@@ -7,6 +7,12 @@ use crate::over_time::{OverTime, Statistic, during};
 use cutline_config::{Located, Node, Table, TableReader, Value, ValueKind, kind};
 use std::collections::BTreeMap;
 
+/// Expectation of `measure`, in messages.
+pub(crate) const MEASURE: &str = "a measure such as \"queuing_p50_ms\"";
+
+/// Expectation of `of`, in messages.
+const OF: &str = "a flow, a group of flows, or a link such as \"r1->r2\"";
+
 /// The points of `[points]` by their names.
 pub(crate) type Points = BTreeMap<String, Settings>;
 
@@ -179,7 +185,7 @@ impl QuantityText {
         }
     }
 
-    /// The quantity; `None` if it is incomplete or keys contradict each other, which `reader` reports.
+    /// The quantity; `None` if it is incomplete. Gaps, unknown measures and keys that contradict each other are reported.
     pub(crate) fn resolve(&self, reader: &TableReader<'_>) -> Option<Quantity> {
         self.resolve_beside(None, reader)
     }
@@ -188,26 +194,16 @@ impl QuantityText {
     fn resolve_beside(&self, beside: Option<&Quantity>, reader: &TableReader<'_>) -> Option<Quantity> {
         let measure = self.measure.clone().or_else(|| Some(beside?.measure.clone()));
         let of = self.of.clone().or_else(|| Some(beside?.of.clone()));
-        for (key, is_missing, expected) in [
-            ("measure", measure.is_none(), "a measure such as \"queuing_p50_ms\""),
-            ("of", of.is_none(), "a flow, a group of flows, or a link such as \"r1->r2\""),
-        ] {
-            if is_missing {
+        for (key, value, expected) in [("measure", &measure, MEASURE), ("of", &of, OF)] {
+            if value.is_none() && !reader.has(key) {
                 reader.lacks(key, expected);
             }
         }
         let choice = self.choice(reader);
-        let over_time = OverTime::join(self.during, self.over_time, self.first)
-            .map_err(|(key, why)| reader.refuse(key, why))
-            .ok();
-        let (measure, of) = (measure?, of?);
-        let over_time = over_time?.or_else(|| beside?.over_time);
-        // A key with a wrong value, which is reported, is meant all the same.
-        let is_of_intervals = over_time.is_some() || reader.has("during") || reader.has("first");
-        check_measure(&measure, &of, is_of_intervals, reader)?;
+        let over_time = self.over_time(reader).or_else(|| beside?.over_time);
         let alone = Quantity {
-            measure,
-            of,
+            measure: measure?,
+            of: of?,
             at: self.settings(beside),
             place: self.at.as_ref().map(|at| at.settings.place()).or_else(|| beside?.place.clone()),
             experiment: self.experiment.clone().or_else(|| beside?.experiment.clone()),
@@ -219,12 +215,26 @@ impl QuantityText {
             times: self.times.unwrap_or(1.0),
             over_time,
         };
+        check_measure(&alone, reader);
         // The other side of a ratio has no choice of its own unless it says so, and neither has that of a difference.
-        let [over, minus] = [&self.over, &self.minus].map(|operand| match operand {
-            None => Some(None),
-            Some(operand) => Some(Some(Box::new(operand.resolve_beside(Some(&alone), reader)?))),
-        });
-        Some(Quantity { over: over?, minus: minus?, ..alone })
+        let operand = |operand: &Option<Box<Self>>| {
+            operand.as_ref()?.resolve_beside(Some(&alone), reader).map(Box::new)
+        };
+        let (over, minus) = (operand(&self.over), operand(&self.minus));
+        Some(Quantity { over, minus, ..alone })
+    }
+
+    /// The reduction of intervals; `None` for whole runs, or if keys contradict each other, which is reported.
+    fn over_time(&self, reader: &TableReader<'_>) -> Option<OverTime> {
+        match OverTime::join(self.during, self.over_time, self.first) {
+            Ok(over_time) => over_time,
+            // A wrong value of `during` is reported already.
+            Err(_) if self.during.is_none() && reader.has("during") => None,
+            Err((key, why)) => {
+                reader.refuse(key, why);
+                None
+            }
+        }
     }
 
     /// The settings of its point. A table has the keys that differ from the point beside it; a named point is a whole one.
@@ -253,14 +263,11 @@ impl QuantityText {
     }
 }
 
-/// Reports a measure that does not exist; `None` then.
-fn check_measure(
-    name: &Located<String>,
-    of: &Located<String>,
-    is_of_intervals: bool,
-    reader: &TableReader<'_>,
-) -> Option<()> {
-    let Some(unknown) = measure::unknown(&name.value, &of.value, is_of_intervals) else { return Some(()) };
-    reader.refuse_located(name, &unknown);
-    None
+/// Reports a measure that does not exist. Keys with wrong values, which are reported, are meant all the same.
+fn check_measure(quantity: &Quantity, reader: &TableReader<'_>) {
+    let is_of_intervals = quantity.over_time.is_some() || reader.has("during") || reader.has("first");
+    let (name, of) = (&quantity.measure, &quantity.of);
+    if let Some(unknown) = measure::unknown(&name.value, &of.value, is_of_intervals) {
+        reader.refuse_located(name, &unknown);
+    }
 }

@@ -171,3 +171,31 @@ figures.toml:9:71: key \"figure[1].claims.a-{n.v}.abve\" is not known here: did 
    |                                                                       ^^^^"
     );
 }
+
+/// A wrong value is reported once, and not also as what it leaves out.
+#[test]
+fn an_error_has_no_others_in_its_wake() {
+    assert_eq!(
+        error("measure = 'q', of = 1, above = 0"),
+        "21: key \"CLAIM.of\": value 1 is not allowed: expected a text in quotes"
+    );
+    assert_eq!(
+        error("measure = 'audio_q', of = 'x', above = 0, during = 1, over-time = 'mean'"),
+        "52: key \"CLAIM.during\": value 1 is not allowed: expected a list of 2 numbers, a beginning and a later end, s"
+    );
+    let figure = "[[figure]]\nnumber = 1\nheading = 'One'\nsays = 'So.'\nexperiments = ['adio']\n";
+    let claim = "claims = [{ id = 'audio.a', text = 'A', measure = 'q', of = 'x', above = 0 }]";
+    assert_eq!(
+        parse(&format!("{figure}{claim}")).unwrap_err().to_string(),
+        "figures.toml:5:16: key \"figure[1].experiments\": value 'adio' is not allowed: expected an experiment of study.toml: \
+         \"audio\", \"video\"; did you mean \"audio\"?"
+    );
+}
+
+#[test]
+fn a_claim_is_about_an_experiment_of_its_figure() {
+    assert_eq!(
+        error("measure = 'q', of = 'x', experiment = 'video', above = 0"),
+        "39: key \"CLAIM.experiment\": value 'video' is not allowed: expected an experiment of the figure: \"audio\""
+    );
+}
