@@ -1,7 +1,7 @@
 //! Measures over the intervals of a run, as data: a mean over some of them, or the time of the first one with
 //! a property.
 
-use cutline_config::{TableReader, ValueKind, kind};
+use cutline_config::{TableReader, Value, ValueKind, kind};
 
 /// Reduction of the intervals of a flow or queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,9 +28,13 @@ pub(crate) enum Statistic {
     Deviation,
 }
 
-/// The times between which intervals count, s.
+/// The times between which intervals count, s. The end may be `inf`.
 pub(crate) fn during() -> ValueKind<(f64, f64)> {
-    let times = kind::list(2, "numbers", kind::number()).map(|times| (times[0], times[1]));
+    let infinity = ValueKind::new("inf", |node| match &node.value {
+        Value::Float(text) if text.trim_start_matches('+') == "inf" => Ok(f64::INFINITY),
+        _ => Err(String::new()),
+    });
+    let times = kind::list(2, "numbers", kind::number().or(infinity)).map(|times| (times[0], times[1]));
     times.only("a beginning and a later end, s", |(from, until)| from < until)
 }
 
@@ -133,6 +137,7 @@ fn mean(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_config::Document;
 
     fn intervals(values: &[f64]) -> Vec<Interval> {
         let at = |(index, value): (usize, &f64)| Interval {
@@ -150,6 +155,21 @@ mod tests {
         assert_eq!(OverTime::Mean { from: 0.4, until: 1.6 }.of(&run), 3.0);
         assert_eq!(OverTime::Deviation { from: 0.5, until: 1.5 }.of(&run), 1.0);
         assert!(OverTime::Mean { from: 5.0, until: 6.0 }.of(&run).is_nan());
+    }
+
+    #[test]
+    fn a_time_is_a_beginning_and_a_later_end_or_none() {
+        let read = |text: &str| {
+            let document = Document::parse(text, "figures.toml").unwrap();
+            cutline_config::read(&document, |root| root.optional("during", &during()))
+        };
+        assert_eq!(read("during = [20, 80]"), Ok((20.0, 80.0)));
+        assert_eq!(read("during = [20, inf]"), Ok((20.0, f64::INFINITY)));
+        assert_eq!(
+            read("during = [80, 20]").unwrap_err().to_string(),
+            "figures.toml:1:10: key \"during\": value [...] is not allowed: expected a list of 2 numbers, a beginning and a later \
+             end, s"
+        );
     }
 
     #[test]

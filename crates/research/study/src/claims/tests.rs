@@ -199,3 +199,39 @@ fn a_claim_is_about_an_experiment_of_its_figure() {
         "39: key \"CLAIM.experiment\": value 'video' is not allowed: expected an experiment of the figure: \"audio\""
     );
 }
+
+#[test]
+fn names_of_points_rows_and_panels_have_suggestions() {
+    let text = r#"[points]
+"hint 16" = { "flow.audio.hint" = 16 }
+[rows]
+mix = [{ n = 1, least = "much" }]
+[[panels.quality]]
+title = "Quality"
+[[figure]]
+number = 1
+heading = "One"
+says = "So."
+panels = ["qualty"]
+claims = [
+    { id = "a", text = "A", measure = "q", of = "x", at = "hint 61", above = 0 },
+    { id = "b", each = ["mixes"], text = "B", measure = "q", of = "x", above = 0 },
+    { id = "c", each = ["mix"], text = "At least {mix.leats}", measure = "q", of = "x", above = 0 },
+    { id = "d", each = ["mix"], text = "D", measure = "q", of = "x", above = "{mix.least}" },
+]
+"#;
+    let errors = parse(text).unwrap_err().to_string();
+    assert_eq!(
+        errors.lines().collect::<Vec<_>>(),
+        [
+            "figures.toml:4:25: key \"figure[1].claims.d.above\": value \"much\" is not allowed: expected a number such as 1.5",
+            "figures.toml:11:11: key \"figure[1].panels\": value \"qualty\" is not allowed: expected a list of [panels]: \
+             \"quality\"; did you mean \"quality\"?",
+            "figures.toml:13:59: key \"figure[1].claims.a.at\": value \"hint 61\" is not allowed: expected a table of settings, \
+             or the name of a table in [points]: \"hint 16\"; did you mean \"hint 16\"?",
+            "figures.toml:14:25: key \"figure[1].claims.b.each\": value \"mixes\" is not allowed: expected the name of rows in \
+             [rows]: \"mix\"; did you mean \"mix\"?",
+            "figures.toml:15:40: key \"figure[1].claims.c.text\": a row of \"mix\" has no \"leats\", did you mean \"least\"?",
+        ]
+    );
+}
