@@ -155,15 +155,15 @@ impl Study {
     /// When a file cannot be read or is not valid, an experiment is no scenario, or a claim or panel names what no experiment has.
     pub fn open(folder: &Path, platforms: &[&'static dyn Platform]) -> Result<Self, Errors> {
         let id = folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
-        let read = |file: &str| {
+        let read = |file: &str| -> Result<(String, String), Errors> {
             let name = folder.join(file).display().to_string();
             match fs::read_to_string(folder.join(file)) {
                 Ok(text) => Ok((name, text)),
-                Err(error) => Err(Problem::in_file(&name, format!("cannot be read: {error}"))),
+                Err(error) => Err(Problem::in_file(&name, format!("cannot be read: {error}")).into()),
             }
         };
-        let text = |file: &str| read(file).map(|(_, text)| text).map_err(Errors::from);
-        let scenario = |file: &str| read(file).map_err(|problem| problem.to_string());
+        let text = |file: &str| read(file).map(|(_, text)| text);
+        let scenario = |file: &str| read(file).map_err(|errors| errors.to_string());
         let (study, figures) = both(text(STUDY_FILE), text(FIGURES_FILE))?;
         let name = folder.display().to_string();
         let texts = Texts { folder: &name, study: &study, figures: &figures, scenario: &scenario };
