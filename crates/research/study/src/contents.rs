@@ -30,10 +30,10 @@ impl Contents {
 
     /// The reason why the experiment `id` has no point with these settings; `None` if it has one.
     pub(crate) fn no_point(&self, id: &str, at: &Settings) -> Option<String> {
-        let has = |point: &&Settings| {
+        let has = |point: &Settings| {
             at.iter().all(|(key, value)| point.get(key).is_some_and(|there| is_same(there, value)))
         };
-        if self.points.iter().any(|point| has(&point)) {
+        if self.points.iter().any(has) {
             return None;
         }
         let unknown = |(key, value): (&String, &String)| {
