@@ -209,8 +209,8 @@ fn line(claim: &Claim) -> String {
 impl From<StudyError> for Failure {
     fn from(error: StudyError) -> Self {
         match error {
-            StudyError::Figure(_) | StudyError::File { .. } => Self::Usage(error.to_string()),
-            StudyError::Scenario(errors) => errors.into(),
+            StudyError::Figure(_) => Self::Usage(error.to_string()),
+            StudyError::Files(errors) => errors.into(),
             StudyError::Store(error) => error.into(),
             error => Self::Failed(error.to_string()),
         }

@@ -4,8 +4,10 @@
 //! line or the sweep's list, not at the line it replaced.
 
 use crate::json;
+use crate::located::Located;
 use crate::path::{self, Setting};
 use crate::problem::{Errors, Problem};
+use crate::reader::shorten;
 use crate::span::{Source, Span};
 use crate::value::{Node, Table, Value};
 use std::fmt::Write as _;
@@ -168,6 +170,15 @@ impl Document {
     /// A problem at `span` with the key at the path `key`. The message is the key's name followed by `text`.
     pub fn problem(&self, span: Option<&Span>, key: Option<&str>, text: String) -> Problem {
         Problem::new(&self.sources, span, key.map(str::to_owned), text)
+    }
+
+    /// The problem that a value of this document is not allowed although it is of the right kind.
+    pub fn refused<T>(&self, value: &Located<T>, why: &str) -> Problem {
+        let text = match self.written(&value.span) {
+            written if written.is_empty() || written.starts_with('[') => format!(": {why}"),
+            written => format!(": value {} is not allowed: {why}", shorten(written)),
+        };
+        self.problem(Some(&value.span), Some(&value.key), text)
     }
 
     /// The file's content in one fixed form: keys sorted, comments and the keys in `without` left out. Two files with

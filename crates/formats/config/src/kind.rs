@@ -172,8 +172,11 @@ const MOST_WORDS: usize = 24;
 /// One of a few words, each standing for a value. `what` describes them in messages.
 pub fn choice<T: Clone + 'static>(what: &str, words: Vec<(String, T)>) -> ValueKind<T> {
     let names: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
-    let expected =
-        if names.len() > MOST_WORDS { what.to_owned() } else { format!("{what}: {}", names.join(", ")) };
+    let expected = match names.len() {
+        0 => format!("{what}; there is none"),
+        1..=MOST_WORDS => format!("{what}: {}", names.join(", ")),
+        _ => what.to_owned(),
+    };
     ValueKind::new(expected, move |node| {
         let given = node.as_text().ok_or_else(String::new)?;
         let found = words.iter().find(|(word, _)| word == given);

@@ -1,8 +1,9 @@
 //! Strict TOML documents: a slip is a message with file, line, key, value and what is allowed, never a default.
 //!
-//! A [`Document`] is the tree of a file in which every key and value knows its [`Span`]. It can be changed by overrides
-//! before it is read. [`read`] hands out a [`TableReader`], which reads key by key, each value of a [`ValueKind`], and collects
-//! every [`Problem`]: unknown keys with the nearest right name, missing keys, values that are not allowed.
+//! Scenarios, studies and the files of daemons are read with it. A [`Document`] is the tree of a file in which every key and
+//! value knows its [`Span`]. It can be changed by overrides before it is read. [`read`] hands out a [`TableReader`], which
+//! reads key by key, each value of a [`ValueKind`], and collects every [`Problem`]: unknown keys with the nearest right name,
+//! missing keys, values that are not allowed. A value that can be checked only after reading is a [`Located`].
 //!
 //! ```
 //! use cutline_config::{Document, kind, read};
@@ -26,6 +27,7 @@ mod distribution;
 mod document;
 mod json;
 pub mod kind;
+mod located;
 pub mod parameter;
 mod path;
 mod problem;
@@ -37,6 +39,7 @@ mod value;
 
 pub use document::{ChangeRule, Document};
 pub use kind::ValueKind;
+pub use located::Located;
 pub use problem::{Errors, Location, Problem};
 pub use reader::{TableReader, read};
 pub use span::Span;

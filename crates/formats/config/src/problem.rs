@@ -97,10 +97,10 @@ impl Problem {
         self.location.as_ref().map_or(&self.file, |location| &location.source)
     }
 
-    /// The key that sorts problems by their position: problems of the whole file first.
-    fn position(&self) -> (bool, Option<(usize, usize)>) {
+    /// The key that sorts problems by file and position: problems of the whole file first.
+    fn position(&self) -> (&str, bool, Option<(usize, usize)>) {
         let at = self.location.as_ref().and_then(|location| location.line_column);
-        (self.location.is_some(), at)
+        (&self.file, self.location.is_some(), at)
     }
 
     /// The message, the line of the source, and carets below the marked text.
@@ -147,7 +147,7 @@ impl Errors {
     /// When there is no problem.
     pub fn new(mut problems: Vec<Problem>) -> Self {
         assert!(!problems.is_empty(), "an error has at least one problem");
-        problems.sort_by_key(Problem::position);
+        problems.sort_by(|one, other| one.position().cmp(&other.position()));
         let mut seen = BTreeSet::new();
         problems.retain(|problem| seen.insert(problem.to_string()));
         Self(problems)

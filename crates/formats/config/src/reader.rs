@@ -6,6 +6,7 @@
 
 use crate::document::Document;
 use crate::kind::ValueKind;
+use crate::located::Located;
 use crate::problem::MISSING;
 use crate::problem::{Errors, Problem};
 use crate::span::Span;
@@ -56,6 +57,25 @@ pub struct TableReader<'a> {
 impl<'a> TableReader<'a> {
     fn new(context: &'a Context<'a>, table: &'a Table, span: Span, path: String) -> Self {
         Self { context, table, span, path, asked: RefCell::default(), missing: RefCell::default() }
+    }
+
+    /// A reader of `table` in the place of this one: the table with some values replaced, such as names by what they stand
+    /// for. Problems are reported under this table's path, once if several such tables have the same.
+    pub fn replaced_by<'t>(&self, table: &'t Table) -> TableReader<'t>
+    where
+        'a: 't,
+    {
+        TableReader::new(self.context, table, self.span.clone(), self.path.clone())
+    }
+
+    /// The table that is read.
+    pub const fn contents(&self) -> &'a Table {
+        self.table
+    }
+
+    /// The place of the table, for problems that are found later.
+    pub fn place(&self) -> Located<()> {
+        Located { value: (), key: self.path.clone(), span: self.span.clone() }
     }
 
     /// The document that the table belongs to.
@@ -123,6 +143,32 @@ impl<'a> TableReader<'a> {
         self.optional(key, kind)
     }
 
+    /// As [`optional`](Self::optional), with the place of the value.
+    pub fn located<T: 'static>(&self, key: &str, kind: &ValueKind<T>) -> Option<Located<T>> {
+        let value = self.optional(key, kind)?;
+        let span = self.node(key)?.span.clone();
+        Some(Located { value, key: self.path_of(key), span })
+    }
+
+    /// The values of a list; `None` when the key is absent, or not a list and reported. Each wrong value is reported and
+    /// left out.
+    pub fn list<T: 'static>(&self, key: &str, kind: &ValueKind<T>) -> Option<Vec<T>> {
+        let node = self.node(key)?;
+        let Value::List(list) = &node.value else {
+            self.wrong(key, node, &format!("a list, each value {}", kind.expected), "");
+            return None;
+        };
+        let value = |node: &Node| {
+            kind.read(node).map_err(|reason| self.wrong(key, node, &kind.expected, &reason)).ok()
+        };
+        Some(list.iter().filter_map(value).collect())
+    }
+
+    /// Reports that a value is not allowed although it is of the right kind.
+    pub fn refuse_located<T>(&self, value: &Located<T>, why: &str) {
+        self.context.problems.borrow_mut().push(self.document().refused(value, why));
+    }
+
     /// Notes that a required key is absent; [`TableReader::finish`] reports it.
     pub fn lacks(&self, key: &str, expected: &str) {
         self.missing.borrow_mut().push((key.to_owned(), expected.to_owned()));
@@ -143,11 +189,19 @@ impl<'a> TableReader<'a> {
         None
     }
 
+    /// As [`tables`](Self::tables), of a list that must be there.
+    pub fn required_tables(&self, key: &str) -> Vec<TableReader<'a>> {
+        if !self.has(key) {
+            self.lacks(key, &self.list_of_tables(key));
+        }
+        self.tables(key)
+    }
+
     /// Readers of the tables of a list such as `[[flow]]`, each with a path that names it.
     pub fn tables(&self, key: &str) -> Vec<TableReader<'a>> {
         let Some(node) = self.node(key) else { return Vec::new() };
         let Value::List(list) = &node.value else {
-            self.wrong(key, node, &format!("a list of tables: write [[{key}]]"), "");
+            self.wrong(key, node, &self.list_of_tables(key), "");
             return Vec::new();
         };
         let names: Vec<Option<String>> =
@@ -166,6 +220,15 @@ impl<'a> TableReader<'a> {
             Some(TableReader::new(self.context, table, node.span.clone(), path(i)))
         };
         list.iter().enumerate().filter_map(member).collect()
+    }
+
+    /// The expectation of a list of tables, with its header where that is the key alone.
+    fn list_of_tables(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            format!("a list of tables: write [[{key}]]")
+        } else {
+            "a list of tables".to_owned()
+        }
     }
 
     /// The names of all keys of this table, with their values.
@@ -249,10 +312,72 @@ fn list(names: &BTreeSet<String>) -> String {
 }
 
 /// At most 40 characters of one line of what was written.
-fn shorten(written: &str) -> String {
+pub(crate) fn shorten(written: &str) -> String {
     let line = written.lines().next().unwrap_or_default();
     if line.chars().count() <= 40 && line.len() == written.len() {
         return line.to_owned();
     }
     format!("{}...", line.chars().take(37).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind;
+
+    fn errors<T>(text: &str, reading: impl FnOnce(&TableReader<'_>) -> Option<T>) -> String {
+        let document = Document::parse(text, "x.toml").expect("the test's own text is TOML");
+        read(&document, reading).err().expect("it is refused").to_string()
+    }
+
+    #[test]
+    fn each_wrong_value_of_a_list_is_reported_at_its_place() {
+        let errors = errors("names = ['a', 1, 'b', true]\nnumbers = 3\n", |root| {
+            let names = root.list("names", &kind::text());
+            root.list("numbers", &kind::number());
+            assert_eq!(names, Some(vec!["a".to_owned(), "b".to_owned()]));
+            names
+        });
+        assert_eq!(
+            errors,
+            "x.toml:1:15: key \"names\": value 1 is not allowed: expected a text in quotes\n\
+             x.toml:1:23: key \"names\": value true is not allowed: expected a text in quotes\n\
+             x.toml:2:11: key \"numbers\": value 3 is not allowed: expected a list, each value a number such as 1.5"
+        );
+    }
+
+    #[test]
+    fn a_replaced_table_has_the_path_of_the_first_and_each_problem_once() {
+        let errors = errors("[link]\nrate = 'fast'\n", |root| {
+            let reader = root.table("link", "a table")?;
+            for _ in 0..2 {
+                let table = reader.contents().clone();
+                let replaced = reader.replaced_by(&table);
+                replaced.required("rate", &kind::number());
+                replaced.finish();
+            }
+            Some(())
+        });
+        assert_eq!(
+            errors,
+            "x.toml:2:8: key \"link.rate\": value 'fast' is not allowed: expected a number such as 1.5"
+        );
+    }
+
+    #[test]
+    fn a_list_of_tables_that_must_be_there_is_named_with_its_header() {
+        let errors = errors("[a]\n", |root| {
+            root.required_tables("flow");
+            let table = root.table("a", "a table")?;
+            table.required_tables("b");
+            table.finish();
+            root.finish();
+            Some(())
+        });
+        assert_eq!(
+            errors,
+            "x.toml: key \"flow\" is missing: expected a list of tables: write [[flow]]\n\
+             x.toml:1:1: key \"a.b\" is missing: expected a list of tables"
+        );
+    }
 }

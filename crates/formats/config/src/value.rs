@@ -83,35 +83,56 @@ impl Table {
         self.get(key)?.as_text()
     }
 
-    /// The name by which a path chooses this member of a list of tables: the key `name` or, for a link, its two ends.
+    /// The name by which a path chooses this member of a list of tables: the key `name`, the key `id` or, for a link, its
+    /// two ends.
     pub fn member_name(&self) -> Option<String> {
         let ends = || Some(format!("{}-{}", self.text("from")?, self.text("to")?));
-        self.text("name").map(str::to_owned).or_else(ends)
+        self.text("name").or_else(|| self.text("id")).map(str::to_owned).or_else(ends)
+    }
+
+    /// The keys in the order in which the file has them.
+    pub fn in_file_order(&self) -> Vec<(&str, &TableEntry)> {
+        let mut entries: Vec<(&str, &TableEntry)> =
+            self.0.iter().map(|(key, entry)| (key.as_str(), entry)).collect();
+        entries.sort_by_key(|(_, entry)| (entry.key.source, entry.key.bytes.start));
+        entries
     }
 }
 
 impl Value {
-    /// The value in its one canonical spelling, on one line.
+    /// The value in its one canonical spelling, on one line: the keys of tables are sorted.
     pub fn canonical(&self) -> String {
+        self.on_one_line(&|table| table.0.iter().map(|(key, entry)| (key.as_str(), entry)).collect())
+    }
+
+    /// The value on one line, with the keys of tables in the order of the file.
+    pub fn inline(&self) -> String {
+        self.on_one_line(&Table::in_file_order)
+    }
+
+    fn on_one_line(&self, entries: Ordered) -> String {
         match self {
             Self::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
             Self::Integer(number) => number.to_string(),
             Self::Float(text) | Self::Other(text) => text.clone(),
             Self::Flag(flag) => flag.to_string(),
             Self::List(list) => {
-                let parts: Vec<String> = list.iter().map(|node| node.value.canonical()).collect();
+                let parts: Vec<String> = list.iter().map(|node| node.value.on_one_line(entries)).collect();
                 format!("[{}]", parts.join(", "))
             }
             Self::Table(table) => {
-                let pair = |(key, entry): (&String, &TableEntry)| {
-                    format!("{key} = {}", entry.node.value.canonical())
+                let pair = |(key, entry): (&str, &TableEntry)| {
+                    format!("{key} = {}", entry.node.value.on_one_line(entries))
                 };
-                let parts: Vec<String> = table.0.iter().map(pair).collect();
+                let parts: Vec<String> = entries(table).into_iter().map(pair).collect();
                 format!("{{ {} }}", parts.join(", "))
             }
         }
     }
 }
+
+/// The order in which the keys of a table are written.
+type Ordered<'o> = &'o dyn Fn(&Table) -> Vec<(&str, &TableEntry)>;
 
 impl Node {
     /// A value as the TOML library read it from the source of this index.
@@ -143,5 +164,19 @@ impl Table {
             (key.into_inner().into_owned(), TableEntry { key: span, node: Node::from_toml(node, source) })
         };
         Self(table.into_iter().map(entry).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Document;
+
+    #[test]
+    fn a_value_is_written_in_the_order_of_the_file_or_in_its_canonical_one() {
+        let document =
+            Document::parse("t = { b = [1, 'x'], a = { d = 1.50, c = true } }\n", "x.toml").unwrap();
+        let value = &document.root().get("t").unwrap().value;
+        assert_eq!(value.inline(), "{ b = [1, \"x\"], a = { d = 1.50, c = true } }");
+        assert_eq!(value.canonical(), "{ a = { c = true, d = 1.50 }, b = [1, \"x\"] }");
     }
 }

@@ -1,62 +1,96 @@
 //! Checks that the claims and panels of a study name what its experiments have.
 
-use crate::claims::{ClaimData, FigureText, FindOwn, Quantity, Settings};
-use crate::error::StudyError;
+use crate::claims::{ClaimData, FigureText, FindOwn, MEASURE, Quantity};
+use crate::contents::Contents;
 use crate::experiment::Experiment;
 use crate::study::Study;
-use cutline_config::Errors;
+use cutline_config::{Document, Errors, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Contents of an experiment: the points of its sweep, and the names of its groups of flows.
-struct Contents {
-    points: Vec<Settings>,
-    groups: BTreeSet<String>,
-}
-
-/// Returns the names in claims and panels that no experiment has.
+/// Compares the figures of a study with its experiments. `document` is `figures.toml`.
 ///
 /// # Errors
-/// When an experiment is no valid scenario.
-pub(crate) fn problems(study: &Study, own: FindOwn) -> Result<Vec<String>, StudyError> {
-    let contents = study.experiments.iter().map(|one| {
-        let contents = contents(one).map_err(|errors| StudyError::File {
-            file: one.file.clone(),
-            problem: format!("experiment `{}`: {errors}", one.id),
-        })?;
-        Ok((one.id.as_str(), contents))
-    });
-    let contents: BTreeMap<&str, Contents> = contents.collect::<Result<_, StudyError>>()?;
-    let mut problems = Vec::new();
-    for figure in study.figures() {
-        let about = format!("figure {}", figure.number);
-        let unknown = figure.needs().filter(|id| !contents.contains_key(id.as_str()));
-        problems.extend(unknown.map(|id| format!("{about}: `study.toml` has no experiment `{id}`")));
-        if figure.experiments.is_empty() {
-            continue;
-        }
-        for claim in &figure.claims {
-            let about = format!("{about}, claim `{}`", claim.id);
-            if claim.expectation.is_none() {
-                problems.push(format!("{about} has no rule, such as `above`"));
-            }
-            match &claim.quantity {
-                Some(quantity) => {
-                    problems.extend(missing(quantity, &judged(claim, figure), figure, &contents, &about));
-                }
-                None if own(figure, claim.name()).is_none() => {
-                    problems.push(format!("{about} has no `measure`"));
-                }
-                None => {}
-            }
-        }
-        let all: Vec<&str> = figure.experiments.iter().map(String::as_str).collect();
-        for panel in &figure.panels {
-            let own = if panel.is_across() { &all[..] } else { &all[..1] };
-            let of = |quantity| missing(quantity, own, figure, &contents, &about);
-            problems.extend(panel.quantities().flat_map(of));
+/// The problems of experiments that are no valid scenarios, and the names in claims and panels that no experiment has.
+pub(crate) fn check(study: &Study, document: &Document, own: FindOwn) -> Result<(), Errors> {
+    let (mut contents, mut wrong) = (BTreeMap::new(), Vec::new());
+    for experiment in &study.experiments {
+        match Contents::of(experiment) {
+            Ok(there) => drop(contents.insert(experiment.id.as_str(), there)),
+            Err(errors) => wrong.push((experiment, errors)),
         }
     }
-    Ok(problems)
+    let check = Check { document, contents, own };
+    let names = study.figures().iter().flat_map(|figure| check.figure(figure));
+    let problems: Vec<Problem> = of_scenarios(&wrong).into_iter().chain(names).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Errors::new(problems)) }
+}
+
+/// The problems of scenarios, each with the first experiment that has it.
+fn of_scenarios(wrong: &[(&Experiment, Errors)]) -> Vec<Problem> {
+    let (mut seen, mut problems): (Vec<&Problem>, Vec<Problem>) = Default::default();
+    for (experiment, errors) in wrong {
+        for problem in errors.problems() {
+            if !seen.contains(&problem) {
+                seen.push(problem);
+                problems.push(problem.clone().with_note(&format!("experiment {:?}", experiment.id)));
+            }
+        }
+    }
+    problems
+}
+
+struct Check<'s> {
+    /// `figures.toml`.
+    document: &'s Document,
+    /// The contents of the experiments that are valid.
+    contents: BTreeMap<&'s str, Contents>,
+    own: FindOwn,
+}
+
+impl Check<'_> {
+    fn figure(&self, figure: &FigureText) -> Vec<Problem> {
+        let Some(main) = figure.experiments.first() else { return Vec::new() };
+        let all: Vec<&str> = figure.experiments.iter().map(String::as_str).collect();
+        let claims = figure.claims.iter().flat_map(|claim| self.claim(claim, figure));
+        let panels = figure.panels.iter().flat_map(|panel| {
+            let own = if panel.is_across() { &all[..] } else { &[main.as_str()][..] };
+            panel.quantities().flat_map(|quantity| self.quantity(quantity, own)).collect::<Vec<_>>()
+        });
+        claims.chain(panels).collect()
+    }
+
+    fn claim(&self, claim: &ClaimData, figure: &FigureText) -> Vec<Problem> {
+        match &claim.quantity {
+            Some(quantity) => self.quantity(quantity, &judged(claim, figure)),
+            None if (self.own)(figure, claim.name()).is_none() => vec![self.no_measure(claim)],
+            None => Vec::new(),
+        }
+    }
+
+    fn no_measure(&self, claim: &ClaimData) -> Problem {
+        let key = format!("{}.measure", claim.place.key);
+        let text = format!(" is missing: expected {MEASURE}");
+        self.document.problem(Some(&claim.place.span), Some(&key), text)
+    }
+
+    /// The names in a quantity that the first of these experiments with problems does not have.
+    fn quantity(&self, quantity: &Quantity, own: &[&str]) -> Vec<Problem> {
+        let of = |experiment: &&str| self.of_experiment(quantity, experiment);
+        own.iter().map(of).find(|problems| !problems.is_empty()).unwrap_or_default()
+    }
+
+    /// The names that an experiment does not have. An operand has the settings of the quantity, too: each reason is reported
+    /// once.
+    fn of_experiment(&self, quantity: &Quantity, experiment: &str) -> Vec<Problem> {
+        let of_part = |part: &Quantity| {
+            let id = part.experiment().unwrap_or(experiment);
+            self.contents.get(id).map(|there| part.check(id, there)).unwrap_or_default()
+        };
+        let mut reasons = BTreeSet::new();
+        let found = quantity.parts().into_iter().flat_map(of_part);
+        let first = found.filter(|(_, why)| reasons.insert(why.clone()));
+        first.map(|(place, why)| self.document.refused(&place, &why)).collect()
+    }
 }
 
 /// The experiments for which a claim is judged.
@@ -66,37 +100,4 @@ fn judged<'f>(claim: &'f ClaimData, figure: &'f FigureText) -> Vec<&'f str> {
         None if figure.has_variants => figure.experiments.iter().map(String::as_str).collect(),
         None => figure.experiments.first().map(String::as_str).into_iter().collect(),
     }
-}
-
-/// Returns the names in a quantity that these experiments do not have.
-fn missing(
-    quantity: &Quantity,
-    own: &[&str],
-    figure: &FigureText,
-    contents: &BTreeMap<&str, Contents>,
-    about: &str,
-) -> Vec<String> {
-    let mut problems = Vec::new();
-    for &experiment in own {
-        for part in quantity.parts() {
-            let id = part.experiment().unwrap_or(experiment);
-            if !figure.needs().any(|needed| needed == id) {
-                problems.push(format!("{about}: the figure does not list `{id}`"));
-            } else if let Some(there) = contents.get(id)
-                && let Err(problem) = part.check(&there.points, &there.groups)
-            {
-                problems.push(format!("{about} in `{id}`: {problem}"));
-            }
-        }
-    }
-    problems
-}
-
-fn contents(experiment: &Experiment) -> Result<Contents, Errors> {
-    let points = experiment.scenario_file(false)?.expand()?;
-    let groups = points[0].scenario.flows.iter().map(|flow| flow.name.clone()).collect();
-    let settings = points.into_iter().map(|point| {
-        point.settings.into_iter().map(|(key, value)| (key, value.trim_matches('"').to_owned())).collect()
-    });
-    Ok(Contents { points: settings.collect(), groups })
 }

@@ -21,17 +21,9 @@ pub enum StudyError {
     /// A figure that does not exist.
     #[error(transparent)]
     Figure(#[from] UnknownFigure),
-    /// The file of an experiment is not a valid scenario.
+    /// A file of a study is not valid, or the scenario of an experiment.
     #[error("{0}")]
-    Scenario(Errors),
-    /// The files of a study are not valid.
-    #[error("{file}: {problem}")]
-    File {
-        /// The file, or the folder of the study.
-        file: String,
-        /// The error.
-        problem: String,
-    },
+    Files(Errors),
     /// This process may not run anything on the platform of an experiment.
     #[error("{0}")]
     Platform(String),
@@ -90,6 +82,6 @@ pub enum StudyError {
 
 impl From<Errors> for StudyError {
     fn from(errors: Errors) -> Self {
-        Self::Scenario(errors)
+        Self::Files(errors)
     }
 }

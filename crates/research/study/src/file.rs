@@ -31,13 +31,17 @@
 use crate::experiment::{Experiment, Overrides};
 use crate::papers::citation;
 use crate::platform::Platform;
-use serde::Deserialize;
+use cutline_config::{Document, Errors, Node, TableReader, Value, ValueKind, kind, read};
 use std::collections::BTreeMap;
 
 /// Default settings of `--quick`.
 const QUICK: [(&str, &str); 3] = [("duration", "30 s"), ("warm-up", "15 s"), ("seeds", "2")];
 
+/// Expectation of a table of settings, in messages.
+const SETTINGS: &str = "a table of settings such as { seeds = 2 }";
+
 /// Content of `study.toml`.
+#[derive(Debug)]
 pub(crate) struct StudyText {
     pub(crate) title: String,
     pub(crate) about: String,
@@ -50,121 +54,129 @@ pub(crate) struct StudyText {
 /// Finds a scenario by the name that `study.toml` gives it. Returns the full name, for messages and results, and the text.
 pub type FindScenario<'t> = &'t dyn Fn(&str) -> Result<(String, String), String>;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StudyToml {
-    title: String,
-    #[serde(default)]
-    about: String,
-    #[serde(default)]
-    intro: String,
-    #[serde(default = "the_question")]
-    heading: String,
-    #[serde(default)]
-    papers: Vec<String>,
-    quick: Option<toml::Table>,
-    #[serde(default)]
-    settings: BTreeMap<String, toml::Table>,
-    experiment: Vec<ExperimentToml>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ExperimentToml {
-    id: String,
-    label: String,
-    file: String,
-    #[serde(default)]
-    with: Vec<String>,
-    #[serde(default)]
-    set: toml::Table,
-    quick: Option<toml::Table>,
-    #[serde(default = "the_simulator")]
-    platform: String,
-}
-
-fn the_question() -> String {
-    "The question".to_owned()
-}
-
-fn the_simulator() -> String {
-    "simulator".to_owned()
+/// Context for reading an experiment.
+struct Context<'c> {
+    quick: Overrides,
+    settings: BTreeMap<String, Overrides>,
+    platforms: &'c [&'static dyn Platform],
+    scenario: FindScenario<'c>,
 }
 
 impl StudyText {
     /// Reads `study.toml`. `scenario` finds a scenario file by the name that the file gives it, and returns its full name and text.
     ///
     /// # Errors
-    /// Error, with the experiment's name.
-    pub(crate) fn parse(
-        text: &str,
+    /// All problems of the file.
+    pub(crate) fn read(
+        document: &Document,
         platforms: &[&'static dyn Platform],
         scenario: FindScenario<'_>,
-    ) -> Result<Self, String> {
-        let file: StudyToml = toml::from_str(text).map_err(|error| error.to_string())?;
-        let quick = file.quick.as_ref().map_or_else(default_quick, overrides);
-        let mut experiments: Vec<Experiment> = Vec::new();
-        for one in file.experiment {
-            let about = |what: String| format!("experiment `{}`: {what}", one.id);
-            check_id(&one.id).map_err(about)?;
-            if experiments.iter().any(|other| other.id == one.id) {
-                return Err(about("there is another one of this name".to_owned()));
-            }
-            let mut set = Overrides::new();
-            for name in &one.with {
-                let named =
-                    file.settings.get(name).ok_or_else(|| about(format!("[settings] has no `{name}`")))?;
-                set.extend(overrides(named));
-            }
-            set.extend(overrides(&one.set));
-            let known = || platforms.iter().map(|platform| platform.name()).collect::<Vec<_>>().join(", ");
-            let platform = platforms.iter().find(|platform| platform.name() == one.platform);
-            let platform = platform
-                .ok_or_else(|| about(format!("no platform `{}`; there are {}", one.platform, known())))?;
-            let (name, text) = scenario(&one.file).map_err(about)?;
-            experiments.push(Experiment {
-                id: one.id,
-                label: one.label,
-                file: name,
-                text,
-                set,
-                quick: one.quick.as_ref().map_or_else(|| quick.clone(), overrides),
-                platform: *platform,
-            });
-        }
-        Ok(Self {
-            title: file.title,
-            about: file.about,
-            intro: file.intro.trim().to_owned(),
-            heading: file.heading,
-            papers: file.papers.iter().map(|paper| citation(paper)).collect(),
-            experiments,
-        })
+    ) -> Result<Self, Errors> {
+        read(document, |root| study(root, platforms, scenario))
     }
+
+    /// The names of the experiments, also of a file with problems.
+    pub(crate) fn experiment_ids(document: &Document) -> Vec<String> {
+        let Some(Value::List(list)) = document.root().get("experiment").map(|node| &node.value) else {
+            return Vec::new();
+        };
+        let id = |node: &Node| node.as_table()?.get("id")?.as_text().map(str::to_owned);
+        list.iter().filter_map(id).collect()
+    }
+}
+
+fn study(
+    root: &TableReader<'_>,
+    platforms: &[&'static dyn Platform],
+    scenario: FindScenario<'_>,
+) -> Option<StudyText> {
+    let text = |key: &str, default: &str| root.or(key, &kind::text(), default.to_owned());
+    let title = root.required("title", &kind::text());
+    let (about, intro, heading) = (text("about", ""), text("intro", ""), text("heading", "The question"));
+    let papers = root.list("papers", &kind::text()).unwrap_or_default();
+    let quick = overrides(root, "quick").unwrap_or_else(default_quick);
+    let context = Context { quick, settings: named_settings(root), platforms, scenario };
+    let experiments = experiments(root, &context);
+    root.finish();
+    Some(StudyText {
+        title: title?,
+        about,
+        intro: intro.trim().to_owned(),
+        heading,
+        papers: papers.iter().map(|paper| citation(paper)).collect(),
+        experiments,
+    })
 }
 
 fn default_quick() -> Overrides {
     QUICK.map(|(path, value)| (path.to_owned(), value.to_owned())).to_vec()
 }
 
-/// The settings of a table, as after `--set`.
-fn overrides(table: &toml::Table) -> Overrides {
-    let text = |value: &toml::Value| match value {
-        toml::Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    table.iter().map(|(path, value)| (path.clone(), text(value))).collect()
+/// The tables of `[settings]` by their names.
+fn named_settings(root: &TableReader<'_>) -> BTreeMap<String, Overrides> {
+    let Some(tables) = root.table("settings", "tables of settings, by name") else { return BTreeMap::new() };
+    let names = tables.entries().map(|(name, _)| name);
+    names.filter_map(|name| Some((name.to_owned(), overrides(&tables, name)?))).collect()
 }
 
-/// A name becomes that of a folder.
-fn check_id(id: &str) -> Result<(), String> {
-    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if id.is_empty() || id.starts_with('-') || !id.chars().all(is_allowed) {
-        return Err(
-            "an `id` has small letters, digits and hyphens, and does not begin with a hyphen".to_owned()
-        );
+/// The experiments without problems. The problems of others are reported.
+fn experiments(root: &TableReader<'_>, context: &Context<'_>) -> Vec<Experiment> {
+    let mut experiments: Vec<Experiment> = Vec::new();
+    for reader in root.required_tables("experiment") {
+        let Some(one) = experiment(&reader, context) else { continue };
+        if experiments.iter().any(|other| other.id == one.id) {
+            reader.refuse("id", "there is another experiment of this name");
+        }
+        experiments.push(one);
     }
-    Ok(())
+    experiments
+}
+
+fn experiment(reader: &TableReader<'_>, context: &Context<'_>) -> Option<Experiment> {
+    let id = reader.required("id", &id_kind());
+    let label = reader.required("label", &kind::text());
+    let file = reader.required("file", &kind::text());
+    let scenario =
+        file.and_then(|file| (context.scenario)(&file).map_err(|why| reader.refuse("file", &why)).ok());
+    let words = context.settings.iter().map(|(name, set)| (name.clone(), set.clone())).collect();
+    let with = reader.list("with", &kind::choice("a table of [settings]", words)).unwrap_or_default();
+    let own = overrides(reader, "set").unwrap_or_default();
+    let quick = overrides(reader, "quick").unwrap_or_else(|| context.quick.clone());
+    let platform = platform(reader, context.platforms);
+    reader.finish();
+    let (file, text) = scenario?;
+    let set = with.into_iter().flatten().chain(own).collect();
+    Some(Experiment { id: id?, label: label?, file, text, set, quick, platform: platform? })
+}
+
+/// The platform; the simulator by default.
+fn platform(reader: &TableReader<'_>, platforms: &[&'static dyn Platform]) -> Option<&'static dyn Platform> {
+    let words = platforms.iter().map(|platform| (platform.name().to_owned(), *platform)).collect();
+    let platform = reader.optional("platform", &kind::choice("a platform", words));
+    if reader.has("platform") {
+        return platform;
+    }
+    let simulator = platforms.iter().find(|platform| platform.name() == "simulator").copied();
+    if simulator.is_none() {
+        reader.refuse("platform", "there is no simulator here: name a platform");
+    }
+    simulator
+}
+
+/// The settings of a table, as after `--set`, in the order of the file; `None` if there is none, or it is wrong and reported.
+fn overrides(reader: &TableReader<'_>, key: &str) -> Option<Overrides> {
+    let table = reader.table(key, SETTINGS)?;
+    let text = |node: &Node| node.as_text().map_or_else(|| node.value.inline(), str::to_owned);
+    let entries = table.contents().in_file_order().into_iter();
+    Some(entries.map(|(path, entry)| (path.to_owned(), text(&entry.node))).collect())
+}
+
+/// The name of an experiment, which becomes that of a folder.
+fn id_kind() -> ValueKind<String> {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    kind::text().only("of small letters, digits and hyphens, that does not begin with a hyphen", move |id| {
+        !id.is_empty() && !id.starts_with('-') && id.chars().all(is_allowed)
+    })
 }
 
 #[cfg(test)]
@@ -172,14 +184,13 @@ mod tests {
     use super::*;
     use crate::platform::Simulator;
 
-    fn parse(text: &str) -> Result<StudyText, String> {
-        StudyText::parse(text, &[&Simulator], &|name| match name {
+    fn parse(text: &str) -> Result<StudyText, Errors> {
+        let document = Document::parse(text, "mine/study.toml")?;
+        StudyText::read(&document, &[&Simulator], &|name| match name {
             "a.toml" => Ok(("mine/a.toml".to_owned(), "duration = \"1 s\"".to_owned())),
             _ => Err(format!("{name} cannot be read")),
         })
     }
-
-    const HEAD: &str = "title = 'T'\n";
 
     #[test]
     fn settings_are_joined_in_their_order() {
@@ -197,17 +208,52 @@ mod tests {
         assert_eq!((one.file.as_str(), study.heading.as_str()), ("mine/a.toml", "The question"));
     }
 
+    fn error(experiment: &str) -> String {
+        let errors = parse(&format!("title = 'T'\n[[experiment]]\nlabel = 'L'\n{experiment}\n")).unwrap_err();
+        errors.to_string()
+    }
+
     #[test]
     fn what_is_wrong_is_named() {
-        let error = |experiment: &str| {
-            parse(&format!("{HEAD}[[experiment]]\nlabel = 'L'\n{experiment}")).err().expect("it is refused")
-        };
-        assert!(error("id = 'a/b'\nfile = 'a.toml'").contains("experiment `a/b`: an `id` has small letters"));
-        assert!(error("id = 'a'\nfile = 'b.toml'").contains("b.toml cannot be read"));
-        assert!(error("id = 'a'\nfile = 'a.toml'\nwith = ['x']").contains("[settings] has no `x`"));
-        assert!(error("id = 'a'\nfile = 'a.toml'\nplatform = 'moon'").contains("there are simulator"));
-        assert!(error("id = 'a'\nfile = 'a.toml'\nlenght = 1").contains("lenght"));
-        let twice = "[[experiment]]\nid = 'a'\nlabel = 'L'\nfile = 'a.toml'\n".repeat(2);
-        assert!(parse(&format!("{HEAD}{twice}")).err().unwrap().contains("another one"));
+        assert_eq!(
+            error("id = 'a/b'\nfile = 'a.toml'"),
+            "mine/study.toml:4:6: key \"experiment.a/b.id\": value 'a/b' is not allowed: expected a text in quotes, of small \
+             letters, digits and hyphens, that does not begin with a hyphen"
+        );
+        assert_eq!(
+            error("id = 'a'\nfile = 'b.toml'"),
+            "mine/study.toml:5:8: key \"experiment.a.file\": value 'b.toml' is not allowed: b.toml cannot be read"
+        );
+        assert_eq!(
+            error("id = 'a'\nfile = 'a.toml'\nwith = ['x']"),
+            "mine/study.toml:6:9: key \"experiment.a.with\": value 'x' is not allowed: expected a table of [settings]; there \
+             is none"
+        );
+        assert_eq!(
+            error("id = 'a'\nfile = 'a.toml'\nplatform = 'simulatr'"),
+            "mine/study.toml:6:12: key \"experiment.a.platform\": value 'simulatr' is not allowed: expected a platform: \
+             \"simulator\"; did you mean \"simulator\"?"
+        );
+        let twice =
+            error("id = 'a'\nfile = 'a.toml'\n[[experiment]]\nlabel = 'L'\nid = 'a'\nfile = 'a.toml'");
+        assert_eq!(
+            twice,
+            "mine/study.toml:8:6: key \"experiment[2].id\": value 'a' is not allowed: there is another experiment of this name"
+        );
+    }
+
+    #[test]
+    fn all_errors_are_reported_with_their_lines() {
+        let errors =
+            parse("titel = 'T'\n[[experiment]]\nid = 'a'\nlabel = 7\nfile = 'a.toml'\nplatfrom = 'x'\n")
+                .unwrap_err();
+        assert_eq!(
+            errors.render(),
+            "mine/study.toml:1:1: key \"titel\" is not known here: did you mean \"title\"?\n   |\n 1 | titel = 'T'\n   | ^^^^^\n\n\
+             mine/study.toml:4:9: key \"experiment.a.label\": value 7 is not allowed: expected a text in quotes\n   |\n 4 | label = \
+             7\n   |         ^\n\n\
+             mine/study.toml:6:1: key \"experiment.a.platfrom\" is not known here: did you mean \"platform\"?\n   |\n 6 | platfrom \
+             = 'x'\n   | ^^^^^^^^"
+        );
     }
 }

@@ -3,6 +3,7 @@
 mod changes;
 mod check;
 mod claims;
+mod contents;
 mod data;
 mod error;
 mod evaluation;

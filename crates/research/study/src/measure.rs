@@ -2,6 +2,7 @@
 
 use crate::data::{Data, Point};
 use crate::over_time::Interval;
+use cutline_config::suggestion;
 use cutline_quality::{Class, Combination, EModel, Power, SpeechCodec};
 use cutline_results::{FlowRow, QueueRow, QueueSeriesRow, Row, SeriesRow};
 use cutline_units::{Duration, Probability, Rate};
@@ -250,6 +251,46 @@ pub(crate) fn measure(name: &str, of: &str) -> Option<Subject> {
     let measure =
         derived.map(|(_, measure)| Box::new(*measure) as OfRow<FlowRow>).or_else(|| column(name))?;
     Some(Subject::Flows { name: of.to_owned(), measure })
+}
+
+/// The message that there is no such measure of a flow, a group or a link, or of its intervals; `None` if there is one.
+pub(crate) fn unknown(name: &str, of: &str, is_of_intervals: bool) -> Option<String> {
+    let is_known = if is_of_intervals { series(name, of).is_some() } else { measure(name, of).is_some() };
+    if is_known {
+        return None;
+    }
+    let is_of_link = of.contains("->");
+    let (known, table) = match (is_of_intervals, is_of_link) {
+        (false, false) => (names_of_flows(), "flows"),
+        (false, true) => (columns::<QueueRow>(&DERIVED_OF_QUEUES), "queues"),
+        (true, false) => (columns::<SeriesRow>(&DERIVED_OF_INTERVALS), "series"),
+        (true, true) => (columns::<QueueSeriesRow>(&[]), "queue_series"),
+    };
+    let kind = if is_of_intervals { "of intervals " } else { "" };
+    let near = suggestion(name, known.iter().map(String::as_str));
+    let known = if near.is_empty() { format!("; {}", where_listed(table)) } else { near };
+    Some(format!("there is no measure {name:?} {kind}of {of:?}{known}"))
+}
+
+fn where_listed(table: &str) -> String {
+    format!("there are the columns of {table}.parquet and the measures in docs/guide/study.md")
+}
+
+/// The names of the measures of flows.
+fn names_of_flows() -> Vec<String> {
+    let own = [INTERVAL_MEDIAN, MISSING, BETWEEN_FLOWS, SPREAD, FAIRNESS].into_iter();
+    let own = own.chain(MEANS.iter().map(|(name, ..)| *name)).map(str::to_owned);
+    own.chain(columns::<FlowRow>(&DERIVED)).collect()
+}
+
+/// A measure of one row, with its name.
+type Named<R> = (&'static str, fn(&R) -> Option<f64>);
+
+/// The names of the columns of a table that are measures, and of those that are derived from them.
+fn columns<R: Row>(derived: &[Named<R>]) -> Vec<String> {
+    let columns = R::columns().into_iter().filter(|column| !column.of_run);
+    let derived = derived.iter().map(|(name, _)| (*name).to_owned());
+    columns.map(|column| column.about.name.to_owned()).chain(derived).collect()
 }
 
 /// The numbers of a column of a table.

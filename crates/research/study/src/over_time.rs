@@ -1,7 +1,7 @@
 //! Measures over the intervals of a run, as data: a mean over some of them, or the time of the first one with
 //! a property.
 
-use serde::Deserialize;
+use cutline_config::{TableReader, Value, ValueKind, kind};
 
 /// Reduction of the intervals of a flow or queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,22 +21,21 @@ pub(crate) enum Condition {
     AtLeast(f64),
 }
 
-/// `first = { at-most = 800, after = 20 }`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct FirstText {
-    at_most: Option<f64>,
-    at_least: Option<f64>,
-    #[serde(default)]
-    after: f64,
-}
-
 /// `over-time`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Statistic {
     Mean,
     Deviation,
+}
+
+/// The times between which intervals count, s. The end may be `inf`.
+pub(crate) fn during() -> ValueKind<(f64, f64)> {
+    let infinity = ValueKind::new("inf", |node| match &node.value {
+        Value::Float(text) if text.trim_start_matches('+') == "inf" => Ok(f64::INFINITY),
+        _ => Err(String::new()),
+    });
+    let times = kind::list(2, "numbers", kind::number().or(infinity)).map(|times| (times[0], times[1]));
+    times.only("a beginning and a later end, s", |(from, until)| from < until)
 }
 
 /// An interval of a run, and its value.
@@ -54,33 +53,45 @@ pub(crate) struct Interval {
 const ROUNDING_S: f64 = 1e-9;
 
 impl OverTime {
-    /// Reads the keys.
+    /// Joins the keys of a quantity.
     ///
     /// # Errors
-    /// When they exclude each other or are incomplete.
-    pub(crate) fn read(
-        during: Option<[f64; 2]>,
+    /// When they exclude each other: the key that is wrong, and why.
+    pub(crate) fn join(
+        during: Option<(f64, f64)>,
         statistic: Option<Statistic>,
-        first: Option<FirstText>,
-    ) -> Result<Option<Self>, String> {
+        first: Option<Self>,
+    ) -> Result<Option<Self>, (&'static str, &'static str)> {
         match (during, statistic, first) {
-            (None, None, None) => Ok(None),
-            (Some([from, until]), statistic, None) if from < until => Ok(Some(match statistic {
-                Some(Statistic::Deviation) => Self::Deviation { from, until },
-                Some(Statistic::Mean) | None => Self::Mean { from, until },
-            })),
-            (None, None, Some(FirstText { at_most, at_least, after })) => {
-                let condition = match (at_most, at_least) {
-                    (Some(bound), None) => Condition::AtMost(bound),
-                    (None, Some(bound)) => Condition::AtLeast(bound),
-                    _ => return Err("`first` has one of `at-most` and `at-least`".to_owned()),
-                };
-                Ok(Some(Self::First { after, condition }))
+            (Some(_), _, Some(_)) => Err(("first", "\"first\" and \"during\" exclude each other")),
+            (None, Some(_), _) => Err(("over-time", "it needs \"during\"")),
+            (None, None, first) => Ok(first),
+            (Some((from, until)), Some(Statistic::Deviation), None) => {
+                Ok(Some(Self::Deviation { from, until }))
             }
-            (Some(_), _, None) => Err("`during` is a beginning and a later end, s".to_owned()),
-            (None, Some(_), _) => Err("`over-time` needs `during`".to_owned()),
-            (Some(_), _, Some(_)) => Err("`first` and `during` exclude each other".to_owned()),
+            (Some((from, until)), _, None) => Ok(Some(Self::Mean { from, until })),
         }
+    }
+
+    /// Reads `first = { at-most = 800, after = 20 }`.
+    pub(crate) fn first(reader: &TableReader<'_>) -> Option<Self> {
+        let table = reader.table("first", "a table such as { at-most = 800, after = 20 }")?;
+        let at_most = table.optional("at-most", &kind::number());
+        let at_least = table.optional("at-least", &kind::number());
+        let after = table.or("after", &kind::number(), 0.0);
+        let condition = match (table.has("at-most"), table.has("at-least")) {
+            (true, true) => {
+                table.refuse("at-least", "\"at-most\" and \"at-least\" exclude each other");
+                None
+            }
+            (false, false) => {
+                table.lacks("at-most", "a number, here or as \"at-least\"");
+                None
+            }
+            _ => at_most.map(Condition::AtMost).or(at_least.map(Condition::AtLeast)),
+        };
+        table.finish();
+        Some(Self::First { after, condition: condition? })
     }
 
     /// The value of the intervals of one flow or queue; NaN if none has one.
@@ -126,6 +137,7 @@ fn mean(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_config::Document;
 
     fn intervals(values: &[f64]) -> Vec<Interval> {
         let at = |(index, value): (usize, &f64)| Interval {
@@ -143,6 +155,21 @@ mod tests {
         assert_eq!(OverTime::Mean { from: 0.4, until: 1.6 }.of(&run), 3.0);
         assert_eq!(OverTime::Deviation { from: 0.5, until: 1.5 }.of(&run), 1.0);
         assert!(OverTime::Mean { from: 5.0, until: 6.0 }.of(&run).is_nan());
+    }
+
+    #[test]
+    fn a_time_is_a_beginning_and_a_later_end_or_none() {
+        let read = |text: &str| {
+            let document = Document::parse(text, "figures.toml").unwrap();
+            cutline_config::read(&document, |root| root.optional("during", &during()))
+        };
+        assert_eq!(read("during = [20, 80]"), Ok((20.0, 80.0)));
+        assert_eq!(read("during = [20, inf]"), Ok((20.0, f64::INFINITY)));
+        assert_eq!(
+            read("during = [80, 20]").unwrap_err().to_string(),
+            "figures.toml:1:10: key \"during\": value [...] is not allowed: expected a list of 2 numbers, a beginning and a later \
+             end, s"
+        );
     }
 
     #[test]

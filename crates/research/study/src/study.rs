@@ -2,7 +2,7 @@
 
 use crate::changes::ExperimentChanges;
 use crate::check;
-use crate::claims::{FigureText, Figures, FindOwn};
+use crate::claims::{FigureText, FindOwn, read_figures};
 use crate::data::Data;
 use crate::error::{StudyError, UnknownFigure};
 use crate::evaluation::{Evaluation, EvaluationEvent};
@@ -14,6 +14,7 @@ use crate::panels;
 use crate::platform::Platform;
 use crate::run_details::run_details;
 use crate::timing;
+use cutline_config::{Document, Errors, Problem};
 use cutline_report::report::{self, Claim, Report, Section};
 use cutline_results::{Lock, Store, Summary};
 use cutline_scenario::runner::JobProgress;
@@ -48,6 +49,8 @@ pub struct Study {
     /// The citations of the papers that it rests on.
     papers: Vec<String>,
     figures: Vec<FigureText>,
+    /// `figures.toml`.
+    figures_file: Document,
     code: Code,
 }
 
@@ -67,6 +70,8 @@ impl Code {
 
 /// The texts of a study's files.
 pub struct Texts<'t> {
+    /// The folder of the files, as messages name it.
+    pub folder: &'t str,
     /// `study.toml`.
     pub study: &'t str,
     /// `figures.toml`.
@@ -116,20 +121,20 @@ impl Study {
     /// Reads a study.
     ///
     /// # Errors
-    /// Error, and the file that has it.
+    /// All problems of `study.toml` and `figures.toml`.
     pub fn parse(
         id: &str,
         texts: &Texts<'_>,
         platforms: &[&'static dyn Platform],
         code: Code,
-    ) -> Result<Self, StudyError> {
-        let in_file = |file: &str| {
-            let file = format!("{id}/{file}");
-            |problem| StudyError::File { file, problem }
-        };
-        let StudyText { title, about, intro, heading, papers, experiments } =
-            StudyText::parse(texts.study, platforms, texts.scenario).map_err(in_file(STUDY_FILE))?;
-        let Figures(figures) = Figures::parse(texts.figures).map_err(in_file(FIGURES_FILE))?;
+    ) -> Result<Self, Errors> {
+        let parse = |text: &str, file: &str| Document::parse(text, &format!("{}/{file}", texts.folder));
+        let files = both(parse(texts.study, STUDY_FILE), parse(texts.figures, FIGURES_FILE));
+        let (study_file, figures_file) = files?;
+        let ids = StudyText::experiment_ids(&study_file);
+        let study = StudyText::read(&study_file, platforms, texts.scenario);
+        let (study, figures) = both(study, read_figures(&figures_file, &ids))?;
+        let StudyText { title, about, intro, heading, papers, experiments } = study;
         Ok(Self {
             id: id.to_owned(),
             about,
@@ -139,6 +144,7 @@ impl Study {
             intro,
             papers,
             figures,
+            figures_file,
             code,
         })
     }
@@ -147,35 +153,23 @@ impl Study {
     ///
     /// # Errors
     /// When a file cannot be read or is not valid, an experiment is no scenario, or a claim or panel names what no experiment has.
-    pub fn open(folder: &Path, platforms: &[&'static dyn Platform]) -> Result<Self, StudyError> {
-        let read = |path: &Path| {
-            fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
-        };
-        let needed = |file: &str| {
-            read(&folder.join(file))
-                .map_err(|problem| StudyError::File { file: folder.display().to_string(), problem })
-        };
+    pub fn open(folder: &Path, platforms: &[&'static dyn Platform]) -> Result<Self, Errors> {
         let id = folder.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
-        let study = Self::parse(
-            &id.unwrap_or_default(),
-            &Texts {
-                study: &needed(STUDY_FILE)?,
-                figures: &needed(FIGURES_FILE)?,
-                scenario: &|file| {
-                    let path = folder.join(file);
-                    Ok((path.display().to_string(), read(&path)?))
-                },
-            },
-            platforms,
-            Code::NONE,
-        )?;
-        match study.problems()?.as_slice() {
-            [] => Ok(study),
-            problems => {
-                let file = folder.join(FIGURES_FILE).display().to_string();
-                Err(StudyError::File { file, problem: problems.join("; ") })
+        let read = |file: &str| -> Result<(String, String), Errors> {
+            let name = folder.join(file).display().to_string();
+            match fs::read_to_string(folder.join(file)) {
+                Ok(text) => Ok((name, text)),
+                Err(error) => Err(Problem::in_file(&name, format!("cannot be read: {error}")).into()),
             }
-        }
+        };
+        let text = |file: &str| read(file).map(|(_, text)| text);
+        let scenario = |file: &str| read(file).map_err(|errors| errors.to_string());
+        let (study, figures) = both(text(STUDY_FILE), text(FIGURES_FILE))?;
+        let name = folder.display().to_string();
+        let texts = Texts { folder: &name, study: &study, figures: &figures, scenario: &scenario };
+        let study = Self::parse(&id.unwrap_or_default(), &texts, platforms, Code::NONE)?;
+        study.check()?;
+        Ok(study)
     }
 
     /// Returns whether a folder has a study.
@@ -188,13 +182,12 @@ impl Study {
         &self.figures
     }
 
-    /// Returns the names in claims and panels that no experiment has, each as a sentence; empty if all of
-    /// them can be measured.
+    /// Checks that all experiments are valid scenarios, and that all claims and panels can be measured.
     ///
     /// # Errors
-    /// When an experiment is no valid scenario.
-    pub fn problems(&self) -> Result<Vec<String>, StudyError> {
-        check::problems(self, self.code.own)
+    /// All problems of scenarios, and all names in claims and panels that no experiment has.
+    pub fn check(&self) -> Result<(), Errors> {
+        check::check(self, &self.figures_file, self.code.own)
     }
 
     /// The folder of its results within the folder of all results. Results of changed experiments have a separate folder, so that
@@ -410,6 +403,15 @@ impl Study {
             own.files = data.iter().flat_map(|(experiment, _)| files(&experiment.id)).collect();
         }
         sections
+    }
+}
+
+/// Both results, or the problems of both.
+fn both<A, B>(one: Result<A, Errors>, other: Result<B, Errors>) -> Result<(A, B), Errors> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(errors), Ok(_)) | (Ok(_), Err(errors)) => Err(errors),
+        (Err(one), Err(other)) => Err(Errors::new([one.problems(), other.problems()].concat())),
     }
 }
 

@@ -57,35 +57,115 @@ fn claims_about_a_swept_key_that_is_set_are_judged() {
     assert_eq!((measured("drops.full-5"), measured("drops.shorter")), (None, None));
 }
 
-/// A copy of the example with a change in one of its files.
+/// The errors of a copy of the example with a change in one of its files, each in a line, without the folder.
 fn error(file: &str, from: &str, to: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     for name in ["study.toml", "figures.toml", "target.toml"] {
         let text = fs::read_to_string(example().join(name)).unwrap();
+        assert!(name != file || text.contains(from), "{from}");
         let text = if name == file { text.replace(from, to) } else { text };
-        assert!(name != file || text.contains(to), "{from}");
         fs::write(folder.path().join(name), text).unwrap();
     }
-    Study::open(folder.path(), &[&Simulator]).unwrap_err().to_string()
+    let errors = Study::open(folder.path(), &[&Simulator]).unwrap_err().to_string();
+    errors.replace(&format!("{}/", folder.path().display()), "")
 }
 
 #[test]
 fn what_no_experiment_has_is_named() {
     let figures = |from, to| error("figures.toml", from, to);
-    assert!(figures("of = \"call\"", "of = \"calls\"").contains("there is no flow or group `calls`"));
-    assert!(
-        figures("\"queuing_p50_ms\"", "\"queueing_p50_ms\"")
-            .contains("there is no measure `queueing_p50_ms`")
+    assert_eq!(
+        figures("of = \"call\", at", "of = \"calls\", at"),
+        "figures.toml:15:109: key \"figure[1].claims.shorter.of\": value \"calls\" is not allowed: the \
+         experiment \"drops\" has no flow or group \"calls\", did you mean \"call\"?"
     );
-    assert!(figures("= \"50 ms\" }, minus", "= \"51 ms\" }, minus").contains("no point has"));
-    assert!(figures("[\"drops\", \"marks\"]", "[\"drops\", \"mark\"]").contains("no experiment `mark`"));
-    assert!(figures(", above = 20", "").contains("claim `shorter` has no rule"));
-    assert!(figures("id = \"shorter\"", "id = \"shorter\", colour = 1").contains("colour"));
+    assert_eq!(
+        figures("\"queuing_p50_ms\", of", "\"queueing_p50_ms\", of"),
+        "figures.toml:15:86: key \"figure[1].claims.shorter.measure\": value \"queueing_p50_ms\" is not \
+         allowed: there is no measure \"queueing_p50_ms\" of \"call\", did you mean \"queuing_p50_ms\"?"
+    );
+    assert_eq!(
+        figures("= \"50 ms\" }, minus", "= \"51 ms\" }, minus"),
+        "figures.toml:15:122: key \"figure[1].claims.shorter.at\": value { \"dumbbell.queue.target\" = \"51 \
+         ms\" } is not allowed: no point of the experiment \"drops\" has dumbbell.queue.target = 51 ms; \
+         there are 5 ms, 15 ms, 50 ms"
+    );
+    assert_eq!(
+        figures(
+            "at = { \"dumbbell.queue.target\" = \"50 ms\" }, minus",
+            "at = { \"dumbbell.queue.targte\" = \"50 ms\" }, minus"
+        ),
+        "figures.toml:15:122: key \"figure[1].claims.shorter.at\": value { \"dumbbell.queue.targte\" = \"50 \
+         ms\" } is not allowed: the key \"dumbbell.queue.targte\" is not swept in the experiment \"drops\", \
+         did you mean \"dumbbell.queue.target\"?"
+    );
+    assert_eq!(
+        figures("[\"drops\", \"marks\"]", "[\"drops\", \"mark\"]"),
+        "figures.toml:9:25: key \"figure[1].experiments\": value \"mark\" is not allowed: expected an \
+         experiment of study.toml: \"drops\", \"marks\"; did you mean \"marks\"?"
+    );
+    assert_eq!(
+        figures(", above = 20", ""),
+        "figures.toml:15:5: key \"figure[1].claims.shorter.above\" is missing: expected a rule: \"above\", \
+         \"below\", \"at-least\", \"at-most\", \"equals\", or \"from\" and \"to\""
+    );
+    assert_eq!(
+        figures("id = \"shorter\"", "id = \"shorter\", colour = 1"),
+        "figures.toml:15:23: key \"figure[1].claims.shorter.colour\" is not known here: known are above, \
+         among, at, at-least, at-most, below, best-by, check, during, equals, experiment, first, from, \
+         id, level-by, mean-by, measure, minus, note, of, over, over-time, paper, text, times, to, unit, \
+         unpaired, within, worst-by"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_an_experiment_is_named() {
     let study = |from, to| error("study.toml", from, to);
-    assert!(
-        study("file = \"target.toml\"", "file = \"targets.toml\"").contains("targets.toml cannot be read")
+    assert_eq!(
+        study(
+            "id = \"drops\"\nlabel = \"drops\"\nfile = \"target.toml\"",
+            "id = \"drops\"\nlabel = \"drops\"\nfile = \"targets.toml\""
+        ),
+        "study.toml:15:8: key \"experiment.drops.file\": value \"targets.toml\" is not allowed: targets.toml: \
+         cannot be read: No such file or directory (os error 2)"
     );
-    let unknown = study("flow.bulk.ecn", "flow.bulk.enc");
-    assert!(unknown.contains("experiment `marks`") && unknown.contains("enc"), "{unknown}");
-    assert!(error("target.toml", "\"10 Mbit/s\"", "\"10 Mbits\"").contains("Mbits"));
+    assert_eq!(
+        study("flow.bulk.ecn", "flow.bulk.enc"),
+        "--set flow.bulk.enc=true: key \"flow.bulk.enc\" is not known here: did you mean \"ecn\"? \
+         (experiment \"marks\")"
+    );
+    assert_eq!(
+        error("target.toml", "\"10 Mbit/s\"", "\"10 Mbits\""),
+        "target.toml:9:8: key \"dumbbell.rate\": value \"10 Mbits\" is not allowed: expected a rate such as \
+         \"15 Mbit/s\" (bit/s, kbit/s, Mbit/s, Gbit/s), above 0; there is no unit \"Mbits\" here, did you \
+         mean \"Mbit/s\"? (experiment \"drops\")"
+    );
+}
+
+#[test]
+fn the_errors_of_both_files_are_reported_together() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("study.toml"), "title = 1\nexperiment = []\n").unwrap();
+    fs::write(
+        folder.path().join("figures.toml"),
+        "figure = [{ number = 1, heading = \"One\", says = \"So.\" }]\n",
+    )
+    .unwrap();
+    let errors = Study::open(folder.path(), &[&Simulator]).unwrap_err().to_string();
+    assert_eq!(
+        errors.replace(&format!("{}/", folder.path().display()), ""),
+        "figures.toml:1:11: key \"figure[1].claims\" is missing: expected a list of tables\n\
+         study.toml:1:9: \
+         key \"title\": value 1 is not allowed: expected a text in quotes"
+    );
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let errors = Study::open(folder.path(), &[&Simulator]).unwrap_err().to_string();
+    assert_eq!(
+        errors.replace(&format!("{}/", folder.path().display()), ""),
+        "figures.toml: cannot be read: No such file or directory (os error 2)\n\
+         study.toml: cannot be read: No such file or directory (os error 2)"
+    );
 }

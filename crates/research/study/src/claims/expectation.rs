@@ -13,23 +13,9 @@
 //! Otherwise the claim is unclear. So an estimate that is too coarse never confirms anything, in particular not that two values are the
 //! same (Schuirmann 1987: two one-sided tests).
 
+use cutline_config::{TableReader, kind, suggestion};
 use cutline_report::report::{ClaimVerdict, PaperValue};
 use cutline_report::stats::Estimate;
-use serde::Deserialize;
-
-/// The keys of a rule, as in `figures.toml`.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct RuleText {
-    above: Option<f64>,
-    below: Option<f64>,
-    at_least: Option<f64>,
-    at_most: Option<f64>,
-    equals: Option<f64>,
-    from: Option<f64>,
-    to: Option<f64>,
-    within: Option<f64>,
-}
 
 /// Expected values of a claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,30 +36,61 @@ pub(crate) struct Decision {
     pub(crate) p_value: Option<f64>,
 }
 
-impl RuleText {
-    /// Returns the expectation, or the error in the keys; `None` if there is no key.
-    pub(crate) fn expectation(self) -> Result<Option<Expectation>, &'static str> {
-        let within = self.within.unwrap_or(0.0);
-        let Self { above, below, at_least, at_most, equals, from, to, .. } = self;
-        let expectation = match (above, below, at_least, at_most, equals, from.zip(to)) {
-            (Some(value), None, None, None, None, None) => Expectation::Above(value),
-            (None, Some(value), None, None, None, None) => Expectation::Below(value),
-            (None, None, Some(bound), None, None, None) => Expectation::AtLeast { bound, within },
-            (None, None, None, Some(bound), None, None) => Expectation::AtMost { bound, within },
-            (None, None, None, None, Some(value), None) => Expectation::Equals { value, within },
-            (None, None, None, None, None, Some((from, to))) if from <= to => {
-                Expectation::Range { from, to, within }
-            }
-            (None, None, None, None, None, None) if self.within.is_none() && from.or(to).is_none() => {
-                return Ok(None);
-            }
-            _ => return Err("one of above, below, at-least, at-most, equals, or from and to is needed"),
-        };
-        let takes_tolerance = !matches!(expectation, Expectation::Above(_) | Expectation::Below(_));
-        if within < 0.0 || (self.within.is_some() && !takes_tolerance) {
-            return Err("within is not negative, and not for above and below");
+/// The keys of rules. `from` and `to` are one rule.
+const RULES: [&str; 6] = ["above", "below", "at-least", "at-most", "equals", "from"];
+
+/// Reads the rule of a claim; `None` if there is none, or it is wrong and reported.
+pub(super) fn read(reader: &TableReader<'_>) -> Option<Expectation> {
+    let number = |key: &str| reader.optional(key, &kind::number());
+    let tolerance = kind::number().only("at least 0", |within| *within >= 0.0);
+    let within = reader.or("within", &tolerance, 0.0);
+    let rules = [
+        number("above").map(Expectation::Above),
+        number("below").map(Expectation::Below),
+        number("at-least").map(|bound| Expectation::AtLeast { bound, within }),
+        number("at-most").map(|bound| Expectation::AtMost { bound, within }),
+        number("equals").map(|value| Expectation::Equals { value, within }),
+        range(reader, within),
+    ];
+    let given: Vec<&str> = RULES.into_iter().filter(|key| reader.has(key)).collect();
+    if let [first, second, ..] = given[..] {
+        reader.refuse(second, &format!("the claim has the rule {first:?} already"));
+    }
+    check_tolerance(reader, given.first().copied());
+    rules.into_iter().flatten().next()
+}
+
+/// Returns whether a claim has a rule, right or wrong. A key that is nearly that of a rule was meant to be one.
+pub(super) fn is_given(reader: &TableReader<'_>) -> bool {
+    let is_like_a_rule = |key: &str| !suggestion(key, RULES).is_empty();
+    reader.entries().any(|(key, _)| ["to", "within"].contains(&key) || is_like_a_rule(key))
+}
+
+fn range(reader: &TableReader<'_>, within: f64) -> Option<Expectation> {
+    let ends = ["from", "to"].map(|key| reader.optional(key, &kind::number()));
+    for (key, other) in [("from", "to"), ("to", "from")] {
+        if reader.has(other) && !reader.has(key) {
+            reader.lacks(key, &format!("a number, because there is {other:?}"));
         }
-        Ok(Some(expectation))
+    }
+    let [Some(from), Some(to)] = ends else { return None };
+    if from > to {
+        reader.refuse("to", &format!("it must be at least \"from\", {from}"));
+    }
+    Some(Expectation::Range { from, to, within })
+}
+
+/// Reports a tolerance that the rule does not have.
+fn check_tolerance(reader: &TableReader<'_>, rule: Option<&str>) {
+    if !reader.has("within") || reader.has("to") {
+        return;
+    }
+    match rule {
+        None => reader.refuse("within", "a tolerance needs a rule, such as \"equals\""),
+        Some(rule @ ("above" | "below")) => {
+            reader.refuse("within", &format!("the rule {rule:?} has no tolerance"));
+        }
+        Some(_) => {}
     }
 }
 
@@ -177,6 +194,7 @@ fn smallest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_config::Document;
 
     fn estimate(mean: f64, half: f64) -> Estimate {
         let std_error = half / cutline_report::stats::t_quantile_975(9);
@@ -231,31 +249,51 @@ mod tests {
         assert_eq!(equals.decide(&constant, false).verdict, ClaimVerdict::Holds);
     }
 
+    fn read(text: &str) -> Result<Option<Expectation>, String> {
+        let document = Document::parse(text, "figures.toml").unwrap();
+        let rule = cutline_config::read(&document, |root| {
+            let rule = super::read(root);
+            root.finish();
+            Some(rule)
+        });
+        rule.map_err(|errors| errors.to_string())
+    }
+
     #[test]
     fn keys_that_contradict_each_other_are_refused() {
-        let rule = |text: &str| toml::from_str::<RuleText>(text).unwrap().expectation();
-        assert_eq!(rule(""), Ok(None));
-        assert_eq!(rule("above = 0"), Ok(Some(Expectation::Above(0.0))));
+        assert_eq!(read(""), Ok(None));
+        assert_eq!(read("above = 0"), Ok(Some(Expectation::Above(0.0))));
         assert_eq!(
-            rule("from = 1\nto = 2"),
+            read("from = 1\nto = 2"),
             Ok(Some(Expectation::Range { from: 1.0, to: 2.0, within: 0.0 }))
         );
-        for text in [
-            "above = 0\nbelow = 1",
-            "from = 1",
-            "from = 2\nto = 1",
-            "within = 1",
-            "above = 0\nwithin = 1",
-            "equals = 1\nwithin = -1",
+        for (text, why) in [
+            (
+                "above = 0\nbelow = 1",
+                ":2:9: key \"below\": value 1 is not allowed: the claim has the rule \"above\" already",
+            ),
+            ("from = 1", ": key \"to\" is missing: expected a number, because there is \"from\""),
+            ("from = 2\nto = 1", ":2:6: key \"to\": value 1 is not allowed: it must be at least \"from\", 2"),
+            (
+                "within = 1",
+                ":1:10: key \"within\": value 1 is not allowed: a tolerance needs a rule, such as \"equals\"",
+            ),
+            (
+                "above = 0\nwithin = 1",
+                ":2:10: key \"within\": value 1 is not allowed: the rule \"above\" has no tolerance",
+            ),
+            (
+                "equals = 1\nwithin = -1",
+                ":2:10: key \"within\": value -1 is not allowed: expected a number such as 1.5, at least 0",
+            ),
         ] {
-            assert!(rule(text).is_err(), "{text}");
+            assert_eq!(read(text), Err(format!("figures.toml{why}")), "{text}");
         }
     }
 
     #[test]
     fn rules_are_told_in_words() {
-        let rule =
-            |text: &str| toml::from_str::<RuleText>(text).unwrap().expectation().unwrap().unwrap().rule();
+        let rule = |text: &str| read(text).unwrap().unwrap().rule();
         assert_eq!(rule("equals = 1.18\nwithin = 0.02"), "1.18 \u{b1} 0.02");
         assert_eq!(rule("from = 1.08\nto = 1.18\nwithin = 0.02"), "1.08 to 1.18, tolerance 0.02");
         assert_eq!(rule("at-least = 1\nwithin = 0.01"), "at least 1, tolerance 0.01");

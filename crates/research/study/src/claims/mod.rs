@@ -7,21 +7,24 @@
 //! replaced by the `id` of the row of `queue`, and the claim is repeated for every combination of the rows.
 
 mod expectation;
+mod figures;
 mod quantity;
+mod quantity_text;
 mod rows;
 
-pub(crate) use quantity::{Quantity, QuantityText, Settings, is_same};
-pub(crate) use rows::{Rows, repeat};
+pub(crate) use figures::read_figures;
+pub(crate) use quantity::{Quantity, Settings, is_same};
+pub(crate) use quantity_text::{MEASURE, Names, QuantityText};
+pub(crate) use rows::repeat;
 
 use crate::data::Data;
 use crate::experiment::Experiment;
-use crate::panels::{Names, Panel};
+use crate::panels::Panel;
 use crate::study::ExperimentData;
+use cutline_config::Located;
 use cutline_report::report::{Claim, ClaimRole, PaperValue};
 use cutline_report::stats::Estimate;
-use expectation::{Expectation, RuleText};
-use serde::Deserialize;
-use std::collections::BTreeMap;
+use expectation::Expectation;
 
 /// A paper's statement about one figure, and the claims that are checked.
 #[derive(Clone, Debug)]
@@ -56,6 +59,8 @@ pub struct FigureText {
 pub(crate) struct ClaimData {
     /// Its name. With a dot, the part before it is the experiment.
     pub(crate) id: String,
+    /// The place of its table.
+    pub(crate) place: Located<()>,
     text: String,
     paper: Option<PaperValue>,
     unit: String,
@@ -103,149 +108,6 @@ impl Evidence<'_> {
 impl From<Option<Estimate>> for Measured {
     fn from(estimate: Option<Estimate>) -> Self {
         Self { estimate, note: String::new() }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FigureToml {
-    number: u32,
-    heading: String,
-    #[serde(default)]
-    experiments: Vec<String>,
-    #[serde(default)]
-    beside: Vec<String>,
-    #[serde(default)]
-    variants: bool,
-    says: String,
-    claims: Vec<toml::Table>,
-    title: Option<String>,
-    /// The names of panels that other figures have, too, and its own.
-    #[serde(default)]
-    panels: Vec<String>,
-    #[serde(default)]
-    panel: Vec<toml::Table>,
-    #[serde(default = "one_column")]
-    columns: usize,
-    #[serde(default)]
-    names_on_lines: bool,
-    #[serde(default)]
-    notes: Vec<String>,
-}
-
-const fn one_column() -> usize {
-    1
-}
-
-/// The keys of a claim that are neither its rule nor its quantity.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct ClaimToml {
-    id: String,
-    text: String,
-    paper: Option<PaperValue>,
-    #[serde(default)]
-    unit: String,
-    #[serde(default)]
-    note: String,
-    #[serde(default)]
-    check: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FiguresToml {
-    /// Named values of swept keys.
-    #[serde(default)]
-    points: BTreeMap<String, BTreeMap<String, toml::Value>>,
-    /// Rows for which claims and panels are repeated.
-    #[serde(default)]
-    rows: BTreeMap<String, Vec<toml::Table>>,
-    /// Panels that several figures have.
-    #[serde(default)]
-    panels: BTreeMap<String, Vec<toml::Table>>,
-    figure: Vec<FigureToml>,
-}
-
-/// The keys of a claim's rule.
-const RULE: [&str; 8] = ["above", "below", "at-least", "at-most", "equals", "from", "to", "within"];
-/// Keys of a claim's quantity.
-const QUANTITY: [&str; 16] = [
-    "measure",
-    "of",
-    "at",
-    "experiment",
-    "best-by",
-    "mean-by",
-    "worst-by",
-    "among",
-    "level-by",
-    "over",
-    "minus",
-    "unpaired",
-    "times",
-    "during",
-    "over-time",
-    "first",
-];
-
-/// Takes these keys out of a table.
-fn take(table: &mut toml::Table, keys: &[&str]) -> toml::Table {
-    keys.iter().filter_map(|key| table.remove(*key).map(|value| ((*key).to_owned(), value))).collect()
-}
-
-/// Takes a quantity out of a table, with the settings of named points.
-///
-/// # Errors
-/// When a key has no such value, or there is no such point.
-pub(crate) fn read_quantity(
-    table: &mut toml::Table,
-    points: &BTreeMap<String, Settings>,
-) -> Result<QuantityText, String> {
-    let text: QuantityText = take(table, &QUANTITY).try_into().map_err(|error| format!("{error}"))?;
-    text.at_points(points)
-}
-
-/// Content of `figures.toml` about each figure.
-pub(crate) struct Figures(pub(crate) Vec<FigureText>);
-
-impl Figures {
-    /// Reads a table of figures.
-    ///
-    /// # Errors
-    /// Error, with the claim's name.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let file: FiguresToml = toml::from_str(text).map_err(|error| error.to_string())?;
-        let points =
-            file.points.iter().map(|(name, settings)| (name.clone(), quantity::texts(settings))).collect();
-        file.figure
-            .into_iter()
-            .map(|figure| {
-                let repeated = figure.claims.iter().map(|claim| rows::repeat(claim, &file.rows));
-                let tables = repeated.collect::<Result<Vec<_>, _>>()?.concat();
-                let claims = tables.into_iter().map(|table| ClaimData::read(table, &points));
-                let names = Names { points: &points, rows: &file.rows };
-                let named = |name| file.panels.get(name).ok_or_else(|| format!("[panels] has no `{name}`"));
-                let shared = figure.panels.iter().map(named).collect::<Result<Vec<_>, String>>()?;
-                let panels =
-                    shared.into_iter().flatten().chain(&figure.panel).map(|panel| Panel::read(panel, names));
-                Ok(FigureText {
-                    number: figure.number,
-                    heading: figure.heading,
-                    experiments: figure.experiments,
-                    beside: figure.beside,
-                    says: figure.says,
-                    has_variants: figure.variants,
-                    claims: claims.collect::<Result<_, String>>()?,
-                    title: figure.title,
-                    panels: panels.collect::<Result<Vec<_>, String>>()?.concat(),
-                    columns: figure.columns,
-                    names_on_lines: figure.names_on_lines,
-                    notes: figure.notes,
-                })
-            })
-            .collect::<Result<_, String>>()
-            .map(Self)
     }
 }
 
@@ -313,30 +175,6 @@ impl FigureText {
 }
 
 impl ClaimData {
-    fn read(mut table: toml::Table, points: &BTreeMap<String, Settings>) -> Result<Self, String> {
-        let name = table.get("id").and_then(toml::Value::as_str).unwrap_or("without an id").to_owned();
-        let about = |what: &str| format!("claim `{name}`: {what}");
-        let rule: RuleText =
-            take(&mut table, &RULE).try_into().map_err(|error| about(&format!("{error}")))?;
-        let quantity = read_quantity(&mut table, points).map_err(|error| about(&error))?;
-        let claim: ClaimToml = table.try_into().map_err(|error| about(&format!("{error}")))?;
-        let quantity = quantity
-            .is_given()
-            .then(|| quantity.resolve(points))
-            .transpose()
-            .map_err(|error| about(&error))?;
-        Ok(Self {
-            id: claim.id,
-            text: claim.text,
-            paper: claim.paper,
-            unit: claim.unit,
-            note: claim.note,
-            is_check: claim.check,
-            expectation: rule.expectation().map_err(about)?,
-            quantity,
-        })
-    }
-
     /// The experiment in its id.
     pub(crate) fn experiment(&self) -> Option<&str> {
         self.id.split_once('.').map(|(experiment, _)| experiment)

@@ -30,232 +30,58 @@
 //! With `best-by` (or `worst-by`, the smallest) the value of a seed is taken where the mean of the *other* seeds is best. So no seed
 //! judges a choice that it has made.
 
+use crate::contents::Contents;
 use crate::data::{Data, Point, difference, unpaired_difference, unpaired_ratio};
-use crate::measure::{is_group, measure, series};
-use crate::over_time::{FirstText, Interval, OverTime, Statistic};
+use crate::measure::{measure, series};
+use crate::over_time::{Interval, OverTime};
+use cutline_config::Located;
 use cutline_report::stats::Estimate;
-use serde::Deserialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The values of swept keys, as the scenario writes them, without quotes.
 pub(crate) type Settings = BTreeMap<String, String>;
 
-/// Quantity of a claim, with the gaps of an operand.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct QuantityText {
-    measure: Option<String>,
-    of: Option<String>,
-    at: Option<At>,
-    experiment: Option<String>,
-    best_by: Option<String>,
-    worst_by: Option<String>,
-    mean_by: Option<String>,
-    among: Option<Vec<toml::Value>>,
-    level_by: Option<String>,
-    over: Option<Box<Operand>>,
-    minus: Option<Box<Operand>>,
-    unpaired: Option<bool>,
-    times: Option<f64>,
-    during: Option<[f64; 2]>,
-    over_time: Option<Statistic>,
-    first: Option<FirstText>,
-}
-
-/// A point: by its name, or by the values of the swept keys.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-enum At {
-    Named(String),
-    Settings(BTreeMap<String, toml::Value>),
-    /// The values of a named point, which has been looked up. They are not written so.
-    #[serde(skip)]
-    Found(Settings),
-}
-
-/// The other side of a ratio or a difference: the same at another point, or with other keys.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-enum Operand {
-    At(String),
-    Quantity(Box<QuantityText>),
-}
-
 /// Quantity of a claim.
 #[derive(Clone, Debug)]
 pub(crate) struct Quantity {
-    measure: String,
-    of: String,
-    at: Settings,
+    pub(super) measure: Located<String>,
+    pub(super) of: Located<String>,
+    pub(super) at: Settings,
+    /// The place of the settings; `None` if there are none.
+    pub(super) place: Option<Located<()>>,
     /// The experiment, if it is not the claim's own.
-    experiment: Option<String>,
-    choice: Option<Choice>,
+    pub(super) experiment: Option<String>,
+    pub(super) choice: Option<Choice>,
     /// The swept key whose best value is the value.
-    level_by: Option<String>,
-    over: Option<Box<Quantity>>,
-    minus: Option<Box<Quantity>>,
+    pub(super) level_by: Option<Located<String>>,
+    pub(super) over: Option<Box<Self>>,
+    pub(super) minus: Option<Box<Self>>,
     /// The runs of both sides of the last operation are independent.
-    is_unpaired: bool,
+    pub(super) is_unpaired: bool,
     /// The factor of the whole.
-    times: f64,
+    pub(super) times: f64,
     /// Reduction of the intervals; `None` for a measure of whole runs.
-    over_time: Option<OverTime>,
+    pub(super) over_time: Option<OverTime>,
 }
 
 /// Reduction of the values of a swept key.
 #[derive(Clone, Debug)]
-struct Choice {
-    key: String,
-    pick: Pick,
-    /// The values to choose from; all if empty.
-    among: Vec<String>,
+pub(super) struct Choice {
+    pub(super) key: Located<String>,
+    pub(super) pick: Pick,
+    /// The values to choose from; `None` for all.
+    pub(super) among: Option<Located<Vec<String>>>,
 }
 
 /// Choice among several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pick {
+pub(super) enum Pick {
     /// The largest in the mean of the other seeds.
     Largest,
     /// The smallest in the mean of the other seeds.
     Smallest,
     /// The mean of all.
     Mean,
-}
-
-impl QuantityText {
-    /// Returns whether anything is given.
-    pub(crate) fn is_given(&self) -> bool {
-        self.measure.is_some()
-    }
-
-    /// The same with the settings of a named point instead of its name, so that they can be joined with others.
-    pub(crate) fn at_points(self, points: &BTreeMap<String, Settings>) -> Result<Self, String> {
-        let at = self.at.map(|at| Ok::<_, String>(At::Found(at.settings(points)?))).transpose()?;
-        Ok(Self { at, ..self })
-    }
-
-    /// The same with another measure.
-    pub(crate) fn measuring(&self, measure: &str) -> Self {
-        Self { measure: Some(measure.to_owned()), ..self.clone() }
-    }
-
-    /// The same throughout the run.
-    pub(crate) fn throughout(&self) -> Self {
-        Self { during: Some([0.0, f64::INFINITY]), ..self.clone() }
-    }
-
-    /// Returns the given parts, and the other's parts for those that are not given. Settings are joined.
-    pub(crate) fn or(&self, other: &Self) -> Self {
-        fn first<T: Clone>(one: Option<&T>, other: Option<&T>) -> Option<T> {
-            one.or(other).cloned()
-        }
-        let at = match (&self.at, &other.at) {
-            (Some(At::Found(own)), Some(At::Found(others))) => Some(At::Found(
-                others.iter().chain(own).map(|(key, value)| (key.clone(), value.clone())).collect(),
-            )),
-            (own, others) => first(own.as_ref(), others.as_ref()),
-        };
-        Self {
-            measure: first(self.measure.as_ref(), other.measure.as_ref()),
-            of: first(self.of.as_ref(), other.of.as_ref()),
-            at,
-            experiment: first(self.experiment.as_ref(), other.experiment.as_ref()),
-            best_by: first(self.best_by.as_ref(), other.best_by.as_ref()),
-            worst_by: first(self.worst_by.as_ref(), other.worst_by.as_ref()),
-            mean_by: first(self.mean_by.as_ref(), other.mean_by.as_ref()),
-            among: first(self.among.as_ref(), other.among.as_ref()),
-            level_by: first(self.level_by.as_ref(), other.level_by.as_ref()),
-            over: first(self.over.as_ref(), other.over.as_ref()),
-            minus: first(self.minus.as_ref(), other.minus.as_ref()),
-            unpaired: first(self.unpaired.as_ref(), other.unpaired.as_ref()),
-            times: first(self.times.as_ref(), other.times.as_ref()),
-            during: first(self.during.as_ref(), other.during.as_ref()),
-            over_time: first(self.over_time.as_ref(), other.over_time.as_ref()),
-            first: first(self.first.as_ref(), other.first.as_ref()),
-        }
-    }
-
-    /// Returns the quantity, with the points of the file. Fails with the name of a missing point.
-    pub(crate) fn resolve(&self, points: &BTreeMap<String, Settings>) -> Result<Quantity, String> {
-        self.resolve_beside(None, points)
-    }
-
-    /// `beside` is the other side of a ratio or a difference, from which gaps are filled.
-    fn resolve_beside(
-        &self,
-        beside: Option<&Quantity>,
-        points: &BTreeMap<String, Settings>,
-    ) -> Result<Quantity, String> {
-        let filled = |own: &Option<String>, other: fn(&Quantity) -> &String, key: &str| {
-            let value = own.clone().or_else(|| beside.map(|quantity| other(quantity).clone()));
-            value.ok_or_else(|| format!("`{key}` is missing"))
-        };
-        let inherited = || beside.map(|quantity| quantity.at.clone()).unwrap_or_default();
-        let at = match &self.at {
-            // A table has the keys that differ; a named point is a whole one.
-            Some(at @ At::Settings(_)) => {
-                let mut settings = inherited();
-                settings.extend(at.settings(points)?);
-                settings
-            }
-            Some(at) => at.settings(points)?,
-            None => inherited(),
-        };
-        let choice = match (&self.best_by, &self.worst_by, &self.mean_by) {
-            (Some(key), None, None) => Some((key, Pick::Largest)),
-            (None, Some(key), None) => Some((key, Pick::Smallest)),
-            (None, None, Some(key)) => Some((key, Pick::Mean)),
-            (None, None, None) if self.among.is_some() => {
-                return Err("among is for best-by, worst-by and mean-by".to_owned());
-            }
-            (None, None, None) => None,
-            _ => return Err("best-by, worst-by and mean-by exclude each other".to_owned()),
-        };
-        let among = || self.among.iter().flatten().map(text).collect();
-        let choice = choice.map(|(key, pick)| Choice { key: key.clone(), pick, among: among() });
-        let alone = Quantity {
-            measure: filled(&self.measure, |quantity| &quantity.measure, "measure")?,
-            of: filled(&self.of, |quantity| &quantity.of, "of")?,
-            at,
-            experiment: self
-                .experiment
-                .clone()
-                .or_else(|| beside.and_then(|quantity| quantity.experiment.clone())),
-            choice,
-            level_by: self.level_by.clone(),
-            over: None,
-            minus: None,
-            is_unpaired: self.unpaired.unwrap_or(false),
-            times: self.times.unwrap_or(1.0),
-            over_time: OverTime::read(self.during, self.over_time, self.first)?
-                .or_else(|| beside.and_then(|quantity| quantity.over_time)),
-        };
-        let operand =
-            |operand: &Option<Box<Operand>>, of: &Quantity| -> Result<Option<Box<Quantity>>, String> {
-                let Some(operand) = operand else { return Ok(None) };
-                let text = match &**operand {
-                    Operand::At(name) => {
-                        QuantityText { at: Some(At::Named(name.clone())), ..QuantityText::default() }
-                    }
-                    Operand::Quantity(text) => (**text).clone(),
-                };
-                Ok(Some(Box::new(text.resolve_beside(Some(of), points)?)))
-            };
-        // The other side of a ratio has no choice of its own unless it says so, and neither has that of a difference.
-        let over = operand(&self.over, &alone)?;
-        let minus = operand(&self.minus, &alone)?;
-        Ok(Quantity { over, minus, ..alone })
-    }
-}
-
-impl At {
-    fn settings(&self, points: &BTreeMap<String, Settings>) -> Result<Settings, String> {
-        match self {
-            Self::Settings(settings) => Ok(texts(settings)),
-            Self::Found(settings) => Ok(settings.clone()),
-            Self::Named(name) => points.get(name).cloned().ok_or_else(|| format!("[points] has no `{name}`")),
-        }
-    }
 }
 
 impl Quantity {
@@ -273,7 +99,7 @@ impl Quantity {
 
     fn before_times<'d>(&self, data: &dyn Fn(Option<&str>) -> Option<&'d Data>) -> Option<Estimate> {
         if let Some(key) = &self.level_by {
-            let level = self.best_level(data(self.experiment.as_deref())?, key)?;
+            let level = self.best_level(data(self.experiment.as_deref())?, &key.value)?;
             return match &self.minus {
                 Some(minus) => Some(difference_of_levels(&level, &minus.estimate(data)?)),
                 None => Some(level),
@@ -321,7 +147,7 @@ impl Quantity {
 
     /// The point and the group of flows that it is about.
     pub(crate) fn place<'d>(&self, data: &'d Data) -> Option<(&'d Point, &str)> {
-        Some((data.point_at(&self.at)?, &self.of))
+        Some((data.point_at(&self.at)?, &self.of.value))
     }
 
     /// The value of each seed, in the order of the seeds; empty if there are no results. `data` finds the results of an experiment,
@@ -344,9 +170,8 @@ impl Quantity {
     fn at_point(&self, data: &Data, at: &Settings) -> Vec<f64> {
         let Some(point) = data.point_at(at) else { return Vec::new() };
         match self.over_time {
-            None => {
-                measure(&self.measure, &self.of).map_or_else(Vec::new, |subject| subject.by_seed(data, point))
-            }
+            None => measure(&self.measure.value, &self.of.value)
+                .map_or_else(Vec::new, |subject| subject.by_seed(data, point)),
             Some(over_time) => {
                 let of_seed = |flows: Vec<Vec<Interval>>| {
                     flows.iter().map(|flow| over_time.of(flow)).sum::<f64>() / flows.len() as f64
@@ -358,7 +183,8 @@ impl Quantity {
 
     /// The intervals of each flow, or of the queue, by seed.
     fn intervals(&self, data: &Data, point: &Point) -> Vec<Vec<Vec<Interval>>> {
-        series(&self.measure, &self.of).map_or_else(Vec::new, |series| series.by_seed(data, point))
+        series(&self.measure.value, &self.of.value)
+            .map_or_else(Vec::new, |series| series.by_seed(data, point))
     }
 
     /// Its course over time: for the end of each interval, the mean over flows and seeds. With `seed`, of this one alone, counted from 1.
@@ -380,12 +206,12 @@ impl Quantity {
     /// For each seed, the value at the key's value that is best in the mean of the other seeds, or the mean over the key's values.
     fn chosen(&self, data: &Data, choice: &Choice) -> Vec<f64> {
         let all: Vec<Vec<f64>> = data
-            .values_of(&choice.key)
+            .values_of(&choice.key.value)
             .into_iter()
-            .filter(|value| choice.among.is_empty() || choice.among.iter().any(|one| is_same(one, value)))
+            .filter(|value| choice.may_be(value))
             .map(|value| {
                 let mut at = self.at.clone();
-                at.insert(choice.key.clone(), value);
+                at.insert(choice.key.value.clone(), value);
                 self.at_point(data, &at)
             })
             .filter(|values| !values.is_empty())
@@ -417,45 +243,48 @@ impl Quantity {
         std::iter::once(self).chain(operands.flat_map(|operand| operand.parts())).collect()
     }
 
-    /// Checks against an experiment's points and groups that there will be results. Returns the missing ones.
-    pub(crate) fn check(&self, sweep: &[Settings], groups: &BTreeSet<String>) -> Result<(), String> {
-        let flows: Option<String> = if self.over_time.is_some() {
-            series(&self.measure, &self.of).map(|series| series.flows().map(str::to_owned))
-        } else {
-            measure(&self.measure, &self.of).map(|subject| subject.flows().map(str::to_owned))
+    /// The names that the experiment `id` does not have, with their places: settings of no point, keys that are not swept, flows.
+    pub(crate) fn check(&self, id: &str, contents: &Contents) -> Vec<(Located<()>, String)> {
+        let mut problems = Vec::new();
+        let mut check =
+            |place: Located<()>, why: Option<String>| problems.extend(why.map(|why| (place, why)));
+        for key in self.choice.iter().map(|choice| &choice.key).chain(&self.level_by) {
+            check(key.place(), contents.unswept(id, &key.value));
         }
-        .ok_or_else(|| {
-            let of = if self.over_time.is_some() { "intervals of " } else { "" };
-            format!("there is no measure `{}` of {of}`{}`", self.measure, self.of)
-        })?;
-        let has = |point: &&Settings| {
-            self.at.iter().all(|(key, value)| point.get(key).is_some_and(|there| is_same(there, value)))
-        };
-        let Some(point) = sweep.iter().find(has) else { return Err(format!("no point has {:?}", self.at)) };
-        if let Some(value) = self.choice.iter().flat_map(|choice| &choice.among).find(|value| {
-            let key = &self.choice.as_ref().expect("there is one").key;
-            !sweep.iter().any(|point| point.get(key).is_some_and(|there| is_same(there, value)))
-        }) {
-            return Err(format!("`{value}` is not swept"));
+        for (choice, among) in self.choice.iter().filter_map(|choice| Some((choice, choice.among.as_ref()?)))
+        {
+            let unknown = |value: &String| contents.unknown_value(id, &choice.key.value, value);
+            check(among.place(), among.value.iter().find_map(unknown));
         }
-        let mut keys = self.choice.iter().map(|choice| &choice.key).chain(&self.level_by);
-        if let Some(key) = keys.find(|key| !point.contains_key(*key)) {
-            return Err(format!("`{key}` is not swept"));
+        if let Some(place) = &self.place {
+            check(place.clone(), contents.no_point(id, &self.at));
         }
-        // A flow of several of a group has the group's name and a number.
-        let is_there = |name: &str| {
-            let group_of = name.rsplit_once('.').map_or(name, |(group, _)| group);
-            groups.iter().any(|group| is_group(name, group) || group == group_of)
-        };
-        if flows.is_some_and(|name| !is_there(&name)) {
-            return Err(format!("there is no flow or group `{}`", self.of));
+        if let Some(name) = self.flows() {
+            check(self.of.place(), contents.no_flow(id, &name));
         }
-        Ok(())
+        problems
+    }
+
+    /// The flow or group that it is about; `None` for what may be one flow of a group, and for a queue.
+    fn flows(&self) -> Option<String> {
+        let (name, of) = (&self.measure.value, &self.of.value);
+        if self.over_time.is_some() {
+            return series(name, of)?.flows().map(str::to_owned);
+        }
+        measure(name, of)?.flows().map(str::to_owned)
     }
 
     /// The experiment, if it is not the claim's own.
     pub(crate) fn experiment(&self) -> Option<&str> {
         self.experiment.as_deref()
+    }
+}
+
+impl Choice {
+    /// Returns whether it chooses from this value.
+    fn may_be(&self, value: &str) -> bool {
+        let among = self.among.as_ref().map_or(&[][..], |among| &among.value);
+        among.is_empty() || among.iter().any(|one| is_same(one, value))
     }
 }
 
@@ -470,22 +299,6 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
         (Some(one), Some(other)) => one == other,
         _ => one == other,
     }
-}
-
-/// A value as a scenario writes it, without quotes.
-pub(super) fn text(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) => text.clone(),
-        toml::Value::Integer(number) => number.to_string(),
-        toml::Value::Float(number) => number.to_string(),
-        toml::Value::Boolean(flag) => flag.to_string(),
-        other => format!("{other:?}"),
-    }
-}
-
-/// The values of keys as stored results have them.
-pub(super) fn texts(settings: &BTreeMap<String, toml::Value>) -> Settings {
-    settings.iter().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
 /// The difference of two best levels, with all differences of levels that are as good.

@@ -1,101 +1,179 @@
 //! Claims that are written once for many rows.
 
+use cutline_config::{Node, Span, Table, TableEntry, TableReader, Value, kind, suggestion};
 use std::collections::BTreeMap;
 
 /// The rows by their name.
-pub(crate) type Rows = BTreeMap<String, Vec<toml::Table>>;
+pub(crate) type Rows<'d> = BTreeMap<&'d str, Vec<&'d Table>>;
 
-/// Repeats a claim for every combination of the rows that its `each` names; once if it has none.
-///
-/// # Errors
-/// When there are no rows with this name, or a text names a value that a row does not have.
-pub(crate) fn repeat(claim: &toml::Table, rows: &Rows) -> Result<Vec<toml::Table>, String> {
-    let mut claim = claim.clone();
-    let Some(each) = claim.remove("each") else { return Ok(vec![claim]) };
-    let names: Vec<String> =
-        each.try_into().map_err(|error| format!("`each` is a list of names: {error}"))?;
-    let mut claims = vec![claim];
-    for name in names {
-        let of = rows.get(&name).ok_or_else(|| format!("[rows] has no `{name}`"))?;
-        let filled = claims.iter().flat_map(|claim| of.iter().map(|row| fill_table(claim, &name, row)));
-        claims = filled.collect::<Result<_, _>>()?;
+/// Reads the tables of `[rows]`.
+pub(crate) fn read_rows<'d>(root: &TableReader<'d>) -> Rows<'d> {
+    let Some(rows) = root.table("rows", "lists of tables, by name") else { return Rows::new() };
+    let of = |name| rows.tables(name).iter().map(TableReader::contents).collect();
+    rows.entries().map(|(name, _)| (name, of(name))).collect()
+}
+
+/// Repeats a table for every combination of the rows that its `each` names; once if it has none. Names of rows and of their
+/// values that do not exist are reported.
+pub(crate) fn repeat(reader: &TableReader<'_>, rows: &Rows<'_>) -> Vec<Table> {
+    let mut table = reader.contents().clone();
+    table.0.remove("each");
+    let words = rows.keys().map(|name| ((*name).to_owned(), (*name).to_owned())).collect();
+    let names = reader.list("each", &kind::choice("the name of rows in [rows]", words)).unwrap_or_default();
+    let mut tables = vec![table];
+    for name in &names {
+        let fill = |table: &Table, values| Row { name, values }.fill(reader, table);
+        tables = tables
+            .iter()
+            .flat_map(|table| rows[name.as_str()].iter().map(move |values| fill(table, values)))
+            .collect();
     }
-    Ok(claims)
+    tables
 }
 
-fn fill_table(table: &toml::Table, name: &str, row: &toml::Table) -> Result<toml::Table, String> {
-    table.iter().map(|(key, value)| Ok((fill_text(key, name, row)?, fill(value, name, row)?))).collect()
+/// A row with the name of its list.
+#[derive(Clone, Copy)]
+struct Row<'r> {
+    name: &'r str,
+    values: &'r Table,
 }
 
-fn fill(value: &toml::Value, name: &str, row: &toml::Table) -> Result<toml::Value, String> {
-    Ok(match value {
-        toml::Value::String(text) => match whole(text, name) {
-            // A text that is nothing but a value keeps its type.
-            Some(key) => of_row(row, name, key)?.clone(),
-            None => toml::Value::String(fill_text(text, name, row)?),
-        },
-        toml::Value::Table(table) => toml::Value::Table(fill_table(table, name, row)?),
-        toml::Value::Array(values) => {
-            toml::Value::Array(values.iter().map(|value| fill(value, name, row)).collect::<Result<_, _>>()?)
+/// A place that names a value which the row does not have, and the reason.
+type Fault = (Span, String);
+
+impl<'r> Row<'r> {
+    /// The table with the values of the row in the place of their names. Values that do not exist are reported.
+    fn fill(self, reader: &TableReader<'_>, table: &Table) -> Table {
+        let mut filled = Table::default();
+        for (key, entry) in &table.0 {
+            let mut faults = Vec::new();
+            self.fill_entry(&mut filled, key, entry, &mut faults);
+            for (span, why) in faults {
+                reader.report(&reader.path_of(key), Some(&span), format!(": {why}"));
+            }
         }
-        other => other.clone(),
-    })
-}
-
-/// The key of a row if the text is `{NAME.KEY}` and nothing else.
-fn whole<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let key = text.strip_prefix('{')?.strip_suffix('}')?.strip_prefix(name)?.strip_prefix('.')?;
-    (!key.contains(['{', '}'])).then_some(key)
-}
-
-fn fill_text(text: &str, name: &str, row: &toml::Table) -> Result<String, String> {
-    let (mut filled, mut rest) = (String::new(), text);
-    let begin = format!("{{{name}.");
-    while let Some((before, after)) = rest.split_once(&begin) {
-        let (key, after) = after.split_once('}').ok_or_else(|| format!("`{text}`: a brace is not closed"))?;
-        let value = of_row(row, name, key)?;
-        filled += before;
-        filled += &super::quantity::text(value);
-        rest = after;
+        filled
     }
-    Ok(filled + rest)
+
+    fn fill_entry(self, filled: &mut Table, key: &str, entry: &TableEntry, faults: &mut Vec<Fault>) {
+        let name = self.fill_text(key, &entry.key, faults);
+        let node = self.fill_node(&entry.node, faults);
+        filled.0.insert(name, TableEntry { key: entry.key.clone(), node });
+    }
+
+    fn fill_node(self, node: &Node, faults: &mut Vec<Fault>) -> Node {
+        let value = match &node.value {
+            Value::Text(text) => match self.whole(text) {
+                // A text that is nothing but a value keeps its type.
+                Some(key) => return self.value(key, &node.span, faults).unwrap_or(node).clone(),
+                None => Value::Text(self.fill_text(text, &node.span, faults)),
+            },
+            Value::List(list) => Value::List(list.iter().map(|node| self.fill_node(node, faults)).collect()),
+            Value::Table(table) => {
+                let mut filled = Table::default();
+                for (key, entry) in &table.0 {
+                    self.fill_entry(&mut filled, key, entry, faults);
+                }
+                Value::Table(filled)
+            }
+            other => other.clone(),
+        };
+        Node { value, span: node.span.clone() }
+    }
+
+    /// The key of the row if the text is `{NAME.KEY}` and nothing else.
+    fn whole(self, text: &str) -> Option<&str> {
+        let key = text.strip_prefix('{')?.strip_suffix('}')?.strip_prefix(self.name)?.strip_prefix('.')?;
+        (!key.contains(['{', '}'])).then_some(key)
+    }
+
+    fn fill_text(self, text: &str, span: &Span, faults: &mut Vec<Fault>) -> String {
+        let (mut filled, mut rest) = (String::new(), text);
+        let begin = format!("{{{}.", self.name);
+        while let Some((before, after)) = rest.split_once(&begin) {
+            let Some((key, after)) = after.split_once('}') else {
+                faults.push((span.clone(), format!("a brace is not closed in {text:?}")));
+                break;
+            };
+            filled += before;
+            filled += &self.value(key, span, faults).map(|node| plain(&node.value)).unwrap_or_default();
+            rest = after;
+        }
+        filled + rest
+    }
+
+    /// The value of a key of the row. `span` is where it is named.
+    fn value(self, key: &str, span: &Span, faults: &mut Vec<Fault>) -> Option<&'r Node> {
+        let node = self.values.get(key);
+        if node.is_none() {
+            let keys: Vec<&str> = self.values.0.keys().map(String::as_str).collect();
+            let near = suggestion(key, keys.iter().copied());
+            let known = if near.is_empty() { format!("; it has {}", keys.join(", ")) } else { near };
+            faults.push((span.clone(), format!("a row of {:?} has no {key:?}{known}", self.name)));
+        }
+        node
+    }
 }
 
-fn of_row<'r>(row: &'r toml::Table, name: &str, key: &str) -> Result<&'r toml::Value, String> {
-    row.get(key).ok_or_else(|| format!("a row of `{name}` has no `{key}`"))
+/// A value as a scenario writes it, without quotes.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        Value::Float(text) => text.parse::<f64>().map_or_else(|_| text.clone(), |number| number.to_string()),
+        other => other.inline(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_config::{Document, Errors, read};
 
-    fn rows() -> Rows {
-        toml::from_str(
-            "queue = [{ id = 'pi', hint = 6 }, { id = 'red', hint = 8 }]\nmix = [{ n = 1 }, { n = 2 }]",
-        )
-        .unwrap()
-    }
+    const ROWS: &str = "[rows]\nqueue = [{ id = 'pi', hint = 6 }, { id = 'red', hint = 8.0 }]\nmix = [{ n = 1 }, { n = 2 }]\n";
 
-    fn claim(text: &str) -> toml::Table {
-        toml::from_str(text).unwrap()
+    fn repeated(claim: &str) -> Result<Vec<Table>, Errors> {
+        let document = Document::parse(&format!("{ROWS}[claim]\n{claim}\n"), "figures.toml")?;
+        read(&document, |root| {
+            let rows = read_rows(root);
+            Some(repeat(&root.table("claim", "a claim")?, &rows))
+        })
     }
 
     #[test]
     fn a_claim_is_repeated_for_every_combination() {
-        let text = "id = '{queue.id}-{mix.n}'\neach = ['queue', 'mix']\nat = { 'flow.{queue.id}.hint' = '{queue.hint}' }\nabove = 0";
-        let claims = repeat(&claim(text), &rows()).unwrap();
-        let ids: Vec<&str> = claims.iter().map(|claim| claim["id"].as_str().unwrap()).collect();
+        let claims = repeated(
+            "id = '{queue.id}-{mix.n}'\neach = ['queue', 'mix']\nat = { 'flow.{queue.id}.hint' = '{queue.hint}' }\nabove = 0",
+        )
+        .unwrap();
+        let ids: Vec<&str> = claims.iter().filter_map(|claim| claim.get("id")?.as_text()).collect();
         assert_eq!(ids, ["pi-1", "pi-2", "red-1", "red-2"]);
-        assert_eq!(claims[3]["at"]["flow.red.hint"].as_integer(), Some(8), "a number stays a number");
-        assert_eq!(claims[0]["above"].as_integer(), Some(0));
-        assert!(!claims[0].contains_key("each"));
+        let hint = |claim: &Table| claim.get("at")?.as_table()?.get("flow.red.hint").cloned();
+        assert!(matches!(hint(&claims[3]).unwrap().value, Value::Float(_)), "a number stays a number");
+        assert_eq!(plain(&hint(&claims[3]).unwrap().value), "8");
+        assert!(matches!(claims[0].get("above").unwrap().value, Value::Integer(0)));
+        assert!(claims[0].get("each").is_none());
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let error = |text| repeat(&claim(text), &rows()).unwrap_err();
-        assert!(error("each = ['link']").contains("no `link`"));
-        assert!(error("each = ['queue']\nid = '{queue.name}'").contains("has no `name`"));
-        assert!(error("each = 'queue'").contains("list of names"));
+        let error = |text| repeated(text).unwrap_err().to_string();
+        assert_eq!(
+            error("each = ['queues']"),
+            "figures.toml:5:9: key \"claim.each\": value 'queues' is not allowed: expected the name of rows in [rows]: \"mix\", \
+             \"queue\"; did you mean \"queue\"?"
+        );
+        assert_eq!(
+            error("each = ['queue']\nid = '{queue.name}'"),
+            "figures.toml:6:6: key \"claim.id\": a row of \"queue\" has no \"name\"; it has hint, id"
+        );
+        assert_eq!(
+            error("each = ['queue']\nid = '{queue.id'"),
+            "figures.toml:6:6: key \"claim.id\": a brace is not closed in \"{queue.id\""
+        );
+        assert_eq!(
+            error("each = 'queue'"),
+            "figures.toml:5:8: key \"claim.each\": value 'queue' is not allowed: expected a list, each value the name of rows in \
+             [rows]: \"mix\", \"queue\""
+        );
     }
 }

@@ -22,15 +22,16 @@
 //!
 //! What else is not a measure at a point of a sweep is drawn by code.
 
-use crate::claims::{FigureText, Quantity, QuantityText, Rows, Settings, read_quantity, repeat};
+mod read;
+
+pub(crate) use read::read_panels;
+
+use crate::claims::{FigureText, Quantity};
 use crate::data::Data;
 use crate::study::ExperimentData;
 use cutline_report::chart::{Axis, Bars, Chart, ChartPoint as Dot, Figure, Legend, PointSeries};
 use cutline_report::report::Section;
 use cutline_report::stats::{Cdf, Estimate};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 
 /// A chart of measures.
 #[derive(Clone, Debug)]
@@ -68,8 +69,7 @@ struct Series {
 }
 
 /// Emphasis of a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Emphasis {
     /// Markers, and whiskers for intervals.
     #[default]
@@ -81,20 +81,16 @@ enum Emphasis {
 }
 
 /// An axis, as `figures.toml` describes it.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 struct AxisText {
-    #[serde(default)]
     label: String,
-    #[serde(default)]
     log: bool,
     range: Option<[f64; 2]>,
     ticks: Option<Vec<f64>>,
 }
 
 /// Values of the paper, or values that are given, such as the rate of a link.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 struct PaperText {
     name: String,
     points: Vec<[f64; 2]>,
@@ -115,32 +111,26 @@ enum ReferenceAt {
 }
 
 /// Kind of drawing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Draw {
     Bars,
     Dots,
     Line,
     /// The distribution of this quantity.
-    #[serde(skip)]
     Cdf(Distribution),
     /// The course over time, of so many intervals each.
-    #[serde(skip)]
     Course(usize),
 }
 
 /// Subject of distributions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Distribution {
-    #[serde(rename = "queuing_ms")]
     Queuing,
-    #[serde(rename = "goodput_kbps")]
     Goodput,
 }
 
 /// Treatment of several experiments of a figure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Across {
     /// Shows the first one, or those that its quantities name.
     #[default]
@@ -151,244 +141,7 @@ enum Across {
     Series,
 }
 
-/// Keys of a panel that do not concern its quantity.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct PanelToml {
-    title: String,
-    x: Option<AxisText>,
-    y: Option<AxisText>,
-    #[serde(default)]
-    along: Vec<toml::Table>,
-    cdf: Option<Distribution>,
-    course: Option<usize>,
-    series: Vec<toml::Table>,
-    draw: Option<Draw>,
-    paper: Option<PaperText>,
-    given: Option<PaperText>,
-    #[serde(default)]
-    references: Vec<toml::Table>,
-    #[serde(default)]
-    experiments: Across,
-    #[serde(default = "yes")]
-    words: bool,
-}
-
-const fn yes() -> bool {
-    true
-}
-
-/// Keys of a place that do not concern its quantity.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlaceToml {
-    name: Option<String>,
-    x: Option<f64>,
-}
-
-/// Keys of a series that do not concern its quantity.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SeriesToml {
-    name: String,
-    along: Option<Vec<toml::Table>>,
-    #[serde(default)]
-    line: Emphasis,
-    seed: Option<usize>,
-}
-
-/// Keys of a reference that do not concern its quantity.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReferenceToml {
-    label: String,
-    x: Option<f64>,
-    y: Option<f64>,
-}
-
-/// Places with the quantity of each, and whether they are numbers.
-type Places = (Vec<(Place, QuantityText)>, bool);
-
-/// Series, its own places if it has some, and its quantity.
-type SeriesText = (SeriesToml, Option<Places>, QuantityText);
-
-/// Context for reading a table of figures: its named points, and its rows.
-#[derive(Clone, Copy)]
-pub(crate) struct Names<'n> {
-    pub(crate) points: &'n BTreeMap<String, Settings>,
-    pub(crate) rows: &'n Rows,
-}
-
-impl Names<'_> {
-    /// Reads tables that may be repeated for rows: the keys of `T`, and the quantity.
-    fn read<T: DeserializeOwned>(&self, tables: &[toml::Table]) -> Result<Vec<(T, QuantityText)>, String> {
-        let repeated = tables.iter().map(|table| repeat(table, self.rows));
-        let repeated = repeated.collect::<Result<Vec<_>, _>>()?.concat();
-        let one = |mut table: toml::Table| {
-            let quantity = read_quantity(&mut table, self.points)?;
-            Ok((table.try_into().map_err(|error: toml::de::Error| error.to_string())?, quantity))
-        };
-        repeated.into_iter().map(one).collect()
-    }
-
-    /// Series, each with its own places, if it has some.
-    fn series(&self, tables: &[toml::Table]) -> Result<Vec<SeriesText>, String> {
-        let read: Vec<(SeriesToml, QuantityText)> = self.read(tables)?;
-        let with_places = |(one, quantity): (SeriesToml, QuantityText)| {
-            let own = one.along.as_ref().map(|tables| self.places(tables)).transpose()?;
-            Ok((one, own, quantity))
-        };
-        read.into_iter().map(with_places).collect()
-    }
-
-    /// Places, and whether they are numbers.
-    fn places(&self, tables: &[toml::Table]) -> Result<Places, String> {
-        let read: Vec<(PlaceToml, QuantityText)> = self.read(tables)?;
-        let numbers = read.iter().filter(|(place, _)| place.x.is_some()).count();
-        if numbers > 0 && numbers < read.len() {
-            return Err("either every place has an `x`, or none".to_owned());
-        }
-        let place = |(index, (place, quantity)): (usize, (PlaceToml, QuantityText))| {
-            let x = place.x.unwrap_or(index as f64);
-            let name = match (place.name, place.x) {
-                (Some(name), _) => name,
-                (None, Some(x)) => x.to_string(),
-                (None, None) => return Err("a place has a `name` or an `x`".to_owned()),
-            };
-            Ok((Place { name, x }, quantity))
-        };
-        let places = read.into_iter().enumerate().map(place).collect::<Result<_, String>>()?;
-        Ok((places, numbers > 0))
-    }
-}
-
-/// The axes of a panel. A distribution has usual ones.
-fn axes(
-    x: Option<AxisText>,
-    y: Option<AxisText>,
-    cdf: Option<Distribution>,
-) -> Result<(AxisText, AxisText), String> {
-    let named = |label: &str| AxisText { label: label.to_owned(), ..AxisText::default() };
-    match (cdf, y) {
-        (Some(of), y) => {
-            let usual = match of {
-                Distribution::Queuing => "Queuing delay, ms",
-                Distribution::Goodput => "Goodput, kbit/s",
-            };
-            let share = || AxisText { range: Some([0.0, 1.0]), ..named("Share") };
-            Ok((x.unwrap_or_else(|| named(usual)), y.unwrap_or_else(share)))
-        }
-        (None, Some(y)) => Ok((x.unwrap_or_default(), y)),
-        (None, None) => {
-            Err("it has no `y`: give its label, such as y = { label = \"Queuing delay, ms\" }".to_owned())
-        }
-    }
-}
-
 impl Panel {
-    /// The panels of a table, which may be repeated for rows.
-    ///
-    /// # Errors
-    /// Error, with the panel's title.
-    pub(crate) fn read(table: &toml::Table, names: Names<'_>) -> Result<Vec<Self>, String> {
-        let one = |table: toml::Table| {
-            let title = table.get("title").and_then(toml::Value::as_str).unwrap_or("without a title");
-            let about = format!("panel `{title}`");
-            Self::read_one(table, names).map_err(|what| format!("{about}: {what}"))
-        };
-        repeat(table, names.rows)?.into_iter().map(one).collect()
-    }
-
-    fn read_one(mut table: toml::Table, names: Names<'_>) -> Result<Self, String> {
-        let common = read_quantity(&mut table, names.points)?;
-        let panel: PanelToml = table.try_into().map_err(|error| error.to_string())?;
-        let (x, y) = axes(panel.x, panel.y, panel.cdf)?;
-        let (places, by_panel) = names.places(&panel.along)?;
-        let series = names.series(&panel.series)?;
-        let is_curve = panel.cdf.is_some() || panel.course.is_some();
-        let mut kinds =
-            series.iter().map(|(_, own, _)| own.as_ref().map_or(by_panel, |(_, numbers)| *numbers));
-        let along_numbers = kinds.next().unwrap_or(by_panel);
-        if kinds.any(|numbers| numbers != along_numbers) {
-            return Err("either all series have numbers along the horizontal axis, or none".to_owned());
-        }
-        if !along_numbers && !is_curve && places.is_empty() {
-            return Err("it has no places: give `along`, `cdf` or `course`".to_owned());
-        }
-        let draw = match (panel.cdf, panel.course, panel.draw) {
-            (Some(of), None, None) => Draw::Cdf(of),
-            (None, Some(0), None) => return Err("`course` is at least 1 interval".to_owned()),
-            (None, Some(intervals), None) => Draw::Course(intervals),
-            (None, None, Some(draw)) => draw,
-            (None, None, None) if along_numbers => Draw::Line,
-            (Some(_), ..) | (_, Some(_), _) => {
-                return Err("`cdf`, `course` and `draw` exclude each other".to_owned());
-            }
-            (None, None, None) => {
-                if y.log {
-                    Draw::Dots
-                } else {
-                    Draw::Bars
-                }
-            }
-        };
-        if draw == Draw::Bars && y.log {
-            return Err("bars begin at 0, which a logarithmic axis does not have".to_owned());
-        }
-        let of_series = |(one, own, quantity): SeriesText| {
-            let here = quantity.or(&common);
-            let values = if let Draw::Cdf(_) = draw {
-                let place = Place { name: String::new(), x: 0.0 };
-                vec![(place, here.measuring("queuing_p50_ms").resolve(names.points)?)]
-            } else if let Draw::Course(_) = draw {
-                let place = Place { name: String::new(), x: 0.0 };
-                vec![(place, here.throughout().resolve(names.points)?)]
-            } else {
-                let of_place = |(place, quantity): &(Place, QuantityText)| {
-                    Ok((place.clone(), quantity.or(&here).resolve(names.points)?))
-                };
-                own.as_ref()
-                    .map_or(&places, |(own, _)| own)
-                    .iter()
-                    .map(of_place)
-                    .collect::<Result<_, String>>()?
-            };
-            if one.seed == Some(0) {
-                return Err(format!("series `{}`: seeds are counted from 1", one.name));
-            }
-            Ok(Series { name: one.name, values, emphasis: one.line, seed: one.seed })
-        };
-        let of_reference = |(one, quantity): (ReferenceToml, QuantityText)| {
-            let at = match (one.x, one.y, quantity.is_given()) {
-                (Some(x), None, false) => ReferenceAt::X(x),
-                (None, Some(y), false) => ReferenceAt::Y(y),
-                (None, None, true) => {
-                    ReferenceAt::Measured(Box::new(quantity.or(&common).resolve(names.points)?))
-                }
-                _ => return Err(format!("reference `{}` has one of `x`, `y` and `measure`", one.label)),
-            };
-            Ok(Reference { label: one.label, at })
-        };
-        let categories =
-            (!along_numbers).then(|| places.iter().map(|(place, _)| place.name.clone()).collect());
-        let series = series.into_iter().map(of_series).collect::<Result<_, String>>()?;
-        let references = names.read(&panel.references)?.into_iter().map(of_reference);
-        Ok(Self {
-            title: panel.title,
-            x,
-            y,
-            categories: categories.filter(|_| !draw.is_curve()),
-            series,
-            draw,
-            paper: panel.paper,
-            given: panel.given,
-            references: references.collect::<Result<_, String>>()?,
-            across: panel.experiments,
-            // Where single intervals begin and end is chance.
-            in_words: panel.words && !draw.is_curve(),
-        })
-    }
-
     fn chart(&self, shown: &Shown<'_>) -> Chart {
         let title = match (shown.suffix, self.title.is_empty()) {
             (None, _) => self.title.clone(),
@@ -651,44 +404,4 @@ fn digits_of(value: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<Panel, String> {
-        let (points, rows) = (BTreeMap::new(), Rows::default());
-        let mut panels = Panel::read(&toml::from_str(text).unwrap(), Names { points: &points, rows: &rows })?;
-        Ok(panels.remove(0))
-    }
-
-    #[test]
-    fn a_distribution_has_usual_axes() {
-        let series = "series = [{ name = 's', of = 'audio', at = { a = '5' } }]";
-        let panel = read(&format!("title = 't'\ncdf = 'queuing_ms'\n{series}")).unwrap();
-        assert_eq!((panel.x.label.as_str(), panel.y.label.as_str()), ("Queuing delay, ms", "Share"));
-        assert_eq!(panel.y.range, Some([0.0, 1.0]));
-        let own =
-            read(&format!("title = 't'\ny = {{ label = 'CDF' }}\ncdf = 'goodput_kbps'\n{series}")).unwrap();
-        assert_eq!((own.x.label.as_str(), own.y.label.as_str()), ("Goodput, kbit/s", "CDF"));
-        let bare = read(&format!("title = 't'\nmeasure = 'q'\nalong = [{{ name = 'five' }}]\n{series}"));
-        assert!(bare.unwrap_err().contains("no `y`"));
-    }
-
-    #[test]
-    fn series_may_have_places_of_their_own() {
-        const PANEL: &str = "title = 't'\ny = { label = 'y' }\nmeasure = 'q'\nof = 'audio'\n";
-        let numbers =
-            "series = [{ name = 's', along = [{ x = 5, at = { a = '5' } }, { x = 9, at = { a = '9' } }] }]";
-        let panel = read(&format!("{PANEL}{numbers}")).unwrap();
-        assert!(panel.categories.is_none() && panel.draw == Draw::Line, "{:?}", panel.draw);
-        assert_eq!(panel.series[0].values.len(), 2);
-        let names = "series = [{ name = 's', along = [{ name = 'five', at = { a = '5' } }] }]";
-        assert!(read(&format!("{PANEL}{names}")).unwrap_err().contains("no places"));
-        assert!(read(&format!("{PANEL}series = [{{ name = 's' }}]")).unwrap_err().contains("no places"));
-        let both = read(&format!("{PANEL}along = [{{ name = 'five' }}]\n{numbers}"));
-        assert!(both.is_ok(), "its series have all the places: {both:?}");
-        let mixed = numbers.replace("series = [", "series = [{ name = 'other' }, ");
-        assert!(
-            read(&format!("{PANEL}along = [{{ name = 'five' }}]\n{mixed}")).unwrap_err().contains("or none")
-        );
-    }
-}
+mod tests;
