@@ -49,7 +49,7 @@ fn frame(length: usize) -> Vec<u8> {
     frame
 }
 
-/// A host with transmit checksums on, as a virtual pair has them: its user hears of it while the router runs, once.
+/// A host with transmit checksums on, as a virtual pair has them: its user is informed while the router runs, once.
 #[test]
 fn frames_without_checksums_are_told_of_while_the_router_runs() {
     let Some(mut lab) = Lab::new("k", &["--rate", "10Mbit"]) else { return };

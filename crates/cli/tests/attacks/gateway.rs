@@ -532,7 +532,7 @@ fn kill(gateways: &mut Gateways, assault: &mut Assault) {
         for mut stream in open {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut rest = Vec::new();
-            // An end or a reset, never an answer, and no wait for ever.
+            // An end or a reset, never an answer, and no wait forever.
             if let Err(error) = stream.read_to_end(&mut rest) {
                 assert_ne!(error.kind(), ErrorKind::WouldBlock, "a connection of a killed gateway goes on");
             }

@@ -219,7 +219,7 @@ fn authenticated_state_comes_before_that_of_strangers() {
     bed.assert_in_place_all(1_000_000);
 }
 
-/// The application of the refusing node that wants the sender hears of it.
+/// The application of the refusing node that wants the sender is notified.
 #[test]
 fn a_receiver_hears_that_its_sender_is_refused_at_its_node() {
     let mut bed = Bed::with(NONE, &EngineParams { most_per_neighbour: 1, ..Default::default() });

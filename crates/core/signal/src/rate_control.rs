@@ -1,6 +1,6 @@
 //! Rate control of datagrams beside what was agreed on: TFRC (RFC 5348), with the objects of [`cutline_transport::tfrc`].
 //!
-//! The sending end states its round-trip time in the header of each message ([`crate::frame`]); thereby the receiving end knows
+//! The sending end states its round-trip time in the header of each message ([`crate::frame`]); so the receiving end knows
 //! that it has to send feedback. So nothing is negotiated, and each direction is controlled by itself. Feedback is a message
 //! of its own:
 //!

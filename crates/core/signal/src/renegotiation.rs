@@ -2,7 +2,7 @@
 //! flows are lowered gracefully; QoSockets section II: an application can change its request with the MIB's help).
 //!
 //! The application says what it accepts beside its own specification: [`Alternatives`], best first, each of which demands no more
-//! than the one before. The controller never asks for anything else. It is told each interval what is [seen](Seen):
+//! than the one before. The controller never asks for anything else. Each interval it gets what is [seen](Seen):
 //!
 //! - *Down*: a limit has been violated for [`RenegotiationParams::patience`], and nothing else that the end does can mend it. The next
 //!   alternative is asked for.

@@ -113,7 +113,7 @@ fn executable(path: &Path) -> io::Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// Looks at a file, and at a script's interpreter in its stead.
+/// Looks at a file, and at a script's interpreter instead.
 fn look(path: &Path, scripts: usize) -> Result<(PathBuf, Option<Obstacle>), ExecError> {
     if is_privileged(path) {
         return Ok((path.to_owned(), Some(Obstacle::Privileged)));

@@ -115,7 +115,7 @@ impl<'s> Programs<'s> {
             match self.server.receive(&mut self.exchanges.buffer) {
                 Ok((length, ends)) => self.hear(ends, length),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // A program that has gone is told of by the kernel.
+                // The kernel reports a program that has gone.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::Interrupted) => {}
                 Err(error) => {

@@ -526,7 +526,7 @@ impl Exchange {
         }
     }
 
-    /// Counts a datagram that the server has refused, and tells of the first one.
+    /// Counts a datagram that the server has refused, and reports the first one.
     fn refused(&mut self, error: &io::Error, shared: &Shared, route: usize) {
         count(&self.counters.unsent);
         if !std::mem::replace(&mut self.has_told_refused, true) {

@@ -200,7 +200,7 @@ impl Shared {
         }
     }
 
-    /// Counts a peer that has not shown that it is a gateway, and tells of it unless there were many.
+    /// Counts a peer that has not shown that it is a gateway, and reports it unless there were many.
     pub fn tell_stranger(&self, route: usize, peer: SocketAddr, why: impl Display) {
         self.book.count_stranger(route);
         let route = self.book.route(route);
@@ -211,7 +211,7 @@ impl Shared {
         }
     }
 
-    /// Counts a connection for which there is no place, and tells of the limit once.
+    /// Counts a connection for which there is no place, and reports the limit once.
     pub fn turn_away(&self, route: usize, peer: SocketAddr, full: Full) {
         self.book.turn_away(route);
         if self.has_told_limit.swap(true, Ordering::Relaxed) {

@@ -85,7 +85,7 @@ pub enum Request {
         /// True if the client requests a confirmation that the whole path has reserved.
         confirm: bool,
     },
-    /// Reserves at this host's own interface for what it sends. No other node hears of it.
+    /// Reserves at this host's own interface for what it sends. No other node is involved.
     Shape {
         /// The client's number for it.
         id: u64,

@@ -205,7 +205,7 @@ impl Connection {
     }
 
     /// Returns whether this process is a copy by fork of the one that has made the connection. It has none of
-    /// the threads that serve it, and a lock may have been held by one of them for ever.
+    /// the threads that serve it, and a lock may have been held by one of them forever.
     pub fn is_inherited(&self) -> bool {
         self.generation != generation()
     }

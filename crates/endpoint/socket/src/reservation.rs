@@ -122,7 +122,7 @@ impl Reserver {
         if state.demand == Some(demand) {
             return Ok(());
         }
-        // The network is told of the end first, so that both are never reserved together.
+        // The network learns of the end first, so that both are never reserved together.
         state.grant = None;
         state.asked = Some(now());
         state.events.clear();

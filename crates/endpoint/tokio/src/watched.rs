@@ -63,7 +63,7 @@ impl Connected for QosUdpSocket {
 
 /// A connection that the runtime watches.
 ///
-/// The runtime keeps it for ever that a descriptor was closed, so a connection that was made again needs another one of the same
+/// The runtime keeps it forever that a descriptor was closed, so a connection that was made again needs another one of the same
 /// socket.
 pub struct Watched<T: Connected> {
     socket: T,

@@ -1,7 +1,7 @@
 //! Random streams: one per entity and purpose, derived from the run's seed and the entity's name.
 //!
 //! Because a stream depends on its name alone, adding a flow to a scenario changes nobody else's draws. The
-//! generator is xoshiro256++ (Blackman and Vigna 2021), whose output is fixed for ever by its definition.
+//! generator is xoshiro256++ (Blackman and Vigna 2021), whose output is fixed forever by its definition.
 
 use crate::Probability;
 use rand_core::{Rng, SeedableRng, TryRng};

@@ -201,7 +201,7 @@ mod tests {
         assert!(SocketFile::bind(Path::new("/nosuch/r.sock")).is_err());
     }
 
-    /// A lock that another process may hold for ever is no reason to wait.
+    /// A lock that another process may hold forever is no reason to wait.
     #[test]
     fn nobody_waits_for_a_lock() {
         let path = place("lock");

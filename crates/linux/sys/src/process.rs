@@ -61,7 +61,7 @@ unsafe extern "C" fn forked() {
 const GENERATIONS: usize = 64;
 
 /// Something that each process has of its own. In a copy by fork, that of the parent may be in the middle of a change by a thread which the
-/// copy does not have, such as locked for ever; so the copy begins with another one.
+/// copy does not have, such as locked forever; so the copy begins with another one.
 #[derive(Debug)]
 pub struct PerProcess<T>([OnceLock<T>; GENERATIONS]);
 

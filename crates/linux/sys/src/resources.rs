@@ -42,7 +42,7 @@ mod tests {
     fn large_blocks_are_given_back() {
         return_large_blocks();
         let before = resident();
-        // One that was freed decides about those to come, unless it is told otherwise.
+        // One that was freed decides about those to come, unless it is set otherwise.
         drop(vec![1_u8; 30 << 20]);
         // What is allocated behind a block keeps it in the heap.
         let both: Vec<_> = (0..10).map(|_| (vec![1_u8; 8 << 20], vec![1_u8; 1000])).collect();

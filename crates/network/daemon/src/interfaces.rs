@@ -1,6 +1,6 @@
 //! The interfaces of the file, which come and go.
 //!
-//! The engine knows an interface from the first time that it is there, under the same number for ever. While it is absent, no route leads
+//! The engine knows an interface from the first time that it is there, under the same number forever. While it is absent, no route leads
 //! there, so the engine ends its reservations; when it is there again, maybe with another number of the kernel or
 //! another address, routes and reservations come back as after any change of routes.
 

@@ -152,7 +152,7 @@ fn pool(readers: &Arc<AtomicUsize>) -> SyncSender<Order> {
             loop {
                 let Ok((path, sender)): Result<Order, _> = lock(&receiver).recv() else { return };
                 let load = || RouterSpec::load(&path).map_err(|errors| shortened(errors.render()));
-                // A panic has been printed. The dropped sender tells of it.
+                // A panic has been printed. The dropped sender shows it.
                 if let Ok(result) = catch_unwind(load) {
                     // The receiver is closed if the router has ended, or has waited for too long.
                     drop(sender.send(result));

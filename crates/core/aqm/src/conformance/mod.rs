@@ -242,7 +242,7 @@ pub fn tsq_works_on_laws_only(aqm: &AqmSpec) {
     require(&tsq, &format!("TSQ on a discipline is refused: {error:?}"), error.starts_with(&expected));
 }
 
-/// Packets of the largest hint alone meet under TSQ what they meet in a FIFO, if the law is told there, too, that packets
+/// Packets of the largest hint alone meet under TSQ what they meet in a FIFO, if the law learns there, too, that packets
 /// change places. Returns how many of 15,000 were hit.
 pub fn tsq_leaves_the_largest_hint_alone(aqm: &AqmSpec) -> usize {
     let spec = |tsq| QueueSpec { limit: Limit::Packets(400), ecn: true, aqm: aqm.clone(), tsq, rate: RATE };

@@ -12,7 +12,7 @@
 //!
 //! A flow that takes a cell is a newcomer for a while, unless it has been here in the last seconds: an eighth of the memory
 //! remembers who has taken a cell (two Bloom filters, of which the older one is cleared every [`GENERATION`]). Otherwise small
-//! flows that take each other's cells would be newcomers for ever.
+//! flows that take each other's cells would be newcomers forever.
 //!
 //! An attacker who knows the salt can find flows that share a set, or even a fingerprint in it. With the fingerprint of a victim they count as one
 //! flow with it; with eight flows in its set they take its cell, and it inherits the bytes of the least of them. The salt is drawn from the queue's random

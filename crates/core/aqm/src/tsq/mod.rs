@@ -23,7 +23,7 @@
 //! pays 4.5 times p; behind 400 ms, 46 times, which at p = 2 % drops nine packets of ten. A small hint is meant for short
 //! queues, or for sources that send little. `max-ratio` bounds p' / p. Beyond the bound, an untrue hint pays off.
 //!
-//! **Nobody waits for ever.** No newcomer gets ahead of a packet after `w`, and what is ahead by then drains: a packet
+//! **No packet waits forever.** No newcomer gets ahead of a packet after `w`, and what is ahead by then drains: a packet
 //! waits at most d td / 2^n + (the limit + a packet in service) / C in all.
 //!
 //! What the paper leaves open:

@@ -7,7 +7,7 @@
 //! Where there is no room, the oldest unconfirmed path ends: of the neighbour if that has too much, of the interface if that has too much, of the
 //! interface that has the most if a session or the node is full. State at interfaces with keys is ended for a newcomer at one only, and comes
 //! after that at interfaces without keys, whose confirmed paths end for an authenticated newcomer if there is nothing else. What
-//! applications here announce is never ended. The previous hop of what ends hears of it as a `PathErr` message with code 12, the next hops as a
+//! applications here announce is never ended. The previous hop of a path that ends is notified by a `PathErr` message with code 12, the next hops as a
 //! `PathTear` message. If nothing can end, the newcomer is refused with code 23.
 
 use super::Engine;

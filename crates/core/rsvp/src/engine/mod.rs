@@ -18,7 +18,7 @@
 //!   RFC 2205 section 3.5, no request would ever be greater than one with the same packet size.
 //! - A reservation that no sender routes to any more ends at once. An application's request stays, and is reserved again when
 //!   the path comes back.
-//! - A node that answers a reservation with "no path" has probably restarted. It hears of the reservation again as soon as its
+//! - A node that answers a reservation with "no path" has probably restarted. It gets the reservation again as soon as its
 //!   Path message arrives, which does not wait for a refresh.
 //! - Path state of groups is refreshed by Path messages, not by summaries; summaries of others are understood.
 //!

@@ -244,7 +244,7 @@ impl Engine {
         }
     }
 
-    /// A neighbour that has lost the path has it again: it hears of the reservation at once.
+    /// A neighbour that has lost the path has it again: it gets the reservation at once.
     fn path_is_back(&mut self, now: Instant, s: &mut SessionState, key: (InterfaceId, IpAddr)) {
         if let Some(upstream) = s.upstream.get_mut(&key).filter(|upstream| upstream.waits_for_path) {
             upstream.waits_for_path = false;

@@ -1,5 +1,5 @@
 //! Effects of faults on a stream: whatever is cut, the received data are a prefix of the sent data, whole and
-//! in order, and the end that has lost something is told.
+//! in order, and the end that has lost something learns it.
 
 use super::tests::{bulk, quick};
 use super::*;
@@ -28,7 +28,7 @@ enum Fault {
     Close(usize),
     /// After so many bytes of a direction it resets both.
     Reset(usize),
-    /// After so many bytes of a direction it is silent for ever.
+    /// After so many bytes of a direction it is silent forever.
     Silence(usize),
 }
 

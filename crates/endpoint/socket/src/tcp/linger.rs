@@ -220,7 +220,7 @@ fn close_all() {
     std::mem::forget(open);
 }
 
-/// A lock that another thread may hold for ever at the end of the process.
+/// A lock that another thread may hold forever at the end of the process.
 fn try_for_a_while<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     for _ in 0..TRIES {
         match mutex.try_lock() {

@@ -332,7 +332,7 @@ impl Inner {
     }
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
-        // What has happened before is told at once.
+        // Earlier events are delivered at once.
         self.act(|session, out, inbound| session.advance(now(), out, inbound));
         self.connection.keep(Arc::downgrade(self) as Weak<dyn KeptConnection>)
     }

@@ -181,7 +181,7 @@ impl Inner {
         }
     }
 
-    /// Waits where nothing tells the kernel that the other end is gone, so that it would wait for ever.
+    /// Waits where nothing tells the kernel that the other end is gone, so that it would wait forever.
     fn wait_for_datagrams(&self, until: &Until) -> io::Result<Filled> {
         let mut readable = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
         loop {

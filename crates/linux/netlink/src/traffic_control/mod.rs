@@ -454,7 +454,7 @@ impl HtbShaper {
         let mut placed: Vec<(FlowSelector, u32)> = Vec::new();
         for filter in filters {
             if let Err(error) = self.place_one(class, filter, &mut placed, changes) {
-                // The kernel has heard of nothing.
+                // The kernel knows nothing of it.
                 for (filter, node) in placed.into_iter().rev() {
                     self.tables_of(List::of(&filter)).remove(node);
                 }

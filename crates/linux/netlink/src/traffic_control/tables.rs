@@ -239,7 +239,7 @@ impl Tables {
         self.spare.clear();
     }
 
-    /// Takes back a new table, now empty, that the kernel has not heard of.
+    /// Takes back a new table, now empty, that the kernel does not know.
     pub(super) fn unmake(&mut self, table: u32) {
         self.spare.retain(|spare| *spare != table >> 20);
         self.unmade.push(table >> 20);

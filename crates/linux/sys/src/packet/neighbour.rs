@@ -49,7 +49,7 @@ impl NeighbourSocket {
         address.sll_halen = to.len() as u8;
         address.sll_addr[..to.len()].copy_from_slice(&to);
         let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the kernel reads `packet` and `address`, which are as long as it is told.
+        // SAFETY: the kernel reads `packet` and `address`, which are as long as stated.
         let sent = unsafe {
             libc::sendto(
                 self.fd.as_raw_fd(),

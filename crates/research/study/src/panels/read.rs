@@ -7,7 +7,7 @@ use crate::claims::{Names, Quantity, QuantityText, repeat};
 use cutline_config::{TableReader, Value, ValueKind, kind};
 
 /// Expectation of places, in messages.
-const PLACES: &str = "places along the horizontal axis, or \"cdf\" or \"course\" in their stead";
+const PLACES: &str = "places along the horizontal axis, or \"cdf\" or \"course\" instead";
 
 /// Places with the quantity of each.
 #[derive(Default)]
