@@ -31,7 +31,7 @@ fn a_distribution_has_usual_axes() {
 fn series_may_have_places_of_their_own() {
     const PANEL: &str = "title = 't'\ny = { label = 'y' }\nmeasure = 'q'\nof = 'audio'\n";
     const NO_PLACES: &str = "figures.toml: key \"along\" is missing: expected places along the horizontal axis, or \"cdf\" or \
-                             \"course\" in their stead";
+                             \"course\" instead";
     let numbers =
         "series = [{ name = 's', along = [{ x = 5, at = { a = '5' } }, { x = 9, at = { a = '9' } }] }]";
     let panel = panel_of(&format!("{PANEL}{numbers}")).unwrap();
