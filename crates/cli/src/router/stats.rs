@@ -120,14 +120,15 @@ pub fn status(_: &StatusArgs) -> Result<(), Failure> {
                     table.add(words.into_iter().chain(numbers).collect());
                 }
             }
-            Ok(None) => table.add(unknown(&name, "is no router")),
-            Err(error) => table.add(unknown(&name, &error.to_string())),
+            Ok(None) => table.add(silent_row(&name, "is no router")),
+            Err(error) => table.add(silent_row(&name, &error.to_string())),
         }
     }
     output::print(&table.render())
 }
 
-fn unknown(name: &str, why: &str) -> Vec<String> {
+/// Returns the row of a router that does not answer: its name, the reason, and dashes.
+fn silent_row(name: &str, why: &str) -> Vec<String> {
     let dashes = std::iter::repeat_n("-", 5).map(str::to_owned);
     [name.to_owned(), why.to_owned()].into_iter().chain(dashes).collect()
 }

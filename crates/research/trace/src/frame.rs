@@ -109,7 +109,7 @@ impl Frame {
         let kept = self.payload.len();
         let simulated = (packet.size as usize).saturating_sub(Ipv4Header::MIN_LEN + UdpHeader::LEN);
         self.payload.resize(simulated.max(kept), 0);
-        let (from, to) = ordered(is_reply(&packet.header), ends.source_port, sink_port);
+        let (from, to) = from_and_to(is_reply(&packet.header), ends.source_port, sink_port);
         let ip = ip_header(packet, ends, IpNumber::UDP, number, UdpHeader::LEN + self.payload.len())?;
         let udp = UdpHeader::with_ipv4_checksum(from, to, &ip, &self.payload)
             .expect("what IPv4 can carry, UDP can");
@@ -150,7 +150,7 @@ impl Ends {
         let host = flow & ((1 << FLOW_BITS) - 1);
         let address = |part: u32| (10 << 24 | part << FLOW_BITS | host).to_be_bytes();
         let part = 2 * place as u32;
-        let (from, to) = ordered(is_reply(&packet.header), address(part), address(part + 1));
+        let (from, to) = from_and_to(is_reply(&packet.header), address(part), address(part + 1));
         Self { from, to, source_port: SOURCE_PORT + (flow >> FLOW_BITS) as u16 }
     }
 }
@@ -166,8 +166,8 @@ impl Ends {
     }
 }
 
-/// Returns the two in the direction of a packet: from the source to the sink, unless it is a reply.
-fn ordered<T>(reply: bool, source: T, sink: T) -> (T, T) {
+/// Returns the sender's and the receiver's value of a packet: those of source and sink, swapped for a reply.
+fn from_and_to<T>(reply: bool, source: T, sink: T) -> (T, T) {
     if reply { (sink, source) } else { (source, sink) }
 }
 

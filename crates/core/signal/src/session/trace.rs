@@ -155,6 +155,7 @@ impl SessionTrace {
 }
 
 impl Recorder {
+    /// Records an input and what the session did with it.
     pub(super) fn note(&self, at: Instant, input: Input, outputs: Vec<Output>) {
         lock(&self.0).steps.push(TraceStep { at, input, outputs });
     }

@@ -57,8 +57,12 @@ impl Question {
         Ok(socket.connect(peer).is_ok().then_some(socket))
     }
 
+    /// Creates a question over this socket, which is connected to the other end. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
     pub fn new(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
-        // What an earlier question has met.
+        // An error of an earlier question.
         let _earlier = socket.take_error();
         let nonce = random()?;
         let (bytes, key) = (question(nonce, options.key.as_ref()), options.key);
