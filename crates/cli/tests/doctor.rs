@@ -289,6 +289,7 @@ fn the_routers_queue_is_found_to_be_the_bottleneck() {
     undisturbed(|| {
         let through = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
         let beside = path.doctor(&path.middle, &["--out", "p1"]);
+        // Both doctors must have begun to measure before the load begins, and do not say so.
         sleep(Duration::from_millis(1500));
         path.load(12_000_000, 3.0);
         let [found, beside] = [through, beside].map(judgement);
@@ -312,6 +313,7 @@ fn a_slower_hop_behind_the_router_is_found() {
     let path = Chain::new("e", &["tbf", "rate", "3mbit", "burst", "16kb", "latency", "200ms"]);
     undisturbed(|| {
         let doctor = path.doctor(&path.a, &["--probe", "10.9.1.2"]);
+        // The doctor must have begun to measure before the load begins, and does not say so.
         sleep(Duration::from_millis(1500));
         path.load(6_000_000, 3.0);
         let found = judgement(doctor);

@@ -71,6 +71,7 @@ impl Shark {
         let begun =
             lines.take(20).any(|line| line.contains("Capturing on") || line.contains("Capture started"));
         assert!(begun, "tshark does not capture");
+        // tshark says that it captures a little before it does.
         sleep(Duration::from_millis(500));
         Self { process, file }
     }
@@ -111,6 +112,7 @@ impl Server {
         let server = Self(spawn(namespace, command.current_dir(folder)));
         let is_there = || TcpStream::connect(format!("127.0.0.1:{WEB_PORT}")).is_ok();
         let comes = (0..100).any(|_| {
+            // Polls.
             sleep(Duration::from_millis(100));
             namespace.within(is_there).unwrap()
         });

@@ -164,6 +164,7 @@ fn start(folder: &Path, file: &Path) -> Child {
         assert!(Instant::now() < deadline, "the namespaces were not created");
         std::thread::sleep(Duration::from_millis(20));
     }
+    // The flows begin when the namespaces are there, and nothing says when.
     std::thread::sleep(Duration::from_millis(500));
     child
 }

@@ -22,6 +22,7 @@ fn frames_cross_and_a_killed_router_leaves_nothing() {
     assert!(lab.is_crossed(true, 5002), "IPv6");
     vlan_tags_cross(&lab);
     lab.middle.ip(&["link", "set", "p1", "down"]).unwrap();
+    // The time for which the interface is down.
     sleep(Duration::from_millis(100));
     lab.middle.ip(&["link", "set", "p1", "up"]).unwrap();
     assert!(lab.is_crossed(false, 5003), "after an interface was down");

@@ -86,6 +86,7 @@ fn a_full_disk_behind_stdout_holds_up_nothing() {
     let home = Home::new(QUEUE);
     let options = [&OPTIONS[..], &["--json", "--stats", "10ms"]].concat();
     let mut lab = lab(hosts, command(&[], &home, &options).stdout(full()).stderr(Stdio::piped()));
+    // Some intervals of statistics, which cannot be written.
     sleep(Duration::from_millis(300));
     assert!(lab.is_crossed(false, 5002), "with a full disk");
     assert_eq!(lab.router.terminate(), Some(1), "its results are lost");
@@ -135,6 +136,7 @@ fn clients_leave_the_descriptors_for_forwarding() {
     let mut lab = lab(hosts, command(&by, &home, &["--config", &file]).stderr(Stdio::piped()));
     assert!(lab.router.error_line().starts_with("routing "));
     let idle: Vec<_> = (0..20).map(|_| home.client("")).collect();
+    // Longer than the patience of the socket with a silent client.
     sleep(Duration::from_millis(1500));
     assert!(lab.router.is_running(), "{}", lab.router.messages());
     assert!(lab.is_crossed(false, 5002), "with all clients");
@@ -241,6 +243,7 @@ fn strange_reloads_leave_the_queue_bounded_and_the_link_at_work() {
     }
     assert!(reload(&mut lab, "1 kbit/s", QUEUE).starts_with("reloaded: "));
     flood(&mut a, 1500, 10);
+    // The flood waits in a queue of 1 kbit/s meanwhile.
     sleep(Duration::from_millis(200));
     assert!(reload(&mut lab, "100 Mbit/s", QUEUE).starts_with("reloaded: "));
     assert!(lab.is_crossed(false, 5002), "at once");

@@ -84,11 +84,14 @@ fn the_rate_follows_the_link_down_and_up() {
         // 12 Mbit/s for as long as the test takes.
         let source =
             send(socket, 972, std::time::Duration::from_micros(667), std::time::Duration::from_secs(30));
+        // The rate settles; its course is what the test is about.
         sleep(std::time::Duration::from_secs(3));
         path.set_link("change", "3mbit");
+        // The rate falls to that of the link.
         sleep(std::time::Duration::from_secs(8));
         let delay = path.round_trip_ms();
         path.set_link("change", "10mbit");
+        // The rate rises again.
         sleep(std::time::Duration::from_secs(9));
         let (code, end) = router.end();
         source.join().unwrap();
@@ -152,13 +155,16 @@ fn without_replies_the_rate_does_not_rise_and_the_user_is_told() {
     let said = router.error_line();
     assert!(said.starts_with("autorate: a reflector replies again"), "{said}");
     while rate(&statistics(socket)) < 6_000_000 {
+        // Polls.
         sleep(std::time::Duration::from_millis(100));
     }
     ignore("1");
     while packets(&statistics(socket), "/autorate/replying") > 0 {
+        // Polls.
         sleep(std::time::Duration::from_millis(100));
     }
     let increases = packets(&statistics(socket), "/autorate/increases");
+    // Nothing may happen in this time.
     sleep(std::time::Duration::from_secs(5));
     let (code, end) = router.end();
     assert_eq!(code, Some(0));

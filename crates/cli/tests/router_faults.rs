@@ -167,6 +167,7 @@ fn a_removed_interface_ends_it_with_what_was_counted() {
         assert!(lab.is_crossed(false, 5001));
         if was_down {
             lab.middle.ip(&["link", "set", "p1", "down"]).unwrap();
+            // The time for which the interface is down.
             sleep(Duration::from_millis(100));
         }
         lab.middle.ip(&["link", "delete", "p1"]).unwrap();
@@ -186,6 +187,7 @@ fn a_renamed_interface_goes_on() {
     lab.middle.ip(&["link", "set", "p1", "down"]).unwrap();
     lab.middle.ip(&["link", "set", "p1", "name", "q1"]).unwrap();
     lab.middle.ip(&["link", "set", "q1", "up"]).unwrap();
+    // Longer than the interval at which the router looks for its interfaces.
     sleep(Duration::from_millis(700));
     assert!(lab.is_crossed(false, 5001));
     let (code, end) = lab.router.end();
@@ -288,6 +290,7 @@ fn a_killed_router_leaves_nothing_and_the_next_goes_on() {
     let [a, b] = lab.sockets(false, 5002);
     // For long enough that a machine may stand still before the next router is there.
     let source = send(a, 500, Duration::from_micros(500), Duration::from_secs(3));
+    // Frames are on their way when the router is killed.
     sleep(Duration::from_millis(200));
     lab.router.kill();
     while b.recv(&mut [0; 600]).is_ok() {}
@@ -314,11 +317,14 @@ fn a_stopped_router_lets_its_schedule_slip() {
         let mut sink = port(&lab.b, "b0");
         let [a, _b] = lab.sockets(false, 5002);
         let source = send(a, 708, Duration::from_millis(1), Duration::from_millis(1600));
+        // Frames are on their way when the router stands still.
         sleep(Duration::from_millis(200));
         lab.router.signal(Signal::STOP);
+        // The time for which the router stands still.
         sleep(Duration::from_secs(1));
         lab.router.signal(Signal::CONT);
         source.join().unwrap();
+        // Frames that are late arrive; none may be missing.
         sleep(Duration::from_millis(300));
         let mut arrivals: Vec<(Instant, usize)> = Vec::new();
         while sink.receive(now(), &mut |at, frame| arrivals.push((at, frame.len()))).unwrap() > 0 {}

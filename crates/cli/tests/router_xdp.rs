@@ -196,6 +196,7 @@ fn what_came_too_fast_is_told() {
     assert!(lab.is_crossed(false, 5001));
     let (mut a, lost) = (port(&lab.a, "a0"), lost_on_the_way(&lab.a, "a0"));
     flood(&mut a, &frame(60), 50_000);
+    // The first flood leaves the rings.
     sleep(Duration::from_millis(100));
     lab.router.signal(Signal::STOP);
     flood(&mut a, &frame(60), 10_000);
@@ -223,6 +224,7 @@ fn an_interface_goes_down_and_comes_back() {
         let mut source = port(source, name);
         lab.middle.ip(&["link", "set", down, "down"]).unwrap();
         assert_eq!(flood(&mut source, &frame(500), 200), 200);
+        // The time for which the interface is down.
         sleep(Duration::from_millis(100));
         lab.middle.ip(&["link", "set", down, "up"]).unwrap();
         assert!(lab.is_crossed(false, 5002), "IPv4 after {down} was down");
@@ -232,6 +234,7 @@ fn an_interface_goes_down_and_comes_back() {
     let mut b = port(&lab.b, "b0");
     lab.a.ip(&["link", "set", "a0", "down"]).unwrap();
     assert_eq!(flood(&mut b, &frame(500), 200), 200);
+    // The time for which the carrier is gone.
     sleep(Duration::from_millis(100));
     lab.a.ip(&["link", "set", "a0", "up"]).unwrap();
     assert!(lab.is_crossed(false, 5004), "after a carrier was lost");

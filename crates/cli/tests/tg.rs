@@ -401,6 +401,7 @@ fn a_receiver_that_is_killed_ends_the_sender() {
     let options = ["tg", "send", &address, "--rate", "800kbit", "--duration", "1h", "--json"];
     let mut sender = Running(cutline(&options).spawn().unwrap());
     let (_, mut rest) = first_line(&mut sender);
+    // Traffic flows when the receiver is killed.
     sleep(Duration::from_millis(500));
     receiver.signal(Signal::KILL);
     let (code, text) = sender.end();
@@ -419,6 +420,7 @@ fn an_interrupted_sender_prints_its_measurements() {
         ["tg", "send", &address, "--transport", "udp", "--rate", "800kbit", "--duration", "1h", "--json"];
     let mut sender = Running(cutline(&options).spawn().unwrap());
     let (_, mut rest) = first_line(&mut sender);
+    // Traffic flows when the sender is interrupted.
     sleep(Duration::from_millis(700));
     sender.signal(Signal::INT);
     let (code, text) = sender.end();

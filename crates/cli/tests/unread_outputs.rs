@@ -71,6 +71,7 @@ fn a_late_reader_gets_everything() {
     drop(connected(port.parse().unwrap()));
     let sender = ["tg", "send", &format!("127.0.0.1:{port}"), "--duration", "200ms"];
     assert!(Running::start(&sender, Stdio::null(), Stdio::inherit()).0.wait().unwrap().success());
+    // Nothing may happen in this time, in which its output is not read.
     std::thread::sleep(Duration::from_secs(4));
     assert!(receiver.0.try_wait().unwrap().is_none(), "it waits for its reader");
     let mut text = String::new();
@@ -122,6 +123,7 @@ fn a_gateway_carries_although_nobody_reads_its_recording() {
     let arguments = ["gateway", "near", "--tcp", &route, "--record", record, "--force"];
     let mut gateway = Running::start(&arguments, Stdio::null(), Stdio::piped());
     drop(connected(port));
+    // Nothing may happen in this time, in which its record is not read.
     std::thread::sleep(Duration::from_secs(1));
     let mut errors = gateway.0.stderr.take().unwrap();
     assert_eq!(gateway.ends(), Some(1));

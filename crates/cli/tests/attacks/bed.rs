@@ -115,6 +115,7 @@ impl Bed {
             self.lab().router.signal(Signal::HUP);
             // A busy machine needs its time for each reload.
             (0..20).find_map(|_| {
+                // Polls.
                 sleep(Duration::from_millis(100));
                 done(self).filter(|&count| count > before)
             })

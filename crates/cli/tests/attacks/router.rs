@@ -255,6 +255,7 @@ fn few_descriptors(bed: &mut Bed, assault: &mut Assault) {
     assault.repeat(|_| {
         for _ in 0..7 {
             bed.lab().router.signal(Signal::HUP);
+            // Reloads of a second, without an answer by which to tell that one has ended.
             sleep(Duration::from_millis(100));
         }
     });
@@ -308,6 +309,7 @@ fn remove_files(bed: &mut Bed, assault: &mut Assault) {
     std::fs::remove_file(bed.path("r.toml")).unwrap();
     assault.repeat(|_| {
         bed.lab().router.signal(Signal::HUP);
+        // A file that is gone gives no answer.
         sleep(Duration::from_millis(100));
     });
     std::fs::rename(&aside, bed.path("s.sock")).unwrap();
@@ -391,6 +393,7 @@ fn remove_interfaces(bed: &mut Bed, assault: &mut Assault) {
         join(&hosts, port);
         bed.start(hosts);
     });
+    // The group and the router that the last round left end meanwhile; nothing says so.
     sleep(Duration::from_millis(300));
 }
 
@@ -408,5 +411,6 @@ fn remove_at_start(bed: &mut Bed, assault: &mut Assault) {
         }
         bed.start(hosts);
     });
+    // As above.
     sleep(Duration::from_millis(300));
 }

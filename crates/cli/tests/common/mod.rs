@@ -120,6 +120,7 @@ impl Router {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status.code();
             }
+            // Polls.
             sleep(Duration::from_millis(100));
         }
         panic!("it does not end");

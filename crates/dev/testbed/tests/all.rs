@@ -10,4 +10,5 @@ mod packages;
 mod prose;
 mod recipes;
 mod skips;
+mod sleeps;
 mod unsafe_code;

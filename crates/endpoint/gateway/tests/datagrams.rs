@@ -231,6 +231,7 @@ fn a_large_flood_takes_bounded_memory() {
         program.send(&vec![7; 60_000]).unwrap();
         sleep(Duration::from_millis(2));
     }
+    // Datagrams that could still leave do so; those that wait are counted.
     sleep(Duration::from_millis(500));
     // A megabyte waits, which is 17 of them; the kernel's buffer has lost others.
     let of = near.stop().connections[0].clone();

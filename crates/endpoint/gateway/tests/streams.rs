@@ -114,8 +114,8 @@ fn an_answer_after_the_end_of_the_request_comes_back() {
     let (near, _far) = pair(ProgramTransport::Tcp, after_end(), &Settings::default());
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
-    // Longer than between two reports, which the ended direction cannot carry any more.
     stream.shutdown(Shutdown::Write).unwrap();
+    // Longer than between two reports, which the ended direction cannot carry any more.
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(rest(stream), (b"!request".to_vec(), None));
 }
@@ -150,6 +150,7 @@ fn a_server_that_breaks_off_never_looks_like_one_that_has_ended() {
     let to = server(|mut stream| {
         stream.read_exact(&mut [0; 7]).unwrap();
         stream.write_all(&[b'x'; 1000]).unwrap();
+        // The other end has read what came before the reset.
         std::thread::sleep(Duration::from_millis(200));
         set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     });
@@ -172,6 +173,7 @@ fn a_program_that_breaks_off_resets_the_server() {
     let (near, _far) = pair(ProgramTransport::Tcp, to, &Settings::default());
     let mut stream = client(&near);
     stream.write_all(b"request").unwrap();
+    // The server has read what came before the reset.
     std::thread::sleep(Duration::from_millis(200));
     set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
@@ -185,6 +187,7 @@ fn a_gateway_that_ends_resets_its_connections() {
         let (mut near, mut far) = pair(ProgramTransport::Tcp, after_end(), &Settings::default());
         let mut stream = client(&near);
         stream.write_all(b"request").unwrap();
+        // The request has crossed both gateways, whose server answers nothing.
         std::thread::sleep(Duration::from_millis(200));
         let document = if ends == GatewaySide::Near { near.stop() } else { far.stop() };
         assert_eq!(document.connections[0].ending, "the gateway was stopped");
@@ -283,6 +286,7 @@ fn more_connections_than_allowed_are_turned_away() {
     let limits = Limits { connections: 2, ..Limits::default() };
     let (near, _far) = pair(ProgramTransport::Tcp, after_end(), &Settings { limits, ..Settings::default() });
     let _two = [client(&near), client(&near)];
+    // Both connections are counted, and no answer says so.
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(rest(client(&near)), (Vec::new(), Some(ErrorKind::ConnectionReset)));
     let totals = near.gateway.as_ref().unwrap().document().routes[0].totals.clone();

@@ -72,6 +72,7 @@ fn send(to: SocketAddr, size: usize, closing: Closing, options: &QosOptions) -> 
     stream.write_all(&content(size)).unwrap();
     match closing {
         Closing::Drop | Closing::Open => {}
+        // The idle time before the close.
         Closing::AfterIdle => thread::sleep(time::Duration::from_millis(300)),
         Closing::WriteThenDrop => stream.shutdown(Shutdown::Write).unwrap(),
         Closing::BothThenDrop | Closing::Both => stream.shutdown(Shutdown::Both).unwrap(),

@@ -48,6 +48,7 @@ fn captured(label: &str, work: impl FnOnce() + Send) -> Option<Vec<Captured>> {
     let namespace = Namespace::create(label).unwrap();
     let capture = Capture::start(&namespace);
     namespace.within(work).unwrap();
+    // The capture sees the last packets.
     thread::sleep(time::Duration::from_millis(300));
     Some(capture.packets())
 }
@@ -223,6 +224,7 @@ fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
                 (asking.join().unwrap(), theirs)
             });
             (&theirs).write_all(b"unread").unwrap();
+            // The data lie unread at this end.
             thread::sleep(time::Duration::from_millis(100));
             // The application wants a reset.
             set_socket_linger(&ours, Some(time::Duration::ZERO)).unwrap();
@@ -290,6 +292,7 @@ fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
                 stream.write_all(b"lost").unwrap_err();
                 stream.write_all(b"again").unwrap();
                 next.read_exact(&mut [0; 5]).unwrap();
+                // The acknowledgement is captured.
                 thread::sleep(time::Duration::from_millis(100));
             });
             let listener = QosUdpListener::bind(listen, &asked).unwrap();
@@ -302,6 +305,7 @@ fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
             });
             ours.push(socket.local_addr().unwrap().port());
             drop((theirs, listener));
+            // Nobody listens meanwhile.
             thread::sleep(time::Duration::from_millis(100));
             let listener = QosUdpListener::bind(to, &asked).unwrap();
             let (next, _) = listener.accept().unwrap();
@@ -310,6 +314,7 @@ fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
             socket.send(b"lost").unwrap_err();
             socket.send(b"again").unwrap();
             next.recv(&mut [0; 9]).unwrap();
+            // The last reports are captured.
             thread::sleep(time::Duration::from_millis(100));
         }
     });

@@ -65,6 +65,7 @@ fn a_stream_over_a_network_that_is_cut_is_lost_in_bounded_time_and_made_again() 
         assert!(begin.elapsed() < time::Duration::from_secs(10), "{:?}", begin.elapsed());
         assert_eq!((sent, reported), (1, 1), "{cause}");
         assert!(matches!(cause, Cause::Silence(_) | Cause::Failed(_)), "{cause}");
+        // The path is broken for some attempts.
         thread::sleep(time::Duration::from_millis(200));
         namespace.ip(&["route", "del", "blackhole", "127.0.0.1/32", "table", "local"]).unwrap();
         let local = ["route", "add", "local", "127.0.0.1/32", "dev", "lo", "table", "local", "scope", "host"];

@@ -295,6 +295,7 @@ async fn a_call_that_is_cancelled_has_done_nothing() {
         ours.shutdown().await.unwrap();
         ours
     });
+    // The socket's buffers fill up.
     sleep(ms(200)).await;
     let (mut received, mut buffer) = (0, vec![0; 40_000]);
     loop {
@@ -363,6 +364,7 @@ async fn a_stream_that_breaks_is_made_again_without_blocking_another_task() {
         };
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionAborted, "{error}");
         let accepts = async {
+            // Nobody accepts for longer than between two attempts.
             sleep(ms(300)).await;
             listener.accept().await
         };
@@ -377,6 +379,7 @@ async fn a_stream_that_breaks_is_made_again_without_blocking_another_task() {
     timeout(ms(10_000), theirs.read_exact(&mut request)).await.unwrap().unwrap();
     assert_eq!(&request, b"request");
     theirs.write_all(b"answer").await.unwrap();
+    // The time in which the clock ticks.
     let ((), _, ticks) = beside_a_clock(sleep(ms(300))).await;
     assert!(ticks >= 20, "a reader that waits keeps nobody else waiting: {ticks}");
     theirs.write_all(b"last").await.unwrap();

@@ -126,6 +126,7 @@ fn run<const N: usize>(hosts: &Hosts, flows: [Flow; N], time: Duration) -> [Outc
         });
         let (senders, receivers): (Vec<_>, Vec<_>) = running.into_iter().unzip();
         let sent: Vec<usize> = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
+        // Packets that wait in the shaper arrive.
         sleep(Duration::from_millis(500));
         is_over.store(true, Ordering::Relaxed);
         let received: Vec<_> = receivers.into_iter().map(|receiver| receiver.join().unwrap()).collect();
@@ -559,5 +560,6 @@ fn holds_an_interface() {
     let mut shaper = HtbShaper::install(&east, Rate::from_mbps(10), ShaperOptions::default()).unwrap();
     shaper.add(&reservation(Rate::from_mbps(1), 1000), &[to_port(1)]).unwrap();
     println!("east is held");
+    // It is killed meanwhile.
     sleep(Duration::from_secs(60));
 }

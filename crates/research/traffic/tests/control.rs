@@ -187,6 +187,7 @@ fn a_stopped_sender_gets_the_report() {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
+                // Traffic flows when it is stopped.
                 thread::sleep(std::time::Duration::from_millis(500));
                 stop.store(true, Ordering::Relaxed);
             });
@@ -202,6 +203,7 @@ fn a_stopped_receiver_sends_its_report() {
     let (outcome, session) = session(|address, stop| {
         thread::scope(|scope| {
             scope.spawn(|| {
+                // Traffic flows when it is stopped.
                 thread::sleep(std::time::Duration::from_millis(500));
                 stop.store(true, Ordering::Relaxed);
             });
@@ -574,6 +576,7 @@ fn a_receiver_that_vanishes_leaves_what_was_received() {
     let (mut outcome, session) = session(|address, stop| {
         thread::scope(|scope| {
             scope.spawn(|| {
+                // Traffic flows when it is stopped.
                 thread::sleep(std::time::Duration::from_millis(600));
                 stop.store(true, Ordering::Relaxed);
             });
@@ -684,6 +687,7 @@ fn a_closed_port_ends_its_flow() {
     let ((), session) = session(|address, _| {
         let (mut client, socket) = begun(address, plans().remove(0));
         drop(socket);
+        // The flow meets the closed port.
         thread::sleep(std::time::Duration::from_millis(300));
         client.says("\"finish\"");
         assert!(client.hears().contains("report"));

@@ -65,6 +65,7 @@ fn measure_at(
         let generator = Generator::new(plans, Streams::new(1)).unwrap();
         let generator = generator.with_intervals(Duration::from_millis(100)).with_window(params.window);
         let sent = generator.run(zero, time, &AtomicBool::new(false)).unwrap();
+        // The last packets arrive.
         thread::sleep(std::time::Duration::from_millis(200));
         stop.store(true, Ordering::Relaxed);
         (sent, meter.join().unwrap())
@@ -349,6 +350,7 @@ fn strangers_are_counted_and_ignored() {
             let mut http = std::net::TcpStream::connect(to).unwrap();
             http.write_all(b"GET / HTTP/1.1\r\nHost: meter\r\n\r\n").unwrap();
             send(vec![inside, outside, outside_tcp], 200).unwrap();
+            // The last packets arrive.
             thread::sleep(std::time::Duration::from_millis(100));
             stop.store(true, Ordering::Relaxed);
             meter.join().unwrap()
@@ -405,6 +407,7 @@ fn the_wait_in_the_senders_buffer_is_part_of_the_delay() {
             let generator =
                 Generator::new(plans, Streams::new(1)).unwrap().with_buffer_waits(Duration::from_secs(5));
             let sent = generator.run(zero, Duration::from_millis(1500), &AtomicBool::new(false)).unwrap();
+            // The last packets arrive.
             thread::sleep(std::time::Duration::from_millis(500));
             stop.store(true, Ordering::Relaxed);
             (sent, meter.join().unwrap())

@@ -179,6 +179,7 @@ fn a_call_that_waits_is_interrupted_once_and_the_next_one_waits_for_the_connecti
             }
         });
         is_reading.recv().unwrap();
+        // The reader is in its call.
         thread::sleep(ms(100));
         reset(&theirs);
         let (mut next, _) = listener.accept().unwrap();

@@ -331,6 +331,7 @@ fn the_descriptor_shows_what_nobody_has_read() {
         thread::sleep(time::Duration::from_millis(10));
     }
     ours.write_all(b"two words").unwrap();
+    // The thread that serves connections could take the words in this time, and must not.
     thread::sleep(time::Duration::from_millis(300));
     assert!(is_readable(&theirs) && !theirs.has_pending());
     let mut buffer = [0; 9];
@@ -350,6 +351,7 @@ fn the_descriptor_of_a_stream_shows_a_plain_clients_first_words() {
     wait(&mut [PollFd::new(&listener, PollFlags::IN)], Duration::from_secs(10)).unwrap();
     let (mut theirs, _) = listener.accept().unwrap();
     client.write_all(b"GET /").unwrap();
+    // The thread that serves connections could take the words in this time, and must not.
     thread::sleep(time::Duration::from_millis(100));
     assert!(wait(&mut [PollFd::new(&theirs, PollFlags::IN)], Duration::ZERO).unwrap());
     let mut buffer = [0; 5];

@@ -74,6 +74,7 @@ fn an_end_that_has_vanished_is_an_event_in_bounded_time_without_any_specificatio
     while ours.mib().send.received.messages < 3 {
         thread::sleep(ms(5));
     }
+    // Events that are late would come in this time.
     thread::sleep(ms(100));
     assert!(ours.events().all(|event| matches!(event, Event::Agreed(_))), "nothing is lost before");
     // It goes to a port where nobody answers and nobody is missing.
@@ -130,6 +131,7 @@ fn an_end_that_is_gone_is_connected_to_again_when_somebody_listens() {
                 assert!(is_loss(&ours.send(b"request").unwrap_err()));
                 ours.send(b"request").unwrap();
             });
+            // Nobody listens for longer than between two attempts.
             thread::sleep(ms(300));
             let second = listener(to);
             let (next_end, _) = second.accept().unwrap();

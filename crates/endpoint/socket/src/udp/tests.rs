@@ -269,6 +269,7 @@ fn the_descriptor_shows_messages_that_nobody_has_received() {
     for message in [b"one", b"two"] {
         ours.send(message).unwrap();
     }
+    // The thread that serves connections could take the messages in this time, and must not.
     thread::sleep(time::Duration::from_millis(300));
     assert!(wait(&mut [PollFd::new(&theirs, PollFlags::IN)], Duration::ZERO).unwrap());
     assert!(!theirs.has_pending());
@@ -822,6 +823,7 @@ fn a_handler_that_was_removed_is_running_no_more() {
     let (begins, ends) = (Arc::clone(&begun), Arc::clone(&ended));
     ours.on_event(move |_| {
         begins.store(true, Ordering::SeqCst);
+        // A handler that takes its time.
         thread::sleep(time::Duration::from_millis(100));
         ends.store(true, Ordering::SeqCst);
     });

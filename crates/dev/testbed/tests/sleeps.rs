@@ -1,0 +1,55 @@
+//! A test that waits for a fixed time says why it cannot wait for an event.
+
+use cutline_testbed::repository::{crates, root, rust_files};
+use regex_lite::Regex;
+use std::path::Path;
+
+/// The longest sleep without a reason: shorter ones poll, or are the pace of a sender.
+const SHORT: u64 = 99;
+
+#[test]
+fn a_test_that_sleeps_says_why() {
+    let mut silent = Vec::new();
+    for (path, text) in crates().into_iter().flat_map(|folder| rust_files(&root().join(folder))) {
+        if is_of_tests(&path) {
+            silent.extend(sleeps(&text).into_iter().map(|line| format!("{}:{line}", path.display())));
+        }
+    }
+    assert!(
+        silent.is_empty(),
+        "{} tests sleep for a fixed time: wait for the event, or say in a comment above why not:\n{}",
+        silent.len(),
+        silent.join("\n")
+    );
+}
+
+fn is_of_tests(path: &Path) -> bool {
+    let has_folder = path.components().any(|part| part.as_os_str() == "tests");
+    has_folder || path.file_name().is_some_and(|name| name.to_string_lossy().ends_with("tests.rs"))
+}
+
+/// Returns the numbers of the lines that sleep for long without a comment on the line or on the one above.
+fn sleeps(text: &str) -> Vec<usize> {
+    let call =
+        Regex::new(r"\bsleep\((?:[a-z]+::)*(?:Duration::from_(secs|millis)|ms)\(([0-9_]+)\)\)").unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let is_silent = |at: usize| {
+        let line = lines[at];
+        let Some(found) = call.captures(line).filter(|_| !line.trim_start().starts_with("//")) else {
+            return false;
+        };
+        let number: u64 = found[2].replace('_', "").parse().unwrap();
+        let ms =
+            if found.get(1).is_some_and(|unit| unit.as_str() == "secs") { number * 1000 } else { number };
+        let above = at.checked_sub(1).map_or("", |above| lines[above].trim_start());
+        ms > SHORT && !line.contains("//") && !above.starts_with("//")
+    };
+    (0..lines.len()).filter(|at| is_silent(*at)).map(|at| at + 1).collect()
+}
+
+#[test]
+fn sleeps_without_a_reason_are_found() {
+    let text = "fn a() {\n    sleep(Duration::from_millis(20));\n    thread::sleep(std::time::Duration::from_secs(1));\n    \
+                // It starts.\n    sleep(ms(200));\n    sleep(ms(100)).await; // It ends.\n    sleep(ms(100)).await;\n}\n";
+    assert_eq!(sleeps(text), [3, 7]);
+}
