@@ -1,10 +1,9 @@
-//! QoS connections: the end system's sessions as agents on links with queues.
+//! QoS connections: the end system's sessions as agents on links with queues. How a call gains among transfers is measured and judged by
+//! the study `qos` (experiments/qos).
 
-use crate::common::{Plan, bulk};
 use cutline_aqm::{Aqm, AqmSpec, Arrival, Backlog, DropProbability, Limit, QueueSpec, Verdict, registry};
 use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::{ConnectionSpecification, Measure, Preset, Specification};
-use cutline_quality::{Class, HintGoal, HintParams};
 use cutline_signal::authentication::Key;
 use cutline_signal::mib::Mib;
 use cutline_signal::negotiation::OneSidedReason;
@@ -12,7 +11,7 @@ use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::{RateControl, TfrcParams};
 use cutline_signal::renegotiation::Alternatives;
 use cutline_signal::session::{Direction, Event, Policies, SessionParams};
-use cutline_sim::qos::{ConnectionService, Passed, QosConnection, QosRecord};
+use cutline_sim::qos::{ConnectionService, QosConnection, QosRecord};
 use cutline_sim::{
     Distributions, FlowSpec, LinkId, LinkSpec, Network, NodeId, QueueEvent as Seen, SeenHeader, Simulation,
     SimulationSettings, Window, run,
@@ -613,41 +612,6 @@ fn a_connection_with_tfrc_is_fair_to_tcp_where_packets_are_lost_at_random() {
     assert!((0.005..=0.02).contains(&lost), "{lost}");
 }
 
-/// A call of 128 kbit/s among bulk transfers on 3 Mbit/s, with TSQ over PI and the paper's 150 ms each way: the second half of ten
-/// minutes. Without a goal it is one over plain sockets.
-fn call(transfers: usize, goal: Option<HintGoal>, seed: u64) -> Passed {
-    let mut network = Plan { flows: bulk(transfers), ..Plan::scaled(20) }.network();
-    let middle = network.link(network.flows()[0].route[1]).clone();
-    let (caller, called) = (network.add_node("caller"), network.add_node("called"));
-    for (from, to) in [(caller, middle.from), (middle.to, called), (called, middle.to), (middle.from, caller)]
-    {
-        let (rate, delay, pass_on) = (Rate::from_mbps(50), ms(50), None);
-        let queue = QueueSpec::drop_tail(Limit::Packets(1000), rate);
-        let rate_changes = Vec::new();
-        network.add_link(LinkSpec {
-            from,
-            to,
-            rate,
-            delay,
-            queue,
-            rate_changes,
-            deliveries: None,
-            pass_on,
-            impairment: None,
-            series: false,
-        });
-    }
-    let params = goal.map(|goal| HintParams { goal, ..HintParams::new(HintBits::PAPER) });
-    let adapt_hint = params.map(|params| (Class::Audio, params));
-    let spec = Preset::Audio.specification().change().size(Bytes::new(320)).build().unwrap();
-    let connection = QosConnection {
-        service: if goal.is_some() { ConnectionService::Qos } else { ConnectionService::Plain },
-        params: with_policies(Policies { adapt_hint, ..Policies::default() }),
-        ..QosConnection::new("call", (caller, called), spec)
-    };
-    record(connection, network, 600, seed).passed(window(300.0, 600.0))
-}
-
 /// The mean over 10 seeds, and half of its 95 % interval.
 fn mean(of: impl Fn(u64) -> f64) -> (f64, f64) {
     const T_9: f64 = 2.262;
@@ -655,30 +619,4 @@ fn mean(of: impl Fn(u64) -> f64) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / 10.0;
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     (mean, T_9 * (squares / 9.0 / 10.0).sqrt())
-}
-
-/// The rule: over 10 seeds the 95 % interval of the mean difference of Q is above 0, at each load.
-#[test]
-fn a_call_that_looks_for_quality_beats_a_plain_one_at_every_load() {
-    for transfers in [10, 20, 40] {
-        let quality = |goal, seed| call(transfers, goal, seed).quality(Class::Audio);
-        let (gain, half_width) = mean(|seed| quality(Some(HintGoal::Quality), seed) - quality(None, seed));
-        assert!(gain - half_width > 0.0, "{transfers} transfers: {gain} +- {half_width}");
-    }
-}
-
-/// The rules, over 10 seeds: the mean loss is within the limit of 3 %, or at most 0.5 % above that of a plain call; and the 95 % interval
-/// of the mean difference of Q is above 0 where a plain call is within the limit.
-#[test]
-fn a_call_keeps_its_limit_of_loss_or_loses_what_a_plain_one_loses() {
-    for transfers in [5, 10, 20, 40] {
-        let both = |seed| [Some(HintGoal::WithinLimit), None].map(|goal| call(transfers, goal, seed));
-        let calls: Vec<[Passed; 2]> = (1..=10).map(both).collect();
-        let of = |seed: u64| &calls[seed as usize - 1];
-        let (loss, plain) = (mean(|seed| of(seed)[0].loss()).0, mean(|seed| of(seed)[1].loss()).0);
-        let quality = |passed: &Passed| passed.quality(Class::Audio);
-        let (gain, half_width) = mean(|seed| quality(&of(seed)[0]) - quality(&of(seed)[1]));
-        assert!(loss <= 0.03_f64.max(plain + 0.005), "{transfers} transfers: {loss}, plain {plain}");
-        assert!(plain > 0.03 || gain - half_width > 0.0, "{transfers} transfers: {gain} +- {half_width}");
-    }
 }
