@@ -4,7 +4,9 @@
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use clap::ValueEnum;
-use cutline_router_setup::{NatMode, RoutedSetup, SetupError, SetupPlace, TABLES, USUAL_FOLDER, USUAL_NAME};
+use cutline_router_setup::{
+    NatMode, RoutedSetup, SetupError, SetupPlace, TABLES, USUAL_FOLDER, USUAL_NAME, routing_tables,
+};
 use cutline_text::Printable;
 use std::path::PathBuf;
 
@@ -127,15 +129,11 @@ pub fn undo(args: &UndoArgs) -> Result<(), Failure> {
 impl SetupOptions {
     /// Returns the setup.
     pub fn setup(&self) -> Result<RoutedSetup, Failure> {
-        let tables = <[u32; 2]>::try_from(&self.tables[..]).map_err(|_| {
-            let written: Vec<String> = self.tables.iter().map(ToString::to_string).collect();
-            Failure::Usage(format!("--tables {}: expected two numbers, such as 7100,7101", written.join(",")))
-        })?;
         Ok(RoutedSetup {
             lan: self.lan.clone(),
             wan: self.wan.clone(),
             nat: self.nat.into(),
-            tables,
+            tables: routing_tables(&self.tables)?,
             place: self.place.place(),
         })
     }

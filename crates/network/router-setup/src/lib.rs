@@ -27,6 +27,6 @@ mod units;
 pub use error::SetupError;
 pub use place::{SetupPlace, USUAL_FOLDER, USUAL_NAME};
 pub use router_file::{FairShares, RouterFile};
-pub use setup::{NatMode, RoutedSetup, TABLES};
+pub use setup::{NatMode, RoutedSetup, TABLES, routing_tables};
 pub use start::start;
 pub use units::SystemdUnits;

@@ -51,6 +51,24 @@ impl NatMode {
     }
 }
 
+/// Returns the numbers of the two routing tables: towards the WAN, and towards the LAN.
+///
+/// # Errors
+/// When they are not two different numbers of tables that the kernel does not use itself.
+pub fn routing_tables(numbers: &[u32]) -> Result<[u32; 2], SetupError> {
+    let is_free = |table: &u32| *table >= 1 && !(253..=255).contains(table);
+    match <[u32; 2]>::try_from(numbers) {
+        Ok([to_wan, to_lan]) if to_wan != to_lan && numbers.iter().all(is_free) => Ok([to_wan, to_lan]),
+        _ => {
+            let written: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+            Err(SetupError::Invalid(format!(
+                "--tables {}: expected two different numbers from 1 that are none of the kernel's own, 253 to 255, such as 7100,7101",
+                written.join(",")
+            )))
+        }
+    }
+}
+
 impl RoutedSetup {
     /// Checks the options, the interfaces and the rules of this host. Returns the translation of addresses that the setup is for.
     ///
@@ -103,14 +121,6 @@ impl RoutedSetup {
             return Err(SetupError::Invalid(format!(
                 "--lan and --wan are both {}: they are two interfaces",
                 self.wan
-            )));
-        }
-        let is_own = |table: &u32| *table < 1 || (253..=255).contains(table);
-        let [to_wan, to_lan] = self.tables;
-        if to_wan == to_lan || self.tables.iter().any(is_own) {
-            return Err(SetupError::Invalid(format!(
-                "--tables {to_wan},{to_lan}: expected two different numbers from 1 that are none of the kernel's own, 253 to 255, such as \
-                 7100,7101"
             )));
         }
         Ok(())
