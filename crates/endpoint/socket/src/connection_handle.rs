@@ -89,7 +89,7 @@ impl ConnectionHandle {
         self.0.connection().inbound().take_samples()
     }
 
-    /// Returns the state of the reservation; `None` without a service ([`QosOptions::service`]).
+    /// Returns the state of the reservation; `None` without a service ([`QosOptions::service`](crate::QosOptions::service)).
     pub fn reservation(&self) -> Option<ReservationStatus> {
         self.0.connection().reservation()
     }
