@@ -49,11 +49,11 @@ pub fn create(path: &Path) -> Result<std::fs::File, SetupError> {
     })
 }
 
-/// Returns the error that a program cannot be started, or has failed with this output.
-pub fn said(what: &str, output: &[u8]) -> SetupError {
+/// Returns the output of a program for a message: its lines, each made harmless for a terminal.
+pub fn printable_lines(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let lines: Vec<String> = text.trim().lines().map(|line| Printable(line).to_string()).collect();
-    SetupError::Failed(format!("{what}: {}", lines.join("\n")))
+    lines.join("\n")
 }
 
 #[cfg(test)]

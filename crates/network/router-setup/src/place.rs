@@ -1,6 +1,6 @@
 //! Name of a setup, and the folder of its scripts.
 
-use crate::error::{SetupError, said};
+use crate::error::{SetupError, printable_lines};
 use cutline_router_service::holder;
 use cutline_sys::interface::index;
 use cutline_text::Printable;
@@ -133,5 +133,6 @@ pub fn run(script: &Path) -> Result<(), SetupError> {
     if output.status.success() {
         return Ok(());
     }
-    Err(said(&Printable(script.display()).to_string(), &output.stderr))
+    let said = printable_lines(&output.stderr);
+    Err(SetupError::Failed(format!("{}: {said}", Printable(script.display()))))
 }

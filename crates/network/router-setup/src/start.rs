@@ -1,6 +1,6 @@
 //! A router in the background, which goes on when the command that started it has ended.
 
-use crate::error::{SetupError, create, write};
+use crate::error::{SetupError, create, printable_lines, write};
 use cutline_sys::now;
 use cutline_text::Printable;
 use cutline_units::Duration;
@@ -38,9 +38,8 @@ pub fn start(command: &Path, folder: &Path, file: &str, stop: &AtomicBool) -> Re
     result.map_err(|error| {
         drop(router.kill());
         drop(router.wait());
-        let said = std::fs::read_to_string(&log).unwrap_or_default();
-        let said: Vec<String> = said.trim().lines().map(|line| Printable(line).to_string()).collect();
-        if said.is_empty() { error } else { error.with(&said.join("\n")) }
+        let said = printable_lines(&std::fs::read(&log).unwrap_or_default());
+        if said.is_empty() { error } else { error.with(&said) }
     })
 }
 

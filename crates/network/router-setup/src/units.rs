@@ -8,7 +8,7 @@
 //!
 //! Each file that is written here begins with [`MARK`]. A file without it belongs to somebody else and is neither replaced nor removed.
 
-use crate::error::{SetupError, said, write};
+use crate::error::{SetupError, printable_lines, write};
 use cutline_text::Printable;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -174,5 +174,6 @@ fn systemctl(arguments: &[&str]) -> Result<(), SetupError> {
     if output.status.success() {
         return Ok(());
     }
-    Err(said(&format!("{shown} failed"), &output.stderr).with("`journalctl -u 'cutline-*'` says more"))
+    let said = printable_lines(&output.stderr);
+    Err(SetupError::Failed(format!("{shown} failed: {said}; `journalctl -u 'cutline-*'` says more")))
 }
