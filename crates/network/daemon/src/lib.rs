@@ -10,7 +10,7 @@
 //!
 //! config     its file
 //! keys       files with the keys of neighbours
-//! agent      single-threaded event loop: messages, deadlines, clients, routes, signals
+//! daemon     single-threaded event loop: messages, deadlines, clients, routes, signals
 //!   node          this host in the protocol
 //!   applications  what becomes of requests
 //!   topology      interfaces and routes that change
@@ -28,10 +28,10 @@
 //! error      errors on which it cannot start, or has ended
 //! ```
 
-mod agent;
 mod clients;
 pub mod config;
 mod convert;
+mod daemon;
 mod error;
 pub mod installer;
 mod installers;
@@ -43,8 +43,8 @@ mod routes;
 mod sparing;
 pub mod status;
 
-pub use agent::{Daemon, remove_installed};
 pub use config::DaemonConfig;
+pub use daemon::{Daemon, remove_installed};
 pub use error::DaemonError;
 pub use installer::Installer;
 pub use installers::Given;

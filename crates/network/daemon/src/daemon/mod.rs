@@ -1,4 +1,4 @@
-//! The agent: a single-threaded event loop over messages, deadlines, clients, routes and signals.
+//! The daemon: a single-threaded event loop over messages, deadlines, clients, routes and signals.
 //!
 //! ```text
 //! node          this host in the protocol: engine, sockets, routes, interfaces, installers
@@ -40,7 +40,7 @@ const CLIENTS: u32 = 100;
 /// Time for which one socket, or the end of a client's requests, keeps the others waiting.
 const TURN: Duration = Duration::from_millis(20);
 
-/// An agent that is ready to run. All that it has installed is removed when it is dropped.
+/// A daemon that is ready to run. All that it has installed is removed when it is dropped.
 #[derive(Debug)]
 pub struct Daemon {
     node: Node,
