@@ -81,6 +81,8 @@ int main(int count, char **words)
     if (count != 4)
         return 2;
     places = words + 1;
+    /* A message that is lost ends the test. */
+    alarm(120);
     cutline_socket *sockets[2] = {connected(0), connected(1)};
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, busy, NULL) == 0);

@@ -71,8 +71,10 @@ pub struct Inbox {
     messages: Vec<libc::mmsghdr>,
     /// Control messages of the last call, and times of arrival of the datagrams.
     ancillaries: Vec<(Ancillary, Instant)>,
-    /// Peer of the socket, if it is connected: then the kernel need not name it with each datagram.
+    /// Peer of the socket, if it is connected.
     peer: Option<SocketAddr>,
+    /// Whether the kernel names the sender of each datagram. It need not where all are the peer's.
+    names_senders: bool,
     /// Number of datagrams that the next call may return.
     next: usize,
     /// The end of the last call, and the offset of the wall clock then.
@@ -144,6 +146,7 @@ impl Inbox {
             messages,
             ancillaries: vec![(Ancillary::default(), zero); batch],
             peer: None,
+            names_senders: true,
             next,
             now: zero,
             offset,
@@ -160,7 +163,18 @@ impl Inbox {
     /// When it has no room.
     #[must_use]
     pub fn connected(room: usize, batch: usize, peer: SocketAddr) -> Self {
-        Self { peer: Some(peer), next: 1, ..Self::new(room, batch) }
+        Self { peer: Some(peer), names_senders: false, next: 1, ..Self::new(room, batch) }
+    }
+
+    /// As [`Inbox::connected`], for a socket that was bound before it was connected. The kernel may have put datagrams of other
+    /// senders into its queue before, and, where another processor was about to, even shortly afterwards.
+    /// [`Inbox::is_of_peer`] tells them apart.
+    ///
+    /// # Panics
+    /// When it has no room.
+    #[must_use]
+    pub fn accepted(room: usize, batch: usize, peer: SocketAddr) -> Self {
+        Self { names_senders: true, ..Self::connected(room, batch, peer) }
     }
 
     /// Asks the kernel for time stamps.
@@ -201,7 +215,7 @@ impl Inbox {
     pub fn fill(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<usize> {
         let most = self.next;
         for message in &mut self.messages[..most] {
-            message.msg_hdr.msg_namelen = if self.peer.is_some() { 0 } else { NAME as libc::socklen_t };
+            message.msg_hdr.msg_namelen = if self.names_senders { NAME as libc::socklen_t } else { 0 };
             message.msg_hdr.msg_controllen = CONTROL;
         }
         let count =
@@ -270,11 +284,28 @@ impl Inbox {
     pub fn datagram(&self, number: usize) -> Option<Datagram<'_>> {
         let length = self.length(number);
         let (Ancillary { traffic_class, overflowed, to, .. }, at) = self.ancillaries[number];
-        let from = match self.peer {
-            Some(peer) => peer,
-            None => address(&self.names[number])?,
-        };
+        let from = self.sender(number)?;
         Some(Datagram { head: self.head(number), length, from, at, traffic_class, overflowed, to })
+    }
+
+    /// Returns the address of the sender of a datagram of the last call; `None` if it is none of IPv4 or IPv6.
+    ///
+    /// # Panics
+    /// As [`datagram`](Self::datagram).
+    pub fn sender(&self, number: usize) -> Option<SocketAddr> {
+        match self.peer {
+            Some(peer) if !self.names_senders => Some(peer),
+            _ => address(&self.names[number]),
+        }
+    }
+
+    /// Returns whether a datagram of the last call is from the peer of the socket.
+    ///
+    /// # Panics
+    /// As [`datagram`](Self::datagram).
+    #[inline]
+    pub fn is_of_peer(&self, number: usize) -> bool {
+        !self.names_senders || self.peer.is_some() && self.sender(number) == self.peer
     }
 
     /// Returns the length of a datagram of the last call, bytes.

@@ -1,6 +1,7 @@
 //! Accepting datagram connections.
 
-use super::QosUdpSocket;
+use super::reader::Stranger;
+use super::{Inner, QosUdpSocket};
 use crate::connecting::{first_of, resolve};
 use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
@@ -58,7 +59,7 @@ struct Arrivals {
 
 /// A connection that was accepted.
 struct Accepted {
-    socket: Weak<super::Inner>,
+    socket: Weak<Inner>,
     /// The address of this host that it has asked.
     to: Option<LocalAddress>,
 }
@@ -150,7 +151,7 @@ impl QosUdpListener {
         let Entrance { socket, options, arrivals } = &*self.entrance;
         loop {
             let mut arrivals = lock(arrivals);
-            arrivals.receive(socket, socket, options)?;
+            arrivals.receive(socket, socket, options, None)?;
             if let Some(peer) = arrivals.ready.front().map(|ready| ready.peer) {
                 return Ok((self.connect(peer, &mut arrivals)?, peer));
             }
@@ -189,10 +190,11 @@ impl QosUdpListener {
         let here = to.map_or(here, |to| to.with_port(here.port()));
         let socket = open_beside(listener, here, peer);
         // What came for it before is in this listener's queue; nothing will be any more.
-        arrivals.receive(listener, listener, options)?;
+        arrivals.receive(listener, listener, options, None)?;
         if let Ok(socket) = &socket {
-            // Until it was connected, the kernel took it for another listener: datagrams of any end may be in its queue.
-            arrivals.receive(socket, listener, options)?;
+            // Until it was connected, the kernel took it for another listener: datagrams of any end may be in its queue. What comes there
+            // even later, because another processor was about to put it there, its reader passes on.
+            arrivals.receive(socket, listener, options, to)?;
         }
         let place = arrivals.ready.iter().position(|ready| ready.peer == peer);
         let ready = place.and_then(|place| arrivals.ready.remove(place));
@@ -259,13 +261,22 @@ fn is_left_over(datagram: &[u8], options: &QosOptions) -> bool {
 }
 
 impl Entrance {
-    /// Takes datagrams of other sessions that have come to a connection from its other end's address. A program that was started again, or
-    /// another one that got the same port, negotiates anew. Returns whether it has agreed, which shows that it is there (as RFC 6347 section
-    /// 4.2.8 demands): then it can be accepted, and the connection before it is over.
-    pub fn succeed(&self, peer: SocketAddr, datagrams: Vec<(Instant, Vec<u8>)>) -> bool {
+    /// Takes datagrams of other sessions that have come to a connection.
+    ///
+    /// Of its other end's address, a program that was started again, or another one that got the same port, negotiates anew. Returns whether
+    /// it has agreed, which shows that it is there (as RFC 6347 section 4.2.8 demands): then it can be accepted, and the connection before
+    /// it is over.
+    pub fn take_strangers(&self, connection: &Inner, strangers: Vec<Stranger>) -> bool {
+        let peer = connection.peer;
         let mut arrivals = lock(&self.arrivals);
-        for (at, bytes) in datagrams {
-            arrivals.take_successor(&self.socket, &self.options, peer, at, bytes);
+        for Stranger { from, at, bytes } in strangers {
+            if from == peer {
+                arrivals.take_successor(&self.socket, &self.options, connection, at, bytes);
+            } else {
+                // All that comes to a connection comes to the same address of this host.
+                let to = arrivals.accepted.get(&peer).and_then(|accepted| accepted.to);
+                arrivals.take(&self.socket, &self.options, (from, to), at, bytes);
+            }
         }
         let is_ready = arrivals.ready.iter().any(|ready| ready.peer == peer);
         if is_ready {
@@ -276,8 +287,15 @@ impl Entrance {
 }
 
 impl Arrivals {
-    /// Takes all datagrams that have come to a socket. Answers are sent by the listener's.
-    fn receive(&mut self, from: &UdpSocket, listener: &UdpSocket, options: &QosOptions) -> io::Result<()> {
+    /// Takes all datagrams that have come to a socket. Answers are sent by the listener's. What does not say which address of this host it
+    /// has come to, has come to `here`.
+    fn receive(
+        &mut self,
+        from: &UdpSocket,
+        listener: &UdpSocket,
+        options: &QosOptions,
+        here: Option<LocalAddress>,
+    ) -> io::Result<()> {
         loop {
             let count = match self.inbox.fill(from, Wait::No) {
                 Ok(count) => count,
@@ -286,7 +304,7 @@ impl Arrivals {
             };
             for number in 0..count {
                 let Some(datagram) = self.inbox.datagram(number) else { continue };
-                let (from, to, at) = (datagram.from, datagram.to, datagram.at);
+                let (from, to, at) = (datagram.from, datagram.to.or(here), datagram.at);
                 let bytes = datagram.head.to_vec();
                 self.take(listener, options, (from, to), at, bytes);
             }
@@ -354,17 +372,24 @@ impl Arrivals {
         &mut self,
         socket: &UdpSocket,
         options: &QosOptions,
-        peer: SocketAddr,
+        before: &Inner,
         at: Instant,
         bytes: Vec<u8>,
     ) {
+        let peer = before.peer;
         if let Some(ready) = self.ready.iter_mut().find(|ready| ready.peer == peer) {
             if ready.early.len() < MOST_EARLY {
                 ready.early.push((at, bytes));
             }
             return;
         }
-        let to = self.accepted.get(&peer).and_then(|accepted| accepted.to);
+        let accepted = self.accepted.get(&peer);
+        let to = accepted.and_then(|accepted| accepted.to);
+        let successor = accepted.and_then(|accepted| accepted.socket.upgrade());
+        if let Some(successor) = successor.filter(|socket| !std::ptr::eq(&raw const **socket, before)) {
+            successor.hand_over([(at, bytes)]);
+            return;
+        }
         let begins = frame::datagram(&bytes, None) == Frame::Negotiation;
         if self.joining.contains_key(&peer) || (begins && self.begin(options, (peer, to), at)) {
             self.open(socket, options, peer, at, bytes);

@@ -145,7 +145,7 @@ impl QosUdpSocket {
             errors,
             peer,
             connection: Connection::new(session, directions, reserver),
-            reader: Mutex::new(DatagramReader::new(peer)),
+            reader: Mutex::new(DatagramReader::new(peer, entrance.is_some())),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
@@ -310,14 +310,15 @@ impl Inner {
         !self.is_replaced.load(Ordering::Relaxed) && self.recovery.as_ref().is_none_or(Recovery::is_up)
     }
 
-    /// Ends the connection in favour of another one from the same address.
-    fn retire(&self) {
+    /// Ends the connection in favour of another one from the same address, whose listener gets what it has sent so far.
+    fn retire(&self, entrance: &Entrance) {
         if self.is_replaced.swap(true, Ordering::Relaxed) {
             return;
         }
         // Connected to itself, it receives nothing more from there. It stays bound, and a socket that is connected to nobody would take
         // datagrams away from the listener.
         let moved = self.socket.local_addr().and_then(|own| self.socket.connect(own));
+        entrance.take_strangers(self, self.remaining());
         // Calls that wait for datagrams end.
         let ended = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         debug_assert!(moved.is_ok() && ended.is_ok(), "{moved:?} {ended:?}");

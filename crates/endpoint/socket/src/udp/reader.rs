@@ -5,19 +5,20 @@ use cutline_signal::session::{ControlKind, Inbound, Purpose, Standing};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_units::Instant;
 use rustix::fd::AsFd;
-use rustix::net::{RecvFlags, recv};
+use rustix::net::{RecvFlags, recvfrom};
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
 /// The longest datagram, bytes.
-const LONGEST: usize = 65_535;
+pub const LONGEST: usize = 65_535;
 /// Number of datagrams that one system call returns.
 const BATCH: usize = 16;
 
 /// Receive buffer.
 #[derive(Debug)]
 pub struct DatagramReader {
+    peer: SocketAddr,
     inbox: Inbox,
     /// Messages in the inbox: the number of the datagram, and where in it the message begins.
     messages: VecDeque<(usize, usize)>,
@@ -30,13 +31,15 @@ pub struct DatagramReader {
 }
 
 impl DatagramReader {
-    /// A reader of a socket that is connected to this peer.
-    pub fn new(peer: SocketAddr) -> Self {
+    /// Returns a reader of a socket that is connected to this peer, and that was made for it alone or accepted by a listener.
+    pub fn new(peer: SocketAddr, is_accepted: bool) -> Self {
+        let inbox = if is_accepted { Inbox::accepted } else { Inbox::connected };
         Self {
-            inbox: Inbox::connected(LONGEST, BATCH, peer),
+            peer,
+            inbox: inbox(LONGEST, BATCH, peer),
             messages: VecDeque::with_capacity(BATCH),
             early: VecDeque::new(),
-            single: Inbox::connected(LONGEST, 1, peer),
+            single: inbox(LONGEST, 1, peer),
             glance: vec![0; LONGEST],
         }
     }
@@ -109,16 +112,22 @@ impl DatagramReader {
         count: usize,
         standing: Standing,
         inbound: &mut Inbound,
-    ) -> (Vec<ControlMessage>, Strangers) {
-        let (mut found, mut strangers) = (Vec::new(), Strangers::new());
+    ) -> (Vec<ControlMessage>, Vec<Stranger>) {
+        let (mut found, mut strangers) = (Vec::new(), Vec::new());
         for number in 0..count {
             let (head, at) = (self.inbox.head(number), self.inbox.arrival(number));
+            if !self.inbox.is_of_peer(number) {
+                strangers.extend(Stranger::of(&self.inbox, number));
+                continue;
+            }
             match inbound.on_datagram(at, head, standing) {
                 Purpose::Message(start) => self.messages.push_back((number, start)),
                 Purpose::Control(control) => {
                     found.push(ControlMessage { at, control, bytes: head.to_vec() });
                 }
-                Purpose::Nothing if is_strange(head, standing) => strangers.push((at, head.to_vec())),
+                Purpose::Nothing if is_strange(head, standing) => {
+                    strangers.extend(Stranger::of(&self.inbox, number));
+                }
                 Purpose::Nothing => {}
             }
         }
@@ -138,11 +147,17 @@ impl DatagramReader {
         standing: Standing,
         inbound: &mut Inbound,
     ) -> io::Result<Option<Taken>> {
-        let (length, _) = recv(&socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+        let (length, _, from) =
+            recvfrom(&socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
         let frame = datagram(&self.glance[..length], standing.token());
         let is_message = matches!(frame, Frame::Data { .. } | Frame::Plain);
-        if is_message || self.single.fill(socket, Wait::No)? == 0 {
+        let is_ours =
+            from.and_then(|from| from.try_into().ok()).is_none_or(|from: SocketAddr| from == self.peer);
+        if is_message && is_ours || self.single.fill(socket, Wait::No)? == 0 {
             return Ok(None);
+        }
+        if !self.single.is_of_peer(0) {
+            return Ok(Some(Stranger::of(&self.single, 0).map_or(Taken::Other, Taken::Stranger)));
         }
         let (head, at) = (self.single.head(0), self.single.arrival(0));
         Ok(Some(match inbound.on_datagram(at, head, standing) {
@@ -151,14 +166,29 @@ impl DatagramReader {
                 Taken::Other
             }
             Purpose::Control(control) => Taken::Control(ControlMessage { at, control, bytes: head.to_vec() }),
-            Purpose::Nothing if is_strange(head, standing) => Taken::Stranger(at, head.to_vec()),
+            Purpose::Nothing if is_strange(head, standing) => {
+                Stranger::of(&self.single, 0).map_or(Taken::Other, Taken::Stranger)
+            }
             Purpose::Nothing => Taken::Other,
         }))
     }
 }
 
-/// Datagrams of other sessions, with their times of arrival.
-pub type Strangers = Vec<(Instant, Vec<u8>)>;
+/// A datagram of another session, which the kernel has put into the queue of this socket.
+#[derive(Debug)]
+pub struct Stranger {
+    /// The sender: the peer of the socket, or another one where the kernel found the socket before it was connected.
+    pub from: SocketAddr,
+    pub at: Instant,
+    pub bytes: Vec<u8>,
+}
+
+impl Stranger {
+    fn of(inbox: &Inbox, number: usize) -> Option<Self> {
+        let from = inbox.sender(number)?;
+        Some(Self { from, at: inbox.arrival(number), bytes: inbox.head(number).to_vec() })
+    }
+}
 
 /// Returns whether a datagram that serves no purpose belongs to another session.
 fn is_strange(datagram: &[u8], standing: Standing) -> bool {
@@ -168,8 +198,7 @@ fn is_strange(datagram: &[u8], standing: Standing) -> bool {
 /// Datagram that is not for the application.
 pub enum Taken {
     Control(ControlMessage),
-    /// A datagram of another session, and its time of arrival.
-    Stranger(Instant, Vec<u8>),
+    Stranger(Stranger),
     /// Nothing that anybody has to handle.
     Other,
 }

@@ -1,7 +1,7 @@
 //! Receiving of a datagram socket: messages, control messages, errors, and the silence of the other end.
 
 use super::Inner;
-use super::reader::{ControlMessage, DatagramReader, Strangers, Taken};
+use super::reader::{ControlMessage, DatagramReader, LONGEST, Stranger, Taken};
 use crate::connection::{Until, lock};
 use crate::error::QosError;
 use crate::signals;
@@ -11,6 +11,7 @@ use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_units::{Duration, Instant};
 use rustix::io::ioctl_fionread;
+use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::net::UdpSocket;
 use std::sync::Weak;
@@ -260,7 +261,7 @@ impl Inner {
                 session.on_control(*at, *control, bytes, out, inbound);
             });
             if is_strange {
-                self.pass_on(vec![(*at, bytes.clone())]);
+                self.pass_on(vec![Stranger { from: self.peer, at: *at, bytes: bytes.clone() }]);
             }
         }
     }
@@ -278,7 +279,7 @@ impl Inner {
                     took = true;
                     match taken {
                         Taken::Control(message) => self.handle(&[message]),
-                        Taken::Stranger(at, bytes) => self.pass_on(vec![(at, bytes)]),
+                        Taken::Stranger(stranger) => self.pass_on(vec![stranger]),
                         Taken::Other => {}
                     }
                 }
@@ -324,13 +325,23 @@ impl Inner {
         self.feed_back(due);
     }
 
-    /// Gives datagrams of other sessions from the other end's address to the listener. The kernel delivers them to this socket, because it
-    /// is connected to that address. When another session has been agreed on there, this one is over.
-    fn pass_on(&self, strangers: Strangers) {
+    /// Gives datagrams of other sessions to the listener. Those from the other end's address come to this socket because it is
+    /// connected to that address. When another session has been agreed on there, this one is over.
+    fn pass_on(&self, strangers: Vec<Stranger>) {
         let entrance = self.entrance.as_ref().and_then(Weak::upgrade).filter(|_| !strangers.is_empty());
-        if entrance.is_some_and(|entrance| entrance.succeed(self.peer, strangers)) {
-            self.retire();
+        if let Some(entrance) = entrance.filter(|entrance| entrance.take_strangers(self, strangers)) {
+            self.retire(&entrance);
         }
+    }
+
+    /// Takes what the kernel has in its queue.
+    pub(super) fn remaining(&self) -> Vec<Stranger> {
+        let mut buffer = vec![0; LONGEST];
+        let mut left = Vec::new();
+        while let Ok((length, _)) = recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
+            left.push(Stranger { from: self.peer, at: now(), bytes: buffer[..length].to_vec() });
+        }
+        left
     }
 }
 

@@ -19,6 +19,8 @@ use cutline_sys::reactor::wait;
 use cutline_testbed::LossyPath;
 use cutline_translate::Path;
 use cutline_units::Bytes;
+use rustix::io::ioctl_fionread;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::thread;
 
@@ -875,6 +877,68 @@ fn a_connection_from_the_same_port_takes_the_place_of_the_one_before() {
     theirs.send(b"and back").unwrap();
     assert_eq!(second.recv(&mut buffer).unwrap(), 8);
     soon("reports of the new one", || second.mib().reports.used > 0 && theirs.mib().reports.used > 0);
+}
+
+/// Programs that run one after another often get the port of one before, whose connection the other end still has.
+#[test]
+fn the_first_messages_from_the_port_of_an_end_before_arrive() {
+    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let to = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        while let Ok((socket, _)) = listener.accept() {
+            thread::spawn(move || {
+                let mut data = [0; 100];
+                while socket.recv(&mut data).is_ok_and(|length| socket.send(&data[..length]).is_ok()) {}
+            });
+        }
+    });
+    let port = at_port(0).local_addr().unwrap().port();
+    for round in 0..50 {
+        let socket = at_port(port);
+        socket.connect(to).unwrap();
+        let ours = QosUdpSocket::over(socket, &QosOptions::default()).unwrap();
+        patient(&ours);
+        let sent = [[round; 100], [round + 100; 100]];
+        assert!(sent.iter().all(|message| ours.send(message).unwrap() == 100));
+        let mut got = [[0; 100]; 2];
+        assert!(got.iter_mut().all(|message| ours.recv(message).unwrap() == 100), "round {round}");
+        assert_eq!(got, sent);
+    }
+}
+
+/// The kernel puts a datagram of another end into the queue of a connection if it found its socket before it was connected.
+#[test]
+fn a_message_of_another_end_in_the_queue_of_a_connection_goes_to_its_own() {
+    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let to = listener.local_addr().unwrap();
+    let (ours, theirs) = met(&listener, || QosUdpSocket::connect(to, &QosOptions::default()).unwrap());
+    listener.set_nonblocking(true).unwrap();
+    for reads_itself in [false, true] {
+        theirs.0.is_watched.store(reads_itself, Ordering::Relaxed);
+        let other = at_port(0);
+        other.connect(to).unwrap();
+        {
+            // The service thread would receive it before the socket is connected again.
+            let _reader = lock(&theirs.0.reader);
+            rustix::net::connect_unspec(&theirs.0.socket).unwrap();
+            other.send(b"of another end").unwrap();
+            theirs.0.socket.connect(ours.local_addr().unwrap()).unwrap();
+            assert!(ioctl_fionread(&theirs.0.socket).unwrap() > 0, "the kernel prefers the newest socket");
+        }
+        theirs.0.hear(&mut lock(&theirs.0.reader));
+        assert!(!theirs.has_pending());
+        let accepted = RefCell::new(None);
+        soon("a connection of its own", || {
+            *accepted.borrow_mut() = listener.accept().ok();
+            accepted.borrow().is_some()
+        });
+        let (its_own, peer) = accepted.take().unwrap();
+        assert_eq!(peer, other.local_addr().unwrap());
+        let mut buffer = [0; 20];
+        patient(&its_own);
+        assert_eq!(its_own.recv(&mut buffer).unwrap(), 14);
+        assert_eq!(&buffer[..14], b"of another end");
+    }
 }
 
 /// Offers in the other end's name are answered to it, and change nothing until it agrees.
