@@ -1,7 +1,7 @@
 //! Round robin of the flows of a fair queue: deficit round robin with new flows first (DRR++).
 //!
-//! Source: RFC 8290 sections 4.1 and 4.2. A flow that was empty joins the new flows with a full quantum. Who is out of credit gets
-//! a quantum more and goes to the end of the old flows. A new flow that is found empty goes there, too, so that it cannot be
+//! Source: RFC 8290 sections 4.1 and 4.2. A flow that was empty joins the new flows with a full quantum. A flow that is out of credit
+//! gets a quantum more and goes to the end of the old flows. A new flow that is found empty goes there, too, so that it cannot be
 //! new again at once; an old one leaves.
 
 use std::collections::VecDeque;

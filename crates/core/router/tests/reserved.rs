@@ -209,7 +209,7 @@ fn the_filter_that_says_most_counts() {
     assert_eq!(only(&shaper).counters.conforming.packets, 2);
 }
 
-/// A frame may be longer than its datagram. Who fills it up pays for it.
+/// A frame may be longer than its datagram. A sender who fills it up pays for it.
 #[test]
 fn what_follows_the_datagram_counts() {
     let mut shaper = shaper_with(Overhead::Ethernet);

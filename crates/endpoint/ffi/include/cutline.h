@@ -547,7 +547,7 @@ ssize_t cutline_send(cutline_socket *socket, const void *data, size_t length, in
  * flags is 0. */
 ssize_t cutline_recv(cutline_socket *socket, void *buffer, size_t length, int flags);
 
-/* Returns the descriptor to wait for with poll(). Who reads or writes it directly breaks the connection. Call cutline_pending
+/* Returns the descriptor to wait for with poll(). Reading or writing it directly breaks the connection. Call cutline_pending
  * before: data that were received already do not make the descriptor readable. */
 int cutline_fd(cutline_socket *socket);
 

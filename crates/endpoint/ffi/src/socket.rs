@@ -158,7 +158,7 @@ pub unsafe extern "C" fn cutline_recv(
     })
 }
 
-/// Returns the descriptor to wait for with poll(). Who reads or writes it directly breaks the connection. Call cutline_pending
+/// Returns the descriptor to wait for with poll(). Reading or writing it directly breaks the connection. Call cutline_pending
 /// before: data that were received already do not make the descriptor readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cutline_fd(socket: *mut Socket) -> c_int {

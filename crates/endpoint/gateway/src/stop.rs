@@ -27,7 +27,7 @@ impl Stop {
 
     pub fn set(&self) {
         self.is_set.store(true, Ordering::Relaxed);
-        // It is connected, so this works; who polls sees the end of the stream.
+        // It is connected, so this works; a thread that polls sees the end of the stream.
         let _connected = self.ours.shutdown(Shutdown::Both);
     }
 

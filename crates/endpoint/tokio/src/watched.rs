@@ -78,7 +78,7 @@ pub type Io = AsyncFd<Descriptor<OwnedFd>>;
 #[derive(Default)]
 struct Signs {
     has_event: Notify,
-    /// A connection was lost, made again or given up: who waits for its descriptor looks again.
+    /// A connection was lost, made again or given up: tasks that wait for its descriptor look again.
     changed: Notify,
     /// True if the runtime watches the descriptor of a connection before the current one.
     is_stale: AtomicBool,

@@ -73,7 +73,7 @@ pub struct Inbox {
     ancillaries: Vec<(Ancillary, Instant)>,
     /// Peer of the socket, if it is connected.
     peer: Option<SocketAddr>,
-    /// Whether the kernel names the sender of each datagram. It need not where all are the peer's.
+    /// Set if the kernel names the sender of each datagram, which it need not where all are of the peer.
     names_senders: bool,
     /// Number of datagrams that the next call may return.
     next: usize,
