@@ -6,7 +6,7 @@
 use crate::json;
 use crate::located::Located;
 use crate::path::{self, Setting};
-use crate::problem::{Errors, Problem};
+use crate::problem::{Errors, Location, Problem};
 use crate::reader::shorten;
 use crate::span::{Source, Span};
 use crate::value::{Node, Table, Value};
@@ -129,7 +129,19 @@ impl Document {
     /// # Errors
     /// When the path names no place for a key.
     pub fn set_text(&mut self, path: &str, text: &str) -> Result<(), Errors> {
-        let node = self.parse_value(Source::setting(path, text));
+        self.set_source(path, Source::setting(None, path, text))
+    }
+
+    /// As [`Document::set_text`], for a value that another file has at `place`, such as `study.toml:7:3`. Messages name it.
+    ///
+    /// # Errors
+    /// When the path names no place for a key.
+    pub fn set_text_from(&mut self, place: &str, path: &str, text: &str) -> Result<(), Errors> {
+        self.set_source(path, Source::setting(Some(place), path, text))
+    }
+
+    fn set_source(&mut self, path: &str, source: Source) -> Result<(), Errors> {
+        let node = self.parse_value(source);
         let span = node.span.clone();
         self.set(path, &span, node)
             .map_err(|why| self.problem(Some(&span), Some(path), format!(": {why}")).into())
@@ -165,6 +177,11 @@ impl Document {
     /// The text of a span, as it was written.
     pub fn written(&self, span: &Span) -> &str {
         self.sources[span.source].text.get(span.bytes.clone()).unwrap_or_default()
+    }
+
+    /// Returns where a span begins, as messages say it: the file's name, line and column.
+    pub fn position(&self, span: &Span) -> String {
+        Location::new(&self.sources, span).to_string()
     }
 
     /// A problem at `span` with the key at the path `key`. The message is the key's name followed by `text`.

@@ -43,7 +43,7 @@ const MOST_SHOWN: usize = 20;
 pub struct Errors(Vec<Problem>);
 
 impl Location {
-    fn new(sources: &[Source], span: &Span) -> Self {
+    pub(crate) fn new(sources: &[Source], span: &Span) -> Self {
         let source = &sources[span.source];
         let start = span.bytes.start.min(source.text.len());
         let line_start = source.text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -58,6 +58,14 @@ impl Location {
             excerpt: excerpt.to_owned(),
             marked: (column, width),
         }
+    }
+}
+
+impl fmt::Display for Location {
+    /// The source, and the line and column if it is a file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)?;
+        self.line_column.map_or(Ok(()), |(line, column)| write!(f, ":{line}:{column}"))
     }
 }
 
@@ -122,10 +130,7 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.location {
-            Some(Location { source, line_column: Some((line, column)), .. }) => {
-                write!(f, "{}:{line}:{column}: ", Printable(source))?;
-            }
-            Some(Location { source, .. }) => write!(f, "{}: ", Printable(source))?,
+            Some(location) => write!(f, "{}: ", Printable(&location.to_string()))?,
             None => write!(f, "{}: ", Printable(&self.file))?,
         }
         match &self.key {
@@ -226,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_override_is_named_as_it_was_given() {
-        let sources = [Source::file("a.toml", ""), Source::setting("rate", "15")];
+        let sources = [Source::file("a.toml", ""), Source::setting(None, "rate", "15")];
         let span = Span { source: 1, bytes: 0..2 };
         let problem = Problem::new(&sources, Some(&span), Some("rate".into()), ": value 15 is wrong".into());
         assert_eq!(problem.to_string(), "--set rate=15: key \"rate\": value 15 is wrong");

@@ -35,8 +35,13 @@ impl Source {
         Self { name: name.to_owned(), text: text.to_owned(), is_file: true }
     }
 
-    /// The override that sets the key at `path` to `text`.
-    pub fn setting(path: &str, text: &str) -> Self {
-        Self { name: format!("--set {path}={text}"), text: text.to_owned(), is_file: false }
+    /// The override that sets the key at `path` to `text`. It was written at a place of another file; on the command line if
+    /// that is `None`.
+    pub fn setting(place: Option<&str>, path: &str, text: &str) -> Self {
+        let name = match place {
+            Some(place) => format!("{place}: {path}={text}"),
+            None => format!("--set {path}={text}"),
+        };
+        Self { name, text: text.to_owned(), is_file: false }
     }
 }

@@ -49,6 +49,16 @@ impl ScenarioFile {
         Ok(())
     }
 
+    /// As [`ScenarioFile::set`], for a value that another file has at `place`, such as `study.toml:7:3`. Messages name it.
+    ///
+    /// # Errors
+    /// As [`ScenarioFile::set`].
+    pub fn set_from(&mut self, place: &str, path: &str, value: &str) -> Result<(), Errors> {
+        self.document.set_text_from(place, path, value)?;
+        self.overrides.push((path.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
     /// Sets a key from an argument of the command line: `flow.audio.hint=6`.
     ///
     /// # Errors

@@ -30,8 +30,19 @@ pub struct Experiment {
     pub platform: &'static dyn Platform,
 }
 
-/// Paths of keys in a scenario file, and their values, in the order in which they are set.
-pub type Overrides = Vec<(String, String)>;
+/// Values of keys in a scenario file, in the order in which they are set.
+pub type Overrides = Vec<Override>;
+
+/// A value of a key in a scenario file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The path of the key, such as `flow.audio.hint`.
+    pub path: String,
+    /// The value in TOML; a text needs no quotes.
+    pub value: String,
+    /// Place of the setting in the study, as messages say it: `study.toml:7:3`.
+    pub place: String,
+}
 
 impl Experiment {
     /// The scenario file with the settings of the variant, in full or at the reduced length.
@@ -47,7 +58,10 @@ impl Experiment {
         let text = changes.files.get(&self.file).unwrap_or(&self.text);
         let mut file = ScenarioFile::parse(text, &self.file)?;
         let quick = if changes.quick { &self.quick[..] } else { &[] };
-        for (path, value) in self.set.iter().chain(quick).chain(&changes.set) {
+        for Override { path, value, place } in self.set.iter().chain(quick) {
+            file.set_from(place, path, value)?;
+        }
+        for (path, value) in &changes.set {
             file.set(path, value)?;
         }
         Ok(file)

@@ -28,10 +28,10 @@
 //!
 //! Values of settings are those of the scenario file. A text without quotes of its own is written as after `--set`: `"4 Mbit/s"`.
 
-use crate::experiment::{Experiment, Overrides};
+use crate::experiment::{Experiment, Override, Overrides};
 use crate::papers::citation;
 use crate::platform::Platform;
-use cutline_config::{Document, Errors, Node, TableReader, Value, ValueKind, kind, read};
+use cutline_config::{Document, Errors, Node, TableEntry, TableReader, Value, ValueKind, kind, read};
 use std::collections::BTreeMap;
 
 /// Default settings of `--quick`.
@@ -109,7 +109,12 @@ fn study(
 }
 
 fn default_quick() -> Overrides {
-    QUICK.map(|(path, value)| (path.to_owned(), value.to_owned())).to_vec()
+    let set = |(path, value): (&str, &str)| Override {
+        path: path.to_owned(),
+        value: value.to_owned(),
+        place: "--quick".to_owned(),
+    };
+    QUICK.map(set).to_vec()
 }
 
 /// The tables of `[settings]` by their names.
@@ -168,7 +173,12 @@ fn overrides(reader: &TableReader<'_>, key: &str) -> Option<Overrides> {
     let table = reader.table(key, SETTINGS)?;
     let text = |node: &Node| node.as_text().map_or_else(|| node.value.inline(), str::to_owned);
     let entries = table.contents().in_file_order().into_iter();
-    Some(entries.map(|(path, entry)| (path.to_owned(), text(&entry.node))).collect())
+    let set = |(path, entry): (&str, &TableEntry)| Override {
+        path: path.to_owned(),
+        value: text(&entry.node),
+        place: table.document().position(&entry.key),
+    };
+    Some(entries.map(set).collect())
 }
 
 /// The name of an experiment, which becomes that of a folder.
@@ -202,10 +212,26 @@ mod tests {
         .unwrap();
         let [one, two] = &study.experiments[..] else { panic!("two experiments") };
         let pairs =
-            |set: &Overrides| set.iter().map(|(path, value)| format!("{path}={value}")).collect::<Vec<_>>();
+            |set: &Overrides| set.iter().map(|one| format!("{}={}", one.path, one.value)).collect::<Vec<_>>();
         assert_eq!(pairs(&one.set), ["link.a.rate=4 Mbit/s", "x=1.5", "x=2", "t={ p = \"tcp\", n = true }"]);
         assert_eq!((pairs(&one.quick), two.quick.len()), (vec!["seeds=1".to_owned()], 0));
         assert_eq!((one.file.as_str(), study.heading.as_str()), ("mine/a.toml", "The question"));
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named_where_it_was_written() {
+        let with = |settings: &str| {
+            let study = parse(&format!(
+                "title = 'T'\n[settings]\nslow = {{ 'flow.a.hint' = 3 }}\n[[experiment]]\nid = 'a'\nlabel = 'A'\nfile = 'a.toml'\n{settings}\n",
+            ));
+            study.unwrap().experiments[0].scenario_file(true).map(|_| ()).unwrap_err().to_string()
+        };
+        let why = "key \"flow.a.hint\": the file has no [[flow]]";
+        assert_eq!(with("with = ['slow']"), format!("mine/study.toml:3:10: flow.a.hint=3: {why}"));
+        assert_eq!(
+            with("quick = { 'flow.a.hint' = 4 }"),
+            format!("mine/study.toml:8:11: flow.a.hint=4: {why}")
+        );
     }
 
     fn error(experiment: &str) -> String {

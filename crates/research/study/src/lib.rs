@@ -25,7 +25,7 @@ pub use claims::{Evidence, FigureText, FindOwn, Measured, Own};
 pub use data::{Data, Point, difference, mean, ratio, unpaired_difference, unpaired_ratio};
 pub use error::{StudyError, UnknownFigure};
 pub use evaluation::{Evaluation, EvaluationEvent};
-pub use experiment::{Experiment, Overrides};
+pub use experiment::{Experiment, Override, Overrides};
 pub use file::FindScenario;
 pub use measure::{StudyMeasure, call_voice, kbps, lost};
 pub use options::EvaluationOptions;

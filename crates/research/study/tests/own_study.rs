@@ -130,7 +130,7 @@ fn what_is_wrong_with_an_experiment_is_named() {
     );
     assert_eq!(
         study("flow.bulk.ecn", "flow.bulk.enc"),
-        "--set flow.bulk.enc=true: key \"flow.bulk.enc\" is not known here: did you mean \"ecn\"? \
+        "study.toml:10:9: flow.bulk.enc=true: key \"flow.bulk.enc\" is not known here: did you mean \"ecn\"? \
          (experiment \"marks\")"
     );
     assert_eq!(
