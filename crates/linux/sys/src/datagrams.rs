@@ -25,6 +25,9 @@ pub(crate) const NAME: usize = size_of::<libc::sockaddr_storage>();
 pub(crate) const CONTROL: usize = 256;
 /// Largest waiting time of a datagram behind which no other one is likely to wait.
 const FRESH: Duration = Duration::from_micros(15);
+/// Time after which no processor can still be about to put a datagram into the queue of a socket that was connected meanwhile. It
+/// takes microseconds, or as long as a virtual processor stands still.
+const SETTLES: Duration = Duration::from_secs(10);
 /// Time for which the offset of the wall clock is taken to be constant.
 const OFFSET_LASTS: Duration = Duration::from_millis(10);
 
@@ -75,6 +78,8 @@ pub struct Inbox {
     peer: Option<SocketAddr>,
     /// Set if the kernel names the sender of each datagram, which it need not where all are of the peer.
     names_senders: bool,
+    /// Time after which all that arrives is of the peer, if there is one.
+    settled: Instant,
     /// Number of datagrams that the next call may return.
     next: usize,
     /// The end of the last call, and the offset of the wall clock then.
@@ -82,6 +87,8 @@ pub struct Inbox {
     offset: u64,
     /// Time at which the offset was read.
     offset_at: Instant,
+    /// Time of arrival of the last datagram of the last call.
+    latest: Instant,
 }
 
 // SAFETY: the pointers are to memory on the heap that the inbox owns and that only its methods refer to.
@@ -147,10 +154,12 @@ impl Inbox {
             ancillaries: vec![(Ancillary::default(), zero); batch],
             peer: None,
             names_senders: true,
+            settled: Instant::FAR_FUTURE,
             next,
             now: zero,
             offset,
             offset_at: zero,
+            latest: zero,
         }
     }
 
@@ -167,14 +176,15 @@ impl Inbox {
     }
 
     /// As [`Inbox::connected`], for a socket that was bound before it was connected. The kernel may have put datagrams of other
-    /// senders into its queue before, and, where another processor was about to, even shortly afterwards.
-    /// [`Inbox::is_of_peer`] tells them apart.
+    /// senders into its queue before, and, where another processor was about to, even shortly afterwards. [`Inbox::is_of_peer`]
+    /// tells them apart until the first datagram that arrives ten seconds later.
     ///
     /// # Panics
     /// When it has no room.
     #[must_use]
     pub fn accepted(room: usize, batch: usize, peer: SocketAddr) -> Self {
-        Self { names_senders: true, ..Self::connected(room, batch, peer) }
+        let settled = clock::now().saturating_add(SETTLES);
+        Self { names_senders: true, settled, ..Self::connected(room, batch, peer) }
     }
 
     /// Asks the kernel for time stamps.
@@ -214,6 +224,8 @@ impl Inbox {
     /// [`io::ErrorKind::WouldBlock`] when none has arrived in time; another one when the socket has an error.
     pub fn fill(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<usize> {
         let most = self.next;
+        // The queue has an order, so what comes next came later.
+        self.names_senders &= self.latest <= self.settled;
         for message in &mut self.messages[..most] {
             message.msg_hdr.msg_namelen = if self.names_senders { NAME as libc::socklen_t } else { 0 };
             message.msg_hdr.msg_controllen = CONTROL;
@@ -233,6 +245,7 @@ impl Inbox {
                 clock::from_wall_clock(seconds as u32, nanos as u32, offset, now)
             });
         }
+        self.latest = self.ancillaries[count.max(1) - 1].1;
         if self.peer.is_some() {
             let waited = now.saturating_since(self.ancillaries[0].1);
             self.next = if waited > FRESH { self.messages.len() } else { 1 };
@@ -441,6 +454,29 @@ mod tests {
     fn a_datagram_has_its_length_sender_and_traffic_class() {
         exchange("127.0.0.1:0");
         exchange("[::1]:0");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
+    fn an_accepted_socket_tells_datagrams_of_others_apart_until_its_queue_has_settled() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let [ours, peer, other] = [(); 3].map(|()| UdpSocket::bind(address).unwrap());
+            let to = ours.local_addr().unwrap();
+            other.send_to(b"before", to).unwrap();
+            ours.connect(peer.local_addr().unwrap()).unwrap();
+            Inbox::stamp(&ours).unwrap();
+            peer.send_to(b"after", to).unwrap();
+            let mut inbox = Inbox::accepted(HEAD, 1, peer.local_addr().unwrap());
+            assert_eq!(inbox.fill(&ours, Wait::ForOne).unwrap(), 1);
+            assert_eq!((inbox.is_of_peer(0), inbox.sender(0)), (false, other.local_addr().ok()));
+            assert_eq!(inbox.fill(&ours, Wait::ForOne).unwrap(), 1);
+            assert_eq!((inbox.is_of_peer(0), inbox.head(0)), (true, &b"after"[..]));
+            assert!(inbox.names_senders);
+            inbox.settled = Instant::ZERO;
+            peer.send_to(b"later", to).unwrap();
+            assert_eq!(inbox.fill(&ours, Wait::ForOne).unwrap(), 1);
+            assert!(inbox.is_of_peer(0) && !inbox.names_senders);
+        }
     }
 
     #[test]
