@@ -10,7 +10,7 @@ use cutline_sys::datagrams::Wait;
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_units::{Duration, Instant};
-use rustix::io::ioctl_fionread;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, recv};
 use std::io;
 use std::net::UdpSocket;
@@ -337,9 +337,16 @@ impl Inner {
     /// Takes what the kernel has in its queue.
     pub(super) fn remaining(&self) -> Vec<Stranger> {
         let mut buffer = vec![0; LONGEST];
-        let mut left = Vec::new();
-        while let Ok((length, _)) = recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
-            left.push(Stranger { from: self.peer, at: now(), bytes: buffer[..length].to_vec() });
+        let (mut left, mut errors) = (Vec::new(), 0);
+        // An error that the kernel has kept comes once, before what waits.
+        while errors < 2 {
+            match recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
+                Ok((length, _)) => {
+                    left.push(Stranger { from: self.peer, at: now(), bytes: buffer[..length].to_vec() });
+                }
+                Err(Errno::AGAIN) => break,
+                Err(_) => errors += 1,
+            }
         }
         left
     }
