@@ -15,7 +15,8 @@ use cutline_provision::Access;
 use cutline_scenario::spec::{GraphSpec, LinkSpec};
 use cutline_sim::measure::QueueInterval;
 use cutline_sim::{BacklogOutcome, LinkCounts, LinkOutcome};
-use cutline_units::{Bytes, Duration, Histogram, Rate};
+use cutline_sys::now;
+use cutline_units::{Bytes, Duration, Histogram, Instant, Rate};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -30,6 +31,8 @@ pub struct LinkShapers {
 /// The kernel's counters at the end of a link, all classes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
+    /// Time of the reading, which may be later than the end of the interval.
+    pub at: Instant,
     pub bytes: u64,
     pub packets: u64,
     pub drops: u64,
@@ -99,7 +102,7 @@ impl LinkShapers {
     pub fn counted(&mut self) -> Result<Vec<Counted>, LabError> {
         let read = |shaper: &Shared| {
             let mut shaper = lock(shaper);
-            let mut sum = Counted::default();
+            let mut sum = Counted { at: now(), ..Counted::default() };
             let best_effort = shaper.best_effort()?;
             for class in shaper.counters()?.values().chain([&best_effort]) {
                 sum.bytes += class.bytes;
@@ -164,7 +167,13 @@ impl LinkSamples {
         let sum = |of: fn(&QueueInterval) -> u64| measured.iter().map(of).sum::<u64>();
         let backlogs: Vec<_> = measured.iter().map(|one| (one.backlog_packets, one.backlog_bytes)).collect();
         let (sent_bytes, dropped) = (sum(|one| one.sent_bytes), sum(|one| one.dropped));
-        let seconds = width.as_secs_f64() * measured.len().max(1) as f64;
+        let end = window.start + measured.len();
+        let begun = before(window.start).map(|reading| reading.at);
+        let elapsed = match (begun, before(end)) {
+            (Some(begun), Some(last)) if last.at > begun => last.at.saturating_since(begun),
+            // There was no reading when the run began.
+            _ => width * measured.len().max(1) as u64,
+        };
         LinkOutcome {
             counts: LinkCounts {
                 arrived: sum(|one| one.arrived),
@@ -175,7 +184,7 @@ impl LinkSamples {
                 sent_bytes,
                 busy: rate.transmission_time(Bytes::new(sent_bytes)),
             },
-            utilisation: sent_bytes as f64 * 8.0 / (rate.as_bps() as f64 * seconds),
+            utilisation: sent_bytes as f64 * 8.0 / (rate.as_bps() as f64 * elapsed.as_secs_f64()),
             backlog: BacklogOutcome::from_samples(&backlogs),
             // The kernel does not say how long each packet waited.
             waits: Histogram::default(),
@@ -192,7 +201,9 @@ mod tests {
 
     #[test]
     fn what_was_counted_between_two_readings_is_an_interval() {
-        let counted = |bytes, packets, drops, backlog_packets| Counted {
+        // The second reading in the window came 100 ms late.
+        let counted = |at_ms, bytes, packets, drops, backlog_packets| Counted {
+            at: Instant::ZERO + Duration::from_millis(at_ms),
             bytes,
             packets,
             drops,
@@ -200,17 +211,17 @@ mod tests {
             backlog_packets,
         };
         let samples = LinkSamples(vec![
-            counted(1000, 1, 0, 0),
-            counted(11_000, 11, 0, 4),
-            counted(61_000, 61, 2, 6),
-            counted(61_000, 61, 2, 0),
+            counted(500, 1000, 1, 0, 0),
+            counted(1000, 11_000, 11, 0, 4),
+            counted(1600, 61_000, 61, 2, 6),
+            counted(2000, 61_000, 61, 2, 0),
         ]);
         let outcome = samples.outcome(Rate::from_kbps(1000), Duration::from_millis(500), 1..3);
         let counts = outcome.counts;
         assert_eq!((counts.sent, counts.sent_bytes, counts.dropped), (60, 60_000, 2));
         // 10 + 4 waiting, then 50 + 2 dropped + 6 waiting that are not the 4 from before.
         assert_eq!(counts.arrived, 14 + 54);
-        assert!((outcome.utilisation - 0.48).abs() < 1e-9, "{}", outcome.utilisation);
+        assert!((outcome.utilisation - 480.0 / 1100.0).abs() < 1e-9, "{}", outcome.utilisation);
         let backlog = outcome.backlog;
         assert_eq!((backlog.mean_packets, backlog.max_packets, backlog.max_bytes), (5.0, 6, 6000));
         assert_eq!(outcome.series.unwrap().len(), 4);
