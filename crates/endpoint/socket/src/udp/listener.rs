@@ -319,12 +319,7 @@ impl Arrivals {
         at: Instant,
         bytes: Vec<u8>,
     ) {
-        if let Some(ready) = self.ready.iter_mut().find(|ready| ready.peer == from) {
-            if ready.early.len() < MOST_EARLY {
-                ready.early.push((at, bytes));
-            }
-            return;
-        }
+        let Some(bytes) = self.keep_early(from, at, bytes) else { return };
         // The kernel may have been about to put it into this queue when the connection's socket was connected.
         if let Some(socket) = self.accepted.get(&from).and_then(|accepted| accepted.socket.upgrade()) {
             socket.hand_over([(at, bytes)]);
@@ -336,6 +331,15 @@ impl Arrivals {
             return;
         }
         self.open(socket, options, from, at, bytes);
+    }
+
+    /// Keeps a datagram for its connection if that one waits to be accepted. Returns one that belongs elsewhere.
+    fn keep_early(&mut self, from: SocketAddr, at: Instant, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        let Some(ready) = self.ready.iter_mut().find(|ready| ready.peer == from) else { return Some(bytes) };
+        if ready.early.len() < MOST_EARLY {
+            ready.early.push((at, bytes));
+        }
+        None
     }
 
     /// Takes a datagram of an end that negotiates.
@@ -377,12 +381,7 @@ impl Arrivals {
         bytes: Vec<u8>,
     ) {
         let peer = before.peer;
-        if let Some(ready) = self.ready.iter_mut().find(|ready| ready.peer == peer) {
-            if ready.early.len() < MOST_EARLY {
-                ready.early.push((at, bytes));
-            }
-            return;
-        }
+        let Some(bytes) = self.keep_early(peer, at, bytes) else { return };
         let accepted = self.accepted.get(&peer);
         let to = accepted.and_then(|accepted| accepted.to);
         let successor = accepted.and_then(|accepted| accepted.socket.upgrade());
