@@ -34,4 +34,4 @@ pub use reserved::{
     CountedReservation, RESERVATION_LIMITS, ReservationCounters, ReservationError, ReservationId,
 };
 pub use shaper::{Shaper, ShaperParams};
-pub use stats::{HINTS, HintCounters, Loss, ReservedStats, ShaperStats};
+pub use stats::{HINTS, HintCounters, Loss, ReservedStats, ShaperStats, WaitCounts};

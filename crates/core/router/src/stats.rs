@@ -43,6 +43,7 @@ pub struct ShaperStats {
     pub reserved: ReservedStats,
     lost: [Count; Loss::ALL.len()],
     by_hint: [HintCounters; HINTS],
+    waits: WaitCounts,
     /// Total time by which the schedule has slipped because the router was woken too late.
     pub slipped: Duration,
     departure_error: Histogram,
@@ -76,6 +77,42 @@ pub struct HintCounters {
     pub waited: Duration,
     /// The longest of these sojourn times.
     pub longest_wait: Duration,
+}
+
+/// Waiting times of frames in the queue, by buckets whose bounds are powers of two. It is a counter: what it has counted in an interval is the
+/// difference of two readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitCounts {
+    counts: [u64; Self::BUCKETS],
+    sum: Duration,
+}
+
+impl WaitCounts {
+    /// Number of buckets: those up to 2^23 us (8.4 s), and one for longer waits.
+    pub const BUCKETS: usize = 25;
+
+    /// Returns the upper bounds of all buckets but the last one: 1, 2, 4, ... us.
+    pub fn bounds() -> impl Iterator<Item = Duration> {
+        (0..Self::BUCKETS as u32 - 1).map(|bucket| Duration::from_micros(1 << bucket))
+    }
+
+    /// Returns the number of frames in each bucket: a bucket has the waits below its bound that are no shorter than the bound before it.
+    pub const fn counts(&self) -> &[u64; Self::BUCKETS] {
+        &self.counts
+    }
+
+    /// Returns the sum of all waiting times.
+    pub const fn sum(&self) -> Duration {
+        self.sum
+    }
+
+    #[inline]
+    fn add(&mut self, waited: Duration) {
+        let us = waited.as_nanos() / 1000;
+        let bucket = (u64::BITS - us.leading_zeros()) as usize;
+        self.counts[bucket.min(Self::BUCKETS - 1)] += 1;
+        self.sum += waited;
+    }
 }
 
 /// The number of recorded departure errors at which the histogram's counts are halved. A bucket holds twice as many.
@@ -160,6 +197,11 @@ impl ShaperStats {
         &self.by_hint[lane(hint)]
     }
 
+    /// Returns the waiting times of the frames that left the queue, whatever their hint.
+    pub const fn waits(&self) -> &WaitCounts {
+        &self.waits
+    }
+
     /// Returns the departure errors: for each frame, the time at which the port had accepted it minus the time at which its
     /// transmission was scheduled to start. Slips of the schedule are not included. After 2^31 frames, newer ones weigh
     /// more.
@@ -193,10 +235,29 @@ impl ShaperStats {
         stats.departed.add(length as u32);
         stats.waited += waited;
         stats.longest_wait = stats.longest_wait.max(waited);
+        self.waits.add(waited);
     }
 }
 
 #[inline]
 fn lane(hint: Hint) -> usize {
     hint.lane().min(HINTS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_in_the_bucket_below_whose_bound_it_is() {
+        let mut waits = WaitCounts::default();
+        for (us, bucket) in [(0, 0), (1, 1), (3, 2), (4, 3), (1023, 10), (1 << 23, 24), (1 << 40, 24)] {
+            let before = waits.counts[bucket];
+            waits.add(Duration::from_micros(us));
+            assert_eq!(waits.counts[bucket], before + 1, "{us} us");
+            let bounds: Vec<_> = WaitCounts::bounds().collect();
+            assert!(bounds.get(bucket).is_none_or(|bound| Duration::from_micros(us) < *bound), "{us} us");
+        }
+        assert_eq!(waits.sum, Duration::from_micros(1031 + (1 << 23) + (1 << 40)));
+    }
 }

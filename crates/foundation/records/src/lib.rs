@@ -6,17 +6,22 @@
 //! all follow that list.
 //!
 //! ```text
+//! buckets      counts by buckets, as histograms of exporters
 //! description  name, unit, meaning and heading of a field
 //! record       records, and their fields as data
-//! schema       the JSON Schema of a document: complete and closed
+//! schema       the JSON Schema of a document: complete and closed (feature `schema`)
 //! ```
 
+mod buckets;
 mod description;
 mod record;
+#[cfg(feature = "schema")]
 mod schema;
 
+pub use buckets::BucketCounts;
 pub use description::{Description, Heading};
 pub use record::{Field, FieldKind, Record};
+#[cfg(feature = "schema")]
 pub use schema::schema_of;
 
 /// Items that the macros need.

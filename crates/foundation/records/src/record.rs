@@ -11,6 +11,8 @@ pub enum FieldKind {
     Counter,
     /// A number as it is at the time of reading.
     Gauge,
+    /// Counts by buckets, as [`BucketCounts`](crate::BucketCounts): each grows like a counter.
+    Histogram,
     /// The name or address that identifies the record.
     Label,
     /// Anything else, such as records inside it.
@@ -41,6 +43,11 @@ impl<R> Field<R> {
     /// A gauge.
     pub fn gauge(description: [&'static str; 3], read: fn(&R) -> Value) -> Self {
         Self::new(FieldKind::Gauge, description, read)
+    }
+
+    /// A histogram.
+    pub fn histogram(description: [&'static str; 3], read: fn(&R) -> Value) -> Self {
+        Self::new(FieldKind::Histogram, description, read)
     }
 
     /// A label.
@@ -98,14 +105,27 @@ pub fn value(field: &impl Serialize) -> Value {
     serde_json::to_value(field).expect("fields have text keys only")
 }
 
-/// Declares records with their fields: `name: type, kind(unit), meaning;`. The kind is `counter`, `gauge`, `label` or `part`;
-/// the unit may be left out. `as "name"` behind the field's name gives it another name in documents. The meaning may be followed
+/// Declares records with their fields: `name: type, kind(unit), meaning;`. The kind is `counter`, `gauge`, `histogram`, `label` or
+/// `part`; the unit may be left out. `as "name"` behind the field's name gives it another name in documents. The meaning may be followed
 /// by `shown(title)` or `shown(title, scale)` for a field that printed tables show.
 ///
-/// The crate that declares a record depends on `serde` and `schemars`.
+/// The crate that declares a record depends on `serde` and `schemars`. Where schemas are a feature of that crate, named `schema`, the list
+/// begins with `schema is a feature;`.
 #[macro_export]
 macro_rules! record {
-    ($(
+    (schema is a feature; $($records:tt)+) => {
+        $crate::record_when! { (feature = "schema") $($records)+ }
+    };
+    ($($records:tt)+) => {
+        $crate::record_when! { (all()) $($records)+ }
+    };
+}
+
+/// The records of [`record!`](crate::record!), whose schemas depend on a condition.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! record_when {
+    (($has_schema:meta) $(
         $(#[$of_record:meta])*
         pub struct $name:ident {
             $(
@@ -115,12 +135,13 @@ macro_rules! record {
             )+
         }
     )+) => {$(
-        #[derive(Clone, Debug, Default, PartialEq, ::serde::Serialize, ::schemars::JsonSchema)]
+        #[derive(Clone, Debug, Default, PartialEq, ::serde::Serialize)]
+        #[cfg_attr($has_schema, derive(::schemars::JsonSchema))]
         $(#[$of_record])*
         pub struct $name {
             $(
                 #[doc = $meaning]
-                $(#[schemars(extend("x-unit" = $unit, "x-kind" = stringify!($kind)))])?
+                $(#[cfg_attr($has_schema, schemars(extend("x-unit" = $unit, "x-kind" = stringify!($kind))))])?
                 $(#[serde(rename = $renamed)])?
                 $(#[$of_field])*
                 pub $field: $type,
@@ -143,10 +164,14 @@ macro_rules! record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Heading, schema_of};
+    use crate::Heading;
+    #[cfg(feature = "schema")]
+    use crate::schema_of;
     use serde_json::json;
 
     record! {
+        schema is a feature;
+
         /// Frames and bytes.
         pub struct Both {
             packets: u64, counter("packets"), "Packets.";
@@ -178,6 +203,11 @@ mod tests {
         assert_eq!(fields[2].about.heading, Some(Heading { title: "Mbit/s", scale: 1e-6 }));
         let document = json!(port);
         assert!(fields.iter().all(|field| field.value(&port) == document[field.about.name]));
+    }
+
+    #[cfg(feature = "schema")]
+    #[test]
+    fn a_schema_has_units_kinds_and_meanings() {
         let schema = schema_of::<Port>().to_value();
         let of_rate = &schema["properties"]["rate_bps"];
         assert_eq!((&of_rate["x-unit"], &of_rate["x-kind"]), (&json!("bit/s"), &json!("gauge")));
