@@ -12,6 +12,7 @@
 //! run       starting the program, and waiting for it
 //! ending    how it ended
 //! counters  the file that the program's processes count in
+//! publication what the monitor of this host gets to know
 //! report    what was delivered
 //! systemd   what marks a service
 //! ```
@@ -23,6 +24,7 @@ mod error;
 mod library;
 mod marking_method;
 mod program;
+mod publication;
 mod report;
 mod run;
 mod systemd;

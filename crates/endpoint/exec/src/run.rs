@@ -4,6 +4,7 @@ use crate::cgroup::{self, Attached, ControlGroup};
 use crate::counters::Counters;
 use crate::ending::ProgramEnding;
 use crate::library::find_library;
+use crate::publication::RunningProgram;
 use crate::report::ExecDocument;
 use crate::{ExecError, MarkingChoice, MarkingMethod, Program};
 use cutline_marking::MarkSettings;
@@ -15,6 +16,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::channel;
 
 /// The dynamic linker's variable of libraries that are loaded first (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
@@ -63,7 +65,16 @@ pub fn run(
             None => spawn(),
         }
     })?;
-    let status = child.wait().map_err(system("the program cannot be waited for"))?;
+    let running =
+        RunningProgram { process: child.id(), method: choice.way, options, counters: counters.as_ref() };
+    let status = std::thread::scope(|scope| {
+        let (end, ended) = channel();
+        scope.spawn(move || running.publish(&ended));
+        let status = child.wait();
+        drop(end);
+        status
+    });
+    let status = status.map_err(system("the program cannot be waited for"))?;
     signals.stop();
     let ending = ProgramEnding::of(status);
     let elapsed = now().saturating_since(start);

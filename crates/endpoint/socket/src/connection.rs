@@ -18,9 +18,9 @@ use cutline_signal::session::{
 pub use cutline_sys::lock;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
-use cutline_sys::traffic_class::set_traffic_class;
+use cutline_sys::traffic_class::{set_traffic_class, traffic_class};
 use cutline_sys::{now, send_queue};
-use cutline_units::{Bytes, DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
+use cutline_units::{Bytes, Dscp, DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
 use rustix::fd::AsFd;
 use rustix::net::sockopt::socket_send_buffer_size;
 use std::collections::VecDeque;
@@ -28,6 +28,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::SystemTime;
 
 /// A session whose parts are locked separately, so that sending and receiving never wait for each other.
 ///
@@ -49,6 +50,10 @@ pub struct Connection {
     kept: OnceLock<Kept>,
     /// The process that has made it.
     generation: u32,
+    /// Time at which the connection was made.
+    opened: SystemTime,
+    /// True if the connection is not published.
+    is_private: bool,
     /// True while data wait for the application, as far as the service thread has seen.
     is_unread: AtomicBool,
     /// Request to the network.
@@ -181,11 +186,18 @@ pub fn mark(socket: impl AsFd, peer: SocketAddr, hint: Hint) -> io::Result<()> {
     set_traffic_class(socket, peer, dscp.in_traffic_class(0))
 }
 
+/// Returns the hint of a socket's packets to this peer; `None` if they have none.
+fn hint_of(socket: impl AsFd, peer: SocketAddr) -> Option<Hint> {
+    let octet = traffic_class(socket, peer).ok()?;
+    DscpPool2.decode(Dscp::from_traffic_class(octet))
+}
+
 impl Connection {
     pub fn new(
         session: Session,
         (outbound, inbound): (Outbound, Inbound),
         reserver: Option<Reserver>,
+        is_private: bool,
     ) -> Self {
         Self {
             standing: AtomicU64::new(pack(session.standing())),
@@ -199,6 +211,8 @@ impl Connection {
             control: Mutex::default(),
             kept: OnceLock::new(),
             generation: generation(),
+            opened: SystemTime::now(),
+            is_private,
             is_unread: AtomicBool::new(false),
             reserver,
         }
@@ -216,6 +230,16 @@ impl Connection {
     /// [`QosError::Inherited`] in a copy of the process.
     pub fn check_process(&self) -> Result<(), QosError> {
         if self.is_inherited() { Err(QosError::Inherited) } else { Ok(()) }
+    }
+
+    /// Returns the time at which the connection was made.
+    pub const fn opened(&self) -> SystemTime {
+        self.opened
+    }
+
+    /// Returns whether the connection is published to the monitor of this host.
+    pub const fn is_published(&self) -> bool {
+        !self.is_private
     }
 
     pub fn standing(&self) -> Standing {
@@ -430,7 +454,7 @@ impl Connection {
     }
 
     /// All that is known of the connection over this socket.
-    pub fn mib(&self, socket: impl AsFd, tcp: Option<TcpFigures>) -> Mib {
+    pub fn mib(&self, socket: impl AsFd, peer: SocketAddr, tcp: Option<TcpFigures>) -> Mib {
         let reservation = self.reservation();
         let session = lock(&self.session);
         let feedback = LocalFeedback {
@@ -438,7 +462,9 @@ impl Connection {
             send_buffer: socket_send_buffer_size(&socket).ok().map(|bytes| Bytes::new(bytes as u64)),
             ..*lock(&self.feedback)
         };
-        let session = session.mib(now(), (&self.outbound(), &self.inbound()), (feedback, tcp));
+        let mut session = session.mib(now(), (&self.outbound(), &self.inbound()), (feedback, tcp));
+        // A session knows only a hint that adapts.
+        session.hint = session.hint.or_else(|| hint_of(&socket, peer));
         Mib { session, reservation }
     }
 

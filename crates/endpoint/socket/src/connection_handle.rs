@@ -10,6 +10,8 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::monitor::Sample;
 use cutline_signal::session::Event;
 use std::fmt;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time;
 
@@ -17,6 +19,12 @@ use std::time;
 pub trait SharedCalls: KeptConnection {
     /// Returns what every kind of socket has.
     fn connection(&self) -> &Connection;
+
+    /// Returns the name of the transport: `tcp` or `udp`.
+    fn transport(&self) -> &'static str;
+
+    /// Returns this end's address and that of the other one.
+    fn addresses(&self) -> io::Result<[SocketAddr; 2]>;
 
     /// Returns all that is known of the connection.
     fn mib(&self) -> Mib;

@@ -4,6 +4,8 @@
 //! There is one for all connections of a process, from the first one on. It holds no connection: one that the application
 //! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.
 
+use crate::publication::Search;
+use cutline_publish::SocketRow;
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::PerProcess;
@@ -19,6 +21,12 @@ pub trait KeptConnection: Send + Sync {
 
     /// Calls the application's handler of events with those that it has not seen.
     fn call_handler(&self) {}
+
+    /// Returns the row that is published of the connection under this number; `None` if it is not published.
+    fn row(&self, number: u64) -> Option<SocketRow> {
+        let _ = number;
+        None
+    }
 }
 
 /// Connections by when they are due and by a number.
@@ -27,6 +35,8 @@ struct Agenda {
     entries: BTreeMap<(Instant, u64), Weak<dyn KeptConnection>>,
     /// Next deadline of each connection.
     due: BTreeMap<u64, Instant>,
+    /// All connections, also the one that is being served.
+    kept: BTreeMap<u64, Weak<dyn KeptConnection>>,
     /// Earlier deadlines that were set while the connection was served.
     hastened: BTreeMap<u64, Instant>,
     /// The number of the next connection.
@@ -99,12 +109,24 @@ pub fn keep(service: Weak<dyn KeptConnection>, due: Instant) -> std::io::Result<
     let mut agenda = keeper.lock();
     let number = agenda.next;
     agenda.next += 1;
+    agenda.kept.insert(number, Weak::clone(&service));
     agenda.insert(number, due, service);
     keeper.earlier.notify_one();
     Ok(Kept(number))
 }
 
+/// Returns the connections that are served, by their numbers.
+pub fn connections() -> Vec<(u64, Weak<dyn KeptConnection>)> {
+    keeper().lock().kept.iter().map(|(number, service)| (*number, Weak::clone(service))).collect()
+}
+
 impl Agenda {
+    /// Forgets a connection that was dropped.
+    fn forget(&mut self, number: u64) {
+        self.kept.remove(&number);
+        self.hastened.remove(&number);
+    }
+
     fn insert(&mut self, number: u64, due: Instant, service: Weak<dyn KeptConnection>) {
         self.due.insert(number, due);
         self.entries.insert((due, number), service);
@@ -175,6 +197,7 @@ impl Keeper {
 
     fn run(&self) -> ! {
         IS_KEEPER.set(true);
+        let mut search = Search::new();
         loop {
             // Nobody waits for the agenda while a connection is served.
             let (number, weak) = match self.next_due() {
@@ -187,10 +210,11 @@ impl Keeper {
                 }
             };
             let Some(service) = weak.upgrade() else {
-                self.lock().hastened.remove(&number);
+                self.lock().forget(number);
                 continue;
             };
             let now = now();
+            search.look(now);
             let due = service.serve(now);
             let due = due.clamp(now.saturating_add(LEAST_REST), now.saturating_add(LONGEST_REST));
             drop(service);

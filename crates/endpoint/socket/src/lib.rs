@@ -62,6 +62,7 @@
 //! reservation what the network is asked for, and gives
 //! mib         all that is known of a connection
 //! recovery    making a broken connection again
+//! publication rows for the monitor of this host
 //! handler     the application's handler of events
 //! signals     signals in calls that wait
 //! keeper      the thread that serves connections while the application does something else
@@ -75,6 +76,7 @@ mod handler;
 mod keeper;
 mod mib;
 mod options;
+mod publication;
 mod recovery;
 mod reservation;
 mod settings;

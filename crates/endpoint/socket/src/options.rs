@@ -95,6 +95,8 @@ pub struct QosOptions {
     /// Time for which a closed stream waits for an acknowledgement; `None` for [`LINGER`].
     linger: Option<Duration>,
     pub(crate) reservation: Option<ReservationOptions>,
+    /// True if the connection is not published.
+    pub(crate) is_private: bool,
 }
 
 /// Purpose of the keys of QoS sockets.
@@ -340,6 +342,13 @@ impl QosOptions {
     #[must_use]
     pub fn trace(self, trace: &SessionTrace) -> Self {
         Self { trace: Some(trace.clone()), ..self }
+    }
+
+    /// Sets whether the monitor of this host is told what the connection delivers ([`cutline_publish`]). It is unless this is set to
+    /// false, or the environment variable `CUTLINE_PUBLISH` is `off`. Messages cost nothing more for it.
+    #[must_use]
+    pub fn publish(self, publish: bool) -> Self {
+        Self { is_private: !publish, ..self }
     }
 
     /// Asks a service of the network for what both ends agree on: `mark`, `local`, `rsvp`, or one that was registered

@@ -7,5 +7,6 @@ mod dependencies;
 mod examples;
 mod feedback;
 mod marks;
+mod publication;
 mod reconnect;
 mod replay;

@@ -12,7 +12,7 @@ use cutline_sys::namespace::Namespace;
 use cutline_testbed::capture::{ACK, Capture, Captured, RST, SYN, check_all, has_all_kinds};
 use cutline_testbed::may_make_namespaces;
 use cutline_translate::Path;
-use cutline_units::{Duration, Hint};
+use cutline_units::{Dscp, Duration, Hint};
 use rustix::net::connect_unspec;
 use rustix::net::sockopt::set_socket_linger;
 use std::collections::BTreeMap;
@@ -122,6 +122,31 @@ fn check(packets: &[Captured], listening: &[u16], [asks, asked]: [u8; 2]) {
         }
     }
     assert!(theirs.iter().any(|packet| packet.tcp_flags & (SYN | ACK) == SYN | ACK));
+}
+
+/// The MIB has the hint of every way to mark, not only one that adapts.
+#[test]
+fn the_mib_has_the_hint_that_packets_have() {
+    let video = || QosOptions::sending(Preset::Video.specification()).peer(Peer::Plain);
+    let level = |address: &str, options: &QosOptions| {
+        let plain = UdpSocket::bind(address).unwrap();
+        let socket = QosUdpSocket::connect(plain.local_addr().unwrap(), options).unwrap();
+        socket.mib().hint.map(Hint::level)
+    };
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        assert_eq!(level(address, &video().marking(hint(6))), Some(6), "{address}");
+        assert!(level(address, &video()).is_some(), "{address}: the translated hint of a video");
+        assert_eq!(level(address, &video().marking(Marking::None)), None, "{address}");
+        // Expedited forwarding is no hint.
+        assert_eq!(
+            level(address, &video().marking(Marking::Dscp(Dscp::new(46).unwrap()))),
+            None,
+            "{address}"
+        );
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = QosTcpStream::connect(listener.local_addr().unwrap(), &video().marking(hint(3))).unwrap();
+    assert_eq!(stream.mib().hint.map(Hint::level), Some(3));
 }
 
 #[test]

@@ -52,6 +52,19 @@ impl SocketFile {
         &self.listener
     }
 
+    /// Lets every user connect. The kernel says who has connected (unix(7), `SO_PEERCRED`).
+    ///
+    /// # Errors
+    /// When the mode of the file cannot be changed.
+    pub fn allow_everyone(&self) -> Result<(), SysError> {
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+        chmod(&self.path, mode).map_err(|errno| {
+            let failure =
+                format!("socket `{}` cannot be opened to all users", Printable(self.path.display()));
+            SysError::new(failure, errno)
+        })
+    }
+
     /// Changes the owner and the group of the socket's file; `None` leaves one as it is.
     ///
     /// # Errors

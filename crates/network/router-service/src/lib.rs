@@ -13,8 +13,9 @@
 //!   reservation_request  orders of the clients
 //! session        one client's connection
 //! autorate       rates that follow the link
-//! snapshots snapshots of statistics for the clients, so that the loop never blocks
+//! snapshots      snapshots of statistics for the clients, so that the loop never blocks
 //! metrics        the statistics for Prometheus
+//! publication    the statistics for the monitor of this host
 //! local_socket   the local socket and its clients' threads
 //! usual_socket   default path of the socket, and search for routers that answer
 //! request        requests of clients
@@ -40,6 +41,7 @@ mod local_socket;
 mod metrics;
 mod offload_notes;
 mod privileges;
+mod publication;
 mod reload;
 mod request;
 mod reservation_client;
@@ -58,6 +60,7 @@ pub use claims::{Holder, holder};
 pub use client::{RouterClient, RouterReply};
 pub use configuration::{Configuration, configuration, long_waits, summary};
 pub use error::{AskError, AskProblem, ServiceError};
+pub use metrics::add_statistics;
 pub use offload_notes::{Restored, folder, restore};
 pub use request::{RequestError, RouterRequest};
 pub use reservation_client::ReservationClient;
@@ -69,6 +72,7 @@ pub use service::{Listener, TRUNCATED, UNFILLED};
 pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec, default_limit};
 pub use statistics::{
     AutorateStatistics, DepartureError, Direction, FilterDocument, HintStatistics, Interface, PacketCount,
-    ReloadStatus, ReservationStatistics, ReservedStatistics, SocketReply, Statistics, StatisticsError,
+    ReloadStatus, ReservationStatistics, ReservedStatistics, SieveStatistics, SocketReply, Statistics,
+    StatisticsError,
 };
 pub use usual_socket::running;

@@ -1,20 +1,17 @@
 //! A router's statistics for Prometheus: the text format, and an endpoint that answers with it.
 //!
-//! The metrics are those of the documents: a counter `sent` in packets and bytes is `cutline_router_sent_packets_total` and
-//! `cutline_router_sent_bytes_total`, with a label for the direction. Their help is the meaning in the documents.
+//! The metrics are those of the documents ([`cutline_openmetrics`]): a counter `sent` in packets and bytes is
+//! `cutline_router_sent_packets_total` and `cutline_router_sent_bytes_total`, with a label for the direction. Their help is the meaning in
+//! the documents.
 //!
 //! The endpoint speaks as much of HTTP/1.1 as a scraper needs: one request on a connection, of which only the first line counts, and a reply
 //! with its length. One connection is served at a time, and each has two seconds.
 
 use crate::snapshots::StatsSnapshots;
-use crate::statistics::{
-    AutorateStatistics, Direction, HintStatistics, Interface, ReservedStatistics, SieveStatistics, Statistics,
-};
-use cutline_records::{FieldKind, Record};
+use crate::statistics::Statistics;
+use cutline_openmetrics::{Metrics, TextFormat};
 use cutline_sys::{SysError, now};
 use cutline_units::Duration;
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -123,106 +120,42 @@ fn first_line(stream: &mut TcpStream) -> io::Result<String> {
 
 /// The statistics in the text format of Prometheus, version 0.0.4.
 pub fn exposition(statistics: &Statistics) -> String {
-    let mut families = Families::default();
-    families.add("", &[], statistics);
+    let mut metrics = Metrics::new(PREFIX);
+    add_statistics(&mut metrics, &[], statistics);
+    metrics.text(TextFormat::Prometheus)
+}
+
+/// Adds a router's statistics to metrics, all with these labels.
+pub fn add_statistics(metrics: &mut Metrics, labels: &[(&str, &str)], statistics: &Statistics) {
+    metrics.add(&[], labels, statistics);
     if let Some(autorate) = &statistics.autorate {
-        families.add::<AutorateStatistics>("autorate", &[], autorate);
+        metrics.add(&["autorate"], labels, autorate);
     }
     for (way, direction) in [("forward", &statistics.forward), ("reverse", &statistics.reverse)] {
-        let labels =
+        let own =
             [("direction", way), ("link", direction.name.as_str()), ("queue", direction.queue.as_str())];
-        families.add::<Direction>("", &labels, direction);
+        let labels = [labels, &own].concat();
+        metrics.add(&[], &labels, direction);
         if let Some(sieve) = &direction.sieve {
-            families.add::<SieveStatistics>("sieve", &labels, sieve);
+            metrics.add(&["sieve"], &labels, sieve);
         }
-        families.add::<ReservedStatistics>("reserved", &labels, &direction.reserved);
+        metrics.add(&["reserved"], &labels, &direction.reserved);
         for hint in &direction.hints {
             let level = hint.hint.to_string();
-            let labels = [&labels[..], &[("hint", level.as_str())]].concat();
-            families.add::<HintStatistics>("hint", &labels, hint);
+            metrics.add(&["hint"], &[&labels[..], &[("hint", level.as_str())]].concat(), hint);
         }
     }
     for interface in &statistics.interfaces {
-        families.add::<Interface>("interface", &[("interface", &interface.name)], interface);
+        let labels = [labels, &[("interface", interface.name.as_str())]].concat();
+        metrics.add(&["interface"], &labels, interface);
     }
-    families.text()
-}
-
-/// Metrics by name.
-#[derive(Default)]
-struct Families(BTreeMap<String, Family>);
-
-/// The samples of a metric.
-struct Family {
-    help: &'static str,
-    kind: &'static str,
-    /// Labels and value.
-    samples: Vec<(String, String)>,
-}
-
-impl Families {
-    /// Adds the counters and gauges of a record.
-    fn add<R: Record>(&mut self, of: &str, labels: &[(&str, &str)], record: &R) {
-        for field in R::fields() {
-            let (kind, end) = match field.kind {
-                FieldKind::Counter => ("counter", Some("total")),
-                FieldKind::Gauge => ("gauge", None),
-                FieldKind::Label | FieldKind::Part => continue,
-            };
-            for (path, number) in field.numbers(record) {
-                // What is dropped is counted by reason.
-                let (reason, path) = match path.split_first() {
-                    Some((reason, rest)) if field.about.name == "dropped" && path.len() == 2 => {
-                        (Some(reason), rest)
-                    }
-                    _ => (None, &path[..]),
-                };
-                let words = [PREFIX, of, field.about.name]
-                    .into_iter()
-                    .chain(path.iter().map(String::as_str))
-                    .chain(end);
-                let name: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-                let reason = reason.map(|reason| ("reason", reason.as_str()));
-                let labels: Vec<String> = labels
-                    .iter()
-                    .copied()
-                    .chain(reason)
-                    .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-                    .collect();
-                let family = self.0.entry(name.join("_")).or_insert_with(|| Family {
-                    help: field.about.meaning,
-                    kind,
-                    samples: Vec::new(),
-                });
-                family.samples.push((labels.join(","), number.to_string()));
-            }
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for (name, Family { help, kind, samples }) in &self.0 {
-            let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", escaped(help));
-            for (labels, value) in samples {
-                let _ = match &**labels {
-                    "" => writeln!(text, "{name} {value}"),
-                    labels => writeln!(text, "{name}{{{labels}}} {value}"),
-                };
-            }
-        }
-        text
-    }
-}
-
-/// A text within quotes, or a help.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::PacketCount;
+    use crate::statistics::{Direction, HintStatistics, PacketCount};
+    use std::collections::BTreeMap;
 
     fn statistics() -> Statistics {
         let sent = PacketCount { packets: 7, bytes: 900 };
@@ -249,9 +182,9 @@ mod tests {
             "cutline_router_sent_packets_total{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 7",
             "cutline_router_sent_bytes_total{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 900",
             "cutline_router_dropped_packets_total{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\",reason=\"early\"} 2",
-            "cutline_router_rate_bps{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 15000000",
-            "cutline_router_hint_mean_wait_ms{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\",hint=\"6\"} 1.5",
-            "cutline_router_elapsed_s_total 2.5",
+            "cutline_router_rate_bits_per_second{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 15000000",
+            "cutline_router_hint_mean_wait_seconds{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\",hint=\"6\"} 0.0015",
+            "cutline_router_elapsed_seconds_total 2.5",
         ] {
             assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
         }

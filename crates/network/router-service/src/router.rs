@@ -9,6 +9,7 @@ use crate::local_socket::LocalSocket;
 use crate::metrics::Endpoint;
 use crate::offload_notes::{self, Note, Restored, restore};
 use crate::privileges::{Keep, User, drop_privileges};
+use crate::publication;
 use crate::reload::{Reloader, params};
 use crate::reservations::{Registrar, reservation_channel};
 use crate::service::{Listener, Service};
@@ -115,6 +116,7 @@ impl Router {
         if let Some(endpoint) = endpoint {
             endpoint.serve(Arc::clone(&board))?;
         }
+        publication::start(Arc::clone(&board))?;
         let reloader = None;
         Ok(Self {
             spec,

@@ -6,8 +6,8 @@ use crate::reservation_request::RouterDirection;
 use cutline_aqm::{Count, SieveReadings};
 use cutline_flow::FlowSelector;
 use cutline_ports::PortStats;
-use cutline_records::record;
-use cutline_router::{CountedReservation, HINTS, HintCounters, Loss, Shaper, ShaperStats};
+use cutline_records::{BucketCounts, record};
+use cutline_router::{CountedReservation, HINTS, HintCounters, Loss, Shaper, ShaperStats, WaitCounts};
 use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,8 @@ record! {
         not_ip: PacketCount, counter("packets, B"), "Frames that are not IP and passed without a hint.", shown("not IP");
         slipped_ms: f64, counter("ms"), "Total slip of the schedule, because the router was not scheduled in time.";
         departure_error_us: DepartureError, gauge("us"), "How late frames were handed to the interface.";
+        #[serde(default)]
+        waits_us: BucketCounts, histogram("us"), "Frames that left the queue, by their waiting time. A bucket has the waits below its bound.";
         hints: Vec<HintStatistics>, part, "The hints that have been seen, of frames that were not reserved.";
         #[serde(default)]
         reserved: ReservedStatistics, part, "Reserved flows.";
@@ -436,6 +438,7 @@ impl ShaperSnapshot {
             not_ip: stats.not_ip.into(),
             slipped_ms: stats.slipped.as_millis_f64(),
             departure_error_us: stats.departure_error().into(),
+            waits_us: waits(stats.waits()),
             hints: hints(stats),
             reserved: self.reserved(),
         }
@@ -522,6 +525,15 @@ impl JsonSchema for Losses {
 
 fn json(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("the documents have text keys only")
+}
+
+fn waits(waits: &WaitCounts) -> BucketCounts {
+    let us = |time: Duration| time.as_nanos() as f64 / 1e3;
+    BucketCounts {
+        bounds: WaitCounts::bounds().map(us).collect(),
+        counts: waits.counts().to_vec(),
+        sum: us(waits.sum()),
+    }
 }
 
 /// Returns the counters of the hints that have been seen.

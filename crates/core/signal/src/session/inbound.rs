@@ -6,7 +6,7 @@ use crate::clock::ClockOffset;
 use crate::frame::{self, DATAGRAM_HEADER, Frame};
 use crate::monitor::{Arrivals, MessageArrival, MonitorParams, Sample};
 use crate::rate_control::{FeedbackMessage, RateReceiver, segment};
-use cutline_units::{Bytes, Duration, Instant};
+use cutline_units::{Bytes, Duration, Histogram, Instant};
 
 /// Purpose of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,11 @@ impl Inbound {
         if let Some(tfrc) = &mut self.tfrc {
             tfrc.set_segment(self.segment);
         }
+    }
+
+    /// Returns the one-way delays of the messages received since the beginning.
+    pub const fn delays(&self) -> &Histogram {
+        self.arrivals.delays()
     }
 
     /// Returns the time at which feedback for the other end's rate control has to leave, by

@@ -93,6 +93,15 @@ pub enum ViolationOrigin {
 }
 
 impl ViolationOrigin {
+    /// Returns its name: `sending-host`, `network` or `receiving-host`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SendingHost => "sending-host",
+            Self::Network => "network",
+            Self::ReceivingHost => "receiving-host",
+        }
+    }
+
     /// Returns the origin of a violation in an interval.
     fn of(measure: Measure, demand: Option<Demand>, delivery: &Delivery) -> Self {
         let length = delivery.length();

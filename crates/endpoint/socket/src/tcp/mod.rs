@@ -28,10 +28,12 @@ use crate::error::QosError;
 use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::QosOptions;
+use crate::publication;
 use crate::recovery::{Admission, Recovery};
 use crate::reservation::Reserver;
 use crate::signals;
 use cutline_provision::Transport;
+use cutline_publish::SocketRow;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::TcpFigures;
@@ -140,7 +142,7 @@ impl QosTcpStream {
         let inner = Arc::new(Inner {
             socket: Arc::new(socket),
             peer,
-            connection: Connection::new(session, directions, reserver),
+            connection: Connection::new(session, directions, reserver, options.is_private),
             inlet: Mutex::default(),
             outlet: Mutex::default(),
             demands_peer,
@@ -637,6 +639,14 @@ impl SharedCalls for Inner {
         &self.connection
     }
 
+    fn transport(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn addresses(&self) -> io::Result<[SocketAddr; 2]> {
+        Ok([self.socket.local_addr()?, self.peer])
+    }
+
     fn mib(&self) -> Mib {
         let figures = tcp_info(&self.socket).ok().map(|info| TcpFigures {
             rtt: info.rtt,
@@ -648,7 +658,7 @@ impl SharedCalls for Inner {
             delivery_rate: info.delivery_rate,
             pacing_rate: info.pacing_rate,
         });
-        self.connection.mib(&self.socket, figures)
+        self.connection.mib(&self.socket, self.peer, figures)
     }
 
     fn renegotiate(&self, specification: ConnectionSpecification) {
@@ -666,6 +676,10 @@ impl SharedCalls for Inner {
 impl KeptConnection for Inner {
     fn call_handler(&self) {
         self.connection.call_handler();
+    }
+
+    fn row(&self, number: u64) -> Option<SocketRow> {
+        publication::row(self, number)
     }
 
     fn serve(&self, now: Instant) -> Instant {

@@ -24,10 +24,12 @@ use crate::error::QosError;
 use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::{Pacing, QosOptions};
+use crate::publication;
 use crate::recovery::{Candidate, Recovery};
 use crate::reservation::Reserver;
 use crate::settings::Settings;
 use cutline_provision::Transport;
+use cutline_publish::SocketRow;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::datagrams::Inbox;
@@ -144,7 +146,7 @@ impl QosUdpSocket {
             socket,
             errors,
             peer,
-            connection: Connection::new(session, directions, reserver),
+            connection: Connection::new(session, directions, reserver, options.is_private),
             reader: Mutex::new(DatagramReader::new(peer, entrance.is_some())),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
@@ -344,8 +346,16 @@ impl SharedCalls for Inner {
         &self.connection
     }
 
+    fn transport(&self) -> &'static str {
+        "udp"
+    }
+
+    fn addresses(&self) -> io::Result<[SocketAddr; 2]> {
+        Ok([self.socket.local_addr()?, self.peer])
+    }
+
     fn mib(&self) -> Mib {
-        self.connection.mib(&self.socket, None)
+        self.connection.mib(&self.socket, self.peer, None)
     }
 
     fn renegotiate(&self, specification: ConnectionSpecification) {
@@ -363,6 +373,10 @@ impl SharedCalls for Inner {
 impl KeptConnection for Inner {
     fn call_handler(&self) {
         self.connection.call_handler();
+    }
+
+    fn row(&self, number: u64) -> Option<SocketRow> {
+        publication::row(self, number)
     }
 
     fn serve(&self, now: Instant) -> Instant {

@@ -83,6 +83,7 @@ impl Agents {
             route_mark: 0,
             params: EngineParams::default(),
             interfaces: places.iter().map(spec).collect(),
+            monitor: None,
         };
         let stop = Arc::clone(&self.stop);
         let classes =

@@ -1,0 +1,59 @@
+//! Publication: a process tells the monitor of its host what its sockets deliver.
+//!
+//! The monitor listens at a local socket, [`DEFAULT_SOCKET`], to which every user may write. A process that has QoS sockets
+//! connects to it and sends [rows](SocketRow): one for each socket, at most once a second, and only those that have changed. The
+//! kernel says which process and which user a connection belongs to. When the process ends, however it ends, its connection is
+//! closed and its rows are gone.
+//!
+//! Publication costs nothing for each message: rows are made from counters that exist anyway. Without a monitor a process tries to
+//! connect every few seconds, which fails at once. The environment variable [`VARIABLE`] names another socket, or is `off`.
+//!
+//! ```text
+//! rows       the published records: each field with its name, unit, kind and meaning
+//! publisher  a process's connection to the monitor; it never waits
+//! ```
+
+mod publisher;
+mod rows;
+
+pub use publisher::{Publisher, Turn};
+pub use rows::{DELAY_BOUNDS_MS, DirectionRow, LimitRow, ProgramRow, SocketRow, SpreadRow, ViolationRow};
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Path of the monitor's socket unless [`VARIABLE`] names another one.
+pub const DEFAULT_SOCKET: &str = "/run/cutline/publish.sock";
+/// Environment variable with the path of the monitor's socket, or `off`: then nothing is published.
+pub const VARIABLE: &str = "CUTLINE_PUBLISH";
+/// Version of the protocol, in the first line of a publisher.
+pub const VERSION: u32 = 1;
+/// The longest line of the protocol without its end, bytes.
+pub const LONGEST_LINE: usize = 256 << 10;
+
+/// Returns the path of the monitor's socket, as the environment of this process says; `None` if it publishes nothing.
+pub fn socket_path() -> Option<PathBuf> {
+    path_of(std::env::var_os(VARIABLE))
+}
+
+fn path_of(variable: Option<OsString>) -> Option<PathBuf> {
+    match variable {
+        Some(value) if value == "off" => None,
+        Some(value) if !value.is_empty() => Some(value.into()),
+        _ => Some(DEFAULT_SOCKET.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_names_the_socket_or_turns_publication_off() {
+        let of = |value: Option<&str>| path_of(value.map(OsString::from));
+        assert_eq!(of(None), Some(DEFAULT_SOCKET.into()));
+        assert_eq!(of(Some("")), Some(DEFAULT_SOCKET.into()));
+        assert_eq!(of(Some("/tmp/p.sock")), Some("/tmp/p.sock".into()));
+        assert_eq!(of(Some("off")), None);
+    }
+}

@@ -1,0 +1,284 @@
+//! A process's connection to the monitor of its host.
+
+use crate::VERSION;
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_cookie;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
+    socket_with,
+};
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::path::Path;
+
+/// The most rows of a process. Further ones are not published.
+pub const MOST_ROWS: usize = 50_000;
+
+/// Connection to the monitor. No call waits, and none raises SIGPIPE, which would end a program in C.
+#[derive(Debug)]
+pub struct Publisher {
+    /// The socket; `None` only while this is dropped.
+    stream: Option<OwnedFd>,
+    /// Identity of the socket. A program may close descriptors that are not its own, as daemons do, and open others under their numbers.
+    cookie: u64,
+    /// Output that the kernel has not taken yet.
+    pending: Vec<u8>,
+    /// Hash of the last line of each row, by kind and number; `None` in the turn that has not put it yet.
+    rows: BTreeMap<(&'static str, u64), Published>,
+    turn: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Published {
+    hash: u64,
+    turn: u64,
+}
+
+/// All rows of a process at one time. Rows that are not put are gone when the turn ends.
+#[derive(Debug)]
+pub struct Turn<'p>(&'p mut Publisher);
+
+impl Publisher {
+    /// Connects to the monitor that listens at `path`, and names this program.
+    ///
+    /// # Errors
+    /// When no process listens there, when it is too busy to accept at once, or this process may not connect.
+    pub fn connect(path: &Path, program: &str) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&stream, &SocketAddrUnix::new(path)?)?;
+        let cookie = socket_cookie(&stream)?;
+        let mut publisher =
+            Self { stream: Some(stream), cookie, pending: Vec::new(), rows: BTreeMap::new(), turn: 0 };
+        publisher.line(&json!({ "hello": { "version": VERSION, "program": program } }));
+        publisher.flush()?;
+        Ok(publisher)
+    }
+
+    /// Begins a turn; `None` while the monitor has not read the one before: its rows would be out of date when they are read.
+    ///
+    /// # Errors
+    /// When the connection has ended. Then nothing more can be published over it.
+    pub fn turn(&mut self) -> io::Result<Option<Turn<'_>>> {
+        if !self.flush()? {
+            return Ok(None);
+        }
+        self.turn += 1;
+        Ok(Some(Turn(self)))
+    }
+
+    /// Reads what the monitor has sent, into `to`. Returns the number of bytes; 0 if there is nothing now.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn receive(&self, to: &mut [u8]) -> io::Result<usize> {
+        self.check()?;
+        match recv(self, to, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok((length, _)) => Ok(length),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Checks that the descriptor is still this connection.
+    fn check(&self) -> io::Result<()> {
+        let is_ours = socket_cookie(self).is_ok_and(|cookie| cookie == self.cookie);
+        if is_ours { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
+    }
+
+    fn line(&mut self, line: &impl Serialize) {
+        serde_json::to_writer(&mut self.pending, line).expect("rows have text keys only");
+        self.pending.push(b'\n');
+    }
+
+    /// Sends what waits, as far as the kernel takes it. Returns whether nothing waits any more; otherwise the descriptor becomes
+    /// writable when the monitor has read some of it.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn flush(&mut self) -> io::Result<bool> {
+        self.check()?;
+        let mut sent = 0;
+        while sent < self.pending.len() {
+            match send(&*self, &self.pending[sent..], SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(length) => sent += length,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.pending.drain(..sent);
+        Ok(self.pending.is_empty())
+    }
+}
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        if self.check().is_err() {
+            // The number belongs to somebody else by now, who closes it.
+            let _number = self.stream.take().map(IntoRawFd::into_raw_fd);
+        }
+    }
+}
+
+impl AsFd for Publisher {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_ref().expect("it is there until the drop").as_fd()
+    }
+}
+
+impl Turn<'_> {
+    /// Puts a row of this kind under a number that no other row of the kind has. It is sent if it differs from the last turn's.
+    pub fn put(&mut self, kind: &'static str, number: u64, row: &impl Serialize) {
+        let publisher = &mut *self.0;
+        let turn = publisher.turn;
+        if publisher.rows.len() >= MOST_ROWS && !publisher.rows.contains_key(&(kind, number)) {
+            return;
+        }
+        let from = publisher.pending.len();
+        publisher.line(&Line(kind, row));
+        let mut hasher = DefaultHasher::new();
+        publisher.pending[from..].hash(&mut hasher);
+        let published = Published { hash: hasher.finish(), turn };
+        let before = publisher.rows.insert((kind, number), published);
+        if before.is_some_and(|before| before.hash == published.hash) {
+            publisher.pending.truncate(from);
+        }
+    }
+
+    /// Ends the turn: rows that were not put are reported as gone.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub fn end(self) -> io::Result<()> {
+        let publisher = self.0;
+        let turn = publisher.turn;
+        let gone: Vec<_> =
+            publisher.rows.iter().filter(|(_, row)| row.turn != turn).map(|(&of, _)| of).collect();
+        for (kind, number) in gone {
+            publisher.rows.remove(&(kind, number));
+            publisher.line(&json!({ "gone": { "kind": kind, "number": number } }));
+        }
+        publisher.flush().map(drop)
+    }
+}
+
+/// A row under the name of its kind.
+struct Line<'r, R>(&'static str, &'r R);
+
+impl<R: Serialize> Serialize for Line<'_, R> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map([(self.0, self.1)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SocketRow;
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    fn pair() -> (Publisher, BufReader<UnixStream>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("publish.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let publisher = Publisher::connect(&path, "test").unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        (publisher, BufReader::new(stream), folder)
+    }
+
+    fn lines(from: &mut BufReader<UnixStream>) -> Vec<serde_json::Value> {
+        let mut found = Vec::new();
+        loop {
+            let mut line = String::new();
+            match from.read_line(&mut line) {
+                Ok(length) if length > 0 => found.push(serde_json::from_str(&line).unwrap()),
+                _ => return found,
+            }
+        }
+    }
+
+    fn row(socket: u64, waits: u64) -> SocketRow {
+        SocketRow { socket, waits, ..SocketRow::default() }
+    }
+
+    #[test]
+    fn rows_that_have_changed_are_sent_and_those_that_are_left_out_are_gone() {
+        let (mut publisher, mut monitor, _folder) = pair();
+        let publish = |publisher: &mut Publisher, rows: &[SocketRow]| {
+            let mut turn = publisher.turn().unwrap().unwrap();
+            for row in rows {
+                turn.put("socket", row.socket, row);
+            }
+            turn.end().unwrap();
+        };
+        publish(&mut publisher, &[row(1, 0), row(2, 0)]);
+        let first = lines(&mut monitor);
+        assert_eq!(first.len(), 3, "{first:?}");
+        assert_eq!(first[0]["hello"], json!({ "version": VERSION, "program": "test" }));
+        let read: SocketRow = serde_json::from_value(first[2]["socket"].clone()).unwrap();
+        assert_eq!(read, row(2, 0));
+        publish(&mut publisher, &[row(1, 0), row(2, 5)]);
+        let second = lines(&mut monitor);
+        assert_eq!((second.len(), &second[0]["socket"]["waits"]), (1, &json!(5)));
+        publish(&mut publisher, &[row(2, 5)]);
+        assert_eq!(lines(&mut monitor), [json!({ "gone": { "kind": "socket", "number": 1 } })]);
+    }
+
+    #[test]
+    fn a_monitor_that_does_not_read_costs_one_turn_of_memory() {
+        let (mut publisher, mut monitor, _folder) = pair();
+        let mut turns = 0;
+        for waits in 0..1000 {
+            let Some(mut turn) = publisher.turn().unwrap() else { continue };
+            turns += 1;
+            for socket in 0..200 {
+                turn.put("socket", socket, &row(socket, waits));
+            }
+            turn.end().unwrap();
+            assert!(publisher.pending.len() < 200 * 1000, "{} bytes wait", publisher.pending.len());
+        }
+        assert!(turns < 100, "{turns} turns");
+        // What was put comes whole, and the next turn is begun when it was read.
+        let mut read = lines(&mut monitor).len();
+        while publisher.turn().unwrap().is_none() {
+            read += lines(&mut monitor).len();
+        }
+        assert!(read > 1, "{read}");
+    }
+
+    #[test]
+    fn a_monitor_that_has_gone_is_an_error_and_no_signal() {
+        let (mut publisher, monitor, _folder) = pair();
+        drop(monitor);
+        let outcome = (0..2).try_for_each(|waits| {
+            let mut turn = publisher.turn()?.unwrap();
+            turn.put("socket", 1, &row(1, waits));
+            turn.end()
+        });
+        assert!(outcome.is_err());
+    }
+
+    #[test]
+    fn nothing_is_written_to_a_file_that_has_got_the_number_of_the_connection() {
+        let (mut publisher, monitor, _folder) = pair();
+        let (theirs, mut other) = UnixStream::pair().unwrap();
+        other.set_nonblocking(true).unwrap();
+        // A program that closes all descriptors and then opens its own does the same.
+        rustix::io::dup2(&theirs, publisher.stream.as_mut().unwrap()).unwrap();
+        assert_eq!(publisher.turn().unwrap_err().kind(), io::ErrorKind::NotConnected);
+        let number = publisher.as_fd().as_raw_fd();
+        drop((publisher, monitor, theirs));
+        // Neither written to nor closed.
+        assert_eq!(other.read(&mut [0]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(std::fs::exists(format!("/proc/self/fd/{number}")).unwrap());
+    }
+}

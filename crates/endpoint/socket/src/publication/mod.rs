@@ -1,0 +1,112 @@
+//! Publication of the process's connections to the monitor of its host ([`cutline_publish`]).
+//!
+//! The thread that serves connections looks for a monitor every few seconds. Where one listens, a thread of its own publishes a row
+//! for each connection, once a second, until the monitor goes. So making rows delays no report, and a process without a monitor has
+//! no further thread. A row is made from the connection's MIB: messages cost nothing more than without publication.
+
+mod row;
+
+pub use row::row;
+
+use crate::keeper::{self, KeptConnection};
+use cutline_publish::{Publisher, socket_path};
+use cutline_sys::now;
+use cutline_sys::process::PerProcess;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_units::{Duration, Instant};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{OnceLock, Weak};
+
+/// Time between two searches for a monitor.
+const SEARCH_EVERY: Duration = Duration::from_secs(2);
+/// Time between two turns of rows.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+/// Kind of the rows.
+const KIND: &str = "socket";
+
+/// Search for a monitor.
+#[derive(Debug)]
+pub struct Search {
+    path: Option<PathBuf>,
+    due: Instant,
+}
+
+impl Search {
+    /// Returns a search that begins now, as the environment of the process says.
+    pub fn new() -> Self {
+        Self { path: socket_path(), due: now() }
+    }
+
+    /// Looks for a monitor if it is time, and publishes to it from then on.
+    pub fn look(&mut self, now: Instant) {
+        let Some(path) = self.path.as_ref().filter(|_| now >= self.due && !is_publishing()) else { return };
+        self.due = now.saturating_add(SEARCH_EVERY);
+        // Without a monitor, or without a thread, nothing is published; the next search may find one.
+        if let Ok(publisher) = Publisher::connect(path, &program()) {
+            publishing().store(true, Ordering::Relaxed);
+            let thread = std::thread::Builder::new().name("cutline-publish".to_owned()).spawn(move || {
+                let _gone = publish(publisher);
+                publishing().store(false, Ordering::Relaxed);
+            });
+            if thread.is_err() {
+                publishing().store(false, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Flag of this process: true while a thread publishes.
+fn publishing() -> &'static AtomicBool {
+    static PUBLISHING: PerProcess<AtomicBool> = PerProcess::new();
+    PUBLISHING.get()
+}
+
+fn is_publishing() -> bool {
+    publishing().load(Ordering::Relaxed)
+}
+
+/// Name of the program: that of its file.
+fn program() -> String {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    let name = || {
+        let first = std::env::args_os().next().map(PathBuf::from);
+        let name = first.as_ref().and_then(|path| path.file_name());
+        name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+    };
+    PROGRAM.get_or_init(name).clone()
+}
+
+/// Publishes until the monitor goes.
+fn publish(mut publisher: Publisher) -> io::Result<()> {
+    let mut next = now();
+    loop {
+        if let Some(mut turn) = publisher.turn()? {
+            for (number, connection) in keeper::connections() {
+                let connection = Weak::<dyn KeptConnection>::upgrade(&connection);
+                if let Some(row) = connection.and_then(|connection| connection.row(number)) {
+                    turn.put(KIND, number, &row);
+                }
+            }
+            turn.end()?;
+        }
+        next = now().max(next.saturating_add(PUBLISH_EVERY));
+        wait_until(&mut publisher, next)?;
+    }
+}
+
+/// Waits until `time`, or until the monitor goes.
+///
+/// # Errors
+/// When it has gone.
+fn wait_until(publisher: &mut Publisher, time: Instant) -> io::Result<()> {
+    while now() < time {
+        // The rows of thousands of sockets do not fit into the kernel's buffer.
+        let events = if publisher.flush()? { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        wait(&mut [PollFd::new(&*publisher, events)], time.saturating_since(now()))?;
+        // This monitor sends nothing yet that a publisher understands.
+        while publisher.receive(&mut [0; 1024])? > 0 {}
+    }
+    Ok(())
+}

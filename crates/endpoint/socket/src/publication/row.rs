@@ -1,0 +1,224 @@
+//! The published row of a connection, made from its MIB.
+
+use crate::connection_handle::SharedCalls;
+use crate::mib::Mib;
+use crate::reservation::ReservationStatus;
+use cutline_provision::Standing as Reserved;
+use cutline_publish::{DELAY_BOUNDS_MS, DirectionRow, LimitRow, SocketRow, SpreadRow, ViolationRow};
+use cutline_quality::spec::{Agreement, SpecParameter, Specification};
+use cutline_records::BucketCounts;
+use cutline_signal::mib::{Conformance, Contract, Distribution};
+use cutline_signal::monitor::{Delivery, Received, Sent, Spread};
+use cutline_signal::session::Standing;
+use cutline_units::{Duration, Histogram, Instant};
+use std::time::UNIX_EPOCH;
+
+/// Returns the row of a connection under this number; `None` if it is not published, or its socket has no address any more.
+pub fn row(of: &(impl SharedCalls + ?Sized), number: u64) -> Option<SocketRow> {
+    let connection = of.connection();
+    if !connection.is_published() || connection.is_inherited() {
+        return None;
+    }
+    let [local, peer] = of.addresses().ok()?;
+    let mib = of.mib();
+    let delays = buckets(connection.inbound().delays());
+    let opened = connection.opened().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let state = match connection.standing() {
+        _ if of.is_reconnecting() => "reconnecting",
+        Standing::Joining => "joining",
+        Standing::Joined(_) => "agreed",
+        Standing::Alone => "alone",
+    };
+    let (reservation, reserved_bps, refusal) = reserved(mib.reservation.as_ref());
+    let tcp_rtt = mib.tcp.as_ref().map(|tcp| ms(tcp.rtt));
+    Some(SocketRow {
+        socket: number,
+        transport: of.transport().to_owned(),
+        local: local.to_string(),
+        peer: peer.to_string(),
+        opened_unix_s: opened.as_millis() as f64 / 1e3,
+        state: state.to_owned(),
+        hint: mib.hint.map(|hint| hint.level()),
+        rtt_ms: tcp_rtt.or_else(|| mib.clock.as_ref().map(|clock| ms(clock.round_trip))),
+        clock_error_ms: mib.clock.as_ref().map(|clock| ms(clock.error)),
+        retransmissions: mib.tcp.as_ref().map(|tcp| u64::from(tcp.retransmissions)),
+        reconnections: mib.feedback.reconnections,
+        target_rate: mib.send.target_rate,
+        send_queue_bytes: mib.feedback.send_queue.map_or(0, |queue| queue.get()),
+        waits: mib.feedback.queue_full.saturating_add(mib.feedback.pacing_waits),
+        reservation: reservation.to_owned(),
+        reserved_bps,
+        refusal,
+        send: sending(&mib),
+        receive: receiving(&mib, delays),
+    })
+}
+
+fn sending(mib: &Mib) -> DirectionRow {
+    let send = &mib.send;
+    direction(mib.at, &send.contract, &send.conformance, (&send.sent, &send.received), send.last.as_ref())
+}
+
+fn receiving(mib: &Mib, delay_buckets_ms: Option<BucketCounts>) -> DirectionRow {
+    let receive = &mib.receive;
+    let counted = (&receive.sent, &receive.received);
+    DirectionRow {
+        delay: receive.delay.as_ref().map(spread_of_all),
+        jitter: receive.jitter.as_ref().map(spread_of_all),
+        delay_buckets_ms,
+        ..direction(mib.at, &receive.contract, &receive.conformance, counted, receive.last.as_ref())
+    }
+}
+
+fn direction(
+    at: Instant,
+    contract: &Contract,
+    conformance: &Conformance,
+    (sent, received): (&Sent, &Received),
+    last: Option<&Delivery>,
+) -> DirectionRow {
+    let agreed = |of: fn(&Agreement) -> Specification| contract.agreement.as_ref().map(of);
+    // Without an agreement what holds is what this end wants.
+    let offered = agreed(Agreement::offered).unwrap_or_else(|| contract.effective.clone());
+    DirectionRow {
+        offered: in_words(&offered),
+        requested: agreed(Agreement::requested).as_ref().map(in_words).unwrap_or_default(),
+        effective: in_words(&contract.effective),
+        sent_messages: sent.messages,
+        sent_bytes: sent.bytes,
+        held_ms: ms(sent.held),
+        received_messages: received.messages,
+        received_bytes: received.bytes,
+        lost_messages: received.lost(),
+        late_messages: received.late,
+        unread_ms: ms(received.unread),
+        rate: last.map(Delivery::rate),
+        throughput_bps: last.map(|last| last.throughput().as_bps()),
+        loss_percent: last.and_then(Delivery::loss),
+        gap_ms: last.map(|last| ms(last.gap)),
+        last_delay: last.and_then(|last| last.delay.as_ref()).map(spread),
+        last_jitter: last.and_then(|last| last.jitter.as_ref()).map(spread),
+        limits: limits(conformance),
+        violations: violations(at, conformance),
+        violations_begun: conformance.counts.iter().sum(),
+        ..DirectionRow::default()
+    }
+}
+
+/// Returns the parameters that a specification demands, as `min-rate = 60 messages/s, max-delay = 100 ms`.
+fn in_words(specification: &Specification) -> String {
+    let demanded = SpecParameter::ALL.into_iter().filter_map(|parameter| {
+        let (about, value) = (parameter.about(), specification.get(parameter)?);
+        let space = if about.unit.is_empty() { "" } else { " " };
+        Some(format!("{} = {value}{space}{}", about.name, about.unit))
+    });
+    demanded.collect::<Vec<_>>().join(", ")
+}
+
+fn limits(conformance: &Conformance) -> Vec<LimitRow> {
+    let operation = &conformance.operation;
+    let row = |axis: &cutline_quality::spec::Axis| {
+        let seen = operation.seen().find(|(seen, ..)| seen.measure == axis.measure);
+        LimitRow {
+            measure: axis.measure.name().to_owned(),
+            best: axis.best,
+            worst: axis.worst,
+            best_measured: seen.map(|(_, best, _)| best),
+            worst_measured: seen.map(|(.., worst)| worst),
+            begun: conformance.counts[axis.measure as usize],
+        }
+    };
+    operation.region().axes().iter().map(row).collect()
+}
+
+fn violations(at: Instant, conformance: &Conformance) -> Vec<ViolationRow> {
+    let row = |violation: &cutline_signal::violation::Violation| ViolationRow {
+        measure: violation.measure.name().to_owned(),
+        limit: violation.limit,
+        measured: violation.measured,
+        origin: violation.origin.name().to_owned(),
+        for_s: at.saturating_since(violation.since).as_secs_f64(),
+    };
+    conformance.violations.iter().map(row).collect()
+}
+
+fn spread(of: &Spread) -> SpreadRow {
+    SpreadRow { mean_ms: ms(of.mean), p99_ms: ms(of.quantile), max_ms: ms(of.worst), ..SpreadRow::default() }
+}
+
+fn spread_of_all(of: &Distribution) -> SpreadRow {
+    SpreadRow {
+        mean_ms: ms(of.mean),
+        p50_ms: Some(ms(of.p50)),
+        p90_ms: Some(ms(of.p90)),
+        p99_ms: ms(of.p99),
+        max_ms: ms(of.max),
+    }
+}
+
+/// Returns the delays by [`DELAY_BOUNDS_MS`]; `None` without any.
+fn buckets(delays: &Histogram) -> Option<BucketCounts> {
+    let mean = delays.mean()?;
+    let mut counts = vec![0; DELAY_BOUNDS_MS.len() + 1];
+    for bucket in delays.buckets() {
+        // The middle decides for a bucket that lies on a bound.
+        let middle = (ms(bucket.low) + ms(bucket.high)) / 2.0;
+        counts[DELAY_BOUNDS_MS.partition_point(|bound| *bound < middle)] += bucket.count;
+    }
+    let sum = ms(mean) * delays.count() as f64;
+    Some(BucketCounts { bounds: DELAY_BOUNDS_MS.to_vec(), counts, sum })
+}
+
+/// Returns the state of a reservation, the reserved rate of the traffic sent, and the reason of a refusal.
+fn reserved(status: Option<&ReservationStatus>) -> (&'static str, Option<u64>, Option<String>) {
+    let Some(status) = status else { return ("none", None, None) };
+    let both = [&status.send, &status.receive];
+    let rate = match &status.send {
+        Reserved::Reserved(spec) => Some(spec.rate.as_bps()),
+        _ => None,
+    };
+    let refusal = both.into_iter().find_map(|standing| match standing {
+        Reserved::Failed(refusal) => Some(refusal.to_string()),
+        _ => None,
+    });
+    let state = if refusal.is_some() {
+        "refused"
+    } else if both.iter().any(|standing| matches!(standing, Reserved::Pending)) {
+        "waiting"
+    } else if both.iter().any(|standing| matches!(standing, Reserved::Reserved(_))) {
+        "reserved"
+    } else {
+        "none"
+    };
+    (state, rate, refusal)
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_millis_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_quality::spec::Preset;
+
+    #[test]
+    fn a_specification_is_written_with_its_units() {
+        let words = in_words(&Preset::Video.specification());
+        assert!(words.starts_with("min-rate = 40 messages/s, max-rate = 156.25 messages/s, "), "{words}");
+        assert!(words.ends_with("max-delay = 400 ms, jitter = 50 ms, loss = 1 %, recovery = 5 s"), "{words}");
+        assert_eq!(in_words(&Specification::OPEN), "");
+    }
+
+    #[test]
+    fn every_delay_is_in_one_bucket() {
+        let mut delays = Histogram::default();
+        assert_eq!(buckets(&delays), None);
+        for ms in [0, 3, 4, 30, 700, 9000] {
+            delays.record(Duration::from_millis(ms));
+        }
+        let buckets = buckets(&delays).unwrap();
+        assert_eq!(buckets.counts, [1, 0, 2, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1]);
+        assert!((buckets.sum - 9737.0).abs() < 1e-6, "{}", buckets.sum);
+    }
+}

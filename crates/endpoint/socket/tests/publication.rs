@@ -1,0 +1,138 @@
+//! Publication of a process to the monitor of its host. The process is this program again, in which one test does the work
+//! ([`a_process_with_sockets`]), since the environment names the monitor.
+
+use cutline_publish::{SocketRow, VARIABLE};
+use cutline_socket::{Preset, QosOptions, QosUdpListener, QosUdpSocket};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Variable that makes a process of this program do the work.
+const WORK: &str = "CUTLINE_TEST_PUBLICATION";
+
+/// The monitor's end of a publisher.
+struct Monitor {
+    lines: BufReader<UnixStream>,
+}
+
+impl Monitor {
+    fn accept(listener: &UnixListener) -> Self {
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Self { lines: BufReader::new(stream) }
+    }
+
+    /// The next line; `None` if the process has gone.
+    fn next(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let length = self.lines.read_line(&mut line).unwrap();
+        (length > 0).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    /// The next row for which this holds.
+    fn row_with(&mut self, mut is_it: impl FnMut(&SocketRow) -> bool) -> SocketRow {
+        while let Some(line) = self.next() {
+            let Some(row) = line.get("socket") else { continue };
+            let row = serde_json::from_value(row.clone()).unwrap();
+            if is_it(&row) {
+                return row;
+            }
+        }
+        panic!("the process has ended without such a row");
+    }
+}
+
+fn start(work: &str, socket: &std::path::Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "publication::a_process_with_sockets", "--nocapture"]).env(WORK, work);
+    command.env(VARIABLE, socket).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Sends messages until its input ends.
+#[test]
+fn a_process_with_sockets() {
+    let Ok(work) = std::env::var(WORK) else { return };
+    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::receiving(Preset::Video.specification()));
+    let listener = listener.unwrap();
+    let options = QosOptions::sending(Preset::Video.specification()).publish(work != "private");
+    let to = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (receiver, _) = listener.accept().unwrap();
+        let mut message = [0; 2000];
+        while receiver.recv(&mut message).is_ok() {}
+    });
+    let sender = QosUdpSocket::connect(to, &options).unwrap();
+    std::thread::spawn(|| {
+        // The end of its input ends the process without a word, as a crash does.
+        let _ended = std::io::stdin().read_line(&mut String::new());
+        std::process::abort();
+    });
+    loop {
+        sender.send(&[0; 1000]).unwrap();
+    }
+}
+
+#[test]
+fn both_ends_publish_what_they_have_agreed_on_and_what_is_delivered() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("publish.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let mut process = start("both", &socket);
+    let mut monitor = Monitor::accept(&listener);
+    assert_eq!(monitor.next().unwrap()["hello"]["version"], cutline_publish::VERSION);
+    let received = monitor.row_with(|row| row.receive.received_messages > 60 && row.receive.delay.is_some());
+    assert_eq!((received.transport.as_str(), received.state.as_str()), ("udp", "agreed"));
+    assert!(received.receive.effective.contains("max-delay = 400 ms"), "{received:?}");
+    assert_eq!(received.receive.offered, received.receive.requested);
+    let delay = received.receive.delay.unwrap();
+    assert!(delay.mean_ms <= delay.max_ms && delay.max_ms < 60_000.0, "{delay:?}");
+    let counted = received.receive.delay_buckets_ms.unwrap().count();
+    assert!(counted > 60 && counted <= received.receive.received_messages, "{counted}");
+    let measures: Vec<_> = received.receive.limits.iter().map(|limit| limit.measure.as_str()).collect();
+    assert!(measures.contains(&"rate") && measures.contains(&"loss"), "{measures:?}");
+    let sent = monitor.row_with(|row| row.send.sent_messages > 60 && row.send.received_messages > 0);
+    assert_eq!((&sent.local, &sent.peer), (&received.peer, &received.local));
+    assert!(sent.hint.is_some() && sent.opened_unix_s > 1.7e9, "{sent:?}");
+    // The kernel closes the connection of a process that has crashed.
+    let since = Instant::now();
+    drop(process.stdin.take());
+    while monitor.next().is_some() {}
+    assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
+    process.wait().unwrap();
+}
+
+#[test]
+fn a_socket_that_is_private_is_not_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("publish.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let mut process = start("private", &socket);
+    let mut monitor = Monitor::accept(&listener);
+    let mut rows = 0;
+    monitor.row_with(|row| {
+        assert_eq!(row.send.sent_messages, 0, "the sender's row: {row:?}");
+        rows += 1;
+        rows == 3
+    });
+    drop(process.stdin.take());
+    process.wait().unwrap();
+}
+
+/// A monitor that starts later, or again, is found.
+#[test]
+fn a_monitor_that_comes_back_is_published_to_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("publish.sock");
+    let mut process = start("both", &socket);
+    for _ in 0..2 {
+        let listener = UnixListener::bind(&socket).unwrap();
+        let mut monitor = Monitor::accept(&listener);
+        monitor.row_with(|row| row.send.sent_messages > 0);
+        drop((monitor, listener));
+        std::fs::remove_file(&socket).unwrap();
+    }
+    drop(process.stdin.take());
+    process.wait().unwrap();
+}

@@ -1,0 +1,60 @@
+//! Publication of a router's statistics to the monitor of its host ([`cutline_publish`]).
+//!
+//! A thread of its own does it, from the snapshots that the loop makes for clients of the socket. Without a monitor it only looks for one
+//! every few seconds.
+
+use crate::snapshots::StatsSnapshots;
+use cutline_publish::{Publisher, socket_path};
+use cutline_sys::SysError;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Time between two searches for a monitor.
+const SEARCH_EVERY: Duration = Duration::from_secs(2);
+/// Time between two documents.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+/// Kind of the rows.
+const KIND: &str = "router";
+/// Name of the program.
+const PROGRAM: &str = "cutline router";
+/// The stack of the thread, bytes.
+const STACK: usize = 256 * 1024;
+
+/// Starts a thread that publishes until the process ends; none if the environment turns publication off.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn start(board: Arc<StatsSnapshots>) -> Result<(), SysError> {
+    let Some(path) = socket_path() else { return Ok(()) };
+    let search = move || {
+        loop {
+            // A monitor that is not there, or has gone, may come.
+            let _gone = publish(&path, &board);
+            thread::sleep(SEARCH_EVERY);
+        }
+    };
+    thread::Builder::new()
+        .name("publication".to_owned())
+        .stack_size(STACK)
+        .spawn(search)
+        .map_err(|error| SysError::new("the publication's thread cannot be started", error))
+        .map(drop)
+}
+
+/// Publishes to the monitor that listens at `path`, until it goes.
+fn publish(path: &Path, board: &StatsSnapshots) -> io::Result<()> {
+    let mut publisher = Publisher::connect(path, PROGRAM)?;
+    loop {
+        if let Some(mut turn) = publisher.turn()? {
+            if let Some(statistics) = board.statistics() {
+                turn.put(KIND, 0, &statistics);
+            }
+            turn.end()?;
+        }
+        while publisher.receive(&mut [0; 1024])? > 0 {}
+        thread::sleep(PUBLISH_EVERY);
+    }
+}
