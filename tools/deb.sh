@@ -24,7 +24,7 @@ for example in router.toml cutlined.toml networkd/50-cutline.conf networkd/10-cu
     install -D -m 644 "$here/packaging/$example" "$stage/usr/share/doc/cutline/examples/$example"
 done
 # A package's programs are below /usr, and what make installs below /usr/local.
-for unit in cutline-router@.service cutline-setup@.service cutlined.service; do
+for unit in cutline-router@.service cutline-setup@.service cutlined.service cutline-monitor.service; do
     mkdir -p "$stage/lib/systemd/system"
     sed 's|/usr/local/|/usr/|g' "$here/packaging/$unit" > "$stage/lib/systemd/system/$unit"
 done
@@ -61,7 +61,7 @@ cat > "$stage/DEBIAN/prerm" <<'END'
 #!/bin/sh
 set -e
 # What runs is stopped, so that it takes its queues and rules out of the network while it can.
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl stop 'cutline-router@*.service' 'cutline-setup@*.service' cutlined.service || true; fi
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl stop 'cutline-router@*.service' 'cutline-setup@*.service' cutlined.service cutline-monitor.service || true; fi
 END
 cat > "$stage/DEBIAN/postrm" <<'END'
 #!/bin/sh

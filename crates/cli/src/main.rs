@@ -31,6 +31,8 @@ mod lab;
 mod manuals;
 mod message;
 #[cfg(feature = "machine")]
+mod monitor;
+#[cfg(feature = "machine")]
 mod outlets;
 mod output;
 mod output_file;
@@ -59,6 +61,8 @@ mod study_arg;
 mod table;
 #[cfg(feature = "machine")]
 mod tg;
+#[cfg(feature = "machine")]
+mod top;
 mod translate;
 mod transport;
 mod wrap;
@@ -103,6 +107,10 @@ enum Command {
     #[cfg(feature = "machine")]
     Reservations(reservations::Args),
     #[cfg(feature = "machine")]
+    Monitor(monitor::Args),
+    #[cfg(feature = "machine")]
+    Top(top::Args),
+    #[cfg(feature = "machine")]
     Lab(lab::Args),
     #[cfg(feature = "machine")]
     Doctor(doctor::Args),
@@ -138,6 +146,10 @@ impl Command {
             Self::Router(args) => router::execute(&args),
             #[cfg(feature = "machine")]
             Self::Reservations(args) => reservations::execute(&args),
+            #[cfg(feature = "machine")]
+            Self::Monitor(args) => monitor::execute(&args),
+            #[cfg(feature = "machine")]
+            Self::Top(args) => top::execute(&args),
             #[cfg(feature = "machine")]
             Self::Lab(args) => lab::execute(&args),
             #[cfg(feature = "machine")]

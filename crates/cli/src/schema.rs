@@ -80,6 +80,11 @@ const DOCUMENTS: &[Document] = &[
     #[cfg(feature = "machine")]
     document::<cutline_daemon::status::Status>("reservations", &["cutline reservations --json"]),
     #[cfg(feature = "machine")]
+    document::<cutline_monitor::HostDocument>(
+        "host",
+        &["cutline top --once --json", "the path /api/host of the page, with a hundred sockets"],
+    ),
+    #[cfg(feature = "machine")]
     document::<cutline_exec::ExecDocument>("exec", &["cutline exec --json FILE"]),
     #[cfg(feature = "machine")]
     document::<cutline_gateway::GatewayDocument>("gateway", &["cutline gateway --json"]),

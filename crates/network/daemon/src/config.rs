@@ -21,6 +21,7 @@
 
 use crate::error::DaemonError;
 use crate::keys;
+use crate::monitor::MonitorSpec;
 use cutline_config::{Document, Errors, Problem, TableReader, ValueKind, kind, parameter};
 use cutline_netlink::{HtbShaper, ShaperOptions};
 use cutline_params::Parameters as _;
@@ -48,6 +49,8 @@ pub struct DaemonConfig {
     pub params: EngineParams,
     /// The interfaces.
     pub interfaces: Vec<InterfaceSpec>,
+    /// The monitor; `None` without one.
+    pub monitor: Option<MonitorSpec>,
 }
 
 /// An interface, with one version of IP.
@@ -170,6 +173,7 @@ impl DaemonConfig {
             ("group", self.group != other.group),
             ("route-mark", self.route_mark != other.route_mark),
             ("rsvp", self.params != other.params),
+            ("monitor", self.monitor != other.monitor),
             ("interface", self.interfaces.len() != other.interfaces.len()),
             ("interface.name", any(|a, b| a.name != b.name)),
             ("interface.version", any(|a, b| a.version != b.version)),
@@ -213,10 +217,13 @@ fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
         }
         None => Some(EngineParams::default()),
     };
+    let monitor = root.table("monitor", "a table: write [monitor]");
     let tables = root.tables("interface");
-    if tables.is_empty() {
+    // A host without reservations may have a monitor.
+    if tables.is_empty() && monitor.is_none() {
         root.lacks("interface", "at least one interface: write [[interface]]");
     }
+    let monitor = monitor.as_ref().and_then(MonitorSpec::read);
     let mut interfaces: Vec<InterfaceSpec> = Vec::new();
     let mut is_whole = true;
     for table in &tables {
@@ -236,7 +243,7 @@ fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
         interfaces.push(interface);
     }
     root.finish();
-    is_whole.then_some(DaemonConfig { socket, group, route_mark, params: params?, interfaces })
+    is_whole.then_some(DaemonConfig { socket, group, route_mark, params: params?, interfaces, monitor })
 }
 
 fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
@@ -335,7 +342,7 @@ fn name() -> ValueKind<String> {
     kind::text().only("the name of an interface, of 1 to 15 bytes", fits)
 }
 
-fn path() -> ValueKind<String> {
+pub(crate) fn path() -> ValueKind<String> {
     let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH;
     kind::text().only("an absolute path of at most 107 bytes", fits)
 }

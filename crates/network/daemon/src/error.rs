@@ -20,6 +20,17 @@ pub enum DaemonError {
     /// A parameter is not allowed.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
+    /// The monitor cannot work.
+    #[error(transparent)]
+    Monitor(#[from] cutline_monitor::MonitorError),
+    /// The file with the monitor's token cannot be used.
+    #[error("token-file `{}`: {why}", Printable(file))]
+    Token {
+        /// The file.
+        file: String,
+        /// The reason.
+        why: String,
+    },
     /// A file with keys cannot be used.
     #[error("keys `{}`: {why}", Printable(file))]
     Keys {

@@ -1,0 +1,119 @@
+//! `cutline monitor`: what the applications and routers of this host deliver, for people and managers.
+
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::outlets::Outlets;
+use cutline_monitor::{
+    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, MonitorError, MonitorOptions,
+    PublicationLimits, WebOptions, token,
+};
+use cutline_sys::resources;
+use cutline_text::Printable;
+use cutline_traffic::control::Key;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Show what the applications and routers of this host deliver, as a page and as metrics
+///
+/// Programs with QoS sockets, routers, gateways and `cutline exec` publish what they deliver by themselves, and the monitor
+/// collects it: throughput, delay, jitter and loss beside what was agreed on, violations, queues. `cutline top` shows it in a terminal,
+/// the page in a browser, and /metrics is for Prometheus (docs/guide/monitor.md). Each user sees the own programs; root sees all. cutlined
+/// does the same with a table [monitor] in its file.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Address of the page and the metrics, or off
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN, value_parser = listen)]
+    listen: Listen,
+    /// File with a token of at least 16 characters: readers who state it see everything. Nobody else may read the file. Readers on other
+    /// hosts need it
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Name of this host that a browser may use, beside its addresses and localhost; may be repeated
+    #[arg(long, value_name = "NAME")]
+    name: Vec<String>,
+    /// Let every user see the programs of all users
+    #[arg(long)]
+    all_see_all: bool,
+    /// Socket to which programs publish
+    #[arg(long, value_name = "PATH", default_value = cutline_publish::DEFAULT_SOCKET)]
+    publish_socket: PathBuf,
+    /// Socket that answers `cutline top`
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_QUERY_SOCKET)]
+    socket: PathBuf,
+}
+
+const EXAMPLES: &str = "Examples:
+  sudo cutline monitor                                 then open http://127.0.0.1:9466/, or run cutline top
+  sudo cutline monitor --listen 10.0.0.1:9466 --token-file /etc/cutline/token
+  curl http://127.0.0.1:9466/metrics";
+
+/// Address of the page.
+#[derive(Clone, Copy, Debug)]
+enum Listen {
+    Off,
+    At(SocketAddr),
+}
+
+/// Interval of checks for Ctrl-C.
+const CHECK_EVERY: Duration = Duration::from_millis(50);
+
+fn listen(text: &str) -> Result<Listen, String> {
+    if text == "off" {
+        return Ok(Listen::Off);
+    }
+    let expected = |_| format!("expected an address with a port, such as {DEFAULT_LISTEN}, or off");
+    text.parse().map(Listen::At).map_err(expected)
+}
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let token = args.token_file.as_deref().map(read_token).transpose()?;
+    resources::allow_most_descriptors();
+    let readers_see_all = args.all_see_all;
+    let web = match args.listen {
+        Listen::Off => None,
+        Listen::At(listen) => Some(WebOptions { listen, token, names: args.name.clone(), readers_see_all }),
+    };
+    let collector = CollectorOptions {
+        publish: args.publish_socket.clone(),
+        query: args.socket.clone(),
+        limits: PublicationLimits::DEFAULT,
+        readers_see_all,
+    };
+    let monitor = HostMonitor::start(MonitorOptions { collector, web })?;
+    let stop = interrupt::cancel_flag(String::new())?;
+    let outlets = Outlets::new(Arc::clone(&stop));
+    if let Some(at) = monitor.page() {
+        outlets.say(format!("the page is at http://{at}/, the metrics are at http://{at}/metrics"));
+    }
+    outlets.say(format!("programs publish to {}", Printable(args.publish_socket.display())));
+    while !stop.load(Ordering::Relaxed) && monitor.is_at_work() {
+        std::thread::sleep(CHECK_EVERY);
+    }
+    let has_failed = !stop.load(Ordering::Relaxed);
+    drop(monitor);
+    outlets.finish(None)?;
+    if has_failed {
+        return Err(Failure::Failed("the monitor has ended: descriptors cannot be waited for".to_owned()));
+    }
+    Ok(())
+}
+
+/// Reads a token from a file that only its owner may read.
+fn read_token(path: &Path) -> Result<String, Failure> {
+    let content = Key::content(path).map_err(Failure::Usage)?;
+    let wrong = |why| Failure::Usage(format!("--token-file {}: {why}", Printable(path.display())));
+    token(&String::from_utf8_lossy(&content)).map_err(wrong)
+}
+
+impl From<MonitorError> for Failure {
+    fn from(error: MonitorError) -> Self {
+        match error {
+            MonitorError::NeedsToken(_) => Self::Usage(error.to_string()),
+            MonitorError::System(_) => Self::Failed(error.to_string()),
+        }
+    }
+}

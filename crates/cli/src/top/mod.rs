@@ -1,0 +1,139 @@
+//! `cutline top`: links, queues, sockets and programs of this host, live in the terminal.
+//!
+//! ```text
+//! rows    rows of the tables: values of a document and of the one before it
+//! state   what is shown and selected, and what keys do; no IO
+//! draw    the picture
+//! ```
+
+mod draw;
+mod rows;
+mod state;
+
+use crate::exit::Failure;
+use crate::output;
+use crate::table::Table;
+use cutline_monitor::{DEFAULT_QUERY_SOCKET, HostDocument, MonitorClient, MonitorClientError};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use rows::Tab;
+use state::{Action, State};
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Show links, queues, QoS sockets and programs of this host, live
+///
+/// The monitor of the host collects what is shown: `sudo cutline monitor`, or cutlined with a table [monitor]. A user sees the own
+/// programs, root sees all (docs/guide/monitor.md). Keys: Tab and 1 to 3 change the table, arrows select a row, Enter shows the history of a
+/// flow, s sorts, / filters, p pauses, q quits.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Print the state once, and exit
+    #[arg(long)]
+    once: bool,
+    /// Print the state as one JSON document
+    #[arg(long, requires = "once")]
+    json: bool,
+    /// Socket of the monitor
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_QUERY_SOCKET)]
+    socket: PathBuf,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline top
+  sudo cutline top --once
+  cutline top --once --json | jq '.sockets[] | {program, peer, loss: .receive.loss_percent}'";
+
+/// Time between two documents.
+const EVERY: Duration = Duration::from_secs(1);
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let mut client = MonitorClient::connect(&args.socket)?;
+    if args.once {
+        return once(args.json, &mut client);
+    }
+    #[expect(clippy::disallowed_methods, reason = "nothing is written")]
+    let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if !is_terminal {
+        let why = "cutline top draws on a terminal, and standard output or input is none: use --once";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let first = client.host()?;
+    let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
+    let outcome = live(&mut terminal, &mut client, first, &args.socket);
+    ratatui::restore();
+    outcome
+}
+
+fn once(json: bool, client: &mut MonitorClient) -> Result<(), Failure> {
+    let first = client.host()?;
+    if json {
+        return output::print_json(&first);
+    }
+    // Rates of links are differences.
+    std::thread::sleep(EVERY);
+    let second = client.host()?;
+    let text = Tab::ALL.map(|tab| text(tab, &second, &first)).join("\n");
+    output::print_wrapped(&text)
+}
+
+/// Returns a table as text; a sentence in the place of one without rows.
+fn text(tab: Tab, now: &HostDocument, before: &HostDocument) -> String {
+    let rows = rows::rows(tab, now, Some(before));
+    if rows.is_empty() {
+        return format!("{}: {}\n", tab.title(), tab.advice());
+    }
+    let head: Vec<&str> = tab.columns().iter().map(|column| column.title).collect();
+    let words = tab.columns().iter().take_while(|column| !column.is_number).count();
+    let mut table = Table::new(words, &head);
+    for row in rows {
+        table.add(row.cells.into_iter().map(|cell| cell.text).collect());
+    }
+    format!("{}\n{}", tab.title(), table.render())
+}
+
+/// Shows the state until the user quits.
+fn live(
+    terminal: &mut ratatui::DefaultTerminal,
+    client: &mut MonitorClient,
+    first: HostDocument,
+    socket: &PathBuf,
+) -> Result<(), Failure> {
+    let mut state = State::new(first);
+    let mut due = Instant::now() + EVERY;
+    loop {
+        terminal.draw(|frame| draw::draw(frame, &mut state)).map_err(|error| failed(&error))?;
+        let left = due.saturating_duration_since(Instant::now());
+        if event::poll(left).map_err(|error| failed(&error))? {
+            if let Event::Key(key) = event::read().map_err(|error| failed(&error))?
+                && key.kind != KeyEventKind::Release
+                && state.on_key(key) == Action::Quit
+            {
+                return Ok(());
+            }
+            continue;
+        }
+        due = Instant::now() + EVERY;
+        match client.host() {
+            Ok(document) => state.take(document),
+            Err(error) => {
+                state.fail(error.to_string());
+                // It may have been started again.
+                if let Ok(again) = MonitorClient::connect(socket) {
+                    *client = again;
+                }
+            }
+        }
+    }
+}
+
+fn failed(error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("the terminal cannot be drawn on: {error}"))
+}
+
+impl From<MonitorClientError> for Failure {
+    fn from(error: MonitorClientError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

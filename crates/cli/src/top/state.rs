@@ -1,0 +1,255 @@
+//! State of the picture: the table, the selection, the history, and the effect of keys. No IO.
+
+use super::rows::{Row, Tab, rows};
+use cutline_monitor::HostDocument;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::widgets::TableState;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Length of the history of a row, s.
+pub const HISTORY: usize = 600;
+
+/// Consequence of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Stay,
+    Quit,
+}
+
+/// The present picture.
+pub struct State {
+    pub document: HostDocument,
+    before: Option<HostDocument>,
+    pub tab: Tab,
+    /// Column by which rows are sorted; `None` for the monitor's order.
+    pub sort: Option<usize>,
+    pub descending: bool,
+    pub filter: String,
+    pub is_typing: bool,
+    pub is_paused: bool,
+    /// True while the history of the selected row is shown.
+    pub shows_history: bool,
+    pub shows_help: bool,
+    pub table: TableState,
+    /// Reason why the last document has not come.
+    pub problem: Option<String>,
+    /// The last points of each row, by table and row.
+    history: BTreeMap<(usize, String), VecDeque<[Option<f64>; 3]>>,
+}
+
+impl State {
+    pub fn new(document: HostDocument) -> Self {
+        let mut state = Self {
+            document: HostDocument::default(),
+            before: None,
+            tab: Tab::Links,
+            sort: None,
+            descending: true,
+            filter: String::new(),
+            is_typing: false,
+            is_paused: false,
+            shows_history: false,
+            shows_help: false,
+            table: TableState::default().with_selected(0),
+            problem: None,
+            history: BTreeMap::new(),
+        };
+        if document.routers.is_empty() && !document.sockets.is_empty() {
+            state.tab = Tab::Sockets;
+        }
+        state.take(document);
+        state
+    }
+
+    /// Takes a new document. While the picture is paused only the history grows.
+    pub fn take(&mut self, document: HostDocument) {
+        self.problem = None;
+        for (number, tab) in Tab::ALL.into_iter().enumerate() {
+            let found = rows(tab, &document, Some(&self.document));
+            self.history.retain(|(of, key), _| *of != number || found.iter().any(|row| row.key == *key));
+            for row in found {
+                let points = self.history.entry((number, row.key)).or_default();
+                if points.len() == HISTORY {
+                    points.pop_front();
+                }
+                points.push_back(row.point);
+            }
+        }
+        if !self.is_paused {
+            self.before = Some(std::mem::replace(&mut self.document, document));
+        }
+    }
+
+    /// Notes that the monitor does not answer.
+    pub fn fail(&mut self, why: String) {
+        self.problem = Some(why);
+    }
+
+    /// Returns the rows that are shown, in their order.
+    pub fn rows(&self) -> Vec<Row> {
+        let filter = self.filter.to_lowercase();
+        let matches = |row: &Row| row.cells.iter().any(|cell| cell.text.to_lowercase().contains(&filter));
+        let all = rows(self.tab, &self.document, self.before.as_ref());
+        let mut shown: Vec<Row> = all.into_iter().filter(|row| filter.is_empty() || matches(row)).collect();
+        if let Some(column) = self.sort {
+            shown.sort_by(|one, other| {
+                let (one, other) = (&one.cells[column], &other.cells[column]);
+                let by_value = one.value.unwrap_or(-1.0).total_cmp(&other.value.unwrap_or(-1.0));
+                by_value.then_with(|| other.text.cmp(&one.text))
+            });
+            if self.descending {
+                shown.reverse();
+            }
+        }
+        shown
+    }
+
+    /// Returns the history of a row of the present table, oldest first.
+    pub fn history_of(&self, key: &str) -> Vec<[Option<f64>; 3]> {
+        let number = Tab::ALL.iter().position(|tab| *tab == self.tab).unwrap_or_default();
+        let points = self.history.get(&(number, key.to_owned()));
+        points.map(|points| points.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Does what a key says.
+    pub fn on_key(&mut self, key: KeyEvent) -> Action {
+        let is_ctrl_c = key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c');
+        if is_ctrl_c {
+            return Action::Quit;
+        }
+        if self.is_typing {
+            self.type_filter(key.code);
+            return Action::Stay;
+        }
+        match key.code {
+            KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Esc if self.shows_help || self.shows_history => {
+                (self.shows_help, self.shows_history) = (false, false);
+            }
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('?' | 'h') => self.shows_help = !self.shows_help,
+            KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Char('s') => self.sort_by_next(),
+            KeyCode::Char('r') => self.descending = !self.descending,
+            KeyCode::Char(digit @ '1'..='3') => self.show(Tab::ALL[digit as usize - '1' as usize]),
+            KeyCode::Tab => self.change_tab(1),
+            KeyCode::BackTab => self.change_tab(Tab::ALL.len() - 1),
+            KeyCode::Enter => self.shows_history = !self.shows_history,
+            KeyCode::Down | KeyCode::Char('j') => self.select(1),
+            KeyCode::Up | KeyCode::Char('k') => self.select(-1),
+            KeyCode::PageDown => self.select(20),
+            KeyCode::PageUp => self.select(-20),
+            KeyCode::Home => self.table.select(Some(0)),
+            KeyCode::End => self.select(isize::MAX),
+            _ => {}
+        }
+        Action::Stay
+    }
+
+    fn type_filter(&mut self, code: KeyCode) {
+        match code {
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Esc => {
+                self.is_typing = false;
+                self.filter.clear();
+            }
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Char(letter) => self.filter.push(letter),
+            _ => {}
+        }
+        self.table.select(Some(0));
+    }
+
+    fn sort_by_next(&mut self) {
+        let columns = self.tab.columns().len();
+        self.sort = match self.sort {
+            None => Some(0),
+            Some(column) if column + 1 < columns => Some(column + 1),
+            Some(_) => None,
+        };
+    }
+
+    fn change_tab(&mut self, by: usize) {
+        let now = Tab::ALL.iter().position(|tab| *tab == self.tab).unwrap_or_default();
+        self.show(Tab::ALL[(now + by) % Tab::ALL.len()]);
+    }
+
+    fn show(&mut self, tab: Tab) {
+        if self.tab != tab {
+            (self.tab, self.sort, self.shows_history) = (tab, None, false);
+            self.table.select(Some(0));
+        }
+    }
+
+    fn select(&mut self, by: isize) {
+        let last = self.rows().len().saturating_sub(1);
+        let now = self.table.selected().unwrap_or_default();
+        self.table.select(Some(now.saturating_add_signed(by).min(last)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_monitor::SocketEntry;
+
+    fn document(seconds: u64) -> HostDocument {
+        let entry = |pid: u32, program: &str, bps: u64| {
+            let mut entry = SocketEntry { pid, program: program.to_owned(), ..SocketEntry::default() };
+            entry.socket.send.throughput_bps = Some(bps * seconds);
+            entry.socket.send.sent_bytes = 1;
+            entry
+        };
+        let sockets = vec![entry(1, "video", 10), entry(2, "call", 30), entry(3, "backup", 20)];
+        HostDocument { sockets, ..HostDocument::default() }
+    }
+
+    fn press(state: &mut State, keys: &str) {
+        for letter in keys.chars() {
+            let code = match letter {
+                '\n' => KeyCode::Enter,
+                '\t' => KeyCode::Tab,
+                letter => KeyCode::Char(letter),
+            };
+            state.on_key(KeyEvent::new(code, KeyModifiers::NONE));
+        }
+    }
+
+    fn programs(state: &State) -> Vec<String> {
+        state.rows().into_iter().map(|row| row.cells[0].text.clone()).collect()
+    }
+
+    #[test]
+    fn rows_are_sorted_filtered_and_selected_by_keys() {
+        let mut state = State::new(document(1));
+        assert_eq!((state.tab, programs(&state).len()), (Tab::Sockets, 3));
+        // The seventh column is the rate of sending.
+        press(&mut state, "sssssss");
+        assert_eq!(programs(&state), ["call (2)", "backup (3)", "video (1)"]);
+        press(&mut state, "r");
+        assert_eq!(programs(&state), ["video (1)", "backup (3)", "call (2)"]);
+        press(&mut state, "/BACK\n");
+        assert_eq!(programs(&state), ["backup (3)"]);
+        press(&mut state, "jj");
+        assert_eq!(state.table.selected(), Some(0));
+        assert_eq!(state.on_key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE)), Action::Quit);
+    }
+
+    #[test]
+    fn a_paused_picture_stays_and_its_history_grows() {
+        let mut state = State::new(document(1));
+        press(&mut state, "p");
+        for seconds in 2..=5 {
+            state.take(document(seconds));
+        }
+        assert_eq!(state.document, document(1));
+        assert_eq!(state.history_of("2/0").iter().map(|point| point[0].unwrap()).sum::<f64>(), 450.0);
+        press(&mut state, "p");
+        state.take(document(6));
+        assert_eq!(state.document, document(6));
+        // A row that has gone leaves no history.
+        state.take(HostDocument::default());
+        assert!(state.history_of("2/0").is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! The monitor of the host in `cutlined`: the table `[monitor]` of its file.
+
+use crate::config::path;
+use crate::error::DaemonError;
+use crate::keys;
+use cutline_config::{TableReader, kind};
+use cutline_monitor::{
+    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, MonitorOptions, PublicationLimits,
+    WebOptions,
+};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Settings of the monitor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MonitorSpec {
+    /// Address of the page and the metrics; `None` if there are none.
+    pub listen: Option<SocketAddr>,
+    /// File with the token of readers who see everything.
+    pub token_file: Option<PathBuf>,
+    /// Name of this host that a browser may use, beside its addresses.
+    pub name: Option<String>,
+    /// True if every user sees the programs of all users.
+    pub readers_see_all: bool,
+    /// Socket to which programs publish.
+    pub publish_socket: PathBuf,
+    /// Socket that answers `cutline top`.
+    pub socket: PathBuf,
+}
+
+impl MonitorSpec {
+    /// Reads the table.
+    pub(crate) fn read(table: &TableReader<'_>) -> Option<Self> {
+        let is_address = |text: &String| text == "off" || text.parse::<SocketAddr>().is_ok();
+        let address =
+            kind::text().only("an address with a port such as 127.0.0.1:9466, or \"off\"", is_address);
+        let listen = table.or("listen", &address, DEFAULT_LISTEN.to_owned()).parse().ok();
+        let token_file = table.optional("token-file", &path()).map(PathBuf::from);
+        let name = table.optional("name", &kind::text());
+        let readers = [("own", false), ("all", true)];
+        let readers_see_all = table.or("readers", &kind::one_of("one of", &readers), false);
+        let publish_socket =
+            table.or("publish-socket", &path(), cutline_publish::DEFAULT_SOCKET.to_owned()).into();
+        let socket = table.or("socket", &path(), DEFAULT_QUERY_SOCKET.to_owned()).into();
+        let is_open = listen.is_some_and(|listen: SocketAddr| !listen.ip().is_loopback());
+        if is_open && token_file.is_none() {
+            table.lacks("token-file", "other hosts can reach the address in `listen`: the file with a token");
+        }
+        table.finish();
+        Some(Self { listen, token_file, name, readers_see_all, publish_socket, socket })
+    }
+
+    /// Reads the token's file.
+    ///
+    /// # Errors
+    /// When others may read it, or it has no token.
+    pub fn token(&self) -> Result<Option<String>, DaemonError> {
+        let Some(path) = &self.token_file else { return Ok(None) };
+        let failed = |why| DaemonError::Token { file: path.display().to_string(), why };
+        let text = keys::private_text(path).map_err(failed)?;
+        cutline_monitor::token(&text).map(Some).map_err(failed)
+    }
+
+    /// Starts the monitor. It works until it is dropped.
+    ///
+    /// # Errors
+    /// When the token's file cannot be used, another monitor runs, or an address cannot be listened at.
+    pub fn start(&self) -> Result<HostMonitor, DaemonError> {
+        let readers_see_all = self.readers_see_all;
+        let token = self.token()?;
+        let names = self.name.iter().cloned().collect();
+        let web = self.listen.map(|listen| WebOptions { listen, token, names, readers_see_all });
+        let collector = CollectorOptions {
+            publish: self.publish_socket.clone(),
+            query: self.socket.clone(),
+            limits: PublicationLimits::DEFAULT,
+            readers_see_all,
+        };
+        Ok(HostMonitor::start(MonitorOptions { collector, web })?)
+    }
+}

@@ -1,0 +1,326 @@
+//! History of a host: a point each second for every direction of a router and for every socket, in fixed memory.
+
+use crate::registry::{Process, RowRegistry, Viewer};
+use cutline_publish::SocketRow;
+use cutline_router_service::{Direction, Statistics};
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Length of the history, s.
+pub const SECONDS: usize = 900;
+/// The most directions of routers with a history.
+const MOST_DIRECTIONS: usize = 64;
+/// The most sockets with a history.
+const MOST_SOCKETS: usize = 1000;
+
+/// Columns of the history of a router's direction.
+pub const DIRECTION_COLUMNS: [&str; 13] = [
+    "received_bps",
+    "sent_bps",
+    "rate_bps",
+    "wait_p50_ms",
+    "wait_p99_ms",
+    "backlog_bytes",
+    "dropped_early_per_s",
+    "dropped_overflow_per_s",
+    "dropped_other_per_s",
+    "marked_per_s",
+    "below_fair_share_bps",
+    "above_fair_share_bps",
+    "probability",
+];
+/// Columns of the history of a socket.
+pub const SOCKET_COLUMNS: [&str; 6] =
+    ["sent_bps", "received_bps", "delay_p99_ms", "jitter_p99_ms", "loss_percent", "violations"];
+
+/// A series: the process and the number of a socket, or the direction of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SeriesKey {
+    /// A direction of a router: that from `--in` to `--out` is the first.
+    Direction {
+        /// Process of the router.
+        pid: u32,
+        /// True for the reverse direction.
+        is_reverse: bool,
+    },
+    /// A socket.
+    Socket {
+        /// Its process.
+        pid: u32,
+        /// Its number there.
+        number: u64,
+    },
+}
+
+/// The values of a series, one point a second. A value that is not known is NaN.
+#[derive(Debug)]
+struct Series<const N: usize> {
+    owner: u32,
+    title: String,
+    points: VecDeque<(f64, [f32; N])>,
+    /// The second in which it was last seen.
+    seen: u64,
+}
+
+/// The history.
+#[derive(Debug, Default)]
+pub struct History {
+    second: u64,
+    directions: BTreeMap<SeriesKey, Series<{ DIRECTION_COLUMNS.len() }>>,
+    sockets: BTreeMap<SeriesKey, Series<{ SOCKET_COLUMNS.len() }>>,
+    /// The last statistics of each router, of which a second is the difference.
+    last: BTreeMap<u32, Statistics>,
+}
+
+/// A series for readers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SeriesDocument {
+    /// The title: a direction of a router, or the two addresses of a socket.
+    pub title: String,
+    /// Number of the process.
+    pub pid: u32,
+    /// Number of the socket in its process; null of a router.
+    pub socket: Option<u64>,
+    /// True for the reverse direction of a router.
+    pub is_reverse: bool,
+    /// Names of the values, with their units.
+    pub columns: &'static [&'static str],
+    /// Times of the points, since 1970, s.
+    pub at_unix_s: Vec<f64>,
+    /// The values of each column; null where a value is not known.
+    pub values: Vec<Vec<Option<f32>>>,
+}
+
+impl<const N: usize> Series<N> {
+    const fn new(owner: u32, title: String) -> Self {
+        Self { owner, title, points: VecDeque::new(), seen: 0 }
+    }
+
+    fn push(&mut self, at: f64, point: [f32; N]) {
+        if self.points.len() == SECONDS {
+            self.points.pop_front();
+        }
+        self.points.push_back((at, point));
+    }
+
+    fn document(&self, key: SeriesKey, columns: &'static [&'static str], since: f64) -> SeriesDocument {
+        let from = self.points.partition_point(|(at, _)| *at <= since);
+        let (pid, socket, is_reverse) = match key {
+            SeriesKey::Direction { pid, is_reverse } => (pid, None, is_reverse),
+            SeriesKey::Socket { pid, number } => (pid, Some(number), false),
+        };
+        let column = |column: usize| {
+            self.points
+                .iter()
+                .map(|(_, values)| Some(values[column]).filter(|value| value.is_finite()))
+                .collect()
+        };
+        SeriesDocument {
+            title: self.title.clone(),
+            pid,
+            socket,
+            is_reverse,
+            columns,
+            at_unix_s: self.points.range(from..).map(|(at, _)| *at).collect(),
+            values: (0..N).map(column).collect(),
+        }
+    }
+}
+
+impl History {
+    /// Adds a second.
+    pub fn note(&mut self, at: f64, registry: &RowRegistry) {
+        self.second += 1;
+        let before_all = std::mem::take(&mut self.last);
+        for (Process { pid, uid }, statistics) in registry.routers() {
+            if let Some(before) = before_all.get(&pid) {
+                let seconds = statistics.elapsed_s - before.elapsed_s;
+                for is_reverse in [false, true] {
+                    let pair = (before.direction(is_reverse), statistics.direction(is_reverse));
+                    let key = SeriesKey::Direction { pid, is_reverse };
+                    self.note_direction(at, key, uid, pair, seconds);
+                }
+            }
+            self.last.insert(pid, statistics.clone());
+        }
+        for (Process { pid, uid }, row) in registry.sockets() {
+            self.note_socket(at, SeriesKey::Socket { pid, number: row.socket }, uid, row);
+        }
+        // What has gone is forgotten after as long as its points would be shown.
+        let oldest = self.second.saturating_sub(SECONDS as u64);
+        self.directions.retain(|_, series| series.seen > oldest);
+        let second = self.second;
+        self.sockets.retain(|_, series| series.seen == second);
+    }
+
+    fn note_direction(
+        &mut self,
+        at: f64,
+        key: SeriesKey,
+        owner: u32,
+        (before, after): (&Direction, &Direction),
+        seconds: f64,
+    ) {
+        if self.directions.len() >= MOST_DIRECTIONS && !self.directions.contains_key(&key) {
+            return;
+        }
+        let series = self.directions.entry(key).or_insert_with(|| Series::new(owner, after.name.clone()));
+        series.seen = self.second;
+        // A router that does not answer publishes the same document; it has no new second.
+        if seconds > 0.0 {
+            series.push(at, direction_point(before, after, seconds));
+        }
+    }
+
+    fn note_socket(&mut self, at: f64, key: SeriesKey, owner: u32, row: &SocketRow) {
+        if self.sockets.len() >= MOST_SOCKETS && !self.sockets.contains_key(&key) {
+            return;
+        }
+        let title = || format!("{} {} - {}", row.transport, row.local, row.peer);
+        let series = self.sockets.entry(key).or_insert_with(|| Series::new(owner, title()));
+        series.seen = self.second;
+        series.push(at, socket_point(row));
+    }
+
+    /// Returns the series of routers that a viewer may see, with their points after a time since 1970, s.
+    pub fn directions(&self, viewer: Viewer, since: f64) -> Vec<SeriesDocument> {
+        let seen = self.directions.iter().filter(|(_, series)| viewer.sees_router(series.owner));
+        seen.map(|(key, series)| series.document(*key, &DIRECTION_COLUMNS, since)).collect()
+    }
+
+    /// Returns the series of a socket with its points after a time since 1970, s; `None` if there is none, or the viewer may not see it.
+    pub fn socket(&self, viewer: Viewer, (pid, number): (u32, u64), since: f64) -> Option<SeriesDocument> {
+        let key = SeriesKey::Socket { pid, number };
+        let series = self.sockets.get(&key).filter(|series| viewer.sees(series.owner))?;
+        Some(series.document(key, &SOCKET_COLUMNS, since))
+    }
+}
+
+fn direction_point(before: &Direction, after: &Direction, seconds: f64) -> [f32; DIRECTION_COLUMNS.len()] {
+    let per_second = |after: u64, before: u64| after.saturating_sub(before) as f64 / seconds;
+    let bps = |after: u64, before: u64| 8.0 * per_second(after, before);
+    let dropped = |reason: &str| {
+        let of = |direction: &Direction| direction.dropped.get(reason).map_or(0, |count| count.packets);
+        per_second(of(after), of(before))
+    };
+    let other = per_second(after.dropped_packets(), before.dropped_packets())
+        - dropped("early")
+        - dropped("overflow");
+    let waits = after.waits_us.since(&before.waits_us);
+    let wait = |q| waits.quantile(q).map_or(f64::NAN, |us| us / 1e3);
+    let sieve = after.sieve.zip(before.sieve);
+    let share = |of: fn(&cutline_router_service::SieveStatistics) -> u64| {
+        sieve.map_or(f64::NAN, |(after, before)| bps(of(&after), of(&before)))
+    };
+    [
+        bps(after.received.bytes, before.received.bytes),
+        bps(after.sent.bytes, before.sent.bytes),
+        after.rate_bps as f64,
+        wait(0.5),
+        wait(0.99),
+        after.backlog.bytes as f64,
+        dropped("early"),
+        dropped("overflow"),
+        other.max(0.0),
+        per_second(after.marked.packets, before.marked.packets),
+        share(|sieve| sieve.below_fair_share.bytes),
+        share(|sieve| sieve.above_fair_share.bytes),
+        after.probability.unwrap_or(f64::NAN),
+    ]
+    .map(|value| value as f32)
+}
+
+fn socket_point(row: &SocketRow) -> [f32; SOCKET_COLUMNS.len()] {
+    let bps = |throughput: Option<u64>| throughput.map_or(f64::NAN, |bps| bps as f64);
+    // The direction that the application uses more is what its delays and losses are about.
+    let used = if row.receive.received_bytes >= row.send.sent_bytes { &row.receive } else { &row.send };
+    [
+        bps(row.send.throughput_bps),
+        bps(row.receive.throughput_bps),
+        used.last_delay.as_ref().map_or(f64::NAN, |delay| delay.p99_ms),
+        used.last_jitter.as_ref().map_or(f64::NAN, |jitter| jitter.p99_ms),
+        used.loss_percent.unwrap_or(f64::NAN),
+        (row.send.violations.len() + row.receive.violations.len()) as f64,
+    ]
+    .map(|value| value as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::PublicationLimits;
+    use cutline_publish::VERSION;
+    use serde_json::json;
+
+    fn registry() -> (RowRegistry, u32) {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let id = registry.open(Process { pid: 5, uid: 0 }).unwrap();
+        let hello = json!({ "hello": { "version": VERSION, "program": "router" } }).to_string();
+        registry.line(id, hello.as_bytes()).unwrap();
+        (registry, id)
+    }
+
+    fn publish(registry: &mut RowRegistry, id: u32, seconds: u64) {
+        let mut statistics = Statistics { elapsed_s: seconds as f64, ..Statistics::default() };
+        statistics.forward.name = "a -> b".to_owned();
+        statistics.forward.sent.bytes = seconds * 1_000_000;
+        statistics.forward.waits_us.bounds = vec![1000.0, 2000.0];
+        statistics.forward.waits_us.counts = vec![100 * seconds, 0, 0];
+        registry.line(id, json!({ "router": statistics }).to_string().as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_second_is_the_difference_of_two_documents() {
+        let (mut registry, id) = registry();
+        let mut history = History::default();
+        for second in 1..=3 {
+            publish(&mut registry, id, second);
+            history.note(second as f64, &registry);
+        }
+        let series = history.directions(Viewer::All, 0.0);
+        assert_eq!((series.len(), series[0].title.as_str()), (2, "a -> b"));
+        let column = |name: &str| {
+            let at = series[0].columns.iter().position(|column| *column == name).unwrap();
+            series[0].values[at].clone()
+        };
+        assert_eq!(series[0].at_unix_s, [2.0, 3.0]);
+        assert_eq!(column("sent_bps"), [Some(8e6), Some(8e6)]);
+        assert_eq!(column("wait_p50_ms"), [Some(0.5), Some(0.5)]);
+        assert_eq!(column("probability"), [None, None]);
+        assert_eq!(history.directions(Viewer::All, 2.0)[0].at_unix_s, [3.0]);
+    }
+
+    #[test]
+    fn memory_is_fixed_however_long_it_lasts_and_however_many_there_are() {
+        let (mut registry, id) = registry();
+        let mut history = History::default();
+        for number in 0..MOST_SOCKETS as u64 + 10 {
+            registry.line(id, json!({ "socket": { "socket": number } }).to_string().as_bytes()).unwrap();
+        }
+        for second in 1..=SECONDS as u64 + 20 {
+            publish(&mut registry, id, second);
+            history.note(second as f64, &registry);
+        }
+        let series = history.directions(Viewer::All, 0.0);
+        assert_eq!(series[0].at_unix_s.len(), SECONDS);
+        assert_eq!(history.sockets.len(), MOST_SOCKETS);
+        assert!(history.sockets.values().all(|series| series.points.len() == SECONDS));
+        registry.close(id);
+        history.note(1e6, &registry);
+        assert_eq!((history.sockets.len(), history.last.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_viewer_sees_its_own_sockets() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let id = registry.open(Process { pid: 7, uid: 1000 }).unwrap();
+        let hello = json!({ "hello": { "version": VERSION, "program": "video" } }).to_string();
+        registry.line(id, hello.as_bytes()).unwrap();
+        registry.line(id, json!({ "socket": { "socket": 3 } }).to_string().as_bytes()).unwrap();
+        let mut history = History::default();
+        history.note(1.0, &registry);
+        assert!(history.socket(Viewer::User(1000), (7, 3), 0.0).is_some());
+        assert!(history.socket(Viewer::User(1001), (7, 3), 0.0).is_none());
+        assert!(history.socket(Viewer::All, (7, 4), 0.0).is_none());
+    }
+}

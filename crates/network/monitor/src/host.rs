@@ -1,0 +1,56 @@
+//! State of a host that the threads of the monitor share: the registry, the history, and documents made from both.
+
+use crate::document::HostDocument;
+use crate::history::History;
+use crate::registry::{PublicationLimits, RowRegistry, Viewer};
+use cutline_sys::{lock, now};
+use cutline_units::Instant;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// State of a host.
+#[derive(Debug)]
+pub struct MonitoredHost {
+    started: Instant,
+    registry: Mutex<RowRegistry>,
+    history: Mutex<History>,
+}
+
+impl MonitoredHost {
+    /// Creates a host of which nothing is known yet.
+    pub fn new(limits: PublicationLimits) -> Self {
+        let (registry, history) = (Mutex::new(RowRegistry::new(limits)), Mutex::default());
+        Self { started: now(), registry, history }
+    }
+
+    /// Returns the registry. Nobody else can change or read it meanwhile.
+    pub fn registry(&self) -> MutexGuard<'_, RowRegistry> {
+        lock(&self.registry)
+    }
+
+    /// Returns the history.
+    pub fn history(&self) -> MutexGuard<'_, History> {
+        lock(&self.history)
+    }
+
+    /// Adds the present second to the history.
+    pub fn note_second(&self) {
+        let at = unix_now();
+        // Locks are acquired in field order.
+        let registry = self.registry();
+        self.history().note(at, &registry);
+    }
+
+    /// Returns the document of the host for a viewer.
+    pub fn document(&self, viewer: Viewer) -> HostDocument {
+        let mut document = self.registry().document(viewer);
+        document.at_unix_s = unix_now();
+        document.elapsed_s = now().saturating_since(self.started).as_secs_f64();
+        document
+    }
+}
+
+/// Time since 1970, s.
+fn unix_now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}

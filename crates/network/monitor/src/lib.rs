@@ -1,0 +1,41 @@
+//! The monitor of a host: what its applications, routers and reservations deliver, for people and managers.
+//!
+//! Processes publish rows over a local socket ([`cutline_publish`]). The monitor keeps them while the process lives, and answers readers:
+//! `cutline top`, scrapers of metrics, and managers. A reader sees the rows of its own user; root sees all.
+//!
+//! ```text
+//! registry   rows of processes: their owners and limits; no IO
+//! history    a point each second, in fixed memory; no IO
+//! host       both, shared by the threads of the monitor
+//! document   the document of a host
+//! collector  the thread that reads what processes publish, and answers clients of the local socket
+//! client     a client's side of that
+//! service    the monitor at work, with its options
+//! metrics    the document as metrics
+//! web        the page and the metrics over HTTP
+//! ```
+
+mod client;
+mod collector;
+mod document;
+mod history;
+mod host;
+mod metrics;
+mod registry;
+mod service;
+mod web;
+
+pub use client::{MonitorClient, MonitorClientError};
+pub use collector::{Collector, CollectorOptions, MonitorError};
+pub use document::{HostDocument, ProgramEntry, RouterEntry, SocketEntry};
+pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDocument};
+pub use host::MonitoredHost;
+pub use metrics::{MOST_SOCKETS, metrics};
+pub use registry::{Process, PublicationLimits, PublishedLineError, PublisherId, RowRegistry, Viewer};
+pub use service::{HostMonitor, MonitorOptions, token};
+pub use web::{WebOptions, WebServer};
+
+/// Path of the socket that answers readers, unless another one is chosen.
+pub const DEFAULT_QUERY_SOCKET: &str = "/run/cutline/monitor.sock";
+/// Address of the page and the metrics, unless another one is chosen: of this host alone.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:9466";

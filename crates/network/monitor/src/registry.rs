@@ -1,0 +1,421 @@
+//! The rows that processes have published: who may see them, and how many there may be. No IO.
+
+use crate::document::{HostDocument, ProgramEntry, RouterEntry, SocketEntry};
+use cutline_publish::{ProgramRow, SocketRow, VERSION};
+use cutline_router_service::Statistics;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Number of a publisher, a connection of a process.
+pub type PublisherId = u32;
+
+/// A process, as the kernel states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Number of the process.
+    pub pid: u32,
+    /// User that it runs as.
+    pub uid: u32,
+}
+
+/// Reader of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Viewer {
+    /// Sees the rows of every user.
+    All,
+    /// Sees the rows of this user, and the routers of the system.
+    User(u32),
+    /// Sees the routers of the system alone.
+    Nobody,
+}
+
+/// Limits of what processes may publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicationLimits {
+    /// The most publishers.
+    pub publishers: usize,
+    /// The most publishers of a user other than root.
+    pub publishers_of_user: usize,
+    /// The most memory that all rows may take, as bytes of their lines.
+    pub bytes: usize,
+    /// The most memory that the rows of a user other than root may take.
+    pub bytes_of_user: usize,
+}
+
+impl PublicationLimits {
+    /// Limits for tens of thousands of sockets.
+    pub const DEFAULT: Self =
+        Self { publishers: 4096, publishers_of_user: 1024, bytes: 256 << 20, bytes_of_user: 64 << 20 };
+}
+
+/// The largest row of a socket or program, bytes of its line. A router's has one direction or two, each with a few kilobytes.
+const LARGEST_ROW: usize = 16 << 10;
+
+/// Reason why a publisher is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublishedLineError {
+    /// A line is not of the protocol.
+    #[error("a line is not of the protocol: {0}")]
+    Malformed(String),
+    /// The publisher's protocol has another version.
+    #[error("the version of the protocol is {0}, allowed is {VERSION}")]
+    Version(u32),
+    /// There are too many publishers.
+    #[error("there are too many publishers, in all or of this user")]
+    Full,
+}
+
+/// A line of a publisher.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    Hello { version: u32, program: String },
+    Socket(Box<SocketRow>),
+    Program(Box<ProgramRow>),
+    Router(Box<Statistics>),
+    Gone { kind: String, number: u64 },
+}
+
+/// A published row.
+#[derive(Clone, Debug)]
+enum Row {
+    Socket(Arc<SocketRow>),
+    Program(Arc<ProgramRow>),
+    Router(Arc<Statistics>),
+}
+
+impl Row {
+    const fn kind(&self) -> &'static str {
+        match self {
+            Self::Socket(_) => "socket",
+            Self::Program(_) => "program",
+            Self::Router(_) => "router",
+        }
+    }
+}
+
+/// A connection of a process, and its rows.
+#[derive(Debug)]
+struct Publisher {
+    process: Process,
+    /// Name of the program, as the process states it; empty before its first line.
+    program: String,
+    rows: BTreeMap<(&'static str, u64), (Row, usize)>,
+}
+
+/// Rows of all processes of the host.
+#[derive(Debug)]
+pub struct RowRegistry {
+    limits: PublicationLimits,
+    publishers: BTreeMap<PublisherId, Publisher>,
+    next: PublisherId,
+    /// Memory of the rows of each user, as bytes of their lines.
+    bytes: BTreeMap<u32, usize>,
+    /// Publishers that were refused because there were too many.
+    pub refused_publishers: u64,
+    /// Rows that were refused because they were too large, or there were too many.
+    pub refused_rows: u64,
+    /// Publishers that were disconnected because of a line that is not of the protocol.
+    pub malformed: u64,
+}
+
+/// Returns whether a user is root or a service that runs under a user of its own (`DynamicUser` of systemd).
+const fn is_system(uid: u32) -> bool {
+    uid == 0 || matches!(uid, 61_184..=65_519)
+}
+
+impl Viewer {
+    /// Returns the viewer that a user is.
+    pub const fn of_user(uid: u32) -> Self {
+        if uid == 0 { Self::All } else { Self::User(uid) }
+    }
+
+    /// Returns whether the rows of this user are seen.
+    pub const fn sees(self, owner: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::User(uid) => uid == owner,
+            Self::Nobody => false,
+        }
+    }
+
+    /// Returns whether a router of this user is seen. The counters of a system's router say nothing of a user's traffic.
+    pub const fn sees_router(self, owner: u32) -> bool {
+        self.sees(owner) || is_system(owner)
+    }
+}
+
+impl RowRegistry {
+    /// Creates an empty registry.
+    pub const fn new(limits: PublicationLimits) -> Self {
+        Self {
+            limits,
+            publishers: BTreeMap::new(),
+            next: 0,
+            bytes: BTreeMap::new(),
+            refused_publishers: 0,
+            refused_rows: 0,
+            malformed: 0,
+        }
+    }
+
+    /// Takes a new publisher.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn open(&mut self, process: Process) -> Result<PublisherId, PublishedLineError> {
+        let of_user = || self.publishers.values().filter(|it| it.process.uid == process.uid).count();
+        let is_full = self.publishers.len() >= self.limits.publishers
+            || process.uid != 0 && of_user() >= self.limits.publishers_of_user;
+        if is_full {
+            self.refused_publishers += 1;
+            return Err(PublishedLineError::Full);
+        }
+        while self.publishers.contains_key(&self.next) {
+            self.next = self.next.wrapping_add(1);
+        }
+        let id = self.next;
+        self.next = self.next.wrapping_add(1);
+        let publisher = Publisher { process, program: String::new(), rows: BTreeMap::new() };
+        self.publishers.insert(id, publisher);
+        Ok(id)
+    }
+
+    /// Forgets a publisher with all of its rows.
+    pub fn close(&mut self, id: PublisherId) {
+        let Some(publisher) = self.publishers.remove(&id) else { return };
+        let bytes = publisher.rows.values().map(|(_, bytes)| bytes).sum();
+        self.release(publisher.process.uid, bytes);
+    }
+
+    fn release(&mut self, uid: u32, bytes: usize) {
+        let Some(of_user) = self.bytes.get_mut(&uid) else { return };
+        *of_user = of_user.saturating_sub(bytes);
+        if *of_user == 0 {
+            self.bytes.remove(&uid);
+        }
+    }
+
+    /// Takes a line of a publisher. A row for which there is no room is counted, and the one before it stays.
+    ///
+    /// # Errors
+    /// When the line is not of the protocol. The publisher should be closed then.
+    pub fn line(&mut self, id: PublisherId, line: &[u8]) -> Result<(), PublishedLineError> {
+        let malformed = |why: String| PublishedLineError::Malformed(why);
+        let Some(publisher) = self.publishers.get_mut(&id) else { return Ok(()) };
+        let line_read = serde_json::from_slice(line);
+        let is_welcome = !publisher.program.is_empty();
+        let row = match line_read {
+            Err(error) => {
+                self.malformed += 1;
+                return Err(malformed(error.to_string()));
+            }
+            Ok(Line::Hello { version: VERSION, program }) => {
+                let name: String = program.chars().take(64).collect();
+                publisher.program = if name.is_empty() { "?".to_owned() } else { name };
+                return Ok(());
+            }
+            Ok(Line::Hello { version, .. }) => return Err(PublishedLineError::Version(version)),
+            Ok(_) if !is_welcome => {
+                self.malformed += 1;
+                return Err(malformed("the first line must be hello".to_owned()));
+            }
+            Ok(Line::Gone { kind, number }) => {
+                let found = ["socket", "program", "router"].into_iter().find(|known| *known == kind);
+                let row = found.and_then(|kind| publisher.rows.remove(&(kind, number)));
+                let uid = publisher.process.uid;
+                if let Some((_, bytes)) = row {
+                    self.release(uid, bytes);
+                }
+                return Ok(());
+            }
+            Ok(Line::Socket(row)) => (row.socket, Row::Socket(row.into())),
+            Ok(Line::Program(row)) => (row.process, Row::Program(row.into())),
+            Ok(Line::Router(row)) => (0, Row::Router(row.into())),
+        };
+        self.put(id, row, line.len());
+        Ok(())
+    }
+
+    fn put(&mut self, id: PublisherId, (number, row): (u64, Row), bytes: usize) {
+        let Some(publisher) = self.publishers.get_mut(&id) else { return };
+        let uid = publisher.process.uid;
+        let key = (row.kind(), number);
+        let before = publisher.rows.get(&key).map_or(0, |(_, bytes)| *bytes);
+        let of_user = self.bytes.get(&uid).copied().unwrap_or_default() + bytes - before;
+        let of_all = self.bytes.values().sum::<usize>() + bytes - before;
+        let is_too_large = bytes > LARGEST_ROW && !matches!(row, Row::Router(_));
+        let has_room = of_all <= self.limits.bytes && (uid == 0 || of_user <= self.limits.bytes_of_user);
+        if is_too_large || !has_room {
+            self.refused_rows += 1;
+            return;
+        }
+        publisher.rows.insert(key, (row, bytes));
+        self.bytes.insert(uid, of_user);
+    }
+
+    /// Returns the document of the host for a viewer, without its times.
+    pub fn document(&self, viewer: Viewer) -> HostDocument {
+        let mut document = HostDocument {
+            event: "host".to_owned(),
+            publishers: self.publishers.len() as u64,
+            refused_publishers: self.refused_publishers,
+            refused_rows: self.refused_rows,
+            malformed_publishers: self.malformed,
+            ..HostDocument::default()
+        };
+        for Publisher { process: Process { pid, uid }, program, rows } in self.publishers.values() {
+            let sees = viewer.sees(*uid);
+            let (pid, uid) = (*pid, *uid);
+            for (row, _) in rows.values() {
+                let program = || program.clone();
+                match row {
+                    Row::Socket(row) if sees => {
+                        let socket = SocketRow::clone(row);
+                        document.sockets.push(SocketEntry { pid, uid, program: program(), socket });
+                    }
+                    Row::Program(row) if sees => {
+                        document.programs.push(ProgramEntry { pid, uid, row: ProgramRow::clone(row) });
+                    }
+                    Row::Router(row) if viewer.sees_router(uid) => {
+                        document.routers.push(RouterEntry { pid, uid, router: Statistics::clone(row) });
+                    }
+                    _ => document.hidden_rows += 1,
+                }
+            }
+        }
+        document
+    }
+
+    /// Returns the sockets of all users, with their processes.
+    pub fn sockets(&self) -> impl Iterator<Item = (Process, &SocketRow)> {
+        self.publishers.values().flat_map(|publisher| {
+            publisher.rows.values().filter_map(|(row, _)| match row {
+                Row::Socket(row) => Some((publisher.process, &**row)),
+                _ => None,
+            })
+        })
+    }
+
+    /// Returns the statistics of the routers of all users, with their processes.
+    pub fn routers(&self) -> impl Iterator<Item = (Process, &Statistics)> {
+        self.publishers.values().flat_map(|publisher| {
+            publisher.rows.values().filter_map(|(row, _)| match row {
+                Row::Router(statistics) => Some((publisher.process, &**statistics)),
+                _ => None,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    const ROOT: Process = Process { pid: 1, uid: 0 };
+    const ANN: Process = Process { pid: 20, uid: 1000 };
+    const BOB: Process = Process { pid: 30, uid: 1001 };
+
+    fn hello() -> Vec<u8> {
+        json!({ "hello": { "version": VERSION, "program": "video" } }).to_string().into_bytes()
+    }
+
+    fn socket(number: u64) -> Vec<u8> {
+        json!({ "socket": { "socket": number, "transport": "udp" } }).to_string().into_bytes()
+    }
+
+    fn opened(registry: &mut RowRegistry, process: Process) -> PublisherId {
+        let id = registry.open(process).unwrap();
+        registry.line(id, &hello()).unwrap();
+        id
+    }
+
+    fn seen(registry: &RowRegistry, viewer: Viewer) -> (Vec<u64>, u64) {
+        let document = registry.document(viewer);
+        (document.sockets.iter().map(|entry| entry.socket.socket).collect(), document.hidden_rows)
+    }
+
+    #[test]
+    fn a_user_sees_own_rows_and_root_sees_all() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        for (process, number) in [(ROOT, 1), (ANN, 2), (BOB, 3)] {
+            let id = opened(&mut registry, process);
+            registry.line(id, &socket(number)).unwrap();
+        }
+        assert_eq!(seen(&registry, Viewer::of_user(0)), (vec![1, 2, 3], 0));
+        assert_eq!(seen(&registry, Viewer::of_user(ANN.uid)), (vec![2], 2));
+        assert_eq!(seen(&registry, Viewer::Nobody), (vec![], 3));
+    }
+
+    #[test]
+    fn rows_end_with_their_socket_and_with_their_process() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let id = opened(&mut registry, ANN);
+        for number in 1..=3 {
+            registry.line(id, &socket(number)).unwrap();
+        }
+        registry.line(id, &socket(2)).unwrap();
+        let gone = json!({ "gone": { "kind": "socket", "number": 1 } }).to_string();
+        registry.line(id, gone.as_bytes()).unwrap();
+        assert_eq!(seen(&registry, Viewer::All).0, [2, 3]);
+        registry.close(id);
+        assert_eq!(seen(&registry, Viewer::All).0, Vec::<u64>::new());
+        assert!(registry.bytes.is_empty(), "{:?}", registry.bytes);
+    }
+
+    #[test]
+    fn what_a_user_may_publish_is_bounded_and_takes_nothing_from_others() {
+        let limits =
+            PublicationLimits { publishers: 4, publishers_of_user: 2, bytes: 4000, bytes_of_user: 200 };
+        let mut registry = RowRegistry::new(limits);
+        let ids = [opened(&mut registry, ANN), opened(&mut registry, ANN)];
+        assert_eq!(registry.open(ANN), Err(PublishedLineError::Full));
+        for number in 0..100 {
+            registry.line(ids[number as usize % 2], &socket(number)).unwrap();
+        }
+        let of_ann = seen(&registry, Viewer::of_user(ANN.uid)).0.len();
+        assert!((1..10).contains(&of_ann), "{of_ann} rows");
+        let bob = opened(&mut registry, BOB);
+        registry.line(bob, &socket(7)).unwrap();
+        assert_eq!(seen(&registry, Viewer::of_user(BOB.uid)).0, [7]);
+        assert_eq!((registry.refused_publishers, registry.refused_rows), (1, 100 - of_ann as u64));
+        // What is too large by itself is refused, too.
+        let large = json!({ "socket": { "socket": 8, "peer": "x".repeat(LARGEST_ROW) } }).to_string();
+        let root = opened(&mut registry, ROOT);
+        registry.line(root, large.as_bytes()).unwrap();
+        assert_eq!(seen(&registry, Viewer::All).0.len(), of_ann + 1);
+    }
+
+    #[test]
+    fn other_lines_are_errors() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        let id = registry.open(ANN).unwrap();
+        assert!(
+            matches!(registry.line(id, &socket(1)), Err(PublishedLineError::Malformed(_))),
+            "before hello"
+        );
+        let version = json!({ "hello": { "version": 2, "program": "video" } }).to_string();
+        assert_eq!(registry.line(id, version.as_bytes()), Err(PublishedLineError::Version(2)));
+        registry.line(id, &hello()).unwrap();
+        for line in ["", "{}", "[]", "{\"socket\":{\"socket\":\"a\"}}", "{\"unknown\":1}"] {
+            assert!(registry.line(id, line.as_bytes()).is_err(), "{line}");
+        }
+        assert_eq!(registry.malformed, 6);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_does_harm(lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..20)) {
+            let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+            let id = opened(&mut registry, ANN);
+            for line in lines {
+                let _refused = registry.line(id, &line);
+            }
+            registry.close(id);
+            prop_assert!(registry.bytes.is_empty());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Documents for the page, one each second, made once for all readers that see the same.
+
+use crate::document::{HostDocument, SocketEntry};
+use crate::host::MonitoredHost;
+use crate::registry::Viewer;
+use hyper::body::{Body, Bytes, Frame};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
+
+/// The most sockets of a page's document: those with violations, then those that carry most.
+pub const MOST_SOCKETS: usize = 100;
+/// Interval of events.
+const SECOND: Duration = Duration::from_secs(1);
+/// Time for which a reader may read nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The present document of each kind of viewer.
+pub struct Events {
+    host: Arc<MonitoredHost>,
+    made: Mutex<BTreeMap<Option<u32>, (Instant, Bytes)>>,
+}
+
+/// The body of an answer that never ends, or of one that is there.
+pub enum Content {
+    /// All of it; `None` when it was taken.
+    Whole(Option<Bytes>),
+    /// Parts that come.
+    Parts(Receiver<Bytes>),
+}
+
+impl Events {
+    /// Creates the documents of a host.
+    pub fn new(host: Arc<MonitoredHost>) -> Self {
+        Self { host, made: Mutex::default() }
+    }
+
+    /// Returns the host.
+    pub fn host(&self) -> &MonitoredHost {
+        &self.host
+    }
+
+    /// Returns the page's document for a viewer, at most a second old.
+    pub fn document(&self, viewer: Viewer) -> Bytes {
+        let key = match viewer {
+            Viewer::All => Some(0),
+            Viewer::User(uid) => Some(uid),
+            Viewer::Nobody => None,
+        };
+        let now = Instant::now();
+        let mut made = cutline_sys::lock(&self.made);
+        made.retain(|_, (at, _)| now.duration_since(*at) < SECOND * 9 / 10);
+        if let Some((_, document)) = made.get(&key) {
+            return document.clone();
+        }
+        let document = page_document(self.host.document(viewer));
+        let text = serde_json::to_string(&document).expect("the document has text keys only");
+        let document = Bytes::from(text);
+        made.insert(key, (now, document.clone()));
+        document
+    }
+
+    /// Returns a body with an event each second (server-sent events). It must be called within the server's runtime.
+    pub fn stream(self: &Arc<Self>, viewer: Viewer) -> Content {
+        let (to, from) = channel(1);
+        tokio::spawn(Arc::clone(self).send(viewer, to));
+        Content::Parts(from)
+    }
+
+    async fn send(self: Arc<Self>, viewer: Viewer, to: Sender<Bytes>) {
+        let mut taken = Instant::now();
+        loop {
+            let document = self.document(viewer);
+            let event = [b"data: ", document.as_ref(), b"\n\n"].concat();
+            match to.try_send(event.into()) {
+                Ok(()) => taken = Instant::now(),
+                // A slow reader misses documents: the next one says all.
+                Err(TrySendError::Full(_)) if taken.elapsed() < PATIENCE => {}
+                Err(_) => return,
+            }
+            tokio::time::sleep(SECOND).await;
+        }
+    }
+}
+
+/// Leaves the sockets that matter most.
+fn page_document(mut document: HostDocument) -> HostDocument {
+    let violations =
+        |entry: &SocketEntry| entry.socket.send.violations.len() + entry.socket.receive.violations.len();
+    let carried = |entry: &SocketEntry| {
+        let of = |bps: Option<u64>| bps.unwrap_or_default();
+        of(entry.socket.send.throughput_bps).saturating_add(of(entry.socket.receive.throughput_bps))
+    };
+    document.sockets.sort_by_key(|entry| std::cmp::Reverse((violations(entry), carried(entry))));
+    document.unlisted_sockets = document.sockets.len().saturating_sub(MOST_SOCKETS) as u64;
+    document.sockets.truncate(MOST_SOCKETS);
+    document
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Parts(from) => from.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        match self {
+            Self::Whole(bytes) => {
+                hyper::body::SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Self::Parts(_) => hyper::body::SizeHint::default(),
+        }
+    }
+}

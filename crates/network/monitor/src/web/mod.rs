@@ -1,0 +1,144 @@
+//! The page and the metrics over HTTP: one thread, with an event loop of its own (tokio).
+//!
+//! Everything is read only. A page of another site cannot read it: the name in the header `Host` has to be one of this host, and browsers
+//! state where a request comes from. Over the loopback the kernel states which user has connected; that user sees its own processes. A
+//! reader with the token sees all.
+//!
+//! ```text
+//! access    who asks, and who may
+//! events    a document each second, for the page
+//! answers   what each path answers
+//! page/     the page: HTML, styles and a script, all from here
+//! ```
+
+mod access;
+mod answers;
+mod events;
+
+use crate::collector::MonitorError;
+use crate::host::MonitoredHost;
+use access::Access;
+use events::Events;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+use cutline_sys::SysError;
+
+/// Options of the web server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebOptions {
+    /// Address to listen at.
+    pub listen: SocketAddr,
+    /// A reader that states this token sees everything; `None`: nobody does by a token.
+    pub token: Option<String>,
+    /// Names of this host that requests may state, beside addresses and `localhost`.
+    pub names: Vec<String>,
+    /// True if every reader sees the processes of all users.
+    pub readers_see_all: bool,
+}
+
+/// A bound web server, which does not answer yet.
+#[derive(Debug)]
+pub struct WebServer {
+    listener: std::net::TcpListener,
+    access: Access,
+}
+
+/// The most connections at a time; a page has two.
+const MOST_CONNECTIONS: usize = 2048;
+/// Time that a connection may take for the headers of a request, its first one included.
+const HEADERS: Duration = Duration::from_secs(10);
+/// The most bytes of headers.
+const MOST_HEADERS: usize = 16 << 10;
+/// Pause after a connection that could not be accepted: there may be no descriptors left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl WebServer {
+    /// Binds a server.
+    ///
+    /// # Errors
+    /// When the address is not one of this host, or in use; when it is not the loopback's and there is no token.
+    pub fn bind(options: WebOptions) -> Result<Self, MonitorError> {
+        let is_local = options.listen.ip().is_loopback();
+        if !is_local && options.token.is_none() {
+            return Err(MonitorError::NeedsToken(options.listen));
+        }
+        let failed =
+            |error| SysError::new(format!("listen = {}: cannot listen there", options.listen), error);
+        let listener = std::net::TcpListener::bind(options.listen).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Self { listener, access: Access::new(options) })
+    }
+
+    /// Returns the address that it listens at.
+    ///
+    /// # Errors
+    /// When the kernel does not say it.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Starts a thread that answers until the process ends.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn serve(self, host: Arc<MonitoredHost>) -> Result<(), MonitorError> {
+        let failed = |error| SysError::new("the thread of the web server cannot be started", error);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let Self { listener, access } = self;
+        let serve = move || runtime.block_on(accept(listener, Arc::new(access), host));
+        let thread = std::thread::Builder::new().name("web".to_owned());
+        thread.spawn(serve).map(drop).map_err(|error| failed(error).into())
+    }
+}
+
+/// Accepts connections.
+async fn accept(listener: std::net::TcpListener, access: Arc<Access>, host: Arc<MonitoredHost>) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let events = Arc::new(Events::new(Arc::clone(&host)));
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(_) => {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        // One that finds no place is closed: pages try again.
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let (access, events) = (Arc::clone(&access), Arc::clone(&events));
+        tokio::spawn(async move {
+            connection(stream, peer, &access, &events).await;
+            drop(place);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, peer: SocketAddr, access: &Arc<Access>, events: &Arc<Events>) {
+    let Ok(local) = stream.local_addr() else { return };
+    // It is the user who has opened the connection, for as long as that lasts.
+    let user = access::user_of(peer, local);
+    let service = service_fn(|request| {
+        let (access, events) = (Arc::clone(access), Arc::clone(events));
+        async move { Ok::<_, std::convert::Infallible>(answers::answer(&request, user, &access, &events)) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_buf_size(MOST_HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    // A reader that has gone, or whose request is no HTTP, gets nothing.
+    let _gone = served.await;
+}
+
+/// Returns whether an address is one of this host's loopback, also as a mapped address of IPv6.
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}

@@ -1,0 +1,513 @@
+"use strict";
+// The page of the monitor. It gets a document each second (server-sent events), and keeps the history of what it draws. Texts of others
+// only ever become text nodes.
+
+const SECONDS = 900;
+const view = { minutes: 3, paused: false, cursor: null, document: null, selected: null, socketSeries: null };
+// Series of routers' directions by process and direction: titles, columns, times, and the values of each column.
+const series = new Map();
+const charts = new Set();
+
+// --- text and numbers -------------------------------------------------------------------------------------------------------
+
+function make(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+function draw(tag, attributes = {}, text = null) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text !== null) node.textContent = text;
+  return node;
+}
+
+function digits(value) {
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 100) return value.toFixed(0);
+  if (size >= 10) return value.toFixed(1);
+  return size >= 0.1 ? value.toFixed(2) : value.toPrecision(2);
+}
+
+function known(value) {
+  return typeof value === "number" && Number.isFinite(value);
+}
+
+function rate(bps) {
+  if (!known(bps)) return "-";
+  if (bps >= 1e9) return `${digits(bps / 1e9)} Gbit/s`;
+  if (bps >= 1e6) return `${digits(bps / 1e6)} Mbit/s`;
+  if (bps >= 1e3) return `${digits(bps / 1e3)} kbit/s`;
+  return `${digits(bps)} bit/s`;
+}
+
+const ms = (value) => (known(value) ? `${digits(value)} ms` : "-");
+const percent = (value) => (known(value) ? `${digits(value)} %` : "-");
+const perSecond = (value) => (known(value) ? `${digits(value)}/s` : "-");
+
+function userHint(hidden) {
+  if (!hidden) return null;
+  return make("p", { class: "dim" },
+    `${hidden} rows of other users are not shown. Root sees them, and so does a reader with the token.`);
+}
+
+function command(text) {
+  return make("code", {}, text);
+}
+
+// --- charts -----------------------------------------------------------------------------------------------------------------
+
+const WIDTH = 480, HEIGHT = 150, LEFT = 76, RIGHT = 8, TOP = 8, BOTTOM = 20;
+
+class Chart {
+  // `lines`: [{ column, title }]; `format`: words of a value; `source()`: the series.
+  constructor(title, lines, format, source) {
+    Object.assign(this, { title, lines, format, source });
+    this.svg = draw("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", tabindex: "0" });
+    this.legend = make("ul", { class: "legend" });
+    this.node = make("figure", { class: "chart" }, make("h4", {}, title), this.svg, this.legend);
+    this.svg.addEventListener("pointermove", (event) => this.point(event));
+    this.svg.addEventListener("pointerleave", () => setCursor(null));
+    this.svg.addEventListener("keydown", (event) => this.key(event));
+    this.svg.addEventListener("blur", () => setCursor(null));
+    charts.add(this);
+  }
+
+  range() {
+    const { at } = this.source();
+    const end = at.length ? at[at.length - 1] : Date.now() / 1000;
+    return [end - view.minutes * 60, end];
+  }
+
+  point(event) {
+    const box = this.svg.getBoundingClientRect();
+    const x = (event.clientX - box.left) / box.width * WIDTH;
+    const [from, to] = this.range();
+    const share = (x - LEFT) / (WIDTH - LEFT - RIGHT);
+    setCursor(share < 0 || share > 1 ? null : from + share * (to - from));
+  }
+
+  key(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const [from, to] = this.range();
+    const next = view.cursor === null ? to : view.cursor + step;
+    setCursor(Math.min(to, Math.max(from, next)));
+  }
+
+  // The place of the last point at a time or before it; -1 without one.
+  placeAt(time) {
+    const { at } = this.source();
+    let place = at.length - 1;
+    while (place >= 0 && at[place] > time + 0.5) place -= 1;
+    return place;
+  }
+
+  render() {
+    const data = this.source();
+    const [from, to] = this.range();
+    const first = data.at.findIndex((at) => at >= from);
+    const columns = this.lines.map((line) => data.columns.indexOf(line.column));
+    let most = 0;
+    for (const column of columns) {
+      for (let place = Math.max(first, 0); place < data.at.length; place += 1) {
+        const value = data.values[column]?.[place];
+        if (known(value)) most = Math.max(most, value);
+      }
+    }
+    most = niceTop(most);
+    const x = (at) => LEFT + (at - from) / (to - from) * (WIDTH - LEFT - RIGHT);
+    const y = (value) => HEIGHT - BOTTOM - value / most * (HEIGHT - TOP - BOTTOM);
+    const parts = [];
+    for (const share of [0, 0.5, 1]) {
+      const level = y(share * most);
+      parts.push(draw("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: level, y2: level }));
+      parts.push(draw("text", { x: LEFT - 4, y: level + 4, "text-anchor": "end" }, this.format(share * most)));
+    }
+    parts.push(draw("text", { x: LEFT, y: HEIGHT - 5 }, `${view.minutes} min ago`));
+    parts.push(draw("text", { x: WIDTH - RIGHT, y: HEIGHT - 5, "text-anchor": "end" }, "now"));
+    columns.forEach((column, number) => {
+      let path = "", open = false;
+      for (let place = Math.max(first, 0); place < data.at.length && first >= 0; place += 1) {
+        const value = data.values[column]?.[place];
+        if (!known(value)) { open = false; continue; }
+        path += `${open ? "L" : "M"}${x(data.at[place]).toFixed(1)} ${y(value).toFixed(1)}`;
+        open = true;
+      }
+      if (path) parts.push(draw("path", { class: `c${number}`, d: path }));
+    });
+    const place = this.placeAt(view.cursor === null ? to : view.cursor);
+    if (view.cursor !== null && place >= 0) {
+      const at = x(data.at[place]);
+      parts.push(draw("line", { class: "cursor", x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM }));
+    }
+    this.svg.replaceChildren(...parts);
+    const values = this.lines.map((line, number) => {
+      const value = place >= 0 ? data.values[columns[number]]?.[place] : null;
+      return { title: line.title, text: known(value) ? this.format(value) : "-" };
+    });
+    this.legend.replaceChildren(...values.map(({ title, text }, number) =>
+      make("li", {}, make("i", { class: `c${number}` }), `${title}: `, make("b", {}, text))));
+    const words = values.map(({ title, text }) => `${title} ${text}`).join(", ");
+    this.svg.setAttribute("aria-label", `${this.title}. ${words}. Arrow keys move in time.`);
+  }
+}
+
+function niceTop(most) {
+  if (!(most > 0)) return 1;
+  const scale = 10 ** Math.floor(Math.log10(most));
+  return [1, 2, 5, 10].find((step) => step * scale >= most) * scale;
+}
+
+let frame = 0;
+function setCursor(time) {
+  view.cursor = time;
+  if (!frame) frame = requestAnimationFrame(() => { frame = 0; renderCharts(); });
+}
+
+function renderCharts() {
+  for (const chart of charts) {
+    if (chart.node.isConnected) chart.render(); else charts.delete(chart);
+  }
+}
+
+// --- history ----------------------------------------------------------------------------------------------------------------
+
+const keyOf = (pid, isReverse) => `${pid}/${isReverse ? 1 : 0}`;
+
+// Appends the points of a document to a series, and forgets those that are older than the longest view.
+function append(to, document) {
+  to.at.push(...document.at_unix_s);
+  document.values.forEach((values, column) => to.values[column].push(...values));
+  const surplus = to.at.length - SECONDS;
+  if (surplus > 0) [to.at, ...to.values].forEach((list) => list.splice(0, surplus));
+}
+
+function empty(document) {
+  return { title: document.title, columns: document.columns, at: [], values: document.columns.map(() => []) };
+}
+
+const lastOf = (one) => (one && one.at.length ? one.at[one.at.length - 1] : 0);
+
+async function fetchJson(path) {
+  const query = new URLSearchParams(location.search);
+  const token = query.get("token");
+  const separator = path.includes("?") ? "&" : "?";
+  const answer = await fetch(token ? `${path}${separator}token=${encodeURIComponent(token)}` : path);
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer.json();
+}
+
+async function loadHistory() {
+  const since = Math.max(0, ...[...series.values()].map(lastOf));
+  for (const document of await fetchJson(`api/history?since=${since}`)) {
+    const key = keyOf(document.pid, document.is_reverse);
+    if (!series.has(key)) series.set(key, empty(document));
+    append(series.get(key), document);
+  }
+}
+
+// --- links ------------------------------------------------------------------------------------------------------------------
+
+const REASONS = {
+  early: "dropped early by the queue. Flows that send more than the fair share are told to slow down, so that the queue stays short",
+  overflow: "dropped because the queue was full. More arrives than the link can carry, or the limit of the queue is low",
+  oversize: "dropped because they are longer than the outgoing interface takes",
+  runt: "dropped because they are too short to be a frame",
+  unsent: "not taken by the outgoing interface. It is down, or its own queue is full",
+  memory: "dropped because there was no memory for them",
+};
+
+let shown = "";
+
+function renderLinks() {
+  const place = document.getElementById("links");
+  const routers = view.document.routers;
+  const key = JSON.stringify(routers.map((it) => [it.pid, it.router.forward.direction, it.router.forward.queue]));
+  if (key !== shown) {
+    shown = key;
+    const cards = routers.flatMap((it) => ["forward", "reverse"].map((way) => linkCard(it.pid, way)));
+    place.replaceChildren(...(cards.length ? cards : [noRouters()]));
+  }
+  for (const { pid, router } of routers) {
+    for (const way of ["forward", "reverse"]) updateLink(pid, way, router[way]);
+  }
+}
+
+function noRouters() {
+  return make("div", { class: "card" },
+    make("p", {}, "No router publishes on this host. A router shapes what passes it, and keeps the queue short. This command starts one:"),
+    make("p", {}, command("sudo cutline router up --lan eth0 --wan eth1 --rate 19Mbit --reverse-rate 95Mbit")));
+}
+
+function linkCard(pid, way) {
+  const source = () => series.get(keyOf(pid, way === "reverse")) ?? { columns: [], at: [], values: [] };
+  const line = (column, title) => ({ column, title });
+  const waits = new Chart("Waiting time in the queue",
+    [line("wait_p99_ms", "99th percentile"), line("wait_p50_ms", "median")], ms, source);
+  const carried = new Chart("Traffic",
+    [line("sent_bps", "sent"), line("received_bps", "received"), line("rate_bps", "rate of the link")], rate, source);
+  const lost = new Chart("Dropped and marked packets", [line("dropped_early_per_s", "early"),
+    line("dropped_overflow_per_s", "queue full"), line("dropped_other_per_s", "other"), line("marked_per_s", "marked (ECN)")],
+  perSecond, source);
+  const lanes = new Chart("Traffic of flows below and above the fair share",
+    [line("below_fair_share_bps", "below: does not wait behind others"), line("above_fair_share_bps", "above: waits in lanes")],
+    rate, source);
+  const id = `link-${pid}-${way}`;
+  return make("article", { class: "card", id },
+    make("h3", { class: "name" }), make("p", { class: "dim about" }),
+    make("div", { class: "charts" }, waits.node, carried.node, lost.node, lanes.node),
+    make("h4", {}, "Why packets wait or are dropped"), make("ul", { class: "facts why" }),
+    make("h4", {}, "Packets by delay hint"), make("div", { class: "scroll hints" }));
+}
+
+function updateLink(pid, way, direction) {
+  const card = document.getElementById(`link-${pid}-${way}`);
+  if (!card) return;
+  card.querySelector(".name").textContent = `${direction.direction}: ${direction.queue} at ${rate(direction.rate_bps)}`;
+  const backlog = direction.backlog;
+  card.querySelector(".about").textContent = `${backlog.packets} packets wait (${digits(backlog.bytes / 1000)} kB). `
+    + (direction.sieve ? `Fair share of a flow: ${rate(direction.sieve.fair_share_bps)}.` : "");
+  card.querySelector(".why").replaceChildren(...reasons(pid, way, direction).map((text) => make("li", {}, text)));
+  const head = ["hint", "sent", "dropped", "mean wait", "longest wait"];
+  const rows = direction.hints.map((hint) => [hint.hint, hint.departed.packets, hint.dropped.packets,
+    ms(hint.mean_wait_ms), ms(hint.longest_wait_ms)]);
+  card.querySelector(".hints").replaceChildren(
+    rows.length ? table(head, rows, () => true) : make("p", { class: "dim" }, "No packet has passed yet."));
+}
+
+function reasons(pid, way, direction) {
+  const data = series.get(keyOf(pid, way === "reverse"));
+  const last = (column) => {
+    const place = data ? data.columns.indexOf(column) : -1;
+    return place < 0 ? null : data.values[place][data.values[place].length - 1];
+  };
+  const found = [];
+  const sent = last("sent_bps"), wait = last("wait_p99_ms");
+  if (known(sent) && sent > 0.95 * direction.rate_bps) {
+    found.push(`The link is full: ${rate(sent)} of ${rate(direction.rate_bps)}. Packets of flows above the fair share wait, `
+      + `${known(wait) ? `99 of 100 at most ${ms(wait)}` : "in the queue"}.`);
+  } else if (known(sent)) {
+    found.push(`The link has room: ${rate(sent)} of ${rate(direction.rate_bps)}. Packets hardly wait here.`);
+  }
+  const rates = { early: last("dropped_early_per_s"), overflow: last("dropped_overflow_per_s") };
+  for (const [reason, words] of Object.entries(REASONS)) {
+    const count = direction.dropped[reason]?.packets ?? 0;
+    if (!count) continue;
+    const now = known(rates[reason]) ? `${digits(rates[reason])} packets a second now, ` : "";
+    found.push(`${now}${count} packets since the start were ${words}.`);
+  }
+  if (!found.length) found.push("Nothing is known yet: the first second has not passed.");
+  return found;
+}
+
+// --- tables -----------------------------------------------------------------------------------------------------------------
+
+function table(head, rows, isNumber, onRow = null) {
+  const cell = (tag, text, column) => make(tag, { class: isNumber(column) ? "n" : null, "data-title": tag === "td" ? head[column] : null,
+    scope: tag === "th" ? "col" : null }, text instanceof Node ? text : String(text));
+  const body = rows.map((row, number) => {
+    const line = make("tr", {}, ...row.map((text, column) => cell("td", text, column)));
+    if (onRow) onRow(line, number);
+    return line;
+  });
+  return make("table", { class: "stack" }, make("thead", {}, make("tr", {}, ...head.map((text, column) => cell("th", text, column)))),
+    make("tbody", {}, ...body));
+}
+
+// --- sockets ----------------------------------------------------------------------------------------------------------------
+
+function renderSockets() {
+  const place = document.getElementById("sockets");
+  const { sockets, unlisted_sockets: unlisted, hidden_rows: hidden } = view.document;
+  if (!sockets.length) {
+    place.replaceChildren(make("div", { class: "card" },
+      make("p", {}, "No program with QoS sockets publishes for this reader. Programs that use libcutline (Rust, C or Python) appear by "
+        + "themselves. A gateway gives unchanged programs QoS sockets:"),
+      make("p", {}, command("cutline gateway near --tcp 8080=192.0.2.1:5210 --class file")), userHint(hidden)));
+    document.getElementById("socket").hidden = true;
+    return;
+  }
+  const focused = document.activeElement?.dataset?.socket;
+  const head = ["program", "to", "state", "sent", "received", "delay p99", "loss", "violations"];
+  const rows = sockets.map((it) => {
+    const used = usedDirection(it);
+    const violations = [...it.send.violations ?? [], ...it.receive.violations ?? []];
+    const name = make("button", { type: "button", "data-socket": socketKey(it),
+      "aria-pressed": String(view.selected === socketKey(it)) }, `${it.program} (${it.pid})`);
+    name.addEventListener("click", () => select(it));
+    return [name, `${it.transport} ${it.peer}`, it.state, rate(it.send.throughput_bps), rate(it.receive.throughput_bps),
+      ms(used.last_delay?.p99_ms), percent(used.loss_percent),
+      violations.length ? make("span", { class: "bad" }, violations.map((one) => one.measure).join(", "))
+        : make("span", { class: "good" }, "none")];
+  });
+  place.replaceChildren(make("div", { class: "card scroll" }, table(head, rows, (column) => column >= 3 && column <= 6),
+    unlisted ? make("p", { class: "dim" }, `${unlisted} more sockets carry less and are not listed; cutline top lists them.`) : null,
+    userHint(hidden)));
+  if (focused) place.querySelector(`[data-socket="${focused}"]`)?.focus();
+  renderSocket();
+}
+
+const socketKey = (it) => `${it.pid}/${it.socket}`;
+const usedDirection = (it) => (it.receive.received_bytes >= it.send.sent_bytes ? it.receive : it.send);
+
+async function select(it) {
+  view.selected = view.selected === socketKey(it) ? null : socketKey(it);
+  view.socketSeries = null;
+  socketCharts = null;
+  renderSockets();
+  await loadSocket();
+}
+
+async function loadSocket() {
+  if (!view.selected) return;
+  const [pid, socket] = view.selected.split("/");
+  try {
+    const since = lastOf(view.socketSeries);
+    const document = await fetchJson(`api/history/socket?pid=${pid}&socket=${socket}&since=${since}`);
+    view.socketSeries ??= empty(document);
+    append(view.socketSeries, document);
+  } catch { view.socketSeries = null; }
+  renderSocket();
+  renderCharts();
+}
+
+let socketCharts = null;
+
+function renderSocket() {
+  const place = document.getElementById("socket");
+  const it = view.document.sockets.find((one) => socketKey(one) === view.selected);
+  place.hidden = !it;
+  if (!it) return;
+  if (!socketCharts) {
+    const source = () => view.socketSeries ?? { columns: [], at: [], values: [] };
+    const line = (column, title) => ({ column, title });
+    const all = [
+      new Chart("Throughput", [line("sent_bps", "sent"), line("received_bps", "received")], rate, source),
+      new Chart("Delay and jitter", [line("delay_p99_ms", "delay, 99th percentile"), line("jitter_p99_ms", "jitter")], ms, source),
+      new Chart("Loss", [line("loss_percent", "messages lost")], percent, source)];
+    socketCharts = make("div", { class: "charts" }, ...all.map((chart) => chart.node));
+    place.replaceChildren(make("article", { class: "card" }, make("h3", { class: "name" }), make("div", { class: "pair" }), socketCharts));
+  }
+  place.querySelector(".name").textContent = `${it.program} (${it.pid}): ${it.transport} ${it.local} to ${it.peer}`;
+  const directions = [["sends", it.send], ["receives", it.receive]].filter(([, one]) => one.effective || one.sent_messages);
+  place.querySelector(".pair").replaceChildren(...directions.map(([title, one]) => directionFacts(title, one, it)));
+}
+
+function directionFacts(title, direction, it) {
+  const facts = [
+    `Agreed: ${direction.effective || "nothing is demanded"}.`,
+    `Messages: ${direction.sent_messages} sent, ${direction.received_messages} received, ${direction.lost_messages} lost.`,
+    ...(direction.violations ?? []).map((one) =>
+      `Violated for ${digits(one.for_s)} s: ${one.measure} is ${digits(one.measured)}, the limit is ${digits(one.limit)}. Origin: ${one.origin}.`),
+  ];
+  if (title === "sends" && it.reservation !== "none") {
+    facts.push(`Reservation: ${it.reservation}${known(it.reserved_bps) ? `, ${rate(it.reserved_bps)}` : ""}${it.refusal ? `: ${it.refusal}` : ""}.`);
+  }
+  return make("div", {}, make("h4", {}, `What it ${title}`), radar(direction),
+    make("ul", { class: "facts" }, ...facts.map((text) => make("li", {}, text))));
+}
+
+// The region of operation: the centre of each axis is the worst acceptable value and beyond, its end the best (QUANTA section 4).
+function radar(direction) {
+  const limits = direction.limits ?? [];
+  if (limits.length < 3 || !direction.sent_messages) return null;
+  const violated = new Set((direction.violations ?? []).map((one) => one.measure));
+  const size = 150, reach = 90;
+  const svg = draw("svg", { class: "radar", viewBox: `${-1.25 * size} ${-size * 0.8} ${2.5 * size} ${1.6 * size}`, role: "img" });
+  const at = (number, share) => {
+    const angle = 2 * Math.PI * number / limits.length - Math.PI / 2;
+    return [Math.cos(angle) * reach * share, Math.sin(angle) * reach * share];
+  };
+  // A third of the way out is the limit; the best value is at the end; what is worse lies within the third.
+  const place = (limit, value) => {
+    if (!known(value)) return 1;
+    const length = limit.best - limit.worst;
+    const position = length === 0 ? (value === limit.best ? 1 : -1) : Math.min(1, (value - limit.worst) / length);
+    return Math.max(0.05, (position * 2 + 1) / 3);
+  };
+  const polygon = (share) => limits.map((limit, number) => at(number, share(limit)).map((it) => it.toFixed(1)).join(",")).join(" ");
+  limits.forEach((limit, number) => {
+    const [x, y] = at(number, 1);
+    svg.append(draw("line", { class: "axis", x1: 0, y1: 0, x2: x, y2: y }));
+    const [tx, ty] = at(number, 1.2);
+    svg.append(draw("text", { x: tx, y: ty + 4, "text-anchor": Math.abs(tx) < 10 ? "middle" : tx > 0 ? "start" : "end" },
+      `${limit.measure}${violated.has(limit.measure) ? " !" : ""}`));
+  });
+  svg.append(draw("polygon", { class: "limit", points: polygon(() => 1 / 3) }));
+  const isMeasured = limits.some((limit) => known(limit.worst_measured));
+  if (isMeasured) svg.append(draw("polygon", { class: violated.size ? "seen bad" : "seen", points: polygon((limit) => place(limit, limit.worst_measured)) }));
+  const words = limits.map((limit) => `${limit.measure}: worst ${known(limit.worst_measured) ? digits(limit.worst_measured) : "not measured"}, `
+    + `limit ${digits(limit.worst)}`).join("; ");
+  svg.setAttribute("aria-label", `Region of operation. ${words}`);
+  svg.append(draw("title", {}, words));
+  return svg;
+}
+
+// --- programs ---------------------------------------------------------------------------------------------------------------
+
+function renderPrograms() {
+  const place = document.getElementById("programs");
+  const { programs } = view.document;
+  const rows = programs.map((it) => [it.program, it.pid, it.method, it.hint ?? "-", it.sockets, it.messages, it.bytes]);
+  const head = ["program", "process", "method", "hint", "sockets", "messages", "bytes"];
+  place.replaceChildren(make("div", { class: "card scroll" }, rows.length ? table(head, rows, (column) => column >= 3)
+    : make("p", {}, "No program runs under it. It marks and paces the packets of an unchanged program: ",
+      command("cutline exec --class video -- ffplay rtp://192.0.2.1:5004"))));
+}
+
+// --- life -------------------------------------------------------------------------------------------------------------------
+
+function state(text, isBad = false) {
+  const node = document.getElementById("state");
+  if (node.textContent !== text) node.textContent = text;
+  node.classList.toggle("bad", isBad);
+}
+
+function renderAll() {
+  renderLinks();
+  renderSockets();
+  renderPrograms();
+  renderCharts();
+}
+
+async function onDocument(document) {
+  if (view.paused) return;
+  view.document = document;
+  try {
+    await loadHistory();
+    await loadSocket();
+  } catch (error) {
+    state(`the history cannot be read: ${error.message}`, true);
+  }
+  state(`live: ${document.publishers} ${document.publishers === 1 ? "process publishes" : "processes publish"}`);
+  renderAll();
+}
+
+function connect() {
+  const token = new URLSearchParams(location.search).get("token");
+  const events = new EventSource(token ? `api/events?token=${encodeURIComponent(token)}` : "api/events");
+  events.onmessage = (event) => onDocument(JSON.parse(event.data));
+  events.onerror = () => state("the monitor does not answer; trying again. Is cutlined, or cutline monitor, running?", true);
+}
+
+for (const button of document.querySelectorAll("[data-minutes]")) {
+  button.addEventListener("click", () => {
+    view.minutes = Number(button.dataset.minutes);
+    for (const other of document.querySelectorAll("[data-minutes]")) other.setAttribute("aria-pressed", String(other === button));
+    renderCharts();
+  });
+}
+document.getElementById("pause").addEventListener("click", (event) => {
+  view.paused = !view.paused;
+  event.currentTarget.setAttribute("aria-pressed", String(view.paused));
+  event.currentTarget.textContent = view.paused ? "Go on" : "Pause";
+  if (view.paused) state("paused");
+});
+connect();

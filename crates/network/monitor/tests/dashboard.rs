@@ -1,0 +1,40 @@
+//! The dashboard for Grafana.
+
+use cutline_monitor::{HostDocument, RouterEntry, SocketEntry, metrics};
+use cutline_openmetrics::TextFormat;
+use cutline_publish::SpreadRow;
+use cutline_records::BucketCounts;
+use std::path::Path;
+
+/// A host with a router, whose queue is Sieve, and a socket of which everything is known.
+fn document() -> HostDocument {
+    let mut router = RouterEntry::default();
+    router.router.forward.dropped.insert("early".to_owned(), Default::default());
+    router.router.forward.sieve = Some(Default::default());
+    router.router.forward.waits_us = BucketCounts { bounds: vec![1.0], counts: vec![0, 0], sum: 0.0 };
+    let mut socket = SocketEntry::default();
+    let receive = &mut socket.socket.receive;
+    (receive.throughput_bps, receive.loss_percent) = (Some(1), Some(0.0));
+    receive.last_delay = Some(SpreadRow::default());
+    HostDocument { routers: vec![router], sockets: vec![socket], ..HostDocument::default() }
+}
+
+#[test]
+fn it_asks_for_metrics_that_there_are() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../packaging/grafana-dashboard.json");
+    let dashboard: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let metrics = metrics(&document(), TextFormat::Prometheus);
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut asked = 0;
+    for target in panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap()) {
+        let expression = target["expr"].as_str().unwrap();
+        let names = expression.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        for name in names.filter(|name| name.starts_with("cutline_")) {
+            let has_name =
+                |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']));
+            assert!(metrics.lines().any(has_name), "{name} in {expression}");
+            asked += 1;
+        }
+    }
+    assert!(asked >= 10, "{asked} metrics");
+}

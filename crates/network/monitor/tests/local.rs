@@ -1,0 +1,120 @@
+//! Processes that publish, and readers of the local socket.
+
+use crate::common::{Monitor, publish};
+use cutline_monitor::{Collector, CollectorOptions, MonitorClient, MonitorClientError, PublicationLimits};
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn rows_come_change_and_go_with_their_process() {
+    let monitor = Monitor::start();
+    let mut video = monitor.publisher("video");
+    publish(&mut video, 0..3);
+    let document = monitor.wait_for(|document| document.sockets.len() == 3);
+    let entry = &document.sockets[1];
+    assert_eq!((entry.program.as_str(), entry.pid), ("video", std::process::id()));
+    assert_eq!(entry.socket.peer, "192.0.2.1:1");
+    publish(&mut video, 2..3);
+    monitor.wait_for(|document| document.sockets.len() == 1);
+    drop(video);
+    monitor.wait_for(|document| document.sockets.is_empty() && document.publishers == 0);
+}
+
+/// A process that is killed may leave a copy with its connection. The rows are gone all the same, soon.
+#[test]
+fn the_rows_of_a_killed_process_are_gone_although_its_child_keeps_the_connection() {
+    let monitor = Monitor::start();
+    let script = "
+import os, socket, sys, time
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+s.sendall(b'{\"hello\":{\"version\":1,\"program\":\"python\"}}\\n{\"socket\":{\"socket\":7}}\\n')
+child = os.fork()
+if child == 0:
+    sys.stdin.read(); os._exit(0)
+print(child, flush=True)
+time.sleep(600)";
+    let mut process = Command::new("python3")
+        .args(["-c", script])
+        .arg(monitor.publish())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    monitor.wait_for(|document| document.sockets.iter().any(|entry| entry.socket.socket == 7));
+    // The child lives until its input ends.
+    let input = process.stdin.take();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let since = Instant::now();
+    monitor.wait_for(|document| document.sockets.is_empty());
+    assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
+    drop(input);
+}
+
+#[test]
+fn who_sends_something_else_is_disconnected_and_disturbs_nobody() {
+    let monitor = Monitor::start();
+    let mut video = monitor.publisher("video");
+    publish(&mut video, 0..1);
+    for nonsense in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[0xff; 300_000],
+        b"{\"hello\":{\"version\":99,\"program\":\"x\"}}\n",
+    ] {
+        let mut stream = UnixStream::connect(monitor.publish()).unwrap();
+        // It may be closed before everything is written.
+        let _closed = stream.write_all(nonsense);
+        let mut rest = Vec::new();
+        let ended = stream.read_to_end(&mut rest);
+        assert!(ended.is_err() || rest.is_empty());
+    }
+    let document = monitor.wait_for(|document| document.publishers == 1);
+    assert_eq!(document.sockets.len(), 1);
+}
+
+#[test]
+fn a_reader_that_does_not_read_delays_no_other_one() {
+    let monitor = Monitor::start();
+    let mut video = monitor.publisher("video");
+    publish(&mut video, 0..2000);
+    monitor.wait_for(|document| document.sockets.len() == 2000);
+    let slow: Vec<_> = (0..50)
+        .map(|_| {
+            let mut stream = UnixStream::connect(monitor.query()).unwrap();
+            stream.write_all(b"host\nhost\nhost\n").unwrap();
+            stream
+        })
+        .collect();
+    monitor.wait_for(|document| document.sockets.len() == 2000);
+    drop(slow);
+}
+
+#[test]
+fn a_request_that_is_not_known_is_refused_in_words() {
+    let monitor = Monitor::start();
+    let mut stream = UnixStream::connect(monitor.query()).unwrap();
+    stream.write_all(b"hosts\n").unwrap();
+    let mut answer = [0; 200];
+    let length = stream.read(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+    assert_eq!(answer, "{\"error\":\"a request is `host`\",\"event\":\"error\"}\n");
+}
+
+#[test]
+fn a_second_monitor_and_a_missing_one_are_said() {
+    let monitor = Monitor::start();
+    let options = CollectorOptions {
+        publish: monitor.publish(),
+        query: monitor.query(),
+        limits: PublicationLimits::DEFAULT,
+        readers_see_all: false,
+    };
+    assert!(Collector::open(&options).is_err());
+    let (query, host) = (monitor.query(), monitor.host.clone());
+    drop((monitor, host));
+    let error = MonitorClient::connect(&query).unwrap_err();
+    assert!(matches!(error, MonitorClientError::Away { .. }), "{error}");
+    assert!(error.to_string().contains("sudo cutline monitor"), "{error}");
+}
