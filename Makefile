@@ -19,7 +19,7 @@ PRELOAD := target/preload/libcutline_preload.so
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
 NET := $(foreach name,sys netlink socket gateway traffic lab daemon cli,-p cutline-$(name))
 
-.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean service
+.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -139,7 +139,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri test-real-time validate-recipes validate-traces validate-exec validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
+validate: miri test-real-time validate-recipes validate-traces validate-exec validate-page validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -167,6 +167,11 @@ validate-traces: setup
 validate-exec: setup
 	@tools/setup.sh peers
 	$(CARGO) test --locked -p cutline-cli --test all -- exec:: exec_peers:: --include-ignored
+
+# The monitor's page in a browser, and its metrics before promtool.
+validate-page: setup
+	@tools/setup.sh page
+	$(CARGO) test --locked -p cutline-monitor --test all
 
 # NetVideo and DIRM through gateways: ffmpeg's video with and without losses, pictures of a CORBA server; both on the testbed, and a
 # figure of `cutline reproduce qsock`.

@@ -58,7 +58,8 @@ case "${1:-base}" in
     traces) need tshark tshark; need tcpdump tcpdump; need flent "flent python3-matplotlib" ;;
     peers)
         need chromium chromium; need curl curl; need iperf3 iperf3; need go golang-go; need python3 python3; need tshark tshark ;;
+    page) need chromium chromium; need promtool prometheus ;;
     programs)
         need ffmpeg ffmpeg; need c++ g++; need omniidl omniidl; need /usr/include/omniORB4/CORBA.h libomniorb4-dev ;;
-    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, ns3, linux, traces, peers, programs" ;;
+    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, ns3, linux, traces, peers, page, programs" ;;
 esac

@@ -173,7 +173,7 @@ fn iperf3(options: &[&str], rate: &str) -> (f64, BTreeMap<String, usize>) {
     server.wait().unwrap();
     let document: Value = serde_json::from_slice(&document).unwrap();
     let end = &document["end"];
-    let received = ["sum_received", "sum"].iter().find_map(|sum| end[sum]["bits_per_second"].as_f64());
+    let received = ["sum_received", "sum"].iter().find_map(|sum| end[sum]["bytes_per_second"].as_f64());
     (received.unwrap_or_else(|| panic!("iperf3 measures what was received: {end:#}")), shark.marks())
 }
 

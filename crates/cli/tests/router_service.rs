@@ -366,7 +366,7 @@ fn a_router_is_found_without_a_path_and_scraped() {
     );
     assert!(
         body.contains(
-            "cutline_router_rate_bits_per_second{direction=\"forward\",link=\"p0 -> p1\",queue=\"sieve\"} 20000000"
+            "cutline_router_rate_bytes_per_second{direction=\"forward\",link=\"p0 -> p1\",queue=\"sieve\"} 2500000"
         ),
         "{body}"
     );

@@ -133,6 +133,10 @@ impl Cell {
         Self::value(value, digits)
     }
 
+    fn count(value: Option<f64>) -> Self {
+        Self::value(value, |count| format!("{count:.0}"))
+    }
+
     fn rate(value: Option<f64>) -> Self {
         Self::value(value, rate)
     }
@@ -195,7 +199,7 @@ fn link(router: &RouterEntry, earlier: Option<&RouterEntry>, is_reverse: bool) -
         Cell::number(share),
         Cell::number(wait(0.5)),
         Cell::number(wait(0.99)),
-        Cell::number(Some(now.backlog.packets as f64)),
+        Cell::count(Some(now.backlog.packets as f64)),
         Cell::number(early),
         Cell::number(full).bad_if(full.is_some_and(|full| full > 0.0)),
         Cell::number(per_second(&|direction| direction.marked.packets)),
@@ -240,7 +244,7 @@ fn socket(entry: &SocketEntry) -> Row {
         Cell::word(&it.state).bad_if(it.state == "reconnecting"),
         Cell::word(if violated.is_empty() { "-".to_owned() } else { violated.join(", ") })
             .bad_if(!violated.is_empty()),
-        Cell::number(it.hint.map(f64::from)),
+        Cell::count(it.hint.map(f64::from)),
         Cell::rate(bps(it.send.throughput_bps)),
         Cell::rate(bps(it.receive.throughput_bps)),
         Cell::number(median),
@@ -284,10 +288,10 @@ fn program(entry: &cutline_monitor::ProgramEntry) -> Row {
     let cells = vec![
         Cell::word(format!("{} ({})", row.program, entry.pid)),
         Cell::word(&row.method),
-        Cell::number(row.hint.map(f64::from)),
-        Cell::number(Some(row.sockets as f64)),
-        Cell::number(Some(row.messages as f64)),
-        Cell::number(Some(row.bytes as f64)),
+        Cell::count(row.hint.map(f64::from)),
+        Cell::count(Some(row.sockets as f64)),
+        Cell::count(Some(row.messages as f64)),
+        Cell::count(Some(row.bytes as f64)),
     ];
     Row { key: entry.pid.to_string(), cells, point: [None; 3], facts: Vec::new() }
 }

@@ -16,7 +16,7 @@ const UNITS: [Unit; 7] = [
     Unit { unit: "s", endings: &["_s"], base: "_seconds", divisor: 1.0 },
     Unit { unit: "ms", endings: &["_ms"], base: "_seconds", divisor: 1e3 },
     Unit { unit: "us", endings: &["_us"], base: "_seconds", divisor: 1e6 },
-    Unit { unit: "bit/s", endings: &["_bps"], base: "_bits_per_second", divisor: 1.0 },
+    Unit { unit: "bit/s", endings: &["_bps"], base: "_bytes_per_second", divisor: 8.0 },
     Unit { unit: "%", endings: &["_percent"], base: "_ratio", divisor: 1e2 },
     Unit { unit: "B", endings: &["_bytes", "bytes"], base: "_bytes", divisor: 1.0 },
     Unit { unit: "0..1", endings: &[], base: "_ratio", divisor: 1.0 },
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(name("wait_ms", "ms"), ("wait_seconds".to_owned(), 0.05));
         assert_eq!(name("elapsed_s", "s"), ("elapsed_seconds".to_owned(), 50.0));
         assert_eq!(name("loss_percent", "%"), ("loss_ratio".to_owned(), 0.5));
-        assert_eq!(name("rate_bps", "bit/s"), ("rate_bits_per_second".to_owned(), 50.0));
+        assert_eq!(name("rate_bps", "bit/s"), ("rate_bytes_per_second".to_owned(), 6.25));
         assert_eq!(name("bytes", "B"), ("_bytes".to_owned(), 50.0));
         assert_eq!(name("sent", "packets, B"), ("sent".to_owned(), 50.0));
         assert_eq!(name("probability", "0..1"), ("probability_ratio".to_owned(), 50.0));

@@ -3,7 +3,7 @@
 //!
 //! The name of a metric is a prefix and the names of the record's fields; its help is the field's meaning. Names have base units, as
 //! Prometheus advises: a field `delay_ms` becomes `delay_seconds` with a thousandth of its value, `rate_bps` becomes
-//! `rate_bits_per_second`, and `loss_percent` becomes `loss_ratio`. A counter in packets and bytes, as `sent`, is two metrics.
+//! `rate_bytes_per_second` with an eighth, and `loss_percent` becomes `loss_ratio`. A counter in packets and bytes, as `sent`, is two metrics.
 //!
 //! ```
 //! use cutline_openmetrics::{TextFormat, Metrics};

@@ -3,4 +3,5 @@
 mod common;
 mod dashboard;
 mod local;
+mod page;
 mod web;

@@ -1,10 +1,13 @@
-//! The dashboard for Grafana.
+//! The metrics before those who read them: the dashboard for Grafana, and promtool.
 
 use cutline_monitor::{HostDocument, RouterEntry, SocketEntry, metrics};
 use cutline_openmetrics::TextFormat;
 use cutline_publish::SpreadRow;
 use cutline_records::BucketCounts;
+use cutline_testbed::skip;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// A host with a router, whose queue is Sieve, and a socket of which everything is known.
 fn document() -> HostDocument {
@@ -37,4 +40,19 @@ fn it_asks_for_metrics_that_there_are() {
         }
     }
     assert!(asked >= 10, "{asked} metrics");
+}
+
+#[test]
+fn promtool_finds_no_fault_with_the_metrics() {
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = promtool else { return skip("promtool is not there", "make validate-page") };
+    let text = metrics(&document(), TextFormat::Prometheus);
+    promtool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    let faults = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && faults.is_empty(), "{faults}");
 }

@@ -182,7 +182,7 @@ mod tests {
             "cutline_router_sent_packets_total{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 7",
             "cutline_router_sent_bytes_total{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 900",
             "cutline_router_dropped_packets_total{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\",reason=\"early\"} 2",
-            "cutline_router_rate_bits_per_second{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 15000000",
+            "cutline_router_rate_bytes_per_second{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\"} 1875000",
             "cutline_router_hint_mean_wait_seconds{direction=\"forward\",link=\"a -> \\\"b\\\"\",queue=\"sieve\",hint=\"6\"} 0.0015",
             "cutline_router_elapsed_seconds_total 2.5",
         ] {

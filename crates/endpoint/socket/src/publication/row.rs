@@ -162,7 +162,7 @@ fn buckets(delays: &Histogram) -> Option<BucketCounts> {
     let mut counts = vec![0; DELAY_BOUNDS_MS.len() + 1];
     for bucket in delays.buckets() {
         // The middle decides for a bucket that lies on a bound.
-        let middle = (ms(bucket.low) + ms(bucket.high)) / 2.0;
+        let middle = f64::midpoint(ms(bucket.low), ms(bucket.high));
         counts[DELAY_BOUNDS_MS.partition_point(|bound| *bound < middle)] += bucket.count;
     }
     let sum = ms(mean) * delays.count() as f64;

@@ -1,5 +1,7 @@
 //! A monitor at work, for tests.
 
+pub mod browser;
+
 use cutline_monitor::{
     Collector, CollectorOptions, HostDocument, MonitorClient, MonitoredHost, PublicationLimits, WebOptions,
     WebServer,

@@ -359,6 +359,7 @@ const usedDirection = (it) => (it.receive.received_bytes >= it.send.sent_bytes ?
 
 async function select(it) {
   view.selected = view.selected === socketKey(it) ? null : socketKey(it);
+  history.replaceState(null, "", view.selected ? `#socket=${view.selected}` : location.pathname + location.search);
   view.socketSeries = null;
   socketCharts = null;
   renderSockets();
@@ -510,4 +511,6 @@ document.getElementById("pause").addEventListener("click", (event) => {
   event.currentTarget.textContent = view.paused ? "Go on" : "Pause";
   if (view.paused) state("paused");
 });
+// A link to the page may name a socket.
+view.selected = location.hash.match(/^#socket=(\d+\/\d+)$/)?.[1] ?? null;
 connect();

@@ -1,0 +1,111 @@
+//! Headless Chromium, driven by its own protocol (Chrome DevTools).
+
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tungstenite::stream::MaybeTlsStream;
+use tungstenite::{Message, WebSocket};
+
+use super::PATIENCE;
+
+/// A browser with one page, which ends when this is dropped.
+pub struct Browser {
+    process: Child,
+    connection: WebSocket<MaybeTlsStream<TcpStream>>,
+    session: Option<String>,
+    number: u64,
+    _folder: tempfile::TempDir,
+}
+
+impl Browser {
+    /// Starts the browser; `None` if it is not installed.
+    pub fn start() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = Command::new("chromium")
+            .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"])
+            .arg(format!("--user-data-dir={}", folder.path().display()))
+            .arg("about:blank")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let address = lines.find_map(|line| Some(line.ok()?.split_once("listening on ")?.1.to_owned()));
+        // Nobody reads the rest.
+        std::thread::spawn(move || lines.for_each(drop));
+        let (connection, _) = tungstenite::connect(address.expect("the browser states its address")).unwrap();
+        let mut browser = Self { process, connection, session: None, number: 0, _folder: folder };
+        let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }));
+        let attach = json!({ "targetId": target["targetId"], "flatten": true });
+        browser.session =
+            browser.call("Target.attachToTarget", &attach)["sessionId"].as_str().map(str::to_owned);
+        Some(browser)
+    }
+
+    /// Calls a method of the protocol, and returns its result.
+    pub fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        self.number += 1;
+        let mut request = json!({ "id": self.number, "method": method, "params": parameters });
+        if let Some(session) = &self.session {
+            request["sessionId"] = json!(session);
+        }
+        self.connection.send(Message::text(request.to_string())).unwrap();
+        loop {
+            let Message::Text(text) = self.connection.read().unwrap() else { continue };
+            let answer: Value = serde_json::from_str(&text).unwrap();
+            if answer["id"] == json!(self.number) {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].clone();
+            }
+        }
+    }
+
+    /// Opens an address in a window of this size.
+    pub fn open(&mut self, address: &str, [width, height]: [u32; 2]) {
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500 });
+        self.call("Emulation.setDeviceMetricsOverride", &size);
+        self.call("Page.navigate", &json!({ "url": address }));
+    }
+
+    /// Returns the value of an expression in the page.
+    pub fn evaluate(&mut self, expression: &str) -> Value {
+        let answer =
+            self.call("Runtime.evaluate", &json!({ "expression": expression, "returnByValue": true }));
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// Waits until an expression in the page is true.
+    pub fn wait_for(&mut self, expression: &str) {
+        let end = Instant::now() + PATIENCE;
+        while self.evaluate(expression) != json!(true) {
+            assert!(Instant::now() < end, "never true: {expression}\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Returns the visible text of the page.
+    pub fn text(&mut self) -> String {
+        self.evaluate("document.body.innerText").as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until the visible text of the page contains this.
+    pub fn wait_for_text(&mut self, text: &str) {
+        self.wait_for(&format!("document.body?.innerText.includes({}) ?? false", json!(text)));
+    }
+
+    /// Presses and releases a key.
+    pub fn press(&mut self, key: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            self.call("Input.dispatchKeyEvent", &json!({ "type": kind, "key": key, "code": key }));
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ended = self.process.kill().and_then(|()| self.process.wait());
+    }
+}

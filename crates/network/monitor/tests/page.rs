@@ -1,0 +1,159 @@
+//! The page in a browser: headless Chromium draws it, and its drawing is examined.
+
+use crate::common::Monitor;
+use crate::common::browser::Browser;
+use cutline_publish::{DirectionRow, LimitRow, Publisher, SocketRow, SpreadRow, ViolationRow};
+use cutline_router_service::Statistics;
+use cutline_testbed::skip;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const COMMAND: &str = "make validate-page";
+
+/// Starts the browser; without one the test is skipped.
+fn browser() -> Option<Browser> {
+    let browser = Browser::start();
+    if browser.is_none() {
+        skip("chromium is not there", COMMAND);
+    }
+    browser
+}
+
+#[test]
+fn an_empty_page_says_what_is_missing_and_what_brings_it() {
+    let Some(mut browser) = browser() else { return };
+    let monitor = Monitor::start();
+    browser.open(&format!("http://{}/", monitor.serve()), [1200, 900]);
+    for text in [
+        "live: 0 processes publish",
+        "No router publishes on this host.",
+        "sudo cutline router up --lan eth0 --wan eth1",
+        "No program with QoS sockets publishes",
+        "cutline exec --class video",
+    ] {
+        browser.wait_for_text(text);
+    }
+    drop(monitor);
+}
+
+/// Publishes a router, and a socket whose delay is violated.
+fn publish_host(publisher: &mut Publisher, second: u64) {
+    let mut router = Statistics { elapsed_s: second as f64, ..Statistics::default() };
+    router.forward.name = "lan0 -> wan0".to_owned();
+    router.forward.queue = "sieve".to_owned();
+    router.forward.rate_bps = 10_000_000;
+    router.forward.sent.bytes = second * 1_200_000;
+    router.forward.waits_us.bounds = vec![1000.0, 2000.0, 4000.0];
+    router.forward.waits_us.counts = vec![second * 10, second * 100, second, 0];
+    router.forward.dropped.entry("early".to_owned()).or_default().packets = second * 7;
+    let limit = |measure: &str, best, worst, measured| LimitRow {
+        measure: measure.to_owned(),
+        best,
+        worst,
+        best_measured: Some(best),
+        worst_measured: Some(measured),
+        begun: 0,
+    };
+    let violation = ViolationRow {
+        measure: "delay".to_owned(),
+        limit: 100.0,
+        measured: 250.0,
+        origin: "network".to_owned(),
+        for_s: 3.0,
+    };
+    let receive = DirectionRow {
+        effective: "min-rate = 60 messages/s, max-delay = 100 ms".to_owned(),
+        sent_messages: second * 80,
+        received_messages: second * 80,
+        received_bytes: second * 100_000,
+        throughput_bps: Some(800_000),
+        last_delay: Some(SpreadRow { p99_ms: 250.0, ..SpreadRow::default() }),
+        limits: vec![
+            limit("rate", 80.0, 60.0, 78.0),
+            limit("delay", 0.0, 100.0, 250.0),
+            limit("loss", 0.0, 5.0, 1.0),
+        ],
+        violations: vec![violation],
+        ..DirectionRow::default()
+    };
+    let socket = SocketRow {
+        socket: 7,
+        transport: "udp".to_owned(),
+        // A name that would be markup if it were not text.
+        peer: "<b id=evil>192.0.2.1:5004</b>".to_owned(),
+        state: "agreed".to_owned(),
+        receive,
+        ..SocketRow::default()
+    };
+    let mut turn = publisher.turn().unwrap().unwrap();
+    turn.put("router", 0, &router);
+    turn.put("socket", 7, &socket);
+    turn.end().unwrap();
+}
+
+/// Number of an element's points on a path of the first chart, in JavaScript.
+const POINTS: &str =
+    "(document.querySelector('.chart path.c0')?.getAttribute('d') ?? '').split(/[ML]/).length - 1";
+
+#[test]
+fn links_sockets_and_reasons_are_drawn_and_move_with_keys() {
+    let Some(mut browser) = browser() else { return };
+    let monitor = Monitor::start();
+    let at = monitor.serve();
+    let mut publisher = monitor.publisher("video");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut second = 0;
+            while !stop.load(Ordering::Relaxed) {
+                second += 1;
+                publish_host(&mut publisher, second);
+                std::thread::sleep(Duration::from_secs(1));
+            }
+        });
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| examine(&mut browser, at)));
+        stop.store(true, Ordering::Relaxed);
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+fn examine(browser: &mut Browser, at: SocketAddr) {
+    // A link to a socket of this process.
+    browser.open(&format!("http://{at}/#socket={}/7", std::process::id()), [1200, 1600]);
+    for text in [
+        "lan0 -> wan0: sieve at 10.0 Mbit/s",
+        "The link is full: 9.60 Mbit/s of 10.0 Mbit/s.",
+        "packets a second now",
+        "dropped early by the queue",
+        "Agreed: min-rate = 60 messages/s, max-delay = 100 ms.",
+        "delay is 250, the limit is 100. Origin: network.",
+        "99th percentile: 2.00 ms",
+    ] {
+        browser.wait_for_text(text);
+    }
+    assert_eq!(browser.evaluate("document.getElementById('evil')"), json!(null), "a text became markup");
+    browser.wait_for("document.querySelector('.radar .seen.bad') !== null");
+    browser.wait_for(&format!("{POINTS} >= 4"));
+    // The pointer is one for all charts; the keyboard moves it.
+    browser.evaluate("document.querySelector('.chart svg').focus()");
+    assert_eq!(browser.evaluate("document.querySelectorAll('.cursor').length"), json!(0));
+    browser.press("ArrowLeft");
+    let cursors = "document.querySelectorAll('.cursor').length";
+    browser.wait_for(&format!("{cursors} >= 4"));
+    // Those who do not see the charts hear them.
+    let label = "document.querySelector('.chart svg').getAttribute('aria-label')";
+    browser.wait_for(&format!("{label}.startsWith('Waiting time in the queue. 99th percentile ')"));
+    // A pause keeps the picture.
+    browser.evaluate("document.getElementById('pause').click()");
+    browser.wait_for_text("paused");
+    let before = browser.evaluate(POINTS);
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(browser.evaluate(POINTS), before);
+    // On a phone nothing is wider than the screen.
+    browser.open(&format!("http://{at}/"), [390, 800]);
+    browser.wait_for_text("lan0 -> wan0: sieve at 10.0 Mbit/s");
+    browser.wait_for("document.documentElement.scrollWidth <= 390");
+}
