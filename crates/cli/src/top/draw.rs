@@ -1,7 +1,7 @@
 //! The picture of `cutline top`.
 
 use super::rows::{Row, Tab, digits, rate};
-use super::state::State;
+use super::state::{State, View};
 use cutline_text::Printable;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -40,11 +40,11 @@ pub fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let rows = state.rows();
     let selected = state.table.selected().unwrap_or_default().min(rows.len().saturating_sub(1));
     state.table.select(Some(selected));
-    if state.shows_help {
+    if state.view == View::Help {
         frame.render_widget(Paragraph::new(HELP).block(Block::bordered().title("Help")), body);
     } else if rows.is_empty() {
         frame.render_widget(nothing(state), body);
-    } else if state.shows_history {
+    } else if state.view == View::History {
         draw_history(frame, body, state, &rows[selected]);
     } else {
         draw_table(frame, body, state, &rows);

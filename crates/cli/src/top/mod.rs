@@ -18,7 +18,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use rows::Tab;
 use state::{Action, State};
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Show links, queues, QoS sockets and programs of this host, live
@@ -98,7 +98,7 @@ fn live(
     terminal: &mut ratatui::DefaultTerminal,
     client: &mut MonitorClient,
     first: HostDocument,
-    socket: &PathBuf,
+    socket: &Path,
 ) -> Result<(), Failure> {
     let mut state = State::new(first);
     let mut due = Instant::now() + EVERY;

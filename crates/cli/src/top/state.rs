@@ -16,6 +16,15 @@ pub enum Action {
     Quit,
 }
 
+/// Part of the state that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    Table,
+    /// The history of the selected row.
+    History,
+    Help,
+}
+
 /// The present picture.
 pub struct State {
     pub document: HostDocument,
@@ -27,9 +36,7 @@ pub struct State {
     pub filter: String,
     pub is_typing: bool,
     pub is_paused: bool,
-    /// True while the history of the selected row is shown.
-    pub shows_history: bool,
-    pub shows_help: bool,
+    pub view: View,
     pub table: TableState,
     /// Reason why the last document has not come.
     pub problem: Option<String>,
@@ -48,8 +55,7 @@ impl State {
             filter: String::new(),
             is_typing: false,
             is_paused: false,
-            shows_history: false,
-            shows_help: false,
+            view: View::Table,
             table: TableState::default().with_selected(0),
             problem: None,
             history: BTreeMap::new(),
@@ -123,11 +129,9 @@ impl State {
         }
         match key.code {
             KeyCode::Char('q') => return Action::Quit,
-            KeyCode::Esc if self.shows_help || self.shows_history => {
-                (self.shows_help, self.shows_history) = (false, false);
-            }
+            KeyCode::Esc if self.view != View::Table => self.view = View::Table,
             KeyCode::Esc => self.filter.clear(),
-            KeyCode::Char('?' | 'h') => self.shows_help = !self.shows_help,
+            KeyCode::Char('?' | 'h') => self.toggle(View::Help),
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('/') => self.is_typing = true,
             KeyCode::Char('s') => self.sort_by_next(),
@@ -135,7 +139,7 @@ impl State {
             KeyCode::Char(digit @ '1'..='3') => self.show(Tab::ALL[digit as usize - '1' as usize]),
             KeyCode::Tab => self.change_tab(1),
             KeyCode::BackTab => self.change_tab(Tab::ALL.len() - 1),
-            KeyCode::Enter => self.shows_history = !self.shows_history,
+            KeyCode::Enter => self.toggle(View::History),
             KeyCode::Down | KeyCode::Char('j') => self.select(1),
             KeyCode::Up | KeyCode::Char('k') => self.select(-1),
             KeyCode::PageDown => self.select(20),
@@ -145,6 +149,11 @@ impl State {
             _ => {}
         }
         Action::Stay
+    }
+
+    /// Shows a view, or the table again.
+    fn toggle(&mut self, view: View) {
+        self.view = if self.view == view { View::Table } else { view };
     }
 
     fn type_filter(&mut self, code: KeyCode) {
@@ -177,7 +186,7 @@ impl State {
 
     fn show(&mut self, tab: Tab) {
         if self.tab != tab {
-            (self.tab, self.sort, self.shows_history) = (tab, None, false);
+            (self.tab, self.sort, self.view) = (tab, None, View::Table);
             self.table.select(Some(0));
         }
     }

@@ -8,6 +8,7 @@ use crate::record::{
     Recorder, RecordingStarted, SamplesForgotten, seconds,
 };
 use cutline_socket::ConnectionHandle;
+use cutline_sys::clock::unix_time;
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_units::Instant;
@@ -15,7 +16,6 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The most samples of a connection that wait to be recorded.
 const MOST_SAMPLES: usize = 1 << 14;
@@ -108,7 +108,7 @@ impl ConnectionTable {
             }),
             recorder: recorder.map(Mutex::new),
         };
-        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let unix_s = unix_time().as_secs_f64();
         let side = plan.side.name().to_owned();
         book.record(&RecordLine::Start(RecordingStarted {
             kind: "start",

@@ -15,6 +15,7 @@ use cutline_signal::rate_control::RateControl;
 use cutline_signal::session::{
     Event, Inbound, Outbound, Policies, Session, SessionParams, SessionStart, Standing,
 };
+use cutline_sys::clock::unix_time;
 pub use cutline_sys::lock;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
@@ -28,7 +29,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::SystemTime;
 
 /// A session whose parts are locked separately, so that sending and receiving never wait for each other.
 ///
@@ -50,8 +50,8 @@ pub struct Connection {
     kept: OnceLock<Kept>,
     /// The process that has made it.
     generation: u32,
-    /// Time at which the connection was made.
-    opened: SystemTime,
+    /// Time at which the connection was made, since 1970.
+    opened: Duration,
     /// True if the connection is not published.
     is_private: bool,
     /// True while data wait for the application, as far as the service thread has seen.
@@ -211,7 +211,7 @@ impl Connection {
             control: Mutex::default(),
             kept: OnceLock::new(),
             generation: generation(),
-            opened: SystemTime::now(),
+            opened: unix_time(),
             is_private,
             is_unread: AtomicBool::new(false),
             reserver,
@@ -232,8 +232,8 @@ impl Connection {
         if self.is_inherited() { Err(QosError::Inherited) } else { Ok(()) }
     }
 
-    /// Returns the time at which the connection was made.
-    pub const fn opened(&self) -> SystemTime {
+    /// Returns the time at which the connection was made, since 1970.
+    pub const fn opened(&self) -> Duration {
         self.opened
     }
 

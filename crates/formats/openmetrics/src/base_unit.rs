@@ -2,8 +2,8 @@
 
 /// A unit of fields, the word in the name of a field, and its base unit.
 struct Unit {
-    /// The unit, as fields state it.
-    unit: &'static str,
+    /// The unit as fields state it.
+    of_field: &'static str,
     /// Endings of names that say the unit.
     endings: &'static [&'static str],
     /// The ending of a metric's name.
@@ -13,13 +13,13 @@ struct Unit {
 }
 
 const UNITS: [Unit; 7] = [
-    Unit { unit: "s", endings: &["_s"], base: "_seconds", divisor: 1.0 },
-    Unit { unit: "ms", endings: &["_ms"], base: "_seconds", divisor: 1e3 },
-    Unit { unit: "us", endings: &["_us"], base: "_seconds", divisor: 1e6 },
-    Unit { unit: "bit/s", endings: &["_bps"], base: "_bytes_per_second", divisor: 8.0 },
-    Unit { unit: "%", endings: &["_percent"], base: "_ratio", divisor: 1e2 },
-    Unit { unit: "B", endings: &["_bytes", "bytes"], base: "_bytes", divisor: 1.0 },
-    Unit { unit: "0..1", endings: &[], base: "_ratio", divisor: 1.0 },
+    Unit { of_field: "s", endings: &["_s"], base: "_seconds", divisor: 1.0 },
+    Unit { of_field: "ms", endings: &["_ms"], base: "_seconds", divisor: 1e3 },
+    Unit { of_field: "us", endings: &["_us"], base: "_seconds", divisor: 1e6 },
+    Unit { of_field: "bit/s", endings: &["_bps"], base: "_bytes_per_second", divisor: 8.0 },
+    Unit { of_field: "%", endings: &["_percent"], base: "_ratio", divisor: 1e2 },
+    Unit { of_field: "B", endings: &["_bytes", "bytes"], base: "_bytes", divisor: 1.0 },
+    Unit { of_field: "0..1", endings: &[], base: "_ratio", divisor: 1.0 },
 ];
 
 /// A name in base units, and what converts values.
@@ -32,7 +32,7 @@ pub struct BaseUnit {
 
 /// Returns the name of a field without its unit, and its base unit.
 pub fn base_unit<'n>(name: &'n str, unit: &str) -> (&'n str, BaseUnit) {
-    let Some(found) = UNITS.iter().find(|known| known.unit == unit) else {
+    let Some(found) = UNITS.iter().find(|known| known.of_field == unit) else {
         return (name, BaseUnit { ending: "", divisor: 1.0 });
     };
     let stem = found.endings.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);

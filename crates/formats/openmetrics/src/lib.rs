@@ -1,5 +1,5 @@
 //! Metrics: the counters, gauges and histograms of [records](cutline_records), in the text formats of Prometheus (version 0.0.4) and of
-//! OpenMetrics (1.0).
+//! `OpenMetrics` (1.0).
 //!
 //! The name of a metric is a prefix and the names of the record's fields; its help is the field's meaning. Names have base units, as
 //! Prometheus advises: a field `delay_ms` becomes `delay_seconds` with a thousandth of its value, `rate_bps` becomes

@@ -11,7 +11,7 @@ pub enum TextFormat {
     /// The text format of Prometheus, version 0.0.4.
     #[default]
     Prometheus,
-    /// OpenMetrics 1.0.
+    /// `OpenMetrics` 1.0.
     OpenMetrics,
 }
 

@@ -9,6 +9,11 @@ pub fn now() -> Instant {
     Instant::from_nanos(nanos(clock_gettime(ClockId::Monotonic)))
 }
 
+/// Returns the time since 1970 by the wall clock, which may be set.
+pub fn unix_time() -> Duration {
+    Duration::from_nanos(nanos(clock_gettime(ClockId::Realtime)))
+}
+
 /// The most attempts to read both clocks without being interrupted.
 const MAX_ATTEMPTS: usize = 3;
 /// The longest time between two readings that were not interrupted, nanoseconds.

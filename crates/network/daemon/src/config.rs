@@ -223,7 +223,7 @@ fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
     if tables.is_empty() && monitor.is_none() {
         root.lacks("interface", "at least one interface: write [[interface]]");
     }
-    let monitor = monitor.as_ref().and_then(MonitorSpec::read);
+    let monitor = monitor.as_ref().map(MonitorSpec::read);
     let mut interfaces: Vec<InterfaceSpec> = Vec::new();
     let mut is_whole = true;
     for table in &tables {

@@ -30,7 +30,7 @@ pub struct MonitorSpec {
 
 impl MonitorSpec {
     /// Reads the table.
-    pub(crate) fn read(table: &TableReader<'_>) -> Option<Self> {
+    pub(crate) fn read(table: &TableReader<'_>) -> Self {
         let is_address = |text: &String| text == "off" || text.parse::<SocketAddr>().is_ok();
         let address =
             kind::text().only("an address with a port such as 127.0.0.1:9466, or \"off\"", is_address);
@@ -47,7 +47,7 @@ impl MonitorSpec {
             table.lacks("token-file", "other hosts can reach the address in `listen`: the file with a token");
         }
         table.finish();
-        Some(Self { listen, token_file, name, readers_see_all, publish_socket, socket })
+        Self { listen, token_file, name, readers_see_all, publish_socket, socket }
     }
 
     /// Reads the token's file.

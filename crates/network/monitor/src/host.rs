@@ -3,10 +3,10 @@
 use crate::document::HostDocument;
 use crate::history::History;
 use crate::registry::{PublicationLimits, RowRegistry, Viewer};
+use cutline_sys::clock::unix_time;
 use cutline_sys::{lock, now};
 use cutline_units::Instant;
 use std::sync::{Mutex, MutexGuard};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// State of a host.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl MonitoredHost {
 
     /// Adds the present second to the history.
     pub fn note_second(&self) {
-        let at = unix_now();
+        let at = unix_time().as_secs_f64();
         // Locks are acquired in field order.
         let registry = self.registry();
         self.history().note(at, &registry);
@@ -44,13 +44,8 @@ impl MonitoredHost {
     /// Returns the document of the host for a viewer.
     pub fn document(&self, viewer: Viewer) -> HostDocument {
         let mut document = self.registry().document(viewer);
-        document.at_unix_s = unix_now();
+        document.at_unix_s = unix_time().as_secs_f64();
         document.elapsed_s = now().saturating_since(self.started).as_secs_f64();
         document
     }
-}
-
-/// Time since 1970, s.
-fn unix_now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }

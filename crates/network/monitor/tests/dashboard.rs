@@ -4,6 +4,7 @@ use cutline_monitor::{HostDocument, RouterEntry, SocketEntry, metrics};
 use cutline_openmetrics::TextFormat;
 use cutline_publish::SpreadRow;
 use cutline_records::BucketCounts;
+use cutline_router_service::{PacketCount, SieveStatistics};
 use cutline_testbed::skip;
 use std::io::Write as _;
 use std::path::Path;
@@ -12,8 +13,8 @@ use std::process::{Command, Stdio};
 /// A host with a router, whose queue is Sieve, and a socket of which everything is known.
 fn document() -> HostDocument {
     let mut router = RouterEntry::default();
-    router.router.forward.dropped.insert("early".to_owned(), Default::default());
-    router.router.forward.sieve = Some(Default::default());
+    router.router.forward.dropped.insert("early".to_owned(), PacketCount::default());
+    router.router.forward.sieve = Some(SieveStatistics::default());
     router.router.forward.waits_us = BucketCounts { bounds: vec![1.0], counts: vec![0, 0], sum: 0.0 };
     let mut socket = SocketEntry::default();
     let receive = &mut socket.socket.receive;

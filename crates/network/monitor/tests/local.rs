@@ -60,7 +60,7 @@ fn who_sends_something_else_is_disconnected_and_disturbs_nobody() {
     publish(&mut video, 0..1);
     for nonsense in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
-        &[0xff; 300_000],
+        &vec![0xff; 300_000],
         b"{\"hello\":{\"version\":99,\"program\":\"x\"}}\n",
     ] {
         let mut stream = UnixStream::connect(monitor.publish()).unwrap();

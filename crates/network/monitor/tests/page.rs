@@ -42,8 +42,8 @@ fn an_empty_page_says_what_is_missing_and_what_brings_it() {
 /// Publishes a router, and a socket whose delay is violated.
 fn publish_host(publisher: &mut Publisher, second: u64) {
     let mut router = Statistics { elapsed_s: second as f64, ..Statistics::default() };
-    router.forward.name = "lan0 -> wan0".to_owned();
-    router.forward.queue = "sieve".to_owned();
+    router.forward.name.push_str("lan0 -> wan0");
+    router.forward.queue.push_str("sieve");
     router.forward.rate_bps = 10_000_000;
     router.forward.sent.bytes = second * 1_200_000;
     router.forward.waits_us.bounds = vec![1000.0, 2000.0, 4000.0];

@@ -109,7 +109,7 @@ fn events_come_each_second_to_a_thousand_readers() {
     // Most of them never read; one does, and a new one is served as well.
     let mut text = String::new();
     let mut first = &readers[500];
-    let mut part = [0; 65_536];
+    let mut part = vec![0; 65_536];
     while text.matches("data: {").count() < 3 {
         let length = first.read(&mut part).unwrap();
         assert!(length > 0, "{text}");
@@ -133,7 +133,7 @@ fn requests_that_are_slow_long_or_no_http_hold_nobody_up() {
         })
         .collect();
     let mut long = TcpStream::connect(at).unwrap();
-    let _closed = long.write_all(&[b'a'; 200_000]);
+    let _closed = long.write_all(&vec![b'a'; 200_000]);
     let mut binary = TcpStream::connect(at).unwrap();
     let _closed = binary.write_all(&[0x16, 3, 1, 0, 0xff, 0, 0, 13, 10, 13, 10]);
     assert_eq!(status(&get(at, "/metrics", "")), "200");

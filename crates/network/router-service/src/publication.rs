@@ -6,14 +6,15 @@
 use crate::snapshots::StatsSnapshots;
 use cutline_publish::{Publisher, socket_path};
 use cutline_sys::SysError;
+use cutline_sys::reactor::wait_for_hangup;
+use cutline_units::Duration;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 /// Time between two searches for a monitor.
-const SEARCH_EVERY: Duration = Duration::from_secs(2);
+const SEARCH_EVERY: std::time::Duration = std::time::Duration::from_secs(2);
 /// Time between two documents.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// Kind of the rows.
@@ -33,7 +34,7 @@ pub fn start(board: Arc<StatsSnapshots>) -> Result<(), SysError> {
         loop {
             // A monitor that is not there, or has gone, may come.
             let _gone = publish(&path, &board);
-            thread::sleep(SEARCH_EVERY);
+            thread::park_timeout(SEARCH_EVERY);
         }
     };
     thread::Builder::new()
@@ -55,6 +56,6 @@ fn publish(path: &Path, board: &StatsSnapshots) -> io::Result<()> {
             turn.end()?;
         }
         while publisher.receive(&mut [0; 1024])? > 0 {}
-        thread::sleep(PUBLISH_EVERY);
+        wait_for_hangup(&publisher, PUBLISH_EVERY)?;
     }
 }

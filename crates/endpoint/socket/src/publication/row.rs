@@ -11,7 +11,6 @@ use cutline_signal::mib::{Conformance, Contract, Distribution};
 use cutline_signal::monitor::{Delivery, Received, Sent, Spread};
 use cutline_signal::session::Standing;
 use cutline_units::{Duration, Histogram, Instant};
-use std::time::UNIX_EPOCH;
 
 /// Returns the row of a connection under this number; `None` if it is not published, or its socket has no address any more.
 pub fn row(of: &(impl SharedCalls + ?Sized), number: u64) -> Option<SocketRow> {
@@ -22,7 +21,6 @@ pub fn row(of: &(impl SharedCalls + ?Sized), number: u64) -> Option<SocketRow> {
     let [local, peer] = of.addresses().ok()?;
     let mib = of.mib();
     let delays = buckets(connection.inbound().delays());
-    let opened = connection.opened().duration_since(UNIX_EPOCH).unwrap_or_default();
     let state = match connection.standing() {
         _ if of.is_reconnecting() => "reconnecting",
         Standing::Joining => "joining",
@@ -36,15 +34,15 @@ pub fn row(of: &(impl SharedCalls + ?Sized), number: u64) -> Option<SocketRow> {
         transport: of.transport().to_owned(),
         local: local.to_string(),
         peer: peer.to_string(),
-        opened_unix_s: opened.as_millis() as f64 / 1e3,
+        opened_unix_s: connection.opened().as_secs_f64(),
         state: state.to_owned(),
-        hint: mib.hint.map(|hint| hint.level()),
+        hint: mib.hint.map(cutline_units::Hint::level),
         rtt_ms: tcp_rtt.or_else(|| mib.clock.as_ref().map(|clock| ms(clock.round_trip))),
         clock_error_ms: mib.clock.as_ref().map(|clock| ms(clock.error)),
         retransmissions: mib.tcp.as_ref().map(|tcp| u64::from(tcp.retransmissions)),
         reconnections: mib.feedback.reconnections,
         target_rate: mib.send.target_rate,
-        send_queue_bytes: mib.feedback.send_queue.map_or(0, |queue| queue.get()),
+        send_queue_bytes: mib.feedback.send_queue.map_or(0, cutline_units::Bytes::get),
         waits: mib.feedback.queue_full.saturating_add(mib.feedback.pacing_waits),
         reservation: reservation.to_owned(),
         reserved_bps,

@@ -3,19 +3,22 @@
 use crate::document::{HostDocument, SocketEntry};
 use crate::host::MonitoredHost;
 use crate::registry::Viewer;
+use cutline_sys::{lock, now};
+use cutline_units::{Duration, Instant};
 use hyper::body::{Body, Bytes, Frame};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
 
 /// The most sockets of a page's document: those with violations, then those that carry most.
 pub const MOST_SOCKETS: usize = 100;
 /// Interval of events.
 const SECOND: Duration = Duration::from_secs(1);
+/// Time for which a document is the present one.
+const FRESH: Duration = Duration::from_millis(900);
 /// Time for which a reader may read nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -51,9 +54,9 @@ impl Events {
             Viewer::User(uid) => Some(uid),
             Viewer::Nobody => None,
         };
-        let now = Instant::now();
-        let mut made = cutline_sys::lock(&self.made);
-        made.retain(|_, (at, _)| now.duration_since(*at) < SECOND * 9 / 10);
+        let now = now();
+        let mut made = lock(&self.made);
+        made.retain(|_, (at, _)| now.saturating_since(*at) < FRESH);
         if let Some((_, document)) = made.get(&key) {
             return document.clone();
         }
@@ -72,17 +75,17 @@ impl Events {
     }
 
     async fn send(self: Arc<Self>, viewer: Viewer, to: Sender<Bytes>) {
-        let mut taken = Instant::now();
+        let mut taken = now();
         loop {
             let document = self.document(viewer);
             let event = [b"data: ", document.as_ref(), b"\n\n"].concat();
             match to.try_send(event.into()) {
-                Ok(()) => taken = Instant::now(),
+                Ok(()) => taken = now(),
                 // A slow reader misses documents: the next one says all.
-                Err(TrySendError::Full(_)) if taken.elapsed() < PATIENCE => {}
+                Err(TrySendError::Full(_)) if now().saturating_since(taken) < PATIENCE => {}
                 Err(_) => return,
             }
-            tokio::time::sleep(SECOND).await;
+            tokio::time::sleep(std::time::Duration::from_nanos(SECOND.as_nanos())).await;
         }
     }
 }

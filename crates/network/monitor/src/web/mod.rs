@@ -104,12 +104,9 @@ async fn accept(listener: std::net::TcpListener, access: Arc<Access>, host: Arc<
     let events = Arc::new(Events::new(Arc::clone(&host)));
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(_) => {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
+        let Ok((stream, peer)) = listener.accept().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
         };
         // One that finds no place is closed: pages try again.
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };

@@ -1,4 +1,4 @@
-//! Headless Chromium, driven by its own protocol (Chrome DevTools).
+//! Headless Chromium, driven by its own protocol (Chrome `DevTools`).
 
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
