@@ -111,6 +111,7 @@ fn links_sockets_and_reasons_are_drawn_and_move_with_keys() {
             while !stop.load(Ordering::Relaxed) {
                 second += 1;
                 publish_host(&mut publisher, second);
+                // Programs publish once a second.
                 std::thread::sleep(Duration::from_secs(1));
             }
         });
@@ -150,6 +151,7 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
     browser.evaluate("document.getElementById('pause').click()");
     browser.wait_for_text("paused");
     let before = browser.evaluate(POINTS);
+    // Two seconds would bring two points.
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(browser.evaluate(POINTS), before);
     // On a phone nothing is wider than the screen.

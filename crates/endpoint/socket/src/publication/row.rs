@@ -156,14 +156,16 @@ fn spread_of_all(of: &Distribution) -> SpreadRow {
 
 /// Returns the delays by [`DELAY_BOUNDS_MS`]; `None` without any.
 fn buckets(delays: &Histogram) -> Option<BucketCounts> {
-    let mean = delays.mean()?;
+    if delays.count() == 0 {
+        return None;
+    }
     let mut counts = vec![0; DELAY_BOUNDS_MS.len() + 1];
     for bucket in delays.buckets() {
         // The middle decides for a bucket that lies on a bound.
         let middle = f64::midpoint(ms(bucket.low), ms(bucket.high));
         counts[DELAY_BOUNDS_MS.partition_point(|bound| *bound < middle)] += bucket.count;
     }
-    let sum = ms(mean) * delays.count() as f64;
+    let sum = delays.parts().sum_ns as f64 / 1e6;
     Some(BucketCounts { bounds: DELAY_BOUNDS_MS.to_vec(), counts, sum })
 }
 
