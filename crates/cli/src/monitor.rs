@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Programs with QoS sockets, routers, gateways and `cutline exec` publish what they deliver by themselves, and the monitor
 /// collects it: throughput, delay, jitter and loss beside what was agreed on, violations, queues. `cutline top` shows it in a terminal,
 /// the page in a browser, and /metrics is for Prometheus (docs/guide/monitor.md). Each user sees the own programs; root sees all. cutlined
-/// does the same with a table [monitor] in its file.
+/// does the same with a table `[monitor]` in its file.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
