@@ -3,19 +3,13 @@
 use crate::counters::Counters;
 use crate::report::SocketTotals;
 use crate::{ExecOptions, MarkingMethod};
-use cutline_publish::{ProgramRow, Publisher, socket_path};
+use cutline_publish::{ProgramRow, Publisher, RowKind, SEARCH_EVERY, Turn, socket_path};
 use cutline_units::{DscpPool2, HintCodec as _};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// Time between two searches for a monitor.
-const SEARCH_EVERY: Duration = Duration::from_secs(2);
-/// Time between two rows.
-const PUBLISH_EVERY: Duration = Duration::from_secs(1);
-/// Kind of the row.
-const KIND: &str = "program";
 /// Name of the publishing program.
 const PROGRAM: &str = "cutline exec";
 
@@ -35,29 +29,20 @@ impl RunningProgram<'_> {
         let Some(path) = socket_path() else { return };
         loop {
             // A monitor that is not there, or has gone, may come.
-            if matches!(self.publish_to(&path, ended), Ok(())) || has_ended(ended, SEARCH_EVERY) {
+            if self.publish_to(&path, ended).is_ok() || has_ended(ended, SEARCH_EVERY) {
                 return;
             }
         }
     }
 
-    /// Publishes to the monitor at `path`.
+    /// Publishes to the monitor at `path` until the program has ended.
     ///
     /// # Errors
     /// When there is none, or it has gone.
     fn publish_to(&self, path: &Path, ended: &Receiver<()>) -> io::Result<()> {
-        let mut publisher = Publisher::connect(path, PROGRAM)?;
-        loop {
-            if let Some(mut turn) = publisher.turn()? {
-                let row = self.row();
-                turn.put(KIND, row.process, &row);
-                turn.end()?;
-            }
-            while publisher.receive(&mut [0; 1024])? > 0 {}
-            if has_ended(ended, PUBLISH_EVERY) {
-                return Ok(());
-            }
-        }
+        let put = |turn: &mut Turn<'_>| turn.put(RowKind::Program, self.process.into(), &self.row());
+        let pause = |_: &mut Publisher, time| Ok(!has_ended(ended, time));
+        Publisher::connect(path, PROGRAM)?.run(put, pause)
     }
 
     fn row(&self) -> ProgramRow {

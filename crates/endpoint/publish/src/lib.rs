@@ -16,9 +16,12 @@
 mod publisher;
 mod rows;
 
-pub use publisher::{Publisher, Turn};
-pub use rows::{DELAY_BOUNDS_MS, DirectionRow, LimitRow, ProgramRow, SocketRow, SpreadRow, ViolationRow};
+pub use publisher::{PUBLISH_EVERY, Publisher, SEARCH_EVERY, Turn};
+pub use rows::{
+    DELAY_BOUNDS_MS, DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, SpreadRow, ViolationRow,
+};
 
+use rustix::process::{getegid, geteuid, getgid, getuid};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -31,9 +34,11 @@ pub const VERSION: u32 = 1;
 /// The longest line of the protocol without its end, bytes.
 pub const LONGEST_LINE: usize = 256 << 10;
 
-/// Returns the path of the monitor's socket, as the environment of this process says; `None` if it publishes nothing.
+/// Returns the path of the monitor's socket, as the environment of this process says; `None` if it publishes nothing. A program that runs
+/// as another user than its caller ignores the environment, which is the caller's.
 pub fn socket_path() -> Option<PathBuf> {
-    path_of(std::env::var_os(VARIABLE))
+    let has_own_rights = getuid() == geteuid() && getgid() == getegid();
+    path_of(std::env::var_os(VARIABLE).filter(|_| has_own_rights))
 }
 
 fn path_of(variable: Option<OsString>) -> Option<PathBuf> {

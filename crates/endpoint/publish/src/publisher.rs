@@ -1,6 +1,6 @@
 //! A process's connection to the monitor of its host.
 
-use crate::VERSION;
+use crate::{RowKind, VERSION};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_cookie;
 use rustix::net::{
@@ -14,6 +14,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
+
+/// Time between two searches for a monitor.
+pub const SEARCH_EVERY: Duration = Duration::from_secs(2);
+/// Time between two turns.
+pub const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
 /// The most rows of a process. Further ones are not published.
 pub const MOST_ROWS: usize = 50_000;
@@ -27,14 +33,17 @@ pub struct Publisher {
     cookie: u64,
     /// Output that the kernel has not taken yet.
     pending: Vec<u8>,
-    /// Hash of the last line of each row, by kind and number; `None` in the turn that has not put it yet.
-    rows: BTreeMap<(&'static str, u64), Published>,
+    /// The rows that the monitor has, by kind and number.
+    rows: BTreeMap<(RowKind, u64), Published>,
     turn: u64,
 }
 
+/// A row that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Published {
+    /// Hash of its line.
     hash: u64,
+    /// The last turn in which it was put.
     turn: u64,
 }
 
@@ -59,6 +68,29 @@ impl Publisher {
         Ok(publisher)
     }
 
+    /// Publishes rows, a turn each second, until `pause` ends it. `put` puts the rows of a turn. `pause` waits for the time that it is
+    /// given, and returns false at the end.
+    ///
+    /// # Errors
+    /// When the monitor has gone, and those of `pause`.
+    pub fn run(
+        mut self,
+        mut put: impl FnMut(&mut Turn<'_>),
+        mut pause: impl FnMut(&mut Self, Duration) -> io::Result<bool>,
+    ) -> io::Result<()> {
+        loop {
+            if let Some(mut turn) = self.turn()? {
+                put(&mut turn);
+                turn.end()?;
+            }
+            if !pause(&mut self, PUBLISH_EVERY)? {
+                return Ok(());
+            }
+            // This version of the monitor sends nothing; a later one may.
+            while self.receive(&mut [0; 1024])? > 0 {}
+        }
+    }
+
     /// Begins a turn; `None` while the monitor has not read the one before: its rows would be out of date when they are read.
     ///
     /// # Errors
@@ -75,7 +107,7 @@ impl Publisher {
     ///
     /// # Errors
     /// When the connection has ended.
-    pub fn receive(&self, to: &mut [u8]) -> io::Result<usize> {
+    fn receive(&self, to: &mut [u8]) -> io::Result<usize> {
         self.check()?;
         match recv(self, to, RecvFlags::DONTWAIT) {
             Ok((0, _)) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -134,7 +166,7 @@ impl AsFd for Publisher {
 
 impl Turn<'_> {
     /// Puts a row of this kind under a number that no other row of the kind has. It is sent if it differs from the last turn's.
-    pub fn put(&mut self, kind: &'static str, number: u64, row: &impl Serialize) {
+    pub fn put(&mut self, kind: RowKind, number: u64, row: &impl Serialize) {
         let publisher = &mut *self.0;
         let turn = publisher.turn;
         if publisher.rows.len() >= MOST_ROWS && !publisher.rows.contains_key(&(kind, number)) {
@@ -169,7 +201,7 @@ impl Turn<'_> {
 }
 
 /// A row under the name of its kind.
-struct Line<'r, R>(&'static str, &'r R);
+struct Line<'r, R>(RowKind, &'r R);
 
 impl<R: Serialize> Serialize for Line<'_, R> {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -216,7 +248,7 @@ mod tests {
         let publish = |publisher: &mut Publisher, rows: &[SocketRow]| {
             let mut turn = publisher.turn().unwrap().unwrap();
             for row in rows {
-                turn.put("socket", row.socket, row);
+                turn.put(RowKind::Socket, row.socket, row);
             }
             turn.end().unwrap();
         };
@@ -241,7 +273,7 @@ mod tests {
             let Some(mut turn) = publisher.turn().unwrap() else { continue };
             turns += 1;
             for socket in 0..200 {
-                turn.put("socket", socket, &row(socket, waits));
+                turn.put(RowKind::Socket, socket, &row(socket, waits));
             }
             turn.end().unwrap();
             assert!(publisher.pending.len() < 200 * 1000, "{} bytes wait", publisher.pending.len());
@@ -261,7 +293,7 @@ mod tests {
         drop(monitor);
         let outcome = (0..2).try_for_each(|waits| {
             let mut turn = publisher.turn()?.unwrap();
-            turn.put("socket", 1, &row(1, waits));
+            turn.put(RowKind::Socket, 1, &row(1, waits));
             turn.end()
         });
         assert!(outcome.is_err());

@@ -1,11 +1,23 @@
 //! The published records.
 
 use cutline_records::{BucketCounts, record};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Upper bounds of the buckets of one-way delays, ms.
 pub const DELAY_BOUNDS_MS: [f64; 12] =
     [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0];
+
+/// Kind of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowKind {
+    /// A [`SocketRow`].
+    Socket,
+    /// A [`ProgramRow`].
+    Program,
+    /// The statistics of a router.
+    Router,
+}
 
 record! {
     schema is a feature;

@@ -23,8 +23,7 @@ pub trait KeptConnection: Send + Sync {
     fn call_handler(&self) {}
 
     /// Returns the row that is published of the connection under this number; `None` if it is not published.
-    fn row(&self, number: u64) -> Option<SocketRow> {
-        let _ = number;
+    fn row(&self, _number: u64) -> Option<SocketRow> {
         None
     }
 }

@@ -1,7 +1,7 @@
 //! Collection of what processes publish, and answers to clients of the local socket: one thread, no waiting for anybody.
 
 use crate::host::MonitoredHost;
-use crate::registry::{Process, PublicationLimits, PublisherId, Viewer};
+use crate::registry::{Process, PublicationLimits, PublishedLine, PublisherId, Viewer};
 use cutline_publish::LONGEST_LINE;
 use cutline_service::{LineBuffer, SocketFile};
 use cutline_sys::reactor::{EventFlags, Reactor};
@@ -68,6 +68,14 @@ struct Publisher {
     read: usize,
     /// True while it is not read, because it has sent too much.
     is_paused: bool,
+}
+
+/// Reason why a publisher is forgotten.
+enum Ending {
+    /// Its process has ended, or has closed the connection.
+    Gone,
+    /// It has sent something else than the protocol allows.
+    Malformed,
 }
 
 /// A reader.
@@ -184,9 +192,13 @@ impl Collector {
     fn publisher_ready(&mut self, number: u32, reactor: &Reactor) {
         let (id, has_ended) = (number / 2, number % 2 == 1);
         let Some(publisher) = self.publishers.get_mut(&id) else { return };
-        if has_ended || publisher.read(id, &self.host).is_err() {
+        let outcome = if has_ended { Err(Ending::Gone) } else { publisher.read(id, &self.host) };
+        if let Err(ending) = outcome {
             self.publishers.remove(&id);
-            self.host.registry().close(id);
+            match ending {
+                Ending::Gone => self.host.registry().close(id),
+                Ending::Malformed => self.host.registry().close_malformed(id),
+            }
         } else if publisher.read > MOST_BYTES && !publisher.is_paused {
             publisher.is_paused = true;
             let _unchanged = reactor.change(&publisher.stream, PUBLISHERS + 2 * id, EventFlags::empty());
@@ -301,17 +313,17 @@ impl Publisher {
     ///
     /// # Errors
     /// When the connection has ended, or something else was sent than the protocol allows.
-    fn read(&mut self, id: PublisherId, host: &MonitoredHost) -> io::Result<()> {
+    fn read(&mut self, id: PublisherId, host: &MonitoredHost) -> Result<(), Ending> {
         for _ in 0..READS {
             match self.lines.read_from(&self.stream) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(length) => self.read = self.read.saturating_add(length),
+                Ok(length) if length > 0 => self.read = self.read.saturating_add(length),
                 Err(error) if is_later(&error) => return Ok(()),
-                Err(error) => return Err(error),
+                Ok(_) | Err(_) => return Err(Ending::Gone),
             }
-            let wrong = |_| io::Error::from(io::ErrorKind::InvalidData);
-            while let Some(line) = self.lines.take().map_err(wrong)? {
-                host.registry().line(id, line).map_err(|_| io::ErrorKind::InvalidData)?;
+            while let Some(line) = self.lines.take().map_err(|_| Ending::Malformed)? {
+                // Readers do not wait while a line is parsed.
+                let line = PublishedLine::parse(line).map_err(|_| Ending::Malformed)?;
+                host.registry().take(id, line).map_err(|_| Ending::Malformed)?;
             }
         }
         Ok(())

@@ -248,15 +248,19 @@ fn socket_point(row: &SocketRow) -> [f32; SOCKET_COLUMNS.len()] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::PublicationLimits;
+    use crate::registry::{PublicationLimits, PublishedLine};
     use cutline_publish::VERSION;
     use serde_json::json;
+
+    fn send(registry: &mut RowRegistry, id: u32, line: &str) {
+        registry.take(id, PublishedLine::parse(line.as_bytes()).unwrap()).unwrap();
+    }
 
     fn registry() -> (RowRegistry, u32) {
         let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
         let id = registry.open(Process { pid: 5, uid: 0 }).unwrap();
         let hello = json!({ "hello": { "version": VERSION, "program": "router" } }).to_string();
-        registry.line(id, hello.as_bytes()).unwrap();
+        send(&mut registry, id, &hello);
         (registry, id)
     }
 
@@ -266,7 +270,7 @@ mod tests {
         statistics.forward.sent.bytes = seconds * 1_000_000;
         statistics.forward.waits_us.bounds = vec![1000.0, 2000.0];
         statistics.forward.waits_us.counts = vec![100 * seconds, 0, 0];
-        registry.line(id, json!({ "router": statistics }).to_string().as_bytes()).unwrap();
+        send(registry, id, &json!({ "router": statistics }).to_string());
     }
 
     #[test]
@@ -295,7 +299,7 @@ mod tests {
         let (mut registry, id) = registry();
         let mut history = History::default();
         for number in 0..MOST_SOCKETS as u64 + 10 {
-            registry.line(id, json!({ "socket": { "socket": number } }).to_string().as_bytes()).unwrap();
+            send(&mut registry, id, &json!({ "socket": { "socket": number } }).to_string());
         }
         for second in 1..=SECONDS as u64 + 20 {
             publish(&mut registry, id, second);
@@ -315,8 +319,8 @@ mod tests {
         let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
         let id = registry.open(Process { pid: 7, uid: 1000 }).unwrap();
         let hello = json!({ "hello": { "version": VERSION, "program": "video" } }).to_string();
-        registry.line(id, hello.as_bytes()).unwrap();
-        registry.line(id, json!({ "socket": { "socket": 3 } }).to_string().as_bytes()).unwrap();
+        send(&mut registry, id, &hello);
+        send(&mut registry, id, &json!({ "socket": { "socket": 3 } }).to_string());
         let mut history = History::default();
         history.note(1.0, &registry);
         assert!(history.socket(Viewer::User(1000), (7, 3), 0.0).is_some());

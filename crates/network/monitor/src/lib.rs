@@ -31,7 +31,9 @@ pub use document::{HostDocument, ProgramEntry, RouterEntry, SocketEntry};
 pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDocument};
 pub use host::MonitoredHost;
 pub use metrics::{MOST_SOCKETS, metrics};
-pub use registry::{Process, PublicationLimits, PublishedLineError, PublisherId, RowRegistry, Viewer};
+pub use registry::{
+    Process, PublicationLimits, PublishedLine, PublishedLineError, PublisherId, RowRegistry, Viewer,
+};
 pub use service::{HostMonitor, MonitorOptions, token};
 pub use web::{WebOptions, WebServer};
 

@@ -1,13 +1,13 @@
 //! The rows that processes have published: who may see them, and how many there may be. No IO.
 
 use crate::document::{HostDocument, ProgramEntry, RouterEntry, SocketEntry};
-use cutline_publish::{ProgramRow, SocketRow, VERSION};
+use cutline_publish::{DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, VERSION, ViolationRow};
 use cutline_router_service::Statistics;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Number of a publisher, a connection of a process.
+/// Number of a publisher, a connection of a process; below 2^30.
 pub type PublisherId = u32;
 
 /// A process, as the kernel states it.
@@ -37,7 +37,7 @@ pub struct PublicationLimits {
     pub publishers: usize,
     /// The most publishers of a user other than root.
     pub publishers_of_user: usize,
-    /// The most memory that all rows may take, as bytes of their lines.
+    /// The most memory that all rows may take, bytes.
     pub bytes: usize,
     /// The most memory that the rows of a user other than root may take.
     pub bytes_of_user: usize,
@@ -48,6 +48,17 @@ impl PublicationLimits {
     pub const DEFAULT: Self =
         Self { publishers: 4096, publishers_of_user: 1024, bytes: 256 << 20, bytes_of_user: 64 << 20 };
 }
+
+/// The most measures in a direction of a row.
+const MOST_MEASURES: usize = 16;
+/// The most buckets in a direction of a row.
+const MOST_BUCKETS: usize = 64;
+/// Memory of a row beside the row itself, bytes: its place in the map and its reference count.
+const ENTRY: usize = 128;
+/// Memory of a router's lists for a byte of its line, at most, bytes: a number of one digit and its comma are eight bytes.
+const ROUTER_LISTS: usize = 4;
+/// Number of publishers that have been numbered before numbers are used again.
+const NUMBERS: PublisherId = 1 << 30;
 
 /// The largest row of a socket or program, bytes of its line. A router's has one direction or two, each with a few kilobytes.
 const LARGEST_ROW: usize = 16 << 10;
@@ -69,12 +80,43 @@ pub enum PublishedLineError {
 /// A line of a publisher.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
+enum Content {
     Hello { version: u32, program: String },
     Socket(Box<SocketRow>),
     Program(Box<ProgramRow>),
     Router(Box<Statistics>),
-    Gone { kind: String, number: u64 },
+    Gone { kind: RowKind, number: u64 },
+}
+
+/// A line of a publisher, and its length.
+#[derive(Debug)]
+pub struct PublishedLine {
+    content: Content,
+    length: usize,
+}
+
+impl PublishedLine {
+    /// Parses a line, without its end.
+    ///
+    /// # Errors
+    /// When it is not of the protocol, or its lists are longer than a publisher's.
+    pub fn parse(line: &[u8]) -> Result<Self, PublishedLineError> {
+        let content: Content =
+            serde_json::from_slice(line).map_err(|error| PublishedLineError::Malformed(error.to_string()))?;
+        if let Content::Socket(row) = &content
+            && [&row.send, &row.receive].into_iter().any(has_long_lists)
+        {
+            return Err(PublishedLineError::Malformed("a list is too long".to_owned()));
+        }
+        Ok(Self { content, length: line.len() })
+    }
+}
+
+/// Returns whether a direction has more measures or buckets than there are. A short line could take much memory with them.
+fn has_long_lists(direction: &DirectionRow) -> bool {
+    let buckets = direction.delay_buckets_ms.as_ref();
+    let counts = buckets.map_or(0, |buckets| buckets.counts.len().max(buckets.bounds.len()));
+    direction.limits.len().max(direction.violations.len()) > MOST_MEASURES || counts > MOST_BUCKETS
 }
 
 /// A published row.
@@ -86,13 +128,34 @@ enum Row {
 }
 
 impl Row {
-    const fn kind(&self) -> &'static str {
+    const fn kind(&self) -> RowKind {
         match self {
-            Self::Socket(_) => "socket",
-            Self::Program(_) => "program",
-            Self::Router(_) => "router",
+            Self::Socket(_) => RowKind::Socket,
+            Self::Program(_) => RowKind::Program,
+            Self::Router(_) => RowKind::Router,
         }
     }
+
+    /// Returns the memory that it takes at most, bytes; its line has `length` bytes, and its texts have no more.
+    fn memory(&self, length: usize) -> usize {
+        let own = match self {
+            Self::Socket(row) => {
+                size_of::<SocketRow>() + [&row.send, &row.receive].map(memory_of_lists).iter().sum::<usize>()
+            }
+            Self::Program(_) => size_of::<ProgramRow>(),
+            Self::Router(_) => size_of::<Statistics>() + ROUTER_LISTS * length,
+        };
+        own + ENTRY + length
+    }
+}
+
+/// Returns the memory of a direction's lists, bytes.
+fn memory_of_lists(direction: &DirectionRow) -> usize {
+    let buckets = direction.delay_buckets_ms.as_ref();
+    let numbers = buckets.map_or(0, |buckets| buckets.counts.len() + buckets.bounds.len());
+    direction.limits.len() * size_of::<LimitRow>()
+        + direction.violations.len() * size_of::<ViolationRow>()
+        + numbers * size_of::<u64>()
 }
 
 /// A connection of a process, and its rows.
@@ -101,7 +164,8 @@ struct Publisher {
     process: Process,
     /// Name of the program, as the process states it; empty before its first line.
     program: String,
-    rows: BTreeMap<(&'static str, u64), (Row, usize)>,
+    /// The rows, each with the memory that it takes at most.
+    rows: BTreeMap<(RowKind, u64), (Row, usize)>,
 }
 
 /// Rows of all processes of the host.
@@ -110,7 +174,7 @@ pub struct RowRegistry {
     limits: PublicationLimits,
     publishers: BTreeMap<PublisherId, Publisher>,
     next: PublisherId,
-    /// Memory of the rows of each user, as bytes of their lines.
+    /// Memory of the rows of each user, bytes.
     bytes: BTreeMap<u32, usize>,
     /// Publishers that were refused because there were too many.
     pub refused_publishers: u64,
@@ -173,10 +237,10 @@ impl RowRegistry {
             return Err(PublishedLineError::Full);
         }
         while self.publishers.contains_key(&self.next) {
-            self.next = self.next.wrapping_add(1);
+            self.next = (self.next + 1) % NUMBERS;
         }
         let id = self.next;
-        self.next = self.next.wrapping_add(1);
+        self.next = (self.next + 1) % NUMBERS;
         let publisher = Publisher { process, program: String::new(), rows: BTreeMap::new() };
         self.publishers.insert(id, publisher);
         Ok(id)
@@ -200,52 +264,49 @@ impl RowRegistry {
     /// Takes a line of a publisher. A row for which there is no room is counted, and the one before it stays.
     ///
     /// # Errors
-    /// When the line is not of the protocol. The publisher should be closed then.
-    pub fn line(&mut self, id: PublisherId, line: &[u8]) -> Result<(), PublishedLineError> {
-        let malformed = |why: String| PublishedLineError::Malformed(why);
+    /// When the line may not come now, or its version is another one. The publisher should be closed then.
+    pub fn take(&mut self, id: PublisherId, line: PublishedLine) -> Result<(), PublishedLineError> {
         let Some(publisher) = self.publishers.get_mut(&id) else { return Ok(()) };
-        let line_read = serde_json::from_slice(line);
         let is_welcome = !publisher.program.is_empty();
-        let row = match line_read {
-            Err(error) => {
-                self.malformed += 1;
-                return Err(malformed(error.to_string()));
-            }
-            Ok(Line::Hello { version: VERSION, program }) => {
+        let (number, row) = match line.content {
+            Content::Hello { version: VERSION, program } => {
                 let name: String = program.chars().take(64).collect();
                 publisher.program = if name.is_empty() { "?".to_owned() } else { name };
                 return Ok(());
             }
-            Ok(Line::Hello { version, .. }) => return Err(PublishedLineError::Version(version)),
-            Ok(_) if !is_welcome => {
-                self.malformed += 1;
-                return Err(malformed("the first line must be hello".to_owned()));
+            Content::Hello { version, .. } => return Err(PublishedLineError::Version(version)),
+            _ if !is_welcome => {
+                return Err(PublishedLineError::Malformed("the first line must be hello".to_owned()));
             }
-            Ok(Line::Gone { kind, number }) => {
-                let found = ["socket", "program", "router"].into_iter().find(|known| *known == kind);
-                let row = found.and_then(|kind| publisher.rows.remove(&(kind, number)));
+            Content::Gone { kind, number } => {
                 let uid = publisher.process.uid;
-                if let Some((_, bytes)) = row {
+                if let Some((_, bytes)) = publisher.rows.remove(&(kind, number)) {
                     self.release(uid, bytes);
                 }
                 return Ok(());
             }
-            Ok(Line::Socket(row)) => (row.socket, Row::Socket(row.into())),
-            Ok(Line::Program(row)) => (row.process, Row::Program(row.into())),
-            Ok(Line::Router(row)) => (0, Row::Router(row.into())),
+            Content::Socket(row) => (row.socket, Row::Socket(row.into())),
+            Content::Program(row) => (row.process, Row::Program(row.into())),
+            Content::Router(row) => (0, Row::Router(row.into())),
         };
-        self.put(id, row, line.len());
+        self.put(id, (number, row), line.length);
         Ok(())
     }
 
-    fn put(&mut self, id: PublisherId, (number, row): (u64, Row), bytes: usize) {
+    /// Forgets a publisher that has sent something else than the protocol allows.
+    pub fn close_malformed(&mut self, id: PublisherId) {
+        self.malformed += 1;
+        self.close(id);
+    }
+
+    fn put(&mut self, id: PublisherId, (number, row): (u64, Row), length: usize) {
         let Some(publisher) = self.publishers.get_mut(&id) else { return };
         let uid = publisher.process.uid;
-        let key = (row.kind(), number);
+        let (key, bytes) = ((row.kind(), number), row.memory(length));
         let before = publisher.rows.get(&key).map_or(0, |(_, bytes)| *bytes);
         let of_user = self.bytes.get(&uid).copied().unwrap_or_default() + bytes - before;
         let of_all = self.bytes.values().sum::<usize>() + bytes - before;
-        let is_too_large = bytes > LARGEST_ROW && !matches!(row, Row::Router(_));
+        let is_too_large = length > LARGEST_ROW && !matches!(row, Row::Router(_));
         let has_room = of_all <= self.limits.bytes && (uid == 0 || of_user <= self.limits.bytes_of_user);
         if is_too_large || !has_room {
             self.refused_rows += 1;
@@ -327,9 +388,13 @@ mod tests {
         json!({ "socket": { "socket": number, "transport": "udp" } }).to_string().into_bytes()
     }
 
+    fn send(registry: &mut RowRegistry, id: PublisherId, line: &[u8]) -> Result<(), PublishedLineError> {
+        registry.take(id, PublishedLine::parse(line)?)
+    }
+
     fn opened(registry: &mut RowRegistry, process: Process) -> PublisherId {
         let id = registry.open(process).unwrap();
-        registry.line(id, &hello()).unwrap();
+        send(registry, id, &hello()).unwrap();
         id
     }
 
@@ -343,7 +408,7 @@ mod tests {
         let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
         for (process, number) in [(ROOT, 1), (ANN, 2), (BOB, 3)] {
             let id = opened(&mut registry, process);
-            registry.line(id, &socket(number)).unwrap();
+            send(&mut registry, id, &socket(number)).unwrap();
         }
         assert_eq!(seen(&registry, Viewer::of_user(0)), (vec![1, 2, 3], 0));
         assert_eq!(seen(&registry, Viewer::of_user(ANN.uid)), (vec![2], 2));
@@ -355,11 +420,11 @@ mod tests {
         let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
         let id = opened(&mut registry, ANN);
         for number in 1..=3 {
-            registry.line(id, &socket(number)).unwrap();
+            send(&mut registry, id, &socket(number)).unwrap();
         }
-        registry.line(id, &socket(2)).unwrap();
+        send(&mut registry, id, &socket(2)).unwrap();
         let gone = json!({ "gone": { "kind": "socket", "number": 1 } }).to_string();
-        registry.line(id, gone.as_bytes()).unwrap();
+        send(&mut registry, id, gone.as_bytes()).unwrap();
         assert_eq!(seen(&registry, Viewer::All).0, [2, 3]);
         registry.close(id);
         assert_eq!(seen(&registry, Viewer::All).0, Vec::<u64>::new());
@@ -369,23 +434,23 @@ mod tests {
     #[test]
     fn what_a_user_may_publish_is_bounded_and_takes_nothing_from_others() {
         let limits =
-            PublicationLimits { publishers: 4, publishers_of_user: 2, bytes: 4000, bytes_of_user: 200 };
+            PublicationLimits { publishers: 4, publishers_of_user: 2, bytes: 100_000, bytes_of_user: 10_000 };
         let mut registry = RowRegistry::new(limits);
         let ids = [opened(&mut registry, ANN), opened(&mut registry, ANN)];
         assert_eq!(registry.open(ANN), Err(PublishedLineError::Full));
         for number in 0..100 {
-            registry.line(ids[number as usize % 2], &socket(number)).unwrap();
+            send(&mut registry, ids[number as usize % 2], &socket(number)).unwrap();
         }
         let of_ann = seen(&registry, Viewer::of_user(ANN.uid)).0.len();
         assert!((1..10).contains(&of_ann), "{of_ann} rows");
         let bob = opened(&mut registry, BOB);
-        registry.line(bob, &socket(7)).unwrap();
+        send(&mut registry, bob, &socket(7)).unwrap();
         assert_eq!(seen(&registry, Viewer::of_user(BOB.uid)).0, [7]);
         assert_eq!((registry.refused_publishers, registry.refused_rows), (1, 100 - of_ann as u64));
         // What is too large by itself is refused, too.
         let large = json!({ "socket": { "socket": 8, "peer": "x".repeat(LARGEST_ROW) } }).to_string();
         let root = opened(&mut registry, ROOT);
-        registry.line(root, large.as_bytes()).unwrap();
+        send(&mut registry, root, large.as_bytes()).unwrap();
         assert_eq!(seen(&registry, Viewer::All).0.len(), of_ann + 1);
     }
 
@@ -394,16 +459,49 @@ mod tests {
         let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
         let id = registry.open(ANN).unwrap();
         assert!(
-            matches!(registry.line(id, &socket(1)), Err(PublishedLineError::Malformed(_))),
+            matches!(send(&mut registry, id, &socket(1)), Err(PublishedLineError::Malformed(_))),
             "before hello"
         );
         let version = json!({ "hello": { "version": 2, "program": "video" } }).to_string();
-        assert_eq!(registry.line(id, version.as_bytes()), Err(PublishedLineError::Version(2)));
-        registry.line(id, &hello()).unwrap();
+        assert_eq!(send(&mut registry, id, version.as_bytes()), Err(PublishedLineError::Version(2)));
+        send(&mut registry, id, &hello()).unwrap();
         for line in ["", "{}", "[]", "{\"socket\":{\"socket\":\"a\"}}", "{\"unknown\":1}"] {
-            assert!(registry.line(id, line.as_bytes()).is_err(), "{line}");
+            assert!(send(&mut registry, id, line.as_bytes()).is_err(), "{line}");
         }
-        assert_eq!(registry.malformed, 6);
+    }
+
+    /// Each of these lines is within the limit of a row, and would take a hundred times its length.
+    #[test]
+    fn short_lines_take_no_more_memory_than_they_are_counted_for() {
+        let many = |item: &str, number: usize| vec![item; number].join(",");
+        for line in [
+            format!("{{\"socket\":{{\"send\":{{\"limits\":[{}]}}}}}}", many("{}", 5000)),
+            format!("{{\"socket\":{{\"receive\":{{\"violations\":[{}]}}}}}}", many("{}", 5000)),
+            format!(
+                "{{\"socket\":{{\"send\":{{\"delay_buckets_ms\":{{\"bounds\":[],\"sum\":0,\"counts\":[{}]}}}}}}}}",
+                many("1", 5000)
+            ),
+        ] {
+            assert!(line.len() <= LARGEST_ROW, "{}", line.len());
+            assert!(PublishedLine::parse(line.as_bytes()).is_err(), "{line}");
+        }
+        // The shortest row counts with its own size.
+        let limits = PublicationLimits { bytes_of_user: 1 << 20, ..PublicationLimits::DEFAULT };
+        let mut registry = RowRegistry::new(limits);
+        let id = opened(&mut registry, ANN);
+        for number in 0..10_000 {
+            let line = format!("{{\"socket\":{{\"socket\":{number}}}}}");
+            send(&mut registry, id, line.as_bytes()).unwrap();
+        }
+        let rows = seen(&registry, Viewer::All).0.len();
+        assert!((100..1000).contains(&rows) && rows * size_of::<SocketRow>() <= 1 << 20, "{rows} rows");
+    }
+
+    #[test]
+    fn numbers_of_publishers_begin_again() {
+        let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+        registry.next = NUMBERS - 1;
+        assert_eq!([registry.open(ANN), registry.open(ANN)], [Ok(NUMBERS - 1), Ok(0)]);
     }
 
     proptest! {
@@ -412,7 +510,7 @@ mod tests {
             let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
             let id = opened(&mut registry, ANN);
             for line in lines {
-                let _refused = registry.line(id, &line);
+                let _refused = send(&mut registry, id, &line);
             }
             registry.close(id);
             prop_assert!(registry.bytes.is_empty());

@@ -80,7 +80,7 @@ impl Drop for HostMonitor {
 /// Checks the content of a token's file.
 ///
 /// # Errors
-/// What a token is.
+/// A sentence that says what is allowed.
 pub fn token(content: &str) -> Result<String, String> {
     let token = content.trim();
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);

@@ -2,7 +2,7 @@
 
 use crate::common::Monitor;
 use crate::common::browser::Browser;
-use cutline_publish::{DirectionRow, LimitRow, Publisher, SocketRow, SpreadRow, ViolationRow};
+use cutline_publish::{DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow};
 use cutline_router_service::Statistics;
 use cutline_testbed::skip;
 use serde_json::json;
@@ -89,8 +89,8 @@ fn publish_host(publisher: &mut Publisher, second: u64) {
         ..SocketRow::default()
     };
     let mut turn = publisher.turn().unwrap().unwrap();
-    turn.put("router", 0, &router);
-    turn.put("socket", 7, &socket);
+    turn.put(RowKind::Router, 0, &router);
+    turn.put(RowKind::Socket, 7, &socket);
     turn.end().unwrap();
 }
 

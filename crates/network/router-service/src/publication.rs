@@ -4,21 +4,15 @@
 //! every few seconds.
 
 use crate::snapshots::StatsSnapshots;
-use cutline_publish::{Publisher, socket_path};
+use cutline_publish::{Publisher, RowKind, SEARCH_EVERY, Turn, socket_path};
 use cutline_sys::SysError;
 use cutline_sys::reactor::wait_for_hangup;
-use cutline_units::Duration;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-/// Time between two searches for a monitor.
-const SEARCH_EVERY: std::time::Duration = std::time::Duration::from_secs(2);
-/// Time between two documents.
-const PUBLISH_EVERY: Duration = Duration::from_secs(1);
-/// Kind of the rows.
-const KIND: &str = "router";
 /// Name of the program.
 const PROGRAM: &str = "cutline router";
 /// The stack of the thread, bytes.
@@ -47,15 +41,13 @@ pub fn start(board: Arc<StatsSnapshots>) -> Result<(), SysError> {
 
 /// Publishes to the monitor that listens at `path`, until it goes.
 fn publish(path: &Path, board: &StatsSnapshots) -> io::Result<()> {
-    let mut publisher = Publisher::connect(path, PROGRAM)?;
-    loop {
-        if let Some(mut turn) = publisher.turn()? {
-            if let Some(statistics) = board.statistics() {
-                turn.put(KIND, 0, &statistics);
-            }
-            turn.end()?;
+    let put = |turn: &mut Turn<'_>| {
+        if let Some(statistics) = board.statistics() {
+            turn.put(RowKind::Router, 0, &statistics);
         }
-        while publisher.receive(&mut [0; 1024])? > 0 {}
-        wait_for_hangup(&publisher, PUBLISH_EVERY)?;
-    }
+    };
+    let pause = |publisher: &mut Publisher, time: Duration| {
+        Ok(!wait_for_hangup(&*publisher, cutline_units::Duration::from_nanos(time.as_nanos() as u64))?)
+    };
+    Publisher::connect(path, PROGRAM)?.run(put, pause)
 }

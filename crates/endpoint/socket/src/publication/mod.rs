@@ -8,23 +8,17 @@ mod row;
 
 pub use row::row;
 
-use crate::keeper::{self, KeptConnection};
-use cutline_publish::{Publisher, socket_path};
+use crate::keeper;
+use crate::time::duration;
+use cutline_publish::{Publisher, RowKind, SEARCH_EVERY, Turn, socket_path};
 use cutline_sys::now;
 use cutline_sys::process::PerProcess;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
-use cutline_units::{Duration, Instant};
+use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
+use cutline_units::Instant;
 use std::io;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{OnceLock, Weak};
-
-/// Time between two searches for a monitor.
-const SEARCH_EVERY: Duration = Duration::from_secs(2);
-/// Time between two turns of rows.
-const PUBLISH_EVERY: Duration = Duration::from_secs(1);
-/// Kind of the rows.
-const KIND: &str = "socket";
 
 /// Search for a monitor.
 #[derive(Debug)]
@@ -42,7 +36,7 @@ impl Search {
     /// Looks for a monitor if it is time, and publishes to it from then on.
     pub fn look(&mut self, now: Instant) {
         let Some(path) = self.path.as_ref().filter(|_| now >= self.due && !is_publishing()) else { return };
-        self.due = now.saturating_add(SEARCH_EVERY);
+        self.due = now.saturating_add(duration(SEARCH_EVERY));
         // Without a monitor, or without a thread, nothing is published; the next search may find one.
         if let Ok(publisher) = Publisher::connect(path, &program()) {
             publishing().store(true, Ordering::Relaxed);
@@ -79,34 +73,28 @@ fn program() -> String {
 }
 
 /// Publishes until the monitor goes.
-fn publish(mut publisher: Publisher) -> io::Result<()> {
-    let mut next = now();
-    loop {
-        if let Some(mut turn) = publisher.turn()? {
-            for (number, connection) in keeper::connections() {
-                let connection = Weak::<dyn KeptConnection>::upgrade(&connection);
-                if let Some(row) = connection.and_then(|connection| connection.row(number)) {
-                    turn.put(KIND, number, &row);
-                }
+fn publish(publisher: Publisher) -> io::Result<()> {
+    let put = |turn: &mut Turn<'_>| {
+        for (number, connection) in keeper::connections() {
+            if let Some(row) = connection.upgrade().and_then(|connection| connection.row(number)) {
+                turn.put(RowKind::Socket, number, &row);
             }
-            turn.end()?;
         }
-        next = now().max(next.saturating_add(PUBLISH_EVERY));
-        wait_until(&mut publisher, next)?;
-    }
+    };
+    publisher.run(put, |publisher, time| pause(publisher, now().saturating_add(duration(time))))
 }
 
-/// Waits until `time`, or until the monitor goes.
-///
-/// # Errors
-/// When it has gone.
-fn wait_until(publisher: &mut Publisher, time: Instant) -> io::Result<()> {
-    while now() < time {
+/// Waits until `time`, or until the monitor sends something or goes, and sends what still waits.
+fn pause(publisher: &mut Publisher, time: Instant) -> io::Result<bool> {
+    loop {
         // The rows of thousands of sockets do not fit into the kernel's buffer.
         let events = if publisher.flush()? { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
-        wait(&mut [PollFd::new(&*publisher, events)], time.saturating_since(now()))?;
-        // This monitor sends nothing yet that a publisher understands.
-        while publisher.receive(&mut [0; 1024])? > 0 {}
+        let left = time.saturating_since(now());
+        match wait_once(&mut [PollFd::new(&*publisher, events)], left) {
+            Ok(true) if events.contains(PollFlags::OUT) && !left.is_zero() => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(_) => return Ok(true),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(())
 }

@@ -6,7 +6,7 @@ use cutline_monitor::{
     Collector, CollectorOptions, HostDocument, MonitorClient, MonitoredHost, PublicationLimits, WebOptions,
     WebServer,
 };
-use cutline_publish::{Publisher, SocketRow};
+use cutline_publish::{Publisher, RowKind, SocketRow};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ pub fn publish(publisher: &mut Publisher, numbers: std::ops::Range<u64>) {
             peer: format!("192.0.2.1:{socket}"),
             ..SocketRow::default()
         };
-        turn.put("socket", socket, &row);
+        turn.put(RowKind::Socket, socket, &row);
     }
     turn.end().unwrap();
     while !publisher.flush().unwrap() {
