@@ -10,6 +10,7 @@ mod exec_peers;
 mod foreign_text;
 mod gateway;
 mod lab;
+mod monitor;
 mod output_files;
 mod plot;
 mod router;

@@ -72,9 +72,9 @@ struct Publisher {
 
 /// Reason why a publisher is forgotten.
 enum Ending {
-    /// Its process has ended, or has closed the connection.
+    /// The end of its process or of its connection.
     Gone,
-    /// It has sent something else than the protocol allows.
+    /// A line that the protocol does not allow.
     Malformed,
 }
 
@@ -83,6 +83,7 @@ enum Ending {
 struct Client {
     stream: UnixStream,
     lines: LineBuffer,
+    uid: u32,
     viewer: Viewer,
     outgoing: Vec<u8>,
     sent: usize,
@@ -96,6 +97,10 @@ const PUBLISHERS: u32 = 1 << 20;
 
 /// The most readers at a time.
 const MOST_CLIENTS: usize = 256;
+/// The most readers of a user other than root.
+const MOST_CLIENTS_OF_USER: usize = 32;
+/// The most bytes of answers that wait for readers of root, and for all other ones. A further request is refused.
+const MOST_WAITING: usize = 256 << 20;
 /// The most connections that are accepted before anything else is done.
 const MOST_ACCEPTED: usize = 64;
 /// The longest request, bytes.
@@ -217,9 +222,11 @@ impl Collector {
     fn accept_clients(&mut self, reactor: &Reactor) {
         for stream in accepted(self.query.listener()) {
             let Some(process) = peer(&stream) else { continue };
-            let of_user = Viewer::of_user(process.uid);
-            let viewer = if self.readers_see_all { Viewer::All } else { of_user };
-            if self.clients.len() >= MOST_CLIENTS {
+            let viewer = if self.readers_see_all { Viewer::All } else { Viewer::of_user(process.uid) };
+            let of_user = self.clients.values().filter(|client| client.uid == process.uid).count();
+            let is_full =
+                self.clients.len() >= MOST_CLIENTS || process.uid != 0 && of_user >= MOST_CLIENTS_OF_USER;
+            if is_full {
                 let _gone = (&stream).write_all(refusal("too many readers: ask again later").as_bytes());
                 continue;
             }
@@ -228,7 +235,8 @@ impl Collector {
             }
             if reactor.add(&stream, CLIENTS + self.next_client, EventFlags::IN).is_ok() {
                 let lines = LineBuffer::new(LONGEST_REQUEST);
-                let client = Client { stream, lines, viewer, outgoing: Vec::new(), sent: 0 };
+                let client =
+                    Client { stream, lines, uid: process.uid, viewer, outgoing: Vec::new(), sent: 0 };
                 self.clients.insert(self.next_client, client);
             }
         }
@@ -263,12 +271,23 @@ impl Collector {
         while client.outgoing.is_empty() {
             let line = client.lines.take().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
             let Some(line) = line else { break };
-            let answer =
-                if line == b"host" { self.document(client.viewer) } else { refusal("a request is `host`") };
+            let answer = match line {
+                b"host" if self.waiting(client.uid == 0) > MOST_WAITING => {
+                    refusal("too much waits for readers who do not read: ask again later")
+                }
+                b"host" => self.document(client.viewer),
+                _ => refusal("a request is `host`"),
+            };
             client.outgoing = answer.into_bytes();
             client.flush()?;
         }
         Ok(())
+    }
+
+    /// Returns the bytes that wait for readers of root, or for all others.
+    fn waiting(&self, of_root: bool) -> usize {
+        let those = self.clients.values().filter(|client| (client.uid == 0) == of_root);
+        those.map(|client| client.outgoing.len()).sum()
     }
 
     fn document(&self, viewer: Viewer) -> String {

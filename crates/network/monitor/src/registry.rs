@@ -20,7 +20,7 @@ pub struct Process {
 }
 
 /// Reader of rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Viewer {
     /// Sees the rows of every user.
     All,

@@ -148,3 +148,26 @@ fn requests_that_are_slow_long_or_no_http_hold_nobody_up() {
     std::thread::sleep(Duration::from_millis(10));
     assert_eq!(status(&get(at, "/", "")), "200");
 }
+
+/// Each of such answers takes megabytes as long as its reader does not read.
+#[test]
+fn a_reader_that_does_not_read_its_answer_is_disconnected() {
+    let monitor = Monitor::start();
+    let mut video = monitor.publisher("video");
+    publish(&mut video, 0..1000);
+    monitor.wait_for(|document| document.sockets.len() == 1000);
+    let at = monitor.serve();
+    let mut stream = TcpStream::connect(at).unwrap();
+    // More than the kernel keeps.
+    let requests = format!("GET /metrics HTTP/1.1\r\nHost: {at}\r\n\r\n").repeat(20);
+    stream.write_all(requests.as_bytes()).unwrap();
+    // Ten seconds are allowed.
+    std::thread::sleep(Duration::from_secs(15));
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut answer = Vec::new();
+    let _reset = stream.read_to_end(&mut answer);
+    let head = String::from_utf8_lossy(&answer[..answer.len().min(2000)]).into_owned();
+    let length = head.split_once("content-length: ").unwrap().1.split("\r\n").next().unwrap();
+    let length: usize = length.parse().unwrap();
+    assert!(answer.len() < 20 * length, "all {} bytes were kept", answer.len());
+}

@@ -125,7 +125,7 @@ fn is_equal(one: &str, other: &str) -> bool {
 }
 
 /// The user who has opened a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum User {
     /// A user of this host.
     Local(u32),

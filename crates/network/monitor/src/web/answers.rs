@@ -1,8 +1,7 @@
 //! Answers of each path.
 
 use super::access::{Access, User, parameter};
-use super::events::{Content, Events};
-use crate::metrics::metrics;
+use super::events::{Answer, Content, Events};
 use crate::registry::Viewer;
 use cutline_openmetrics::TextFormat;
 use hyper::body::{Bytes, Incoming};
@@ -58,10 +57,10 @@ fn of_path(request: &Request<Incoming>, viewer: Viewer, events: &Arc<Events>) ->
         "/metrics" => {
             let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
             let format = TextFormat::accepted(accept.unwrap_or_default());
-            let text = metrics(&events.host().document(viewer), format);
+            let text = events.present(viewer, Answer::Metrics(format));
             whole(StatusCode::OK, format.content_type(), text)
         }
-        "/api/host" => whole(StatusCode::OK, JSON, events.document(viewer)),
+        "/api/host" => whole(StatusCode::OK, JSON, events.present(viewer, Answer::Page)),
         "/api/history" => {
             whole(StatusCode::OK, JSON, json(&events.host().history().directions(viewer, since(query))))
         }

@@ -2,7 +2,9 @@
 
 use crate::document::{HostDocument, SocketEntry};
 use crate::host::MonitoredHost;
+use crate::metrics::metrics;
 use crate::registry::Viewer;
+use cutline_openmetrics::TextFormat;
 use cutline_sys::{lock, now};
 use cutline_units::{Duration, Instant};
 use hyper::body::{Body, Bytes, Frame};
@@ -22,10 +24,19 @@ const FRESH: Duration = Duration::from_millis(900);
 /// Time for which a reader may read nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The present document of each kind of viewer.
+/// An answer that is made from the state of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Answer {
+    /// The document of the page.
+    Page,
+    /// The metrics.
+    Metrics(TextFormat),
+}
+
+/// The present answers for each kind of viewer. Readers that do not read share them.
 pub struct Events {
     host: Arc<MonitoredHost>,
-    made: Mutex<BTreeMap<Option<u32>, (Instant, Bytes)>>,
+    made: Mutex<BTreeMap<(Viewer, Answer), (Instant, Bytes)>>,
 }
 
 /// The body of an answer that never ends, or of one that is there.
@@ -47,24 +58,24 @@ impl Events {
         &self.host
     }
 
-    /// Returns the page's document for a viewer, at most a second old.
-    pub fn document(&self, viewer: Viewer) -> Bytes {
-        let key = match viewer {
-            Viewer::All => Some(0),
-            Viewer::User(uid) => Some(uid),
-            Viewer::Nobody => None,
-        };
+    /// Returns an answer for a viewer, at most a second old.
+    pub fn present(&self, viewer: Viewer, answer: Answer) -> Bytes {
+        let key = (viewer, answer);
         let now = now();
         let mut made = lock(&self.made);
         made.retain(|_, (at, _)| now.saturating_since(*at) < FRESH);
-        if let Some((_, document)) = made.get(&key) {
-            return document.clone();
+        if let Some((_, content)) = made.get(&key) {
+            return content.clone();
         }
-        let document = page_document(self.host.document(viewer));
-        let text = serde_json::to_string(&document).expect("the document has text keys only");
-        let document = Bytes::from(text);
-        made.insert(key, (now, document.clone()));
-        document
+        let document = self.host.document(viewer);
+        let content = Bytes::from(match answer {
+            Answer::Page => {
+                serde_json::to_string(&page_document(document)).expect("the document has text keys only")
+            }
+            Answer::Metrics(format) => metrics(&document, format),
+        });
+        made.insert(key, (now, content.clone()));
+        content
     }
 
     /// Returns a body with an event each second (server-sent events). It must be called within the server's runtime.
@@ -77,7 +88,7 @@ impl Events {
     async fn send(self: Arc<Self>, viewer: Viewer, to: Sender<Bytes>) {
         let mut taken = now();
         loop {
-            let document = self.document(viewer);
+            let document = self.present(viewer, Answer::Page);
             let event = [b"data: ", document.as_ref(), b"\n\n"].concat();
             match to.try_send(event.into()) {
                 Ok(()) => taken = now(),

@@ -7,6 +7,7 @@
 //! ```text
 //! access    who asks, and who may
 //! events    a document each second, for the page
+//! places    how many connections there may be
 //! answers   what each path answers
 //! page/     the page: HTML, styles and a script, all from here
 //! ```
@@ -14,19 +15,21 @@
 mod access;
 mod answers;
 mod events;
+mod places;
 
 use crate::collector::MonitorError;
 use crate::host::MonitoredHost;
-use access::Access;
+use access::{Access, User};
 use events::Events;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use places::Places;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 
 use cutline_sys::SysError;
 
@@ -50,12 +53,12 @@ pub struct WebServer {
     access: Access,
 }
 
-/// The most connections at a time; a page has two.
-const MOST_CONNECTIONS: usize = 2048;
 /// Time that a connection may take for the headers of a request, its first one included.
 const HEADERS: Duration = Duration::from_secs(10);
 /// The most bytes of headers.
 const MOST_HEADERS: usize = 16 << 10;
+/// Time for which a reader may read nothing of an answer.
+const UNREAD: Duration = Duration::from_secs(10);
 /// Pause after a connection that could not be accepted: there may be no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -102,26 +105,28 @@ impl WebServer {
 async fn accept(listener: std::net::TcpListener, access: Arc<Access>, host: Arc<MonitoredHost>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let events = Arc::new(Events::new(Arc::clone(&host)));
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let places = Arc::new(Places::default());
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        // One that finds no place is closed: pages try again.
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let Ok(local) = stream.local_addr() else { continue };
+        // It is the user who has opened the connection, for as long as that lasts.
+        let user = access::user_of(peer, local);
+        // A connection without a place is closed: pages try again.
+        let Some(place) = places.take(user) else { continue };
         let (access, events) = (Arc::clone(&access), Arc::clone(&events));
         tokio::spawn(async move {
-            connection(stream, peer, &access, &events).await;
+            connection(stream, user, &access, &events).await;
             drop(place);
         });
     }
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, access: &Arc<Access>, events: &Arc<Events>) {
-    let Ok(local) = stream.local_addr() else { return };
-    // It is the user who has opened the connection, for as long as that lasts.
-    let user = access::user_of(peer, local);
+async fn connection(stream: TcpStream, user: User, access: &Arc<Access>, events: &Arc<Events>) {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(UNREAD));
     let service = service_fn(|request| {
         let (access, events) = (Arc::clone(access), Arc::clone(events));
         async move { Ok::<_, std::convert::Infallible>(answers::answer(&request, user, &access, &events)) }
@@ -130,7 +135,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, access: &Arc<Access>, e
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS)
         .max_buf_size(MOST_HEADERS)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     // A reader that has gone, or whose request is no HTTP, gets nothing.
     let _gone = served.await;
 }

@@ -1,0 +1,66 @@
+//! Places for connections: so many in all, and so many of a user.
+
+use super::access::User;
+use cutline_sys::lock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+/// The most connections at a time; a page has two.
+const MOST: usize = 2048;
+/// The most connections of a user other than root, and of all other hosts together.
+const MOST_OF_USER: usize = 64;
+
+/// Connections by user.
+#[derive(Debug, Default)]
+pub struct Places(Mutex<BTreeMap<User, usize>>);
+
+/// A place, which is free again when this is dropped.
+#[derive(Debug)]
+pub struct Place {
+    places: Arc<Places>,
+    user: User,
+}
+
+impl Places {
+    /// Takes a place for a user; `None` if there is none.
+    pub fn take(self: &Arc<Self>, user: User) -> Option<Place> {
+        let mut taken = lock(&self.0);
+        let of_user = taken.get(&user).copied().unwrap_or_default();
+        let most = if user == User::Local(0) { MOST } else { MOST_OF_USER };
+        if of_user >= most || taken.values().sum::<usize>() >= MOST {
+            return None;
+        }
+        taken.insert(user, of_user + 1);
+        drop(taken);
+        Some(Place { places: Arc::clone(self), user })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = lock(&self.places.0);
+        if let Some(of_user) = taken.get_mut(&self.user) {
+            *of_user -= 1;
+            if *of_user == 0 {
+                taken.remove(&self.user);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_takes_no_place_of_others() {
+        let places = Arc::new(Places::default());
+        let ann: Vec<Place> = std::iter::from_fn(|| places.take(User::Local(1000))).collect();
+        assert_eq!(ann.len(), MOST_OF_USER);
+        assert!(places.take(User::Local(1001)).is_some() && places.take(User::OfOtherHost).is_some());
+        let root: Vec<Place> = std::iter::from_fn(|| places.take(User::Local(0))).collect();
+        assert_eq!(root.len(), MOST - MOST_OF_USER);
+        drop((ann, root));
+        assert!(lock(&places.0).is_empty());
+    }
+}
