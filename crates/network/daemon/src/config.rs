@@ -482,4 +482,26 @@ mod tests {
         assert_eq!(config.fixed_differences(&other("x.sock", "y.sock")), ["socket"]);
         assert_eq!(config.fixed_differences(&other("'none'", "'tc'")), ["interface.control"]);
     }
+
+    #[test]
+    fn a_host_with_a_monitor_needs_no_interface() {
+        let monitor = |text: &str| DaemonConfig::parse(text, "c.toml").map(|config| config.monitor.unwrap());
+        let default = monitor("[monitor]").unwrap();
+        assert_eq!(default.listen, Some("127.0.0.1:9466".parse().unwrap()));
+        assert!(!default.readers_see_all && default.token_file.is_none());
+        let all = "[monitor]\nlisten = '10.0.0.1:80'\ntoken-file = '/etc/cutline/token'\nname = 'gateway'\nreaders = 'all'";
+        let all = monitor(all).unwrap();
+        assert!(all.readers_see_all && all.name.as_deref() == Some("gateway"));
+        assert_eq!(monitor("[monitor]\nlisten = 'off'").unwrap().listen, None);
+        for (text, part) in [
+            ("listen = '0.0.0.0:80'", "token-file"),
+            ("listen = 'here'", "an address with a port"),
+            ("readers = 'some'", "\"own\", \"all\""),
+            ("socket = 'relative'", "absolute"),
+            ("publish = '/x'", "publish-socket"),
+        ] {
+            let why = monitor(&format!("[monitor]\n{text}")).unwrap_err().render();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+    }
 }

@@ -1,0 +1,55 @@
+//! The monitor in `cutlined`: a table of its file, and nothing else.
+
+use cutline_testbed::outputs::terminated;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+#[test]
+fn a_host_without_reservations_has_a_monitor_until_cutlined_ends() {
+    // The agent asks the kernel about routes and traffic control, which only root may.
+    if !rustix::process::geteuid().is_root() {
+        return cutline_testbed::skip("it needs root", "sudo -E cargo test -p cutline-daemon monitor::");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let text = format!(
+        "socket = '{}'\n[monitor]\nlisten = '127.0.0.1:0'\npublish-socket = '{}'\nsocket = '{}'\ntoken-file = '{}'\n",
+        path("c.sock").display(),
+        path("publish.sock").display(),
+        path("monitor.sock").display(),
+        path("token").display()
+    );
+    std::fs::write(path("c.toml"), text).unwrap();
+    std::fs::write(path("token"), "a-token-of-this-test").unwrap();
+    let cutlined = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutlined"));
+        command.arg("--config").arg(path("c.toml")).stdin(Stdio::null()).stderr(Stdio::piped());
+        command
+    };
+    // Others may read the token: both the check and the start say so.
+    for more in [&["--check"][..], &[]] {
+        std::fs::set_permissions(path("token"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        let output = cutlined().args(more).output().unwrap();
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && why.contains("token-file"), "{more:?}: {why}");
+    }
+    std::fs::set_permissions(path("token"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(cutlined().arg("--check").output().unwrap().status.success());
+    let mut agent = cutlined().spawn().unwrap();
+    let mut lines = BufReader::new(agent.stderr.take().unwrap()).lines();
+    let page =
+        lines.find_map(|line| Some(line.unwrap().split_once("http://")?.1.trim_end_matches('/').to_owned()));
+    let page = page.expect("it says where the page is");
+    let mut stream = TcpStream::connect(&page).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {page}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("cutline_monitor_publishers 0"),
+        "{answer}"
+    );
+    assert_eq!(terminated(&mut agent).expect("SIGTERM ends it").code(), Some(0));
+    assert!(!path("publish.sock").exists() && !path("monitor.sock").exists() && !path("c.sock").exists());
+}
