@@ -19,7 +19,7 @@ PRELOAD := target/preload/libcutline_preload.so
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
 NET := $(foreach name,sys netlink socket gateway traffic lab daemon cli,-p cutline-$(name))
 
-.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean service
+.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -139,7 +139,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri test-real-time validate-recipes validate-traces validate-exec validate-page validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
+validate: miri test-real-time validate-recipes validate-traces validate-exec validate-page validate-mib validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -172,6 +172,13 @@ validate-exec: setup
 validate-page: setup
 	@tools/setup.sh page
 	$(CARGO) test --locked -p cutline-monitor --test all
+
+# CUTLINE-QOS-MIB before smilint, with the base modules of the parser that the tests use.
+validate-mib: setup
+	@tools/setup.sh mib
+	@SMIPATH="$$($(CARGO) metadata --locked --format-version 1 | python3 -c 'import json, os, sys; print(next(os.path.dirname(p["manifest_path"]) for p in json.load(sys.stdin)["packages"] if p["name"] == "mib-rs"))')/src/lower/embedded:crates/network/snmp/tests/modules" \
+		smilint -l 6 packaging/CUTLINE-QOS-MIB.txt > target/smilint.txt 2>&1; \
+		if grep CUTLINE-QOS-MIB target/smilint.txt; then exit 1; else echo "smilint -l 6 finds no fault with CUTLINE-QOS-MIB"; fi
 
 # NetVideo and DIRM through gateways: ffmpeg's video with and without losses, pictures of a CORBA server; both on the testbed, and a
 # figure of `cutline reproduce qsock`.

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what Cutline's make targets need on Debian 12. Does nothing if it is already installed.
 #
-#   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt; iproute2 and nftables for the router and its tests
+#   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt; iproute2 and nftables for the router and its tests; the
+#                           programs of net-snmp for the tests of SNMP, its daemons in target/snmp
 #   tools/setup.sh lint     also, for make lint: cargo-deny, built in about two minutes
 #   tools/setup.sh miri     also, for make miri: a nightly Rust with Miri
 #   tools/setup.sh fuzz     also, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
@@ -9,6 +10,7 @@
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
 #   tools/setup.sh linux    also, for make validate-linux: QEMU, busybox
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
+#   tools/setup.sh mib      also, for make validate-mib: smilint
 #   tools/setup.sh programs also, for the tests of gateways with real applications: ffmpeg, omniORB with its IDL compiler, a C++ compiler
 #   tools/setup.sh traces   also, for the tests that read traces with other tools: tshark, tcpdump and flent
 set -eu
@@ -33,10 +35,21 @@ need() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $2 >/dev/null
 }
 
+# unpack FOLDER PACKAGES: unpacks packages below target without installing them: a daemon that is installed runs as a service.
+unpack() {
+    folder="$(dirname "$0")/../target/$1"
+    [ -d "$folder/usr" ] && return
+    command -v apt-get >/dev/null || fail "apt-get is not available to get \`$2\`"
+    mkdir -p "$folder"
+    (cd "$folder" && apt-get download -qq $2 >/dev/null && for package in *.deb; do dpkg-deb -x "$package" .; done && rm -f ./*.deb)
+}
+
 command -v cargo >/dev/null || fail "Rust is missing: install it with rustup"
 need cc gcc
 need ip iproute2
 need nft nftables
+need snmpget snmp
+unpack snmp "snmpd snmptrapd libnetsnmptrapd40 libmariadb3 libwrap0"
 for component in clippy rustfmt; do
     cargo "${component#rust}" --version >/dev/null 2>&1 || rustup component add "$component"
 done
@@ -58,8 +71,9 @@ case "${1:-base}" in
     traces) need tshark tshark; need tcpdump tcpdump; need flent "flent python3-matplotlib" ;;
     peers)
         need chromium chromium; need curl curl; need iperf3 iperf3; need go golang-go; need python3 python3; need tshark tshark ;;
+    mib) need smilint smitools; need python3 python3 ;;
     page) need chromium chromium; need promtool prometheus ;;
     programs)
         need ffmpeg ffmpeg; need c++ g++; need omniidl omniidl; need /usr/include/omniORB4/CORBA.h libomniorb4-dev ;;
-    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, ns3, linux, traces, peers, page, programs" ;;
+    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, ns3, linux, traces, peers, mib, page, programs" ;;
 esac

@@ -7,6 +7,8 @@ use cutline_monitor::{
     CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, MonitorError, MonitorOptions,
     PublicationLimits, WebOptions, token,
 };
+use cutline_service::regular_file;
+use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
 use cutline_sys::resources;
 use cutline_text::Printable;
 use cutline_traffic::control::Key;
@@ -38,6 +40,9 @@ pub struct Args {
     /// Let every user see the programs of all users
     #[arg(long)]
     all_see_all: bool,
+    /// File with settings of SNMP, as the table [monitor.snmp] of cutlined has them: without it nothing is served over SNMP
+    #[arg(long, value_name = "FILE")]
+    snmp: Option<PathBuf>,
     /// Socket to which programs publish
     #[arg(long, value_name = "PATH", default_value = cutline_publish::DEFAULT_SOCKET)]
     publish_socket: PathBuf,
@@ -49,7 +54,8 @@ pub struct Args {
 const EXAMPLES: &str = "Examples:
   sudo cutline monitor                                 then open http://127.0.0.1:9466/, or run cutline top
   sudo cutline monitor --listen 10.0.0.1:9466 --token-file /etc/cutline/token
-  curl http://127.0.0.1:9466/metrics";
+  curl http://127.0.0.1:9466/metrics
+  sudo cutline monitor --snmp /etc/cutline/snmp.toml   then snmpwalk -v2c -c public 127.0.0.1 CUTLINE-QOS-MIB::cqosHost";
 
 /// Address of the page.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +77,7 @@ fn listen(text: &str) -> Result<Listen, String> {
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let token = args.token_file.as_deref().map(read_token).transpose()?;
+    let snmp = args.snmp.as_deref().map(read_snmp).transpose()?;
     resources::allow_most_descriptors();
     let readers_see_all = args.all_see_all;
     let web = match args.listen {
@@ -86,6 +93,15 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     let monitor = HostMonitor::start(MonitorOptions { collector, web })?;
     let stop = interrupt::cancel_flag(String::new())?;
     let outlets = Outlets::new(Arc::clone(&stop));
+    let pen = outlets.messages();
+    let say = move |said| {
+        let _counted = pen.give(said);
+    };
+    let start = |options| SnmpService::start(options, Arc::clone(monitor.host()), say);
+    let snmp = snmp.as_ref().map(start).transpose()?;
+    if let Some(at) = snmp.as_ref().and_then(SnmpService::address) {
+        outlets.say(format!("the SNMP agent listens at {at}"));
+    }
     if let Some(at) = monitor.page() {
         outlets.say(format!("the page is at http://{at}/, the metrics are at http://{at}/metrics"));
     }
@@ -94,6 +110,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         std::thread::sleep(CHECK_EVERY);
     }
     let has_failed = !stop.load(Ordering::Relaxed);
+    drop(snmp);
     drop(monitor);
     outlets.finish(None)?;
     if has_failed {
@@ -107,6 +124,23 @@ fn read_token(path: &Path) -> Result<String, Failure> {
     let content = Key::content(path).map_err(Failure::Usage)?;
     let wrong = |why| Failure::Usage(format!("--token-file {}: {why}", Printable(path.display())));
     token(&String::from_utf8_lossy(&content)).map_err(wrong)
+}
+
+/// Reads a file with settings of SNMP.
+fn read_snmp(path: &Path) -> Result<SnmpOptions, Failure> {
+    let shown = Printable(path.display()).to_string();
+    let wrong = |why| Failure::Usage(format!("--snmp {shown}: {why}"));
+    let text = regular_file::read(path).map_err(wrong)?;
+    SnmpOptions::parse(&text, &shown).map_err(|errors| Failure::Usage(errors.render()))
+}
+
+impl From<SnmpError> for Failure {
+    fn from(error: SnmpError) -> Self {
+        match error {
+            SnmpError::Secret { .. } | SnmpError::User { .. } => Self::Usage(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
 }
 
 impl From<MonitorError> for Failure {

@@ -183,6 +183,7 @@ fn chart(
 mod tests {
     use super::*;
     use cutline_monitor::{HostDocument, SocketEntry};
+    use cutline_publish::SocketRow;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -199,12 +200,12 @@ mod tests {
 
     #[test]
     fn every_screen_shows_what_it_is_about() {
-        let mut entry =
-            SocketEntry { pid: 42, program: "vi\x1b[31mdeo".to_owned(), ..SocketEntry::default() };
-        entry.socket.peer = "192.0.2.1:5004".to_owned();
-        entry.socket.send.sent_bytes = 1;
-        entry.socket.send.effective = "min-rate = 60 messages/s".to_owned();
-        entry.socket.send.throughput_bps = Some(2_000_000);
+        let mut socket = SocketRow { peer: "192.0.2.1:5004".to_owned(), ..SocketRow::default() };
+        socket.send.sent_bytes = 1;
+        socket.send.effective = "min-rate = 60 messages/s".to_owned();
+        socket.send.throughput_bps = Some(2_000_000);
+        let (program, socket) = ("vi\x1b[31mdeo".to_owned(), socket.into());
+        let entry = SocketEntry { pid: 42, program, socket, ..SocketEntry::default() };
         let mut state = State::new(HostDocument { sockets: vec![entry], ..HostDocument::default() });
         let table = picture(&mut state);
         for text in ["QoS sockets", "192.0.2.1:5004", "2.00 Mbit/s", "(42)", "q quit"] {

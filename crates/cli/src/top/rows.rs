@@ -310,7 +310,7 @@ mod tests {
             router.forward.sent.bytes = seconds * 1_000_000;
             router.forward.waits_us.bounds = vec![1000.0, 2000.0];
             router.forward.waits_us.counts = vec![0, 10 * seconds, 0];
-            let routers = vec![RouterEntry { pid: 5, uid: 0, router }];
+            let routers = vec![RouterEntry { pid: 5, uid: 0, router: router.into() }];
             HostDocument { routers, ..HostDocument::default() }
         };
         let rows = rows(Tab::Links, &document(3), Some(&document(2)));

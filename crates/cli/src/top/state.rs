@@ -202,13 +202,15 @@ impl State {
 mod tests {
     use super::*;
     use cutline_monitor::SocketEntry;
+    use cutline_publish::SocketRow;
 
     fn document(seconds: u64) -> HostDocument {
         let entry = |pid: u32, program: &str, bps: u64| {
-            let mut entry = SocketEntry { pid, program: program.to_owned(), ..SocketEntry::default() };
-            entry.socket.send.throughput_bps = Some(bps * seconds);
-            entry.socket.send.sent_bytes = 1;
-            entry
+            let mut socket = SocketRow::default();
+            socket.send.throughput_bps = Some(bps * seconds);
+            socket.send.sent_bytes = 1;
+            let (program, socket) = (program.to_owned(), socket.into());
+            SocketEntry { pid, program, socket, ..SocketEntry::default() }
         };
         let sockets = vec![entry(1, "video", 10), entry(2, "call", 30), entry(3, "backup", 20)];
         HostDocument { sockets, ..HostDocument::default() }

@@ -317,12 +317,22 @@ impl Arrivals {
     }
 }
 
-/// Sends datagrams that say when they left.
+/// Sends datagrams that say when they left, for this time.
 pub fn send(socket: UdpSocket, size: usize, every: Duration, for_long: Duration) -> JoinHandle<()> {
+    send_while(socket, size, every, move |elapsed| elapsed < for_long)
+}
+
+/// Sends datagrams that say when they left, while the condition for the time since the first one holds.
+pub fn send_while(
+    socket: UdpSocket,
+    size: usize,
+    every: Duration,
+    goes_on: impl Fn(Duration) -> bool + Send + 'static,
+) -> JoinHandle<()> {
     spawn(move || {
         let mut payload = vec![0; size];
         let (start, mut next) = (std::time::Instant::now(), Duration::ZERO);
-        while start.elapsed() < for_long {
+        while goes_on(start.elapsed()) {
             // What is late is sent at once, so that the rate holds on a busy machine.
             sleep(next.saturating_sub(start.elapsed()));
             next += every;

@@ -3,6 +3,7 @@
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// The longest file, bytes: a router's file has a few hundred.
@@ -28,6 +29,19 @@ pub fn read(path: &Path) -> Result<String, String> {
     }
     read.map_err(|error| error.to_string())?;
     Ok(text)
+}
+
+/// Returns the text of a file that only its owner may read, such as a key.
+///
+/// # Errors
+/// Why it cannot be read, as the rest of a sentence.
+pub fn read_private(path: &Path) -> Result<String, String> {
+    let mode = std::fs::metadata(path).map_err(|error| error.to_string())?.mode();
+    if mode & 0o077 != 0 {
+        let mode = mode & 0o777;
+        return Err(format!("its mode is {mode:o}, so others may read or change it: allowed is 600 or 400"));
+    }
+    read(path)
 }
 
 fn name(kind: FileType) -> &'static str {

@@ -23,6 +23,9 @@ pub enum DaemonError {
     /// The monitor cannot work.
     #[error(transparent)]
     Monitor(#[from] cutline_monitor::MonitorError),
+    /// SNMP cannot be served.
+    #[error(transparent)]
+    Snmp(#[from] cutline_snmp::SnmpError),
     /// The file with the monitor's token cannot be used.
     #[error("token-file `{}`: {why}", Printable(file))]
     Token {

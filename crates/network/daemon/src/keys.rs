@@ -14,7 +14,6 @@ use cutline_config::{Document, TableReader, ValueKind, kind};
 use cutline_rsvp::integrity::{Algorithm, KEY_BITS, SecurityKey};
 use cutline_service::regular_file;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// The shortest secret, bytes.
@@ -23,21 +22,9 @@ const SHORTEST: usize = 16;
 /// Reads a file of keys.
 pub fn load(path: &Path) -> Result<Vec<SecurityKey>, DaemonError> {
     let file = path.display().to_string();
-    let text = private_text(path).map_err(|why| DaemonError::Keys { file: file.clone(), why })?;
+    let text =
+        regular_file::read_private(path).map_err(|why| DaemonError::Keys { file: file.clone(), why })?;
     Ok(parse(&text, &file)?)
-}
-
-/// Returns the text of a file that only its owner may read.
-///
-/// # Errors
-/// The reason why it cannot be used, as the rest of a sentence.
-pub fn private_text(path: &Path) -> Result<String, String> {
-    let mode = std::fs::metadata(path).map_err(|error| error.to_string())?.mode();
-    if mode & 0o077 != 0 {
-        let mode = mode & 0o777;
-        return Err(format!("its mode is {mode:o}, so others may read or change it: allowed is 600 or 400"));
-    }
-    regular_file::read(path)
 }
 
 fn parse(text: &str, name: &str) -> Result<Vec<SecurityKey>, cutline_config::Errors> {

@@ -49,4 +49,4 @@ pub use daemon::{Daemon, remove_installed};
 pub use error::DaemonError;
 pub use installer::Installer;
 pub use installers::Given;
-pub use monitor::MonitorSpec;
+pub use monitor::{MonitorServices, MonitorSpec};

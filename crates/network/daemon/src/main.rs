@@ -1,8 +1,7 @@
 //! The command `cutlined`.
 
 use clap::Parser;
-use cutline_daemon::{Daemon, DaemonConfig, DaemonError, MonitorSpec, remove_installed};
-use cutline_monitor::HostMonitor;
+use cutline_daemon::{Daemon, DaemonConfig, DaemonError, MonitorServices, MonitorSpec, remove_installed};
 use cutline_service::{Outlet, SighupWatcher};
 use cutline_sys::{SysError, signal};
 use cutline_text::{Printable, Screen};
@@ -66,7 +65,7 @@ fn serve(args: &Args, log: &Outlet<String>) -> Result<(), (u8, String)> {
     if args.check {
         let wrong = |error: DaemonError| (WRONG_FILE, format!("error: {error}"));
         config.interfaces.iter().try_for_each(|spec| spec.integrity().map(drop)).map_err(wrong)?;
-        return config.monitor.iter().try_for_each(|monitor| monitor.token().map(drop)).map_err(wrong);
+        return config.monitor.iter().try_for_each(MonitorSpec::check).map_err(wrong);
     }
     run(config, args.config.clone(), log).map_err(|error| (FAILED, format!("error: {error}")))
 }
@@ -77,9 +76,18 @@ fn run(config: DaemonConfig, file: PathBuf, log: &Outlet<String>) -> Result<(), 
     let stops: [&'static AtomicBool; 2] =
         [signal::flag(Signal::TERM).map_err(failed)?, signal::flag(Signal::INT).map_err(failed)?];
     let hangup = SighupWatcher::new()?;
-    let monitor = config.monitor.as_ref().map(MonitorSpec::start).transpose()?;
-    if let Some(page) = monitor.as_ref().and_then(HostMonitor::page) {
+    let start = |spec: &MonitorSpec| {
+        let pen = log.pen();
+        spec.start(move |message| {
+            let _counted = pen.give(message);
+        })
+    };
+    let monitor = config.monitor.as_ref().map(start).transpose()?;
+    if let Some(page) = monitor.as_ref().and_then(MonitorServices::page) {
         let _counted = log.give(format!("the monitor's page is at http://{page}/"));
+    }
+    if let Some(agent) = monitor.as_ref().and_then(MonitorServices::snmp) {
+        let _counted = log.give(format!("the SNMP agent listens at {agent}"));
     }
     let mut agent = Daemon::open(config.clone())?.with_file(file).with_log(log.pen());
     remove_on_panic(config);

@@ -2,14 +2,16 @@
 
 use crate::config::path;
 use crate::error::DaemonError;
-use crate::keys;
 use cutline_config::{TableReader, kind};
 use cutline_monitor::{
     CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, MonitorOptions, PublicationLimits,
     WebOptions,
 };
+use cutline_service::regular_file;
+use cutline_snmp::{SnmpOptions, SnmpService};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Settings of the monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,15 @@ pub struct MonitorSpec {
     pub publish_socket: PathBuf,
     /// Socket that answers `cutline top`.
     pub socket: PathBuf,
+    /// Settings of SNMP; `None` without it.
+    pub snmp: Option<SnmpOptions>,
+}
+
+/// The monitor at work. It works until it is dropped.
+#[derive(Debug)]
+pub struct MonitorServices {
+    snmp: Option<SnmpService>,
+    monitor: HostMonitor,
 }
 
 impl MonitorSpec {
@@ -46,8 +57,9 @@ impl MonitorSpec {
         if is_open && token_file.is_none() {
             table.lacks("token-file", "other hosts can reach the address in `listen`: the file with a token");
         }
+        let snmp = table.table("snmp", "a table: write [monitor.snmp]").as_ref().map(SnmpOptions::read);
         table.finish();
-        Self { listen, token_file, name, readers_see_all, publish_socket, socket }
+        Self { listen, token_file, name, readers_see_all, publish_socket, socket, snmp }
     }
 
     /// Reads the token's file.
@@ -57,15 +69,27 @@ impl MonitorSpec {
     pub fn token(&self) -> Result<Option<String>, DaemonError> {
         let Some(path) = &self.token_file else { return Ok(None) };
         let failed = |why| DaemonError::Token { file: path.display().to_string(), why };
-        let text = keys::private_text(path).map_err(failed)?;
+        let text = regular_file::read_private(path).map_err(failed)?;
         cutline_monitor::token(&text).map(Some).map_err(failed)
     }
 
-    /// Starts the monitor. It works until it is dropped.
+    /// Checks the files with secrets.
     ///
     /// # Errors
-    /// When the token's file cannot be used, another monitor runs, or an address cannot be listened at.
-    pub fn start(&self) -> Result<HostMonitor, DaemonError> {
+    /// When one cannot be used.
+    pub fn check(&self) -> Result<(), DaemonError> {
+        self.token()?;
+        Ok(self.snmp.as_ref().map_or(Ok(()), SnmpOptions::check)?)
+    }
+
+    /// Starts the monitor. It works until it is dropped. `say` gets the messages of SNMP.
+    ///
+    /// # Errors
+    /// When a file with a secret cannot be used, another monitor runs, or an address cannot be listened at.
+    pub fn start(
+        &self,
+        say: impl Fn(String) + Send + Sync + 'static,
+    ) -> Result<MonitorServices, DaemonError> {
         let readers_see_all = self.readers_see_all;
         let token = self.token()?;
         let names = self.name.iter().cloned().collect();
@@ -76,6 +100,21 @@ impl MonitorSpec {
             limits: PublicationLimits::DEFAULT,
             readers_see_all,
         };
-        Ok(HostMonitor::start(MonitorOptions { collector, web })?)
+        let monitor = HostMonitor::start(MonitorOptions { collector, web })?;
+        let start = |options| SnmpService::start(options, Arc::clone(monitor.host()), say);
+        let snmp = self.snmp.as_ref().map(start).transpose()?;
+        Ok(MonitorServices { snmp, monitor })
+    }
+}
+
+impl MonitorServices {
+    /// Returns the address of the page; `None` if there is none.
+    pub const fn page(&self) -> Option<SocketAddr> {
+        self.monitor.page()
+    }
+
+    /// Returns the address of the SNMP agent; `None` if there is none.
+    pub fn snmp(&self) -> Option<SocketAddr> {
+        self.snmp.as_ref().and_then(SnmpService::address)
     }
 }

@@ -4,6 +4,7 @@ use cutline_publish::{ProgramRow, SocketRow};
 use cutline_records::record;
 use cutline_router_service::Statistics;
 use serde::Deserialize;
+use std::sync::Arc;
 
 record! {
     /// State of a host at one time.
@@ -20,9 +21,26 @@ record! {
         hidden_rows: u64, gauge("rows"), "Rows of other users, which this reader may not see.";
         #[serde(default)]
         unlisted_sockets: u64, gauge("sockets"), "QoS sockets that are not listed; the page lists a hundred.";
+        totals: HostTotals, part, "Totals of the rows that this reader may see.";
         sockets: Vec<SocketEntry>, part, "QoS sockets.";
         programs: Vec<ProgramEntry>, part, "Programs that run under `cutline exec`.";
         routers: Vec<RouterEntry>, part, "Routers.";
+    }
+
+    /// Totals of a host.
+    #[derive(Deserialize)]
+    #[serde(default)]
+    pub struct HostTotals {
+        publishers: u64, gauge("processes"), "Processes that publish.";
+        sockets: u64, gauge("sockets"), "QoS sockets.";
+        programs: u64, gauge("programs"), "Programs that run under `cutline exec`.";
+        routers: u64, gauge("routers"), "Routers.";
+        violations: u64, gauge("violations"), "Violations under way.";
+        violations_begun: u64, gauge("violations"), "Violations of the present sockets since each was connected.";
+        send_throughput_bps: u64, gauge("bit/s"), "Throughput of what the sockets send, as the other ends report it.";
+        receive_throughput_bps: u64, gauge("bit/s"), "Throughput of what the sockets receive.";
+        reserved_bps: u64, gauge("bit/s"), "Rate that the network has reserved for the sockets.";
+        refused_reservations: u64, gauge("sockets"), "Sockets whose reservation was refused.";
     }
 
     /// A QoS socket of a process.
@@ -32,7 +50,7 @@ record! {
         uid: u32, label, "User of the process.";
         program: String, label, "Name of the program, as it states it.", shown("program");
         #[serde(flatten)]
-        socket: SocketRow, part, "The socket.";
+        socket: Arc<SocketRow>, part, "The socket.";
     }
 
     /// A program that runs under `cutline exec`.
@@ -41,7 +59,7 @@ record! {
         pid: u32, label, "Number of the process of `cutline exec`.", shown("process");
         uid: u32, label, "User of the process.";
         #[serde(flatten)]
-        row: ProgramRow, part, "The program.";
+        row: Arc<ProgramRow>, part, "The program.";
     }
 
     /// A router.
@@ -49,6 +67,20 @@ record! {
     pub struct RouterEntry {
         pid: u32, label, "Number of the process.", shown("process");
         uid: u32, label, "User of the process.";
-        router: Statistics, part, "Its statistics.";
+        router: Arc<Statistics>, part, "Its statistics.";
+    }
+}
+
+impl HostTotals {
+    /// Adds a socket.
+    pub fn add_socket(&mut self, row: &SocketRow) {
+        let both = [&row.send, &row.receive];
+        self.sockets += 1;
+        self.violations += both.iter().map(|row| row.violations.len() as u64).sum::<u64>();
+        self.violations_begun += both.iter().map(|row| row.violations_begun).sum::<u64>();
+        self.send_throughput_bps += row.send.throughput_bps.unwrap_or(0);
+        self.receive_throughput_bps += row.receive.throughput_bps.unwrap_or(0);
+        self.reserved_bps += row.reserved_bps.unwrap_or(0);
+        self.refused_reservations += u64::from(row.reservation == "refused");
     }
 }

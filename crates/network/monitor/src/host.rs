@@ -5,7 +5,7 @@ use crate::history::History;
 use crate::registry::{PublicationLimits, RowRegistry, Viewer};
 use cutline_sys::clock::unix_time;
 use cutline_sys::{lock, now};
-use cutline_units::Instant;
+use cutline_units::{Duration, Instant};
 use std::sync::{Mutex, MutexGuard};
 
 /// State of a host.
@@ -33,6 +33,11 @@ impl MonitoredHost {
         lock(&self.history)
     }
 
+    /// Returns the time since the monitor's start.
+    pub fn elapsed(&self) -> Duration {
+        now().saturating_since(self.started)
+    }
+
     /// Adds the present second to the history.
     pub fn note_second(&self) {
         let at = unix_time().as_secs_f64();
@@ -45,7 +50,7 @@ impl MonitoredHost {
     pub fn document(&self, viewer: Viewer) -> HostDocument {
         let mut document = self.registry().document(viewer);
         document.at_unix_s = unix_time().as_secs_f64();
-        document.elapsed_s = now().saturating_since(self.started).as_secs_f64();
+        document.elapsed_s = self.elapsed().as_secs_f64();
         document
     }
 }

@@ -27,12 +27,13 @@ mod web;
 
 pub use client::{MonitorClient, MonitorClientError};
 pub use collector::{Collector, CollectorOptions, MonitorError};
-pub use document::{HostDocument, ProgramEntry, RouterEntry, SocketEntry};
+pub use document::{HostDocument, HostTotals, ProgramEntry, RouterEntry, SocketEntry};
 pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDocument};
 pub use host::MonitoredHost;
 pub use metrics::{MOST_SOCKETS, metrics};
 pub use registry::{
-    Process, PublicationLimits, PublishedLine, PublishedLineError, PublisherId, RowRegistry, Viewer,
+    Process, PublicationLimits, PublishedLine, PublishedLineError, PublishedRow, PublisherId, RowOwner,
+    RowRegistry, Viewer,
 };
 pub use service::{HostMonitor, MonitorOptions, token};
 pub use web::{WebOptions, WebServer};

@@ -27,7 +27,7 @@ pub fn metrics(document: &HostDocument, format: TextFormat) -> String {
     for entry in &document.programs {
         let pid = entry.pid.to_string();
         let labels = [("program", entry.row.program.as_str()), ("pid", &pid), ("method", &entry.row.method)];
-        metrics.add(&["exec"], &labels, &entry.row);
+        metrics.add(&["exec"], &labels, &*entry.row);
     }
     let mut router = Metrics::new("cutline_router");
     for entry in &document.routers {
@@ -49,7 +49,7 @@ fn add_socket(metrics: &mut Metrics, entry: &SocketEntry) {
         ("local", &socket.local),
         ("peer", &socket.peer),
     ];
-    metrics.add(&["socket"], &labels, socket);
+    metrics.add(&["socket"], &labels, &**socket);
     for (name, direction) in [("send", &socket.send), ("receive", &socket.receive)] {
         let labels = [&labels[..], &[("direction", name)]].concat();
         metrics.add(&["socket"], &labels, direction);
@@ -101,7 +101,7 @@ mod tests {
         let local = format!("10.0.0.1:{number}");
         let socket =
             SocketRow { socket: number, transport: "udp".into(), local, receive, ..SocketRow::default() };
-        SocketEntry { pid: 9, uid: 1000, program: "video".into(), socket }
+        SocketEntry { pid: 9, uid: 1000, program: "video".into(), socket: socket.into() }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The rows that processes have published: who may see them, and how many there may be. No IO.
 
-use crate::document::{HostDocument, ProgramEntry, RouterEntry, SocketEntry};
+use crate::document::{HostDocument, HostTotals, ProgramEntry, RouterEntry, SocketEntry};
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, VERSION, ViolationRow};
 use cutline_router_service::Statistics;
 use serde::Deserialize;
@@ -121,13 +121,27 @@ fn has_long_lists(direction: &DirectionRow) -> bool {
 
 /// A published row.
 #[derive(Clone, Debug)]
-enum Row {
+pub enum PublishedRow {
+    /// A socket.
     Socket(Arc<SocketRow>),
+    /// A program that runs under `cutline exec`.
     Program(Arc<ProgramRow>),
+    /// A router.
     Router(Arc<Statistics>),
 }
 
-impl Row {
+/// Owner of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowOwner<'r> {
+    /// The publisher.
+    pub publisher: PublisherId,
+    /// Its process.
+    pub process: Process,
+    /// Name of the program, as the process states it.
+    pub program: &'r str,
+}
+
+impl PublishedRow {
     const fn kind(&self) -> RowKind {
         match self {
             Self::Socket(_) => RowKind::Socket,
@@ -165,7 +179,7 @@ struct Publisher {
     /// Name of the program, as the process states it; empty before its first line.
     program: String,
     /// The rows, each with the memory that it takes at most.
-    rows: BTreeMap<(RowKind, u64), (Row, usize)>,
+    rows: BTreeMap<(RowKind, u64), (PublishedRow, usize)>,
 }
 
 /// Rows of all processes of the host.
@@ -285,9 +299,9 @@ impl RowRegistry {
                 }
                 return Ok(());
             }
-            Content::Socket(row) => (row.socket, Row::Socket(row.into())),
-            Content::Program(row) => (row.process, Row::Program(row.into())),
-            Content::Router(row) => (0, Row::Router(row.into())),
+            Content::Socket(row) => (row.socket, PublishedRow::Socket(row.into())),
+            Content::Program(row) => (row.process, PublishedRow::Program(row.into())),
+            Content::Router(row) => (0, PublishedRow::Router(row.into())),
         };
         self.put(id, (number, row), line.length);
         Ok(())
@@ -299,14 +313,14 @@ impl RowRegistry {
         self.close(id);
     }
 
-    fn put(&mut self, id: PublisherId, (number, row): (u64, Row), length: usize) {
+    fn put(&mut self, id: PublisherId, (number, row): (u64, PublishedRow), length: usize) {
         let Some(publisher) = self.publishers.get_mut(&id) else { return };
         let uid = publisher.process.uid;
         let (key, bytes) = ((row.kind(), number), row.memory(length));
         let before = publisher.rows.get(&key).map_or(0, |(_, bytes)| *bytes);
         let of_user = self.bytes.get(&uid).copied().unwrap_or_default() + bytes - before;
         let of_all = self.bytes.values().sum::<usize>() + bytes - before;
-        let is_too_large = length > LARGEST_ROW && !matches!(row, Row::Router(_));
+        let is_too_large = length > LARGEST_ROW && !matches!(row, PublishedRow::Router(_));
         let has_room = of_all <= self.limits.bytes && (uid == 0 || of_user <= self.limits.bytes_of_user);
         if is_too_large || !has_room {
             self.refused_rows += 1;
@@ -324,6 +338,7 @@ impl RowRegistry {
             refused_publishers: self.refused_publishers,
             refused_rows: self.refused_rows,
             malformed_publishers: self.malformed,
+            totals: self.totals(viewer),
             ..HostDocument::default()
         };
         for Publisher { process: Process { pid, uid }, program, rows } in self.publishers.values() {
@@ -332,15 +347,15 @@ impl RowRegistry {
             for (row, _) in rows.values() {
                 let program = || program.clone();
                 match row {
-                    Row::Socket(row) if sees => {
-                        let socket = SocketRow::clone(row);
+                    PublishedRow::Socket(row) if sees => {
+                        let socket = Arc::clone(row);
                         document.sockets.push(SocketEntry { pid, uid, program: program(), socket });
                     }
-                    Row::Program(row) if sees => {
-                        document.programs.push(ProgramEntry { pid, uid, row: ProgramRow::clone(row) });
+                    PublishedRow::Program(row) if sees => {
+                        document.programs.push(ProgramEntry { pid, uid, row: Arc::clone(row) });
                     }
-                    Row::Router(row) if viewer.sees_router(uid) => {
-                        document.routers.push(RouterEntry { pid, uid, router: Statistics::clone(row) });
+                    PublishedRow::Router(row) if viewer.sees_router(uid) => {
+                        document.routers.push(RouterEntry { pid, uid, router: Arc::clone(row) });
                     }
                     _ => document.hidden_rows += 1,
                 }
@@ -349,23 +364,42 @@ impl RowRegistry {
         document
     }
 
+    /// Returns the totals of the rows that a viewer may see.
+    pub fn totals(&self, viewer: Viewer) -> HostTotals {
+        let publishers = self.publishers.len() as u64;
+        let mut totals = HostTotals { publishers, ..HostTotals::default() };
+        for (RowOwner { process: Process { uid, .. }, .. }, row) in self.rows() {
+            match row {
+                PublishedRow::Socket(row) if viewer.sees(uid) => totals.add_socket(row),
+                PublishedRow::Program(_) if viewer.sees(uid) => totals.programs += 1,
+                PublishedRow::Router(_) if viewer.sees_router(uid) => totals.routers += 1,
+                _ => {}
+            }
+        }
+        totals
+    }
+
+    /// Returns the rows of all users with their owners, in order of publisher, kind and number.
+    pub fn rows(&self) -> impl Iterator<Item = (RowOwner<'_>, &PublishedRow)> {
+        self.publishers.iter().flat_map(|(&publisher, Publisher { process, program, rows })| {
+            let owner = RowOwner { publisher, process: *process, program };
+            rows.values().map(move |(row, _)| (owner, row))
+        })
+    }
+
     /// Returns the sockets of all users, with their processes.
     pub fn sockets(&self) -> impl Iterator<Item = (Process, &SocketRow)> {
-        self.publishers.values().flat_map(|publisher| {
-            publisher.rows.values().filter_map(|(row, _)| match row {
-                Row::Socket(row) => Some((publisher.process, &**row)),
-                _ => None,
-            })
+        self.rows().filter_map(|(owner, row)| match row {
+            PublishedRow::Socket(row) => Some((owner.process, &**row)),
+            _ => None,
         })
     }
 
     /// Returns the statistics of the routers of all users, with their processes.
     pub fn routers(&self) -> impl Iterator<Item = (Process, &Statistics)> {
-        self.publishers.values().flat_map(|publisher| {
-            publisher.rows.values().filter_map(|(row, _)| match row {
-                Row::Router(statistics) => Some((publisher.process, &**statistics)),
-                _ => None,
-            })
+        self.rows().filter_map(|(owner, row)| match row {
+            PublishedRow::Router(statistics) => Some((owner.process, &**statistics)),
+            _ => None,
         })
     }
 }

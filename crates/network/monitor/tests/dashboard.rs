@@ -2,9 +2,9 @@
 
 use cutline_monitor::{HostDocument, RouterEntry, SocketEntry, metrics};
 use cutline_openmetrics::TextFormat;
-use cutline_publish::SpreadRow;
+use cutline_publish::{SocketRow, SpreadRow};
 use cutline_records::BucketCounts;
-use cutline_router_service::{PacketCount, SieveStatistics};
+use cutline_router_service::{PacketCount, SieveStatistics, Statistics};
 use cutline_testbed::skip;
 use std::io::Write as _;
 use std::path::Path;
@@ -12,14 +12,16 @@ use std::process::{Command, Stdio};
 
 /// A host with a router, whose queue is Sieve, and a socket of which everything is known.
 fn document() -> HostDocument {
-    let mut router = RouterEntry::default();
-    router.router.forward.dropped.insert("early".to_owned(), PacketCount::default());
-    router.router.forward.sieve = Some(SieveStatistics::default());
-    router.router.forward.waits_us = BucketCounts { bounds: vec![1.0], counts: vec![0, 0], sum: 0.0 };
-    let mut socket = SocketEntry::default();
-    let receive = &mut socket.socket.receive;
+    let mut router = Statistics::default();
+    router.forward.dropped.insert("early".to_owned(), PacketCount::default());
+    router.forward.sieve = Some(SieveStatistics::default());
+    router.forward.waits_us = BucketCounts { bounds: vec![1.0], counts: vec![0, 0], sum: 0.0 };
+    let router = RouterEntry { router: router.into(), ..RouterEntry::default() };
+    let mut socket = SocketRow::default();
+    let receive = &mut socket.receive;
     (receive.throughput_bps, receive.loss_percent) = (Some(1), Some(0.0));
     receive.last_delay = Some(SpreadRow::default());
+    let socket = SocketEntry { socket: socket.into(), ..SocketEntry::default() };
     HostDocument { routers: vec![router], sockets: vec![socket], ..HostDocument::default() }
 }
 

@@ -1,0 +1,215 @@
+//! The agent: its users, their views, and the managers that are notified.
+
+use crate::engine;
+use crate::mib::{OBJECTS, ROOT};
+use crate::objects::HostObjects;
+use crate::options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, Views, secret};
+use crate::service::SnmpError;
+use async_snmp::agent::{Agent, AgentBuilder, NotificationSinkId, VacmBuilder};
+use async_snmp::client::{Auth, Retry};
+use async_snmp::handler::{
+    BoxFuture, GetNextResult, GetResult, HandlerResult, MibHandler, RequestContext, SecurityModel,
+};
+use async_snmp::v3::UsmUser;
+use async_snmp::{Oid, SecurityLevel, UsmConfig, VarBind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Community that may read totals and queues at this host, if no other one is chosen.
+const PUBLIC: &str = "public";
+/// Names of the modules that say how the agent is (SNMP-FRAMEWORK-MIB, SNMP-MPD-MIB, SNMP-USER-BASED-SM-MIB).
+const SNMP_MODULES: &[u32] = &[1, 3, 6, 1, 6, 3];
+/// Groups of CUTLINE-QOS-MIB that have nothing of single programs.
+const QUEUE_GROUPS: [u32; 5] = [1, 8, 9, 10, 11];
+/// The most requests at a time. Others wait.
+const MOST_REQUESTS: usize = 64;
+/// Time that a manager may take to acknowledge a notification.
+const INFORM_TIMEOUT: Duration = Duration::from_secs(5);
+/// Number of times that a notification is sent again.
+const INFORM_RETRIES: u32 = 5;
+
+/// Objects below one name, as the agent asks for them.
+struct Handler {
+    objects: Arc<HostObjects>,
+    root: Vec<u32>,
+}
+
+impl MibHandler for Handler {
+    fn get<'a>(&'a self, _: &'a RequestContext, name: &'a Oid) -> BoxFuture<'a, HandlerResult<GetResult>> {
+        let found = match self.objects.get(name.arcs()) {
+            Ok(Some(value)) => GetResult::Value(value),
+            Ok(None) => GetResult::NoSuchInstance,
+            Err(_) => GetResult::NoSuchObject,
+        };
+        Box::pin(async move { Ok(found) })
+    }
+
+    fn get_next<'a>(
+        &'a self,
+        _: &'a RequestContext,
+        name: &'a Oid,
+    ) -> BoxFuture<'a, HandlerResult<GetNextResult>> {
+        let found = self.objects.next(&self.root, name.arcs());
+        let found = found.map_or(GetNextResult::EndOfMibView, |(name, value)| {
+            GetNextResult::Value(VarBind::new(Oid::new(name), value))
+        });
+        Box::pin(async move { Ok(found) })
+    }
+}
+
+/// Starts an agent.
+///
+/// # Errors
+/// When a secret or the identity cannot be used, or the address cannot be listened at.
+pub async fn start(options: &SnmpOptions, objects: &Arc<HostObjects>) -> Result<Option<Agent>, SnmpError> {
+    let Some(listen) = options.listen else { return Ok(None) };
+    let mut builder = Agent::builder()
+        .bind(listen.to_string())
+        .max_concurrent_requests(Some(MOST_REQUESTS))
+        .inform_timeout(INFORM_TIMEOUT)
+        .inform_retry(retries());
+    let communities = communities(options)?;
+    for (community, _) in &communities {
+        builder = builder.community(community.as_str());
+    }
+    for user in &options.users {
+        builder = add_user(builder, user)?;
+    }
+    if !options.users.is_empty() {
+        builder = builder.authoritative_engine(engine::start(&options.state)?);
+    }
+    builder = add_managers(builder, options)?;
+    for root in [&objects.system.root, &objects.module.root] {
+        let handler = Handler { objects: Arc::clone(objects), root: root.clone() };
+        builder = builder.handler(Oid::from_slice(root), Arc::new(handler));
+    }
+    let managers = manager_communities(options)?;
+    let agent = builder.vacm(|vacm| views(vacm, options, &communities, &managers)).build().await;
+    agent.map(Some).map_err(|error| SnmpError::Listen { address: listen, why: error.to_string() })
+}
+
+/// Returns the times at which a notification is sent again: about one and a half minutes in all.
+fn retries() -> Retry {
+    let retry = Retry::exponential(INFORM_RETRIES);
+    let retry = retry.initial_delay(Duration::from_secs(1)).max_delay(Duration::from_secs(20)).build();
+    retry.unwrap_or_default()
+}
+
+/// Returns the communities that may read, each with what it sees. Other hosts need a user.
+fn communities(options: &SnmpOptions) -> Result<Vec<(String, Views)>, SnmpError> {
+    if options.is_open() {
+        return Ok(Vec::new());
+    }
+    let public = (PUBLIC.to_owned(), Views::Queues);
+    let Some(file) = &options.community_file else { return Ok(vec![public]) };
+    Ok(vec![(secret(file, false)?, Views::All)])
+}
+
+/// Returns the communities that managers are notified with.
+fn manager_communities(options: &SnmpOptions) -> Result<Vec<String>, SnmpError> {
+    options.managers.iter().filter_map(SnmpManager::community_file).map(|file| secret(file, false)).collect()
+}
+
+fn add_user(builder: AgentBuilder, user: &SnmpUser) -> Result<AgentBuilder, SnmpError> {
+    let auth = secret(&user.auth_file, true)?;
+    let privacy = user.privacy_file.as_deref().map(|file| secret(file, true)).transpose()?;
+    let configure = |of: UsmUser| match &privacy {
+        Some(privacy) => of.auth_priv(user.auth, auth.as_bytes(), user.privacy, privacy.as_bytes()),
+        None => of.auth(user.auth, auth.as_bytes()),
+    };
+    let added = builder.usm_user(user.name.clone(), configure);
+    added.map_err(|error| SnmpError::User { name: user.name.clone(), why: error.to_string() })
+}
+
+fn add_managers(mut builder: AgentBuilder, options: &SnmpOptions) -> Result<AgentBuilder, SnmpError> {
+    for (number, manager) in options.managers.iter().enumerate() {
+        let auth = match &manager.credentials {
+            ManagerCredentials::Community(file) => Auth::v2c(secret(file, false)?),
+            ManagerCredentials::User(name) => {
+                let user = options.users.iter().find(|user| user.name == *name);
+                let Some(user) = user else { continue };
+                Auth::Usm(credentials(user)?)
+            }
+        };
+        let name = format!("manager {number}");
+        let id = NotificationSinkId::new(&name)
+            .map_err(|error| SnmpError::User { name, why: error.to_string() })?;
+        builder = builder.trap_sink(id, manager.address.to_string(), auth);
+    }
+    Ok(builder)
+}
+
+/// Returns the credentials of a user at a manager.
+fn credentials(user: &SnmpUser) -> Result<UsmConfig, SnmpError> {
+    let auth = secret(&user.auth_file, true)?;
+    let privacy = user.privacy_file.as_deref().map(|file| secret(file, true)).transpose()?;
+    let config = UsmConfig::new(user.name.clone());
+    let config = match privacy {
+        Some(privacy) => config.auth_priv(user.auth, auth, user.privacy, privacy),
+        None => config.auth(user.auth, auth),
+    };
+    config.map_err(|error| SnmpError::User { name: user.name.clone(), why: error.to_string() })
+}
+
+/// Returns the name of a view, of the group that has it, and of the group that has it with encryption.
+const fn view_name(views: Views) -> &'static str {
+    match views {
+        Views::All => "all",
+        Views::Queues => "queues",
+    }
+}
+
+/// Adds who may read what (VACM, RFC 3415). Nobody may write.
+fn views(
+    vacm: VacmBuilder,
+    options: &SnmpOptions,
+    communities: &[(String, Views)],
+    managers: &[String],
+) -> VacmBuilder {
+    let module = |groups: &[u32]| -> Vec<Oid> {
+        groups.iter().map(|group| Oid::from_slice(&[ROOT, &[OBJECTS, *group]].concat())).collect()
+    };
+    let common = ["1.3.6.1.2.1.1".to_owned(), dotted(SNMP_MODULES)];
+    let common: Vec<Oid> = common.iter().filter_map(|name| Oid::parse(name).ok()).collect();
+    let including = |names: Vec<Oid>| {
+        let names = [common.clone(), names].concat();
+        move |view: async_snmp::agent::View| names.into_iter().fold(view, async_snmp::agent::View::include)
+    };
+    let mut vacm = vacm
+        .view(view_name(Views::All), including(vec![Oid::from_slice(ROOT)]))
+        .view(view_name(Views::Queues), including(module(&QUEUE_GROUPS)));
+    for (community, sees) in communities {
+        let group = format!("local-{}", view_name(*sees));
+        vacm = vacm.group(community.clone(), SecurityModel::V2c, group.clone()).access(
+            group,
+            SecurityModel::V2c,
+            SecurityLevel::NoAuthNoPriv,
+            |access| access.read_view(view_name(*sees)),
+        );
+    }
+    for (number, community) in managers.iter().enumerate() {
+        let group = format!("manager-{number}");
+        vacm = vacm.group(community.clone(), SecurityModel::V2c, group.clone()).access(
+            group,
+            SecurityModel::V2c,
+            SecurityLevel::NoAuthNoPriv,
+            |access| access.notify_view(view_name(Views::All)),
+        );
+    }
+    for user in &options.users {
+        let level =
+            if user.privacy_file.is_some() { SecurityLevel::AuthPriv } else { SecurityLevel::AuthNoPriv };
+        let group = format!("user-{}", user.name);
+        vacm = vacm.group(user.name.clone(), SecurityModel::Usm, group.clone()).access(
+            group,
+            SecurityModel::Usm,
+            level,
+            |access| access.read_view(view_name(user.sees)).notify_view(view_name(user.sees)),
+        );
+    }
+    vacm
+}
+
+fn dotted(arcs: &[u32]) -> String {
+    arcs.iter().map(u32::to_string).collect::<Vec<_>>().join(".")
+}

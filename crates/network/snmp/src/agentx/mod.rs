@@ -1,0 +1,6 @@
+//! The subagent: it serves CUTLINE-QOS-MIB through a master agent such as net-snmp's `snmpd` (AgentX, RFC 2741).
+
+mod message;
+mod session;
+
+pub use session::serve;

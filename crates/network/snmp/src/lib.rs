@@ -1,0 +1,39 @@
+//! CUTLINE-QOS-MIB over SNMP: what the applications and routers of a host demand and deliver.
+//!
+//! The rows are those of the monitor ([`cutline_monitor`]), and the objects are made from their described fields, so documents, metrics
+//! and the MIB say the same. An agent of its own answers SNMPv2c at this host and SNMPv3 elsewhere ([`Agent`](async_snmp::Agent)
+//! of `async-snmp`), or a subagent serves the objects through net-snmp's `snmpd` (AgentX, RFC 2741).
+//!
+//! ```text
+//! object        objects of a module: names, syntaxes and values, from the fields of records
+//! table         tables and scalar objects, and the search in them
+//! snapshot      the rows of a host at one time, in the order of SNMP
+//! mib           CUTLINE-QOS-MIB: its tables, and its text
+//! system        the group `system` of SNMPv2-MIB
+//! notification  violations and refused reservations since the second before
+//! objects       the objects of a host: what a request for a name is answered with
+//! options       settings, from a table of a file
+//! engine        identity of the agent, which outlives a restart
+//! agent         the agent, with its users and views
+//! agentx        the subagent: messages of AgentX, and the session with the master
+//! service       agent, subagent and notifications at work, in a thread of their own
+//! ```
+
+mod agent;
+mod agentx;
+mod engine;
+pub mod mib;
+mod notification;
+mod object;
+mod objects;
+mod options;
+mod service;
+mod snapshot;
+mod system;
+mod table;
+
+pub use object::{Form, MibColumn, Object, Syntax};
+pub use objects::HostObjects;
+pub use options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, Views};
+pub use service::{SnmpError, SnmpService};
+pub use table::{Definition, Group, Module, NoSuchObject};

@@ -1,0 +1,150 @@
+//! Notifications: violations that begin and end, and reservations that are refused.
+//!
+//! Each second the present rows are compared with those of a second ago ([`Watch`]).
+
+use crate::mib::{NOTIFICATIONS, ROOT};
+use crate::snapshot::Snapshot;
+use crate::table::{Index, Module};
+use async_snmp::{Oid, VarBind};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Type of a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotificationType {
+    /// Last arc of its name.
+    pub arc: u32,
+    /// Its descriptor.
+    pub name: &'static str,
+    /// Objects that it carries.
+    pub objects: &'static [&'static str],
+    /// Its meaning.
+    pub description: &'static str,
+}
+
+/// Types of notifications of CUTLINE-QOS-MIB.
+pub const NOTIFICATION_TYPES: &[NotificationType] = &[VIOLATION, VIOLATION_END, RESERVATION_FAILURE];
+
+const VIOLATION: NotificationType = NotificationType {
+    arc: 1,
+    name: "cqosViolationBegin",
+    objects: &[
+        "cqosSocketProgram",
+        "cqosSocketLocal",
+        "cqosSocketPeer",
+        "cqosViolationLimit",
+        "cqosViolationMeasured",
+        "cqosViolationOrigin",
+    ],
+    description: "A measure of a direction of a QoS socket has left its region of operation. The index of the last objects names the direction and the measure.",
+};
+const VIOLATION_END: NotificationType = NotificationType {
+    arc: 2,
+    name: "cqosViolationEnd",
+    objects: &[
+        "cqosSocketProgram",
+        "cqosSocketLocal",
+        "cqosSocketPeer",
+        "cqosViolationLimit",
+        "cqosViolationMeasured",
+    ],
+    description: "A violation has ended, or its socket is closed. The objects are those of the violation's last second.",
+};
+const RESERVATION_FAILURE: NotificationType = NotificationType {
+    arc: 3,
+    name: "cqosReservationFailure",
+    objects: &[
+        "cqosSocketProgram",
+        "cqosSocketLocal",
+        "cqosSocketPeer",
+        "cqosSocketReservation",
+        "cqosSocketRefusal",
+    ],
+    description: "A reservation for the traffic of a QoS socket was refused, or has ended although it was wanted.",
+};
+
+/// A notification that is due.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notification {
+    /// Name of its type.
+    pub kind: Oid,
+    /// Objects that it carries.
+    pub objects: Vec<VarBind>,
+}
+
+/// The most notifications of a second, and the most that wait to be sent: a storm of them would hide what matters.
+pub const MOST: usize = 1000;
+
+/// Rows of the second before, with the objects that a notification of their end carries.
+#[derive(Debug, Default)]
+pub struct Watch {
+    violations: BTreeMap<Index, Vec<VarBind>>,
+    failures: BTreeSet<Index>,
+    /// Notifications that were not made because there were too many.
+    pub dropped: u64,
+}
+
+/// Text states of a reservation that has failed: `refused` and `ended`.
+const FAILED: [&str; 2] = ["refused", "ended"];
+
+impl Watch {
+    /// Returns the notifications of what has changed since the last call.
+    pub fn look(&mut self, module: &Module, snapshot: &Snapshot) -> VecDeque<Notification> {
+        let mut found = VecDeque::new();
+        let violations: BTreeMap<Index, Vec<VarBind>> = snapshot
+            .violations()
+            .iter()
+            .map(|(index, _)| (index.clone(), objects(module, snapshot, &VIOLATION, index)))
+            .collect();
+        for (index, objects) in &violations {
+            if !self.violations.contains_key(index) {
+                self.add(&mut found, &VIOLATION, objects.clone());
+            }
+        }
+        for (index, mut objects) in std::mem::take(&mut self.violations) {
+            if !violations.contains_key(&index) {
+                objects.truncate(VIOLATION_END.objects.len());
+                self.add(&mut found, &VIOLATION_END, objects);
+            }
+        }
+        self.violations = violations;
+        let is_failed = |reservation: &str| FAILED.contains(&reservation);
+        let failures: BTreeSet<Index> = snapshot
+            .sockets()
+            .iter()
+            .filter(|(_, socket)| is_failed(&socket.row.reservation))
+            .map(|(index, _)| index.clone())
+            .collect();
+        for index in &failures {
+            if !self.failures.contains(index) {
+                let objects = objects(module, snapshot, &RESERVATION_FAILURE, index);
+                self.add(&mut found, &RESERVATION_FAILURE, objects);
+            }
+        }
+        self.failures = failures;
+        found
+    }
+
+    fn add(&mut self, found: &mut VecDeque<Notification>, kind: &NotificationType, objects: Vec<VarBind>) {
+        if found.len() >= MOST {
+            self.dropped += 1;
+            return;
+        }
+        let kind = Oid::from_slice(&[ROOT, &[NOTIFICATIONS, kind.arc]].concat());
+        found.push_back(Notification { kind, objects });
+    }
+}
+
+/// Returns the objects of a notification about a row. Those of a socket have the first two arcs of the index.
+fn objects(module: &Module, snapshot: &Snapshot, kind: &NotificationType, index: &Index) -> Vec<VarBind> {
+    let of = |name: &&str| {
+        let (group, object) = module.groups.iter().find_map(|group| {
+            let object = group.objects().into_iter().find(|object| object.name == **name)?;
+            Some((group.definition(), object))
+        })?;
+        let index = &index[..group.index.len().min(index.len())];
+        let name = [module.root.as_slice(), &[group.arc, 1, object.arc], index].concat();
+        let value = module.get(snapshot, &name).ok()??;
+        Some(VarBind::new(Oid::from_slice(&name), value))
+    };
+    kind.objects.iter().filter_map(of).collect()
+}

@@ -1,0 +1,64 @@
+//! The objects of a host: what a request for a name is answered with.
+
+use crate::mib;
+use crate::options::SystemTexts;
+use crate::snapshot::Snapshot;
+use crate::system;
+use crate::table::{Module, NoSuchObject};
+use async_snmp::Value;
+use cutline_monitor::MonitoredHost;
+use cutline_sys::{lock, now};
+use cutline_units::Duration;
+use std::sync::{Arc, Mutex};
+
+/// Age at which a snapshot is taken anew. Rows are published once a second.
+const REFRESHED_AFTER: Duration = Duration::from_millis(500);
+
+/// The objects of a host.
+pub struct HostObjects {
+    host: Arc<MonitoredHost>,
+    /// CUTLINE-QOS-MIB.
+    pub module: Module,
+    /// The group `system`.
+    pub system: Module,
+    snapshot: Mutex<Option<Arc<Snapshot>>>,
+}
+
+impl HostObjects {
+    /// Returns the objects of a host.
+    pub fn new(host: Arc<MonitoredHost>, texts: &SystemTexts) -> Self {
+        Self { host, module: mib::module(), system: system::module(texts), snapshot: Mutex::new(None) }
+    }
+
+    /// Returns the rows of the host, at most half a second old.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        let mut kept = lock(&self.snapshot);
+        if let Some(snapshot) = kept.as_ref()
+            && now().saturating_since(snapshot.taken) < REFRESHED_AFTER
+        {
+            return Arc::clone(snapshot);
+        }
+        let snapshot = Arc::new(Snapshot::take(&self.host));
+        *kept = Some(Arc::clone(&snapshot));
+        snapshot
+    }
+
+    /// Returns the module that has this name, if any.
+    fn module_of(&self, name: &[u32]) -> Option<&Module> {
+        [&self.system, &self.module].into_iter().find(|module| name.starts_with(&module.root))
+    }
+
+    /// Returns the value of a name; `None` if the object has no such instance.
+    ///
+    /// # Errors
+    /// When there is no such object at all.
+    pub fn get(&self, name: &[u32]) -> Result<Option<Value>, NoSuchObject> {
+        self.module_of(name).ok_or(NoSuchObject)?.get(&self.snapshot(), name)
+    }
+
+    /// Returns the first value behind a name that is below `root`, with its own name.
+    pub fn next(&self, root: &[u32], name: &[u32]) -> Option<(Vec<u32>, Value)> {
+        let module = [&self.system, &self.module].into_iter().find(|module| module.root == root)?;
+        module.next(&self.snapshot(), name)
+    }
+}

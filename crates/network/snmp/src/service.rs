@@ -1,0 +1,198 @@
+//! Agent, subagent and notifications at work, in a thread of their own.
+
+use crate::agent;
+use crate::agentx;
+use crate::notification::{MOST, Notification, Watch};
+use crate::objects::HostObjects;
+use crate::options::SnmpOptions;
+use async_snmp::agent::Agent;
+use cutline_monitor::MonitoredHost;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::sync::{Semaphore, broadcast, oneshot};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// Reason why SNMP cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum SnmpError {
+    /// The file with the agent's identity cannot be used.
+    #[error("snmp: {file}: {why}")]
+    Engine {
+        /// The file.
+        file: String,
+        /// The reason.
+        why: String,
+    },
+    /// A file with a password or a community cannot be used.
+    #[error("snmp: {file}: {why}")]
+    Secret {
+        /// The file.
+        file: String,
+        /// The reason.
+        why: String,
+    },
+    /// A user or a manager cannot be used.
+    #[error("snmp: user `{name}`: {why}")]
+    User {
+        /// Name of the user.
+        name: String,
+        /// The reason.
+        why: String,
+    },
+    /// The address cannot be listened at.
+    #[error("snmp: listen = \"{address}\": {why}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        why: String,
+    },
+    /// The thread cannot be started.
+    #[error("snmp: the thread cannot be started: {0}")]
+    Thread(#[from] io::Error),
+    /// The thread has ended before it could say whether it works.
+    #[error("snmp: the thread has ended")]
+    Ended,
+}
+
+/// Interval at which rows are compared with those of before.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The most notifications that are being sent at a time. While a manager is away, each lives for a minute and a half.
+const MOST_SENDING: usize = 256;
+
+/// SNMP at work until it is dropped.
+#[derive(Debug)]
+pub struct SnmpService {
+    address: Option<SocketAddr>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SnmpService {
+    /// Starts to serve the rows of a host. `say` gets a message when a master agent comes or goes, and when a manager does not acknowledge
+    /// notifications.
+    ///
+    /// # Errors
+    /// When the settings cannot be used, or the address cannot be listened at.
+    pub fn start(
+        options: &SnmpOptions,
+        host: Arc<MonitoredHost>,
+        say: impl Fn(String) + Send + Sync + 'static,
+    ) -> Result<Self, SnmpError> {
+        let objects = Arc::new(HostObjects::new(host, &options.system));
+        let (stop, stopped) = oneshot::channel();
+        let (started, is_started) = std::sync::mpsc::channel();
+        let options = options.clone();
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let serve = move || {
+            runtime.block_on(async {
+                let agent = match agent::start(&options, &objects).await {
+                    Ok(agent) => agent,
+                    Err(error) => return drop(started.send(Err(error))),
+                };
+                let _waiting = started.send(Ok(agent.as_ref().map(Agent::local_addr)));
+                work(&options, objects, agent, stopped, Arc::new(say)).await;
+            });
+        };
+        let thread = std::thread::Builder::new().name("snmp".to_owned()).spawn(serve)?;
+        let address = is_started.recv().map_err(|_| SnmpError::Ended)??;
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Returns the address of the agent; `None` if there is none.
+    pub const fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+}
+
+impl Drop for SnmpService {
+    fn drop(&mut self) {
+        let _is_told = self.stop.take().map(|stop| stop.send(()));
+        let _ended = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Receiver of messages.
+type Say = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Serves until `stopped`.
+async fn work(
+    options: &SnmpOptions,
+    objects: Arc<HostObjects>,
+    agent: Option<Agent>,
+    stopped: oneshot::Receiver<()>,
+    say: Say,
+) {
+    let (sender, _) = broadcast::channel(MOST);
+    let agent = agent.map(Arc::new);
+    let answering = agent.clone().map(|agent| {
+        tokio::spawn(async move {
+            let _ended = agent.run().await;
+        })
+    });
+    let subagent = options.agentx.clone().map(|path| {
+        let (objects, sender, say) = (Arc::clone(&objects), sender.clone(), Arc::clone(&say));
+        tokio::spawn(async move { agentx::serve(&path, &objects, &sender, &*say).await })
+    });
+    let has_managers = !options.managers.is_empty();
+    let notified = agent.clone().filter(|_| has_managers);
+    tokio::select! {
+        () = watch(&objects, &sender, notified, &say) => {}
+        _ = stopped => {}
+    }
+    if let Some(subagent) = subagent {
+        subagent.abort();
+    }
+    if let Some(agent) = agent {
+        agent.cancel();
+    }
+    if let Some(answering) = answering {
+        // Requests that are being answered are few and short.
+        let _done = tokio::time::timeout(LOOK_EVERY, answering).await;
+    }
+}
+
+/// Compares the rows each second, and sends notifications of what has changed.
+async fn watch(
+    objects: &HostObjects,
+    sender: &broadcast::Sender<Notification>,
+    agent: Option<Arc<Agent>>,
+    say: &Say,
+) {
+    let mut watch = Watch::default();
+    let sending = Arc::new(Semaphore::new(MOST_SENDING));
+    let mut ticks = interval(LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let snapshot = objects.snapshot();
+        for notification in watch.look(&objects.module, &snapshot) {
+            if let Some(agent) = &agent {
+                inform(agent, &notification, snapshot.uptime, &sending, say);
+            }
+            // Without a subagent nobody receives it.
+            let _receivers = sender.send(notification);
+        }
+    }
+}
+
+/// Sends a notification to all managers, again and again until they acknowledge it or the time is over.
+fn inform(agent: &Arc<Agent>, notification: &Notification, uptime: u32, sending: &Arc<Semaphore>, say: &Say) {
+    let Ok(place) = Arc::clone(sending).try_acquire_owned() else {
+        say(format!("snmp: a notification is dropped: {MOST_SENDING} wait for managers to acknowledge them"));
+        return;
+    };
+    let (agent, say) = (Arc::clone(agent), Arc::clone(say));
+    let Notification { kind, objects } = notification.clone();
+    tokio::spawn(async move {
+        let outcome = agent.send_inform(&kind, uptime, objects).await;
+        for failed in outcome.failures() {
+            say(format!("snmp: manager {} has not acknowledged a notification", failed.sink.dest()));
+        }
+        drop(place);
+    });
+}

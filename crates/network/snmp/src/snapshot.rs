@@ -1,0 +1,309 @@
+//! The rows of a host at one time, in the order of SNMP.
+
+use crate::object::label;
+use crate::table::Index;
+use cutline_monitor::{HostTotals, MonitoredHost, Process, PublishedRow, RowOwner, Viewer};
+use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, ViolationRow};
+use cutline_records::BucketCounts;
+use cutline_router_service::{Direction, HintStatistics, PacketCount, Statistics};
+use cutline_sys::now;
+use cutline_units::Instant;
+use std::sync::{Arc, OnceLock};
+
+/// A QoS socket.
+#[derive(Clone, Debug)]
+pub struct SocketInstance {
+    /// Its process.
+    pub process: Process,
+    /// Name of the program.
+    pub program: Arc<str>,
+    /// Its row.
+    pub row: Arc<SocketRow>,
+}
+
+/// A direction of a QoS socket.
+#[derive(Clone, Debug)]
+pub struct DirectionInstance {
+    row: Arc<SocketRow>,
+    is_receive: bool,
+}
+
+/// An item of a list in a direction of a QoS socket: a limit, a violation, or a bucket.
+#[derive(Clone, Debug)]
+pub struct ItemInstance {
+    direction: DirectionInstance,
+    at: usize,
+}
+
+/// A program that runs under `cutline exec`.
+#[derive(Clone, Debug)]
+pub struct ProgramInstance {
+    /// Its row.
+    pub row: Arc<ProgramRow>,
+    /// Process of `cutline exec`.
+    pub process: Process,
+}
+
+/// A queue: a direction of a router.
+#[derive(Clone, Debug)]
+pub struct QueueInstance {
+    /// Process of the router.
+    pub process: Process,
+    router: Arc<Statistics>,
+    is_reverse: bool,
+}
+
+/// An item of a list of a queue: a reason of drops, a hint, or a bucket.
+#[derive(Clone, Debug)]
+pub struct QueueItem {
+    queue: QueueInstance,
+    at: usize,
+}
+
+/// The rows of a host at one time. Tables that nobody asks for are not made.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Time at which it was taken.
+    pub taken: Instant,
+    /// Totals of the host.
+    pub totals: HostTotals,
+    /// Time since the monitor's start, hundredths of a second.
+    pub uptime: u32,
+    sockets: Vec<(Index, SocketInstance)>,
+    programs: Vec<(Index, ProgramInstance)>,
+    queues: Vec<(Index, QueueInstance)>,
+    directions: OnceLock<Vec<(Index, DirectionInstance)>>,
+    limits: OnceLock<Vec<(Index, ItemInstance)>>,
+    violations: OnceLock<Vec<(Index, ItemInstance)>>,
+    delays: OnceLock<Vec<(Index, ItemInstance)>>,
+    drops: OnceLock<Vec<(Index, QueueItem)>>,
+    hints: OnceLock<Vec<(Index, QueueItem)>>,
+    waits: OnceLock<Vec<(Index, QueueItem)>>,
+}
+
+/// Measures of a specification, with their numbers in an index.
+pub const MEASURES: &[(&str, i32)] =
+    &[("rate", 1), ("delay", 2), ("gap", 3), ("jitter", 4), ("loss", 5), ("recovery", 6)];
+/// Reasons of drops, with their numbers in an index.
+pub const LOSSES: &[(&str, i32)] =
+    &[("early", 1), ("overflow", 2), ("oversize", 3), ("runt", 4), ("unsent", 5), ("memory", 6)];
+
+impl DirectionInstance {
+    /// Returns the row of the direction.
+    pub fn row(&self) -> &DirectionRow {
+        if self.is_receive { &self.row.receive } else { &self.row.send }
+    }
+}
+
+impl ItemInstance {
+    /// Returns the limit.
+    pub fn limit(&self) -> Option<&LimitRow> {
+        self.direction.row().limits.get(self.at)
+    }
+
+    /// Returns the violation.
+    pub fn violation(&self) -> Option<&ViolationRow> {
+        self.direction.row().violations.get(self.at)
+    }
+
+    /// Returns the upper bound of the bucket in ms, and the number of delays in it. The last bucket has no bound.
+    pub fn bucket(&self) -> (Option<f64>, u64) {
+        bucket(self.direction.row().delay_buckets_ms.as_ref(), self.at)
+    }
+}
+
+impl QueueInstance {
+    /// Returns the statistics of the direction.
+    pub fn direction(&self) -> &Direction {
+        self.router.direction(self.is_reverse)
+    }
+}
+
+impl QueueItem {
+    /// Returns the frames lost for the reason.
+    pub fn lost(&self) -> Option<&PacketCount> {
+        self.queue.direction().dropped.values().nth(self.at)
+    }
+
+    /// Returns the counters of the hint.
+    pub fn hint(&self) -> Option<&HintStatistics> {
+        self.queue.direction().hints.get(self.at)
+    }
+
+    /// Returns the upper bound of the bucket in us, and the number of waits in it. The last bucket has no bound.
+    pub fn bucket(&self) -> (Option<f64>, u64) {
+        bucket(Some(&self.queue.direction().waits_us), self.at)
+    }
+}
+
+fn bucket(buckets: Option<&BucketCounts>, at: usize) -> (Option<f64>, u64) {
+    let found = buckets.and_then(|buckets| Some((buckets.bounds.get(at).copied(), *buckets.counts.get(at)?)));
+    found.unwrap_or((None, 0))
+}
+
+/// Returns the number of a name.
+pub fn number_of(names: &[(&str, i32)], name: &str) -> Option<u32> {
+    let name = label(name);
+    let found = names.iter().find(|(known, _)| *known == name)?;
+    u32::try_from(found.1).ok()
+}
+
+/// Returns the rows of a list inside rows: one for each number that `numbers` returns, with its place.
+fn items<R: Clone, I>(
+    rows: &[(Index, R)],
+    numbers: impl Fn(&R) -> Vec<Option<u32>>,
+    item: impl Fn(R, usize) -> I,
+) -> Vec<(Index, I)> {
+    let mut found = Vec::new();
+    for (index, row) in rows {
+        let first = found.len();
+        for (at, number) in numbers(row).into_iter().enumerate() {
+            if let Some(number) = number {
+                found.push(([index.as_slice(), &[number]].concat(), item(row.clone(), at)));
+            }
+        }
+        let of_row: &mut [(Index, I)] = &mut found[first..];
+        of_row.sort_by(|a, b| a.0.cmp(&b.0));
+    }
+    found
+}
+
+/// Returns the numbers of all buckets, from 1 on.
+fn all(count: usize) -> Vec<Option<u32>> {
+    (1..=count).map(|number| u32::try_from(number).ok()).collect()
+}
+
+impl Snapshot {
+    /// Takes a snapshot of a host.
+    pub fn take(host: &MonitoredHost) -> Self {
+        let registry = host.registry();
+        let mut snapshot = Self {
+            taken: now(),
+            totals: registry.totals(Viewer::All),
+            uptime: 0,
+            sockets: Vec::new(),
+            programs: Vec::new(),
+            queues: Vec::new(),
+            directions: OnceLock::new(),
+            limits: OnceLock::new(),
+            violations: OnceLock::new(),
+            delays: OnceLock::new(),
+            drops: OnceLock::new(),
+            hints: OnceLock::new(),
+            waits: OnceLock::new(),
+        };
+        let mut programs: Option<(u32, Arc<str>)> = None;
+        for (owner, row) in registry.rows() {
+            let name = programs.take().filter(|(publisher, _)| *publisher == owner.publisher);
+            let (publisher, program) = name.unwrap_or_else(|| (owner.publisher, owner.program.into()));
+            snapshot.add(owner, &program, row);
+            programs = Some((publisher, program));
+        }
+        drop(registry);
+        snapshot.uptime = (host.elapsed().as_secs_f64() * 100.0) as u64 as u32;
+        snapshot
+    }
+
+    fn add(&mut self, owner: RowOwner<'_>, program: &Arc<str>, row: &PublishedRow) {
+        let RowOwner { publisher, process, .. } = owner;
+        // An index should not be 0 (RFC 2578, section 7.7).
+        let index = |number: u64| vec![publisher + 1, number as u32];
+        match row {
+            PublishedRow::Socket(row) => {
+                let instance = SocketInstance { process, program: Arc::clone(program), row: Arc::clone(row) };
+                self.sockets.push((index(row.socket), instance));
+            }
+            PublishedRow::Program(row) => {
+                self.programs.push((index(row.process), ProgramInstance { row: Arc::clone(row), process }));
+            }
+            PublishedRow::Router(router) => {
+                for (number, is_reverse) in [(1, false), (2, true)] {
+                    let queue = QueueInstance { process, router: Arc::clone(router), is_reverse };
+                    self.queues.push((index(number), queue));
+                }
+            }
+        }
+    }
+
+    /// Returns the sockets.
+    pub fn sockets(&self) -> &[(Index, SocketInstance)] {
+        &self.sockets
+    }
+
+    /// Returns the programs.
+    pub fn programs(&self) -> &[(Index, ProgramInstance)] {
+        &self.programs
+    }
+
+    /// Returns the queues.
+    pub fn queues(&self) -> &[(Index, QueueInstance)] {
+        &self.queues
+    }
+
+    /// Returns the directions of sockets: sending is 1, receiving 2.
+    pub fn directions(&self) -> &[(Index, DirectionInstance)] {
+        self.directions.get_or_init(|| {
+            let both = |row: SocketInstance, at| DirectionInstance { row: row.row, is_receive: at == 1 };
+            items(&self.sockets, |_| vec![Some(1), Some(2)], both)
+        })
+    }
+
+    /// Returns the limits of all directions.
+    pub fn limits(&self) -> &[(Index, ItemInstance)] {
+        self.limits.get_or_init(|| {
+            let numbers = |direction: &DirectionInstance| {
+                direction.row().limits.iter().map(|limit| number_of(MEASURES, &limit.measure)).collect()
+            };
+            items(self.directions(), numbers, |direction, at| ItemInstance { direction, at })
+        })
+    }
+
+    /// Returns the violations under way.
+    pub fn violations(&self) -> &[(Index, ItemInstance)] {
+        self.violations.get_or_init(|| {
+            let numbers = |direction: &DirectionInstance| {
+                let violations = direction.row().violations.iter();
+                violations.map(|violation| number_of(MEASURES, &violation.measure)).collect()
+            };
+            items(self.directions(), numbers, |direction, at| ItemInstance { direction, at })
+        })
+    }
+
+    /// Returns the buckets of delays.
+    pub fn delays(&self) -> &[(Index, ItemInstance)] {
+        self.delays.get_or_init(|| {
+            let numbers = |direction: &DirectionInstance| {
+                all(direction.row().delay_buckets_ms.as_ref().map_or(0, |buckets| buckets.counts.len()))
+            };
+            items(self.directions(), numbers, |direction, at| ItemInstance { direction, at })
+        })
+    }
+
+    /// Returns the reasons of drops of all queues.
+    pub fn drops(&self) -> &[(Index, QueueItem)] {
+        self.drops.get_or_init(|| {
+            let numbers = |queue: &QueueInstance| {
+                queue.direction().dropped.keys().map(|reason| number_of(LOSSES, reason)).collect()
+            };
+            items(&self.queues, numbers, |queue, at| QueueItem { queue, at })
+        })
+    }
+
+    /// Returns the hints of all queues.
+    pub fn hints(&self) -> &[(Index, QueueItem)] {
+        self.hints.get_or_init(|| {
+            let numbers = |queue: &QueueInstance| {
+                queue.direction().hints.iter().map(|hint| Some(u32::from(hint.hint))).collect()
+            };
+            items(&self.queues, numbers, |queue, at| QueueItem { queue, at })
+        })
+    }
+
+    /// Returns the buckets of waits of all queues.
+    pub fn waits(&self) -> &[(Index, QueueItem)] {
+        self.waits.get_or_init(|| {
+            let numbers = |queue: &QueueInstance| all(queue.direction().waits_us.counts.len());
+            items(&self.queues, numbers, |queue, at| QueueItem { queue, at })
+        })
+    }
+}

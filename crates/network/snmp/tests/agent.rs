@@ -1,0 +1,228 @@
+//! The agent, asked by the programs of net-snmp.
+
+use crate::common::{COMMUNITY, Host, net_snmp, object, publish, row, violated};
+use cutline_snmp::{SnmpError, SnmpService};
+use std::net::UdpSocket;
+use std::sync::Arc;
+
+/// Returns the lines of an answer: names and values.
+fn pairs(text: &str) -> Vec<(Vec<u32>, String)> {
+    let pair = |line: &str| {
+        let (name, value) = line.split_once(" = ")?;
+        let arcs: Option<Vec<u32>> = name.strip_prefix('.')?.split('.').map(|arc| arc.parse().ok()).collect();
+        Some((arcs?, value.to_owned()))
+    };
+    text.lines().filter_map(pair).collect()
+}
+
+#[test]
+fn a_manager_reads_what_applications_publish() {
+    let host = Host::start();
+    let mut video = host.publisher("video");
+    publish(&mut video, &[row(7), violated(9)]);
+    host.wait_for_sockets(2);
+    let (service, _) = host.serve(&host.open_options());
+    let at = service.address().unwrap().to_string();
+    let get = |below: &str| {
+        let answer = net_snmp("snmpget", &["-v2c", "-c", COMMUNITY, &at, &object(below)]);
+        assert!(answer.is_ok, "{}", answer.text);
+        answer.text.split_once(" = ").unwrap().1.trim().to_owned()
+    };
+    assert_eq!(get("1.2.0"), "Gauge32: 2");
+    assert_eq!(get("1.5.0"), "Gauge32: 1");
+    assert_eq!(get("2.1.5.1.7"), "STRING: \"video\"");
+    assert_eq!(get("2.1.3.1.7"), format!("Gauge32: {}", std::process::id()));
+    assert_eq!(get("2.1.9.1.7"), "Gauge32: 1700000001");
+    assert_eq!(get("2.1.10.1.7"), "INTEGER: 2");
+    // Direction 2 receives.
+    assert_eq!(get("3.1.8.1.7.2"), "Counter64: 5000000000");
+    assert_eq!(get("3.1.14.1.7.2"), "Counter64: 1500000");
+    assert_eq!(get("3.1.15.1.7.2"), "Gauge32: 2500");
+    assert_eq!(get("3.1.18.1.7.2"), "Gauge32: 12500");
+    assert_eq!(get("3.1.21.1.7.2"), "Gauge32: 31250");
+    // The limit of delay is the second measure.
+    assert_eq!(get("4.1.3.1.7.2.2"), "Gauge32: 80000");
+    assert_eq!(get("5.1.3.1.9.2.2"), "Gauge32: 123500");
+    assert_eq!(get("5.1.4.1.9.2.2"), "INTEGER: 2");
+    assert_eq!(get("6.1.2.1.7.2.2"), "Gauge32: 5000");
+    assert_eq!(get("6.1.3.1.7.2.3"), "Counter64: 4");
+    for (below, expected) in [
+        ("5.1.3.1.7.2.2", "No Such Instance"),
+        ("2.1.12.1.7", "No Such Instance"),
+        ("2.1.99.1.7", "No Such Object"),
+        ("99.1.0", "No Such Object"),
+    ] {
+        assert!(get(below).starts_with(expected), "{below}: {}", get(below));
+    }
+}
+
+#[test]
+fn walks_find_every_value_once_in_order() {
+    let host = Host::start();
+    let mut video = host.publisher("video");
+    let rows: Vec<_> =
+        (1..=40).map(|number| if number % 2 == 0 { row(number) } else { violated(number) }).collect();
+    publish(&mut video, &rows);
+    let mut call = host.publisher("call");
+    publish(&mut call, &[row(3)]);
+    host.wait_for_sockets(41);
+    let (service, _) = host.serve(&host.open_options());
+    let at = service.address().unwrap().to_string();
+    let walk = |program: &str, more: &[&str]| {
+        let arguments = [&["-v2c", "-c", COMMUNITY], more, &[&at, ".1.3.6.1.4.1"]].concat();
+        let answer = net_snmp(program, &arguments);
+        assert!(answer.is_ok, "{}", &answer.text[..answer.text.len().min(300)]);
+        pairs(&answer.text)
+    };
+    let by_bulk = walk("snmpbulkwalk", &["-Cr50"]);
+    assert!(by_bulk.len() > 41 * 50, "{}", by_bulk.len());
+    assert!(by_bulk.is_sorted_by(|a, b| a.0 < b.0));
+    let one_by_one = walk("snmpwalk", &[]);
+    let names = |of: &[(Vec<u32>, String)]| of.iter().map(|pair| pair.0.clone()).collect::<Vec<_>>();
+    assert!(names(&one_by_one) == names(&by_bulk), "{} {}", one_by_one.len(), by_bulk.len());
+    let sockets = by_bulk
+        .iter()
+        .filter(|(name, _)| name.starts_with(&[1, 3, 6, 1, 4, 1, 8072, 9999, 9999, 2005, 1, 2, 1, 6]));
+    assert_eq!(sockets.count(), 41);
+    let system = net_snmp("snmpwalk", &["-v2c", "-c", COMMUNITY, &at, ".1.3.6.1.2.1.1"]);
+    assert_eq!(pairs(&system.text).len(), 7, "{}", system.text);
+}
+
+#[test]
+fn a_user_is_authenticated_and_sees_the_own_view() {
+    let host = Host::start();
+    let mut video = host.publisher("video");
+    publish(&mut video, &[row(7)]);
+    host.wait_for_sockets(1);
+    let [auth, privacy] = [("auth", "authentic password"), ("privacy", "private password")]
+        .map(|(name, secret)| host.secret(name, secret));
+    let user = |name: &str, auth_protocol: &str, privacy_protocol: &str, sees: &str| {
+        format!(
+            "[[user]]\nname = '{name}'\nauth = '{auth_protocol}'\nauth-file = '{}'\nprivacy = '{privacy_protocol}'\nprivacy-file = '{}'\nsees = '{sees}'\n",
+            auth.display(),
+            privacy.display()
+        )
+    };
+    let lines = [
+        user("noc", "sha256", "aes128", "all"),
+        user("deep", "sha512", "aes256", "all"),
+        user("guest", "sha224", "aes192", "queues"),
+    ];
+    // The agent may be reachable from other hosts: users are authenticated.
+    let (service, _) = host.serve(&host.options(&format!("listen = '0.0.0.0:0'\n{}", lines.concat())));
+    let at = format!("127.0.0.1:{}", service.address().unwrap().port());
+    let get = |user: &str, protocols: [&str; 2], password: &str, below: &str| {
+        let credentials = [
+            "-v3",
+            "-l",
+            "authPriv",
+            "-u",
+            user,
+            "-a",
+            protocols[0],
+            "-A",
+            password,
+            "-x",
+            protocols[1],
+            "-X",
+            "private password",
+        ];
+        net_snmp("snmpget", &[&credentials[..], &[&at, &object(below)]].concat())
+    };
+    let right = "authentic password";
+    for (user, protocols) in [("noc", ["SHA-256", "AES"]), ("deep", ["SHA-512", "AES-256"])] {
+        let answer = get(user, protocols, right, "2.1.5.1.7");
+        assert!(answer.text.contains("STRING: \"video\""), "{user}: {}", answer.text);
+    }
+    let answer = get("guest", ["SHA-224", "AES-192"], right, "1.2.0");
+    assert!(answer.text.contains("Gauge32: 1"), "{}", answer.text);
+    let answer = get("guest", ["SHA-224", "AES-192"], right, "2.1.5.1.7");
+    assert!(answer.text.contains("No Such Object"), "{}", answer.text);
+    for (user, password) in [("noc", "another password"), ("nobody", right)] {
+        let answer = get(user, ["SHA-256", "AES"], password, "1.2.0");
+        assert!(!answer.is_ok && !answer.text.contains("Gauge32"), "{user}: {}", answer.text);
+    }
+    // Neither a message without authentication or encryption is answered, nor a community.
+    let bare = [
+        vec!["-v3", "-l", "noAuthNoPriv", "-u", "noc"],
+        vec!["-v3", "-l", "authNoPriv", "-u", "noc", "-a", "SHA-256", "-A", right],
+        vec!["-v2c", "-c", "public"],
+    ];
+    for credentials in bare {
+        let name = object("1.2.0");
+        let arguments = [&credentials[..], &["-t", "1", "-r", "0", &at, &name]].concat();
+        let answer = net_snmp("snmpget", &arguments);
+        assert!(!answer.text.contains("Gauge32: 1"), "{credentials:?}: {}", answer.text);
+    }
+}
+
+#[test]
+fn whoever_asks_at_this_host_sees_nothing_of_single_programs() {
+    let host = Host::start();
+    let mut video = host.publisher("video");
+    publish(&mut video, &[violated(7)]);
+    host.wait_for_sockets(1);
+    let (service, _) = host.serve(&host.options(""));
+    let at = service.address().unwrap().to_string();
+    let answer = net_snmp("snmpbulkwalk", &["-v2c", "-c", "public", &at, ".1.3.6.1.4.1"]);
+    let names: Vec<Vec<u32>> = pairs(&answer.text).into_iter().map(|pair| pair.0).collect();
+    assert_eq!(names.len(), 10, "{}", answer.text);
+    assert!(!answer.text.contains("video"), "{}", answer.text);
+}
+
+#[test]
+fn nobody_may_write() {
+    let host = Host::start();
+    let (service, _) = host.serve(&host.open_options());
+    let at = service.address().unwrap().to_string();
+    for (name, kind, value) in
+        [(object("1.2.0"), "u", "5"), (".1.3.6.1.2.1.1.5.0".to_owned(), "s", "another")]
+    {
+        let answer = net_snmp("snmpset", &["-v2c", "-c", COMMUNITY, &at, &name, kind, value]);
+        assert!(!answer.is_ok, "{}", answer.text);
+        assert!(
+            ["noAccess", "notWritable", "authorizationError"].iter().any(|error| answer.text.contains(error)),
+            "{}",
+            answer.text
+        );
+    }
+}
+
+#[test]
+fn whatever_arrives_does_not_disturb_it() {
+    let host = Host::start();
+    let (service, _) = host.serve(&host.open_options());
+    let at = service.address().unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // A request for the next value behind 1.3, and everything that is one byte away from it.
+    let request = b"\x30\x28\x02\x01\x01\x04\x10secret community\xa1\x11\x02\x01\x05\x02\x01\x00\x02\x01\x00\x30\x06\x30\x04\x06\x00\x05\x00";
+    for at_byte in 0..request.len() {
+        for change in [0x00, 0x01, 0x7f, 0x80, 0xff] {
+            let mut changed = request.to_vec();
+            changed[at_byte] = change;
+            socket.send_to(&changed, at).unwrap();
+            socket.send_to(&changed[..at_byte], at).unwrap();
+        }
+    }
+    socket.send_to(&vec![0x30; 65_000], at).unwrap();
+    let answer = net_snmp("snmpget", &["-v2c", "-c", COMMUNITY, &at.to_string(), &object("1.2.0")]);
+    assert!(answer.text.contains("Gauge32: 0"), "{}", answer.text);
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_named() {
+    let host = Host::start();
+    let (service, _) = host.serve(&host.options(""));
+    let taken = service.address().unwrap();
+    let start = |options| SnmpService::start(&options, Arc::clone(&host.monitored), drop).unwrap_err();
+    let error = start(host.options(&format!("listen = '{taken}'")));
+    assert!(matches!(error, SnmpError::Listen { .. }), "{error}");
+    let short = host.secret("short", "seven77");
+    let user = format!("[[user]]\nname = 'noc'\nauth-file = '{}'", short.display());
+    let error = start(host.options(&user)).to_string();
+    assert!(error.contains("short") && error.contains("fewer than 8 characters"), "{error}");
+    let open = host.folder.path().join("open");
+    std::fs::write(&open, "everyone may read this").unwrap();
+    let error = start(host.options(&format!("community-file = '{}'", open.display()))).to_string();
+    assert!(error.contains("others may read"), "{error}");
+}

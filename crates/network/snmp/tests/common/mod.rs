@@ -1,0 +1,285 @@
+//! A host that is monitored and serves SNMP, and the programs of net-snmp.
+
+use cutline_monitor::{Collector, CollectorOptions, MonitoredHost, PublicationLimits, Viewer};
+use cutline_publish::{DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow};
+use cutline_records::BucketCounts;
+use cutline_snmp::{SnmpOptions, SnmpService};
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Time that anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Community that reads everything.
+pub const COMMUNITY: &str = "secret community";
+
+/// A host: a monitor that collects until it is dropped.
+pub struct Host {
+    pub folder: tempfile::TempDir,
+    pub monitored: Arc<MonitoredHost>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Host {
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = CollectorOptions {
+            publish: folder.path().join("publish.sock"),
+            query: folder.path().join("monitor.sock"),
+            limits: PublicationLimits::DEFAULT,
+            readers_see_all: false,
+        };
+        let mut collector = Collector::open(&options).unwrap();
+        let (host, stop) = (collector.host(), Arc::new(AtomicBool::new(false)));
+        let stops = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || collector.run(&[&stops]).unwrap());
+        Self { folder, monitored: host, stop, thread: Some(thread) }
+    }
+
+    pub fn publisher(&self, program: &str) -> Publisher {
+        Publisher::connect(&self.folder.path().join("publish.sock"), program).unwrap()
+    }
+
+    /// Writes a file that only its owner may read.
+    pub fn secret(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    }
+
+    /// Returns the options in a file with these lines, at a free port of this host.
+    pub fn options(&self, lines: &str) -> SnmpOptions {
+        let state = self.folder.path().join("snmp.toml");
+        let own = if lines.contains("listen") { "" } else { "listen = '127.0.0.1:0'\n" };
+        let text = format!("{own}state = '{}'\n{lines}", state.display());
+        SnmpOptions::parse(&text, "snmp.toml").unwrap()
+    }
+
+    /// Returns the options with a community that reads everything.
+    pub fn open_options(&self) -> SnmpOptions {
+        let file = self.secret("community", COMMUNITY);
+        self.options(&format!("community-file = '{}'", file.display()))
+    }
+
+    pub fn serve(&self, options: &SnmpOptions) -> (SnmpService, Messages) {
+        let messages = Messages::default();
+        let said = messages.clone();
+        let say = move |message| said.0.lock().unwrap().push(message);
+        (SnmpService::start(options, Arc::clone(&self.monitored), say).unwrap(), messages)
+    }
+
+    /// Waits until the host has this number of sockets.
+    pub fn wait_for_sockets(&self, sockets: u64) {
+        wait_until(|| self.monitored.registry().totals(Viewer::All).sockets == sockets);
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ended = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Messages that a service has given.
+#[derive(Clone, Default)]
+pub struct Messages(Arc<Mutex<Vec<String>>>);
+
+impl Messages {
+    pub fn have(&self, part: &str) -> bool {
+        self.0.lock().unwrap().iter().any(|message| message.contains(part))
+    }
+}
+
+pub fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "it does not happen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Publishes these rows, and no others.
+pub fn publish(publisher: &mut Publisher, rows: &[SocketRow]) {
+    let end = Instant::now() + PATIENCE;
+    let mut turn = loop {
+        if let Some(turn) = publisher.turn().unwrap() {
+            break turn;
+        }
+        assert!(Instant::now() < end, "the monitor does not read");
+    };
+    for row in rows {
+        turn.put(RowKind::Socket, row.socket, row);
+    }
+    turn.end().unwrap();
+    while !publisher.flush().unwrap() {
+        assert!(Instant::now() < end, "the monitor does not read");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Returns the row of a socket that receives within its limits.
+pub fn row(socket: u64) -> SocketRow {
+    let receive = DirectionRow {
+        effective: "delay 20 ms..80 ms".to_owned(),
+        received_messages: 5_000_000_000,
+        throughput_bps: Some(1_500_000),
+        loss_percent: Some(0.25),
+        last_delay: Some(SpreadRow { mean_ms: 12.5, p99_ms: 31.25, max_ms: 40.0, ..SpreadRow::default() }),
+        delay_buckets_ms: Some(BucketCounts { bounds: vec![1.0, 5.0], counts: vec![2, 1, 4], sum: 40.0 }),
+        limits: vec![
+            LimitRow { measure: "loss".to_owned(), best: 0.0, worst: 1.0, ..LimitRow::default() },
+            LimitRow {
+                measure: "delay".to_owned(),
+                best: 20.0,
+                worst: 80.0,
+                worst_measured: Some(31.25),
+                ..LimitRow::default()
+            },
+        ],
+        ..DirectionRow::default()
+    };
+    SocketRow {
+        socket,
+        transport: "udp".to_owned(),
+        local: "192.0.2.1:5203".to_owned(),
+        peer: format!("192.0.2.2:{socket}"),
+        opened_unix_s: 1_700_000_000.5,
+        state: "agreed".to_owned(),
+        reservation: "none".to_owned(),
+        receive,
+        ..SocketRow::default()
+    }
+}
+
+/// Returns the row of a socket whose delay violates its limit.
+pub fn violated(socket: u64) -> SocketRow {
+    let mut row = row(socket);
+    row.receive.violations_begun = 1;
+    row.receive.violations = vec![ViolationRow {
+        measure: "delay".to_owned(),
+        limit: 80.0,
+        measured: 123.5,
+        origin: "network".to_owned(),
+        for_s: 2.0,
+    }];
+    row
+}
+
+/// Returns an address of this host with a free port.
+pub fn free_address() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Result of a program of net-snmp.
+pub struct Answer {
+    pub is_ok: bool,
+    pub text: String,
+}
+
+/// Runs a program of net-snmp, such as `snmpget`, with names and values as numbers.
+pub fn net_snmp(program: &str, arguments: &[&str]) -> Answer {
+    let output = Command::new(program)
+        .args(["-m", "", "-On", "-Ot", "-Oe", "-t", "20", "-r", "2"])
+        .args(arguments)
+        .env("SNMPCONFPATH", "/nonexistent")
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}: run tools/setup.sh"));
+    let text = [output.stdout, output.stderr].concat();
+    Answer { is_ok: output.status.success(), text: String::from_utf8_lossy(&text).into_owned() }
+}
+
+/// Returns a name of CUTLINE-QOS-MIB below its objects.
+pub fn object(below: &str) -> String {
+    format!(".1.3.6.1.4.1.8072.9999.9999.2005.1.{below}")
+}
+
+/// Folder into which daemons of net-snmp are unpacked. They are not installed: a daemon that is installed runs as a service.
+fn unpacked() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/snmp/usr")
+}
+
+/// Returns the folders of the libraries that belong to these daemons.
+fn libraries() -> String {
+    let folders = std::fs::read_dir(unpacked().join("lib")).into_iter().flatten().flatten();
+    let folders: Vec<String> = folders.map(|folder| folder.path().display().to_string()).collect();
+    folders.join(":")
+}
+
+/// Returns the path of a daemon of net-snmp.
+fn daemon(name: &str) -> PathBuf {
+    let unpacked = unpacked().join("sbin").join(name);
+    if unpacked.exists() { unpacked } else { Path::new("/usr/sbin").join(name) }
+}
+
+/// A daemon of net-snmp, with the lines that it writes.
+pub struct Daemon {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Daemon {
+    /// Starts a daemon with a file of settings, at an address.
+    pub fn start(name: &str, folder: &Path, settings: &str, address: &str) -> Self {
+        let file = folder.join(format!("{name}.conf"));
+        std::fs::write(&file, settings).unwrap();
+        let program = daemon(name);
+        let mut child = Command::new(&program)
+            .args(["-f", "-Lo", "-C", "-c"])
+            .arg(&file)
+            .args((name == "snmptrapd").then_some("-On"))
+            .arg(address)
+            .env("SNMP_PERSISTENT_DIR", folder.join(name))
+            .env("MIBS", "")
+            .env("LD_LIBRARY_PATH", libraries())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}: run tools/setup.sh", program.display()));
+        let (sender, lines) = mpsc::channel();
+        for output in [
+            Box::new(child.stdout.take().unwrap()) as Box<dyn std::io::Read + Send>,
+            Box::new(child.stderr.take().unwrap()),
+        ] {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    let _sent = sender.send(line);
+                }
+            });
+        }
+        Self { child, lines }
+    }
+
+    /// Waits for a line with all of these parts, and returns it.
+    pub fn wait_for(&self, parts: &[&str]) -> String {
+        let end = Instant::now() + PATIENCE;
+        let mut seen = Vec::new();
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                panic!("no line with {parts:?} in {seen:#?}")
+            };
+            if parts.iter().all(|part| line.contains(part)) {
+                return line;
+            }
+            seen.push(line);
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
