@@ -1,54 +1,81 @@
-"""The page `docs/validation/linux.md`: a table for each mix, with both engines beside each other."""
+"""The page `docs/validation/linux.md`: a table for each mix with both engines."""
 
 from linux_mixes import MIXES, QUEUES
-from peer_page import overview, sections
+from peer_page import overview, paragraph, sections
 
 HEAD = """# Against the Linux kernel's queues
 
-The same flows through Cutline's queues and through those of Linux {kernel}, {seeds} runs each, with 95 % confidence intervals
-(Student's t; the difference by Welch). `make validate-linux` writes this page anew.
+This page compares the same flows through Cutline's queues and through those of Linux
+{kernel}, with {seeds} runs each and 95 % confidence intervals (Student's t;
+the difference by Welch). `make validate-linux` rewrites this page.
 
-The kernel is Debian's, unchanged, in a virtual machine whose processor executes one instruction in a nanosecond of virtual time. Three
-namespaces are a sender, a router and a receiver. The router's HTB sends 15 Mbit/s, one packet at a time, from the queue that is
-measured; the base round trip is 300 ms. TCP is the kernel's own, without ECN. Every data packet has 1000 B with its Ethernet header, and so
-has the MTU, from which Linux's queues take their quantum and thresholds.
+The kernel is Debian's, unchanged. It runs in a virtual machine whose processor executes one
+instruction per nanosecond of virtual time. Three namespaces are a sender, a router and a receiver.
+The router's HTB sends 15 Mbit/s, one packet at a time, from the measured queue. The base round trip
+is 300 ms. TCP is the kernel's own, without ECN. Every data packet has 1000 B with its Ethernet
+header. The MTU is the same, and Linux's queues derive their quantum and thresholds from it.
 
-Cutline runs the same flows with the queues' defaults, which are Linux's, but for these 1000 B, and with the TCP of `defaults = "linux"`. Linux's
-CUBIC and Reno are not Cutline's: with UDP alone the difference is the queue's, with TCP it may be either's. So the mixes without
-TCP come first.
+Cutline runs the same flows with the queues' defaults, which are Linux's except for these 1000 B,
+and with the TCP of `defaults = "linux"`. Linux's CUBIC and Reno are different implementations from
+Cutline's. With UDP alone a difference is due to the queue. With TCP it may be due to either.
+Therefore the mixes without TCP come first.
 
-Delays are of the packets of each UDP flow in the queue, as means over the flows; the kernel's are from the sender's `send` to the
-arrival at the receiver, without the time on the wire. `fq_codel-full` has a limit of 100 packets, which Poisson flows reach at times.
+Delays are those of the packets of each UDP flow in the queue, as means over the flows. The kernel's
+delays are from the sender's `send` to the arrival at the receiver, without the time on the wire.
+`fq_codel-full` has a limit of 100 packets, which Poisson flows reach at times.
 
-A row *agrees* if the whole interval of the difference lies within what matters: 1 % of utilisation, 10 % of the dropped share or 0.2 % of
-all packets, 15 % of a loss or 0.5 %, 10 % of a median or 1 ms, 15 % of a 99th percentile or 3 ms, 5 % of goodput and
-fairness. *No difference seen*: the interval holds zero, but is wider than that. *Small*: there is a difference, which does not matter.
-What is known about a row that differs is below its table.
+The judgement of a row has these meanings:
 
-The virtual machine forwards in no time, but its HTB sends 0.2 % less than the link's rate. Linux has no `dualpi2` in this kernel.
+| judgement | meaning |
+| --- | --- |
+| agrees | the whole interval of the difference is within the tolerance |
+| no difference seen | the interval contains zero, but is wider than the tolerance |
+| small | there is a difference within the tolerance |
+| **differs** | the difference is larger; a note below the table states the known causes |
 
-CAKE is measured with its own shaper instead of HTB, with `rtt 300ms`; `cake-100ms` has CAKE's default. All flows come from one host, and
-`triple-isolate` is in force. `cake-hosts` is `dual-srchost`, with UDP and transfers, or the two classes of UDP, on a host each.
-`cake-diffserv4` has marks: EF for audio and the slow flows of `udp-fat`, AF31 for video; Cutline's flows have the hints that its router
-takes from these code points. FQ-PIE and CAKE have their default limits, and Cutline's the same.
+The tolerances are:
+
+| measure | tolerance |
+| --- | --- |
+| utilisation | 1 % |
+| packets dropped | 10 % of the dropped share, or 0.2 % of all packets |
+| loss | 15 %, or 0.5 % of the packets |
+| median of the delay | 10 %, or 1 ms |
+| 99th percentile of the delay | 15 %, or 3 ms |
+| goodput, fairness | 5 % |
+
+The virtual machine forwards in no virtual time, but its HTB sends 0.2 % less than the link's rate.
+This kernel has no `dualpi2`.
+
+CAKE and FQ-PIE have these settings:
+
+- CAKE is measured with its own shaper instead of HTB, with `rtt 300ms`; `cake-100ms` has CAKE's
+  default.
+- All flows come from one host, and `triple-isolate` is active.
+- `cake-hosts` is `dual-srchost`, with UDP and transfers, or the two classes of UDP, on separate
+  hosts.
+- `cake-diffserv4` has marks: EF for audio and the slow flows of `udp-fat`, AF31 for video.
+  Cutline's flows have the hints that its router derives from these code points.
+- FQ-PIE and CAKE have their default limits, and Cutline's have the same.
 """
 
 TCP = (
-    "with UDP alone this queue agrees, so what differs is TCP: the simulated one comes later to its loss. `docs/validation/linux-tcp.md` has the "
-    "same with our own queue on both sides."
+    "with UDP alone this queue agrees, so TCP causes the difference: the simulated TCP reaches its loss later. "
+    "`docs/validation/linux-tcp.md` has the same comparison with Cutline's queue on both sides."
 )
 FIFO = (
-    "a full FIFO drops the packet that arrives. Transfers send when a packet has left it, audio sends at any time, and so loses more; the "
-    "kernel's transfers keep that rhythm more closely than ours."
+    "a full FIFO drops the arriving packet. Transfers send when one of their packets has left the queue, and audio sends at any time, so "
+    "audio loses more. The kernel's transfers keep this rhythm more closely than the simulated transfers."
 )
-FEW = "with 19 transfers three runs are few, and the intervals of both sides are wide; the difference is near the tolerance."
+FEW = "three runs with 19 transfers are few, and the intervals of both sides are wide. The difference is close to the tolerance."
 VIDEO = (
-    "the video gets what 19 transfers leave to it. With FQ-CoDel, FQ-PIE and CAKE alike Cutline's loses more of it than Linux's, while the queues agree "
-    "with UDP alone and, for CAKE, where the video has a host of its own. That points to TCP, but the cause has not been shown."
+    "the video gets the capacity that 19 transfers leave. With FQ-CoDel, FQ-PIE and CAKE, Cutline's queue loses more of the video than "
+    "Linux's. The queues agree with UDP alone and, for CAKE, if the video has its own host. This suggests TCP as the cause, but the cause "
+    "has not been shown."
 )
 START = (
-    "the largest delays of the marked flows are those of the first seconds after the warm-up, while their loss still grows, and depend on when "
-    "the fat flow starts. Eight runs of Cutline have 126 to 201 ms, and a mean of 162; Linux's three 127 to 164."
+    "the largest delays of the marked flows occur in the first seconds after the warm-up, while their loss still grows. They depend on the "
+    "start time of the fat flow. Eight runs of Cutline have 126 to 201 ms, with a mean of 162; the three runs of Linux have 127 to 164."
 )
 NOTES: list[tuple[str, str, str]] = [
     ("bulk-*", "pfifo", FIFO),
@@ -60,7 +87,7 @@ NOTES: list[tuple[str, str, str]] = [
     ("above-share", "*", FEW),
     ("udp-fat", "cake-diffserv4", START),
 ]
-"""Patterns of a mix and of a queue, and what is known of their differences."""
+"""Patterns of a mix and of a queue, and the known causes of their differences."""
 
 
 def not_measured(cases: list[dict]) -> list[str]:
@@ -75,6 +102,6 @@ def page(cases: list[dict], kernel: str, seeds: int) -> tuple[str, list[str]]:
     head = [HEAD.format(kernel=kernel, seeds=seeds), overview(cases)]
     measured = {case["mix"] for case in cases}
     if missing := not_measured(cases):
-        head.append(f"Not measured yet: {'; '.join(missing)}.\n")
+        head.append(paragraph(f"Not measured yet: {'; '.join(missing)}."))
     parts, unexplained = sections(cases, [mix for mix in MIXES if mix.name in measured], ("linux", "Linux"), NOTES)
     return "\n".join([*head, *parts]), unexplained

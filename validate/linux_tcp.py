@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import stats
+from peer_page import paragraph
 
 Run = dict[str, float]
 """The results of one run: measures by name."""
@@ -93,25 +94,28 @@ class Measure:
 
 MEASURES = {
     "timeouts": Measure("timeouts of all transfers", 0.5, 10),
-    "retransmissions": Measure("retransmissions, % of what was sent", 0.1, 0.1),
+    "retransmissions": Measure("retransmissions, % of the sent packets", 0.1, 0.1),
     "drops": Measure("dropped at the queue, %", 0.1, 0.1),
     "queue": Measure("mean queue, packets", 0.1, 2),
     "utilisation": Measure("utilisation, %", 0.01, 0),
     "bulk": Measure("goodput of a transfer, kbit/s", 0.03, 0),
-    "bulk-p50": Measure("a transfer's packets wait, median, ms", 0.1, 2),
-    "bulk-p99": Measure("99th percentile, ms", 0.1, 5),
-    "audio-loss": Measure("audio loses, %", 0.15, 0.1),
-    "audio-p50": Measure("audio waits, median, ms", 0.1, 2),
-    "audio-p99": Measure("99th percentile, ms", 0.1, 5),
+    "bulk-p50": Measure("wait of a transfer's packets, median, ms", 0.1, 2),
+    "bulk-p99": Measure("wait of a transfer's packets, 99th percentile, ms", 0.1, 5),
+    "audio-loss": Measure("loss of audio, %", 0.15, 0.1),
+    "audio-p50": Measure("wait of audio, median, ms", 0.1, 2),
+    "audio-p99": Measure("wait of audio, 99th percentile, ms", 0.1, 5),
 }
 TOLERANCE = {name: {"share": measure.share, "least": measure.least} for name, measure in MEASURES.items()}
 
 OVERSHOOT = (
-    "drops are the same, so what is sent once too often is sent in the first slow start, which is counted here and not among the drops: "
-    "it overshoots further in the simulation, without Linux's first sample of the round trip by the handshake and its growing receive "
-    "buffer"
+    "the drops are the same, so the additional retransmissions belong to the first slow start, which is counted here and not among the "
+    "drops. It overshoots further in the simulation, which lacks Linux's first sample of the round-trip time from the handshake and its "
+    "growing receive buffer"
 )
-LATER = "the drops are the same or fewer, the queue is longer: the simulated CUBIC comes later to its loss; which rule does so has not been found"
+LATER = (
+    "the drops are the same or fewer, and the queue is longer: the simulated CUBIC reaches its loss later. The rule that causes this has "
+    "not been found"
+)
 
 NOTES: dict[tuple[str, str, str], str] = {
     ("CUBIC", "drop-tail", "retransmissions"): OVERSHOOT,
@@ -119,7 +123,7 @@ NOTES: dict[tuple[str, str, str], str] = {
     ("CUBIC", "CoDel", "queue"): LATER,
     ("CUBIC", "FQ-CoDel", "bulk-p99"): LATER,
 }
-"""What is known of a measure that differs: by control, queue and measure."""
+"""The known cause of a difference: by control, queue and measure."""
 
 
 def runs(command: list[str], arguments: argparse.Namespace, control: str, queue: str, keep: Path) -> list[Run]:
@@ -148,7 +152,7 @@ def runs(command: list[str], arguments: argparse.Namespace, control: str, queue:
 
 
 def measures(run: dict) -> Run:
-    """What is compared of a run."""
+    """The compared measures of a run."""
     queue = next(queue for queue in run["queues"] if queue["link"] == "r1->r2")
     bulk, audio = ([flow for flow in run["flows"] if flow["group"] == group] for group in ("bulk", "audio"))
 
@@ -191,21 +195,34 @@ def row(name: str, ours: list[Run], linux: list[Run]) -> dict:
 HEAD = """\
 # The simulated TCP against Linux's
 
-{bulk} bulk transfers and {audio} audio conferences of 128 kbit/s on 15 Mbit/s, round trips of 300 ms without waiting, {seconds} s of which
-the first {warm_up} are not measured, {seeds} seeds on each side. On one side everything is simulated, with `defaults = "linux"`. On
-the other the transfers are Linux's TCP ({kernel}) in the laboratory, over the same queues of the same code, with real packets in
-real time. `sudo make validate-linux-tcp` writes this page anew, in about {minutes} minutes.
+{bulk} bulk transfers and {audio} audio conferences of 128 kbit/s share 15 Mbit/s, with round trips
+of 300 ms without waiting. Runs take {seconds} s, of which the first {warm_up} are not measured,
+with {seeds} seeds on each side. On one side everything is simulated, with `defaults = "linux"`. On
+the other side the transfers are Linux's TCP ({kernel}) in the laboratory,
+with real packets in real time over the same queues with the same code.
+`sudo make validate-linux-tcp` rewrites this page in about {minutes} minutes.
 
-A measure is the same when the whole 95 % interval of the difference (Welch) lies inside the tolerance, which was fixed before;
-it differs when the interval lies outside, and is unclear otherwise. Windows are five to ten segments here, so whole numbers matter:
-Linux halves to whole segments, lets the acknowledgement that ends recovery count towards growth, and computes CUBIC in segments.
-Without these three rules the simulation met up to a quarter fewer drops for the same goodput. Of {rows} measures {same} are the same, {unclear} are unclear, {differs} differ.
+The verdict of a measure depends on the 95 % interval of the difference (Welch) and on the
+tolerance, which was fixed before the runs:
+
+| verdict | meaning |
+| --- | --- |
+| same | the whole interval is inside the tolerance |
+| differs | the whole interval is outside the tolerance |
+| unclear | all other cases |
+
+Of {rows} measures {same} are the same, {unclear} are unclear, {differs} differ.
+
+Windows have five to ten segments here, so rounding to whole segments matters. Linux halves windows
+to whole segments, counts the acknowledgement that ends recovery towards growth, and computes CUBIC
+in segments. Without these three rules the simulation had up to a quarter fewer drops for the same
+goodput.
 
 """
 
 
 def page(cases: list[dict], arguments: argparse.Namespace) -> tuple[str, list[str]]:
-    """The page, and what differs without an explanation."""
+    """The page, and the measures that differ without an explanation."""
     unexplained: list[str] = []
     verdicts = [row["verdict"] for case in cases for row in case["rows"]]
     counts = {name: verdicts.count(name) for name in ("same", "unclear", "differs")}
@@ -218,18 +235,22 @@ def page(cases: list[dict], arguments: argparse.Namespace) -> tuple[str, list[st
     for case in cases:
         lines = [
             f"## {case['control']} over {case['queue']}\n",
-            "| measure | simulated | Linux | difference | tolerance | |",
+            "| measure | simulated | Linux | difference | tolerance | verdict |",
             "| --- | --- | --- | --- | --- | --- |",
         ]
+        explanations: dict[str, list[str]] = {}
         for row in case["rows"]:
             why = NOTES.get((case["control"], case["queue"], row["measure"]), "")
             if row["verdict"] == "differs" and not why:
                 unexplained.append(f"{case['control']} over {case['queue']}: {row['measure']}")
-            judgement = f"{row['verdict']}: {why}" if why else row["verdict"]
+            if why:
+                explanations.setdefault(why, []).append(MEASURES[row["measure"]].title)
+            judgement = f"{row['verdict']}: see below" if why else row["verdict"]
             cells = [with_interval(row[side]) for side in ("cutline", "linux", "difference")]
             tolerance = f"{row['tolerance']:.3g}"
             lines.append(f"| {MEASURES[row['measure']].title} | {' | '.join(cells)} | {tolerance} | {judgement} |")
-        parts.append("\n".join(lines) + "\n\n")
+        notes = ["\n" + paragraph(f"*{'; '.join(measures)}*: {why}.") for why, measures in explanations.items()]
+        parts.append("\n".join(lines) + "\n" + "".join(notes) + "\n")
     return "".join(parts).rstrip() + "\n", unexplained
 
 

@@ -1,18 +1,19 @@
-"""The page `docs/validation/ns2.md`: tables of both engines, a sentence a row, and what is followed where they differ."""
+"""The page `docs/validation/ns2.md`: tables of both engines with judgements, and explanations of the differences."""
 
 from ns2_notes import HEAD, note
+from peer_page import paragraph
 
 UNITS = {
     "utilisation": ("link utilisation, %", 100.0),
     "queue": ("mean queue, packets", 1.0),
-    "average": ("average queue as RED has it, packets", 1.0),
+    "average": ("RED's average queue, packets", 1.0),
     "max_p": ("max_p, %", 100.0),
     "drops": ("drop rate, %", 100.0),
-    "goodput": ("goodput a flow, kbit/s", 1.0),
+    "goodput": ("goodput per flow, kbit/s", 1.0),
     "spread": ("coefficient of variation", 1.0),
     "fairness": ("Jain's index", 1.0),
-    "timeouts": ("timeouts a flow", 1.0),
-    "retransmissions": ("retransmissions a flow", 1.0),
+    "timeouts": ("timeouts per flow", 1.0),
+    "retransmissions": ("retransmissions per flow", 1.0),
 }
 
 
@@ -21,7 +22,7 @@ def page(cases: list[dict], seeds: int) -> tuple[str, list[str]]:
     unexplained: list[str] = []
     parts = [HEAD.format(seeds=seeds), overview(cases)]
     for case in cases:
-        parts.append(f"## {case['name']}\n\n{case['description']}.\n\n" + table(case, unexplained))
+        parts.append(f"## {case['name']}\n\n{paragraph(case['description'] + '.')}\n{table(case, unexplained)}")
     return "\n".join(parts), unexplained
 
 
@@ -36,15 +37,21 @@ def overview(cases: list[dict]) -> str:
 
 
 def table(case: dict, unexplained: list[str]) -> str:
-    """A case's table."""
+    """A case's table, with the explanations of its differences below it."""
     lines = ["| measure | Cutline | ns-2 | difference | judgement |", "| --- | --- | --- | --- | --- |"]
+    explanations: dict[str, list[str]] = {}
     for row in case["rows"]:
-        text = judgement(case["name"], row)
-        if text is None:
-            unexplained.append(f"{case['name']} {row['measure']}: {row['relative']:+.1%}")
-            text = "differs, not explained yet"
+        text = judgement(row)
+        if row["verdict"] == "differs":
+            why = note(case["name"], row["measure"])
+            if why is not None:
+                explanations.setdefault(why, []).append(title(row["measure"]))
+            elif second_look(row) is None:
+                unexplained.append(f"{case['name']} {row['measure']}: {row['relative']:+.1%}")
+            text += f": {'see below' if why is not None else second_look(row) or 'not explained yet'}"
         lines.append(f"| {title(row['measure'])} | {' | '.join(cells(row))} | {text} |")
-    return "\n".join(lines) + "\n"
+    notes = ["\n" + paragraph(f"*{'; '.join(measures)}*: {why}.") for why, measures in explanations.items()]
+    return "\n".join(lines) + "\n" + "".join(notes)
 
 
 def title(measure: str) -> str:
@@ -67,15 +74,12 @@ def with_interval(side: dict, scale: float, sign: str) -> str:
     return f"{mean:{sign}.{digits}f} ± {half:.{digits}f}"
 
 
-def judgement(case: str, row: dict) -> str | None:
-    """A sentence; `None` for a difference without an explanation."""
+def judgement(row: dict) -> str:
+    """The judgement of a row, with the relative difference."""
     if row["verdict"] == "noise":
         return "no difference seen"
     relative = f"{row['relative']:+.1%}" if row["relative"] is not None else "from zero"
-    if row["verdict"] == "small":
-        return f"{relative}: more than noise, too small to matter"
-    why = note(case, row["measure"]) or second_look(row)
-    return None if why is None else f"{relative}: {why}"
+    return f"{relative}, {row['verdict']}"
 
 
 def second_look(row: dict) -> str | None:
@@ -85,5 +89,5 @@ def second_look(row: dict) -> str | None:
         return None
     scale = UNITS[row["measure"].rsplit(".", 1)[-1]][1]
     gap = with_interval(again["difference"], scale, "+")
-    verdict = "this is chance" if again["verdict"] == "noise" else "most of it is chance"
-    return f"with {again['cutline']['n']} new seeds the difference is {gap} ({again['relative']:+.1%}), so {verdict}"
+    verdict = "so it is due to chance" if again["verdict"] == "noise" else "so most of it is due to chance"
+    return f"with {again['cutline']['n']} new seeds the difference is {gap} ({again['relative']:+.1%}), {verdict}"

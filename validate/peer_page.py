@@ -1,6 +1,7 @@
-"""What the pages of the comparisons with the kernel's queues and with ns-3 share: tables and notes."""
+"""Common parts of the pages that compare with the kernel's queues and with ns-3: tables and notes."""
 
 import fnmatch
+import textwrap
 
 UNITS = {
     "utilisation": ("utilisation, %", 100.0),
@@ -8,7 +9,7 @@ UNITS = {
     "loss": ("loss, %", 100.0),
     "p50": ("delay, median, ms", 1e3),
     "p99": ("delay, 99th percentile, ms", 1e3),
-    "goodput": ("goodput a flow, kbit/s", 1e-3),
+    "goodput": ("goodput per flow, kbit/s", 1e-3),
     "fairness": ("Jain's index", 1.0),
 }
 
@@ -45,8 +46,13 @@ def with_interval(side: dict, scale: float, sign: str) -> str:
     return f"{mean:{sign}.{digits}f} ± {half:.{digits}f}"
 
 
+def paragraph(text: str) -> str:
+    """A paragraph in lines of at most 100 characters."""
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
 def note(case: dict, notes: list[tuple[str, str, str]]) -> str | None:
-    """What is known of a case's differences, if it has any."""
+    """The known causes of a case's differences, if it has any."""
     if all(row["verdict"] != "differs" for row in case["rows"]):
         return None
     fits = (why for mix, queue, why in notes if fnmatch.fnmatch(case["mix"], mix) and fnmatch.fnmatch(case["queue"], queue))
@@ -54,7 +60,7 @@ def note(case: dict, notes: list[tuple[str, str, str]]) -> str | None:
 
 
 def sections(cases: list[dict], mixes: list, peer: tuple[str, str], notes: list[tuple[str, str, str]]) -> tuple[list[str], list[str]]:
-    """A section for each mix, with what is known of its differences, and the cases that differ without a note.
+    """A section for each mix, with the known causes of its differences, and the cases that differ without a note.
 
     `peer` is the other engine: in the rows, and its name.
     """
@@ -67,7 +73,7 @@ def sections(cases: list[dict], mixes: list, peer: tuple[str, str], notes: list[
         for case in of_mix:
             why = note(case, notes)
             if why is not None:
-                parts.append(f"{case['queue']}: {why}\n")
+                parts.append(paragraph(f"{case['queue']}: {why}"))
             elif any(row["verdict"] == "differs" for row in case["rows"]):
                 unexplained.append(f"{case['mix']} {case['queue']}")
     return parts, unexplained
