@@ -3,8 +3,8 @@
 use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
-use cutline_daemon::status::{InterfaceStatus, ReservationStatus, SenderStatus, Status};
 use cutline_provision::protocol::{Reply, Request};
+use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, Status};
 use cutline_provision::{ClientError, DEFAULT_SOCKET, DaemonClient};
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};

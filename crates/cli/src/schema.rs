@@ -78,7 +78,7 @@ const DOCUMENTS: &[Document] = &[
         &["the local socket of a router (a line for each answer)", "cutline router stats --config"],
     ),
     #[cfg(feature = "machine")]
-    document::<cutline_daemon::status::Status>("reservations", &["cutline reservations --json"]),
+    document::<cutline_provision::status::Status>("reservations", &["cutline reservations --json"]),
     #[cfg(feature = "machine")]
     document::<cutline_monitor::HostDocument>(
         "host",

@@ -221,9 +221,9 @@ fn a_routers_file() {
 /// An agent needs root, so another one answers here.
 #[test]
 fn reservations() {
-    use cutline_daemon::status::{InterfaceStatus, SenderStatus, SessionStatus, Status};
     use cutline_flow::TrafficSpec;
     use cutline_provision::protocol::Reply;
+    use cutline_provision::status::{InterfaceStatus, SenderStatus, SessionStatus, Status};
     use cutline_units::{Bytes, Rate};
     use std::io::Write as _;
     let folder = tempfile::tempdir().unwrap();

@@ -41,6 +41,7 @@
 //! services   the services, and the table of their names
 //! protocol   what clients and cutlined say to each other
 //! client     a client's connection to cutlined
+//! status     the status of cutlined, as a document
 //! ```
 
 mod client;
@@ -49,6 +50,7 @@ mod grant;
 pub mod protocol;
 mod refusal;
 mod services;
+pub mod status;
 
 pub use client::{ClientError, DaemonClient};
 pub use demand::{Demand, Flow, Transport};

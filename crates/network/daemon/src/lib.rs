@@ -23,7 +23,6 @@
 //! installers the installer of each interface
 //! clients    connections of applications
 //! convert    values of the engine and of clients
-//! status     state of the agent, as a document
 //! sparing    a value that takes long to get
 //! error      errors on which it cannot start, or has ended
 //! ```
@@ -42,7 +41,6 @@ mod network;
 mod requests;
 mod routes;
 mod sparing;
-pub mod status;
 
 pub use config::DaemonConfig;
 pub use daemon::{Daemon, remove_installed};

@@ -9,6 +9,7 @@ use cutline_units::Duration;
 use rustix::process::Signal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The RSVP agent of a host or router, and who its applications ask for reservations
@@ -90,6 +91,9 @@ fn run(config: DaemonConfig, file: PathBuf, log: &Outlet<String>) -> Result<(), 
         let _counted = log.give(format!("the SNMP agent listens at {agent}"));
     }
     let mut agent = Daemon::open(config.clone())?.with_file(file).with_log(log.pen());
+    if let Some(monitor) = &monitor {
+        agent = agent.with_monitor(Arc::clone(monitor.host()));
+    }
     remove_on_panic(config);
     let _counted = log.give(agent.summary());
     agent.run(&stops, Some(&hangup))

@@ -4,8 +4,8 @@ use crate::config::path;
 use crate::error::DaemonError;
 use cutline_config::{TableReader, kind};
 use cutline_monitor::{
-    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, MonitorOptions, PublicationLimits,
-    WebOptions,
+    CollectorOptions, DEFAULT_LISTEN, DEFAULT_QUERY_SOCKET, HostMonitor, MonitorOptions, MonitoredHost,
+    PublicationLimits, WebOptions,
 };
 use cutline_service::regular_file;
 use cutline_snmp::{SnmpOptions, SnmpService};
@@ -108,6 +108,11 @@ impl MonitorSpec {
 }
 
 impl MonitorServices {
+    /// Returns what is known of the host.
+    pub const fn host(&self) -> &Arc<MonitoredHost> {
+        self.monitor.host()
+    }
+
     /// Returns the address of the page; `None` if there is none.
     pub const fn page(&self) -> Option<SocketAddr> {
         self.monitor.page()

@@ -4,10 +4,10 @@
 //! Requires root: `sudo -E cargo test -p cutline-daemon capacity:: -- --ignored --nocapture --test-threads 1`.
 
 use crate::common::{Net, announce, reserve};
-use cutline_daemon::status::{ProtocolCounters, Status};
 use cutline_flow::TrafficSpec;
 use cutline_provision::DaemonClient;
 use cutline_provision::protocol::{Reply, Request};
+use cutline_provision::status::{ProtocolCounters, Status};
 use cutline_sys::now;
 use cutline_units::{Bytes, Duration, Instant};
 use rustix::process::Signal;

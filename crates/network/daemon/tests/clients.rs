@@ -107,7 +107,7 @@ fn a_long_status_is_whole() {
         let Some(Reply::Status { status }) = reader.reply(Duration::from_secs(90)).unwrap() else {
             panic!("no status")
         };
-        let status: cutline_daemon::status::Status = serde_json::from_value(status).unwrap();
+        let status: cutline_provision::status::Status = serde_json::from_value(status).unwrap();
         let mut ports: Vec<u16> = status.sessions.iter().map(|its| its.destination.port()).collect();
         let count = ports.len();
         ports.sort_unstable();

@@ -5,9 +5,9 @@
 use crate::common;
 
 use crate::common::{Net, announce, eventually, hear, reserve};
-use cutline_daemon::status::InterfaceStatus;
 use cutline_provision::DaemonClient;
 use cutline_provision::protocol::{Reply, Request};
+use cutline_provision::status::InterfaceStatus;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-daemon interfaces::";
 const ON_WIRE: u64 = 1_180_000;

@@ -15,11 +15,12 @@ fn a_host_without_reservations_has_a_monitor_until_cutlined_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let text = format!(
-        "socket = '{}'\n[monitor]\nlisten = '127.0.0.1:0'\npublish-socket = '{}'\nsocket = '{}'\ntoken-file = '{}'\n",
+        "socket = '{}'\n[monitor]\nlisten = '127.0.0.1:0'\npublish-socket = '{}'\nsocket = '{}'\ntoken-file = '{}'\n[monitor.snmp]\nlisten = '127.0.0.1:0'\nstate = '{}'\n",
         path("c.sock").display(),
         path("publish.sock").display(),
         path("monitor.sock").display(),
-        path("token").display()
+        path("token").display(),
+        path("snmp.toml").display()
     );
     std::fs::write(path("c.toml"), text).unwrap();
     std::fs::write(path("token"), "a-token-of-this-test").unwrap();
@@ -42,6 +43,17 @@ fn a_host_without_reservations_has_a_monitor_until_cutlined_ends() {
     let page =
         lines.find_map(|line| Some(line.unwrap().split_once("http://")?.1.trim_end_matches('/').to_owned()));
     let page = page.expect("it says where the page is");
+    let agent_at =
+        lines.find_map(|line| Some(line.unwrap().split_once("SNMP agent listens at ")?.1.to_owned()));
+    let agent_at = agent_at.expect("it says where the agent is");
+    // Totals of the host, and the counters of a cutlined without sessions.
+    let answer = Command::new("snmpget")
+        .args(["-v2c", "-c", "public", "-m", "", "-On", "-t", "20", &agent_at])
+        .arg(".1.3.6.1.4.1.8072.9999.9999.2005.1.1.2.0")
+        .output()
+        .unwrap();
+    let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
+    assert!(answer.contains("Gauge32: 0"), "{answer}");
     let mut stream = TcpStream::connect(&page).unwrap();
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: {page}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();

@@ -13,10 +13,10 @@
 mod common;
 
 use common::{A, B, Net, announce, eventually, hear, reserve};
-use cutline_daemon::status::InterfaceStatus;
 use cutline_flow::TrafficSpec;
 use cutline_provision::DaemonClient;
 use cutline_provision::protocol::{Reply, Request};
+use cutline_provision::status::InterfaceStatus;
 use cutline_router_service::{
     Listener, ReservationClient, ReservationStatistics, Router, RouterDirection, RouterSpec, Schedule,
     Statistics,

@@ -1,5 +1,6 @@
 //! The document of a host: what its processes deliver, and its routers.
 
+use cutline_provision::status::Status;
 use cutline_publish::{ProgramRow, SocketRow};
 use cutline_records::record;
 use cutline_router_service::Statistics;
@@ -25,6 +26,15 @@ record! {
         sockets: Vec<SocketEntry>, part, "QoS sockets.";
         programs: Vec<ProgramEntry>, part, "Programs that run under `cutline exec`.";
         routers: Vec<RouterEntry>, part, "Routers.";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reservations: Option<Arc<ReservationState>>, part, "Reservations as `cutlined` holds them; null without it, and for readers who do not see all rows.";
+    }
+
+    /// Reservations of a host.
+    #[derive(Deserialize)]
+    pub struct ReservationState {
+        unlisted_sessions: u64, gauge("sessions"), "Sessions that are not listed, because there are too many.";
+        status: Status, part, "The status of `cutlined`.";
     }
 
     /// Totals of a host.

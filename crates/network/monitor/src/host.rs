@@ -1,12 +1,12 @@
 //! State of a host that the threads of the monitor share: the registry, the history, and documents made from both.
 
-use crate::document::HostDocument;
+use crate::document::{HostDocument, ReservationState};
 use crate::history::History;
 use crate::registry::{PublicationLimits, RowRegistry, Viewer};
 use cutline_sys::clock::unix_time;
 use cutline_sys::{lock, now};
 use cutline_units::{Duration, Instant};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// State of a host.
 #[derive(Debug)]
@@ -14,13 +14,18 @@ pub struct MonitoredHost {
     started: Instant,
     registry: Mutex<RowRegistry>,
     history: Mutex<History>,
+    reservations: Mutex<Option<Arc<ReservationState>>>,
 }
 
 impl MonitoredHost {
     /// Creates a host of which nothing is known yet.
     pub fn new(limits: PublicationLimits) -> Self {
-        let (registry, history) = (Mutex::new(RowRegistry::new(limits)), Mutex::default());
-        Self { started: now(), registry, history }
+        Self {
+            started: now(),
+            registry: Mutex::new(RowRegistry::new(limits)),
+            history: Mutex::default(),
+            reservations: Mutex::default(),
+        }
     }
 
     /// Returns the registry. Nobody else can change or read it meanwhile.
@@ -31,6 +36,16 @@ impl MonitoredHost {
     /// Returns the history.
     pub fn history(&self) -> MutexGuard<'_, History> {
         lock(&self.history)
+    }
+
+    /// Returns the reservations of the host; `None` without `cutlined`.
+    pub fn reservations(&self) -> Option<Arc<ReservationState>> {
+        lock(&self.reservations).clone()
+    }
+
+    /// Sets the reservations of the host.
+    pub fn set_reservations(&self, state: ReservationState) {
+        *lock(&self.reservations) = Some(Arc::new(state));
     }
 
     /// Returns the time since the monitor's start.
@@ -49,6 +64,7 @@ impl MonitoredHost {
     /// Returns the document of the host for a viewer.
     pub fn document(&self, viewer: Viewer) -> HostDocument {
         let mut document = self.registry().document(viewer);
+        document.reservations = self.reservations().filter(|_| viewer == Viewer::All);
         document.at_unix_s = unix_time().as_secs_f64();
         document.elapsed_s = self.elapsed().as_secs_f64();
         document

@@ -27,7 +27,7 @@ mod web;
 
 pub use client::{MonitorClient, MonitorClientError};
 pub use collector::{Collector, CollectorOptions, MonitorError};
-pub use document::{HostDocument, HostTotals, ProgramEntry, RouterEntry, SocketEntry};
+pub use document::{HostDocument, HostTotals, ProgramEntry, ReservationState, RouterEntry, SocketEntry};
 pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDocument};
 pub use host::MonitoredHost;
 pub use metrics::{MOST_SOCKETS, metrics};

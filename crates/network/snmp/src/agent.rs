@@ -5,6 +5,8 @@ use crate::mib::{OBJECTS, ROOT};
 use crate::objects::HostObjects;
 use crate::options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, Views, secret};
 use crate::service::SnmpError;
+use crate::standard::{intsrv, rsvp};
+use crate::table::Module;
 use async_snmp::agent::{Agent, AgentBuilder, NotificationSinkId, VacmBuilder};
 use async_snmp::client::{Auth, Retry};
 use async_snmp::handler::{
@@ -79,7 +81,7 @@ pub async fn start(options: &SnmpOptions, objects: &Arc<HostObjects>) -> Result<
         builder = builder.authoritative_engine(engine::start(&options.state)?);
     }
     builder = add_managers(builder, options)?;
-    for root in [&objects.system.root, &objects.module.root] {
+    for Module { root, .. } in objects.modules() {
         let handler = Handler { objects: Arc::clone(objects), root: root.clone() };
         builder = builder.handler(Oid::from_slice(root), Arc::new(handler));
     }
@@ -176,7 +178,10 @@ fn views(
         move |view: async_snmp::agent::View| names.into_iter().fold(view, async_snmp::agent::View::include)
     };
     let mut vacm = vacm
-        .view(view_name(Views::All), including(vec![Oid::from_slice(ROOT)]))
+        .view(
+            view_name(Views::All),
+            including([ROOT, rsvp::ROOT, intsrv::ROOT].map(Oid::from_slice).to_vec()),
+        )
         .view(view_name(Views::Queues), including(module(&QUEUE_GROUPS)));
     for (community, sees) in communities {
         let group = format!("local-{}", view_name(*sees));

@@ -9,7 +9,7 @@
 //! table         tables and scalar objects, and the search in them
 //! snapshot      the rows of a host at one time, in the order of SNMP
 //! mib           CUTLINE-QOS-MIB: its tables, and its text
-//! system        the group `system` of SNMPv2-MIB
+//! standard      modules of others: the group `system`, RSVP-MIB, INTSRV-MIB
 //! notification  violations and refused reservations since the second before
 //! objects       the objects of a host: what a request for a name is answered with
 //! options       settings, from a table of a file
@@ -29,7 +29,7 @@ mod objects;
 mod options;
 mod service;
 mod snapshot;
-mod system;
+mod standard;
 mod table;
 
 pub use object::{Form, MibColumn, Object, Syntax};

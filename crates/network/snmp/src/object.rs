@@ -21,6 +21,8 @@ pub enum Syntax {
     Truth,
     /// One of named numbers.
     Enumeration(&'static [(&'static str, i32)]),
+    /// The syntax that the text of another module states.
+    Elsewhere,
 }
 
 /// Form of a record's field in a MIB.
@@ -229,6 +231,7 @@ fn value(json: &Json, syntax: Syntax, factor: f64) -> Option<Value> {
             let name = label(json.as_str()?);
             names.iter().find(|(known, _)| *known == name).map(|(_, number)| Value::Integer(*number))
         }
+        Syntax::Elsewhere => None,
     }
 }
 

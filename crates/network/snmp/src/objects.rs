@@ -3,12 +3,13 @@
 use crate::mib;
 use crate::options::SystemTexts;
 use crate::snapshot::Snapshot;
-use crate::system;
+use crate::standard::{intsrv, rsvp, system};
 use crate::table::{Module, NoSuchObject};
 use async_snmp::Value;
 use cutline_monitor::MonitoredHost;
 use cutline_sys::{lock, now};
 use cutline_units::Duration;
+use std::iter;
 use std::sync::{Arc, Mutex};
 
 /// Age at which a snapshot is taken anew. Rows are published once a second.
@@ -19,15 +20,17 @@ pub struct HostObjects {
     host: Arc<MonitoredHost>,
     /// CUTLINE-QOS-MIB.
     pub module: Module,
-    /// The group `system`.
-    pub system: Module,
+    /// Modules of others: the group `system`, RSVP-MIB and INTSRV-MIB.
+    pub standard: Vec<Module>,
     snapshot: Mutex<Option<Arc<Snapshot>>>,
 }
 
 impl HostObjects {
     /// Returns the objects of a host.
     pub fn new(host: Arc<MonitoredHost>, texts: &SystemTexts) -> Self {
-        Self { host, module: mib::module(), system: system::module(texts), snapshot: Mutex::new(None) }
+        let standard =
+            iter::once(system::module(texts)).chain(rsvp::modules()).chain([intsrv::module()]).collect();
+        Self { host, module: mib::module(), standard, snapshot: Mutex::new(None) }
     }
 
     /// Returns the rows of the host, at most half a second old.
@@ -43,9 +46,14 @@ impl HostObjects {
         snapshot
     }
 
-    /// Returns the module that has this name, if any.
+    /// Returns all modules.
+    pub fn modules(&self) -> impl Iterator<Item = &Module> {
+        self.standard.iter().chain([&self.module])
+    }
+
+    /// Returns the module that has this name, if any: the names of some begin with that of another one.
     fn module_of(&self, name: &[u32]) -> Option<&Module> {
-        [&self.system, &self.module].into_iter().find(|module| name.starts_with(&module.root))
+        self.modules().filter(|module| name.starts_with(&module.root)).max_by_key(|module| module.root.len())
     }
 
     /// Returns the value of a name; `None` if the object has no such instance.
@@ -58,7 +66,14 @@ impl HostObjects {
 
     /// Returns the first value behind a name that is below `root`, with its own name.
     pub fn next(&self, root: &[u32], name: &[u32]) -> Option<(Vec<u32>, Value)> {
-        let module = [&self.system, &self.module].into_iter().find(|module| module.root == root)?;
+        let module = self.modules().find(|module| module.root == root)?;
         module.next(&self.snapshot(), name)
+    }
+
+    /// Returns the first value behind a name in the modules that a subagent serves: all but the group `system`, which the master has.
+    pub fn next_of_subagent(&self, name: &[u32]) -> Option<(Vec<u32>, Value)> {
+        let snapshot = self.snapshot();
+        let modules = self.modules().filter(|module| module.root != system::MIB_2);
+        modules.filter_map(|module| module.next(&snapshot, name)).min_by(|a, b| a.0.cmp(&b.0))
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::object::label;
 use crate::table::Index;
-use cutline_monitor::{HostTotals, MonitoredHost, Process, PublishedRow, RowOwner, Viewer};
+use cutline_monitor::{HostTotals, MonitoredHost, Process, PublishedRow, ReservationState, RowOwner, Viewer};
+use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, SessionStatus};
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, ViolationRow};
 use cutline_records::BucketCounts;
 use cutline_router_service::{Direction, HintStatistics, PacketCount, Statistics};
@@ -79,6 +80,75 @@ pub struct Snapshot {
     drops: OnceLock<Vec<(Index, QueueItem)>>,
     hints: OnceLock<Vec<(Index, QueueItem)>>,
     waits: OnceLock<Vec<(Index, QueueItem)>>,
+    reservations: Option<Arc<ReservationState>>,
+    links: OnceLock<Vec<(Index, LinkInstance)>>,
+    sessions: OnceLock<Vec<(Index, SessionInstance)>>,
+    senders: OnceLock<Vec<(Index, SenderInstance)>>,
+    session_reservations: OnceLock<Vec<(Index, ReservationInstance)>>,
+    flows: OnceLock<Vec<(Index, ReservationInstance)>>,
+}
+
+/// An interface of `cutlined`.
+#[derive(Clone, Debug)]
+pub struct LinkInstance {
+    state: Arc<ReservationState>,
+    at: usize,
+}
+
+/// A session of RSVP.
+#[derive(Clone, Debug)]
+pub struct SessionInstance {
+    state: Arc<ReservationState>,
+    at: usize,
+}
+
+/// A sender of a session.
+#[derive(Clone, Debug)]
+pub struct SenderInstance {
+    /// Its session.
+    pub session: SessionInstance,
+    at: usize,
+}
+
+/// A reservation for a session.
+#[derive(Clone, Debug)]
+pub struct ReservationInstance {
+    /// Its session.
+    pub session: SessionInstance,
+    at: usize,
+}
+
+impl LinkInstance {
+    /// Returns the status of the interface.
+    pub fn row(&self) -> &InterfaceStatus {
+        &self.state.status.interfaces[self.at]
+    }
+}
+
+impl SessionInstance {
+    /// Returns the status of the session.
+    pub fn row(&self) -> &SessionStatus {
+        &self.state.status.sessions[self.at]
+    }
+
+    /// Returns the number of the interface with this name, in the kernel.
+    pub fn interface(&self, name: Option<&String>) -> Option<u32> {
+        self.state.status.interfaces.iter().find(|interface| Some(&interface.name) == name)?.index
+    }
+}
+
+impl SenderInstance {
+    /// Returns the status of the sender.
+    pub fn row(&self) -> &SenderStatus {
+        &self.session.row().senders[self.at]
+    }
+}
+
+impl ReservationInstance {
+    /// Returns the status of the reservation.
+    pub fn row(&self) -> &ReservationStatus {
+        &self.session.row().reservations[self.at]
+    }
 }
 
 /// Measures of a specification, with their numbers in an index.
@@ -191,6 +261,12 @@ impl Snapshot {
             drops: OnceLock::new(),
             hints: OnceLock::new(),
             waits: OnceLock::new(),
+            reservations: host.reservations(),
+            links: OnceLock::new(),
+            sessions: OnceLock::new(),
+            senders: OnceLock::new(),
+            session_reservations: OnceLock::new(),
+            flows: OnceLock::new(),
         };
         let mut programs: Option<(u32, Arc<str>)> = None;
         for (owner, row) in registry.rows() {
@@ -304,6 +380,62 @@ impl Snapshot {
         self.waits.get_or_init(|| {
             let numbers = |queue: &QueueInstance| all(queue.direction().waits_us.counts.len());
             items(&self.queues, numbers, |queue, at| QueueItem { queue, at })
+        })
+    }
+
+    /// Returns the number of messages of RSVP that were malformed; `None` without `cutlined`.
+    pub fn malformed_messages(&self) -> Option<u64> {
+        self.reservations.as_ref().map(|state| state.status.counters.malformed)
+    }
+
+    /// Returns the interfaces of `cutlined` by their number in the kernel.
+    pub fn links(&self) -> &[(Index, LinkInstance)] {
+        self.links.get_or_init(|| {
+            let Some(state) = &self.reservations else { return Vec::new() };
+            let interfaces = state.status.interfaces.iter().enumerate();
+            let link = |at| LinkInstance { state: Arc::clone(state), at };
+            let mut links: Vec<_> =
+                interfaces.filter_map(|(at, interface)| Some((vec![interface.index?], link(at)))).collect();
+            links.sort_by(|a, b| a.0.cmp(&b.0));
+            links
+        })
+    }
+
+    /// Returns the sessions of RSVP.
+    pub fn sessions(&self) -> &[(Index, SessionInstance)] {
+        self.sessions.get_or_init(|| {
+            let Some(state) = &self.reservations else { return Vec::new() };
+            let sessions = state.status.sessions.iter().enumerate();
+            let session = |at| SessionInstance { state: Arc::clone(state), at };
+            let mut sessions: Vec<_> =
+                sessions.map(|(at, row)| (vec![row.number as u32], session(at))).collect();
+            sessions.sort_by(|a, b| a.0.cmp(&b.0));
+            sessions
+        })
+    }
+
+    /// Returns the senders of all sessions.
+    pub fn senders(&self) -> &[(Index, SenderInstance)] {
+        self.senders.get_or_init(|| {
+            let numbers = |session: &SessionInstance| all(session.row().senders.len());
+            items(self.sessions(), numbers, |session, at| SenderInstance { session, at })
+        })
+    }
+
+    /// Returns the reservations for all sessions.
+    pub fn session_reservations(&self) -> &[(Index, ReservationInstance)] {
+        self.session_reservations.get_or_init(|| {
+            let numbers = |session: &SessionInstance| all(session.row().reservations.len());
+            items(self.sessions(), numbers, |session, at| ReservationInstance { session, at })
+        })
+    }
+
+    /// Returns the reservations that are installed at an interface of this host, numbered from 1 on.
+    pub fn flows(&self) -> &[(Index, ReservationInstance)] {
+        self.flows.get_or_init(|| {
+            let rows = self.session_reservations().iter().map(|(_, row)| row);
+            let installed = rows.filter(|row| row.row().interface.is_some());
+            (1..).zip(installed).map(|(number, row)| (vec![number], row.clone())).collect()
         })
     }
 }

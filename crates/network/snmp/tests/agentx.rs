@@ -1,6 +1,7 @@
 //! The subagent behind net-snmp's `snmpd`.
 
 use crate::common::{Daemon, Host, free_address, net_snmp, object, publish, row, violated, wait_until};
+use cutline_monitor::ReservationState;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -43,8 +44,12 @@ fn a_master_agent_serves_the_objects_and_gets_them_back_after_a_restart() {
         assert!(!set.is_ok, "{}", set.text);
         drop(daemon);
     }
+    host.monitored.set_reservations(ReservationState::default());
     let _daemon = master(folder, address, manager);
     wait_until(|| get("1.2.0").contains("Gauge32: 30"));
+    // Without `cutlined` there was no such object.
+    let bad = ".1.3.6.1.2.1.51.2.1.0";
+    wait_until(|| net_snmp("snmpget", &["-v2c", "-c", "secret", &at, bad]).text.contains("Gauge32: 0"));
     publish(&mut video, &[violated(7)]);
     let line = traps.wait_for(&[".1.3.6.1.4.1.8072.9999.9999.2005.0.1"]);
     assert!(line.contains("123500"), "{line}");

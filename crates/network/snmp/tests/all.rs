@@ -10,3 +10,4 @@ mod agentx;
 mod common;
 mod mib;
 mod notifications;
+mod standard;

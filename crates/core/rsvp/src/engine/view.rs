@@ -53,6 +53,11 @@ impl Engine {
         self.sessions_after(0).map(|(_, view)| view)
     }
 
+    /// Returns the number of sessions.
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Returns the sessions whose numbers are larger than this one, each with its number. So a list can be read in parts: a session that stays
     /// is in it once, whatever comes and goes between the parts.
     pub fn sessions_after(&self, number: u64) -> impl Iterator<Item = (u64, SessionView)> + '_ {

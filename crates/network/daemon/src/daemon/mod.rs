@@ -17,6 +17,7 @@ use crate::config::{ControlKind, DaemonConfig, InterfaceSpec};
 use crate::error::DaemonError;
 use crate::installers::Given;
 use applications::Applications;
+use cutline_monitor::MonitoredHost;
 use cutline_netlink::{Interface, sweep};
 use cutline_provision::protocol::Request;
 use cutline_service::{Pen, SdNotify, SighupWatcher, SocketFile};
@@ -27,6 +28,7 @@ use node::Node;
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use topology::Stale;
 
@@ -36,6 +38,9 @@ const ROUTES: u32 = 1;
 const TRAFFIC: u32 = 2;
 const SOCKETS: u32 = 3;
 const CLIENTS: u32 = 100;
+
+/// Interval at which the monitor gets the status.
+const MONITORED_EVERY: Duration = Duration::from_secs(1);
 
 /// Time for which one socket, or the end of a client's requests, keeps the others waiting.
 const TURN: Duration = Duration::from_millis(20);
@@ -52,6 +57,8 @@ pub struct Daemon {
     started: Instant,
     /// Destination of the log.
     log: Option<Pen<String>>,
+    /// The monitor, and the next time at which it gets the status.
+    monitor: Option<(Arc<MonitoredHost>, Instant)>,
 }
 
 impl Daemon {
@@ -85,6 +92,7 @@ impl Daemon {
             socket,
             started: now(),
             log: None,
+            monitor: None,
         })
     }
 
@@ -98,6 +106,12 @@ impl Daemon {
     #[must_use]
     pub fn with_log(self, log: Pen<String>) -> Self {
         Self { log: Some(log), ..self }
+    }
+
+    /// Passes the status to this monitor, once a second.
+    #[must_use]
+    pub fn with_monitor(self, host: Arc<MonitoredHost>) -> Self {
+        Self { monitor: Some((host, now())), ..self }
     }
 
     /// Serves until one of `stops` is set.
@@ -117,7 +131,7 @@ impl Daemon {
         manager.ready(&self.node.summary());
         let mut next_watchdog = now();
         while !stops.iter().any(|stop| stop.load(Ordering::Relaxed)) {
-            let deadline = if self.has_work() { now() } else { self.node.engine.deadline() };
+            let deadline = if self.has_work() { now() } else { self.deadline() };
             let ready: Vec<(u32, EventFlags)> = reactor.wait(deadline).map_err(failed)?.collect();
             for (number, flags) in ready {
                 match number {
@@ -139,6 +153,7 @@ impl Daemon {
                 self.node.engine.handle_deadline(at);
             }
             self.maintain(at);
+            self.inform_monitor(at);
             self.applications.flush(&reactor);
             self.applications.end_requests(&mut self.node);
             if hangup.is_some_and(SighupWatcher::take) {
@@ -156,6 +171,20 @@ impl Daemon {
         manager.stopping();
         self.withdraw_all();
         Ok(())
+    }
+
+    /// Returns the time of the next work that waits for no descriptor.
+    fn deadline(&self) -> Instant {
+        let of_monitor = self.monitor.as_ref().map(|(_, due)| *due);
+        of_monitor.into_iter().fold(self.node.engine.deadline(), Instant::min)
+    }
+
+    /// Passes the status to the monitor if it is time.
+    fn inform_monitor(&mut self, at: Instant) {
+        let Some((host, _)) = self.monitor.take_if(|(_, due)| at >= *due) else { return };
+        let status = self.monitored_status();
+        host.set_reservations(status);
+        self.monitor = Some((host, at + MONITORED_EVERY));
     }
 
     /// Returns whether work remains that waits for no descriptor and no deadline.

@@ -9,8 +9,8 @@ use crate::interfaces::Interfaces;
 use crate::network::Network;
 use crate::routes::Routes;
 use crate::sparing::Sparing;
-use crate::status::{InterfaceStatus, MessageCount, ProtocolCounters};
 use cutline_netlink::{NetworkChanges, Touched, TrafficMonitor};
+use cutline_provision::status::{InterfaceStatus, MessageCount, ProtocolCounters};
 use cutline_provision::{Reason, Refusal};
 use cutline_rsvp::admission::{self, ReservationHandle};
 use cutline_rsvp::engine::{
@@ -19,6 +19,7 @@ use cutline_rsvp::engine::{
 use cutline_rsvp::intserv::Tspec;
 use cutline_rsvp::object::{ErrorSpec, Sender, Session, Style};
 use cutline_sys::clock::wall_clock_offset;
+use cutline_sys::interface;
 use cutline_sys::{SysError, now};
 use cutline_units::{Instant, Rate, Streams};
 use std::collections::BTreeMap;
@@ -335,6 +336,7 @@ impl Node {
             let link = self.network.links().iter().find(|link| Some(link.id) == id);
             InterfaceStatus {
                 name: spec.name.clone(),
+                index: interface::index(&spec.name).ok(),
                 address: link.map(|link| link.address),
                 control: spec.control.name().to_owned(),
                 problem,

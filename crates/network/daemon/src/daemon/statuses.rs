@@ -4,12 +4,16 @@ use super::{Daemon, TURN};
 use crate::clients::{ClientId, SLICE, StatusPart, StatusProgress};
 use crate::convert::address;
 use crate::requests::Shaped;
-use crate::status::{LocalStatus, ReservationStatus, SenderStatus, SessionStatus, Status};
+use cutline_monitor::ReservationState;
 use cutline_provision::protocol::Reply;
+use cutline_provision::status::{LocalStatus, ReservationStatus, SenderStatus, SessionStatus, Status};
 use cutline_rsvp::engine::{InterfaceId, SessionView};
 use cutline_rsvp::object::Style;
 use cutline_service::Pen;
 use cutline_sys::now;
+
+/// The most sessions, and the most reservations of this host alone, that the monitor gets.
+const MOST_MONITORED: usize = 1000;
 
 impl Daemon {
     /// Starts to write a status to a client. It continues in [`Daemon::continue_statuses`].
@@ -28,6 +32,17 @@ impl Daemon {
                 return;
             }
         }
+    }
+
+    /// Returns the status for the monitor: of the sessions, the first ones.
+    pub(super) fn monitored_status(&mut self) -> ReservationState {
+        let mut status = self.short_status();
+        let sessions = self.node.engine.sessions_after(0).take(MOST_MONITORED);
+        status.sessions = sessions.map(|(number, view)| self.session_status(number, &view)).collect();
+        let local = self.applications.requests.shaped_after(None).take(MOST_MONITORED);
+        status.local = local.map(|(_, shaped)| self.local_status(shaped)).collect();
+        let unlisted_sessions = self.node.engine.session_count().saturating_sub(status.sessions.len()) as u64;
+        ReservationState { status, unlisted_sessions }
     }
 
     /// Returns the beginning of a status as a line: all but the lists that may be long, which come in slices.
@@ -59,7 +74,7 @@ impl Daemon {
                         let place = StatusPart::Sessions(last);
                         return (slice, Some(StatusProgress { place, is_first: false }));
                     }
-                    add(&mut slice, json(&self.session_status(&view)));
+                    add(&mut slice, json(&self.session_status(number, &view)));
                     last = number;
                 }
                 slice.push_str("],\"local\":[");
@@ -94,7 +109,7 @@ impl Daemon {
         }
     }
 
-    fn session_status(&self, view: &SessionView) -> SessionStatus {
+    fn session_status(&self, number: u64, view: &SessionView) -> SessionStatus {
         let name = |interface: InterfaceId| self.node.name_of(interface);
         let senders = view.senders.iter().map(|sender| SenderStatus {
             source: address(&sender.sender),
@@ -111,6 +126,7 @@ impl Daemon {
             bucket: reservation.flowspec.tspec().traffic(),
         });
         SessionStatus {
+            number,
             protocol: view.session.protocol,
             destination: (view.session.destination, view.session.port).into(),
             senders: senders.collect(),

@@ -9,9 +9,9 @@
 //!
 //! Packets from `a` go to 10.9.9.9, an address of `b` itself, by `r2`, until a test changes the route.
 
-use cutline_daemon::status::Status;
 use cutline_flow::TrafficSpec;
 use cutline_provision::protocol::{Reply, Request, Senders};
+use cutline_provision::status::Status;
 use cutline_provision::{DaemonClient, Flow, Transport};
 use cutline_sys::namespace::Namespace;
 use cutline_sys::now;

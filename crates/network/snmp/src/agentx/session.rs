@@ -4,6 +4,7 @@ use super::message::{self, HEADER, Header, MalformedMessage, Range, Request};
 use crate::mib::ROOT;
 use crate::notification::Notification;
 use crate::objects::HostObjects;
+use crate::standard::{intsrv, rsvp};
 use async_snmp::Value;
 use std::io;
 use std::path::Path;
@@ -96,7 +97,7 @@ async fn receive(
 }
 
 impl<'o> Session<'o> {
-    /// Opens a session, and registers the module.
+    /// Opens a session, and registers the modules.
     async fn open(path: &Path, objects: &'o Arc<HostObjects>) -> Result<Self, SessionError> {
         let stream =
             timeout(PATIENCE, UnixStream::connect(path)).await.map_err(|_| SessionError::Silent)??;
@@ -104,8 +105,10 @@ impl<'o> Session<'o> {
         let about = concat!("Cutline ", env!("CARGO_PKG_VERSION"));
         let open = message::open(session.next_packet(), ROOT, about);
         session.number = session.ask(&open).await?.session;
-        let (number, packet) = (session.number, session.next_packet());
-        session.ask(&message::register(number, packet, ROOT)).await?;
+        for name in [ROOT, rsvp::ROOT, intsrv::ROOT] {
+            let (number, packet) = (session.number, session.next_packet());
+            session.ask(&message::register(number, packet, name)).await?;
+        }
         Ok(session)
     }
 
@@ -247,7 +250,7 @@ impl Answerer<'_> {
         {
             return (range.from.clone(), value);
         }
-        let found = self.objects.next(&self.objects.module.root, &range.from);
+        let found = self.objects.next_of_subagent(&range.from);
         let found = found.filter(|(name, _)| range.to.is_empty() || *name < range.to);
         found.unwrap_or_else(|| (range.from.clone(), Value::EndOfMibView))
     }

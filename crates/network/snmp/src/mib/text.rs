@@ -110,6 +110,7 @@ fn syntax(syntax: Syntax) -> String {
             let names: Vec<String> = names.iter().map(|(name, number)| format!("{name}({number})")).collect();
             format!("INTEGER {{ {} }}", names.join(", "))
         }
+        Syntax::Elsewhere => unreachable!("objects of other modules are not written"),
     }
 }
 

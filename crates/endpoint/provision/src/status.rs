@@ -1,12 +1,13 @@
-//! Status of `cutlined`, as a document.
+//! Status of `cutlined`, as a document: its interfaces, sessions, reservations and counters.
 
+use crate::demand::Flow;
 use cutline_flow::TrafficSpec;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// Status of `cutlined`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Status {
     /// Time since its start, s.
     pub elapsed_s: f64,
@@ -27,12 +28,16 @@ pub struct Status {
 }
 
 /// An interface.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterfaceStatus {
     /// Its name.
     pub name: String,
+    /// Its number in the kernel; null while it is absent.
+    #[serde(default)]
+    pub index: Option<u32>,
     /// Its address in messages; null while the interface is absent, or has none.
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub address: Option<IpAddr>,
     /// Installer of reservations there: `tc`, `router` or `none`.
     pub control: String,
@@ -61,12 +66,16 @@ pub struct InterfaceStatus {
 }
 
 /// A session.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionStatus {
+    /// Its number in this process of `cutlined`.
+    #[serde(default)]
+    pub number: u64,
     /// The number of the protocol, such as 17 for UDP.
     pub protocol: u8,
     /// Destination of the packets; port 0 for a protocol without ports.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub destination: SocketAddr,
     /// Senders of the session.
     pub senders: Vec<SenderStatus>,
@@ -75,44 +84,47 @@ pub struct SessionStatus {
 }
 
 /// A sender.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SenderStatus {
     /// Source of its packets.
-    #[schemars(with = "String")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub source: SocketAddr,
     /// Token bucket of its packets.
     pub bucket: TrafficSpec,
     /// The interface that its messages come from; null if it is an application of this host.
     pub from_interface: Option<String>,
     /// The neighbour that they come from.
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub from: Option<IpAddr>,
     /// The interfaces by which the packets leave.
     pub to_interfaces: Vec<String>,
 }
 
 /// Reservation of a next hop.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReservationStatus {
     /// The interface; null if an application of this host has reserved.
     pub interface: Option<String>,
     /// The neighbour that has reserved.
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub next: Option<IpAddr>,
     /// `FF`, `SE` or `WF`.
     pub style: String,
     /// Senders of the packets; empty for all.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub senders: Vec<SocketAddr>,
     /// Reserved token bucket.
     pub bucket: TrafficSpec,
 }
 
 /// A reservation at this host alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LocalStatus {
     /// The packets.
-    pub flow: cutline_provision::Flow,
+    pub flow: Flow,
     /// Reserved token bucket.
     pub bucket: TrafficSpec,
     /// The interface; null while no route leads there, or it was refused there.
@@ -120,7 +132,8 @@ pub struct LocalStatus {
 }
 
 /// Counters of the protocol.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProtocolCounters {
     /// Messages sent, by type.
     pub sent: Vec<MessageCount>,
@@ -161,7 +174,8 @@ pub struct ProtocolCounters {
 }
 
 /// Number of messages of a type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageCount {
     /// The type, such as `Path`.
     pub message: String,

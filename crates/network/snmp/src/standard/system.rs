@@ -7,8 +7,8 @@ use crate::snapshot::Snapshot;
 use crate::table::{Definition, Module, Scalars};
 use async_snmp::{Oid, Value};
 
-/// Name of `mib-2`.
-const MIB_2: &[u32] = &[1, 3, 6, 1, 2, 1];
+/// Name of `mib-2`, which has the group and others.
+pub const MIB_2: &[u32] = &[1, 3, 6, 1, 2, 1];
 /// Layers that the host serves: internet, end-to-end and applications (`sysServices`).
 const SERVICES: i32 = 4 + 8 + 64;
 
@@ -17,7 +17,7 @@ pub fn module(texts: &SystemTexts) -> Module {
     let object = |arc, name: &str| Object {
         arc,
         name: name.to_owned(),
-        syntax: Syntax::Text,
+        syntax: Syntax::Elsewhere,
         units: "",
         description: String::new(),
     };
