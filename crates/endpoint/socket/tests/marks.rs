@@ -18,6 +18,7 @@ use rustix::net::sockopt::set_socket_linger;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, UdpSocket};
+use std::sync::Barrier;
 use std::thread;
 use std::time;
 
@@ -57,18 +58,30 @@ fn at(ip: &str, listener: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip.parse().unwrap(), listener.port())
 }
 
+/// Waits until both ends have received reports of the other one.
+fn wait_for_reports(both: &Barrier, received: impl Fn() -> u64) {
+    let end = time::Instant::now() + time::Duration::from_secs(60);
+    while received() < 2 {
+        assert!(time::Instant::now() < end, "no reports come");
+        // A report comes every 10 ms, later on a busy machine.
+        thread::sleep(time::Duration::from_millis(5));
+    }
+    // An end that is gone reports no more.
+    both.wait();
+}
+
 /// Two streams, one of which is closed by the end that has connected first, and one by the other end.
 fn streams((listen, ip): (&str, &str), asks: &QosOptions, asked: &QosOptions) -> u16 {
     let listener = QosTcpListener::bind(listen, asked).unwrap();
     let to = at(ip, listener.local_addr().unwrap());
     for connecting_end_closes in [true, false] {
+        let both = &Barrier::new(2);
         thread::scope(|scope| {
             let exchange = |mut stream: QosTcpStream, closes: bool| {
                 let mut buffer = vec![0; 50_000];
                 stream.write_all(&buffer).unwrap();
                 stream.read_exact(&mut buffer).unwrap();
-                // Reports cross meanwhile.
-                thread::sleep(time::Duration::from_millis(50));
+                wait_for_reports(both, || stream.mib().reports.used);
                 if closes {
                     stream.shutdown(Shutdown::Write).unwrap();
                 }
@@ -85,13 +98,14 @@ fn streams((listen, ip): (&str, &str), asks: &QosOptions, asked: &QosOptions) ->
 fn datagrams((listen, ip): (&str, &str), asks: &QosOptions, asked: &QosOptions) -> u16 {
     let listener = QosUdpListener::bind(listen, asked).unwrap();
     let to = at(ip, listener.local_addr().unwrap());
+    let both = &Barrier::new(2);
     thread::scope(|scope| {
         let exchange = |socket: QosUdpSocket| {
             for _ in 0..5 {
                 socket.send(b"message").unwrap();
                 socket.recv(&mut [0; 100]).unwrap();
             }
-            thread::sleep(time::Duration::from_millis(50));
+            wait_for_reports(both, || socket.mib().reports.used);
         };
         scope.spawn(move || exchange(QosUdpSocket::connect(to, asks).unwrap()));
         exchange(listener.accept().unwrap().0);
