@@ -238,6 +238,7 @@ fn reservations() {
     };
     let interface = InterfaceStatus {
         name: "eth0".to_owned(),
+        index: Some(2),
         address: Some([10, 0, 0, 1].into()),
         control: "router".to_owned(),
         problem: Some("the router is away".to_owned()),
@@ -259,6 +260,7 @@ fn reservations() {
         to_interfaces: Vec::new(),
     };
     let session = SessionStatus {
+        number: 1,
         protocol: 17,
         destination: "10.0.0.1:5000".parse().unwrap(),
         senders: vec![sender],

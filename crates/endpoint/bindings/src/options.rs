@@ -40,6 +40,7 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `connect-timeout` | how long connecting takes at most | a time |
 /// | `linger` | how long a closed stream waits for the other end to acknowledge something more | a time |
 /// | `publish` | whether the monitor of this host is told what the connection delivers | `true`, `false` |
+/// | `managed` | whether managers of this host may ask for weaker limits | `true`, `false` |
 /// | `reconnect` | whether a connection that breaks is made again within `recovery` | `true`, `false` |
 /// | `service` | which service of the network is asked for a reservation | `mark`, `local`, `rsvp`, and registered ones |
 /// | `service-socket` | where `cutlined` of this host listens | an absolute path |
@@ -159,6 +160,7 @@ fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecifica
         let operation: Option<OperationParams> = parameters(root, "operation");
         let reconnects = root.or("reconnect", &kind::flag(), false);
         let publishes = root.or("publish", &kind::flag(), true);
+        let is_managed = root.or("managed", &kind::flag(), false);
         let detection = root.optional("detection", &kind::positive_duration());
         let connect_timeout = root.optional("connect-timeout", &kind::positive_duration());
         let linger = root.optional("linger", &kind::duration());
@@ -182,7 +184,7 @@ fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecifica
             let negotiation = parameters(root, "negotiation").unwrap_or_default();
             let monitor = parameters(root, "monitor").unwrap_or_default();
             let options = options.negotiation(negotiation).monitor(monitor);
-            let options = options.reconnect(reconnects).publish(publishes);
+            let options = options.reconnect(reconnects).publish(publishes).managed(is_managed);
             let options = match detection {
                 Some(time) => options.detection(Duration::from_nanos(time.as_nanos())),
                 None => options,
@@ -389,6 +391,7 @@ mod tests {
             ("renegotiation.patience", "2 s"),
             ("detection", "50 ms"),
             ("publish", "false"),
+            ("managed", "true"),
             ("reconnect", "true"),
             ("negotiation.give-up", "1 s"),
             ("monitor.interval", "100 ms"),
@@ -448,6 +451,7 @@ mod tests {
             ("tfrc.packet-size", "500 B", "key \"tfrc.packet-size\" is not known here"),
             ("marking", "adaptive", "\"adaptive-audio\""),
             ("publish", "no", "true"),
+            ("managed", "maybe", "true"),
             ("reconnect", "yes", "true"),
             ("path.mtu", "10 B", "from 576"),
             ("monitor.interval", "1 ms", "from 10 ms"),

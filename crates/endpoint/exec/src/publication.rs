@@ -42,7 +42,8 @@ impl RunningProgram<'_> {
     fn publish_to(&self, path: &Path, ended: &Receiver<()>) -> io::Result<()> {
         let put = |turn: &mut Turn<'_>| turn.put(RowKind::Program, self.process.into(), &self.row());
         let pause = |_: &mut Publisher, time| Ok(!has_ended(ended, time));
-        Publisher::connect(path, PROGRAM)?.run(put, pause)
+        // No request is about something else than a socket.
+        Publisher::connect(path, PROGRAM)?.run(put, pause, drop)
     }
 
     fn row(&self) -> ProgramRow {

@@ -11,12 +11,15 @@
 //! ```text
 //! rows       the published records: each field with its name, unit, kind and meaning
 //! publisher  a process's connection to the monitor; it never waits
+//! request    requests of managers, which the monitor passes on
 //! ```
 
 mod publisher;
+mod request;
 mod rows;
 
 pub use publisher::{PUBLISH_EVERY, Publisher, SEARCH_EVERY, Turn};
+pub use request::ManagerRequest;
 pub use rows::{
     DELAY_BOUNDS_MS, DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, SpreadRow, ViolationRow,
 };

@@ -1,5 +1,6 @@
 //! A process's connection to the monitor of its host.
 
+use crate::request::{ManagerRequest, RequestLines};
 use crate::{RowKind, VERSION};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_cookie;
@@ -69,7 +70,7 @@ impl Publisher {
     }
 
     /// Publishes rows, a turn each second, until `pause` ends it. `put` puts the rows of a turn. `pause` waits for the time that it is
-    /// given, and returns false at the end.
+    /// given, or until the monitor sends something, and returns false at the end. `on_request` gets the requests of managers.
     ///
     /// # Errors
     /// When the monitor has gone, and those of `pause`.
@@ -77,7 +78,9 @@ impl Publisher {
         mut self,
         mut put: impl FnMut(&mut Turn<'_>),
         mut pause: impl FnMut(&mut Self, Duration) -> io::Result<bool>,
+        mut on_request: impl FnMut(ManagerRequest),
     ) -> io::Result<()> {
+        let (mut lines, mut bytes) = (RequestLines::default(), [0; 1024]);
         loop {
             if let Some(mut turn) = self.turn()? {
                 put(&mut turn);
@@ -86,8 +89,13 @@ impl Publisher {
             if !pause(&mut self, PUBLISH_EVERY)? {
                 return Ok(());
             }
-            // This version of the monitor sends nothing; a later one may.
-            while self.receive(&mut [0; 1024])? > 0 {}
+            loop {
+                let length = self.receive(&mut bytes)?;
+                if length == 0 {
+                    break;
+                }
+                lines.add(&bytes[..length]).into_iter().for_each(&mut on_request);
+            }
         }
     }
 

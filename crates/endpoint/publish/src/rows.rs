@@ -50,6 +50,7 @@ record! {
         reserved_bps: Option<u64>, gauge("bit/s"), "Rate that the network has reserved for the traffic sent; null without a reservation.";
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<String>, label, "Reason why the reservation was refused; null if it was not.";
+        managed: bool, label, "True if managers of the host may ask for weaker limits.";
         send: DirectionRow, part, "The direction in which this end sends, as the other end reports it.";
         receive: DirectionRow, part, "The direction in which this end receives.";
     }

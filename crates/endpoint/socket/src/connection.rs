@@ -9,6 +9,8 @@ use crate::recovery::Candidate;
 use crate::reservation::{ReservationStatus, Reserver};
 use crate::signals;
 use crate::time::duration;
+use cutline_publish::ManagerRequest;
+use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
 use cutline_signal::negotiation::{Agreed, Carrier, Nonce, OneSidedReason};
 use cutline_signal::rate_control::RateControl;
@@ -54,6 +56,8 @@ pub struct Connection {
     opened: Duration,
     /// True if the connection is not published.
     is_private: bool,
+    /// Specification that the application has asked for at first; `None` unless managers of the host may weaken limits.
+    managed: Option<Box<ConnectionSpecification>>,
     /// True while data wait for the application, as far as the service thread has seen.
     is_unread: AtomicBool,
     /// Request to the network.
@@ -197,7 +201,7 @@ impl Connection {
         session: Session,
         (outbound, inbound): (Outbound, Inbound),
         reserver: Option<Reserver>,
-        is_private: bool,
+        options: &QosOptions,
     ) -> Self {
         Self {
             standing: AtomicU64::new(pack(session.standing())),
@@ -212,7 +216,8 @@ impl Connection {
             kept: OnceLock::new(),
             generation: generation(),
             opened: unix_time(),
-            is_private,
+            is_private: options.is_private,
+            managed: options.is_managed.then(|| Box::new(options.specification.clone())),
             is_unread: AtomicBool::new(false),
             reserver,
         }
@@ -235,6 +240,28 @@ impl Connection {
     /// Returns the time at which the connection was made, since 1970.
     pub const fn opened(&self) -> Duration {
         self.opened
+    }
+
+    /// Returns whether managers of the host may weaken limits.
+    pub const fn is_managed(&self) -> bool {
+        self.managed.is_some()
+    }
+
+    /// Returns what this end should demand after a request of a manager; `None` if the request is not allowed, or changes nothing.
+    pub fn managed_specification(&self, request: &ManagerRequest) -> Option<ConnectionSpecification> {
+        let original = self.managed.as_deref()?;
+        let present = lock(&self.session).specification();
+        let wanted = match request {
+            ManagerRequest::Renegotiate { .. } => original.clone(),
+            ManagerRequest::Limit { receive, measure, worst, .. } => {
+                let measure = Measure::ALL.into_iter().find(|known| known.name() == measure)?;
+                let mut wanted = present.clone();
+                let direction = if *receive { &mut wanted.receive } else { &mut wanted.send };
+                *direction = direction.with_weaker_limit(measure, *worst).ok()?;
+                wanted
+            }
+        };
+        (wanted != present).then_some(wanted)
     }
 
     /// Returns whether the connection is published to the monitor of this host.

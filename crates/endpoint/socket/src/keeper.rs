@@ -5,7 +5,7 @@
 //! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.
 
 use crate::publication::Search;
-use cutline_publish::SocketRow;
+use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::PerProcess;
@@ -26,6 +26,9 @@ pub trait KeptConnection: Send + Sync {
     fn row(&self, _number: u64) -> Option<SocketRow> {
         None
     }
+
+    /// Carries out a request of a manager, if the application allows it.
+    fn manage(&self, _request: &ManagerRequest) {}
 }
 
 /// Connections by when they are due and by a number.

@@ -97,6 +97,8 @@ pub struct QosOptions {
     pub(crate) reservation: Option<ReservationOptions>,
     /// True if the connection is not published.
     pub(crate) is_private: bool,
+    /// True if managers of the host may weaken limits.
+    pub(crate) is_managed: bool,
 }
 
 /// Purpose of the keys of QoS sockets.
@@ -349,6 +351,14 @@ impl QosOptions {
     #[must_use]
     pub fn publish(self, publish: bool) -> Self {
         Self { is_private: !publish, ..self }
+    }
+
+    /// Sets whether managers of this host may ask for weaker limits, and for a new negotiation of what was asked for at first, by
+    /// way of the monitor (SNMP). They may not unless this is set. A weaker limit is negotiated with the other end as
+    /// [`renegotiate`](crate::ConnectionHandle::renegotiate) does it, so the application gets the same events.
+    #[must_use]
+    pub fn managed(self, managed: bool) -> Self {
+        Self { is_managed: managed, ..self }
     }
 
     /// Asks a service of the network for what both ends agree on: `mark`, `local`, `rsvp`, or one that was registered

@@ -1,7 +1,7 @@
 //! Publication of a process to the monitor of its host. The process is this program again, in which one test does the work
 //! ([`a_process_with_sockets`]), since the environment names the monitor.
 
-use cutline_publish::{SocketRow, VARIABLE};
+use cutline_publish::{ManagerRequest, SocketRow, VARIABLE};
 use cutline_socket::{Preset, QosOptions, QosUdpListener, QosUdpSocket};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -54,9 +54,16 @@ fn start(work: &str, socket: &std::path::Path) -> Child {
 #[test]
 fn a_process_with_sockets() {
     let Ok(work) = std::env::var(WORK) else { return };
-    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::receiving(Preset::Video.specification()));
+    // An end that demands nothing takes what the other one demands.
+    let receives = if work == "managed" {
+        QosOptions::default()
+    } else {
+        QosOptions::receiving(Preset::Video.specification())
+    };
+    let listener = QosUdpListener::bind("127.0.0.1:0", &receives);
     let listener = listener.unwrap();
-    let options = QosOptions::sending(Preset::Video.specification()).publish(work != "private");
+    let options = QosOptions::sending(Preset::Video.specification());
+    let options = options.publish(work != "private").managed(work == "managed");
     let to = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         let (receiver, _) = listener.accept().unwrap();
@@ -72,6 +79,47 @@ fn a_process_with_sockets() {
     loop {
         sender.send(&[0; 1000]).unwrap();
     }
+}
+
+#[test]
+fn a_manager_weakens_a_limit_where_the_owner_allows_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("publish.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let mut process = start("managed", &socket);
+    let mut monitor = Monitor::accept(&listener);
+    let rate = |row: &SocketRow| {
+        let limit = row.send.limits.iter().find(|limit| limit.measure == "rate");
+        limit.map(|limit| limit.worst)
+    };
+    let row = monitor.row_with(|row| row.managed && row.state == "agreed" && rate(row).is_some());
+    let (number, least) = (row.socket, rate(&row).unwrap());
+    let other = monitor.row_with(|row| row.socket != number);
+    assert!(!other.managed, "the other end has not allowed it");
+    let mut ask = |request: ManagerRequest| {
+        std::io::Write::write_all(monitor.lines.get_mut(), request.line().as_bytes()).unwrap();
+    };
+    let limit = |socket, measure: &str, worst| ManagerRequest::Limit {
+        socket,
+        receive: false,
+        measure: measure.to_owned(),
+        worst,
+    };
+    // What demands more, has no limit, or is not allowed is ignored.
+    ask(limit(number, "rate", least * 2.0));
+    ask(limit(number, "nonsense", 1.0));
+    ask(limit(other.socket, "rate", 1.0));
+    ask(limit(number, "rate", least / 2.0));
+    let changed = monitor.row_with(|row| row.socket == number && rate(row) != Some(least));
+    assert_eq!(rate(&changed), Some(least / 2.0));
+    let mut ask = |request: ManagerRequest| {
+        std::io::Write::write_all(monitor.lines.get_mut(), request.line().as_bytes()).unwrap();
+    };
+    ask(ManagerRequest::Renegotiate { socket: number });
+    let back = monitor.row_with(|row| row.socket == number && rate(row) != Some(least / 2.0));
+    assert_eq!(rate(&back), Some(least));
+    process.kill().unwrap();
+    process.wait().unwrap();
 }
 
 #[test]

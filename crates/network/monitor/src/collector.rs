@@ -187,6 +187,9 @@ impl Collector {
                 self.host.registry().close(id);
                 continue;
             }
+            if let Ok(stream) = stream.try_clone() {
+                self.host.add_publisher(id, stream);
+            }
             let lines = LineBuffer::new(LONGEST_LINE);
             let publisher = Publisher { stream, lines, _process: handle, read: 0, is_paused: false };
             self.publishers.insert(id, publisher);
@@ -200,6 +203,7 @@ impl Collector {
         let outcome = if has_ended { Err(Ending::Gone) } else { publisher.read(id, &self.host) };
         if let Err(ending) = outcome {
             self.publishers.remove(&id);
+            self.host.remove_publisher(id);
             match ending {
                 Ending::Gone => self.host.registry().close(id),
                 Ending::Malformed => self.host.registry().close_malformed(id),

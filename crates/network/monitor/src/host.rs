@@ -2,10 +2,14 @@
 
 use crate::document::{HostDocument, ReservationState};
 use crate::history::History;
-use crate::registry::{PublicationLimits, RowRegistry, Viewer};
+use crate::registry::{PublicationLimits, PublisherId, RowRegistry, Viewer};
+use cutline_publish::ManagerRequest;
 use cutline_sys::clock::unix_time;
 use cutline_sys::{lock, now};
 use cutline_units::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// State of a host.
@@ -15,6 +19,8 @@ pub struct MonitoredHost {
     registry: Mutex<RowRegistry>,
     history: Mutex<History>,
     reservations: Mutex<Option<Arc<ReservationState>>>,
+    /// Connections of publishers, by which requests of managers reach them.
+    publishers: Mutex<BTreeMap<PublisherId, UnixStream>>,
 }
 
 impl MonitoredHost {
@@ -25,6 +31,7 @@ impl MonitoredHost {
             registry: Mutex::new(RowRegistry::new(limits)),
             history: Mutex::default(),
             reservations: Mutex::default(),
+            publishers: Mutex::default(),
         }
     }
 
@@ -46,6 +53,32 @@ impl MonitoredHost {
     /// Sets the reservations of the host.
     pub fn set_reservations(&self, state: ReservationState) {
         *lock(&self.reservations) = Some(Arc::new(state));
+    }
+
+    /// Notes the connection of a publisher.
+    pub(crate) fn add_publisher(&self, id: PublisherId, stream: UnixStream) {
+        lock(&self.publishers).insert(id, stream);
+    }
+
+    /// Forgets the connection of a publisher.
+    pub(crate) fn remove_publisher(&self, id: PublisherId) {
+        lock(&self.publishers).remove(&id);
+    }
+
+    /// Returns whether a publisher is connected.
+    pub fn has_publisher(&self, id: PublisherId) -> bool {
+        lock(&self.publishers).contains_key(&id)
+    }
+
+    /// Passes a request of a manager to a publisher. Its process decides whether to carry it out.
+    ///
+    /// # Errors
+    /// When the publisher has gone, or does not read.
+    pub fn request(&self, id: PublisherId, request: &ManagerRequest) -> io::Result<()> {
+        let publishers = lock(&self.publishers);
+        let mut stream = publishers.get(&id).ok_or(io::ErrorKind::NotConnected)?;
+        // A line is short, so that the kernel takes all of it or nothing.
+        stream.write_all(request.line().as_bytes())
     }
 
     /// Returns the time since the monitor's start.

@@ -49,5 +49,6 @@ fn publish(path: &Path, board: &StatsSnapshots) -> io::Result<()> {
     let pause = |publisher: &mut Publisher, time: Duration| {
         Ok(!wait_for_hangup(&*publisher, cutline_units::Duration::from_nanos(time.as_nanos() as u64))?)
     };
-    Publisher::connect(path, PROGRAM)?.run(put, pause)
+    // No request is about something else than a socket.
+    Publisher::connect(path, PROGRAM)?.run(put, pause, drop)
 }

@@ -4,16 +4,19 @@ use crate::engine;
 use crate::mib::{OBJECTS, ROOT};
 use crate::objects::HostObjects;
 use crate::options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, Views, secret};
-use crate::service::SnmpError;
+use crate::service::{Say, SnmpError};
 use crate::standard::{intsrv, rsvp};
 use crate::table::Module;
-use async_snmp::agent::{Agent, AgentBuilder, NotificationSinkId, VacmBuilder};
+use async_snmp::agent::{Agent, AgentBuilder, NotificationSinkId, VacmBuilder, View};
 use async_snmp::client::{Auth, Retry};
 use async_snmp::handler::{
-    BoxFuture, GetNextResult, GetResult, HandlerResult, MibHandler, RequestContext, SecurityModel,
+    BoxFuture, GetNextResult, GetResult, HandlerResult, MibHandler, PreparedSet, RequestContext,
+    SecurityModel, SetCommitError, SetCommitResult, SetTestResult, SetUndoResult,
 };
 use async_snmp::v3::UsmUser;
-use async_snmp::{Oid, SecurityLevel, UsmConfig, VarBind};
+use async_snmp::{Oid, SecurityLevel, UsmConfig, Value, VarBind};
+use cutline_monitor::PublisherId;
+use cutline_publish::ManagerRequest;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,9 +37,69 @@ const INFORM_RETRIES: u32 = 5;
 struct Handler {
     objects: Arc<HostObjects>,
     root: Vec<u32>,
+    say: Say,
+}
+
+/// A change that all of its request's other changes must be possible for: it takes effect when they are.
+struct Change {
+    objects: Arc<HostObjects>,
+    publisher: PublisherId,
+    request: ManagerRequest,
+    say: Say,
+}
+
+impl PreparedSet for Change {
+    fn commit<'a>(
+        &'a mut self,
+        _: &'a RequestContext,
+        _: &'a Oid,
+        _: &'a Value,
+    ) -> BoxFuture<'a, SetCommitResult> {
+        let is_there = self.objects.host.has_publisher(self.publisher);
+        Box::pin(async move { if is_there { Ok(()) } else { Err(SetCommitError::Failed) } })
+    }
+
+    fn undo<'a>(
+        &'a mut self,
+        _: &'a RequestContext,
+        _: &'a Oid,
+        _: &'a Value,
+    ) -> BoxFuture<'a, SetUndoResult> {
+        // Nothing has been sent yet.
+        Box::pin(async { Ok(()) })
+    }
+
+    fn finalize<'a>(
+        &'a mut self,
+        context: &'a RequestContext,
+        name: &'a Oid,
+        value: &'a Value,
+    ) -> BoxFuture<'a, ()> {
+        let sent = self.objects.host.request(self.publisher, &self.request);
+        let outcome = sent.map_or_else(|error| format!("failed: {error}"), |()| "passed on".to_owned());
+        let user = String::from_utf8_lossy(context.security_name().as_bytes()).into_owned();
+        (self.say)(format!(
+            "snmp: user {user} at {} sets {name} to {value}: {outcome}",
+            context.source().ip()
+        ));
+        Box::pin(async {})
+    }
 }
 
 impl MibHandler for Handler {
+    fn test_set<'a>(
+        &'a self,
+        _: &'a RequestContext,
+        name: &'a Oid,
+        value: &'a Value,
+    ) -> BoxFuture<'a, SetTestResult> {
+        let change = self.objects.request(name.arcs(), value).map(|(publisher, request)| {
+            let (objects, say) = (Arc::clone(&self.objects), Arc::clone(&self.say));
+            Box::new(Change { objects, publisher, request, say }) as Box<dyn PreparedSet>
+        });
+        Box::pin(async move { change })
+    }
+
     fn get<'a>(&'a self, _: &'a RequestContext, name: &'a Oid) -> BoxFuture<'a, HandlerResult<GetResult>> {
         let found = match self.objects.get(name.arcs()) {
             Ok(Some(value)) => GetResult::Value(value),
@@ -63,7 +126,11 @@ impl MibHandler for Handler {
 ///
 /// # Errors
 /// When a secret or the identity cannot be used, or the address cannot be listened at.
-pub async fn start(options: &SnmpOptions, objects: &Arc<HostObjects>) -> Result<Option<Agent>, SnmpError> {
+pub async fn start(
+    options: &SnmpOptions,
+    objects: &Arc<HostObjects>,
+    say: &Say,
+) -> Result<Option<Agent>, SnmpError> {
     let Some(listen) = options.listen else { return Ok(None) };
     let mut builder = Agent::builder()
         .bind(listen.to_string())
@@ -82,11 +149,12 @@ pub async fn start(options: &SnmpOptions, objects: &Arc<HostObjects>) -> Result<
     }
     builder = add_managers(builder, options)?;
     for Module { root, .. } in objects.modules() {
-        let handler = Handler { objects: Arc::clone(objects), root: root.clone() };
+        let handler = Handler { objects: Arc::clone(objects), root: root.clone(), say: Arc::clone(say) };
         builder = builder.handler(Oid::from_slice(root), Arc::new(handler));
     }
     let managers = manager_communities(options)?;
-    let agent = builder.vacm(|vacm| views(vacm, options, &communities, &managers)).build().await;
+    let agent =
+        builder.vacm(|vacm| views(vacm, options, (&communities, &managers), &objects.module)).build().await;
     agent.map(Some).map_err(|error| SnmpError::Listen { address: listen, why: error.to_string() })
 }
 
@@ -161,12 +229,15 @@ const fn view_name(views: Views) -> &'static str {
     }
 }
 
-/// Adds who may read what (VACM, RFC 3415). Nobody may write.
+/// Name of the view of what may be set.
+const LIMITS: &str = "limits";
+
+/// Adds who may read and set what (VACM, RFC 3415).
 fn views(
     vacm: VacmBuilder,
     options: &SnmpOptions,
-    communities: &[(String, Views)],
-    managers: &[String],
+    (communities, managers): (&[(String, Views)], &[String]),
+    of: &Module,
 ) -> VacmBuilder {
     let module = |groups: &[u32]| -> Vec<Oid> {
         groups.iter().map(|group| Oid::from_slice(&[ROOT, &[OBJECTS, *group]].concat())).collect()
@@ -175,7 +246,7 @@ fn views(
     let common: Vec<Oid> = common.iter().filter_map(|name| Oid::parse(name).ok()).collect();
     let including = |names: Vec<Oid>| {
         let names = [common.clone(), names].concat();
-        move |view: async_snmp::agent::View| names.into_iter().fold(view, async_snmp::agent::View::include)
+        move |view: View| names.into_iter().fold(view, View::include)
     };
     let mut vacm = vacm
         .view(
@@ -183,6 +254,7 @@ fn views(
             including([ROOT, rsvp::ROOT, intsrv::ROOT].map(Oid::from_slice).to_vec()),
         )
         .view(view_name(Views::Queues), including(module(&QUEUE_GROUPS)));
+    vacm = vacm.view(LIMITS, |view| writable(of).into_iter().fold(view, View::include));
     for (community, sees) in communities {
         let group = format!("local-{}", view_name(*sees));
         vacm = vacm.group(community.clone(), SecurityModel::V2c, group.clone()).access(
@@ -209,10 +281,25 @@ fn views(
             group,
             SecurityModel::Usm,
             level,
-            |access| access.read_view(view_name(user.sees)).notify_view(view_name(user.sees)),
+            |access| {
+                let access = access.read_view(view_name(user.sees)).notify_view(view_name(user.sees));
+                if user.may_set { access.write_view(LIMITS) } else { access }
+            },
         );
     }
     vacm
+}
+
+/// Returns the names of the objects that managers may set.
+fn writable(module: &Module) -> Vec<Oid> {
+    let names = module.groups.iter().flat_map(|group| {
+        let writable = group.writable();
+        let objects =
+            group.objects().into_iter().filter(move |object| writable.contains(&object.name.as_str()));
+        let arc = group.definition().arc;
+        objects.map(move |object| [arc, 1, object.arc])
+    });
+    names.map(|below| Oid::from_slice(&[module.root.as_slice(), &below].concat())).collect()
 }
 
 fn dotted(arcs: &[u32]) -> String {

@@ -1,6 +1,8 @@
 //! Objects of a MIB module: their names, syntaxes and values, made from the fields of records.
 
 use async_snmp::Value;
+use async_snmp::handler::SetTestError;
+use cutline_publish::ManagerRequest;
 use cutline_records::{Description, Field, FieldKind, Record};
 use serde_json::Value as Json;
 
@@ -62,7 +64,13 @@ pub struct MibColumn<R> {
     /// Its definition.
     pub object: Object,
     read: Read<R>,
+    write: Option<Write<R>>,
 }
+
+/// Reason why a value cannot be set, and the request that sets it otherwise.
+pub type Request = Result<ManagerRequest, SetTestError>;
+/// Reader of a value that a manager sets in a row.
+type Write<R> = Box<dyn Fn(&R, &Value) -> Request + Send + Sync>;
 
 /// Reader of a column's value in a row.
 type Read<R> = Box<dyn Fn(&R) -> Option<Value> + Send + Sync>;
@@ -74,6 +82,25 @@ impl<R> MibColumn<R> {
     /// Returns the value in a row; `None` if it has none.
     pub fn value(&self, row: &R) -> Option<Value> {
         (self.read)(row)
+    }
+
+    /// Makes it a column that managers may set: `write` returns the request that a value becomes.
+    #[must_use]
+    pub fn writable(self, write: impl Fn(&R, &Value) -> Request + Send + Sync + 'static) -> Self {
+        Self { write: Some(Box::new(write)), ..self }
+    }
+
+    /// Returns whether managers may set it.
+    pub const fn is_writable(&self) -> bool {
+        self.write.is_some()
+    }
+
+    /// Returns the request that a value becomes in a row.
+    ///
+    /// # Errors
+    /// When it cannot be set, or the value is not allowed.
+    pub fn request(&self, row: &R, value: &Value) -> Request {
+        self.write.as_ref().map_or(Err(SetTestError::NotWritable), |write| write(row, value))
     }
 }
 
@@ -169,7 +196,7 @@ fn column<R: 'static, P: Record>(
         let json = below.map_or(&json, |below| &json[below]);
         value(json, syntax, factor)
     };
-    MibColumn { object, read: Box::new(read) }
+    MibColumn { object, read: Box::new(read), write: None }
 }
 
 /// Returns a column whose value is not a field of a record.
@@ -177,7 +204,7 @@ pub fn computed<R>(
     object: Object,
     read: impl Fn(&R) -> Option<Value> + Send + Sync + 'static,
 ) -> MibColumn<R> {
-    MibColumn { object, read: Box::new(read) }
+    MibColumn { object, read: Box::new(read), write: None }
 }
 
 /// Returns the meaning of a field, in a MIB where what is null has no instance.

@@ -6,7 +6,9 @@ use crate::snapshot::Snapshot;
 use crate::standard::{intsrv, rsvp, system};
 use crate::table::{Module, NoSuchObject};
 use async_snmp::Value;
-use cutline_monitor::MonitoredHost;
+use async_snmp::handler::SetTestError;
+use cutline_monitor::{MonitoredHost, PublisherId};
+use cutline_publish::ManagerRequest;
 use cutline_sys::{lock, now};
 use cutline_units::Duration;
 use std::iter;
@@ -17,7 +19,8 @@ const REFRESHED_AFTER: Duration = Duration::from_millis(500);
 
 /// The objects of a host.
 pub struct HostObjects {
-    host: Arc<MonitoredHost>,
+    /// The host.
+    pub host: Arc<MonitoredHost>,
     /// CUTLINE-QOS-MIB.
     pub module: Module,
     /// Modules of others: the group `system`, RSVP-MIB and INTSRV-MIB.
@@ -62,6 +65,22 @@ impl HostObjects {
     /// When there is no such object at all.
     pub fn get(&self, name: &[u32]) -> Result<Option<Value>, NoSuchObject> {
         self.module_of(name).ok_or(NoSuchObject)?.get(&self.snapshot(), name)
+    }
+
+    /// Returns the publisher and the request that a value becomes which a manager sets.
+    ///
+    /// # Errors
+    /// When there is no such object, or it cannot be set to this value.
+    pub fn request(
+        &self,
+        name: &[u32],
+        value: &Value,
+    ) -> Result<(PublisherId, ManagerRequest), SetTestError> {
+        let (index, request) = self.module.request(&self.snapshot(), name, value)?;
+        // Numbers of publishers begin with 0, and those of an index with 1.
+        let publisher =
+            index.first().and_then(|number| number.checked_sub(1)).ok_or(SetTestError::NoCreation)?;
+        Ok((publisher, request))
     }
 
     /// Returns the first value behind a name that is below `root`, with its own name.

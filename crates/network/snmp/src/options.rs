@@ -75,6 +75,8 @@ pub struct SnmpUser {
     pub privacy_file: Option<PathBuf>,
     /// Objects that the user may read.
     pub sees: Views,
+    /// True if the user may weaken limits of sockets whose owners allow it.
+    pub may_set: bool,
 }
 
 /// A manager that is notified.
@@ -198,8 +200,9 @@ impl SnmpUser {
         let privacy_file = table.optional("privacy-file", &path()).map(PathBuf::from);
         let views = [("all", Views::All), ("queues", Views::Queues)];
         let sees = table.or("sees", &kind::one_of("one of", &views), Views::All);
+        let may_set = table.or("may-set", &kind::flag(), false);
         table.finish();
-        Some(Self { name: name?, auth, auth_file: auth_file?, privacy, privacy_file, sees })
+        Some(Self { name: name?, auth, auth_file: auth_file?, privacy, privacy_file, sees, may_set })
     }
 }
 

@@ -88,14 +88,15 @@ impl SnmpService {
         let (started, is_started) = std::sync::mpsc::channel();
         let options = options.clone();
         let runtime = Builder::new_current_thread().enable_all().build()?;
+        let say: Say = Arc::new(say);
         let serve = move || {
             runtime.block_on(async {
-                let agent = match agent::start(&options, &objects).await {
+                let agent = match agent::start(&options, &objects, &say).await {
                     Ok(agent) => agent,
                     Err(error) => return drop(started.send(Err(error))),
                 };
                 let _waiting = started.send(Ok(agent.as_ref().map(Agent::local_addr)));
-                work(&options, objects, agent, stopped, Arc::new(say)).await;
+                work(&options, objects, agent, stopped, say).await;
             });
         };
         let thread = std::thread::Builder::new().name("snmp".to_owned()).spawn(serve)?;
@@ -117,7 +118,7 @@ impl Drop for SnmpService {
 }
 
 /// Receiver of messages.
-type Say = Arc<dyn Fn(String) + Send + Sync>;
+pub type Say = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Serves until `stopped`.
 async fn work(

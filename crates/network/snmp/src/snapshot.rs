@@ -171,6 +171,11 @@ impl ItemInstance {
         self.direction.row().limits.get(self.at)
     }
 
+    /// Returns the socket, and whether this is the direction in which it receives.
+    pub fn socket(&self) -> (&SocketRow, bool) {
+        (&self.direction.row, self.direction.is_receive)
+    }
+
     /// Returns the violation.
     pub fn violation(&self) -> Option<&ViolationRow> {
         self.direction.row().violations.get(self.at)

@@ -3,6 +3,8 @@
 use crate::object::{MibColumn, Object};
 use crate::snapshot::Snapshot;
 use async_snmp::Value;
+use async_snmp::handler::SetTestError;
+use cutline_publish::ManagerRequest;
 
 /// Index of a row: the arcs that follow a column's name.
 pub type Index = Vec<u32>;
@@ -46,6 +48,20 @@ pub trait Group: Send + Sync {
     /// When there is no such object at all.
     fn get(&self, snapshot: &Snapshot, below: &[u32]) -> Result<Option<Value>, NoSuchObject>;
 
+    /// Returns the request that a value becomes which a manager sets, and the index of its row.
+    ///
+    /// # Errors
+    /// When there is no such object, or it cannot be set to this value.
+    fn request(
+        &self,
+        snapshot: &Snapshot,
+        below: &[u32],
+        value: &Value,
+    ) -> Result<(Index, ManagerRequest), SetTestError>;
+
+    /// Returns the names of the objects that managers may set.
+    fn writable(&self) -> Vec<&str>;
+
     /// Returns the first value behind the arcs below the group's name, with its own arcs there.
     fn next(&self, snapshot: &Snapshot, below: &[u32]) -> Option<(Vec<u32>, Value)>;
 }
@@ -72,6 +88,27 @@ impl<R: Send + Sync> Group for Table<R> {
         let rows = (self.rows)(snapshot);
         let found = rows.binary_search_by(|(own, _)| own.as_slice().cmp(index));
         Ok(found.ok().and_then(|at| column.value(&rows[at].1)))
+    }
+
+    fn request(
+        &self,
+        snapshot: &Snapshot,
+        below: &[u32],
+        value: &Value,
+    ) -> Result<(Index, ManagerRequest), SetTestError> {
+        let [ENTRY, arc, index @ ..] = below else { return Err(SetTestError::NotWritable) };
+        let column = self.columns.iter().find(|column| column.object.arc == *arc);
+        let column = column.filter(|column| column.is_writable()).ok_or(SetTestError::NotWritable)?;
+        let rows = (self.rows)(snapshot);
+        let at = rows
+            .binary_search_by(|(own, _)| own.as_slice().cmp(index))
+            .map_err(|_| SetTestError::NoCreation)?;
+        Ok((index.to_vec(), column.request(&rows[at].1, value)?))
+    }
+
+    fn writable(&self) -> Vec<&str> {
+        let writable = self.columns.iter().filter(|column| column.is_writable());
+        writable.map(|column| column.object.name.as_str()).collect()
     }
 
     fn next(&self, snapshot: &Snapshot, below: &[u32]) -> Option<(Vec<u32>, Value)> {
@@ -118,6 +155,14 @@ impl Group for Scalars {
         Ok(if instance == [0] { object.value(snapshot) } else { None })
     }
 
+    fn request(&self, _: &Snapshot, _: &[u32], _: &Value) -> Result<(Index, ManagerRequest), SetTestError> {
+        Err(SetTestError::NotWritable)
+    }
+
+    fn writable(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     fn next(&self, snapshot: &Snapshot, below: &[u32]) -> Option<(Vec<u32>, Value)> {
         self.objects.iter().find_map(|object| {
             let name = [object.object.arc, 0];
@@ -147,6 +192,22 @@ impl Module {
         let (arc, below) = below.split_first().ok_or(NoSuchObject)?;
         let group = self.groups.iter().find(|group| group.definition().arc == *arc).ok_or(NoSuchObject)?;
         group.get(snapshot, below)
+    }
+
+    /// Returns the request that a value becomes which a manager sets, and the index of its row.
+    ///
+    /// # Errors
+    /// When there is no such object, or it cannot be set to this value.
+    pub fn request(
+        &self,
+        snapshot: &Snapshot,
+        name: &[u32],
+        value: &Value,
+    ) -> Result<(Index, ManagerRequest), SetTestError> {
+        let below = name.strip_prefix(self.root.as_slice()).and_then(<[u32]>::split_first);
+        let (arc, below) = below.ok_or(SetTestError::NotWritable)?;
+        let group = self.groups.iter().find(|group| group.definition().arc == *arc);
+        group.ok_or(SetTestError::NotWritable)?.request(snapshot, below, value)
     }
 
     /// Returns the first value behind a name, with its own name.

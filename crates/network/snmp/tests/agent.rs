@@ -1,9 +1,11 @@
 //! The agent, asked by the programs of net-snmp.
 
 use crate::common::{COMMUNITY, Host, net_snmp, object, publish, row, violated};
+use cutline_publish::{ManagerRequest, RowKind, SocketRow};
 use cutline_snmp::{SnmpError, SnmpService};
 use std::net::UdpSocket;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Returns the lines of an answer: names and values.
 fn pairs(text: &str) -> Vec<(Vec<u32>, String)> {
@@ -171,7 +173,7 @@ fn whoever_asks_at_this_host_sees_nothing_of_single_programs() {
 }
 
 #[test]
-fn nobody_may_write() {
+fn a_community_may_not_write() {
     let host = Host::start();
     let (service, _) = host.serve(&host.open_options());
     let at = service.address().unwrap().to_string();
@@ -186,6 +188,68 @@ fn nobody_may_write() {
             answer.text
         );
     }
+}
+
+#[test]
+fn a_manager_weakens_limits_where_user_and_owner_allow_it() {
+    let host = Host::start();
+    let mut video = host.publisher("video");
+    let managed = SocketRow { managed: true, ..row(7) };
+    publish(&mut video, &[managed.clone(), row(8)]);
+    host.wait_for_sockets(2);
+    let (stop, stopped) = std::sync::mpsc::channel();
+    let (sender, requests) = std::sync::mpsc::channel();
+    let publishes = std::thread::spawn(move || {
+        let put = |turn: &mut cutline_publish::Turn<'_>| {
+            for row in [&managed, &row(8)] {
+                turn.put(RowKind::Socket, row.socket, row);
+            }
+        };
+        let pause = |_: &mut cutline_publish::Publisher, _| {
+            Ok(stopped.recv_timeout(Duration::from_millis(20)).is_err())
+        };
+        video.run(put, pause, |request| sender.send(request).unwrap()).unwrap();
+    });
+    let auth = host.secret("auth", "authentic password");
+    let user = |name: &str, may: bool| {
+        format!("[[user]]\nname = '{name}'\nauth-file = '{}'\nmay-set = {may}\n", auth.display())
+    };
+    let lines = [user("operator", true), user("reader", false)].concat();
+    let (service, messages) = host.serve(&host.options(&lines));
+    let at = service.address().unwrap().to_string();
+    let set = |user: &str, values: &[[&str; 3]]| {
+        let credentials =
+            ["-v3", "-l", "authNoPriv", "-u", user, "-a", "SHA-256", "-A", "authentic password", at.as_str()];
+        let names: Vec<String> = values.iter().map(|[below, ..]| object(below)).collect();
+        let pairs =
+            names.iter().zip(values).flat_map(|(name, [_, kind, value])| [name.as_str(), kind, value]);
+        net_snmp("snmpset", &credentials.into_iter().chain(pairs).collect::<Vec<_>>())
+    };
+    // The limit of the delay at which socket 7 receives is 80 ms.
+    let delay = "4.1.3.1.7.2.2";
+    for (user, values, error) in [
+        ("reader", vec![[delay, "u", "120000"]], "authorizationError"),
+        ("operator", vec![[delay, "u", "60000"]], "wrongValue"),
+        ("operator", vec![[delay, "s", "much"]], "wrongType"),
+        ("operator", vec![["4.1.3.1.8.2.2", "u", "120000"]], "noAccess"),
+        ("operator", vec![["4.1.3.1.9.2.2", "u", "120000"]], "noCreation"),
+        ("operator", vec![["4.1.2.1.7.2.2", "u", "120000"]], "noAccess"),
+        // The second one is impossible, so the first one is not carried out.
+        ("operator", vec![[delay, "u", "120000"], ["4.1.3.1.8.2.2", "u", "120000"]], "noAccess"),
+    ] {
+        let answer = set(user, &values);
+        assert!(!answer.is_ok && answer.text.contains(error), "{values:?}: {}", answer.text);
+    }
+    let answer = set("operator", &[[delay, "u", "120000"], ["2.1.23.1.7", "i", "2"]]);
+    assert!(answer.is_ok, "{}", answer.text);
+    let mut got: Vec<ManagerRequest> =
+        (0..2).map(|_| requests.recv_timeout(crate::common::PATIENCE).unwrap()).collect();
+    got.sort_by_key(|request| matches!(request, ManagerRequest::Renegotiate { .. }));
+    let limit = ManagerRequest::Limit { socket: 7, receive: true, measure: "delay".to_owned(), worst: 120.0 };
+    assert_eq!(got, [limit, ManagerRequest::Renegotiate { socket: 7 }]);
+    assert!(messages.have("user operator at 127.0.0.1"));
+    stop.send(()).unwrap();
+    publishes.join().unwrap();
 }
 
 #[test]

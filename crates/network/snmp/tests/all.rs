@@ -7,6 +7,7 @@
 
 mod agent;
 mod agentx;
+mod capacity;
 mod common;
 mod mib;
 mod notifications;

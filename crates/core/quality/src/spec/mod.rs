@@ -38,6 +38,7 @@ mod coerced;
 mod preset;
 mod region;
 mod taps;
+mod weaker;
 
 pub use agreement::{Agreement, AgreementItem, Conflict, Conflicts, agree};
 pub use builder::Builder;

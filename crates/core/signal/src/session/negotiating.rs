@@ -11,6 +11,18 @@ use cutline_quality::spec::{ConnectionSpecification, Measure, Region, Specificat
 use cutline_units::Instant;
 
 impl Session {
+    /// Returns what this end demands at present.
+    pub fn specification(&self) -> ConnectionSpecification {
+        match &self.negotiation {
+            Some(negotiation) => negotiation.ours().clone(),
+            None => ConnectionSpecification {
+                send: self.send.contract.effective.clone(),
+                receive: self.receive.contract.effective.clone(),
+                profile: None,
+            },
+        }
+    }
+
     /// Asks the other end for something else. An end that is alone takes it at once.
     pub fn renegotiate(&mut self, now: Instant, specification: ConnectionSpecification, out: &mut Outbound) {
         let recorded = self.recorder.is_some().then(|| Box::new(specification.clone()));

@@ -10,7 +10,7 @@ pub use row::row;
 
 use crate::keeper;
 use crate::time::duration;
-use cutline_publish::{Publisher, RowKind, SEARCH_EVERY, Turn, socket_path};
+use cutline_publish::{ManagerRequest, Publisher, RowKind, SEARCH_EVERY, Turn, socket_path};
 use cutline_sys::now;
 use cutline_sys::process::PerProcess;
 use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
@@ -81,7 +81,13 @@ fn publish(publisher: Publisher) -> io::Result<()> {
             }
         }
     };
-    publisher.run(put, |publisher, time| pause(publisher, now().saturating_add(duration(time))))
+    let manage = |request: ManagerRequest| {
+        let connection = keeper::connections().into_iter().find(|(number, _)| *number == request.socket());
+        if let Some(connection) = connection.and_then(|(_, connection)| connection.upgrade()) {
+            connection.manage(&request);
+        }
+    };
+    publisher.run(put, |publisher, time| pause(publisher, now().saturating_add(duration(time))), manage)
 }
 
 /// Waits until `time`, or until the monitor sends something or goes, and sends what still waits.

@@ -34,6 +34,7 @@ pub fn row(of: &(impl SharedCalls + ?Sized), number: u64) -> Option<SocketRow> {
         transport: of.transport().to_owned(),
         local: local.to_string(),
         peer: peer.to_string(),
+        managed: connection.is_managed(),
         opened_unix_s: connection.opened().as_secs_f64(),
         state: state.to_owned(),
         hint: mib.hint.map(cutline_units::Hint::level),

@@ -33,7 +33,7 @@ use crate::recovery::{Admission, Recovery};
 use crate::reservation::Reserver;
 use crate::signals;
 use cutline_provision::Transport;
-use cutline_publish::SocketRow;
+use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::TcpFigures;
@@ -142,7 +142,7 @@ impl QosTcpStream {
         let inner = Arc::new(Inner {
             socket: Arc::new(socket),
             peer,
-            connection: Connection::new(session, directions, reserver, options.is_private),
+            connection: Connection::new(session, directions, reserver, options),
             inlet: Mutex::default(),
             outlet: Mutex::default(),
             demands_peer,
@@ -680,6 +680,12 @@ impl KeptConnection for Inner {
 
     fn row(&self, number: u64) -> Option<SocketRow> {
         publication::row(self, number)
+    }
+
+    fn manage(&self, request: &ManagerRequest) {
+        if let Some(specification) = self.connection.managed_specification(request) {
+            SharedCalls::renegotiate(self, specification);
+        }
     }
 
     fn serve(&self, now: Instant) -> Instant {

@@ -29,7 +29,7 @@ use crate::recovery::{Candidate, Recovery};
 use crate::reservation::Reserver;
 use crate::settings::Settings;
 use cutline_provision::Transport;
-use cutline_publish::SocketRow;
+use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::datagrams::Inbox;
@@ -146,7 +146,7 @@ impl QosUdpSocket {
             socket,
             errors,
             peer,
-            connection: Connection::new(session, directions, reserver, options.is_private),
+            connection: Connection::new(session, directions, reserver, options),
             reader: Mutex::new(DatagramReader::new(peer, entrance.is_some())),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
@@ -377,6 +377,12 @@ impl KeptConnection for Inner {
 
     fn row(&self, number: u64) -> Option<SocketRow> {
         publication::row(self, number)
+    }
+
+    fn manage(&self, request: &ManagerRequest) {
+        if let Some(specification) = self.connection.managed_specification(request) {
+            SharedCalls::renegotiate(self, specification);
+        }
     }
 
     fn serve(&self, now: Instant) -> Instant {

@@ -1,12 +1,13 @@
 //! QoS sockets: what their ends demand, and what is delivered.
 
 use super::index;
-use crate::object::Form::{Named, Seconds, Text, Usual};
-use crate::object::{MibColumn, Object, Syntax, capitalised, columns, computed, gauge, text};
+use crate::object::Form::{Named, Seconds, Text, Truth, Usual};
+use crate::object::{MibColumn, Object, Request, Syntax, capitalised, columns, computed, gauge, text};
 use crate::snapshot::{DirectionInstance, ItemInstance, MEASURES, Snapshot, SocketInstance};
 use crate::table::{Definition, Table};
 use async_snmp::Value;
-use cutline_publish::{DirectionRow, SpreadRow};
+use async_snmp::handler::SetTestError;
+use cutline_publish::{DirectionRow, ManagerRequest, SpreadRow};
 
 /// States of a connection.
 const STATES: &[(&str, i32)] = &[("joining", 1), ("agreed", 2), ("alone", 3), ("reconnecting", 4)];
@@ -57,7 +58,18 @@ pub fn sockets() -> Table<SocketInstance> {
         (19, "reservation", Named(RESERVATIONS)),
         (20, "reserved_bps", Usual),
         (21, "refusal", Text),
+        (22, "managed", Truth),
     ];
+    let renegotiate = Object {
+        syntax: Syntax::Enumeration(RENEGOTIATE),
+        ..number(
+            23,
+            "Renegotiate",
+            "Setting it to renegotiate(2) negotiates anew what the socket's owner has asked for at first, where the owner allows it. Reading it returns none(1).",
+        )
+    };
+    let renegotiate =
+        computed(renegotiate, |_: &SocketInstance| Some(Value::Integer(1))).writable(renegotiation);
     Table {
         definition: Definition {
             arc: 2,
@@ -69,9 +81,39 @@ pub fn sockets() -> Table<SocketInstance> {
         columns: [of_process, columns(prefix, |row: &SocketInstance| Some(&*row.row), &of_row)]
             .into_iter()
             .flatten()
+            .chain([renegotiate])
             .collect(),
         rows: Snapshot::sockets,
     }
+}
+
+/// Values of the object that asks for a new negotiation.
+const RENEGOTIATE: &[(&str, i32)] = &[("none", 1), ("renegotiate", 2)];
+
+/// Returns the request for a new negotiation.
+fn renegotiation(row: &SocketInstance, value: &Value) -> Request {
+    match value {
+        _ if !row.row.managed => Err(SetTestError::NoAccess),
+        Value::Integer(2) => Ok(ManagerRequest::Renegotiate { socket: row.row.socket }),
+        Value::Integer(_) => Err(SetTestError::WrongValue),
+        _ => Err(SetTestError::WrongType),
+    }
+}
+
+/// Returns the request for a weaker limit. One that demands more is not allowed.
+fn weaker_limit(row: &ItemInstance, value: &Value) -> Request {
+    let (socket, receive) = row.socket();
+    let limit = row.limit().ok_or(SetTestError::NoCreation)?;
+    if !socket.managed {
+        return Err(SetTestError::NoAccess);
+    }
+    let Value::Gauge32(thousandths) = value else { return Err(SetTestError::WrongType) };
+    let worst = f64::from(*thousandths) / 1e3;
+    let is_weaker = if limit.measure == "rate" { worst <= limit.worst } else { worst >= limit.worst };
+    if !is_weaker {
+        return Err(SetTestError::WrongValue);
+    }
+    Ok(ManagerRequest::Limit { socket: socket.socket, receive, measure: limit.measure.clone(), worst })
 }
 
 /// Returns the index of a socket.
@@ -183,6 +225,9 @@ fn micros(ms: f64) -> Value {
     gauge((ms * 1e3).round() as u64)
 }
 
+/// Arc of the limits that managers may weaken.
+const WORST: u32 = 3;
+
 /// Returns the limits of all directions: the regions of operation.
 pub fn limits() -> Table<ItemInstance> {
     let fields = [
@@ -200,7 +245,10 @@ pub fn limits() -> Table<ItemInstance> {
             row: "A measure that has a limit.",
             index: measure_index("cqosLimit"),
         },
-        columns: columns("cqosLimit", ItemInstance::limit, &fields),
+        columns: columns("cqosLimit", ItemInstance::limit, &fields)
+            .into_iter()
+            .map(|column| if column.object.arc == WORST { column.writable(weaker_limit) } else { column })
+            .collect(),
         rows: Snapshot::limits,
     }
 }

@@ -173,8 +173,10 @@ fn add_table(text: &mut String, group: &dyn Group, groups: &[Box<dyn Group>]) {
     for object in own {
         add_object(text, object, &format!("{name}Entry"), NOT_ACCESSIBLE);
     }
+    let writable = group.writable();
     for object in group.objects() {
-        add_object(text, object, &format!("{name}Entry"), "read-only");
+        let access = if writable.contains(&object.name.as_str()) { "read-write" } else { "read-only" };
+        add_object(text, object, &format!("{name}Entry"), access);
     }
 }
 

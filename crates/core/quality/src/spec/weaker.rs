@@ -1,0 +1,62 @@
+//! Weaker limits: what a manager of the host may ask of a flow.
+
+use super::{Measure, SpecParameter, Specification};
+use cutline_params::{ParameterError, ParameterValue, Parameters as _};
+use cutline_units::Duration;
+
+impl Specification {
+    /// Returns this specification with a weaker limit of one measure, in the measure's unit.
+    ///
+    /// # Errors
+    /// When the measure has no limit here, when the value is out of its range, or when it demands more.
+    pub fn with_weaker_limit(&self, measure: Measure, worst: f64) -> Result<Self, ParameterError> {
+        let time = || Duration::from_nanos((worst.clamp(0.0, 1e10) * 1e6).round() as u64);
+        let (parameter, value) = match measure {
+            Measure::Rate => (SpecParameter::MinRate, ParameterValue::Number(worst)),
+            Measure::Delay => (SpecParameter::MaxDelay, ParameterValue::Duration(time())),
+            Measure::Gap => (SpecParameter::MaxGap, ParameterValue::Duration(time())),
+            Measure::Jitter => (SpecParameter::Jitter, ParameterValue::Duration(time())),
+            Measure::Loss => (SpecParameter::Loss, ParameterValue::Number(worst)),
+            Measure::Recovery => (SpecParameter::Recovery, ParameterValue::Duration(time())),
+        };
+        if self.get(parameter).is_none() {
+            return Err(ParameterError::new(parameter.name(), value, "off: it has no limit".to_owned()));
+        }
+        let mut weaker = self.clone();
+        parameter.field().set(&mut weaker, &value);
+        weaker.validate()?;
+        weaker.demands_no_more_than(self)?;
+        Ok(weaker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Preset;
+
+    #[test]
+    fn a_limit_becomes_weaker_and_never_stronger() {
+        let video = Preset::Video.specification();
+        let (rate, delay) = (video.min_rate.unwrap(), video.max_delay.unwrap());
+        let weaker = video.with_weaker_limit(Measure::Rate, rate / 2.0).unwrap();
+        assert_eq!(weaker, Specification { min_rate: Some(rate / 2.0), ..video.clone() });
+        let weaker = video.with_weaker_limit(Measure::Delay, delay.as_millis_f64() + 1.5).unwrap();
+        assert_eq!(weaker.max_delay, Some(delay + Duration::from_micros(1500)));
+        assert!(video.with_weaker_limit(Measure::Rate, rate * 2.0).is_err());
+        assert!(video.with_weaker_limit(Measure::Delay, delay.as_millis_f64() / 2.0).is_err());
+    }
+
+    #[test]
+    fn values_that_are_not_allowed_are_refused() {
+        let video = Preset::Video.specification();
+        for worst in [f64::NAN, f64::INFINITY, -1.0, 1e300, 0.0] {
+            for measure in Measure::ALL {
+                let weaker = video.with_weaker_limit(measure, worst);
+                assert!(weaker.is_err() || measure == Measure::Rate && worst == 0.0, "{measure} {worst}");
+            }
+        }
+        let why = Specification::OPEN.with_weaker_limit(Measure::Loss, 5.0).unwrap_err().to_string();
+        assert!(why.contains("loss") && why.contains("no limit"), "{why}");
+    }
+}
