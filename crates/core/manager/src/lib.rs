@@ -1,0 +1,9 @@
+//! Resource manager of a host and feedback of a path (QUANTA section 5), sans-IO: requests, reports, messages and the time come in; answers, events
+//! and messages go out. It reads no clock, opens no socket and draws no random numbers, so the same object works in a daemon and as an agent
+//! in the simulator.
+//!
+//! - [`resources`]: who gets how much of a host: capacities, admission by class, fair shares, leases, and what happens when capacities shrink.
+//!
+//! What is absent: the local socket and its clients, the measurement of capacities, the scheduler that enforces rates.
+
+pub mod resources;
