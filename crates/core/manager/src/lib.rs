@@ -3,7 +3,9 @@
 //! in the simulator.
 //!
 //! - [`resources`]: who gets how much of a host: capacities, admission by class, fair shares, leases, and what happens when capacities shrink.
+//! - [`feedback`]: how much a path carries: prediction of degradation, graceful lowering in an order, raises with hysteresis, summaries between hosts.
 //!
 //! What is absent: the local socket and its clients, the measurement of capacities, the scheduler that enforces rates.
 
+pub mod feedback;
 pub mod resources;

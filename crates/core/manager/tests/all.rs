@@ -1,3 +1,5 @@
 //! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
 
+mod closed_loop;
+mod model;
 mod sequences;
