@@ -4,7 +4,7 @@
 
 use cutline_manager::resources::{
     AdmissionAnswer, Capacities, CarrierKind, ClientKey, CpuShare, FlowId, FlowRequest, InterfaceCapacity,
-    InterfaceIndex, ManagerParams, ManagerSnapshot, ResourceManager, SchedulingClass, UserId,
+    InterfaceIndex, ResourceManager, ResourceParams, ResourceSnapshot, SchedulingClass, UserId,
 };
 use cutline_units::{Instant, Rate};
 use std::hint::black_box;
@@ -64,7 +64,7 @@ fn request(number: u32, users: u32, class: SchedulingClass) -> FlowRequest {
 
 /// A manager with [`FLOWS`] flows of which one in twenty is real-time, that want ten times what there is.
 fn manager(users: u32) -> ResourceManager {
-    let params = ManagerParams { user_share: 1.0, ..ManagerParams::default() };
+    let params = ResourceParams { user_share: 1.0, ..ResourceParams::default() };
     let mut manager = ResourceManager::new(params, capacities(600)).expect("the values are allowed");
     for number in 0..FLOWS {
         let class = if number % 20 == 0 { SchedulingClass::RealTime } else { SchedulingClass::TimeShared };
@@ -142,8 +142,8 @@ fn main() {
         });
         let text = serde_json::to_string(&manager.snapshot(Instant::ZERO)).expect("it is data");
         time("  a restart from its JSON", CALLS / 100, || {
-            let snapshot: ManagerSnapshot = serde_json::from_str(&text).expect("it was written by us");
-            let params = ManagerParams { user_share: 1.0, ..ManagerParams::default() };
+            let snapshot: ResourceSnapshot = serde_json::from_str(&text).expect("it was written by us");
+            let params = ResourceParams { user_share: 1.0, ..ResourceParams::default() };
             black_box(ResourceManager::restore(Instant::ZERO, params, &snapshot).expect("it is sound"));
         });
     }

@@ -81,7 +81,7 @@ struct Flow {
 
 enum Event {
     Report(usize, FlowReport),
-    Message(usize, Vec<u8>),
+    Message(usize, usize, Vec<u8>),
 }
 
 /// A run.
@@ -237,10 +237,10 @@ impl Model {
                     self.hosts[host].report(self.now, id, &report);
                     self.outputs(host);
                 }
-                Event::Message(host, message) => {
+                Event::Message(from, host, message) => {
                     if !self.off.contains(&host) {
                         // Messages overtake each other in no case, but a host may have been switched off.
-                        self.hosts[host].receive(self.now, &message).unwrap();
+                        self.hosts[host].receive_from(self.now, HostId(from as u64), &message).unwrap();
                         self.outputs(host);
                     }
                 }
@@ -314,10 +314,10 @@ impl Model {
     fn outputs(&mut self, host: usize) {
         while let Some(output) = self.hosts[host].poll() {
             match output {
-                PathOutput::Send { to, message } => self.post(Event::Message(to.0 as usize, message)),
+                PathOutput::Send { to, message } => self.post(Event::Message(host, to.0 as usize, message)),
                 PathOutput::Broadcast { message } => {
                     for other in (0..self.hosts.len()).filter(|other| *other != host) {
-                        self.post(Event::Message(other, message.clone()));
+                        self.post(Event::Message(host, other, message.clone()));
                     }
                 }
                 PathOutput::Limit { .. } => {}

@@ -2,8 +2,8 @@
 
 use cutline_manager::resources::{
     AdmissionAnswer, AllocationEvent, Capacities, CarrierKind, ClientKey, CpuShare, FlowId, FlowRequest,
-    InterfaceCapacity, InterfaceIndex, LoweringOrder, ManagerParams, ManagerSnapshot, ResourceKind,
-    ResourceManager, SchedulingClass, UserId, UserPolicy,
+    InterfaceCapacity, InterfaceIndex, LoweringOrder, ResourceKind, ResourceManager, ResourceParams,
+    ResourceSnapshot, SchedulingClass, UserId, UserPolicy,
 };
 use cutline_units::{Duration, Instant, Rate};
 use proptest::prelude::*;
@@ -79,7 +79,7 @@ fn charge(request: &FlowRequest, kind: ResourceKind, bps: u64) -> u64 {
 }
 
 impl World {
-    fn new(params: ManagerParams, capacities: Capacities) -> Self {
+    fn new(params: ResourceParams, capacities: Capacities) -> Self {
         let manager = ResourceManager::new(params, capacities).unwrap();
         Self { manager, now: Instant::ZERO, notified: BTreeMap::new(), requests: BTreeMap::new() }
     }
@@ -225,7 +225,7 @@ impl World {
 
     fn restored(&mut self) -> Self {
         let text = serde_json::to_string(&self.manager.snapshot(self.now)).unwrap();
-        let snapshot: ManagerSnapshot = serde_json::from_str(&text).unwrap();
+        let snapshot: ResourceSnapshot = serde_json::from_str(&text).unwrap();
         let params = self.manager.params().clone();
         // The next process' clock begins elsewhere.
         let now = self.now + Duration::from_secs(1000);
@@ -296,14 +296,14 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn any_params() -> impl Strategy<Value = ManagerParams> {
+fn any_params() -> impl Strategy<Value = ResourceParams> {
     let order = prop_oneof![
         Just(LoweringOrder::Priority),
         Just(LoweringOrder::LargestSlack),
         Just(LoweringOrder::Newest)
     ];
     (0.0..=1.0_f64, 0.0..=1.0_f64, order, 2_u32..54, 0.0..0.5_f64).prop_map(
-        |(committed_share, user_share, order, share_digits, raise_step)| ManagerParams {
+        |(committed_share, user_share, order, share_digits, raise_step)| ResourceParams {
             committed_share,
             user_share,
             order,
@@ -311,7 +311,7 @@ fn any_params() -> impl Strategy<Value = ManagerParams> {
             raise_step,
             most_flows: 40,
             most_flows_per_user: 15,
-            ..ManagerParams::default()
+            ..ResourceParams::default()
         },
     )
 }
@@ -358,7 +358,7 @@ proptest! {
     fn a_lying_user_holds_no_more_than_its_share(claims in prop::collection::vec(any_request(), 1..100)) {
         let interface = InterfaceCapacity { rate: Rate::from_mbps(100), reserved: Rate::ZERO };
         let capacities = Capacities { interfaces: [(InterfaceIndex(1), interface)].into(), ..Capacities::default() };
-        let mut manager = ResourceManager::new(ManagerParams::default(), capacities).unwrap();
+        let mut manager = ResourceManager::new(ResourceParams::default(), capacities).unwrap();
         let own = |request: &FlowRequest| FlowRequest { user: UserId(1), interface: Some(InterfaceIndex(1)), ..*request };
         for claim in &claims {
             manager.request(Instant::ZERO, own(claim)).unwrap();
@@ -392,7 +392,7 @@ fn a_million_operations_leave_the_accounts_exact() {
         interfaces: [(InterfaceIndex(1), interface(mbps)), (InterfaceIndex(2), interface(mbps / 2))].into(),
         ..Capacities::default()
     };
-    let params = ManagerParams { most_flows: 30, most_flows_per_user: 12, ..ManagerParams::default() };
+    let params = ResourceParams { most_flows: 30, most_flows_per_user: 12, ..ResourceParams::default() };
     let mut world = World::new(params, capacities(100));
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |below: u64| {

@@ -121,6 +121,13 @@ impl Cutoff {
 }
 
 impl RankLoad {
+    /// Adds another load of the rank.
+    pub(super) const fn add(&mut self, other: Self) {
+        self.used = self.used.saturating_add(other.used);
+        self.minimum = self.minimum.saturating_add(other.minimum);
+        self.reference = self.reference.saturating_add(other.reference);
+    }
+
     fn span(&self) -> f64 {
         self.reference.saturating_sub(self.minimum) as f64
     }
@@ -130,9 +137,7 @@ impl Loads {
     /// Adds the loads of another host.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
-            mine.used = mine.used.saturating_add(theirs.used);
-            mine.minimum = mine.minimum.saturating_add(theirs.minimum);
-            mine.reference = mine.reference.saturating_add(theirs.reference);
+            mine.add(*theirs);
         }
     }
 

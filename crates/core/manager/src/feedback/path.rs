@@ -23,13 +23,14 @@
 //! Not implemented: finding out which flows share a bottleneck. The owner says which path a flow takes.
 
 use super::controller::{ControllerStats, PathController, PathView};
-use super::cutoff::{Cutoff, rank};
+use super::cutoff::{Cutoff, RANKS, RankLoad, rank};
 use super::params::FeedbackParams;
 use super::predictor::{FlowEdges, FlowReport, Outlook, Predictor};
 use super::summary::{Directive, HostId, HostState, PathId, PathSummary, SummaryError};
-use crate::resources::FlowId;
+use crate::resources::{FlowId, MOST_RATE};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Instant, Rate};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Initial values of the feedback of a path.
@@ -56,6 +57,41 @@ pub struct PathFlow {
     pub priority: u8,
     /// Edges of its region.
     pub edges: FlowEdges,
+}
+
+/// State of the feedback of a path, for serde. Times are relative.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathSnapshot {
+    path: u64,
+    host: u64,
+    number: u64,
+    epoch: u64,
+    cutoff: u32,
+    peers: Vec<u64>,
+    flows: Vec<PathFlowState>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PathFlowState {
+    flow: FlowId,
+    most_bps: u64,
+    minimum_bps: u64,
+    priority: u8,
+    delay_ms: Option<(f64, f64)>,
+    loss_percent: Option<f64>,
+    age_ns: u64,
+    peak_bps: u64,
+    rank: usize,
+    reference_bps: u64,
+}
+
+impl PathSnapshot {
+    /// The path.
+    pub const fn path(&self) -> PathId {
+        PathId(self.path)
+    }
 }
 
 /// Output of the feedback of a path.
@@ -210,8 +246,12 @@ impl PathFeedback {
     /// Adds a flow, or changes its rates and edges.
     ///
     /// # Errors
-    /// When the minimum exceeds the most.
+    /// When a value is not allowed: the minimum exceeds the most, or an edge is no number.
     pub fn set_flow(&mut self, now: Instant, id: FlowId, flow: PathFlow) -> Result<(), ParameterError> {
+        flow.edges.validate()?;
+        if flow.most > MOST_RATE {
+            return Err(ParameterError::new("most", flow.most, format!("at most {MOST_RATE}")));
+        }
         if flow.minimum > flow.most {
             let most = format!("at most the most that the flow may send, which is {}", flow.most);
             return Err(ParameterError::new("minimum", flow.minimum, most));
@@ -251,7 +291,7 @@ impl PathFeedback {
         let member = self.members.get_mut(&id)?;
         let delivery = &report.delivery;
         member.heard = Some(now);
-        member.used = delivery.throughput();
+        member.used = delivery.throughput().min(MOST_RATE);
         member.peak = (member.used.as_bps() as f64).max(member.peak * FADING);
         if self.directive.cutoff == Cutoff::NONE {
             member.refresh(now, &self.params);
@@ -262,7 +302,7 @@ impl PathFeedback {
         member.fresh += u32::from(sent >= self.since);
         if self.forgotten.is_none_or(|forgotten| sent >= forgotten) {
             let rate = member.limit.unwrap_or(member.flow.most);
-            member.predictor.add(report, rate);
+            member.predictor.add(now, report, rate);
             member.outlook = member.predictor.outlook(now, &self.params);
             if member.outlook.is_disturbed {
                 self.hurry(now);
@@ -271,13 +311,16 @@ impl PathFeedback {
         self.members.get(&id).map(|member| member.outlook)
     }
 
-    /// Takes a message of another host.
+    /// Takes a message of another host, which the owner has authenticated.
     ///
     /// # Errors
-    /// When it is no summary of a peer on this path, or not newer than an earlier one. Then it changes nothing.
-    pub fn receive(&mut self, now: Instant, message: &[u8]) -> Result<(), SummaryError> {
+    /// When it is no summary of that host as a peer on this path, or not newer than an earlier one. Then it changes nothing.
+    pub fn receive_from(&mut self, now: Instant, sender: HostId, message: &[u8]) -> Result<(), SummaryError> {
         let summary = PathSummary::decode(message)?;
         let PathSummary { host, path, number, directive, state, .. } = summary;
+        if host != sender {
+            return Err(SummaryError::Stranger(host));
+        }
         if path != self.path {
             return Err(SummaryError::Path(path));
         }
@@ -335,16 +378,67 @@ impl PathFeedback {
         }
     }
 
-    /// Continues with a cutoff and summaries of before, after a restart. Flows get their limits as they are added.
-    pub fn resume(&mut self, now: Instant, cutoff: Cutoff) {
-        self.directive.cutoff = cutoff;
-        (self.since, self.forgotten) = (now, Some(now));
-        if self.controller.is_some() {
-            self.controller = Some(PathController::new(now, cutoff, &self.params));
+    /// The state as data: the directive, the peers and the flows. Reports are not in it: those of two seconds replace them.
+    pub fn snapshot(&self, now: Instant) -> PathSnapshot {
+        let flow = |(id, member): (&FlowId, &Member)| PathFlowState {
+            flow: *id,
+            most_bps: member.flow.most.as_bps(),
+            minimum_bps: member.flow.minimum.as_bps(),
+            priority: member.flow.priority,
+            delay_ms: member.flow.edges.delay,
+            loss_percent: member.flow.edges.loss,
+            age_ns: now.saturating_since(member.since).as_nanos(),
+            peak_bps: member.peak as u64,
+            rank: member.rank,
+            reference_bps: member.reference.as_bps(),
+        };
+        PathSnapshot {
+            path: self.path.0,
+            host: self.host.0,
+            number: self.number,
+            epoch: self.epoch,
+            cutoff: self.directive.cutoff.to_bits(),
+            peers: self.peers.keys().map(|host| host.0).collect(),
+            flows: self.members.iter().map(flow).collect(),
         }
-        for id in self.members.keys().copied().collect::<Vec<_>>() {
-            self.limit(id);
+    }
+
+    /// Feedback that continues from a snapshot, with the same limits. `number` is one above those of all summaries that this host has sent
+    /// since, such as the time in nanoseconds since 1970. An output [`PathOutput::Limit`] says each limit again.
+    ///
+    /// # Errors
+    /// When a value is not allowed.
+    pub fn restore(
+        now: Instant,
+        params: FeedbackParams,
+        number: u64,
+        snapshot: &PathSnapshot,
+    ) -> Result<Self, ParameterError> {
+        let number = number.max(snapshot.number).max(snapshot.epoch);
+        let (path, host) = (PathId(snapshot.path), HostId(snapshot.host));
+        let mut this = Self::new(now, PathStart { params, path, host, number })?;
+        let range = || format!("0 to {}", Cutoff::ALL.to_bits());
+        let cutoff = Cutoff::from_bits(snapshot.cutoff);
+        let cutoff = cutoff.ok_or_else(|| ParameterError::new("cutoff", snapshot.cutoff, range()))?;
+        this.directive.cutoff = cutoff;
+        this.forgotten = Some(now);
+        this.controller = Some(PathController::new(now, cutoff, &this.params));
+        for state in &snapshot.flows {
+            let edges = FlowEdges { delay: state.delay_ms, loss: state.loss_percent };
+            let (most, minimum) = (Rate::from_bps(state.most_bps), Rate::from_bps(state.minimum_bps));
+            this.set_flow(now, state.flow, PathFlow { most, minimum, priority: state.priority, edges })?;
+            if state.rank >= RANKS {
+                return Err(ParameterError::new("rank", state.rank, format!("0 to {}", RANKS - 1)));
+            }
+            let member = this.members.get_mut(&state.flow).expect("the flow was added");
+            member.since = Instant::from_nanos(now.as_nanos().saturating_sub(state.age_ns));
+            member.peak = state.peak_bps.min(MOST_RATE.as_bps()) as f64;
+            member.rank = state.rank;
+            member.reference = Rate::from_bps(state.reference_bps).clamp(minimum, most);
+            this.limit(state.flow);
         }
+        this.set_peers(now, &snapshot.peers.iter().copied().map(HostId).collect());
+        Ok(this)
     }
 
     /// Does at once what would be done at the deadline, at most four times in an interval.
@@ -390,9 +484,8 @@ impl PathFeedback {
         for member in self.members.values().filter(|member| member.heard.is_some()) {
             // A flow whose reports are lost still sends.
             let load = &mut state.loads.0[member.rank];
-            load.used += member.used.as_bps();
-            load.minimum += member.flow.minimum.as_bps();
-            load.reference += member.reference.as_bps();
+            let (used, minimum) = (member.used.as_bps(), member.flow.minimum.as_bps());
+            load.add(RankLoad { used, minimum, reference: member.reference.as_bps() });
             if !member.is_heard(now, self.params.silence) {
                 continue;
             }

@@ -24,6 +24,7 @@
 
 use super::params::FeedbackParams;
 use super::trend::{Trend, TrendSeries};
+use cutline_params::ParameterError;
 use cutline_quality::spec::{Axis, Measure, Region};
 use cutline_signal::monitor::Delivery;
 use cutline_units::{Bytes, Instant, Rate};
@@ -48,6 +49,29 @@ pub struct FlowEdges {
 }
 
 impl FlowEdges {
+    /// Checks that edges are numbers.
+    ///
+    /// # Errors
+    /// When an edge is negative or no number, or the worst delay is better than the best.
+    pub fn validate(&self) -> Result<(), ParameterError> {
+        if let Some((best, worst)) = self.delay {
+            if !(0.0..=MOST_DELAY).contains(&best) {
+                return Err(ParameterError::new("delay", best, format!("0 to {MOST_DELAY} ms")));
+            }
+            if !(best..=MOST_DELAY).contains(&worst) {
+                return Err(ParameterError::new(
+                    "delay",
+                    worst,
+                    format!("the best, which is {best}, to {MOST_DELAY} ms"),
+                ));
+            }
+        }
+        match self.loss.filter(|loss| !(0.0..=100.0).contains(loss)) {
+            Some(loss) => Err(ParameterError::new("loss", loss, "0 to 100 %")),
+            None => Ok(()),
+        }
+    }
+
     /// The edges of a region.
     pub fn new(region: &Region) -> Self {
         let axis = |measure| region.axis(measure);
@@ -103,6 +127,10 @@ pub struct Predictor {
     delays: u32,
 }
 
+/// The longest delay of a region, ms: an hour.
+const MOST_DELAY: f64 = 3_600_000.0;
+/// The most messages of an interval that count.
+const MANY: u64 = 1 << 40;
 /// Number of reports after which the shortest delay counts as that of the path without queues: rates have been lowered since, if there were some.
 const KNOWN: u32 = 16;
 /// Number of reports after which a delay near the edge counts as one that no rate can mend.
@@ -132,10 +160,10 @@ impl Predictor {
         self.edges = edges;
     }
 
-    /// Adds a report of a flow that sends at most at `rate`.
-    pub fn add(&mut self, report: &FlowReport, rate: Rate) {
+    /// Adds a report of a flow that sends at most at `rate`. One that claims to be of the future counts as one of now.
+    pub fn add(&mut self, now: Instant, report: &FlowReport, rate: Rate) {
         let FlowReport { delivery, backlog } = report;
-        let at = delivery.until;
+        let at = delivery.until.min(now);
         if let Some(spread) = delivery.delay {
             let (mean, quantile) = (spread.mean.as_millis_f64(), spread.quantile.as_millis_f64());
             self.means.add(at, mean);
@@ -149,7 +177,8 @@ impl Predictor {
         if self.losses.len() == self.window {
             self.losses.pop_front();
         }
-        self.losses.push_back((delivery.sent, delivery.lost));
+        // Sums of a window do not overflow.
+        self.losses.push_back((delivery.sent.min(MANY), delivery.lost.clamp(-(MANY as i64), MANY as i64)));
     }
 
     /// Forgets all reports but the shortest delay, because rates have changed.
@@ -254,7 +283,7 @@ mod tests {
     fn predictor(delays: &[u64]) -> Predictor {
         let mut predictor = Predictor::new(EDGES, &FeedbackParams::default());
         for (number, delay) in delays.iter().enumerate() {
-            predictor.add(&report((number as u64 + 1) * 500, *delay, 0), Rate::from_mbps(1));
+            predictor.add(at(999_999), &report((number as u64 + 1) * 500, *delay, 0), Rate::from_mbps(1));
         }
         predictor
     }
@@ -305,7 +334,11 @@ mod tests {
         let params = FeedbackParams::default();
         for (number, bytes) in [3_000, 6_000, 9_000, 12_000].into_iter().enumerate() {
             let report = report(2500 + number as u64 * 500, 20, 0);
-            predictor.add(&FlowReport { backlog: Bytes::new(bytes), ..report }, Rate::from_mbps(1));
+            predictor.add(
+                at(999_999),
+                &FlowReport { backlog: Bytes::new(bytes), ..report },
+                Rate::from_mbps(1),
+            );
         }
         // 96 ms now, and up to 48 ms more each second.
         let outlook = predictor.outlook(at(4000), &params);
@@ -318,7 +351,7 @@ mod tests {
         let loss = |lost: &[i64]| {
             let mut predictor = Predictor::new(EDGES, &params);
             for (number, lost) in lost.iter().enumerate() {
-                predictor.add(&report((number as u64 + 1) * 500, 20, *lost), Rate::from_mbps(1));
+                predictor.add(at(999_999), &report((number as u64 + 1) * 500, 20, *lost), Rate::from_mbps(1));
             }
             predictor.outlook(at(4000), &params).ahead
         };

@@ -19,7 +19,9 @@
 //!
 //! All numbers are big-endian. Everything is a state and no change, so a lost summary does no harm. A summary is not authenticated by
 //! itself: the owner sends it over a channel that proves the sending host, such as a datagram with a tag of
-//! [`cutline_signal::authentication`], and checks that it is `host`.
+//! [`cutline_signal::authentication`], and passes that host to [`PathFeedback::receive_from`](super::PathFeedback::receive_from).
+//! Numbers keep old summaries from being sent again by others. A host that is authenticated and lies can lower all flows of the path to their
+//! minima, or keep them from being lowered; it cannot go below a minimum, nor touch another path.
 
 use super::cutoff::{Cutoff, Loads, RANKS, RankLoad};
 use crate::resources::LoweringOrder;
@@ -108,8 +110,8 @@ pub enum SummaryError {
     /// Of another path.
     #[error("path = {0}: allowed is the path of this object")]
     Path(PathId),
-    /// Of a host that is none of the peers.
-    #[error("host = {0}: allowed is one of the peers")]
+    /// Of a host that is none of the peers, or not the one that has sent it.
+    #[error("host = {0}: allowed is the sending host, one of the peers")]
     Stranger(HostId),
     /// Not newer than an earlier one.
     #[error("number = {number}: allowed is more than {last}")]

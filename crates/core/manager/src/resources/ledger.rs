@@ -2,7 +2,7 @@
 
 use super::capacity::{Capacities, CarrierKind, CpuShare, InterfaceIndex, ResourceKind};
 use super::fill::{COMBINED, CPU, DATAGRAMS, INTERFACES, TCP};
-use super::params::ManagerParams;
+use super::params::ResourceParams;
 use super::request::FlowRequest;
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Places {
 
 impl Ledger {
     /// Empty accounts, with places for the interfaces of the host, and for others that flows use.
-    pub fn new(params: &ManagerParams, capacities: &Capacities, used: &BTreeSet<InterfaceIndex>) -> Self {
+    pub fn new(params: &ResourceParams, capacities: &Capacities, used: &BTreeSet<InterfaceIndex>) -> Self {
         let share = |capacity: u64| (capacity as f64 * params.committed_share) as u64;
         let plain = |capacity: Option<u64>| Bound { capacity, committable: capacity.map(share) };
         let rate = |rate: Option<cutline_units::Rate>| plain(rate.map(cutline_units::Rate::as_bps));

@@ -4,8 +4,8 @@
 //! interfaces without what RSVP has reserved. A [`FlowRequest`] gets an [`AdmissionAnswer`]: admitted, admitted with less, or refused, with the
 //! [`Shortage`] that is the reason.
 //!
-//! - *Real-time* flows get hard shares. A request takes from what may be promised ([`ManagerParams::committed_share`] of each capacity), and at most the
-//!   user's part of that ([`ManagerParams::user_share`]). Nobody who comes later takes it away.
+//! - *Real-time* flows get hard shares. A request takes from what may be promised ([`ResourceParams::committed_share`] of each capacity), and at most the
+//!   user's part of that ([`ResourceParams::user_share`]). Nobody who comes later takes it away.
 //! - *Time-shared* flows get their minimum for certain, which is a promise like a real-time flow's, and share what is left by weighted max-min
 //!   fairness: among users first, then among the flows of each (`fill.rs`). Linux' HTB divides in the same way, with the minimum as
 //!   `rate` and the rest by `quantum`.
@@ -20,7 +20,7 @@
 //! # Clients that lie, are stuck or die
 //!
 //! A flow's weight and priority count among the flows of its user alone, up to [`UserPolicy`]; the user's promises and flows are limited. A flow that is not
-//! reported for [`ManagerParams::lease`] is revoked ([`ResourceManager::renew`]), and the flows of a client that has died are released at once
+//! reported for [`ResourceParams::lease`] is revoked ([`ResourceManager::renew`]), and the flows of a client that has died are released at once
 //! ([`ResourceManager::release_client`]).
 //!
 //! # Capacities that shrink
@@ -44,12 +44,12 @@ pub use capacity::{
     MOST_RATE, ResourceKind,
 };
 pub use events::{AllocationCause, AllocationEvent};
-pub use params::{LoweringOrder, ManagerParams};
+pub use params::{LoweringOrder, ResourceParams};
 pub use request::{
     AdmissionAnswer, ClientKey, FlowId, FlowRequest, HIGHEST_PRIORITY, MOST_WEIGHT, SchedulingClass,
     Shortage, ShortageScope, UserId, UserPolicy,
 };
-pub use snapshot::{MANAGER_SNAPSHOT_VERSION, ManagerSnapshot, SnapshotError};
+pub use snapshot::{RESOURCE_SNAPSHOT_VERSION, ResourceSnapshot, SnapshotError};
 
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Rate};
@@ -62,7 +62,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Counters of a resource manager.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ManagerStats {
+pub struct ResourceStats {
     /// Requests that were admitted with the desired rate.
     pub admitted: u64,
     /// Requests that were admitted with less.
@@ -146,7 +146,7 @@ struct User {
 /// Resource manager of a host. After each call its owner takes events with [`ResourceManager::poll`] until there are none.
 #[derive(Clone, Debug)]
 pub struct ResourceManager {
-    params: ManagerParams,
+    params: ResourceParams,
     capacities: Capacities,
     ledger: Ledger,
     flows: Slab<Flow>,
@@ -163,7 +163,7 @@ pub struct ResourceManager {
     rises: BTreeSet<FlowId>,
     revoked: VecDeque<AllocationEvent>,
     next: FlowId,
-    stats: ManagerStats,
+    stats: ResourceStats,
 }
 
 /// Place in the order of lowering: the rank of the owner's order, then the newest first.
@@ -174,7 +174,7 @@ impl ResourceManager {
     ///
     /// # Errors
     /// When a parameter or a capacity is not allowed.
-    pub fn new(params: ManagerParams, capacities: Capacities) -> Result<Self, ParameterError> {
+    pub fn new(params: ResourceParams, capacities: Capacities) -> Result<Self, ParameterError> {
         params.validate()?;
         capacities.validate()?;
         Ok(Self {
@@ -193,7 +193,7 @@ impl ResourceManager {
             rises: BTreeSet::new(),
             revoked: VecDeque::new(),
             next: FlowId(1),
-            stats: ManagerStats::default(),
+            stats: ResourceStats::default(),
         })
     }
 
@@ -419,7 +419,7 @@ impl ResourceManager {
     }
 
     /// The parameters.
-    pub const fn params(&self) -> &ManagerParams {
+    pub const fn params(&self) -> &ResourceParams {
         &self.params
     }
 
@@ -447,7 +447,7 @@ impl ResourceManager {
     }
 
     /// The counters.
-    pub const fn stats(&self) -> &ManagerStats {
+    pub const fn stats(&self) -> &ResourceStats {
         &self.stats
     }
 

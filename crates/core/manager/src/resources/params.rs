@@ -17,7 +17,7 @@ pub enum LoweringOrder {
 
 /// Parameters of the resource manager.
 #[derive(Clone, Debug, PartialEq, Parameters)]
-pub struct ManagerParams {
+pub struct ResourceParams {
     /// The share of each capacity that may be promised: rates of real-time flows, and minima of time-shared ones.
     #[param(default = 0.75, range = (0.0, 1.0), source = "ours: a quarter stays for time-shared flows, as `share` of RSVP leaves it for best effort")]
     pub committed_share: f64,

@@ -2,22 +2,22 @@
 
 use super::capacity::{Capacities, CarrierKind, CpuShare, InterfaceCapacity, InterfaceIndex};
 use super::events::{AllocationCause, AllocationEvent};
-use super::params::ManagerParams;
+use super::params::ResourceParams;
 use super::request::{ClientKey, FlowId, FlowRequest, SchedulingClass, UserId, UserPolicy};
-use super::{Flow, ManagerStats, ResourceManager, add};
+use super::{Flow, ResourceManager, ResourceStats, add};
 use cutline_params::ParameterError;
 use cutline_units::{Duration, Instant, Rate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the format. A snapshot of another version is refused.
-pub const MANAGER_SNAPSHOT_VERSION: u32 = 1;
+pub const RESOURCE_SNAPSHOT_VERSION: u32 = 1;
 
 /// State of a resource manager at a time, for serde. Times are relative, so the clock of the next process may begin anywhere. Parameters
 /// are not in it: they are the owner's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ManagerSnapshot {
+pub struct ResourceSnapshot {
     version: u32,
     next_flow: FlowId,
     capacities: CapacitiesState,
@@ -31,7 +31,7 @@ pub struct ManagerSnapshot {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// The version of the format is another one.
-    #[error("version = {0}: allowed is {MANAGER_SNAPSHOT_VERSION}")]
+    #[error("version = {0}: allowed is {RESOURCE_SNAPSHOT_VERSION}")]
     Version(u32),
     /// A value is not allowed.
     #[error(transparent)]
@@ -160,7 +160,7 @@ impl FlowState {
 
 impl ResourceManager {
     /// The state as data. Shares are computed first.
-    pub fn snapshot(&mut self, now: Instant) -> ManagerSnapshot {
+    pub fn snapshot(&mut self, now: Instant) -> ResourceSnapshot {
         self.settle();
         let bps = |rate: Option<Rate>| rate.map(Rate::as_bps);
         let Capacities { tcp, datagrams, combined, cpu, interfaces } = &self.capacities;
@@ -177,9 +177,9 @@ impl ResourceManager {
             AllocationEvent::Revoked { flow, client, cause } => Some(RevokedState { flow, client, cause }),
             _ => None,
         };
-        let ManagerStats { admitted, reduced, refused, released, revoked: lost, expired } = self.stats;
-        ManagerSnapshot {
-            version: MANAGER_SNAPSHOT_VERSION,
+        let ResourceStats { admitted, reduced, refused, released, revoked: lost, expired } = self.stats;
+        ResourceSnapshot {
+            version: RESOURCE_SNAPSHOT_VERSION,
             next_flow: self.next,
             capacities: CapacitiesState {
                 tcp_bps: bps(*tcp),
@@ -203,10 +203,10 @@ impl ResourceManager {
     /// When the version is another one, or a value is not allowed: promises beyond the capacities are not.
     pub fn restore(
         now: Instant,
-        params: ManagerParams,
-        snapshot: &ManagerSnapshot,
+        params: ResourceParams,
+        snapshot: &ResourceSnapshot,
     ) -> Result<Self, SnapshotError> {
-        if snapshot.version != MANAGER_SNAPSHOT_VERSION {
+        if snapshot.version != RESOURCE_SNAPSHOT_VERSION {
             return Err(SnapshotError::Version(snapshot.version));
         }
         let CapacitiesState { tcp_bps, datagrams_bps, combined_bps, cpu_millionths, interfaces } =
@@ -250,7 +250,7 @@ impl ResourceManager {
             })
             .collect();
         let [admitted, reduced, refused, released, revoked, expired] = snapshot.stats;
-        manager.stats = ManagerStats { admitted, reduced, refused, released, revoked, expired };
+        manager.stats = ResourceStats { admitted, reduced, refused, released, revoked, expired };
         // The shares are those of the snapshot; with other parameters they are computed at the next change.
         manager.stale = None;
         Ok(manager)

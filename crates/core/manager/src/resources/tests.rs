@@ -12,7 +12,7 @@ fn capacities(mbps: u64) -> Capacities {
 }
 
 fn manager(mbps: u64) -> ResourceManager {
-    ResourceManager::new(ManagerParams::default(), capacities(mbps)).unwrap()
+    ResourceManager::new(ResourceParams::default(), capacities(mbps)).unwrap()
 }
 
 fn request(user: u32, class: SchedulingClass, desired: u64, minimum: u64) -> FlowRequest {
@@ -85,7 +85,7 @@ fn users_come_before_their_flows() {
 
 #[test]
 fn every_resource_can_be_the_reason() {
-    let params = ManagerParams { user_share: 1.0, committed_share: 1.0, ..ManagerParams::default() };
+    let params = ResourceParams { user_share: 1.0, committed_share: 1.0, ..ResourceParams::default() };
     let limited = Capacities {
         tcp: Some(MBPS(50)),
         datagrams: Some(MBPS(60)),
@@ -180,7 +180,7 @@ fn flows_end_with_their_client_their_lease_or_their_release() {
 
 #[test]
 fn a_client_holds_at_most_so_many_flows() {
-    let params = ManagerParams { most_flows: 3, most_flows_per_user: 2, ..ManagerParams::default() };
+    let params = ResourceParams { most_flows: 3, most_flows_per_user: 2, ..ResourceParams::default() };
     let mut manager = ResourceManager::new(params, capacities(100)).unwrap();
     let mut ask = |user| manager.request(at(0), request(user, TimeShared, 1, 0)).unwrap();
     assert!(ask(1).flow().is_some() && ask(1).flow().is_some());
@@ -192,7 +192,7 @@ fn a_client_holds_at_most_so_many_flows() {
 }
 
 fn ordered(order: LoweringOrder) -> (ResourceManager, [FlowId; 3]) {
-    let params = ManagerParams { order, user_share: 1.0, ..ManagerParams::default() };
+    let params = ResourceParams { order, user_share: 1.0, ..ResourceParams::default() };
     let mut manager = ResourceManager::new(params, capacities(100)).unwrap();
     let flow = |user, priority, minimum| FlowRequest { priority, ..request(user, RealTime, 20, minimum) };
     let flows = [flow(1, 5, 5), flow(2, 1, 18), flow(3, 9, 10)].map(|request| admit(&mut manager, request));
@@ -300,8 +300,8 @@ fn a_snapshot_that_cannot_be_is_refused() {
     admit(&mut manager, request(1, RealTime, 30, 10));
     let good = serde_json::to_value(manager.snapshot(at(0))).unwrap();
     let restore = |value: serde_json::Value| {
-        let snapshot: ManagerSnapshot = serde_json::from_value(value).unwrap();
-        ResourceManager::restore(at(0), ManagerParams::default(), &snapshot)
+        let snapshot: ResourceSnapshot = serde_json::from_value(value).unwrap();
+        ResourceManager::restore(at(0), ResourceParams::default(), &snapshot)
             .map_err(|error| error.to_string())
     };
     assert!(restore(good.clone()).is_ok());
