@@ -42,7 +42,7 @@ pub struct PathStart {
     pub path: PathId,
     /// This host.
     pub host: HostId,
-    /// A number above those of all summaries that this host has sent before, such as the time in nanoseconds since 1970.
+    /// A number above those of all summaries that this host has sent before, such as the time in nanoseconds since 1970; at most 2^63.
     pub number: u64,
 }
 
@@ -166,7 +166,7 @@ pub struct PathFeedback {
     is_confirming: bool,
     was_exhausted: bool,
     directive: Directive,
-    /// The highest epoch that was seen.
+    /// Epoch of this host's last directive. Each coordinator counts its own.
     epoch: u64,
     /// True if flows were raised by the last change.
     is_raised: bool,
@@ -180,6 +180,8 @@ pub struct PathFeedback {
     past: ControllerStats,
 }
 
+/// The highest number to begin with: numbers never overflow.
+const MOST_NUMBER: u64 = 1 << 63;
 /// The share by which a reference exceeds the rate that a flow has used.
 const MARGIN: f64 = 1.25;
 /// The share of its peak that is left after a report: a half after 17 s, long after flows of a path that is overloaded have been lowered.
@@ -210,6 +212,9 @@ impl PathFeedback {
     pub fn new(now: Instant, start: PathStart) -> Result<Self, ParameterError> {
         let PathStart { params, path, host, number } = start;
         params.validate()?;
+        if number > MOST_NUMBER {
+            return Err(ParameterError::new("number", number, format!("at most {MOST_NUMBER}")));
+        }
         Ok(Self {
             controller: Some(PathController::new(now, Cutoff::NONE, &params)),
             next_tick: now.saturating_add(params.interval),
@@ -329,7 +334,6 @@ impl PathFeedback {
             return Err(SummaryError::Stale { number, last: last.number });
         }
         *peer = Peer { heard: now, is_silent: false, last: Some(summary) };
-        self.epoch = self.epoch.max(directive.epoch);
         self.choose_leader(now);
         if host == self.leader && directive.coordinator == host {
             self.follow(now, directive);
