@@ -2,11 +2,15 @@
 //!
 //! `cargo bench -p cutline-manager`. The aim is less than 100 us for each decision (issue 34), the notification of all flows that it concerns included.
 
+use cutline_manager::feedback::{
+    FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathFlow, PathId, PathOutput, PathStart,
+};
 use cutline_manager::resources::{
     AdmissionAnswer, Capacities, CarrierKind, ClientKey, CpuShare, FlowId, FlowRequest, InterfaceCapacity,
     InterfaceIndex, ResourceManager, ResourceParams, ResourceSnapshot, SchedulingClass, UserId,
 };
-use cutline_units::{Instant, Rate};
+use cutline_signal::monitor::{Delivery, Spread};
+use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::hint::black_box;
 
 const FLOWS: u32 = 1000;
@@ -103,10 +107,100 @@ fn come_and_go(manager: &mut ResourceManager, users: u32, class: SchedulingClass
     (events as f64 / calls as f64, calls)
 }
 
+/// Parameters with which no host becomes silent while the time passes that is measured.
+fn params() -> FeedbackParams {
+    FeedbackParams { silence: Duration::from_secs(600), ..FeedbackParams::default() }
+}
+
+/// A path with flows that report 20 ms of 100 ms.
+fn path(flows: u64, peers: u64) -> PathFeedback {
+    let start = PathStart { params: params(), path: PathId(1), host: HostId(0), number: 0 };
+    let mut feedback = PathFeedback::new(Instant::ZERO, start).expect("the defaults are allowed");
+    feedback.set_peers(Instant::ZERO, &(1..=peers).map(HostId).collect());
+    for flow in 0..flows {
+        let edges = FlowEdges { delay: Some((0.0, 100.0)), loss: Some(1.0) };
+        let (most, minimum) = (Rate::from_mbps(1), Rate::from_kbps(100));
+        let flow_on_path = PathFlow { most, minimum, priority: (flow % 16) as u8, edges };
+        feedback.set_flow(Instant::ZERO, FlowId(flow), flow_on_path).expect("the flow is allowed");
+    }
+    feedback
+}
+
+fn report(until: Instant, number: u64) -> FlowReport {
+    let delay = Duration::from_micros(20_000 + number.wrapping_mul(0x9e37_79b9) % 3_000);
+    let spread = Spread { mean: delay, quantile: delay, worst: delay };
+    let since = Instant::from_nanos(until.as_nanos() - 500_000_000);
+    let delivery = Delivery {
+        since,
+        until,
+        sent: 50,
+        messages: 50,
+        bytes: 62_500,
+        delay: Some(spread),
+        ..Delivery::default()
+    };
+    FlowReport { delivery, backlog: Bytes::ZERO }
+}
+
+/// The feedback of a path: reports of 1,000 flows, and a coordinator's summaries of 1,000 hosts.
+fn feedback() {
+    let flows = u64::from(FLOWS);
+    let mut feedback = path(flows, 0);
+    let mut number = flows * 2;
+    let mut next = |feedback: &mut PathFeedback| {
+        number += 1;
+        let now = Instant::from_nanos(number / flows * 500_000_000);
+        black_box(feedback.report(now, FlowId(number % flows), &report(now, number)));
+        now
+    };
+    for _ in 0..flows * 10 {
+        next(&mut feedback);
+    }
+    println!("feedback of a path with {flows} flows");
+    time("  a report, with its prediction", CALLS, || {
+        next(&mut feedback);
+    });
+    let mut now = Instant::from_nanos(1_000_000_000_000);
+    time("  a decision and a summary", CALLS / 100, || {
+        now += Duration::from_millis(500);
+        feedback.handle_deadline(now);
+        while black_box(feedback.poll()).is_some() {}
+    });
+    let mut feedback = path(10, flows);
+    println!("feedback of a path with {flows} hosts");
+    let mut peers: Vec<PathFeedback> = (1..=flows)
+        .map(|host| {
+            let start = PathStart { params: params(), path: PathId(1), host: HostId(host), number: 0 };
+            let mut peer = PathFeedback::new(Instant::ZERO, start).expect("the defaults are allowed");
+            peer.set_peers(Instant::ZERO, &[HostId(0)].into());
+            peer
+        })
+        .collect();
+    let (mut at, mut now) = (0, Instant::from_nanos(1_000_000_000));
+    time("  a host's tick, and its summary at the coordinator", CALLS, || {
+        at = (at + 1) % peers.len();
+        now += Duration::from_micros(500);
+        peers[at].handle_deadline(now);
+        while let Some(output) = peers[at].poll() {
+            if let PathOutput::Send { message, .. } = output {
+                feedback.receive_from(now, HostId(at as u64 + 1), &message).expect("it is a summary");
+            }
+        }
+    });
+    time("  the coordinator's decision and summary", CALLS / 100, || {
+        now += Duration::from_millis(500);
+        feedback.handle_deadline(now);
+        while black_box(feedback.poll()).is_some() {}
+    });
+}
+
 fn main() {
     for users in USERS {
-        let mut manager = manager(users);
-        println!("{} flows of {users} users", manager.flows().count());
+        let mut manager = None;
+        let memory = allocation_counter::measure(|| manager = Some(self::manager(users)));
+        let mut manager = manager.expect("it was made");
+        let flows = manager.flows().count();
+        println!("{flows} flows of {users} users, {} B each", memory.bytes_current / flows as i64);
         for class in [SchedulingClass::RealTime, SchedulingClass::TimeShared] {
             let (events, _) = come_and_go(&mut manager, users, class);
             println!("{:<50} {events:>8.2}", "  events for each");
@@ -147,4 +241,5 @@ fn main() {
             black_box(ResourceManager::restore(Instant::ZERO, params, &snapshot).expect("it is sound"));
         });
     }
+    feedback();
 }

@@ -16,7 +16,7 @@ const FLOWS: u64 = 4;
 #[derive(Clone, Debug)]
 enum Op {
     Report(u64, FlowReport),
-    Summary(PathSummary),
+    Summary(Box<PathSummary>),
     Bytes(u64, Vec<u8>),
     Pass(u64),
     Flow(u64, u64, u64),
@@ -86,7 +86,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     let rates = (1..=FLOWS, 0_u64..1_000_000, 0_u64..1_000_000);
     prop_oneof![
         10 => (1..=FLOWS, any_report()).prop_map(|(flow, report)| Op::Report(flow, report)),
-        6 => any_summary().prop_map(Op::Summary),
+        6 => any_summary().prop_map(|summary| Op::Summary(Box::new(summary))),
         1 => (0_u64..5, prop::collection::vec(any::<u8>(), 0..500)).prop_map(|(host, bytes)| Op::Bytes(host, bytes)),
         6 => (0_u64..3_000).prop_map(Op::Pass),
         2 => rates.prop_map(|(flow, minimum, more)| Op::Flow(flow, minimum, more)),

@@ -77,6 +77,14 @@ pub struct ResourceStats {
     pub expired: u64,
 }
 
+/// Event that a flow is to be notified by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notice {
+    None,
+    Fall,
+    Rise,
+}
+
 /// A flow that was admitted.
 #[derive(Clone, Debug)]
 struct Flow {
@@ -91,6 +99,7 @@ struct Flow {
     granted: u64,
     /// Rate that it was notified of.
     reported: Option<u64>,
+    notice: Notice,
     cause: AllocationCause,
     /// Cause of the next change of its share, if it is not that of all shares.
     own_cause: Option<AllocationCause>,
@@ -228,6 +237,7 @@ impl ResourceManager {
             limit: u64::MAX,
             granted: 0,
             reported: None,
+            notice: Notice::None,
             cause: AllocationCause::Request,
             own_cause: None,
             limited_by: None,
@@ -395,6 +405,7 @@ impl ResourceManager {
         let flow = &mut self.flows[self.by_id[&id]];
         let (to, cause) = (Rate::from_bps(flow.granted), flow.cause);
         let before = flow.reported.replace(flow.granted).map(Rate::from_bps);
+        flow.notice = Notice::None;
         Some(match before {
             None => AllocationEvent::Granted { flow: id, rate: to },
             Some(from) if from > to => AllocationEvent::Lowered { flow: id, from, to, cause },
@@ -594,8 +605,7 @@ impl ResourceManager {
         let (id, FlowRequest { user, client, .. }) = (flow.id, flow.request);
         self.by_id.remove(&id);
         self.leases.remove(&(flow.lease, id));
-        self.falls.remove(&id);
-        self.rises.remove(&id);
+        self.forget_notice(id, flow.notice);
         if let Some(flows) = self.clients.get_mut(&client) {
             flows.remove(&id);
             if flows.is_empty() {
@@ -638,13 +648,29 @@ impl ResourceManager {
 
     /// Notes whether there is something to notify a flow of.
     fn note(&mut self, slot: usize) {
-        let Flow { id, granted, reported, .. } = self.flows[slot];
-        self.falls.remove(&id);
-        self.rises.remove(&id);
-        match reported {
-            Some(reported) if granted < reported => self.falls.insert(id),
-            Some(reported) if granted == reported => false,
-            _ => self.rises.insert(id),
+        let Flow { id, granted, reported, notice: before, .. } = self.flows[slot];
+        let notice = match reported {
+            Some(reported) if granted < reported => Notice::Fall,
+            Some(reported) if granted == reported => Notice::None,
+            _ => Notice::Rise,
+        };
+        if notice == before {
+            return;
+        }
+        self.forget_notice(id, before);
+        match notice {
+            Notice::Fall => self.falls.insert(id),
+            Notice::Rise => self.rises.insert(id),
+            Notice::None => false,
+        };
+        self.flows[slot].notice = notice;
+    }
+
+    fn forget_notice(&mut self, id: FlowId, notice: Notice) {
+        match notice {
+            Notice::Fall => self.falls.remove(&id),
+            Notice::Rise => self.rises.remove(&id),
+            Notice::None => false,
         };
     }
 

@@ -4,7 +4,7 @@ use super::capacity::{Capacities, CarrierKind, CpuShare, InterfaceCapacity, Inte
 use super::events::{AllocationCause, AllocationEvent};
 use super::params::ResourceParams;
 use super::request::{ClientKey, FlowId, FlowRequest, SchedulingClass, UserId, UserPolicy};
-use super::{Flow, ResourceManager, ResourceStats, add};
+use super::{Flow, Notice, ResourceManager, ResourceStats, add};
 use cutline_params::ParameterError;
 use cutline_units::{Duration, Instant, Rate};
 use serde::{Deserialize, Serialize};
@@ -273,6 +273,7 @@ impl ResourceManager {
             limit: state.limit_bps.unwrap_or(u64::MAX),
             granted: state.granted_bps,
             reported: state.reported_bps,
+            notice: Notice::None,
             cause: state.cause,
             own_cause: None,
             limited_by: None,
