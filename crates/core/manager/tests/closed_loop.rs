@@ -170,3 +170,38 @@ fn another_host_takes_over_from_a_coordinator_that_is_cut_off() {
     let coordinators: Vec<u64> = model.hosts.iter().map(|host| host.directive().coordinator.0).collect();
     assert_eq!(coordinators, [0; 4]);
 }
+
+/// Mean of the share of intervals inside the region in the minute in which a bottleneck halves, over 20 s, with two hosts of four flows.
+fn inside_while_halving(region: Duration, params: &FeedbackParams, seeds: u64) -> f64 {
+    let run = |seed| {
+        let buffer = region + region;
+        let params = params.clone();
+        let setup = Setup { hosts: 2, flows_per_host: 4, params, seed, region, buffer, ..Setup::default() };
+        let demand = setup.demand * 8.0;
+        let mut model = Model::new(setup, demand * 1.25);
+        model.run(30.0, |_| {});
+        model.run(20.0, |model| model.capacity -= demand * 0.625 / 20.0);
+        model.run(40.0, |_| {});
+        model.inside(30.0, 90.0)
+    };
+    (0..seeds).map(run).sum::<f64>() / seeds as f64
+}
+
+/// Bounds that were set after the first measurement (0.967 and 0.914, 0.991 and 0.929 with 100 seeds), against regressions: with prediction 95 % of the intervals are inside
+/// the region, and at least 3 % more than without.
+#[test]
+fn a_bottleneck_that_halves_in_20_s_is_followed() {
+    let predicting = FeedbackParams::default();
+    let reacting = FeedbackParams {
+        horizon: Duration::ZERO,
+        confidence: 10.0,
+        window: 3,
+        least: 3,
+        ..predicting.clone()
+    };
+    for region in [ms(200), ms(1000)] {
+        let [with, without] = [&predicting, &reacting].map(|params| inside_while_halving(region, params, 20));
+        println!("region {region}: {with:.4} with prediction, {without:.4} without");
+        assert!(with >= 0.95 && with >= without + 0.03, "{region}: {with} {without}");
+    }
+}

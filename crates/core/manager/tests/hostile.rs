@@ -75,6 +75,8 @@ fn any_summary() -> impl Strategy<Value = PathSummary> {
                 is_ready,
                 flows: one.max(other),
                 disturbed: one.min(other),
+                queued: one.min(other),
+                queue: Duration::from_micros(number % (1 << 32)),
                 ahead,
                 loads: Loads(loads.try_into().unwrap()),
             },

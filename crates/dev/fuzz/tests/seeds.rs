@@ -269,7 +269,8 @@ fn summaries_of_a_path() {
         directive: Directive { cutoff: Cutoff::NONE, ..directive },
         state: HostState { ahead: 1.0, ..HostState::default() },
     };
-    let state = HostState { is_ready: true, flows: 3, disturbed: 1, ahead: -0.25, loads };
+    let queue = Duration::from_millis(80);
+    let state = HostState { is_ready: true, flows: 3, disturbed: 1, queued: 2, queue, ahead: -0.25, loads };
     let member = PathSummary { host: HostId(2), number: 6, directive, state, ..empty };
     let coordinator = PathSummary { host: HostId(1), number: 7, ..member };
     let order = LoweringOrder::LargestSlack;

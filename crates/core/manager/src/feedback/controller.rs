@@ -3,8 +3,12 @@
 //! - *Lower*: if the worst predicted headroom is below [`FeedbackParams::near`], and at least [`FeedbackParams::corroboration`] of the flows are disturbed, the cutoff
 //!   is raised until flows deliver [`FeedbackParams::decrease`] of what they deliver now. What is delivered while a queue grows is the bottleneck's rate, so
 //!   one step comes below it, and the queue empties.
+//! - *Drain*: a queue of Q empties in [`FeedbackParams::drain`] T, if flows are lowered to `1 - Q / T` of what is delivered, at least a half.
+//! - *Correct*: what is delivered is known late. As long as there is a queue, it is the bottleneck's rate, so flows are lowered further at once if
+//!   later reports say that it is less than was known.
 //! - *Evidence*: the next decision is made from reports of traffic that was sent after all hosts had followed the last one
 //!   ([`PathFeedback`](super::PathFeedback) takes care of that). So the controller never acts on what it has mended already, however long the delays are.
+//! - *Return*: when the queue has emptied, flows get the share of [`FeedbackParams::decrease`] again.
 //! - *Raise*: if nearly all hosts have reports, the headroom is above [`FeedbackParams::inside`] and less than half as many flows are disturbed as it takes to lower: half of the way to the ceiling after every
 //!   [`FeedbackParams::rest`]. The ceiling is a step below what was delivered when flows had to be lowered.
 //! - *Probe*: at the ceiling, a step after the patience, or half a one up to a rate that has failed before. It has failed if flows have to be lowered then, and leads two steps below the bottleneck. After a probe that has
@@ -30,6 +34,10 @@ pub struct PathView {
     pub disturbed: f64,
     /// The worst predicted headroom of the other hosts; 1 if there are none.
     pub ahead: f64,
+    /// The share of flows that see a queue, averaged over all hosts.
+    pub queued: f64,
+    /// Median of the hosts' queues.
+    pub queue: Duration,
     /// Loads of all hosts.
     pub loads: Loads,
 }
@@ -67,11 +75,19 @@ pub struct PathController {
     /// The highest rate of all flows at a failure since the patience was short, bit/s.
     failed_at: f64,
     patience: Duration,
+    /// Share of the delivered rate that flows were lowered to.
+    factor: f64,
+    /// Rate delivered when flows were lowered, bit/s.
+    delivered: f64,
+    /// Rate to which flows return when the queue has emptied, bit/s.
+    drained: f64,
     stats: ControllerStats,
 }
 
 /// The share of hosts that have to be ready for a raise: with a loss of 30 % a few are always late.
 const NEARLY_ALL: f64 = 0.9;
+/// The least share of the delivered rate that flows are lowered to at once.
+const LEAST_FACTOR: f64 = 0.5;
 
 impl PathController {
     /// A controller that begins with a cutoff.
@@ -83,6 +99,9 @@ impl PathController {
             ceiling: 0.0,
             failed_at: 0.0,
             patience: params.rest,
+            factor: params.decrease,
+            delivered: 0.0,
+            drained: 0.0,
             stats: ControllerStats { lowered: 0, raised: 0, probes: 0, failed: 0 },
         }
     }
@@ -120,17 +139,41 @@ impl PathController {
     fn lower(&mut self, now: Instant, view: &PathView, params: &FeedbackParams) -> bool {
         let may_send = self.cutoff.limit_of_all(&view.loads);
         let load = view.loads.used().min(may_send);
-        let factor = if self.phase == Phase::Probing { 1.0 - 2.0 * params.step } else { params.decrease };
-        let cutoff = self.cutoff.lowered_to(&view.loads, load * factor);
+        self.factor = if self.phase == Phase::Probing { 1.0 - 2.0 * params.step } else { params.decrease };
+        let cutoff = self.cutoff.lowered_to(&view.loads, load * self.factor_for(view, params));
         if self.phase != Phase::Falling {
             self.stats.failed += u64::from(self.phase == Phase::Probing);
             self.ceiling = load * (1.0 - params.step);
             self.failed_at = self.failed_at.max(may_send);
             self.patience = (self.patience + self.patience).min(params.longest_rest);
         }
+        (self.delivered, self.drained) = (load, load * self.factor);
         self.phase = Phase::Falling;
         self.stats.lowered += u64::from(cutoff != self.cutoff);
         self.move_to(now, cutoff)
+    }
+
+    /// Lowers flows further after they were lowered, if there is a queue and less is delivered than was known then: it is the bottleneck's rate, however
+    /// old the reports are, and no evidence has to be awaited. Returns whether the cutoff has changed.
+    pub fn correct(&mut self, now: Instant, view: &PathView, params: &FeedbackParams) -> bool {
+        if self.phase != Phase::Falling || view.queued < params.corroboration {
+            return false;
+        }
+        let load = view.loads.used();
+        if load >= self.delivered * (1.0 - params.step) {
+            return false;
+        }
+        self.delivered = load;
+        let cutoff = self.cutoff.lowered_to(&view.loads, load * self.factor_for(view, params));
+        self.ceiling = self.ceiling.min(load * (1.0 - params.step));
+        self.drained = load * self.factor;
+        self.move_to(now, cutoff)
+    }
+
+    /// The share of the delivered rate at which the queue empties in time.
+    fn factor_for(&self, view: &PathView, params: &FeedbackParams) -> f64 {
+        let drain = 1.0 - view.queue.as_secs_f64() / params.drain.as_secs_f64();
+        self.factor.min(drain.max(LEAST_FACTOR))
     }
 
     fn raise(&mut self, now: Instant, view: &PathView, params: &FeedbackParams) -> bool {
@@ -155,11 +198,8 @@ impl PathController {
         }
         // Up to a rate that has failed, probes are half as large.
         let probe = if may_send <= self.failed_at { step / 2.0 } else { step };
-        let target = if is_below {
-            f64::midpoint(may_send, self.ceiling).max(may_send + step / 2.0)
-        } else {
-            may_send + probe
-        };
+        let halfway = f64::midpoint(may_send, self.ceiling).max(may_send + step / 2.0).max(self.drained);
+        let target = if is_below { halfway } else { may_send + probe };
         self.stats.raised += 1;
         if !is_below {
             self.stats.probes += 1;

@@ -50,6 +50,13 @@ pub struct FeedbackParams {
     /// Factor by which the delivered rate is lowered.
     #[param(default = 0.85, range = (0.1, 0.99), source = "ours: the rest empties a queue of 150 ms within a second")]
     pub decrease: f64,
+    /// Time in which a queue is to empty.
+    #[param(
+        default = Duration::from_secs(4),
+        range = (Duration::from_millis(100), Duration::from_secs(600)),
+        source = "ours: a queue of 0.6 s is the first that lowers flows further than decrease"
+    )]
+    pub drain: Duration,
     /// Size of a raise, as a share of the rate of all flows.
     #[param(default = 0.05, range = (0.001, 0.5), source = "ours: as `step` of a connection's own controller")]
     pub step: f64,

@@ -305,7 +305,9 @@ impl PathFeedback {
         let delay = delivery.delay.map_or(0, |delay| delay.quantile.as_nanos());
         let sent = Instant::from_nanos(delivery.since.as_nanos().saturating_sub(delay));
         member.fresh += u32::from(sent >= self.since);
-        if self.forgotten.is_none_or(|forgotten| sent >= forgotten) {
+        if self.forgotten.is_some_and(|forgotten| sent < forgotten) {
+            member.predictor.note_delay(report);
+        } else {
             let rate = member.limit.unwrap_or(member.flow.most);
             member.predictor.add(now, report, rate);
             member.outlook = member.predictor.outlook(now, &self.params);
@@ -484,7 +486,7 @@ impl PathFeedback {
     /// State of this host's flows.
     fn state(&self, now: Instant) -> HostState {
         let mut state = HostState { ahead: 1.0, ..HostState::default() };
-        let mut ready = 0;
+        let (mut ready, mut queues) = (0, Vec::new());
         for member in self.members.values().filter(|member| member.heard.is_some()) {
             // A flow whose reports are lost still sends.
             let load = &mut state.loads.0[member.rank];
@@ -494,11 +496,16 @@ impl PathFeedback {
                 continue;
             }
             state.flows += 1;
+            queues.extend(member.predictor.queue());
             ready += u32::from(member.fresh >= self.params.least);
             if member.predictor.reports() >= self.params.least as usize {
                 state.disturbed += u32::from(member.outlook.is_disturbed);
                 state.ahead = state.ahead.min(member.outlook.ahead);
             }
+        }
+        state.queued = queues.len() as u32;
+        if let Some(middle) = queues.len().checked_sub(1) {
+            state.queue = *queues.select_nth_unstable(middle / 2).1;
         }
         state.is_ready = state.flows > 0 && ready * 2 >= state.flows;
         state
@@ -507,6 +514,10 @@ impl PathFeedback {
     /// Decides as the coordinator.
     fn coordinate(&mut self, now: Instant, own: &HostState) {
         let (view, following) = self.view(now, own);
+        if self.controller.as_mut().is_some_and(|controller| controller.correct(now, &view, &self.params)) {
+            self.give(now, view.hosts);
+            return;
+        }
         if self.is_confirming {
             if f64::from(following) >= NEARLY_ALL * f64::from(view.hosts) {
                 self.is_confirming = false;
@@ -516,11 +527,9 @@ impl PathFeedback {
         }
         let Some(controller) = &mut self.controller else { return };
         let has_changed = controller.decide(now, &view, &self.params);
-        let (cutoff, is_exhausted) = (controller.cutoff(), controller.is_exhausted());
+        let is_exhausted = controller.is_exhausted();
         if has_changed {
-            // Without other hosts there is none to wait for.
-            self.is_confirming = view.hosts > 1 && cutoff > self.directive.cutoff;
-            self.announce(now, cutoff);
+            self.give(now, view.hosts);
         } else if is_exhausted && view.ahead < 0.0 && view.ready > 0 && !self.was_exhausted {
             self.was_exhausted = true;
             self.outputs.push_back(PathOutput::Exhausted);
@@ -528,10 +537,19 @@ impl PathFeedback {
         self.was_exhausted &= is_exhausted;
     }
 
+    /// Gives the controller's cutoff as a directive to so many hosts.
+    fn give(&mut self, now: Instant, hosts: u32) {
+        let Some(cutoff) = self.controller.as_ref().map(PathController::cutoff) else { return };
+        // Without other hosts there is none to wait for.
+        self.is_confirming = hosts > 1 && cutoff > self.directive.cutoff;
+        self.announce(now, cutoff);
+    }
+
     /// State of the path, and the number of hosts that follow the directive.
     fn view(&self, now: Instant, own: &HostState) -> (PathView, u32) {
         let mut view = PathView { ahead: 1.0, ..PathView::default() };
-        let (mut following, mut disturbed) = (0, 0.0);
+        let (mut following, mut disturbed, mut queued) = (0, 0.0, 0.0);
+        let mut queues = Vec::new();
         let fresh = self.peers.values().filter(|peer| now.saturating_since(peer.heard) < self.params.silence);
         let others = fresh.filter_map(|peer| peer.last.as_ref()).map(|last| (last.directive, &last.state));
         for (directive, state) in others.chain([(self.directive, own)]) {
@@ -540,6 +558,10 @@ impl PathFeedback {
                 continue;
             }
             view.hosts += 1;
+            queued += f64::from(state.queued) / f64::from(state.flows);
+            if state.queued > 0 {
+                queues.push(state.queue);
+            }
             let follows = directive == self.directive;
             following += u32::from(follows);
             view.ready += u32::from(follows && state.is_ready);
@@ -549,6 +571,10 @@ impl PathFeedback {
             }
         }
         view.disturbed = disturbed / f64::from(view.hosts.max(1));
+        view.queued = queued / f64::from(view.hosts.max(1));
+        if let Some(middle) = queues.len().checked_sub(1) {
+            view.queue = *queues.select_nth_unstable(middle / 2).1;
+        }
         (view, following)
     }
 

@@ -27,7 +27,7 @@ use super::trend::{Trend, TrendSeries};
 use cutline_params::ParameterError;
 use cutline_quality::spec::{Axis, Measure, Region};
 use cutline_signal::monitor::Delivery;
-use cutline_units::{Bytes, Instant, Rate};
+use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
 /// Report of a flow.
@@ -123,10 +123,14 @@ pub struct Predictor {
     window: usize,
     /// The shortest mean, ms.
     base: f64,
+    /// The last mean, ms.
+    last: Option<f64>,
     /// Number of reports with delays.
     delays: u32,
 }
 
+/// The share of the room in a region that a delay exceeds the shortest one by, if there is a queue.
+const QUEUED: f64 = 0.2;
 /// The longest delay of a region, ms: an hour.
 const MOST_DELAY: f64 = 3_600_000.0;
 /// The most messages of an interval that count.
@@ -151,6 +155,7 @@ impl Predictor {
             losses: VecDeque::new(),
             window: params.window as usize,
             base: f64::INFINITY,
+            last: None,
             delays: 0,
         }
     }
@@ -169,9 +174,8 @@ impl Predictor {
             self.means.add(at, mean);
             self.quantiles.add(at, quantile);
             self.distances.add(at, quantile - mean);
-            self.base = self.base.min(mean);
-            self.delays = self.delays.saturating_add(1);
         }
+        self.note_delay(report);
         let rate = Rate::from_bps(rate.as_bps().max(1));
         self.backlogs.add(at, rate.transmission_time(*backlog).as_millis_f64());
         if self.losses.len() == self.window {
@@ -192,6 +196,24 @@ impl Predictor {
     /// Returns the number of reports in the window.
     pub fn reports(&self) -> usize {
         self.losses.len()
+    }
+
+    /// The queue that the last report shows, if it is a fifth of the room in the region or more.
+    pub fn queue(&self) -> Option<Duration> {
+        let axis = self.edges.delay_axis()?;
+        let excess = self.last? - self.base;
+        let room = axis.worst - axis.best.max(self.base);
+        (excess > 0.0 && excess >= QUEUED * room).then(|| Duration::from_secs_f64(excess / 1e3))
+    }
+
+    /// Adds the delay of a report that says nothing about the present rates, but still about the queue.
+    pub fn note_delay(&mut self, report: &FlowReport) {
+        if let Some(spread) = report.delivery.delay {
+            let mean = spread.mean.as_millis_f64();
+            self.last = Some(mean);
+            self.base = self.base.min(mean);
+            self.delays = self.delays.saturating_add(1);
+        }
     }
 
     /// The prediction now.
@@ -257,7 +279,6 @@ impl Predictor {
 mod tests {
     use super::*;
     use cutline_signal::monitor::Spread;
-    use cutline_units::Duration;
 
     const EDGES: FlowEdges = FlowEdges { delay: Some((0.0, 100.0)), loss: Some(1.0) };
 

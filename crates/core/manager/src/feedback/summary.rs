@@ -13,6 +13,8 @@
 //! | 1 | 1 if the following says how it is with this directive, 0 if reports for that are still missing |
 //! | 4 | flows that report |
 //! | 4 | flows of them that are disturbed |
+//! | 4 | flows whose last report shows a queue |
+//! | 4 | the median of these queues, us |
 //! | 2 | the worst predicted headroom, in thousandths, plus 1000 |
 //! | 2 | ranks that have flows, a bit for each |
 //! | 3 x 8 for each | rate delivered, sum of minima, sum of references, bit/s |
@@ -25,6 +27,7 @@
 
 use super::cutoff::{Cutoff, Loads, RANKS, RankLoad};
 use crate::resources::LoweringOrder;
+use cutline_units::Duration;
 use cutline_wire::{Reader, Writer};
 use std::fmt;
 
@@ -68,6 +71,10 @@ pub struct HostState {
     pub flows: u32,
     /// Flows of them that are disturbed.
     pub disturbed: u32,
+    /// Flows whose last report shows a queue: a delay that exceeds the shortest one by a fifth of the room in the region.
+    pub queued: u32,
+    /// Median of these queues; on the wire in microseconds, at most 71 minutes.
+    pub queue: Duration,
     /// The worst predicted headroom, -1 to 1.
     pub ahead: f64,
     /// Loads by rank.
@@ -124,7 +131,7 @@ pub enum SummaryError {
 }
 
 const VERSION: u8 = 1;
-const HEAD: usize = 59;
+const HEAD: usize = 67;
 const ENTRY: usize = 24;
 /// The highest rate in a summary, bit/s.
 const MOST_BPS: u64 = 1 << 60;
@@ -138,7 +145,7 @@ impl PathSummary {
         let mut bytes = vec![0; Self::LONGEST];
         let mut to = Writer::new(&mut bytes);
         let Directive { coordinator, epoch, cutoff } = self.directive;
-        let HostState { is_ready, flows, disturbed, ahead, loads } = self.state;
+        let HostState { is_ready, flows, disturbed, queued, queue, ahead, loads } = self.state;
         let order = match self.order {
             LoweringOrder::Priority => 0,
             LoweringOrder::LargestSlack => 1,
@@ -147,6 +154,7 @@ impl PathSummary {
         to.u8(VERSION).u8(order).u64(self.host.0).u64(self.path.0).u64(self.number);
         to.u64(coordinator.0).u64(epoch).u32(cutoff.to_bits());
         to.u8(is_ready.into()).u32(flows).u32(disturbed);
+        to.u32(queued).u32(u32::try_from(queue.as_nanos() / 1000).unwrap_or(u32::MAX));
         let filled = || loads.0.iter().enumerate().filter(|(_, load)| **load != RankLoad::default());
         let ranks = filled().fold(0_u16, |bits, (rank, _)| bits | 1 << rank);
         to.u16(((ahead.clamp(-1.0, 1.0) + 1.0) * 1000.0).round() as u16).u16(ranks);
@@ -188,6 +196,8 @@ impl PathSummary {
                 is_ready: head.is_ready == 1,
                 flows: head.flows,
                 disturbed: head.disturbed,
+                queued: head.queued,
+                queue: Duration::from_micros(head.queue.into()),
                 ahead: f64::from(head.ahead) / 1000.0 - 1.0,
                 loads,
             },
@@ -208,6 +218,8 @@ struct Head {
     is_ready: u8,
     flows: u32,
     disturbed: u32,
+    queued: u32,
+    queue: u32,
     ahead: u16,
     ranks: u16,
 }
@@ -226,6 +238,8 @@ impl Head {
             is_ready: from.u8()?,
             flows: from.u32()?,
             disturbed: from.u32()?,
+            queued: from.u32()?,
+            queue: from.u32()?,
             ahead: from.u16()?,
             ranks: from.u16()?,
         })
@@ -243,6 +257,7 @@ impl Head {
             ),
             (self.is_ready <= 1, "ready", u64::from(self.is_ready), "0 or 1"),
             (self.disturbed <= self.flows, "disturbed", u64::from(self.disturbed), "at most the flows"),
+            (self.queued <= self.flows, "queued", u64::from(self.queued), "at most the flows"),
             (self.ahead <= 2000, "headroom", u64::from(self.ahead), "0 to 2000"),
         ];
         let wrong = checks.into_iter().find(|(is_right, ..)| !is_right);
@@ -283,7 +298,7 @@ mod tests {
             Just(LoweringOrder::LargestSlack),
             Just(LoweringOrder::Newest)
         ];
-        let state = (any::<bool>(), any::<u32>(), any::<u32>(), -1000_i32..=1000, loads);
+        let state = (any::<bool>(), any::<u32>(), any::<u32>(), -1000_i32..=1000, loads, any::<u32>());
         let ids = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>());
         (order, ids, 0..=(RANKS as u32) << 16, state).prop_map(|(order, ids, cutoff, state)| PathSummary {
             order,
@@ -299,6 +314,8 @@ mod tests {
                 is_ready: state.0,
                 flows: state.1.max(state.2),
                 disturbed: state.1.min(state.2),
+                queued: state.5.min(state.1),
+                queue: Duration::from_micros(state.5.into()),
                 ahead: f64::from(state.3 + 1000) / 1000.0 - 1.0,
                 loads: Loads(state.4.try_into().unwrap()),
             },
@@ -353,10 +370,11 @@ mod tests {
         assert_eq!(changed(42, 1), "cutoff = 16777216: allowed is 0 to 2^20, which is 16 ranks");
         assert_eq!(changed(46, 9), "ready = 9: allowed is 0 or 1");
         assert_eq!(changed(54, 6), "disturbed = 6: allowed is at most the flows");
-        assert_eq!(changed(55, 255), "headroom = 65512: allowed is 0 to 2000");
+        assert_eq!(changed(58, 6), "queued = 6: allowed is at most the flows");
+        assert_eq!(changed(63, 255), "headroom = 65512: allowed is 0 to 2000");
         assert_eq!(
             PathSummary::decode(&[]).unwrap_err().to_string(),
-            "length = 0 B: allowed is the length of the fields, at most 443 B"
+            "length = 0 B: allowed is the length of the fields, at most 451 B"
         );
     }
 }
