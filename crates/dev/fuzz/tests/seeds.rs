@@ -5,6 +5,8 @@
 
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_fuzz::find;
+use cutline_manager::feedback::{Cutoff, Directive, HostId, HostState, Loads, PathId, PathSummary, RankLoad};
+use cutline_manager::resources::LoweringOrder;
 use cutline_quality::spec::{CapacityProfile, ConnectionSpecification, Preset};
 use cutline_results::{
     DistributionRow, ExistingResults, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row,
@@ -249,6 +251,33 @@ fn reports() {
             seed("feedback", feedback().concat()),
         ],
     );
+}
+
+/// Summaries of a path: of a host without flows, of a member, and of a coordinator that has lowered two ranks.
+#[test]
+fn summaries_of_a_path() {
+    let mut loads = Loads::default();
+    loads.0[0] = RankLoad { used: 300_000, minimum: 200_000, reference: 2_000_000 };
+    loads.0[4] = RankLoad { used: 900_000, minimum: 100_000, reference: 1_000_000 };
+    let directive = Directive { coordinator: HostId(1), epoch: 12, cutoff: Cutoff::from_ranks(4.5) };
+    let order = LoweringOrder::Priority;
+    let empty = PathSummary {
+        order,
+        host: HostId(9),
+        path: PathId(3),
+        number: 5,
+        directive: Directive { cutoff: Cutoff::NONE, ..directive },
+        state: HostState { ahead: 1.0, ..HostState::default() },
+    };
+    let queue = Duration::from_millis(80);
+    let state = HostState { is_ready: true, flows: 3, disturbed: 1, queued: 2, queue, ahead: -0.25, loads };
+    let member = PathSummary { host: HostId(2), number: 6, directive, state, ..empty };
+    let coordinator = PathSummary { host: HostId(1), number: 7, ..member };
+    let order = LoweringOrder::LargestSlack;
+    let seeds = [("empty", empty), ("member", member), ("coordinator", coordinator)];
+    let slack = ("slack", PathSummary { order, ..member });
+    let encoded = seeds.into_iter().chain([slack]).map(|(name, summary)| seed(name, summary.encode()));
+    check("path-summary", encoded.collect());
 }
 
 /// A dynamic program of this machine: an ELF header, a program header, and the dynamic linker's name.

@@ -33,6 +33,7 @@ targets! {
     flows_file: "flows-file",
     frame_headers: "frame-headers",
     negotiation: "negotiation",
+    path_summary: "path-summary",
     program_file: "program-file",
     program_marks: "program-marks",
     recorded_trace: "recorded-trace",

@@ -5,6 +5,7 @@ mod cutlined_request;
 mod folder;
 mod frame_headers;
 mod negotiation;
+mod path_summary;
 mod program_file;
 mod program_marks;
 mod recorded_trace;
@@ -46,7 +47,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 24] = [
+const TARGETS: [Target; 25] = [
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -93,6 +94,14 @@ const TARGETS: [Target; 24] = [
         seeds: &[],
         longest: 256,
         tries: 100_000,
+        memory: LITTLE,
+    },
+    Target {
+        name: "path-summary",
+        parse: path_summary::parse,
+        seeds: &[],
+        longest: 900,
+        tries: 30_000,
         memory: LITTLE,
     },
     Target {

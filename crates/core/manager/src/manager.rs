@@ -1,0 +1,574 @@
+//! Manager of a host: its resources, and the feedback of the paths that its flows take.
+//!
+//! ```text
+//! requests, capacities -> ResourceManager -> events of flows
+//!                               ^
+//!                               | limits
+//!      reports, messages -> PathFeedback (one for each path) -> messages to other hosts
+//! ```
+//!
+//! A report of a flow renews its lease and feeds the prediction for its path. A limit of the path lowers the flow; the promise of a real-time flow stays,
+//! so that it can be raised again.
+
+use crate::feedback::{
+    FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathFlow, PathId, PathOutput, PathSnapshot,
+    PathStart, SummaryError,
+};
+use crate::resources::{
+    AdmissionAnswer, AllocationEvent, Capacities, ClientKey, CpuShare, FlowId, FlowRequest, ResourceManager,
+    ResourceParams, ResourceSnapshot, SnapshotError, UserId, UserPolicy,
+};
+use cutline_params::{ParameterError, Parameters as _};
+use cutline_units::{Instant, Rate};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Version of the format of [`ManagerSnapshot`]. A snapshot of another version is refused.
+pub const MANAGER_SNAPSHOT_VERSION: u32 = 1;
+
+/// Initial values of a manager.
+#[derive(Clone, Debug)]
+pub struct ManagerStart {
+    /// Parameters of the resource manager.
+    pub resources: ResourceParams,
+    /// Parameters of the feedback of all paths.
+    pub feedback: FeedbackParams,
+    /// Capacities of the host.
+    pub capacities: Capacities,
+    /// This host.
+    pub host: HostId,
+    /// A number above those of all summaries that this host has sent before, such as the time in nanoseconds since 1970.
+    pub number: u64,
+}
+
+/// Place of a flow on a path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowRoute {
+    /// The path.
+    pub path: PathId,
+    /// Edges of the flow's region of operation.
+    pub edges: FlowEdges,
+}
+
+/// Output of a manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ManagerOutput {
+    /// Notify a flow.
+    Allocation(AllocationEvent),
+    /// Send a message to the manager of another host.
+    Send {
+        /// The path that the message is about.
+        path: PathId,
+        /// The host.
+        to: HostId,
+        /// An encoded [`PathSummary`](crate::feedback::PathSummary).
+        message: Vec<u8>,
+    },
+    /// Send a message to all peers of a path.
+    Broadcast {
+        /// The path that the message is about.
+        path: PathId,
+        /// An encoded [`PathSummary`](crate::feedback::PathSummary).
+        message: Vec<u8>,
+    },
+    /// All flows of a path are at their minima, and it is still overloaded.
+    Exhausted {
+        /// The path.
+        path: PathId,
+    },
+}
+
+/// State of a manager, for serde. Times are relative, and parameters are not in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManagerSnapshot {
+    version: u32,
+    resources: ResourceSnapshot,
+    paths: Vec<PathSnapshot>,
+    /// Flows with their paths.
+    routes: BTreeMap<FlowId, u64>,
+}
+
+/// Manager of a host. After each call its owner takes outputs with [`Manager::poll`] until there are none.
+#[derive(Clone, Debug)]
+pub struct Manager {
+    resources: ResourceManager,
+    feedback: FeedbackParams,
+    host: HostId,
+    number: u64,
+    paths: BTreeMap<PathId, PathFeedback>,
+    routes: BTreeMap<FlowId, PathId>,
+    outputs: VecDeque<ManagerOutput>,
+}
+
+impl Manager {
+    /// A manager without flows and paths.
+    ///
+    /// # Errors
+    /// When a parameter or a capacity is not allowed.
+    pub fn new(start: ManagerStart) -> Result<Self, ParameterError> {
+        let ManagerStart { resources, feedback, capacities, host, number } = start;
+        feedback.validate()?;
+        let resources = ResourceManager::new(resources, capacities)?;
+        let (paths, routes, outputs) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        Ok(Self { resources, feedback, host, number, paths, routes, outputs })
+    }
+
+    /// Adds a path with the other hosts on it, or changes these.
+    ///
+    /// # Errors
+    /// When a parameter is not allowed.
+    pub fn set_path(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        peers: &BTreeSet<HostId>,
+    ) -> Result<(), ParameterError> {
+        if !self.paths.contains_key(&path) {
+            let (params, host, number) = (self.feedback.clone(), self.host, self.number);
+            self.paths.insert(path, PathFeedback::new(now, PathStart { params, path, host, number })?);
+        }
+        if let Some(feedback) = self.paths.get_mut(&path) {
+            feedback.set_peers(now, peers);
+        }
+        self.take(path);
+        Ok(())
+    }
+
+    /// Removes a path. The limits of its flows are lifted.
+    pub fn remove_path(&mut self, path: PathId) {
+        self.paths.remove(&path);
+        let flows: Vec<FlowId> =
+            self.routes.iter().filter(|(_, its)| **its == path).map(|(flow, _)| *flow).collect();
+        for flow in flows {
+            self.routes.remove(&flow);
+            self.resources.set_limit(flow, None);
+        }
+    }
+
+    /// Decides on a flow, and adds it to its path.
+    ///
+    /// # Errors
+    /// When a value is not allowed, or there is no such path. A lack of resources is an answer.
+    pub fn request(
+        &mut self,
+        now: Instant,
+        request: FlowRequest,
+        route: Option<FlowRoute>,
+    ) -> Result<AdmissionAnswer, ParameterError> {
+        if let Some(FlowRoute { path, edges }) = route {
+            edges.validate()?;
+            if !self.paths.contains_key(&path) {
+                return Err(ParameterError::new("path", path, "a path that was added"));
+            }
+        }
+        let answer = self.resources.request(now, request)?;
+        if let (Some(flow), Some(route)) = (answer.flow(), route) {
+            self.routes.insert(flow, route.path);
+            self.set_on_path(now, flow, route)?;
+        }
+        Ok(answer)
+    }
+
+    /// Changes rates and CPU time of a flow, and renews its lease. `edges` are those of its region from now on; they are ignored if it has no path.
+    ///
+    /// # Errors
+    /// When a value is not allowed, or the client holds no such flow.
+    pub fn change(
+        &mut self,
+        now: Instant,
+        client: ClientKey,
+        flow: FlowId,
+        rates: (Rate, Rate, CpuShare),
+        edges: FlowEdges,
+    ) -> Result<AdmissionAnswer, ParameterError> {
+        edges.validate()?;
+        let answer = self.resources.change(now, client, flow, rates)?;
+        if let (Some(path), Some(flow)) = (self.routes.get(&flow).copied(), answer.flow()) {
+            self.set_on_path(now, flow, FlowRoute { path, edges })?;
+        }
+        Ok(answer)
+    }
+
+    fn set_on_path(&mut self, now: Instant, flow: FlowId, route: FlowRoute) -> Result<(), ParameterError> {
+        let FlowRoute { path, edges } = route;
+        let (Some(request), Some(feedback)) = (self.resources.flow(flow), self.paths.get_mut(&path)) else {
+            return Ok(());
+        };
+        let FlowRequest { desired, minimum, priority, .. } = *request;
+        feedback.set_flow(now, flow, PathFlow { most: desired, minimum, priority, edges })?;
+        self.take(path);
+        Ok(())
+    }
+
+    /// Takes a client's report of a flow, which renews its lease. Returns whether the client holds the flow.
+    pub fn report(&mut self, now: Instant, client: ClientKey, flow: FlowId, report: &FlowReport) -> bool {
+        if !self.resources.renew(now, client, flow) {
+            return false;
+        }
+        if let Some(path) = self.routes.get(&flow).copied() {
+            if let Some(feedback) = self.paths.get_mut(&path) {
+                feedback.report(now, flow, report);
+            }
+            self.take(path);
+        }
+        true
+    }
+
+    /// Ends a flow at its client's request. Returns whether the client held it.
+    pub fn release(&mut self, client: ClientKey, flow: FlowId) -> bool {
+        let was_held = self.resources.release(client, flow);
+        if was_held {
+            self.leave(flow);
+        }
+        was_held
+    }
+
+    /// Ends all flows of a client that has died or left. Returns the flows.
+    pub fn release_client(&mut self, client: ClientKey) -> Vec<FlowId> {
+        let flows = self.resources.release_client(client);
+        for flow in &flows {
+            self.leave(*flow);
+        }
+        flows
+    }
+
+    /// Changes the capacities of the host.
+    ///
+    /// # Errors
+    /// When a capacity is not allowed; then nothing changes.
+    pub fn set_capacities(&mut self, capacities: Capacities) -> Result<(), ParameterError> {
+        self.resources.set_capacities(capacities)
+    }
+
+    /// Sets the policy for a user.
+    ///
+    /// # Errors
+    /// When a value is not allowed.
+    pub fn set_policy(&mut self, user: UserId, policy: UserPolicy) -> Result<(), ParameterError> {
+        self.resources.set_policy(user, policy)
+    }
+
+    /// Takes a message of the manager of `host`, which the owner has authenticated.
+    ///
+    /// # Errors
+    /// When it is no summary of that host on a path that was added, or not newer than an earlier one. Then it changes nothing.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        host: HostId,
+        path: PathId,
+        message: &[u8],
+    ) -> Result<(), SummaryError> {
+        let feedback = self.paths.get_mut(&path).ok_or(SummaryError::Path(path))?;
+        feedback.receive_from(now, host, message)?;
+        self.take(path);
+        Ok(())
+    }
+
+    /// The time at which [`Manager::handle_deadline`] is to be called; [`Instant::FAR_FUTURE`] if never.
+    pub fn deadline(&self) -> Instant {
+        let paths = self.paths.values().map(PathFeedback::deadline);
+        paths.fold(self.resources.deadline(), Instant::min)
+    }
+
+    /// Does what is due.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        self.resources.handle_deadline(now);
+        for path in self.paths.keys().copied().collect::<Vec<_>>() {
+            if let Some(feedback) = self.paths.get_mut(&path) {
+                feedback.handle_deadline(now);
+            }
+            self.take(path);
+        }
+    }
+
+    /// Takes the next output.
+    pub fn poll(&mut self) -> Option<ManagerOutput> {
+        if let Some(event) = self.resources.poll() {
+            if let AllocationEvent::Revoked { flow, .. } = event {
+                self.leave(flow);
+            }
+            return Some(ManagerOutput::Allocation(event));
+        }
+        self.outputs.pop_front()
+    }
+
+    /// The resource manager.
+    pub const fn resources(&self) -> &ResourceManager {
+        &self.resources
+    }
+
+    /// The rate that a flow may use; `None` if there is no such flow.
+    pub fn granted(&mut self, flow: FlowId) -> Option<Rate> {
+        self.resources.granted(flow)
+    }
+
+    /// The feedback of a path; `None` if it was not added.
+    pub fn path(&self, path: PathId) -> Option<&PathFeedback> {
+        self.paths.get(&path)
+    }
+
+    /// Renews all leases, as after an interruption in which clients could not report.
+    pub fn renew_all(&mut self, now: Instant) {
+        self.resources.renew_all(now);
+    }
+
+    /// The state as data.
+    pub fn snapshot(&mut self, now: Instant) -> ManagerSnapshot {
+        ManagerSnapshot {
+            version: MANAGER_SNAPSHOT_VERSION,
+            resources: self.resources.snapshot(now),
+            paths: self.paths.values().map(|path| path.snapshot(now)).collect(),
+            routes: self.routes.iter().map(|(flow, path)| (*flow, path.0)).collect(),
+        }
+    }
+
+    /// A manager that continues from a snapshot, with the same accounts, rates, leases, limits and events that were not taken. The capacities are those of the
+    /// snapshot, and `start` says the rest.
+    ///
+    /// # Errors
+    /// When the version is another one, or a value is not allowed.
+    pub fn restore(
+        now: Instant,
+        start: ManagerStart,
+        snapshot: &ManagerSnapshot,
+    ) -> Result<Self, SnapshotError> {
+        if snapshot.version != MANAGER_SNAPSHOT_VERSION {
+            return Err(SnapshotError::Version(snapshot.version));
+        }
+        let ManagerStart { resources, feedback, host, number, .. } = start;
+        feedback.validate()?;
+        let resources = ResourceManager::restore(now, resources, &snapshot.resources)?;
+        let mut this = Self {
+            resources,
+            feedback,
+            host,
+            number,
+            paths: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            outputs: VecDeque::new(),
+        };
+        for state in &snapshot.paths {
+            let restored = PathFeedback::restore(now, this.feedback.clone(), number, state)?;
+            this.paths.insert(state.path(), restored);
+        }
+        for (flow, path) in &snapshot.routes {
+            if this.resources.flow(*flow).is_some() && this.paths.contains_key(&PathId(*path)) {
+                this.routes.insert(*flow, PathId(*path));
+            }
+        }
+        for path in this.paths.keys().copied().collect::<Vec<_>>() {
+            this.take(path);
+        }
+        Ok(this)
+    }
+
+    /// Takes a flow off its path.
+    fn leave(&mut self, flow: FlowId) {
+        if let Some(feedback) = self.routes.remove(&flow).and_then(|path| self.paths.get_mut(&path)) {
+            feedback.remove_flow(flow);
+        }
+    }
+
+    /// Takes the outputs of a path.
+    fn take(&mut self, path: PathId) {
+        let Some(feedback) = self.paths.get_mut(&path) else { return };
+        while let Some(output) = feedback.poll() {
+            match output {
+                PathOutput::Send { to, message } => {
+                    self.outputs.push_back(ManagerOutput::Send { path, to, message });
+                }
+                PathOutput::Broadcast { message } => {
+                    self.outputs.push_back(ManagerOutput::Broadcast { path, message });
+                }
+                PathOutput::Exhausted => self.outputs.push_back(ManagerOutput::Exhausted { path }),
+                PathOutput::Limit { flow, limit } => {
+                    self.resources.set_limit(flow, limit);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::{
+        AllocationCause, CarrierKind, InterfaceCapacity, InterfaceIndex, ResourceKind, SchedulingClass,
+    };
+    use cutline_signal::monitor::{Delivery, Spread};
+    use cutline_units::{Bytes, Duration};
+
+    const PATH: PathId = PathId(1);
+    const INTERVAL: Duration = Duration::from_millis(500);
+
+    fn start() -> ManagerStart {
+        let interface = InterfaceCapacity { rate: Rate::from_mbps(100), reserved: Rate::ZERO };
+        ManagerStart {
+            resources: ResourceParams::default(),
+            feedback: FeedbackParams::default(),
+            capacities: Capacities {
+                interfaces: [(InterfaceIndex(1), interface)].into(),
+                ..Capacities::default()
+            },
+            host: HostId(1),
+            number: 0,
+        }
+    }
+
+    fn request(class: SchedulingClass, priority: u8, mbps: u64) -> FlowRequest {
+        FlowRequest {
+            user: UserId(1),
+            client: ClientKey(1),
+            class,
+            carrier: CarrierKind::Datagrams,
+            interface: Some(InterfaceIndex(1)),
+            desired: Rate::from_mbps(mbps),
+            minimum: Rate::from_mbps(1),
+            cpu: CpuShare::ZERO,
+            priority,
+            weight: 1,
+        }
+    }
+
+    const ROUTE: FlowRoute =
+        FlowRoute { path: PATH, edges: FlowEdges { delay: Some((0.0, 100.0)), loss: None } };
+
+    fn report(now: Instant, rate: Rate, delay_ms: u64) -> FlowReport {
+        let delay = Duration::from_millis(delay_ms);
+        let bytes = rate.bytes_in(INTERVAL).get();
+        let spread = Spread { mean: delay, quantile: delay, worst: delay };
+        let delivery = Delivery {
+            since: now - INTERVAL,
+            until: now,
+            sent: 100,
+            messages: 100,
+            bytes,
+            delay: Some(spread),
+            ..Delivery::default()
+        };
+        FlowReport { delivery, backlog: Bytes::ZERO }
+    }
+
+    /// A manager with a real-time flow of high priority and a time-shared one of low, and reports of calm.
+    fn calm() -> (Manager, [FlowId; 2], Instant) {
+        let mut manager = Manager::new(start()).unwrap();
+        let mut now = Instant::from_nanos(1_000_000_000);
+        manager.set_path(now, PATH, &BTreeSet::new()).unwrap();
+        let mut admit = |class, priority, mbps| {
+            manager.request(now, request(class, priority, mbps), Some(ROUTE)).unwrap().flow().unwrap()
+        };
+        let flows = [admit(SchedulingClass::RealTime, 12, 20), admit(SchedulingClass::TimeShared, 2, 40)];
+        for _ in 0..20 {
+            now += INTERVAL;
+            feed(&mut manager, now, flows, 20);
+        }
+        (manager, flows, now)
+    }
+
+    /// Reports both flows with their rates and a delay.
+    fn feed(manager: &mut Manager, now: Instant, flows: [FlowId; 2], delay_ms: u64) -> Vec<ManagerOutput> {
+        // What is delivered now was sent before flows are lowered now.
+        for (flow, rate) in flows.map(|flow| (flow, manager.granted(flow).unwrap())) {
+            assert!(manager.report(now, ClientKey(1), flow, &report(now, rate, delay_ms)));
+        }
+        manager.handle_deadline(now);
+        std::iter::from_fn(|| manager.poll()).collect()
+    }
+
+    /// QUANTA section 5, global monitoring: the delay grows, and the flow of low priority is lowered before the edge of 100 ms.
+    #[test]
+    fn a_path_that_fills_lowers_the_flow_of_low_priority() {
+        let (mut manager, flows, mut now) = calm();
+        let mut outputs = Vec::new();
+        for delay in [30, 40, 50, 60, 70] {
+            now += INTERVAL;
+            outputs.extend(feed(&mut manager, now, flows, delay));
+            if !outputs.is_empty() {
+                break;
+            }
+        }
+        assert!(now > Instant::from_nanos(12_000_000_000), "it takes some reports: {now}");
+        let lowered: Vec<&AllocationEvent> = outputs
+            .iter()
+            .filter_map(|output| match output {
+                ManagerOutput::Allocation(event) => Some(event),
+                _ => None,
+            })
+            .collect();
+        let [AllocationEvent::Lowered { flow, from, to, cause }] = lowered[..] else { panic!("{outputs:?}") };
+        assert_eq!((*flow, *cause, *from), (flows[1], AllocationCause::Path, Rate::from_mbps(40)));
+        // 0.85 of 60 are 51: 31 for the second one.
+        assert!((Rate::from_kbps(30_900)..=Rate::from_kbps(31_100)).contains(to), "{to}");
+        assert_eq!(manager.granted(flows[0]), Some(Rate::from_mbps(20)));
+        assert!(manager.release(ClientKey(1), flows[1]));
+        assert_eq!(manager.path(PATH).unwrap().limit_of(flows[1]), None);
+    }
+
+    #[test]
+    fn a_restart_keeps_accounts_and_limits() {
+        let (mut manager, flows, mut now) = calm();
+        for delay in [30, 40, 50, 60, 70] {
+            now += INTERVAL;
+            feed(&mut manager, now, flows, delay);
+        }
+        let text = serde_json::to_string(&manager.snapshot(now)).unwrap();
+        let later = Instant::from_nanos(77);
+        let restored = Manager::restore(later, start(), &serde_json::from_str(&text).unwrap());
+        let mut restored = restored.unwrap();
+        for flow in flows {
+            assert_eq!(restored.granted(flow), manager.granted(flow));
+            assert_eq!(
+                restored.path(PATH).unwrap().limit_of(flow),
+                manager.path(PATH).unwrap().limit_of(flow)
+            );
+        }
+        let kind = ResourceKind::Interface(InterfaceIndex(1));
+        assert_eq!(restored.resources().committed(kind), manager.resources().committed(kind));
+        assert_eq!(restored.poll(), None, "flows keep what they have");
+        // The path is calm again, and the flow gets back what it had.
+        let mut now = later + Duration::from_secs(1);
+        for _ in 0..200 {
+            now += INTERVAL;
+            feed(&mut restored, now, flows, 20);
+        }
+        assert_eq!(restored.granted(flows[1]), Some(Rate::from_mbps(40)));
+        let other = text.replacen("\"version\":1", "\"version\":9", 1);
+        let error = Manager::restore(later, start(), &serde_json::from_str(&other).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), "version = 9: allowed is 1");
+    }
+
+    #[test]
+    fn a_flow_that_is_revoked_leaves_its_path() {
+        let (mut manager, flows, now) = calm();
+        let now = now + Duration::from_secs(60);
+        manager.handle_deadline(now);
+        let mut revoked = 0;
+        while let Some(output) = manager.poll() {
+            revoked +=
+                u32::from(matches!(output, ManagerOutput::Allocation(AllocationEvent::Revoked { .. })));
+        }
+        assert_eq!(revoked, 2);
+        assert!(!manager.report(now, ClientKey(1), flows[0], &report(now, Rate::ZERO, 1)));
+        assert!(manager.snapshot(now).routes.is_empty());
+        let unknown = Some(FlowRoute { path: PathId(9), ..ROUTE });
+        let error = manager.request(now, request(SchedulingClass::RealTime, 1, 1), unknown).unwrap_err();
+        assert_eq!(error.to_string(), "path = 9: allowed is a path that was added");
+        let odd = FlowRoute { edges: FlowEdges { delay: Some((5.0, f64::NAN)), loss: None }, ..ROUTE };
+        let error = manager.request(now, request(SchedulingClass::RealTime, 1, 1), Some(odd)).unwrap_err();
+        assert_eq!(error.to_string(), "delay = NaN: allowed is the best, which is 5, to 3600000 ms");
+    }
+
+    #[test]
+    fn a_path_that_is_removed_lifts_its_limits() {
+        let (mut manager, flows, mut now) = calm();
+        for delay in [30, 40, 50, 60, 70] {
+            now += INTERVAL;
+            feed(&mut manager, now, flows, delay);
+        }
+        assert!(manager.granted(flows[1]) < Some(Rate::from_mbps(40)));
+        manager.remove_path(PATH);
+        assert_eq!(manager.granted(flows[1]), Some(Rate::from_mbps(40)));
+    }
+}

@@ -1,0 +1,315 @@
+//! State of a resource manager as data, so that a daemon may restart without losing its accounts.
+
+use super::capacity::{Capacities, CarrierKind, CpuShare, InterfaceCapacity, InterfaceIndex};
+use super::events::{AllocationCause, AllocationEvent};
+use super::params::ResourceParams;
+use super::request::{ClientKey, FlowId, FlowRequest, SchedulingClass, UserId, UserPolicy};
+use super::{Flow, Notice, ResourceManager, ResourceStats, add};
+use cutline_params::ParameterError;
+use cutline_units::{Duration, Instant, Rate};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the format. A snapshot of another version is refused.
+pub const RESOURCE_SNAPSHOT_VERSION: u32 = 1;
+
+/// State of a resource manager at a time, for serde. Times are relative, so the clock of the next process may begin anywhere. Parameters
+/// are not in it: they are the owner's configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceSnapshot {
+    version: u32,
+    next_flow: FlowId,
+    capacities: CapacitiesState,
+    policies: BTreeMap<UserId, PolicyState>,
+    flows: Vec<FlowState>,
+    revoked: Vec<RevokedState>,
+    stats: [u64; 6],
+}
+
+/// Reason why a snapshot cannot be restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// The version of the format is another one.
+    #[error("version = {0}: allowed is {RESOURCE_SNAPSHOT_VERSION}")]
+    Version(u32),
+    /// A value is not allowed.
+    #[error(transparent)]
+    Value(#[from] ParameterError),
+    /// A value of a flow is not allowed.
+    #[error("flow {flow}: {error}")]
+    Flow {
+        /// The flow.
+        flow: FlowId,
+        /// Value and range.
+        error: ParameterError,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CapacitiesState {
+    tcp_bps: Option<u64>,
+    datagrams_bps: Option<u64>,
+    combined_bps: Option<u64>,
+    cpu_millionths: Option<CpuShare>,
+    interfaces: BTreeMap<InterfaceIndex, InterfaceState>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InterfaceState {
+    rate_bps: u64,
+    reserved_bps: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PolicyState {
+    weight: u32,
+    share: Option<f64>,
+    priority_limit: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FlowState {
+    id: FlowId,
+    user: UserId,
+    client: ClientKey,
+    class: SchedulingClass,
+    carrier: CarrierKind,
+    interface: Option<InterfaceIndex>,
+    desired_bps: u64,
+    minimum_bps: u64,
+    cpu_millionths: CpuShare,
+    priority: u8,
+    weight: u32,
+    committed_bps: u64,
+    limit_bps: Option<u64>,
+    granted_bps: u64,
+    reported_bps: Option<u64>,
+    cause: AllocationCause,
+    lease_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RevokedState {
+    flow: FlowId,
+    client: ClientKey,
+    cause: AllocationCause,
+}
+
+impl FlowState {
+    fn new(now: Instant, flow: &Flow) -> Self {
+        let FlowRequest { user, client, class, carrier, interface, desired, minimum, cpu, priority, weight } =
+            flow.request;
+        Self {
+            id: flow.id,
+            user,
+            client,
+            class,
+            carrier,
+            interface,
+            desired_bps: desired.as_bps(),
+            minimum_bps: minimum.as_bps(),
+            cpu_millionths: cpu,
+            priority,
+            weight,
+            committed_bps: flow.committed,
+            limit_bps: (flow.limit < u64::MAX).then_some(flow.limit),
+            granted_bps: flow.granted,
+            reported_bps: flow.reported,
+            cause: flow.cause,
+            lease_ns: flow.lease.saturating_since(now).as_nanos(),
+        }
+    }
+
+    const fn request(&self) -> FlowRequest {
+        FlowRequest {
+            user: self.user,
+            client: self.client,
+            class: self.class,
+            carrier: self.carrier,
+            interface: self.interface,
+            desired: Rate::from_bps(self.desired_bps),
+            minimum: Rate::from_bps(self.minimum_bps),
+            cpu: self.cpu_millionths,
+            priority: self.priority,
+            weight: self.weight,
+        }
+    }
+
+    /// Checks the rates, which the request does not.
+    fn check_rates(&self) -> Result<(), ParameterError> {
+        let within = |name, value: u64, least: u64, most: u64| {
+            let range = || format!("{least} to {most} bit/s");
+            if (least..=most).contains(&value) {
+                Ok(())
+            } else {
+                Err(ParameterError::new(name, value, range()))
+            }
+        };
+        let promises_minimum = self.class == SchedulingClass::TimeShared;
+        let most = if promises_minimum { self.minimum_bps } else { self.desired_bps };
+        within("committed_bps", self.committed_bps, self.minimum_bps, most)?;
+        within("granted_bps", self.granted_bps, self.minimum_bps, self.desired_bps)
+    }
+}
+
+impl ResourceManager {
+    /// The state as data. Shares are computed first.
+    pub fn snapshot(&mut self, now: Instant) -> ResourceSnapshot {
+        self.settle();
+        let bps = |rate: Option<Rate>| rate.map(Rate::as_bps);
+        let Capacities { tcp, datagrams, combined, cpu, interfaces } = &self.capacities;
+        let interface = |found: &InterfaceCapacity| InterfaceState {
+            rate_bps: found.rate.as_bps(),
+            reserved_bps: found.reserved.as_bps(),
+        };
+        let policy = |policy: &UserPolicy| PolicyState {
+            weight: policy.weight,
+            share: policy.share,
+            priority_limit: policy.priority_limit,
+        };
+        let revoked = |event: &AllocationEvent| match *event {
+            AllocationEvent::Revoked { flow, client, cause } => Some(RevokedState { flow, client, cause }),
+            _ => None,
+        };
+        let ResourceStats { admitted, reduced, refused, released, revoked: lost, expired } = self.stats;
+        ResourceSnapshot {
+            version: RESOURCE_SNAPSHOT_VERSION,
+            next_flow: self.next,
+            capacities: CapacitiesState {
+                tcp_bps: bps(*tcp),
+                datagrams_bps: bps(*datagrams),
+                combined_bps: bps(*combined),
+                cpu_millionths: *cpu,
+                interfaces: interfaces.iter().map(|(index, found)| (*index, interface(found))).collect(),
+            },
+            policies: self.policies.iter().map(|(user, found)| (*user, policy(found))).collect(),
+            flows: self.by_id.values().map(|slot| FlowState::new(now, &self.flows[*slot])).collect(),
+            revoked: self.revoked.iter().filter_map(revoked).collect(),
+            stats: [admitted, reduced, refused, released, lost, expired],
+        }
+    }
+
+    /// A manager that continues from a snapshot: with the same accounts, rates, leases and events that were not taken. If the parameters are those of
+    /// before, it decides as the one before would. After an interruption call [`ResourceManager::renew_all`], and
+    /// [`ResourceManager::set_capacities`] if they were measured anew.
+    ///
+    /// # Errors
+    /// When the version is another one, or a value is not allowed: promises beyond the capacities are not.
+    pub fn restore(
+        now: Instant,
+        params: ResourceParams,
+        snapshot: &ResourceSnapshot,
+    ) -> Result<Self, SnapshotError> {
+        if snapshot.version != RESOURCE_SNAPSHOT_VERSION {
+            return Err(SnapshotError::Version(snapshot.version));
+        }
+        let CapacitiesState { tcp_bps, datagrams_bps, combined_bps, cpu_millionths, interfaces } =
+            &snapshot.capacities;
+        let rate = |bps: &Option<u64>| bps.map(Rate::from_bps);
+        let interface = |state: &InterfaceState| InterfaceCapacity {
+            rate: Rate::from_bps(state.rate_bps),
+            reserved: Rate::from_bps(state.reserved_bps),
+        };
+        let capacities = Capacities {
+            tcp: rate(tcp_bps),
+            datagrams: rate(datagrams_bps),
+            combined: rate(combined_bps),
+            cpu: *cpu_millionths,
+            interfaces: interfaces.iter().map(|(index, state)| (*index, interface(state))).collect(),
+        };
+        let mut manager = Self::new(params, capacities)?;
+        for (user, PolicyState { weight, share, priority_limit }) in &snapshot.policies {
+            let policy = UserPolicy { weight: *weight, share: *share, priority_limit: *priority_limit };
+            manager.set_policy(*user, policy)?;
+        }
+        manager.next = snapshot.next_flow;
+        let most_flows = manager.params.most_flows as usize;
+        if snapshot.flows.len() > most_flows {
+            return Err(
+                ParameterError::new("flows", snapshot.flows.len(), format!("at most {most_flows}")).into()
+            );
+        }
+        for state in &snapshot.flows {
+            let failed = |error| SnapshotError::Flow { flow: state.id, error };
+            manager.restore_flow(now, state).map_err(failed)?;
+        }
+        // All places are those of the capacities and of the interfaces in use.
+        manager.recount();
+        manager.check_promises()?;
+        manager.revoked = (snapshot.revoked.iter())
+            .map(|RevokedState { flow, client, cause }| AllocationEvent::Revoked {
+                flow: *flow,
+                client: *client,
+                cause: *cause,
+            })
+            .collect();
+        let [admitted, reduced, refused, released, revoked, expired] = snapshot.stats;
+        manager.stats = ResourceStats { admitted, reduced, refused, released, revoked, expired };
+        // The shares are those of the snapshot; with other parameters they are computed at the next change.
+        manager.stale = None;
+        Ok(manager)
+    }
+
+    fn restore_flow(&mut self, now: Instant, state: &FlowState) -> Result<(), ParameterError> {
+        let request = state.request();
+        request.validate()?;
+        state.check_rates()?;
+        if state.id >= self.next || self.by_id.contains_key(&state.id) {
+            let range = format!("a number below {} that no other flow has", self.next);
+            return Err(ParameterError::new("id", state.id, range));
+        }
+        let places = super::Places { carrier: 0, interface: None };
+        let flow = Flow {
+            id: state.id,
+            request,
+            places,
+            committed: state.committed_bps,
+            limit: state.limit_bps.unwrap_or(u64::MAX),
+            granted: state.granted_bps,
+            reported: state.reported_bps,
+            notice: Notice::None,
+            cause: state.cause,
+            own_cause: None,
+            limited_by: None,
+            lease: now.saturating_add(Duration::from_nanos(state.lease_ns)),
+        };
+        let (id, lease) = (flow.id, flow.lease);
+        let slot = self.flows.insert(flow);
+        self.by_id.insert(id, slot);
+        self.users.entry(request.user).or_default().flows += 1;
+        self.clients.entry(request.client).or_default().insert(id);
+        self.leases.insert((lease, id));
+        self.note(slot);
+        Ok(())
+    }
+
+    /// Checks that neither promises nor rates exceed the capacities.
+    fn check_promises(&self) -> Result<(), ParameterError> {
+        let mut granted = vec![0; self.ledger.bounds.len()];
+        for (_, flow) in &self.flows {
+            add(&mut granted, flow.charges(flow.granted));
+        }
+        for (place, bound) in self.ledger.bounds.iter().enumerate() {
+            let Some(capacity) = bound.capacity else { continue };
+            let kind = self.ledger.kind(place);
+            let allowed = || format!("at most {capacity} {} for {kind}", kind.unit());
+            if self.ledger.committed[place] > capacity {
+                return Err(ParameterError::new(
+                    "committed_bps of all flows",
+                    self.ledger.committed[place],
+                    allowed(),
+                ));
+            }
+            if granted[place] > capacity {
+                return Err(ParameterError::new("granted_bps of all flows", granted[place], allowed()));
+            }
+        }
+        Ok(())
+    }
+}
