@@ -231,7 +231,8 @@ wheel: setup
 	CARGO_TARGET_DIR=$(CURDIR)/target/python target/venv/bin/maturin build --quiet --locked --release --manifest-path python/Cargo.toml --out target/wheels
 	@ls target/wheels/*.whl
 
-test-python: wheel
+# With the simulator's command, whose results are compared.
+test-python: wheel trial
 	target/venv/bin/python -m pip install --quiet --force-reinstall --no-index target/wheels/*.whl
 	target/venv/bin/python -m unittest discover -s python/tests
 

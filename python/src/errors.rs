@@ -24,6 +24,27 @@ pub fn argument(parameter: &'static str, message: &str) -> PyErr {
     ArgumentError::new_err((format!("{parameter}: {message}"), parameter))
 }
 
+/// Returns the exception for a parameter of the parameter system, which is an argument with underscores in Python.
+pub fn parameter(name: &str, message: &str) -> PyErr {
+    let argument = name.replace('-', "_");
+    ArgumentError::new_err((format!("{argument}: {message}"), argument))
+}
+
+/// Returns the exception for the keys of a table whose values were arguments: all problems, named after the first.
+pub fn keys(errors: &Errors, table: &str) -> PyErr {
+    let key = |problem: &Problem| {
+        let key = problem.key.as_deref().unwrap_or(table);
+        key.strip_prefix(table).map_or(key, |rest| rest.trim_start_matches('.')).replace('-', "_")
+    };
+    let messages: Vec<String> = errors
+        .problems()
+        .iter()
+        .map(|problem| problem.message().replace(&format!("\"{table}."), "\""))
+        .collect();
+    let first = errors.problems().first().map(key).unwrap_or_default();
+    ArgumentError::new_err((messages.join("\n"), first))
+}
+
 /// Returns the exception with all problems of a scenario, and the text of the command.
 pub fn scenario(errors: &Errors) -> PyErr {
     let parts = |problem: &Problem| {

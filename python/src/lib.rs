@@ -10,14 +10,20 @@
 //! execution   runs in the background
 //! results     results, summaries and comparisons
 //! table       tables, in Arrow's C data interface
+//! queue       queues that are stepped by hand, and the registry of AQMs
+//! quality     the quality functions over arrays
+//! translation the consequences of an application's needs
 //! ```
 
 mod errors;
 mod execution;
+mod quality;
+mod queue;
 mod results;
 mod scenario;
 mod socket;
 mod table;
+mod translation;
 
 use pyo3::prelude::*;
 
@@ -26,6 +32,9 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     socket::register(module)?;
+    queue::register(module)?;
+    quality::register(module)?;
+    translation::register(module)?;
     module.add_class::<scenario::ScenarioFile>()?;
     module.add_class::<execution::Execution>()?;
     module.add_class::<results::Results>()?;
