@@ -7,20 +7,23 @@
     results = cutline.run("examples/dumbbell.toml", seeds=10)
     print(results.summary(groups=["audio"], measures=["q", "queuing_p99_ms"]))
 
-`cutline.open` opens stored results, and `cutline.errors` has the exceptions.
+`cutline.open` opens stored results. `cutline.aqm` has queues that are stepped by hand, `cutline.quality` the quality functions,
+`cutline.translate` the consequences of an application's needs, and `cutline.errors` the exceptions.
 """
 
-from . import errors, results, sim, socket
+from . import aqm, errors, quality, results, sim, socket
 from ._native import __version__
+from ._translation import Translation, translate
 from .errors import (
     ArgumentError, Error, Interrupted, Lost, MissingLibrary, NoPeer, NoResults, NothingFound, OptionError, Problem, Refused,
     ResultsDamaged, ResultsExist, ResultsLocked, RunError, ScenarioError, StoreError,
 )
-from .results import Results, Table, open
+from .results import Results, Table, open as open
 from .sim import CutlineWarning, Scenario, run
 
 __all__ = [
     "ArgumentError", "CutlineWarning", "Error", "Interrupted", "Lost", "MissingLibrary", "NoPeer", "NoResults", "NothingFound",
     "OptionError", "Problem", "Refused", "Results", "ResultsDamaged", "ResultsExist", "ResultsLocked", "RunError", "Scenario",
-    "ScenarioError", "StoreError", "Table", "__version__", "errors", "open", "results", "run", "sim", "socket",
+    "ScenarioError", "StoreError", "Table", "Translation", "__version__", "aqm", "errors", "quality", "results", "run", "sim",
+    "socket", "translate",
 ]

@@ -85,8 +85,11 @@ class Queue:
 
     name: ClassVar[str] = ""
     """The name of the AQM in scenarios."""
-    parameters: ClassVar[tuple[Parameter, ...]] = ()
-    """The parameters of the AQM."""
+
+    @classmethod
+    def parameters(cls) -> tuple[Parameter, ...]:
+        """Returns the parameters of the AQM."""
+        return tuple(Parameter(*one) for name, _, _, _, parts in _native.aqms() if name == cls.name for one in parts)
 
     def __init__(
         self, rate: str | float, *, limit: str = "1000 packets", ecn: bool = True, tsq: bool | Mapping[str, Any] = False,
@@ -99,15 +102,16 @@ class Queue:
         ecn: whether packets that may be marked are marked instead of dropped.
         tsq: TSQ on top of a law, or its parameters as a mapping.
         seed: the seed of the random numbers.
-        parameters: those of the AQM, by their names with underscores.
+        parameters: those of the AQM, by their names with underscores; None for the default.
         """
         if not self.name:
             raise ArgumentError("Queue: choose the class of an AQM, such as cutline.aqm.Pi", "name")
-        known = {parameter.argument: parameter.name for parameter in self.parameters}
+        known = {parameter.argument: parameter.name for parameter in self.parameters()}
         table: dict[str, Any] = {"aqm": self.name, "limit": limit, "ecn": ecn}
         if tsq is not False:
             table["tsq"] = tsq if isinstance(tsq, bool) else {key.replace("_", "-"): value for key, value in tsq.items()}
-        table |= {known.get(name, name.replace("_", "-")): value for name, value in parameters.items()}
+        given = {name: value for name, value in parameters.items() if value is not None}
+        table |= {known.get(name, name.replace("_", "-")): value for name, value in given.items()}
         self._native = _native.Queue.build(f"queue = {_toml.value('parameters', 'queue', table)}\n", _rate(rate), _whole("seed", seed, 0, 2**64))
         self._packets: dict[int, Any] = {}
         self._next = 0
@@ -201,30 +205,10 @@ def _time(now: float) -> float:
     return float(now)
 
 
-def _documentation(title: str, source: str, takes_tsq: bool, parameters: tuple[Parameter, ...]) -> str:
-    lines = [f"{title} ({source}).", "", "TSQ works over it." if takes_tsq else "TSQ does not work over it."]
-    lines += ["", "Parameters, with their defaults and what is allowed:" if parameters else "It has no parameters."]
-    for one in parameters:
-        lines += ["", f"{one.argument} = {one.default}: {one.allowed}. {one.meaning} The default is from: {one.source}."]
-    return "\n".join(lines)
+# The classes need what is above.
+from . import _aqms  # noqa: E402
+from ._aqms import *  # noqa: E402, F403
 
-
-def _class_name(name: str) -> str:
-    known = {"codel": "CoDel", "fq-codel": "FqCoDel", "dual-pi2": "DualPi2"}
-    return known.get(name) or "".join(part.capitalize() for part in name.split("-"))
-
-
-def _made() -> dict[str, type[Queue]]:
-    made = {}
-    for name, title, source, takes_tsq, parts in _native.aqms():
-        parameters = tuple(Parameter(*one) for one in parts)
-        documentation = _documentation(title, source, takes_tsq, parameters)
-        members = {"name": name, "parameters": parameters, "__doc__": documentation, "__module__": __name__, "__slots__": ()}
-        made[name] = type(_class_name(name), (Queue,), members)
-    return made
-
-
-classes: dict[str, type[Queue]] = _made()
+classes: dict[str, type[Queue]] = {made.name: made for made in (getattr(_aqms, name) for name in _aqms.__all__)}
 """The class of each AQM by its name in scenarios."""
-globals().update({made.__name__: made for made in classes.values()})
-__all__ += sorted(made.__name__ for made in classes.values())
+__all__ += _aqms.__all__

@@ -67,11 +67,15 @@ def _over(compute: Any, arguments: dict[str, Any]) -> Any:
         columns = [_as_array(numpy, name, value) for name, value in arguments.items()]
         shaped = numpy.broadcast_arrays(*columns)
         flat = [numpy.ascontiguousarray(column).reshape(-1) for column in shaped]
+        if flat[0].size == 0:
+            return flat[0].reshape(shaped[0].shape)
         return numpy.frombuffer(compute(*flat), dtype=float).reshape(shaped[0].shape).copy()[()]
     lengths = {len(value) for value in arguments.values() if _is_list(value)}
     if len(lengths) > 1:
         raise ArgumentError(f"{', '.join(arguments)}: lists of different lengths", next(iter(arguments)))
     length = lengths.pop() if lengths else None
+    if length == 0:
+        return []
     columns = [_as_doubles(name, value if _is_list(value) else [value] * (1 if length is None else length)) for name, value in arguments.items()]
     found = array.array("d", compute(*columns)).tolist()
     return found[0] if length is None else found

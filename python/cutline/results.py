@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .sim import Scenario
 
-__all__ = ["Column", "Results", "Table", "open"]
+__all__ = ["Column", "Results", "Table"]
 
 _SHOWN_ROWS = 10
 

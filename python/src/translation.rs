@@ -22,14 +22,14 @@ type TranslationParts =
 #[pyfunction]
 #[pyo3(name = "translate")]
 fn translated(
-    class: Option<&str>,
+    class_: Option<&str>,
     settings: Vec<(String, String)>,
     document: &str,
     protocol: Option<&str>,
     service: Option<&str>,
     path: Vec<(String, String)>,
 ) -> PyResult<TranslationParts> {
-    let request = match class {
+    let request = match class_ {
         Some(class) => {
             let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (&**key, &**value)).collect();
             application::request(class, &pairs)

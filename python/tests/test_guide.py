@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 class Guide(unittest.TestCase):
     def test_every_block_works(self):
-        for library in ("polars", "pandas", "pyarrow"):
+        for library in ("numpy", "polars", "pandas", "pyarrow"):
             try:
                 __import__(library)
             except ImportError:
@@ -30,9 +30,10 @@ class Guide(unittest.TestCase):
                 with self.subTest(block), contextlib.redirect_stdout(said):
                     exec(compile(block, "docs/guide/python.md", "exec"), session)
             os.chdir(REPOSITORY)
-        self.assertEqual(session["keys"], ["flow.audio.hint", "dumbbell.rate"])
+        self.assertEqual(session["keys"], ["dumbbell.rate", "flow.audio.class"])
         self.assertEqual(session["by_group"].height, 8)
-        for part in ("runs    4: 4 points x 3 seeds", "cutline run examples/dumbbell.toml --seeds 3", "goodput_bps"):
+        self.assertEqual((session["order"].index("call"), session["surface"].shape), (7, (3, 61)))
+        for part in ("runs    12: 4 points x 3 seeds", "cutline run examples/dumbbell.toml --seeds 3", "goodput_bps"):
             self.assertIn(part, said.getvalue())
 
 

@@ -42,7 +42,7 @@ count = 2
 class = "file-transfer"
 file-size = "1 MB"
 distributions = "flow"
-series = "flow"
+series = true
 transport = { protocol = "tcp" }
 app = { kind = "bulk" }
 [[flow]]
@@ -61,7 +61,7 @@ def small(**settings):
 
 def lasting():
     """A scenario whose runs take long enough to be interrupted."""
-    return small(duration="2000 s").with_({"flow.bulk.count": 20, "dumbbell.rate": "40 Mbit/s"})
+    return small(duration="20000 s", interval="10 s").with_({"flow.bulk.count": 20, "dumbbell.rate": "40 Mbit/s"})
 
 
 class InFolder(unittest.TestCase):
@@ -173,7 +173,7 @@ class Runs(InFolder):
         thread = threading.Thread(target=count)
         thread.start()
         try:
-            cutline.run(small(duration="60 s"), seeds=2, jobs=1, results=None)
+            cutline.run(small(duration="5000 s", interval="1 s"), seeds=2, jobs=1, results=None)
         finally:
             ended.set()
             thread.join()
@@ -245,9 +245,13 @@ class Runs(InFolder):
         self.assertFalse(Path("results").exists())
 
 
+def environment():
+    """The environment of a process that imports this file."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
 def started(script):
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    return subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", script], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def wait_for(condition):
@@ -260,7 +264,7 @@ def wait_for(condition):
 class Interruption(InFolder):
     SCRIPT = """
         import cutline, test_sim
-        scenario = test_sim.small().sweep({"duration": ["2 s", "5000 s"]})
+        scenario = test_sim.small().sweep({"duration": ["2 s", "200000 s"]})
         try:
             cutline.run(scenario, seeds=2, jobs=1, results=RESULTS)
         except KeyboardInterrupt as why:
@@ -291,19 +295,20 @@ class Interruption(InFolder):
         self.assertIn("6 False None", out)
 
     def test_a_killed_process_leaves_whole_runs(self):
-        with started("import cutline, test_sim; cutline.run(test_sim.lasting().sweep({'duration': ['2 s', '5000 s']}), jobs=1)") as process:
+        with started("import cutline, test_sim; cutline.run(test_sim.small().sweep({'duration': ['2 s', '200000 s']}), jobs=1)") as process:
             wait_for(lambda: Path("results/small/runs").exists() and any("." not in name for name in os.listdir("results/small/runs")))
             process.kill()
-        again = cutline.run(lasting().sweep({"duration": ["2 s"]}), resume=True, results="elsewhere")
+        # The scenario of the run that is stored, as a part of another sweep.
+        again = cutline.run(small().sweep({"duration": ["2 s", "3 s"]}), force=True)
         self.assertTrue(again.complete)
+        self.assertFalse(Path("results/small/runs").exists())
 
 
 class ProgressBar(InFolder):
     def shown(self, script):
         """What a script writes to a terminal."""
         parent, child = pty.openpty()
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "COLUMNS": "70"}
-        process = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=child, stderr=child)
+        process = subprocess.Popen([sys.executable, "-c", script], env={**environment(), "COLUMNS": "70"}, stdout=child, stderr=child)
         os.close(child)
         text = b""
         try:
@@ -416,12 +421,12 @@ class WrongInput(InFolder):
         self.refused(wrong, ["nosuch.toml: cannot be read"], cutline.run, "nosuch.toml")
         self.refused(wrong, ["x.toml:1:", "not TOML"], Scenario.from_toml, "= 3", "x.toml")
         self.refused(wrong, ['there is no flow "audoi", did you mean "audio"?'], small().with_, {"flow.audoi.hint": 3})
-        self.refused(wrong, ["dumbbell.rate", "'-3 Mbit/s'"], cutline.run, small(dumbbell__rate="-3 Mbit/s"))
+        self.refused(wrong, ["dumbbell.rate", "value -3 Mbit/s is not allowed", "above 0"], cutline.run, small(dumbbell__rate="-3 Mbit/s"))
         self.refused(wrong, ["there are no values to sweep over"], cutline.run, small().sweep({"flow.audio.hint": []}))
         self.refused(wrong, ["more than 100000 points"], cutline.run, small().sweep(
             {"flow.audio.hint": range(1, 17), "flow.bulk.count": range(10000)}))
         error = self.refused(wrong, ["hnit", "did you mean"], small().with_({"flow.audio.hnit": 3, "seeds": "x"}).check)
-        self.assertEqual([problem.key for problem in error.problems], ["flow.audio.hnit", "seeds"])
+        self.assertEqual([problem.key for problem in error.problems], ["seeds", "flow.audio.hnit"])
         self.assertEqual(pickle.loads(pickle.dumps(error)).problems, error.problems)
 
     def test_results_that_are_not_there(self):
@@ -495,7 +500,7 @@ class Tables(InFolder):
             self.assertAlmostEqual(one, other, 12)
 
     def test_a_summary_has_the_swept_keys_and_intervals(self):
-        every = list(self.results.summary(measures=["q"]))
+        every = list(self.results.summary(measures=["q"], groups=["audio"]))
         self.assertEqual([(row["flow.audio.hint"], row["dumbbell.queue.aqm"], row["name"]) for row in every][:3],
                          [(1, "pi", "audio"), (1, "drop-tail", "audio"), (16, "pi", "audio")])
         along = list(self.results.summary("hint", measures=["q"], groups="audio"))
@@ -505,6 +510,9 @@ class Tables(InFolder):
         self.assertTrue(all(row["low"] <= row["mean"] <= row["high"] for row in along))
         wide, narrow = (self.results.summary((), measures="q", confidence=c)["high"][0] for c in (0.99, 0.5))
         self.assertGreater(wide, narrow)
+        two = list(self.results.summary((), measures=["q", "loss_ratio"]))
+        self.assertEqual([(row["name"], row["measure"]) for row in two],
+                         [("bulk", "q"), ("bulk", "loss_ratio"), ("audio", "q"), ("audio", "loss_ratio")])
         single = cutline.run(small(), results=None).summary(measures=["utilisation"])
         self.assertEqual((single["low"][0], single["kind"][0], single["n"][0]), (None, "queue", 1))
 

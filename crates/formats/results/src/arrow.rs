@@ -93,7 +93,7 @@ fn read_group<R: Row>(file: &TableFile<R>, group: usize) -> Result<RecordBatch, 
         rows = count;
         columns.push(match reader {
             None => arrow_array::new_null_array(field(column).data_type(), count),
-            Some(ColumnReader::ByteArrayColumnReader(reader)) => texts(read_column(reader, column, count)?)?,
+            Some(ColumnReader::ByteArrayColumnReader(reader)) => texts(&read_column(reader, column, count)?)?,
             Some(ColumnReader::Int64ColumnReader(reader)) => {
                 let Cells { values, valid } = read_column(reader, column, count)?;
                 values.iter().try_for_each(|number| whole(*number).map(drop))?;
@@ -123,7 +123,7 @@ fn read_column<D: ParquetType, R>(
     count: usize,
 ) -> ParquetResult<Cells<D::T>> {
     let (levels, values) = crate::table::read_cells(reader, column, count)?;
-    let valid = levels.iter().any(|level| *level == 0);
+    let valid = levels.contains(&0);
     let valid = valid.then(|| levels.iter().map(|level| *level != 0).collect());
     Ok(Cells { values, valid })
 }
@@ -139,7 +139,7 @@ fn spread<T: Copy + Default + arrow_buffer::ArrowNativeType>(
     valid.iter().map(cell).collect::<Vec<T>>().into()
 }
 
-fn texts(cells: Cells<ByteArray>) -> ParquetResult<ArrayRef> {
+fn texts(cells: &Cells<ByteArray>) -> ParquetResult<ArrayRef> {
     let count = cells.valid.as_ref().map_or(cells.values.len(), NullBuffer::len);
     let mut texts = StringViewBuilder::with_capacity(count).with_deduplicate_strings();
     let mut values = cells.values.iter();

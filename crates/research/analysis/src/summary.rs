@@ -7,8 +7,8 @@ use crate::columns::{quantities, swept_key, unknown};
 use crate::{AnalysisError, Selection, Tables};
 use cutline_report::stats::Estimate;
 use cutline_results::{
-    FlowRow, PointRow, QueueRow, Row, SubjectKind, Values, group_measures, group_values, queue_measures,
-    queue_values,
+    FlowRow, PointRow, QueueRow, Row, Subject, SubjectKind, Values, group_measures, group_values,
+    queue_measures, queue_values,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +83,16 @@ impl SummaryRequest {
                 means[at].by_seed.entry(*seed).or_default().push(*value);
             }
         }
-        let rows = means.into_iter().filter_map(|mean| mean.row(self.confidence)).collect();
+        // Measures that were asked for come one after another: each joins those of its group or queue.
+        let mut first: BTreeMap<(&Place, &Subject), usize> = BTreeMap::new();
+        let order = means
+            .iter()
+            .enumerate()
+            .map(|(at, mean)| *first.entry((&mean.place, &mean.of.subject)).or_insert(at));
+        let order: Vec<usize> = order.collect();
+        let mut means: Vec<(usize, Mean)> = order.into_iter().zip(means).collect();
+        means.sort_by_key(|(at, _)| *at);
+        let rows = means.into_iter().filter_map(|(_, mean)| mean.row(self.confidence)).collect();
         Ok(ResultsSummary { keys, rows })
     }
 
