@@ -123,7 +123,7 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(CARGO) deny --locked check bans licenses sources
-	$(CARGO) deny --locked --manifest-path python/Cargo.toml check -A unmatched-skip -A license-not-encountered bans licenses sources
+	$(CARGO) deny --locked --manifest-path python/Cargo.toml check -A unmatched-skip -A unnecessary-skip -A license-not-encountered bans licenses sources
 	@tools/advisories.sh
 
 # The tests of the crate with unsafe code, in an interpreter that finds undefined behaviour. Those that need the kernel are

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from . import _native, _toml
 from .errors import ArgumentError
 
-__all__ = ["Departure", "Dropped", "Parameter", "Queue", "Verdict", "classes"]
+__all__ = ["Departure", "Dropped", "Parameter", "Queue", "Verdict", "classes", "tsq_parameters"]
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,11 @@ class Queue:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self)} packets, {self.backlog_bytes} B>"
+
+
+def tsq_parameters() -> tuple[Parameter, ...]:
+    """Returns the parameters of TSQ, which the argument tsq takes as a mapping."""
+    return tuple(Parameter(*one) for one in _native.tsq_parameters())
 
 
 def _rate(rate: str | float) -> str:

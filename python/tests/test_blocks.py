@@ -43,6 +43,12 @@ class Queues(unittest.TestCase):
         # TSQ eq. 2: with 60 ms in front of it, hint 1 weighs 3.75 ms; packet n of hint 16 weighs 1.2 n ms.
         self.assertEqual(order[:6], [0, 1, 2, 3, "call", 4])
 
+    def test_tsq_takes_its_parameters(self):
+        self.assertIn("l", [parameter.name for parameter in aqm.tsq_parameters()])
+        for parameter in aqm.tsq_parameters():
+            if parameter.kind == "number" and "off" not in parameter.default:
+                aqm.Pi("10 Mbit/s", tsq={parameter.argument: float(parameter.default)})
+
     def test_a_full_queue_drops_and_says_why(self):
         queue = aqm.DropTail(10_000_000, limit="2 packets")
         verdicts = [queue.enqueue(0.0, n) for n in range(3)]

@@ -475,6 +475,12 @@ class Tables(InFolder):
         self.assertEqual(*addresses)
         self.assertEqual(pyarrow.schema(self.results.flows), table.schema)
 
+    def test_polars_shares_the_memory(self):
+        polars, pyarrow = self.library("polars"), self.library("pyarrow")
+        chunks = [chunk.to_numpy(allow_copy=False) for chunk in polars.DataFrame(self.results.series)["goodput_bps"].get_chunks()]
+        addresses = [chunk.buffers()[1].address for chunk in pyarrow.table(self.results.series)["goodput_bps"].chunks]
+        self.assertEqual([chunk.__array_interface__["data"][0] for chunk in chunks], addresses)
+
     def test_every_table_goes_to_every_library(self):
         for name in TABLES + ("timing",):
             table = getattr(self.results, name)

@@ -140,6 +140,11 @@ fn both_lock_files_have_the_same_versions() {
         .filter(|(name, versions)| ours.get(*name).is_some_and(|known| !versions.is_subset(known)));
     let differ: Vec<_> = differ.map(|(name, versions)| format!("{name} {versions:?}")).collect();
     assert!(of_python.contains_key("cutline-sim"), "the simulator is in it");
+    // Results of another version are other results.
+    assert_eq!(
+        of_python["cutline-py"], ours["cutline-cli"],
+        "python/Cargo.toml has the version of the command"
+    );
     assert!(
         differ.is_empty(),
         "python/Cargo.lock has other versions than Cargo.lock; cargo update --manifest-path python/Cargo.toml PACKAGE --precise \
