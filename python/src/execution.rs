@@ -94,6 +94,13 @@ impl Drop for Ending {
     }
 }
 
+/// An execution that nobody waits for ends early. An exception may come between its start and its first wait.
+impl Drop for Execution {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
 impl Execution {
     fn run(
         file: &cutline_scenario::ScenarioFile,

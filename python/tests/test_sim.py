@@ -294,6 +294,19 @@ class Interruption(InFolder):
         self.assertIn("Interrupted stopped: 2 of 4 runs are finished, in the attribute results", out)
         self.assertIn("6 False None", out)
 
+    def test_runs_that_nobody_waits_for_end(self):
+        begin = time.monotonic()
+        execution = cutline._native.Execution.start(small(duration="200000 s", interval="10 s")._file, "results", "repeat", 1)
+        del execution
+        wait_for(lambda: self.is_free())
+        self.assertLess(time.monotonic() - begin, 20)
+
+    def is_free(self):
+        try:
+            return cutline.run(small(duration="200000 s", interval="10 s").with_({"duration": "2 s"}), force=True).complete
+        except cutline.ResultsLocked:
+            return False
+
     def test_a_killed_process_leaves_whole_runs(self):
         with started("import cutline, test_sim; cutline.run(test_sim.small().sweep({'duration': ['2 s', '200000 s']}), jobs=1)") as process:
             wait_for(lambda: Path("results/small/runs").exists() and any("." not in name for name in os.listdir("results/small/runs")))
