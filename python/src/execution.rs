@@ -4,7 +4,7 @@ use crate::errors;
 use crate::results::Results;
 use crate::scenario::ScenarioFile;
 use cutline_results::{ExistingResults, StoreError};
-use cutline_scenario::execution::{Executed, Program};
+use cutline_scenario::execution::{Executed, Producer};
 use cutline_scenario::runner::{self, JobProgress, RunEvent, RunOptions};
 use cutline_scenario::{Scenario, SimulateError, SweepPoint, execution};
 use cutline_units::Instant;
@@ -18,8 +18,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// This program, for summaries: the same as the command of the same version.
-const PROGRAM: Program<'static> =
-    Program { version: env!("CARGO_PKG_VERSION"), commit: env!("CUTLINE_COMMIT"), now };
+const PRODUCER: Producer<'static> =
+    Producer { version: env!("CARGO_PKG_VERSION"), commit: env!("CUTLINE_COMMIT"), now };
 
 /// Returns the current time as summaries have it.
 fn now() -> String {
@@ -36,7 +36,7 @@ pub struct Execution {
     shared: Arc<Shared>,
 }
 
-/// What the runs and Python share.
+/// State that the runs and Python share.
 #[derive(Default)]
 struct Shared {
     cancel: AtomicBool,
@@ -109,7 +109,7 @@ impl Execution {
         store: Option<(PathBuf, ExistingResults)>,
         shared: &Shared,
     ) -> Result<Executed, StoreError> {
-        let jobs = runner::plan(points, PROGRAM.version);
+        let jobs = runner::plan(points, PRODUCER.version);
         let options = RunOptions { threads, cancel: &shared.cancel, progress: &|news| shared.update(&news) };
         let simulate = |scenario: &Scenario, seed| simulate(scenario, seed, shared);
         let execution = execution::Execution {
@@ -117,7 +117,7 @@ impl Execution {
             points,
             jobs: &jobs,
             options: &options,
-            program: PROGRAM,
+            producer: PRODUCER,
             simulate: &simulate,
         };
         execution.execute(store.as_ref().map(|(folder, existing)| (folder.as_path(), *existing)))

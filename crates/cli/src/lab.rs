@@ -4,7 +4,7 @@ use crate::arguments::duration;
 use crate::check::check_points;
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
-use crate::program::{PROGRAM, VERSION};
+use crate::program::{PRODUCER, VERSION};
 use crate::progress::Bar;
 use crate::run::{self, Outcome, kept, refuse_several_runs};
 use crate::scenario_args::ScenarioArgs;
@@ -14,7 +14,7 @@ use clap::{Subcommand, ValueEnum};
 use cutline_lab::{Bounds, ExternalProgram, LabError, LabOptions, NetworkSide, Place, Shell, Stack, Traffic};
 use cutline_results::{ExistingResults, TimingRow};
 use cutline_scenario::Scenario;
-use cutline_scenario::execution::{Execution, Program};
+use cutline_scenario::execution::{Execution, Producer};
 use cutline_scenario::runner::{self, Job};
 use cutline_sys::namespace::sweep;
 use cutline_text::Printable;
@@ -199,7 +199,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         points: &points,
         jobs: &jobs,
         options: &options,
-        program: Program { version: &version, ..PROGRAM },
+        producer: Producer { version: &version, ..PRODUCER },
         simulate: &in_lab,
     };
     let store = (!args.no_store).then_some((&*args.results, args.existing.or(ExistingResults::Refuse)));

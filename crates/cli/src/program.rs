@@ -1,6 +1,6 @@
 //! The version and commit of the program, the time, and the number of threads.
 
-use cutline_scenario::execution::Program;
+use cutline_scenario::execution::Producer;
 use std::num::NonZeroUsize;
 
 /// The version that is stored with results.
@@ -13,7 +13,7 @@ pub const COMMIT: &str = env!("CUTLINE_COMMIT");
 pub const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CUTLINE_COMMIT"), ")");
 
 /// This program, for summaries.
-pub const PROGRAM: Program<'static> = Program { version: VERSION, commit: COMMIT, now };
+pub const PRODUCER: Producer<'static> = Producer { version: VERSION, commit: COMMIT, now };
 
 /// Returns the current time for summaries.
 pub fn now() -> String {

@@ -9,7 +9,7 @@ mod watch;
 use crate::check::check_points;
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
-use crate::program::{PROGRAM, VERSION, threads};
+use crate::program::{PRODUCER, VERSION, threads};
 use crate::progress::Bar;
 use crate::scenario_args::ScenarioArgs;
 use crate::{interrupt, output};
@@ -78,7 +78,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         points: &points,
         jobs: &jobs,
         options: &options,
-        program: PROGRAM,
+        producer: PRODUCER,
         simulate: &simulate,
     };
     let store = (!args.no_store).then_some((&*args.results, args.existing.or(ExistingResults::Repeat)));

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The program that makes results, and its clock.
 #[derive(Clone, Copy)]
-pub struct Program<'p> {
+pub struct Producer<'p> {
     /// The version that is stored with the results. Results of another version are other results.
     pub version: &'p str,
     /// The commit that the program is built from, in words.
@@ -34,7 +34,7 @@ pub struct Execution<'e> {
     /// Threads, cancellation and progress.
     pub options: &'e RunOptions<'e>,
     /// The program that makes the results.
-    pub program: Program<'e>,
+    pub producer: Producer<'e>,
     /// Runs a scenario with a seed, in the simulator or in the laboratory.
     pub simulate: &'e Simulate<'e>,
 }
@@ -88,7 +88,7 @@ impl Execution<'_> {
             }
         }
         summary.complete = summary.finished.len() == self.jobs.len();
-        summary.finished_at = (self.program.now)();
+        summary.finished_at = (self.producer.now)();
         Executed { summary, cancelled, rows: Rows::InMemory(Box::new(rows)) }
     }
 
@@ -98,14 +98,14 @@ impl Execution<'_> {
         let planned = Planned { summary: &summary, keys: &runner::keys(self.jobs) };
         let store = RunStore::begin(&folder, planned, existing)?;
         let endings = runner::run_and_store(self.jobs, &store, self.options, self.simulate)?;
-        let now = (self.program.now)();
+        let now = (self.producer.now)();
         let summary = runner::conclude(summary, self.points, self.jobs, &endings, &store, now)?;
         let cancelled = endings.iter().filter(|ending| **ending == RunEnding::Cancelled).count();
         Ok(Executed { summary, cancelled, rows: Rows::Stored(store.store().clone()) })
     }
 
     fn summary(&self) -> Summary {
-        let Program { version, commit, now } = self.program;
+        let Producer { version, commit, now } = self.producer;
         let mut summary = self.file.summary(self.points, self.jobs, version, now());
         commit.clone_into(&mut summary.commit);
         summary

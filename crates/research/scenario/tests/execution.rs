@@ -2,7 +2,7 @@
 
 use cutline_results::{ExistingResults, FlowRow, RunResult};
 use cutline_scenario::check::{check_points, describe};
-use cutline_scenario::execution::{Executed, Execution, Program, Rows};
+use cutline_scenario::execution::{Executed, Execution, Producer, Rows};
 use cutline_scenario::runner::{RunOptions, plan};
 use cutline_scenario::{Scenario, ScenarioFile};
 use std::num::NonZeroUsize;
@@ -27,15 +27,15 @@ app = { kind = "cbr", rate = "64 kbit/s", size = "160 B" }
 "flow.audio.hint" = [1, 16]
 "#;
 
-const PROGRAM: Program<'static> =
-    Program { version: "0.0.0-test", commit: "a commit", now: || "now".to_owned() };
+const PRODUCER: Producer<'static> =
+    Producer { version: "0.0.0-test", commit: "a commit", now: || "now".to_owned() };
 
 type Simulate<'s> = dyn Fn(&Scenario, u64, &AtomicBool) -> Result<RunResult, String> + Sync + 's;
 
 fn execute(simulate: &Simulate<'_>, folder: Option<&Path>) -> Executed {
     let file = ScenarioFile::parse(TEXT, "small.toml").unwrap();
     let points = file.expand().unwrap();
-    let jobs = plan(&points, PROGRAM.version);
+    let jobs = plan(&points, PRODUCER.version);
     let cancel = AtomicBool::new(false);
     let options = RunOptions { threads: NonZeroUsize::MIN, cancel: &cancel, progress: &|_| () };
     let simulate = |scenario: &Scenario, seed| simulate(scenario, seed, &cancel);
@@ -44,7 +44,7 @@ fn execute(simulate: &Simulate<'_>, folder: Option<&Path>) -> Executed {
         points: &points,
         jobs: &jobs,
         options: &options,
-        program: PROGRAM,
+        producer: PRODUCER,
         simulate: &simulate,
     };
     execution.execute(folder.map(|folder| (folder, ExistingResults::Repeat))).unwrap()
