@@ -123,7 +123,7 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(CARGO) deny --locked check bans licenses sources
-	$(CARGO) deny --locked --manifest-path python/Cargo.toml check -A unmatched-skip -A license-not-encountered bans licenses sources
+	$(CARGO) deny --locked --manifest-path python/Cargo.toml check -A unmatched-skip -A unnecessary-skip -A license-not-encountered bans licenses sources
 	@tools/advisories.sh
 
 # The tests of the crate with unsafe code, in an interpreter that finds undefined behaviour. Those that need the kernel are
@@ -231,7 +231,8 @@ wheel: setup
 	CARGO_TARGET_DIR=$(CURDIR)/target/python target/venv/bin/maturin build --quiet --locked --release --manifest-path python/Cargo.toml --out target/wheels
 	@ls target/wheels/*.whl
 
-test-python: wheel
+# With the simulator's command, whose results are compared.
+test-python: wheel trial
 	target/venv/bin/python -m pip install --quiet --force-reinstall --no-index target/wheels/*.whl
 	target/venv/bin/python -m unittest discover -s python/tests
 

@@ -1,7 +1,7 @@
-//! Tells the program which commit it is built from, for `cutline --version` and reports. Without git or its history, it has the version
-//! alone.
+//! Tells the program which commit it is built from, for `cutline --version`, reports and summaries. Without git or its history, it has
+//! the version alone. The package for Python is built with this, too.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
@@ -25,16 +25,20 @@ fn commit() -> Option<String> {
     }
     let commit = git(&["log", "-1", "--abbrev=10", "--format=%h", "HEAD"])?;
     let date = git(&["log", "-1", "--date=format:%Y-%m-%d", "--format=%cd", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", "../.."])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", repository()?.to_str()?])?;
     let changed = if changed.is_empty() { "" } else { "-changed" };
     Some(format!("commit {commit}{changed} of {date}"))
 }
 
+/// Returns the folder of the repository. A repository around an unpacked package is not ours.
+fn repository() -> Option<PathBuf> {
+    let is_ours =
+        |folder: &&Path| folder.join(".git").exists() && folder.join("crates/cli/build.rs").exists();
+    std::env::current_dir().ok()?.ancestors().find(is_ours).map(Path::to_owned)
+}
+
 fn git(arguments: &[&str]) -> Option<String> {
-    // A repository around an unpacked package is not ours.
-    if !Path::new("../../.git").exists() {
-        return None;
-    }
+    repository()?;
     let output = Command::new("git").args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

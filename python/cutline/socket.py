@@ -24,9 +24,8 @@ from ._aio import (
     AsyncServer, DatagramReader, DatagramWriter, Transport, create_endpoint, create_server_endpoint, open_connection,
     start_server,
 )
-from ._native import (
-    KINDS, MEASURES, ORIGINS, PARAMETERS, REASONS, RESERVATION_KINDS, SIDES, STANDINGS, Lost, NoPeer, OptionError, Refused, Socket,
-)
+from ._native import KINDS, MEASURES, ORIGINS, PARAMETERS, REASONS, RESERVATION_KINDS, SIDES, STANDINGS, Socket
+from .errors import Lost, NoPeer, OptionError, Refused
 
 __all__ = [
     "AsyncServer", "Connection", "DatagramReader", "DatagramWriter", "Event", "Lost", "NoPeer", "OptionError", "Refused",

@@ -12,7 +12,7 @@ from ._aio import (
     Transport as Transport, create_endpoint as create_endpoint, create_server_endpoint as create_server_endpoint,
     open_connection as open_connection, start_server as start_server,
 )
-from ._native import Lost as Lost, NoPeer as NoPeer, OptionError as OptionError, Refused as Refused
+from .errors import Lost as Lost, NoPeer as NoPeer, OptionError as OptionError, Refused as Refused
 
 __all__ = [
     "AsyncServer", "Connection", "DatagramReader", "DatagramWriter", "Event", "Lost", "NoPeer", "OptionError", "Refused",

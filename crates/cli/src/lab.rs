@@ -4,9 +4,9 @@ use crate::arguments::duration;
 use crate::check::check_points;
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
-use crate::program::VERSION;
+use crate::program::{PRODUCER, VERSION};
 use crate::progress::Bar;
-use crate::run::{self, Work, kept, refuse_several_runs};
+use crate::run::{self, Outcome, kept, refuse_several_runs};
 use crate::scenario_args::ScenarioArgs;
 use crate::table::number;
 use crate::{check, interrupt, message, output};
@@ -14,6 +14,7 @@ use clap::{Subcommand, ValueEnum};
 use cutline_lab::{Bounds, ExternalProgram, LabError, LabOptions, NetworkSide, Place, Shell, Stack, Traffic};
 use cutline_results::{ExistingResults, TimingRow};
 use cutline_scenario::Scenario;
+use cutline_scenario::execution::{Execution, Producer};
 use cutline_scenario::runner::{self, Job};
 use cutline_sys::namespace::sweep;
 use cutline_text::Printable;
@@ -193,16 +194,16 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let in_lab = |scenario: &Scenario, seed| {
         cutline_lab::run(scenario, seed, &how, &cancel).map_err(|error| error.to_string())
     };
-    let work = Work {
+    let execution = Execution {
         file: &file,
         points: &points,
         jobs: &jobs,
         options: &options,
-        version: &version,
-        run: &in_lab,
+        producer: Producer { version: &version, ..PRODUCER },
+        simulate: &in_lab,
     };
     let store = (!args.no_store).then_some((&*args.results, args.existing.or(ExistingResults::Refuse)));
-    let outcome = work.execute(store)?;
+    let outcome = Outcome::read(execution.execute(store)?)?;
     bar.finish();
     run::print(&points, &outcome, args.json)?;
     let bad = warn(&outcome.timing, !args.no_store);

@@ -1,5 +1,6 @@
 //! The version and commit of the program, the time, and the number of threads.
 
+use cutline_scenario::execution::Producer;
 use std::num::NonZeroUsize;
 
 /// The version that is stored with results.
@@ -10,6 +11,9 @@ pub const COMMIT: &str = env!("CUTLINE_COMMIT");
 
 /// The version and the commit that this program is built from, for people: `0.1.0 (commit 0123456789 of 2026-01-31)`.
 pub const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("CUTLINE_COMMIT"), ")");
+
+/// This program, for summaries.
+pub const PRODUCER: Producer<'static> = Producer { version: VERSION, commit: COMMIT, now };
 
 /// Returns the current time for summaries.
 pub fn now() -> String {

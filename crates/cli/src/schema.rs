@@ -2,9 +2,10 @@
 
 use crate::exit::Failure;
 use crate::table::Table;
-use crate::{app, aqm, check, output, spec, translate, transport};
+use crate::{app, aqm, output, spec, translate, transport};
 use cutline_records::schema_of;
 use cutline_results::{RunsDocument, Summary};
+use cutline_scenario::check;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::Value;

@@ -4,11 +4,11 @@ use crate::arguments::{duration, percentage, rate};
 use crate::exit::Failure;
 use crate::output;
 use crate::spec::{self, DirectionDocument};
-use cutline_config::{Document, parameter};
+use cutline_config::Document;
 use cutline_flow::TrafficSpec;
-use cutline_params::{Choice as _, ParameterError, ParameterValue, Parameters as _, nearest};
+use cutline_params::{Choice as _, ParameterValue, Parameters as _, nearest};
 use cutline_quality::spec::CapacityProfile;
-use cutline_tables::specification;
+use cutline_tables::{application, specification};
 use cutline_text::Printable;
 use cutline_translate::{
     ApplicationProfile, Decision, EndSystemSettings, IpVersion, Layer, NetworkSettings, PacedBy, Path,
@@ -98,9 +98,8 @@ fn request(args: &Args) -> Result<TranslationRequest, Failure> {
     let Args { application, set, .. } = args;
     let pairs = set.iter().map(|text| pair(text)).collect::<Result<Vec<_>, _>>()?;
     if ApplicationProfile::NAMES.contains(&application.as_str()) {
-        let made = class(application, &pairs)
-            .and_then(|application| TranslationRequest::from_application(&application));
-        return made.map_err(|error| Failure::Usage(format!("{application}: {}", Printable(error))));
+        return application::request(application, &pairs)
+            .map_err(|error| Failure::Usage(format!("{application}: {}", Printable(error))));
     }
     if !std::path::Path::new(application).exists() {
         let guess = nearest(application, ApplicationProfile::NAMES.iter().copied());
@@ -122,24 +121,6 @@ fn request(args: &Args) -> Result<TranslationRequest, Failure> {
 fn pair(text: &str) -> Result<(&str, &str), Failure> {
     let wrong = || Failure::Usage(format!("--set \"{}\": expected KEY=VALUE", Printable(text)));
     text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(wrong)
-}
-
-/// Returns an application of a class with these settings.
-fn class(name: &str, pairs: &[(&str, &str)]) -> Result<ApplicationProfile, ParameterError> {
-    let parameters = ApplicationProfile::describe(name)?;
-    let mut values = Vec::new();
-    for (key, text) in pairs {
-        let Some(about) = parameters.iter().find(|about| about.name == *key) else {
-            let names: Vec<_> = parameters.iter().map(|about| about.name).collect();
-            return Err(ParameterError::unknown(key, text, &names));
-        };
-        // What cannot be read is refused as a word, since the error then has the nearest allowed one.
-        let word = |_| ParameterValue::Choice((*text).to_owned().into());
-        let value = parameter::parse(about, text).unwrap_or_else(word);
-        about.check(&value)?;
-        values.push((about.name, value));
-    }
-    ApplicationProfile::from_values(name, values)
 }
 
 /// Width of text, if there is space.

@@ -5,24 +5,23 @@ mod outcome;
 mod tables;
 mod traces;
 mod watch;
-mod work;
 
 use crate::check::check_points;
 use crate::existing::ExistingArgs;
 use crate::exit::Failure;
-use crate::program::{VERSION, threads};
+use crate::program::{PRODUCER, VERSION, threads};
 use crate::progress::Bar;
 use crate::scenario_args::ScenarioArgs;
 use crate::{interrupt, output};
 use cutline_results::ExistingResults;
+use cutline_scenario::execution::Execution;
 use cutline_scenario::runner::{self, RunOptions};
 use cutline_scenario::{Scenario, SweepPoint};
-use outcome::Outcome;
+pub use outcome::Outcome;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use traces::TraceArgs;
 pub use traces::refuse_several_runs;
-pub use work::Work;
 
 /// Simulate a scenario: every point of its sweep with every seed, on all cores
 ///
@@ -74,16 +73,16 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         RunOptions { threads: threads(args.jobs), cancel: &cancel, progress: &|news| bar.update(&news) };
     let simulate =
         |scenario: &Scenario, seed| traces.simulate(scenario, seed, &cancel, &|passed| bar.simulated(passed));
-    let work = Work {
+    let execution = Execution {
         file: &file,
         points: &points,
         jobs: &jobs,
         options: &options,
-        version: VERSION,
-        run: &simulate,
+        producer: PRODUCER,
+        simulate: &simulate,
     };
     let store = (!args.no_store).then_some((&*args.results, args.existing.or(ExistingResults::Repeat)));
-    let outcome = work.execute(store)?;
+    let outcome = Outcome::read(execution.execute(store)?)?;
     bar.finish();
     print(&points, &outcome, args.json)?;
     outcome.verdict(jobs.len())

@@ -1,7 +1,8 @@
 //! The results of a scenario's runs, and the runs that failed.
 
 use crate::exit::Failure;
-use cutline_results::{DistributionRow, FlowRow, QueueRow, TimingRow};
+use cutline_results::{DistributionRow, FlowRow, QueueRow, StoreError, TimingRow};
+use cutline_scenario::execution::{Executed, Rows};
 use std::path::PathBuf;
 
 /// The rows that are printed, and the number of missing runs.
@@ -22,18 +23,35 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns an empty outcome of this version.
-    pub fn new(version: &str) -> Self {
-        Self {
-            flows: Vec::new(),
-            queues: Vec::new(),
-            distributions: Vec::new(),
-            timing: Vec::new(),
-            failed: 0,
-            cancelled: 0,
-            folder: None,
-            version: version.to_owned(),
-        }
+    /// Returns the rows of an execution that are printed.
+    ///
+    /// # Errors
+    /// When stored tables cannot be read.
+    pub fn read(executed: Executed) -> Result<Self, StoreError> {
+        let Executed { summary, cancelled, rows } = executed;
+        let (failed, version) = (summary.failed.len(), summary.version);
+        Ok(match rows {
+            Rows::InMemory(rows) => Self {
+                flows: rows.flows,
+                queues: rows.queues,
+                distributions: rows.distributions,
+                timing: rows.timing,
+                failed,
+                cancelled,
+                folder: None,
+                version,
+            },
+            Rows::Stored(store) => Self {
+                flows: store.read()?,
+                queues: store.read()?,
+                distributions: store.read()?,
+                timing: store.read_timing()?,
+                failed,
+                cancelled,
+                folder: Some(store.root().to_owned()),
+                version,
+            },
+        })
     }
 
     /// Returns an error if a run of `total` failed or was cancelled.

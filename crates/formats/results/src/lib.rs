@@ -9,6 +9,8 @@
 //! The crate does not depend on scenarios or the simulator. The origin of the results is plain text and numbers
 //! ([`Summary`]).
 
+#[cfg(feature = "arrow")]
+pub mod arrow;
 mod column;
 mod digest;
 mod document;

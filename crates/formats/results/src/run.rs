@@ -21,6 +21,16 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// Adds the rows of another run at the end.
+    pub fn append(&mut self, other: Self) {
+        self.flows.extend(other.flows);
+        self.queues.extend(other.queues);
+        self.series.extend(other.series);
+        self.queue_series.extend(other.queue_series);
+        self.distributions.extend(other.distributions);
+        self.timing.extend(other.timing);
+    }
+
     /// Writes the key of the run into every row.
     pub fn stamp(&mut self, key: &RunKey) {
         stamp(&mut self.flows, key);

@@ -37,9 +37,18 @@ impl Store {
     /// # Errors
     /// When it does not exist or is damaged.
     pub fn read<R: Row>(&self) -> Result<Vec<R>, StoreError> {
+        self.read_as::<R, _>(parse_table)
+    }
+
+    /// Returns a table in the form that `parse` makes of the path and the content of its file.
+    pub(crate) fn read_as<R: Row, T>(
+        &self,
+        parse: impl Fn(&Path, Vec<u8>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut digests = self.digests()?;
         loop {
-            match self.read_with::<R>(&digests) {
+            let bytes = self.bytes_of(R::FILE, &digests);
+            match bytes.and_then(|bytes| parse(&self.root.join(R::FILE), bytes)) {
                 Err(error) if error.is_damage() => {
                     // Another process may have stored other tables meanwhile.
                     let now = self.digests()?;

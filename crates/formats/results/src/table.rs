@@ -15,7 +15,7 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Ty
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
 use std::fs::{self, File};
@@ -119,16 +119,67 @@ pub fn read_table<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
 
 /// Reads a whole table from the bytes of the file at `path`.
 pub(crate) fn parse_table<R: Row>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, StoreError> {
-    let file = Bytes::from(bytes);
-    let reader = SerializedFileReader::new(file.clone()).map_err(|error| StoreError::parquet(path, error))?;
-    let positions = positions::<R>(path, &reader)?;
+    let file = TableFile::<R>::open(path, bytes)?;
     let mut rows = Vec::new();
-    for group in 0..reader.num_row_groups() {
-        let read =
-            reader.get_row_group(group).and_then(|group| read_group(&file, &*group, &positions, &mut rows));
-        read.map_err(|error| StoreError::parquet(path, error))?;
+    for group in 0..file.groups() {
+        let first = rows.len();
+        file.read_group(group, |column, count, reader| {
+            let Some(reader) = reader else { return Ok(()) };
+            let target = (column, &mut rows, first..first + count);
+            match reader {
+                ColumnReader::ByteArrayColumnReader(reader) => read_column(reader, target, names()),
+                ColumnReader::Int64ColumnReader(reader) => read_column(reader, target, count_of),
+                ColumnReader::DoubleColumnReader(reader) => {
+                    read_column(reader, target, |x| Ok(CellValue::Real(x)))
+                }
+                _ => Err(damaged(&format!("the column {} has another type", column.about.name))),
+            }
+        })?;
     }
     Ok(rows)
+}
+
+/// The file of a table whose columns have been checked.
+pub(crate) struct TableFile<R> {
+    path: PathBuf,
+    bytes: Bytes,
+    reader: SerializedFileReader<Bytes>,
+    positions: Positions<R>,
+}
+
+impl<R: Row> TableFile<R> {
+    /// Opens the file at `path`, which has this content.
+    pub(crate) fn open(path: &Path, bytes: Vec<u8>) -> Result<Self, StoreError> {
+        let bytes = Bytes::from(bytes);
+        let reader =
+            SerializedFileReader::new(bytes.clone()).map_err(|error| StoreError::parquet(path, error))?;
+        let positions = positions::<R>(path, &reader)?;
+        Ok(Self { path: path.to_owned(), bytes, reader, positions })
+    }
+
+    /// Returns the number of row groups.
+    pub(crate) fn groups(&self) -> usize {
+        self.reader.num_row_groups()
+    }
+
+    /// Calls `each` for each column of `R`, with the number of rows and a reader of the cells of a row group. The reader is
+    /// `None` for an optional column that the file lacks.
+    pub(crate) fn read_group(
+        &self,
+        group: usize,
+        mut each: impl FnMut(&Column<R>, usize, Option<ColumnReader>) -> ParquetResult<()>,
+    ) -> Result<(), StoreError> {
+        let mut read = || {
+            let group = self.reader.get_row_group(group)?;
+            let count = rows_of(group.metadata())?;
+            for (column, at) in &self.positions {
+                let reader = at.map(|at| column_reader(&self.bytes, &*group, at, count)).transpose()?;
+                each(column, count, reader)?;
+            }
+            Ok(())
+        };
+        read().map_err(|error| StoreError::parquet(&self.path, error))
+    }
 }
 
 fn schema<R>(columns: &[Column<R>]) -> TypePtr {
@@ -259,29 +310,6 @@ fn holds<R>(stored: &ColumnDescriptor, column: &Column<R>) -> bool {
         && stored.max_rep_level() == 0
 }
 
-fn read_group<R: Row>(
-    file: &[u8],
-    group: &dyn RowGroupReader,
-    positions: &Positions<R>,
-    rows: &mut Vec<R>,
-) -> ParquetResult<()> {
-    let first = rows.len();
-    let count = rows_of(group.metadata())?;
-    for (column, at) in positions {
-        let Some(at) = *at else { continue };
-        let target = (column, &mut *rows, first..first + count);
-        match column_reader(file, group, at, count)? {
-            ColumnReader::ByteArrayColumnReader(reader) => read_column(reader, target, names())?,
-            ColumnReader::Int64ColumnReader(reader) => read_column(reader, target, count_of)?,
-            ColumnReader::DoubleColumnReader(reader) => {
-                read_column(reader, target, |x| Ok(CellValue::Real(x)))?;
-            }
-            _ => return Err(damaged(&format!("the column {} has another type", column.about.name))),
-        }
-    }
-    Ok(())
-}
-
 /// Returns the number of rows in a row group. It is at most [`GROUP`], so a damaged number allocates no memory.
 fn rows_of(group: &RowGroupMetaData) -> ParquetResult<usize> {
     let rows = usize::try_from(group.num_rows()).ok().filter(|rows| *rows <= GROUP);
@@ -289,24 +317,22 @@ fn rows_of(group: &RowGroupMetaData) -> ParquetResult<usize> {
 }
 
 fn count_of(number: i64) -> ParquetResult<CellValue> {
-    u64::try_from(number).map(CellValue::Count).map_err(|_| damaged(&format!("a count is {number}")))
+    whole(number).map(CellValue::Count)
+}
+
+/// Returns a stored count, which is not negative.
+pub(crate) fn whole(number: i64) -> ParquetResult<u64> {
+    u64::try_from(number).map_err(|_| damaged(&format!("a count is {number}")))
 }
 
 /// Reads one column of a row group into its rows. The first column makes the rows, once it has been seen to have as many
 /// cells.
 fn read_column<D: DataType, R: Row>(
-    mut reader: ColumnReaderImpl<D>,
+    reader: ColumnReaderImpl<D>,
     (column, rows, place): (&Column<R>, &mut Vec<R>, Range<usize>),
     mut convert: impl FnMut(D::T) -> ParquetResult<CellValue>,
 ) -> ParquetResult<()> {
-    let (mut levels, mut values) = (Vec::new(), Vec::new());
-    while reader.read_records(place.len(), Some(&mut levels), None, &mut values)?.0 > 0 {}
-    if levels.len().max(values.len()) != place.len() {
-        return Err(damaged(&format!(
-            "the number of cells in the column {} differs from the number of rows",
-            column.about.name
-        )));
-    }
+    let (levels, values) = read_cells(reader, column, place.len())?;
     rows.resize(place.end, R::default());
     let mut values = values.into_iter();
     for (i, row) in rows[place].iter_mut().enumerate() {
@@ -319,6 +345,24 @@ fn read_column<D: DataType, R: Row>(
         (column.set)(row, convert(value)?);
     }
     Ok(())
+}
+
+/// Reads the cells of one column of a row group: a level for each cell, which is 0 if it is null, and the values of the others. A
+/// required column has no levels.
+pub(crate) fn read_cells<D: DataType, R>(
+    mut reader: ColumnReaderImpl<D>,
+    column: &Column<R>,
+    count: usize,
+) -> ParquetResult<(Vec<i16>, Vec<D::T>)> {
+    let (mut levels, mut values) = (Vec::new(), Vec::new());
+    while reader.read_records(count, Some(&mut levels), None, &mut values)?.0 > 0 {}
+    if levels.len().max(values.len()) != count {
+        return Err(damaged(&format!(
+            "the number of cells in the column {} differs from the number of rows",
+            column.about.name
+        )));
+    }
+    Ok((levels, values))
 }
 
 /// Converts byte arrays to cells of text. Equal consecutive ones share one copy.

@@ -1,4 +1,4 @@
-//! The columns of the tables, by their name.
+//! The columns of the tables and the swept keys, by their name.
 
 use crate::AnalysisError;
 use cutline_params::nearest;
@@ -30,6 +30,23 @@ pub fn unknown(what: &str, measure: &str, known: &[&'static str]) -> AnalysisErr
     let measure = Printable(measure);
     let known = known.join(", ");
     AnalysisError::choice("measure", format_args!("{measure}: not {what}; {meant}expected one of: {known}"))
+}
+
+/// Returns the swept key that is called `by`, by its whole path or by its end.
+///
+/// # Errors
+/// Names the swept keys if none of them is called so.
+pub fn swept_key<'k>(keys: &[&'k str], by: &str) -> Result<&'k str, AnalysisError> {
+    let is_asked = |key: &&str| *key == by || key.strip_suffix(by).is_some_and(|rest| rest.ends_with('.'));
+    if let Some(key) = keys.iter().copied().find(is_asked) {
+        return Ok(key);
+    }
+    let there = if keys.is_empty() {
+        "nothing is swept in these results".to_owned()
+    } else {
+        format!("not a swept key; expected one of: {}", keys.join(", "))
+    };
+    Err(AnalysisError::choice("by", format_args!("{by}: {there}")))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! ```text
 //! stored     results in a folder, and the selection of groups and points
 //! columns    the measures that tables have, by name
+//! summary    means over replications, of each point or along swept keys
 //! compare    two sets of results: matched points, differences with intervals
 //! picture    distributions, courses over time, means along a sweep, as data and as charts
 //! glance     the best point of a sweep, in a sentence for each group
@@ -18,6 +19,7 @@ pub mod glance;
 #[cfg(feature = "charts")]
 pub mod picture;
 mod stored;
+pub mod summary;
 
 pub use error::AnalysisError;
-pub use stored::{Selection, StoredResults};
+pub use stored::{Selection, StoredResults, Tables};

@@ -1,7 +1,7 @@
-//! Stored results: a folder, and the groups and points of it that are selected.
+//! Stored results: a folder, its tables, and the groups and points of it that are selected.
 
 use crate::AnalysisError;
-use cutline_results::{Store, Summary};
+use cutline_results::{FlowRow, PointRow, QueueRow, Store, Summary};
 use cutline_text::Printable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +31,33 @@ impl StoredResults {
         }
         let summary = store.read_summary()?;
         Ok(Self { folder: folder.to_owned(), store, summary })
+    }
+}
+
+/// The tables that comparisons and summaries are about. They may be stored or in memory.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// The folder, or another name in messages.
+    pub place: PathBuf,
+    /// The summary of the results.
+    pub summary: Summary,
+    /// The flows.
+    pub flows: Vec<FlowRow>,
+    /// The queues.
+    pub queues: Vec<QueueRow>,
+    /// The values of the swept keys.
+    pub points: Vec<PointRow>,
+}
+
+impl Tables {
+    /// Reads the tables in a folder, or beside a summary.
+    ///
+    /// # Errors
+    /// When there are none, or they are damaged.
+    pub fn read(path: &Path) -> Result<Self, AnalysisError> {
+        let StoredResults { store, summary, .. } = StoredResults::open(path)?;
+        let (flows, queues, points) = (store.read()?, store.read()?, store.read()?);
+        Ok(Self { place: path.to_owned(), summary, flows, queues, points })
     }
 }
 

@@ -3,9 +3,12 @@
 //! An experiment is data. A TOML file describes the network, the flows, the duration and the measurement.
 //! [`ScenarioFile`] reads it strictly (`cutline-config`): every mistake is an error that names the file, line, key, value
 //! and allowed range. [`ScenarioFile::expand`] turns a sweep into [`SweepPoint`]s. Each point has a [`Scenario`] of plain
-//! values. [`runner`] runs the points with every seed on all cores and stores the results (`cutline-results`).
+//! values. [`runner`] runs the points with every seed on all cores and stores the results (`cutline-results`); [`execution`]
+//! does that for a whole experiment. [`check`] describes the runs beforehand.
 //! [`FlowsFile`] is a file of flows without a network.
 
+pub mod check;
+pub mod execution;
 mod file;
 mod flows_file;
 mod lower;

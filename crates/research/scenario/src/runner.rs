@@ -6,7 +6,7 @@
 
 use crate::spec::Scenario;
 use crate::sweep::SweepPoint;
-use cutline_results::{FailedRun, PointRow, RunKey, RunResult, RunStore, RunSummary, StoreError, Summary};
+use cutline_results::{FailedRun, RunKey, RunResult, RunStore, RunSummary, StoreError, Summary};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -163,10 +163,9 @@ pub fn conclude(
         return Ok(settled);
     }
     let keys = keys(jobs);
-    let settings = |point: &SweepPoint| PointRow::from_settings(&point.label(), &point.settings);
     summary.finished_at = finished_at;
     // If repeating a run failed or was cancelled, its earlier result is still stored. The store accounts for that.
-    store.conclude(&keys, &points.iter().flat_map(settings).collect::<Vec<_>>(), &summary)
+    store.conclude(&keys, &points.iter().flat_map(SweepPoint::rows).collect::<Vec<_>>(), &summary)
 }
 
 impl RunEnding {

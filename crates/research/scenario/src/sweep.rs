@@ -7,6 +7,7 @@
 
 use crate::spec::Scenario;
 use cutline_config::{Document, Errors, Node, Problem, Span, Table, Value};
+use cutline_results::PointRow;
 use std::collections::BTreeSet;
 
 /// The key of the sweep's table.
@@ -39,6 +40,11 @@ impl SweepPoint {
     /// Returns the name of the point: `flow.audio.hint=6,dumbbell.queue.tsq=true`, or `base` without a sweep.
     pub fn label(&self) -> String {
         label(&self.settings)
+    }
+
+    /// Returns the rows of the table of points: one for each key that varies.
+    pub fn rows(&self) -> Vec<PointRow> {
+        PointRow::from_settings(&self.label(), &self.settings)
     }
 }
 

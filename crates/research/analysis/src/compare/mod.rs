@@ -8,7 +8,7 @@ mod document;
 mod points;
 
 use crate::columns::{quantities, unknown};
-use crate::{AnalysisError, Selection, StoredResults};
+use crate::{AnalysisError, Selection, Tables};
 use cutline_report::stats::Comparison;
 use cutline_results::{
     FlowRow, QueueRow, Summary, Values, group_measures, group_values, queue_measures, queue_values,
@@ -51,18 +51,30 @@ impl ResultsComparison {
         selection: &Selection,
         measures: &[String],
     ) -> Result<Self, AnalysisError> {
-        let known = quantities::<FlowRow, QueueRow>();
-        if let Some(measure) = measures.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(unknown("a column of flows or queues", measure, &known));
-        }
-        let (of_a, mut of_b) = (Measured::read(a, measures)?, Measured::read(b, measures)?);
+        check_measures(measures)?;
+        Self::between(&Tables::read(a)?, &Tables::read(b)?, selection, measures)
+    }
+
+    /// Compares two sets of tables. See [`ResultsComparison::read`].
+    ///
+    /// # Errors
+    /// When they have nothing in common, or have nothing of what is selected.
+    pub fn between(
+        a: &Tables,
+        b: &Tables,
+        selection: &Selection,
+        measures: &[String],
+    ) -> Result<Self, AnalysisError> {
+        check_measures(measures)?;
+        let (of_a, mut of_b) = (Measured::of(a, measures), Measured::of(b, measures));
         points::name_alike(&of_a, &mut of_b);
         let mut matched = matched(&of_a.values, &of_b.values);
+        let (a, b) = (&a.place, &b.place);
         if matched.is_empty() {
             return Err(AnalysisError::Nothing(nothing_matches((a, &of_a.values), (b, &of_b.values))));
         }
         select(&mut matched, a, selection, measures)?;
-        Ok(Self { a: a.to_owned(), b: b.to_owned(), measures: matched })
+        Ok(Self { a: a.clone(), b: b.clone(), measures: matched })
     }
 
     /// Returns the comparison as a document.
@@ -105,28 +117,35 @@ fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     found
 }
 
+/// Checks that all measures are columns.
+fn check_measures(measures: &[String]) -> Result<(), AnalysisError> {
+    let known = quantities::<FlowRow, QueueRow>();
+    let is_unknown = |name: &&String| !known.contains(&name.as_str());
+    let found = measures.iter().find(is_unknown);
+    found.map_or(Ok(()), |measure| Err(unknown("a column of flows or queues", measure, &known)))
+}
+
 /// One side of a comparison.
-struct Measured {
-    summary: Summary,
+struct Measured<'t> {
+    summary: &'t Summary,
     values: Vec<Values>,
 }
 
-impl Measured {
-    /// Reads the measures of stored results: the usual ones, and these columns.
-    fn read(path: &Path, columns: &[String]) -> Result<Self, AnalysisError> {
-        let StoredResults { store, summary, .. } = StoredResults::open(path)?;
-        let (flows, queues): (Vec<FlowRow>, Vec<QueueRow>) = (store.read()?, store.read()?);
-        let mut values = group_measures(&flows);
-        values.extend(queue_measures(&queues));
+impl<'t> Measured<'t> {
+    /// Returns the measures of tables: the usual ones, and these columns.
+    fn of(tables: &'t Tables, columns: &[String]) -> Self {
+        let Tables { summary, flows, queues, .. } = tables;
+        let mut values = group_measures(flows);
+        values.extend(queue_measures(queues));
         for column in columns {
-            let of_column = [group_values(&flows, column), queue_values(&queues, column)].concat();
+            let of_column = [group_values(flows, column), queue_values(queues, column)].concat();
             let is_new = |one: &Values| {
                 !values.iter().any(|old| old.subject == one.subject && old.measure == one.measure)
             };
             let new: Vec<Values> = of_column.into_iter().filter(is_new).collect();
             values.extend(new);
         }
-        Ok(Self { summary, values })
+        Self { summary, values }
     }
 }
 

@@ -14,12 +14,12 @@ use std::sync::Arc;
 type Place = Vec<Option<String>>;
 
 /// Gives the points of `b` the labels of the same points of `a`.
-pub fn name_alike(a: &Measured, b: &mut Measured) {
-    let points = |of: &'_ Measured| of.summary.points.clone();
+pub fn name_alike(a: &Measured<'_>, b: &mut Measured<'_>) {
+    let points = |of: &Measured<'_>| of.summary.points.clone();
     let (points_a, points_b) = (points(a), points(b));
     let keys: BTreeSet<String> =
         points_a.iter().chain(&points_b).flat_map(|point| point.settings.keys()).cloned().collect();
-    let (fixed_a, fixed_b) = (fixed(&a.summary, &b.summary, &keys), fixed(&b.summary, &a.summary, &keys));
+    let (fixed_a, fixed_b) = (fixed(a.summary, b.summary, &keys), fixed(b.summary, a.summary, &keys));
     let labels_of_a: BTreeMap<Place, &str> =
         points_a.iter().map(|point| (place(point, &keys, &fixed_a), point.label.as_str())).collect();
     let renamed: BTreeMap<&str, Arc<str>> = points_b

@@ -3,7 +3,7 @@
 use super::measure::label;
 use super::panels::{Dot, Panel, Parts, Series, Shape};
 use super::source::{Source, SweptPoint, add_name, constant_keys, keys_with, leads, of_group, of_results};
-use crate::columns::{quantities, unknown};
+use crate::columns::{quantities, swept_key, unknown};
 use crate::{AnalysisError, Selection};
 use cutline_results::{FlowRow, QueueRow, Values, group_values, queue_values};
 use std::collections::{BTreeMap, BTreeSet};
@@ -206,17 +206,8 @@ impl<'s> Means<'s> {
             let longest = values.iter().find(|(_, texts)| most > 1 && texts.len() == most);
             return Ok(longest.map(|(key, _)| (*key).to_owned()));
         };
-        let is_asked = |key: &str| key == by || key.ends_with(&format!(".{by}"));
-        if let Some((key, _)) = values.iter().find(|(key, _)| is_asked(key)) {
-            return Ok(Some((*key).to_owned()));
-        }
         let keys: Vec<&str> = values.iter().map(|(key, _)| *key).collect();
-        let there = if keys.is_empty() {
-            "nothing is swept in these results".to_owned()
-        } else {
-            format!("not a swept key; expected one of: {}", keys.join(", "))
-        };
-        Err(AnalysisError::choice("by", format_args!("{by}: {there}")))
+        swept_key(&keys, by).map(|key| Some(key.to_owned()))
     }
 
     /// The keys that no series is named after if a key is on the horizontal axis: it, what varies with it, and what does not vary.

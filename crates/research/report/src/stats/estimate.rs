@@ -2,22 +2,32 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A mean over replications with its 95 % confidence interval.
+/// A mean over replications with its confidence interval, of 95 % unless another confidence was chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
     /// The standard error of the mean, s / sqrt(n); `None` for a single value.
     pub std_error: Option<f64>,
-    /// The ends of the 95 % confidence interval; `None` for a single value.
+    /// The ends of the confidence interval; `None` for a single value.
     pub interval: Option<(f64, f64)>,
     /// The number of replications.
     pub n: usize,
 }
 
 impl Estimate {
-    /// The estimate from one value for each replication; `None` when there is no value or one is not finite.
+    /// The estimate from one value for each replication, with the interval of 95 %; `None` when there is no value or one is not
+    /// finite.
     pub fn from_values(values: &[f64]) -> Option<Self> {
+        Self::with_confidence(values, 0.95)
+    }
+
+    /// As [`Estimate::from_values`], with the interval of this confidence.
+    ///
+    /// # Panics
+    /// If the confidence is not between 0 and 1.
+    pub fn with_confidence(values: &[f64], confidence: f64) -> Option<Self> {
+        assert!(confidence > 0.0 && confidence < 1.0, "a confidence lies between 0 and 1");
         if values.is_empty() || values.iter().any(|x| !x.is_finite()) {
             return None;
         }
@@ -28,7 +38,7 @@ impl Estimate {
             (squares / (n as f64 * (n as f64 - 1.0))).sqrt()
         });
         let interval = std_error.map(|error| {
-            let half = t_quantile_975(n - 1) * error;
+            let half = t_quantile(0.5 + confidence / 2.0, n as f64 - 1.0) * error;
             (mean - half, mean + half)
         });
         Some(Self { mean, std_error, interval, n })
@@ -95,6 +105,14 @@ mod tests {
         assert_eq!((estimate.mean, estimate.n), (3.0, 5));
         assert!((estimate.half_width() - 1.963_24).abs() < 1e-4, "{estimate:?}");
         assert!((estimate.std_error.unwrap().powi(2) - 0.5).abs() < 1e-12);
+    }
+
+    /// Law, table T.1: t(4, 0.95) = 2.132.
+    #[test]
+    fn an_interval_has_the_confidence_that_is_asked_for() {
+        let of = |confidence| Estimate::with_confidence(&[1.0, 2.0, 3.0, 4.0, 5.0], confidence).unwrap();
+        assert!((of(0.9).half_width() - 2.1318 * 0.5_f64.sqrt()).abs() < 1e-4);
+        assert_eq!(Some(of(0.95)), Estimate::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0]));
     }
 
     #[test]

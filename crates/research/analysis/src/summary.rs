@@ -1,0 +1,288 @@
+//! Means over replications with confidence intervals: of each point, or along some of the swept keys.
+//!
+//! A measure of a group in a run is the mean over its flows. Along some keys, the points that agree in them are averaged for each
+//! seed, and the interval is that of the means of the seeds. With every key, there is one point for each mean.
+
+use crate::columns::{quantities, swept_key, unknown};
+use crate::{AnalysisError, Selection, Tables};
+use cutline_report::stats::Estimate;
+use cutline_results::{
+    FlowRow, PointRow, QueueRow, Row, Subject, SubjectKind, Values, group_measures, group_values,
+    queue_measures, queue_values,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Contents of a summary.
+#[derive(Clone, Debug)]
+pub struct SummaryRequest {
+    /// The swept keys along which there are means, such as `flow.audio.hint` or its end, `hint`; `None` for all swept keys.
+    pub by: Option<Vec<String>>,
+    /// The groups, queues and points.
+    pub selection: Selection,
+    /// The measures, columns of the tables; empty for the usual ones.
+    pub measures: Vec<String>,
+    /// Confidence of the intervals, between 0 and 1.
+    pub confidence: f64,
+}
+
+impl Default for SummaryRequest {
+    fn default() -> Self {
+        Self { by: None, selection: Selection::default(), measures: Vec::new(), confidence: 0.95 }
+    }
+}
+
+/// Means along the same keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultsSummary {
+    /// The swept keys.
+    pub keys: Vec<String>,
+    /// The means, by point, then by group or queue, then by measure.
+    pub rows: Vec<MeanRow>,
+}
+
+/// The mean of a measure of a group or queue over replications.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeanRow {
+    /// The values of the summary's keys, as the scenario writes them; `None` for a key that the point does not have.
+    pub place: Vec<Option<Arc<str>>>,
+    /// Kind of the subject: a group or a queue.
+    pub kind: SubjectKind,
+    /// The group's name or the link's.
+    pub name: Arc<str>,
+    /// The name of the table's column.
+    pub measure: &'static str,
+    /// The unit of the measure.
+    pub unit: &'static str,
+    /// The mean with its interval.
+    pub estimate: Estimate,
+}
+
+impl SummaryRequest {
+    /// Returns the means of the tables.
+    ///
+    /// # Errors
+    /// When a key is not swept, a measure is unknown, or the tables have nothing of what is selected.
+    pub fn summary(&self, tables: &Tables) -> Result<ResultsSummary, AnalysisError> {
+        let keys = self.keys(&tables.points)?;
+        let values = self.values(tables)?;
+        let settings = settings(&tables.points);
+        let mut means: Vec<Mean> = Vec::new();
+        let mut places: BTreeMap<(Place, SubjectKind, Arc<str>, &str), usize> = BTreeMap::new();
+        for one in &values {
+            let of_point = settings.get(&one.subject.point);
+            let value = |key: &String| of_point.and_then(|settings| settings.get(key.as_str()).cloned());
+            let place: Place = keys.iter().map(value).collect();
+            let subject = &one.subject;
+            let identity = (place.clone(), subject.kind, Arc::clone(&subject.name), one.measure);
+            let at = *places.entry(identity).or_insert_with(|| {
+                means.push(Mean { place, of: one, by_seed: BTreeMap::new() });
+                means.len() - 1
+            });
+            for (seed, value) in &one.by_seed {
+                means[at].by_seed.entry(*seed).or_default().push(*value);
+            }
+        }
+        // Measures that were asked for come one after another: each joins those of its group or queue.
+        let mut first: BTreeMap<(&Place, &Subject), usize> = BTreeMap::new();
+        let order = means
+            .iter()
+            .enumerate()
+            .map(|(at, mean)| *first.entry((&mean.place, &mean.of.subject)).or_insert(at));
+        let order: Vec<usize> = order.collect();
+        let mut means: Vec<(usize, Mean)> = order.into_iter().zip(means).collect();
+        means.sort_by_key(|(at, _)| *at);
+        let rows = means.into_iter().filter_map(|(_, mean)| mean.row(self.confidence)).collect();
+        Ok(ResultsSummary { keys, rows })
+    }
+
+    fn keys(&self, points: &[PointRow]) -> Result<Vec<String>, AnalysisError> {
+        let mut swept: Vec<&str> = Vec::new();
+        for row in points {
+            if !swept.contains(&&*row.key) {
+                swept.push(&row.key);
+            }
+        }
+        match &self.by {
+            None => Ok(swept.into_iter().map(str::to_owned).collect()),
+            Some(by) => by.iter().map(|by| swept_key(&swept, by).map(str::to_owned)).collect(),
+        }
+    }
+
+    fn values(&self, tables: &Tables) -> Result<Vec<Values>, AnalysisError> {
+        let known = quantities::<FlowRow, QueueRow>();
+        if let Some(measure) = self.measures.iter().find(|name| !known.contains(&name.as_str())) {
+            return Err(unknown("a column of flows or queues", measure, &known));
+        }
+        let (flows, queues) = (&tables.flows, &tables.queues);
+        let mut values = if self.measures.is_empty() {
+            [group_measures(flows), queue_measures(queues)].concat()
+        } else {
+            let of = |name: &String| [group_values(flows, name), queue_values(queues, name)].concat();
+            self.measures.iter().flat_map(of).collect()
+        };
+        let mut names: Vec<Arc<str>> = Vec::new();
+        let mut labels: Vec<&str> = Vec::new();
+        for subject in values.iter().map(|one| &one.subject) {
+            if !names.contains(&subject.name) {
+                names.push(Arc::clone(&subject.name));
+            }
+            if labels.last() != Some(&&*subject.point) && !labels.contains(&&*subject.point) {
+                labels.push(&subject.point);
+            }
+        }
+        self.selection.check_groups(&names)?;
+        self.selection.check_points(&tables.place, &labels)?;
+        values.retain(|one| {
+            self.selection.has_group(&one.subject.name) && self.selection.has_point(&one.subject.point)
+        });
+        Ok(values)
+    }
+}
+
+/// The values of the keys of a summary.
+type Place = Vec<Option<Arc<str>>>;
+
+/// The settings of each point by its label.
+fn settings(points: &[PointRow]) -> BTreeMap<Arc<str>, BTreeMap<&str, Arc<str>>> {
+    let mut settings: BTreeMap<Arc<str>, BTreeMap<&str, Arc<str>>> = BTreeMap::new();
+    for PointRow { point, key, value, .. } in points {
+        settings.entry(Arc::clone(point)).or_default().insert(key, Arc::clone(value));
+    }
+    settings
+}
+
+/// The values of one mean by seed: one for each point at its place.
+struct Mean<'v> {
+    place: Place,
+    of: &'v Values,
+    by_seed: BTreeMap<u64, Vec<f64>>,
+}
+
+impl Mean<'_> {
+    fn row(self, confidence: f64) -> Option<MeanRow> {
+        let Self { place, of, by_seed } = self;
+        let mean = |values: &Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+        let means: Vec<f64> = by_seed.values().map(mean).collect();
+        Some(MeanRow {
+            place,
+            kind: of.subject.kind,
+            name: Arc::clone(&of.subject.name),
+            measure: of.measure,
+            unit: match of.subject.kind {
+                SubjectKind::Group => unit::<FlowRow>(of.measure),
+                SubjectKind::Queue => unit::<QueueRow>(of.measure),
+            },
+            estimate: Estimate::with_confidence(&means, confidence)?,
+        })
+    }
+}
+
+fn unit<R: Row>(measure: &str) -> &'static str {
+    R::columns().iter().find(|column| column.about.name == measure).map_or("-", |column| column.about.unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_results::{Host, Summary};
+
+    fn tables() -> Tables {
+        let row = |hint: u64, aqm: &str, seed, q| FlowRow {
+            point: format!("hint={hint},aqm={aqm}").into(),
+            seed,
+            group: "audio".into(),
+            q: Some(q),
+            ..FlowRow::default()
+        };
+        let flows = vec![
+            row(1, "pi", 1, 0.1),
+            row(1, "pi", 2, 0.3),
+            row(1, "red", 1, 0.5),
+            row(1, "red", 2, 0.7),
+            row(6, "pi", 1, 0.9),
+            row(6, "red", 1, 0.5),
+        ];
+        let settings = |(hint, aqm): (&str, &str)| {
+            let settings = [("flow.audio.hint", hint), ("dumbbell.queue.aqm", aqm)];
+            let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            PointRow::from_settings(&format!("hint={hint},aqm={aqm}"), &settings)
+        };
+        let points = [("1", "pi"), ("1", "red"), ("6", "pi"), ("6", "red")];
+        let summary = Summary {
+            schema: 1,
+            origin: String::new(),
+            version: String::new(),
+            commit: String::new(),
+            name: "test".to_owned(),
+            title: None,
+            description: None,
+            scenario_file: String::new(),
+            scenario: String::new(),
+            overrides: Vec::new(),
+            seeds: vec![1, 2],
+            points: Vec::new(),
+            finished: Vec::new(),
+            failed: Vec::new(),
+            complete: true,
+            host: Host::default(),
+            started_at: String::new(),
+            finished_at: String::new(),
+            files: BTreeMap::new(),
+            digest: String::new(),
+        };
+        let points = points.into_iter().flat_map(settings).collect();
+        Tables { place: "results/test".into(), summary, flows, queues: Vec::new(), points }
+    }
+
+    fn q(by: Option<&[&str]>) -> Vec<(String, f64, usize)> {
+        let by = by.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect());
+        let request = SummaryRequest { by, measures: vec!["q".to_owned()], ..SummaryRequest::default() };
+        let row = |row: MeanRow| {
+            let place: Vec<&str> = row.place.iter().flatten().map(|value| &**value).collect();
+            (place.join(" "), (row.estimate.mean * 1e6).round() / 1e6, row.estimate.n)
+        };
+        request.summary(&tables()).unwrap().rows.into_iter().map(row).collect()
+    }
+
+    fn expect(found: &[(String, f64, usize)], expected: &[(&str, f64, usize)]) {
+        let found: Vec<(&str, f64, usize)> =
+            found.iter().map(|(at, mean, n)| (at.as_str(), *mean, *n)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn there_is_a_mean_for_each_point_or_for_each_value_of_a_key() {
+        expect(&q(None), &[("1 pi", 0.2, 2), ("1 red", 0.6, 2), ("6 pi", 0.9, 1), ("6 red", 0.5, 1)]);
+        expect(&q(Some(&["hint"])), &[("1", 0.4, 2), ("6", 0.7, 1)]);
+        expect(&q(Some(&["dumbbell.queue.aqm"])), &[("pi", 0.4, 2), ("red", 0.6, 2)]);
+        expect(&q(Some(&[])), &[("", 0.5, 2)]);
+    }
+
+    /// Seeds are averaged over the points first: 0.3 and 0.5 for the seeds 1 and 2.
+    #[test]
+    fn the_interval_is_that_of_the_seeds() {
+        let by = Some(vec!["hint".to_owned()]);
+        let request = SummaryRequest { by, measures: vec!["q".to_owned()], ..SummaryRequest::default() };
+        let of = |request: &SummaryRequest| request.summary(&tables()).unwrap().rows[0].estimate;
+        assert_eq!(of(&request), Estimate::from_values(&[0.3, 0.5]).unwrap());
+        let narrow = of(&SummaryRequest { confidence: 0.5, ..request });
+        assert!((narrow.half_width() - 0.1).abs() < 1e-12, "t(1, 0.75) is 1: {narrow:?}");
+    }
+
+    #[test]
+    fn what_there_is_not_is_an_error_that_names_what_there_is() {
+        let why = |request: &SummaryRequest| request.summary(&tables()).unwrap_err().to_string();
+        let names = |name: &str| vec![name.to_owned()];
+        let by = SummaryRequest { by: Some(names("rate")), ..SummaryRequest::default() };
+        assert_eq!(
+            why(&by),
+            "by rate: not a swept key; expected one of: flow.audio.hint, dumbbell.queue.aqm"
+        );
+        let measures = SummaryRequest { measures: names("goodput"), ..SummaryRequest::default() };
+        assert!(why(&measures).contains("did you mean goodput_bps?"), "{}", why(&measures));
+        let selection = Selection { groups: names("video"), points: Vec::new() };
+        let groups = SummaryRequest { selection, ..SummaryRequest::default() };
+        assert_eq!(why(&groups), "group video: there is none; expected one of: audio");
+    }
+}
