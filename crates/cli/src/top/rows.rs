@@ -1,8 +1,11 @@
 //! Rows of the tables: values of a document and, for rates of links, of the one before it.
 
+use cutline_flow::TrafficSpec;
 use cutline_monitor::{HostDocument, RouterEntry, SocketEntry};
+use cutline_provision::status::Status;
 use cutline_publish::DirectionRow;
 use cutline_router_service::Direction;
+use std::net::SocketAddr;
 
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +13,7 @@ pub enum Tab {
     Links,
     Sockets,
     Programs,
+    Reservations,
 }
 
 /// A column of a table.
@@ -76,14 +80,25 @@ const SOCKETS: [Column; 11] = [
 const PROGRAMS: [Column; 6] =
     [word("program"), word("method"), number("hint"), number("sockets"), number("messages"), number("bytes")];
 
+const RESERVATIONS: [Column; 7] = [
+    word("destination"),
+    word("senders"),
+    word("interface"),
+    word("next hop"),
+    word("style"),
+    number("rate"),
+    number("bucket B"),
+];
+
 impl Tab {
-    pub const ALL: [Self; 3] = [Self::Links, Self::Sockets, Self::Programs];
+    pub const ALL: [Self; 4] = [Self::Links, Self::Sockets, Self::Programs, Self::Reservations];
 
     pub const fn title(self) -> &'static str {
         match self {
             Self::Links => "Links",
             Self::Sockets => "QoS sockets",
             Self::Programs => "Programs",
+            Self::Reservations => "Reservations",
         }
     }
 
@@ -92,6 +107,7 @@ impl Tab {
             Self::Links => &LINKS,
             Self::Sockets => &SOCKETS,
             Self::Programs => &PROGRAMS,
+            Self::Reservations => &RESERVATIONS,
         }
     }
 
@@ -107,6 +123,9 @@ impl Tab {
             Self::Programs => {
                 "no program runs under `cutline exec`; `cutline exec --class video -- PROGRAM` starts one"
             }
+            Self::Reservations => {
+                "no reservation is shown: cutlined publishes them with a table [monitor] in its file, and root sees them"
+            }
         }
     }
 }
@@ -117,6 +136,9 @@ pub fn rows(tab: Tab, now: &HostDocument, before: Option<&HostDocument>) -> Vec<
         Tab::Links => links(now, before),
         Tab::Sockets => now.sockets.iter().map(socket).collect(),
         Tab::Programs => now.programs.iter().map(program).collect(),
+        Tab::Reservations => {
+            now.reservations.as_ref().map_or_else(Vec::new, |state| reservations(&state.status))
+        }
     }
 }
 
@@ -283,6 +305,61 @@ fn direction_facts(title: &str, direction: &DirectionRow) -> Vec<String> {
     std::iter::once(counted).chain(violated).collect()
 }
 
+/// Returns the reservations of sessions, and those of this host alone.
+fn reservations(status: &Status) -> Vec<Row> {
+    let of_sessions = status.sessions.iter().flat_map(|session| {
+        session.reservations.iter().map(move |reservation| {
+            let senders: Vec<String> = reservation.senders.iter().map(SocketAddr::to_string).collect();
+            let senders = if senders.is_empty() { "all".to_owned() } else { senders.join(", ") };
+            let next = reservation.next.map_or_else(|| "this host".to_owned(), |next| next.to_string());
+            let words = [
+                format!("{} {}", protocol(session.protocol), session.destination),
+                senders,
+                reservation.interface.clone().unwrap_or_else(|| "-".to_owned()),
+                next,
+                reservation.style.clone(),
+            ];
+            reservation_row(words, &reservation.bucket)
+        })
+    });
+    let local = status.local.iter().map(|local| {
+        let flow = local.flow;
+        let words = [
+            format!("{} {}", flow.transport, flow.destination),
+            flow.source.to_string(),
+            local.interface.clone().unwrap_or_else(|| "-".to_owned()),
+            "-".to_owned(),
+            "local".to_owned(),
+        ];
+        reservation_row(words, &local.bucket)
+    });
+    of_sessions.chain(local).collect()
+}
+
+/// Returns the name of a protocol above IP.
+fn protocol(number: u8) -> String {
+    match number {
+        6 => "tcp".to_owned(),
+        17 => "udp".to_owned(),
+        number => format!("protocol {number}"),
+    }
+}
+
+fn reservation_row(words: [String; 5], bucket: &TrafficSpec) -> Row {
+    let (bps, depth) = (bucket.rate.as_bps() as f64, bucket.bucket.get() as f64);
+    let facts = vec![format!("reserved: {} with a bucket of {depth:.0} B", rate(bps))];
+    Row {
+        key: words.join(" "),
+        cells: words
+            .into_iter()
+            .map(Cell::word)
+            .chain([Cell::rate(Some(bps)), Cell::count(Some(depth))])
+            .collect(),
+        point: [Some(bps), None, None],
+        facts,
+    }
+}
+
 fn program(entry: &cutline_monitor::ProgramEntry) -> Row {
     let row = &entry.row;
     let cells = vec![
@@ -299,7 +376,10 @@ fn program(entry: &cutline_monitor::ProgramEntry) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_monitor::ReservationState;
+    use cutline_provision::status::{ReservationStatus, SessionStatus};
     use cutline_router_service::Statistics;
+    use cutline_units::{Bytes, Rate};
 
     #[test]
     fn a_link_has_the_rates_of_the_last_second() {
@@ -326,6 +406,29 @@ mod tests {
         document.sockets.push(SocketEntry::default());
         document.programs.push(cutline_monitor::ProgramEntry::default());
         document.routers.push(RouterEntry::default());
+        let bucket = TrafficSpec {
+            rate: Rate::from_kbps(64),
+            bucket: Bytes::new(1500),
+            peak: TrafficSpec::UNKNOWN_PEAK,
+            min_policed: Bytes::new(40),
+            max_packet: Bytes::new(200),
+        };
+        let reservation = ReservationStatus {
+            interface: Some("eth0".to_owned()),
+            next: None,
+            style: "WF".to_owned(),
+            senders: Vec::new(),
+            bucket,
+        };
+        let session = SessionStatus {
+            number: 1,
+            protocol: 17,
+            destination: "192.0.2.1:5000".parse().unwrap(),
+            senders: Vec::new(),
+            reservations: vec![reservation],
+        };
+        let status = Status { sessions: vec![session], ..Status::default() };
+        document.reservations = Some(ReservationState { status, unlisted_sessions: 0 }.into());
         for tab in Tab::ALL {
             let found = rows(tab, &document, Some(&document));
             assert!(!found.is_empty());
