@@ -325,7 +325,7 @@ fn a_router_is_found_without_a_path_and_scraped() {
     };
     assert!(ask(&["stats"]).2.contains("no router answers in"));
     let options = ["--in", "p0", "--out", "p1", "--rate", "20Mbit"];
-    let scraped = [&options[..], &["--metrics", "127.0.0.1:9105"]].concat();
+    let scraped = [&options[..], &["--metrics", "127.0.0.1:9105", "--view"]].concat();
     let mut router = Router::spawn(&hosts.middle, &scraped, &[("RUNTIME_DIRECTORY", place)]);
 
     let (code, text, _) = ask(&["stats"]);
@@ -371,6 +371,27 @@ fn a_router_is_found_without_a_path_and_scraped() {
         "{body}"
     );
     assert!(body.contains("cutline_router_sent_packets_total{"), "{body}");
+    // The page of this router, and its metrics there.
+    let page = |path: &str| {
+        let talk = || {
+            let mut stream = std::net::TcpStream::connect("127.0.0.1:9467").unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:9467\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            reply
+        };
+        hosts.middle.within(talk).unwrap()
+    };
+    assert!(page("/").contains("<!doctype html>") || page("/").contains("<!DOCTYPE html>"), "{}", page("/"));
+    let rate = "cutline_router_rate_bytes_per_second{pid=";
+    // It has the statistics after a second.
+    assert!((0..600).any(|_| page("/metrics").contains(rate) || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        false
+    }));
+    let refused = ask(&["--in", "p0", "--out", "p1", "--rate", "1Mbit", "--view", "10.0.0.1:80"]);
+    assert!(refused.0 == Some(2) && refused.2.contains("loopback"), "{}", refused.2);
     assert!(fetch("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(fetch("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
 

@@ -6,10 +6,12 @@ mod setup;
 mod stats;
 mod text;
 mod up;
+mod view;
 
 use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
 use crate::{interrupt, output};
+use cutline_monitor::RouterView;
 use cutline_ports::{PortError, PortKind};
 use cutline_router::Overhead;
 use cutline_router_service::{
@@ -50,6 +52,9 @@ pub struct Args {
     /// Exit after this time
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
+    /// Show the router as a page at an address of this host's loopback [default: 127.0.0.1:9467]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = view::DEFAULT, value_parser = view::address)]
+    view: Option<SocketAddr>,
     /// Print JSON, one document per line
     #[arg(long)]
     json: bool,
@@ -196,6 +201,7 @@ impl Args {
     fn route(&self, spec: RouterSpec) -> Result<(), Failure> {
         let warnings = long_waits(&spec);
         // Privileges are dropped before a thread is created, because a thread would keep them.
+        let view = self.view.map(RouterView::bind).transpose()?;
         let mut router = Router::open(spec)?;
         let stop = interrupt::cancel_flag("Packets in the queues are lost.".to_owned())?;
         // Without a file SIGHUP ends the router, as Ctrl-C does.
@@ -213,6 +219,11 @@ impl Args {
             printer.say(warning);
         }
         router.notices().iter().for_each(|notice| printer.say(notice.clone()));
+        if let Some(view) = view {
+            printer.say(format!("the page is at http://{}/", view.address()));
+            let statistics = router.statistics();
+            view.serve(move || statistics.get())?;
+        }
         let schedule = Schedule { duration: self.duration, interval: self.stats };
         let ended = router.run(schedule, &stop, &mut printer);
         let printed = printer.finish();

@@ -13,6 +13,7 @@
 //! service    the monitor at work, with its options
 //! metrics    the document as metrics
 //! web        the page and the metrics over HTTP
+//! view       the page of one router, served by the router
 //! ```
 
 mod client;
@@ -23,6 +24,7 @@ mod host;
 mod metrics;
 mod registry;
 mod service;
+mod view;
 mod web;
 
 pub use client::{MonitorClient, MonitorClientError};
@@ -36,6 +38,7 @@ pub use registry::{
     RowRegistry, Viewer,
 };
 pub use service::{HostMonitor, MonitorOptions, token};
+pub use view::RouterView;
 pub use web::{WebOptions, WebServer};
 
 /// Path of the socket that answers readers, unless another one is chosen.

@@ -67,7 +67,7 @@ pub use reservation_client::ReservationClient;
 pub use reservation_request::{
     ReservationAction, ReservationRequest, ReservationRequestError, RouterDirection,
 };
-pub use router::{Router, Schedule};
+pub use router::{Router, Schedule, StatisticsSource};
 pub use service::{Listener, TRUNCATED, UNFILLED};
 pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec, default_limit};
 pub use statistics::{

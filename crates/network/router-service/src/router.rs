@@ -16,6 +16,7 @@ use crate::service::{Listener, Service};
 use crate::session::reception;
 use crate::snapshots::StatsSnapshots;
 use crate::spec::{DirectionSpec, ProcessSpec, RouterSpec};
+use crate::statistics::Statistics;
 use crate::usual_socket;
 use cutline_ports::{AnyPort, InterfacePort as _, PortKind};
 use cutline_router::{DuplexShaper, Shaper, ShaperParams};
@@ -57,6 +58,17 @@ impl Drop for FixedOffloads {
         if let Some(note) = self.note.take().filter(|_| !is_restored) {
             note.keep();
         }
+    }
+}
+
+/// The statistics of a router, for other threads.
+#[derive(Clone, Debug)]
+pub struct StatisticsSource(Arc<StatsSnapshots>);
+
+impl StatisticsSource {
+    /// Returns the statistics; `None` if the router does not answer in time, or has ended.
+    pub fn get(&self) -> Option<Statistics> {
+        self.0.statistics()
     }
 }
 
@@ -147,6 +159,11 @@ impl Router {
     /// Returns a summary of both directions in one line.
     pub fn summary(&self) -> String {
         summary(&self.spec)
+    }
+
+    /// Returns the source of its statistics, for other threads.
+    pub fn statistics(&self) -> StatisticsSource {
+        StatisticsSource(Arc::clone(&self.board))
     }
 
     /// Returns the seed of the queues' random numbers.
