@@ -7,7 +7,9 @@ use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_fuzz::find;
 use cutline_manager::feedback::{Cutoff, Directive, HostId, HostState, Loads, PathId, PathSummary, RankLoad};
 use cutline_manager::resources::LoweringOrder;
+use cutline_publish::{DirectionRow, LimitRow, ManagerRequest, ProgramRow, SocketRow};
 use cutline_quality::spec::{CapacityProfile, ConnectionSpecification, Preset};
+use cutline_records::BucketCounts;
 use cutline_results::{
     DistributionRow, ExistingResults, FlowRow, Host, Planned, PointRow, QueueRow, QueueSeriesRow, Row,
     RunStore, SeriesRow, Summary, TimingRow, write_table,
@@ -278,6 +280,41 @@ fn summaries_of_a_path() {
     let slack = ("slack", PathSummary { order, ..member });
     let encoded = seeds.into_iter().chain([slack]).map(|(name, summary)| seed(name, summary.encode()));
     check("path-summary", encoded.collect());
+}
+
+#[test]
+fn what_processes_publish_and_managers_ask() {
+    let row = SocketRow {
+        socket: 7,
+        transport: "udp".to_owned(),
+        receive: DirectionRow {
+            limits: vec![LimitRow { measure: "delay".to_owned(), worst: 80.0, ..LimitRow::default() }],
+            delay_buckets_ms: Some(BucketCounts { bounds: vec![1.0, 5.0], counts: vec![2, 1, 4], sum: 40.0 }),
+            ..DirectionRow::default()
+        },
+        ..SocketRow::default()
+    };
+    let line = |value: serde_json::Value| value.to_string() + "\n";
+    let lines = [
+        line(serde_json::json!({ "socket": row })),
+        line(serde_json::json!({ "program": ProgramRow::default() })),
+        line(serde_json::json!({ "router": Statistics::default() })),
+        line(serde_json::json!({ "gone": { "kind": "program", "number": 0 } })),
+    ];
+    check("publication", vec![seed("every-kind", lines.concat())]);
+    let limit = ManagerRequest::Limit { socket: 7, receive: true, measure: "delay".to_owned(), worst: 120.5 };
+    let requests = [limit, ManagerRequest::Renegotiate { socket: 9 }].map(|request| request.line());
+    check("manager-request", vec![seed("both", requests.concat())]);
+    // GetNext from a name to another one, in network byte order.
+    let mut message = vec![1, 6, 0x10, 0];
+    for number in [7_u32, 8, 9, 28] {
+        message.extend(number.to_be_bytes());
+    }
+    message.extend([1, 4, 1, 0, 0, 0, 0, 5, 4, 0, 0, 0]);
+    for arc in [1_u32, 3, 6, 2] {
+        message.extend(arc.to_be_bytes());
+    }
+    check("agentx", vec![seed("get-next", message)]);
 }
 
 /// A dynamic program of this machine: an ELF header, a program header, and the dynamic linker's name.

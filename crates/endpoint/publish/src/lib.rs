@@ -19,7 +19,7 @@ mod request;
 mod rows;
 
 pub use publisher::{PUBLISH_EVERY, Publisher, SEARCH_EVERY, Turn};
-pub use request::ManagerRequest;
+pub use request::{ManagerRequest, RequestLines};
 pub use rows::{
     DELAY_BOUNDS_MS, DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, SpreadRow, ViolationRow,
 };

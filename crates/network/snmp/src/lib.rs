@@ -20,7 +20,7 @@
 //! ```
 
 mod agent;
-mod agentx;
+pub mod agentx;
 mod engine;
 pub mod mib;
 mod notification;
@@ -34,6 +34,6 @@ mod table;
 
 pub use object::{Form, MibColumn, Object, Syntax};
 pub use objects::HostObjects;
-pub use options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, Views};
+pub use options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, SystemTexts, Views};
 pub use service::{SnmpError, SnmpService};
 pub use table::{Definition, Group, Module, NoSuchObject};

@@ -1,13 +1,16 @@
 //! All targets, in a table.
 
+mod agentx;
 mod control_messages;
 mod cutlined_request;
 mod folder;
 mod frame_headers;
+mod manager_request;
 mod negotiation;
 mod path_summary;
 mod program_file;
 mod program_marks;
+mod publication;
 mod recorded_trace;
 mod report;
 mod result_summary;
@@ -47,7 +50,15 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 25] = [
+const TARGETS: [Target; 28] = [
+    Target {
+        name: "agentx",
+        parse: agentx::parse,
+        seeds: &[],
+        longest: 1024,
+        tries: 300_000,
+        memory: LITTLE,
+    },
     Target {
         name: "control-reply",
         parse: control_messages::reply,
@@ -89,6 +100,14 @@ const TARGETS: [Target; 25] = [
         memory: LITTLE,
     },
     Target {
+        name: "manager-request",
+        parse: manager_request::parse,
+        seeds: &[],
+        longest: 512,
+        tries: 200_000,
+        memory: LITTLE,
+    },
+    Target {
         name: "negotiation",
         parse: negotiation::parse,
         seeds: &[],
@@ -119,6 +138,14 @@ const TARGETS: [Target; 25] = [
         longest: 256,
         tries: 500_000,
         memory: LITTLE,
+    },
+    Target {
+        name: "publication",
+        parse: publication::parse,
+        seeds: &[],
+        longest: 8192,
+        tries: 1_000,
+        memory: TREE,
     },
     Target {
         name: "recorded-trace",

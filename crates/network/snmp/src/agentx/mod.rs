@@ -3,4 +3,5 @@
 mod message;
 mod session;
 
-pub use session::serve;
+pub use message::{HEADER, Header, MalformedMessage, Range, Request};
+pub(crate) use session::serve;
