@@ -21,7 +21,7 @@ pub const PAPERS: [Paper; 4] = [
         name: "TSQ",
         authors: "Mark Claypool, Robert Kinicki, Abhishek Kumar",
         title: "Traffic Sensitive Active Queue Management",
-        published: "Proceedings of the 8th IEEE Global Internet Symposium, doi:10.1109/INFCOM.2005.1498559",
+        published: "Proceedings of the 8th IEEE Global Internet Symposium",
         year: 2005,
     },
     Paper {
