@@ -7,8 +7,8 @@
 //!      reports, messages -> PathFeedback (one for each path) -> messages to other hosts
 //! ```
 //!
-//! A report of a flow renews its lease and feeds the prediction for its path. A limit of the path lowers the flow; the promise of a real-time flow stays,
-//! so that it can be raised again.
+//! A report of a flow renews its lease and feeds the prediction for its path. A limit of the path lowers the flow; the
+//! promise of a real-time flow stays, so that it can be raised again.
 
 use crate::feedback::{
     FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathFlow, PathId, PathOutput, PathSnapshot,
@@ -170,7 +170,8 @@ impl Manager {
         Ok(answer)
     }
 
-    /// Changes rates and CPU time of a flow, and renews its lease. `edges` are those of its region from now on; they are ignored if it has no path.
+    /// Changes rates and CPU time of a flow, and renews its lease. `edges` are those of its region from now on; they
+    /// are ignored if it has no path.
     ///
     /// # Errors
     /// When a value is not allowed, or the client holds no such flow.
@@ -324,8 +325,8 @@ impl Manager {
         }
     }
 
-    /// A manager that continues from a snapshot, with the same accounts, rates, leases, limits and events that were not taken. The capacities are those of the
-    /// snapshot, and `start` says the rest.
+    /// A manager that continues from a snapshot, with the same accounts, rates, leases, limits and events that were not
+    /// taken. The capacities are those of the snapshot, and `start` says the rest.
     ///
     /// # Errors
     /// When the version is another one, or a value is not allowed.
