@@ -15,8 +15,8 @@ use crate::feedback::{
     PathStart, SummaryError,
 };
 use crate::resources::{
-    AdmissionAnswer, AllocationEvent, Capacities, ClientKey, CpuShare, FlowId, FlowRequest, ResourceManager,
-    ResourceParams, ResourceSnapshot, SnapshotError, UserId, UserPolicy,
+    AdmissionAnswer, AllocationEvent, Capacities, ClientKey, CpuShare, FlowAllocation, FlowId, FlowRequest,
+    ResourceManager, ResourceParams, ResourceSnapshot, SnapshotError, UserId, UserPolicy,
 };
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Rate};
@@ -298,6 +298,11 @@ impl Manager {
     /// The resource manager.
     pub const fn resources(&self) -> &ResourceManager {
         &self.resources
+    }
+
+    /// Everything that is known of a flow; `None` if there is no such flow.
+    pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
+        self.resources.allocation(flow)
     }
 
     /// The rate that a flow may use; `None` if there is no such flow.

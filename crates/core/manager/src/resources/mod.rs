@@ -81,6 +81,23 @@ pub struct ResourceStats {
     pub expired: u64,
 }
 
+/// Allocation of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowAllocation {
+    /// The request, with the priority that counts.
+    pub request: FlowRequest,
+    /// The rate that it may use.
+    pub granted: Rate,
+    /// The rate that others cannot take: what a real-time flow was admitted with, the minimum of a time-shared one.
+    pub promised: Rate,
+    /// Limit of its path; `None` if there is none.
+    pub limit: Option<Rate>,
+    /// Resource that limits the share of a time-shared flow; `None` if it has all that it may use.
+    pub limited_by: Option<ResourceKind>,
+    /// End of its lease, if it is not renewed.
+    pub lease: Instant,
+}
+
 /// Event that a flow is to be notified by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notice {
@@ -423,6 +440,20 @@ impl ResourceManager {
     pub fn granted(&mut self, flow: FlowId) -> Option<Rate> {
         self.settle();
         self.by_id.get(&flow).map(|slot| Rate::from_bps(self.flows[*slot].granted))
+    }
+
+    /// Everything that is known of a flow; `None` if there is no such flow.
+    pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
+        self.settle();
+        let flow = &self.flows[*self.by_id.get(&flow)?];
+        Some(FlowAllocation {
+            request: flow.request,
+            granted: Rate::from_bps(flow.granted),
+            promised: Rate::from_bps(flow.committed),
+            limit: (flow.limit < u64::MAX).then(|| Rate::from_bps(flow.limit)),
+            limited_by: flow.limited_by.map(|place| self.ledger.kind(place)),
+            lease: flow.lease,
+        })
     }
 
     /// The request of a flow, with the priority that counts; `None` if there is no such flow.

@@ -251,8 +251,9 @@ impl ResourceManager {
             .collect();
         let [admitted, reduced, refused, released, revoked, expired] = snapshot.stats;
         manager.stats = ResourceStats { admitted, reduced, refused, released, revoked, expired };
-        // The shares are those of the snapshot; with other parameters they are computed at the next change.
-        manager.stale = None;
+        // With the same parameters the shares are those of the snapshot.
+        manager.share_anew(AllocationCause::Share);
+        manager.settle();
         Ok(manager)
     }
 
