@@ -1,6 +1,7 @@
 //! The time of a decision with 1,000 flows: median, 90th and 99th percentile of single calls, in microseconds.
 //!
-//! `cargo bench -p cutline-manager`. The aim is less than 100 us for each decision (issue 34), the notification of all flows that it concerns included.
+//! `cargo bench -p cutline-manager`. The aim is less than 100 us for each decision (issue 34), the notification of all
+//! flows that it concerns included.
 
 use cutline_manager::feedback::{
     FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathFlow, PathId, PathOutput, PathStart,

@@ -7,16 +7,16 @@
 //!      reports, messages -> PathFeedback (one for each path) -> messages to other hosts
 //! ```
 //!
-//! A report of a flow renews its lease and feeds the prediction for its path. A limit of the path lowers the flow; the promise of a real-time flow stays,
-//! so that it can be raised again.
+//! A report of a flow renews its lease and feeds the prediction for its path. A limit of the path lowers the flow; the
+//! promise of a real-time flow stays, so that it can be raised again.
 
 use crate::feedback::{
     FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathFlow, PathId, PathOutput, PathSnapshot,
     PathStart, SummaryError,
 };
 use crate::resources::{
-    AdmissionAnswer, AllocationEvent, Capacities, ClientKey, CpuShare, FlowId, FlowRequest, ResourceManager,
-    ResourceParams, ResourceSnapshot, SnapshotError, UserId, UserPolicy,
+    AdmissionAnswer, AllocationEvent, Capacities, ClientKey, CpuShare, FlowAllocation, FlowId, FlowRequest,
+    ResourceManager, ResourceParams, ResourceSnapshot, SnapshotError, UserId, UserPolicy,
 };
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Rate};
@@ -170,7 +170,8 @@ impl Manager {
         Ok(answer)
     }
 
-    /// Changes rates and CPU time of a flow, and renews its lease. `edges` are those of its region from now on; they are ignored if it has no path.
+    /// Changes rates and CPU time of a flow, and renews its lease. `edges` are those of its region from now on; they
+    /// are ignored if it has no path.
     ///
     /// # Errors
     /// When a value is not allowed, or the client holds no such flow.
@@ -299,6 +300,11 @@ impl Manager {
         &self.resources
     }
 
+    /// Everything that is known of a flow; `None` if there is no such flow.
+    pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
+        self.resources.allocation(flow)
+    }
+
     /// The rate that a flow may use; `None` if there is no such flow.
     pub fn granted(&mut self, flow: FlowId) -> Option<Rate> {
         self.resources.granted(flow)
@@ -324,8 +330,8 @@ impl Manager {
         }
     }
 
-    /// A manager that continues from a snapshot, with the same accounts, rates, leases, limits and events that were not taken. The capacities are those of the
-    /// snapshot, and `start` says the rest.
+    /// A manager that continues from a snapshot, with the same accounts, rates, leases, limits and events that were not
+    /// taken. The capacities are those of the snapshot, and `start` says the rest.
     ///
     /// # Errors
     /// When the version is another one, or a value is not allowed.

@@ -3,4 +3,5 @@
 mod closed_loop;
 mod hostile;
 mod model;
+mod parameters;
 mod sequences;

@@ -44,7 +44,8 @@ fn step_response(setup: Setup) -> StepResponse {
 /// The rules for a step response:
 ///
 /// 1. Nothing is lowered before the step.
-/// 2. From 30 s after it on, the rate of all flows is 70 % to 105 % of the capacity in 95 % of the seconds, and at least 80 % in the mean.
+/// 2. From 30 s after it on, the rate of all flows is 70 % to 105 % of the capacity in 95 % of the seconds, and at
+///    least 80 % in the mean.
 /// 3. In these 210 s flows are lowered at most 7 times: once in 30 s.
 /// 4. 97 % of the intervals are inside of the region.
 /// 5. 180 s after the capacity has come back, flows send at least 90 % of their demand.
@@ -91,8 +92,8 @@ fn a_thousand_hosts_settle() {
     assert_settles("1000 hosts, 500 ms", Setup { hosts: 1000, delay: ms(500), ..Setup::default() });
 }
 
-/// The rule: no flow is lowered in 10 hours of a path with noise of 20 ms, whose quantiles go to 100 ms and more of 200 ms, and with a peak beyond the
-/// region in every 50th interval, at a load of 90 %.
+/// The rule: no flow is lowered in 10 hours of a path with noise of 20 ms, whose quantiles go to 100 ms and more of 200
+/// ms, and with a peak beyond the region in every 50th interval, at a load of 90 %.
 #[test]
 fn a_stable_noisy_path_raises_no_alarm() {
     for (hosts, flows) in [(1, 1), (1, 8), (4, 1)] {
@@ -107,8 +108,9 @@ fn a_stable_noisy_path_raises_no_alarm() {
     }
 }
 
-/// The rule: while a capacity falls by 1 % of the demand in a second from 1.1 to 0.5 of it, at least 99 % of the intervals are inside the region with prediction.
-/// A controller without prediction, to which the median of three intervals counts, has less in each of 20 seeds.
+/// The rule: while a capacity falls by 1 % of the demand in a second from 1.1 to 0.5 of it, at least 99 % of the
+/// intervals are inside the region with prediction. A controller without prediction, to which the median of three
+/// intervals counts, has less in each of 20 seeds.
 #[test]
 fn prediction_lowers_flows_before_they_leave_their_region() {
     let inside = |params: FeedbackParams, seed| {
@@ -134,8 +136,8 @@ fn prediction_lowers_flows_before_they_leave_their_region() {
     }
 }
 
-/// The rule: after the step 12 of 16 flows of two hosts have to give up 37.5 % of all. Those of the lowest priority are at their minimum, those of the
-/// highest keep 95 % of their demand, and the order is kept between.
+/// The rule: after the step 12 of 16 flows of two hosts have to give up 37.5 % of all. Those of the lowest priority are
+/// at their minimum, those of the highest keep 95 % of their demand, and the order is kept between.
 #[test]
 fn the_lowest_priority_is_lowered_first_at_all_hosts() {
     let setup = Setup { hosts: 2, flows_per_host: 8, minimum: 0.1, ..Setup::default() };
@@ -150,8 +152,8 @@ fn the_lowest_priority_is_lowered_first_at_all_hosts() {
     assert!(shares.is_sorted(), "{shares:?}");
 }
 
-/// The rule: the coordinator of four hosts is cut off at the step. The others settle as in rules 2 and 4 with 60 s in the place of 30 s, and follow the first one again when it is
-/// back.
+/// The rule: the coordinator of four hosts is cut off at the step. The others settle as in rules 2 and 4 with 60 s in
+/// the place of 30 s, and follow the first one again when it is back.
 #[test]
 fn another_host_takes_over_from_a_coordinator_that_is_cut_off() {
     let setup = Setup { hosts: 4, flows_per_host: 2, delay: ms(50), ..Setup::default() };
@@ -171,7 +173,8 @@ fn another_host_takes_over_from_a_coordinator_that_is_cut_off() {
     assert_eq!(coordinators, [0; 4]);
 }
 
-/// Mean of the share of intervals inside the region in the minute in which a bottleneck halves, over 20 s, with two hosts of four flows.
+/// Mean of the share of intervals inside the region in the minute in which a bottleneck halves, over 20 s, with two
+/// hosts of four flows.
 fn inside_while_halving(region: Duration, params: &FeedbackParams, seeds: u64) -> f64 {
     let run = |seed| {
         let buffer = region + region;
@@ -187,8 +190,8 @@ fn inside_while_halving(region: Duration, params: &FeedbackParams, seeds: u64) -
     (0..seeds).map(run).sum::<f64>() / seeds as f64
 }
 
-/// Bounds that were set after the first measurement (0.967 and 0.914, 0.991 and 0.929 with 100 seeds), against regressions: with prediction 95 % of the intervals are inside
-/// the region, and at least 3 % more than without.
+/// Bounds that were set after the first measurement (0.967 and 0.914, 0.991 and 0.929 with 100 seeds), against
+/// regressions: with prediction 95 % of the intervals are inside the region, and at least 3 % more than without.
 #[test]
 fn a_bottleneck_that_halves_in_20_s_is_followed() {
     let predicting = FeedbackParams::default();

@@ -98,8 +98,8 @@ fn any_op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// Any reports and summaries: nothing panics, each flow's limit is between its minimum and the most it may send, and a snapshot continues with the
-    /// same limits.
+    /// Any reports and summaries: nothing panics, each flow's limit is between its minimum and the most it may send,
+    /// and a snapshot continues with the same limits.
     #[test]
     fn limits_stay_within_the_regions(ops in prop::collection::vec(any_op(), 1..150), me in 0_u64..5) {
         let mut now = Instant::from_nanos(1_000_000_000);

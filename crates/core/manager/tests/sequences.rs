@@ -317,8 +317,8 @@ fn any_params() -> impl Strategy<Value = ResourceParams> {
 }
 
 proptest! {
-    /// Any operations in any order: nothing is over-committed, neither what the manager has decided nor what flows were notified of; rates
-    /// are within requests; all comes back.
+    /// Any operations in any order: nothing is over-committed, neither what the manager has decided nor what flows were
+    /// notified of; rates are within requests; all comes back.
     #[test]
     fn nothing_is_over_committed(
         params in any_params(), capacities in any_capacities(), ops in prop::collection::vec(any_op(), 1..150)
@@ -378,8 +378,8 @@ proptest! {
     }
 }
 
-/// A million operations one after the other, as a flood of clients makes them: the accounts stay exact. Everything is compared once in a thousand
-/// operations, and at each event.
+/// A million operations one after the other, as a flood of clients makes them: the accounts stay exact. Everything is
+/// compared once in a thousand operations, and at each event.
 #[test]
 fn a_million_operations_leave_the_accounts_exact() {
     const OPERATIONS: u32 = 1_000_000;

@@ -1,23 +1,28 @@
 //! Controller of a path: decides on the cutoff, from what all hosts report.
 //!
-//! - *Lower*: if the worst predicted headroom is below [`FeedbackParams::near`], and at least [`FeedbackParams::corroboration`] of the flows are disturbed, the cutoff
-//!   is raised until flows deliver [`FeedbackParams::decrease`] of what they deliver now. What is delivered while a queue grows is the bottleneck's rate, so
-//!   one step comes below it, and the queue empties.
-//! - *Drain*: a queue of Q empties in [`FeedbackParams::drain`] T, if flows are lowered to `1 - Q / T` of what is delivered, at least a half.
-//! - *Correct*: what is delivered is known late. As long as there is a queue, it is the bottleneck's rate, so flows are lowered further at once if
-//!   later reports say that it is less than was known.
-//! - *Evidence*: the next decision is made from reports of traffic that was sent after all hosts had followed the last one
-//!   ([`PathFeedback`](super::PathFeedback) takes care of that). So the controller never acts on what it has mended already, however long the delays are.
+//! - *Lower*: if the worst predicted headroom is below [`FeedbackParams::near`], and at least
+//!   [`FeedbackParams::corroboration`] of the flows are disturbed, the cutoff is raised until flows deliver
+//!   [`FeedbackParams::decrease`] of what they deliver now. What is delivered while a queue grows is the bottleneck's
+//!   rate, so one step comes below it, and the queue empties.
+//! - *Drain*: a queue of Q empties in [`FeedbackParams::drain`] T, if flows are lowered to `1 - Q / T` of what is
+//!   delivered, at least a half.
+//! - *Correct*: what is delivered is known late. As long as there is a queue, it is the bottleneck's rate, so flows are
+//!   lowered further at once if later reports say that it is less than was known.
+//! - *Evidence*: the next decision is made from reports of traffic that was sent after all hosts had followed the last
+//!   one ([`PathFeedback`](super::PathFeedback) takes care of that). So the controller never acts on what it has mended
+//!   already, however long the delays are.
 //! - *Return*: when the queue has emptied, flows get the share of [`FeedbackParams::decrease`] again.
-//! - *Raise*: if nearly all hosts have reports, the headroom is above [`FeedbackParams::inside`] and less than half as many flows are disturbed as it takes to lower: half of the way to the ceiling after every
+//! - *Raise*: if nearly all hosts have reports, the headroom is above [`FeedbackParams::inside`] and less than half as
+//!   many flows are disturbed as it takes to lower: half of the way to the ceiling after every
 //!   [`FeedbackParams::rest`]. The ceiling is a step below what was delivered when flows had to be lowered.
-//! - *Probe*: at the ceiling, a step after the patience, or half a one up to a rate that has failed before. It has failed if flows have to be lowered then, and leads two steps below the bottleneck. After a probe that has
-//!   not failed the next one follows at once.
-//! - *Patience* is [`FeedbackParams::rest`] at first. It doubles with each time that flows are lowered, up to [`FeedbackParams::longest_rest`], and is short again after
-//!   a probe has led above all failures.
+//! - *Probe*: at the ceiling, a step after the patience, or half a one up to a rate that has failed before. It has
+//!   failed if flows have to be lowered then, and leads two steps below the bottleneck. After a probe that has not
+//!   failed the next one follows at once.
+//! - *Patience* is [`FeedbackParams::rest`] at first. It doubles with each time that flows are lowered, up to
+//!   [`FeedbackParams::longest_rest`], and is short again after a probe has led above all failures.
 //!
-//! These are the rules of a connection's own controller ([`cutline_signal::operation`]), for all flows of a path, with evidence in
-//! the place of a fixed time to settle. Multiplicative decrease follows Chiu and Jain (1989).
+//! These are the rules of a connection's own controller ([`cutline_signal::operation`]), for all flows of a path, with
+//! evidence in the place of a fixed time to settle. Multiplicative decrease follows Chiu and Jain (1989).
 
 use super::cutoff::{Cutoff, Loads};
 use super::params::FeedbackParams;
@@ -30,7 +35,8 @@ pub struct PathView {
     pub hosts: u32,
     /// Hosts of them with enough reports since the last decision; a raise needs nearly all of them.
     pub ready: u32,
-    /// The share of disturbed flows, averaged over all hosts; those whose reports say nothing about the last decision count as undisturbed.
+    /// The share of disturbed flows, averaged over all hosts; those whose reports say nothing about the last decision
+    /// count as undisturbed.
     pub disturbed: f64,
     /// The worst predicted headroom of the other hosts; 1 if there are none.
     pub ahead: f64,
@@ -153,8 +159,9 @@ impl PathController {
         self.move_to(now, cutoff)
     }
 
-    /// Lowers flows further after they were lowered, if there is a queue and less is delivered than was known then: it is the bottleneck's rate, however
-    /// old the reports are, and no evidence has to be awaited. Returns whether the cutoff has changed.
+    /// Lowers flows further after they were lowered, if there is a queue and less is delivered than was known then: it
+    /// is the bottleneck's rate, however old the reports are, and no evidence has to be awaited. Returns whether the
+    /// cutoff has changed.
     pub fn correct(&mut self, now: Instant, view: &PathView, params: &FeedbackParams) -> bool {
         if self.phase != Phase::Falling || view.queued < params.corroboration {
             return false;

@@ -105,7 +105,8 @@ impl Cutoff {
         Self(low)
     }
 
-    /// The largest cutoff, not above this one, at which all flows together may send at least `target` bit/s; [`Cutoff::NONE`] if they may not.
+    /// The largest cutoff, not above this one, at which all flows together may send at least `target` bit/s;
+    /// [`Cutoff::NONE`] if they may not.
     pub fn raised_to(self, loads: &Loads, target: f64) -> Self {
         let (mut low, mut high) = (0, self.0);
         while low < high {

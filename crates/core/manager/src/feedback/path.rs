@@ -7,18 +7,20 @@
 //!                          (at the coordinator only)
 //! ```
 //!
-//! One host coordinates: the one with the lowest number of those that are heard. The others send their summaries to it alone, and it sends
-//! its own, with the directive, to all. So a path with n hosts carries 2 n messages in an interval. A host that does not hear its coordinator
-//! for [`FeedbackParams::silence`] turns to the next one, which may be itself, and returns as soon as it hears the first one again. A
-//! coordinator that is new begins with the cutoff that it has followed.
+//! One host coordinates: the one with the lowest number of those that are heard. The others send their summaries to it
+//! alone, and it sends its own, with the directive, to all. So a path with n hosts carries 2 n messages in an interval.
+//! A host that does not hear its coordinator for [`FeedbackParams::silence`] turns to the next one, which may be
+//! itself, and returns as soon as it hears the first one again. A coordinator that is new begins with the cutoff that
+//! it has followed.
 //!
-//! A directive has an epoch. When flows were lowered, the coordinator waits until nearly all hosts follow it, and confirms it with a further
-//! epoch. With either a host forgets its reports and takes only those of traffic that was sent afterwards: they say whether more has to be
-//! lowered. When flows were raised, reports of before stay, so that a queue that begins to grow is seen as soon as possible. The next raise has to
-//! wait for reports of traffic that was sent afterwards.
+//! A directive has an epoch. When flows were lowered, the coordinator waits until nearly all hosts follow it, and
+//! confirms it with a further epoch. With either a host forgets its reports and takes only those of traffic that was
+//! sent afterwards: they say whether more has to be lowered. When flows were raised, reports of before stay, so that a
+//! queue that begins to grow is seen as soon as possible. The next raise has to wait for reports of traffic that was
+//! sent afterwards.
 //!
-//! While the path is lowered, ranks and references of flows stay as they were before. Otherwise a flow that is older, or sends less because it was
-//! lowered, would move the limits of all.
+//! While the path is lowered, ranks and references of flows stay as they were before. Otherwise a flow that is older,
+//! or sends less because it was lowered, would move the limits of all.
 //!
 //! Not implemented: finding out which flows share a bottleneck. The owner says which path a flow takes.
 
@@ -42,7 +44,8 @@ pub struct PathStart {
     pub path: PathId,
     /// This host.
     pub host: HostId,
-    /// A number above those of all summaries that this host has sent before, such as the time in nanoseconds since 1970; at most 2^63.
+    /// A number above those of all summaries that this host has sent before, such as the time in nanoseconds since
+    /// 1970; at most 2^63.
     pub number: u64,
 }
 
@@ -184,7 +187,8 @@ pub struct PathFeedback {
 const MOST_NUMBER: u64 = 1 << 63;
 /// The share by which a reference exceeds the rate that a flow has used.
 const MARGIN: f64 = 1.25;
-/// The share of its peak that is left after a report: a half after 17 s, long after flows of a path that is overloaded have been lowered.
+/// The share of its peak that is left after a report: a half after 17 s, long after flows of a path that is overloaded
+/// have been lowered.
 const FADING: f64 = 0.98;
 /// The share of hosts that follow a directive when it is confirmed.
 const NEARLY_ALL: f64 = 0.9;
@@ -409,8 +413,9 @@ impl PathFeedback {
         }
     }
 
-    /// Feedback that continues from a snapshot, with the same limits. `number` is one above those of all summaries that this host has sent
-    /// since, such as the time in nanoseconds since 1970. An output [`PathOutput::Limit`] says each limit again.
+    /// Feedback that continues from a snapshot, with the same limits. `number` is one above those of all summaries that
+    /// this host has sent since, such as the time in nanoseconds since 1970. An output [`PathOutput::Limit`] says each
+    /// limit again.
     ///
     /// # Errors
     /// When a value is not allowed.

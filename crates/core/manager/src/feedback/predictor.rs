@@ -7,18 +7,19 @@
 //! d(t) = a + b (t - t_n) + q            t = now + horizon
 //! ```
 //!
-//! with q the median distance of an interval's quantile from its mean. Without a trend it is the median of the window's quantiles: half of all
-//! intervals have to be near the edge. The time from the last value to now is part of the prediction, so late reports lead to earlier
-//! decisions.
+//! with q the median distance of an interval's quantile from its mean. Without a trend it is the median of the window's
+//! quantiles: half of all intervals have to be near the edge. The time from the last value to now is part of the
+//! prediction, so late reports lead to earlier decisions.
 //!
-//! *Headroom* is the position between the edge and the best delay, or the shortest one that was seen, if that is longer: a path of 500 ms in a region
-//! of up to 700 ms has 200 ms for queues, and headroom 1 if there is none.
+//! *Headroom* is the position between the edge and the best delay, or the shortest one that was seen, if that is
+//! longer: a path of 500 ms in a region of up to 700 ms has 200 ms for queues, and headroom 1 if there is none.
 //!
-//! *Backlog*: what waits at the sender takes `backlog / rate` to leave. A message that is sent now has at least this delay, so the same is done for this
-//! series, and the later one counts.
+//! *Backlog*: what waits at the sender takes `backlog / rate` to leave. A message that is sent now has at least this
+//! delay, so the same is done for this series, and the later one counts.
 //!
-//! *Loss* has no trend. L messages of the window's n are lost; `100 (L - z sqrt L) / n` per cent is compared with the edge, which is exceeded by chance with
-//! the probability that belongs to z (L is about Poisson distributed, and its standard deviation the root).
+//! *Loss* has no trend. L messages of the window's n are lost; `100 (L - z sqrt L) / n` per cent is compared with the
+//! edge, which is exceeded by chance with the probability that belongs to z (L is about Poisson distributed, and its
+//! standard deviation the root).
 //!
 //! A flow whose shortest delay of 64 reports is near the edge cannot be helped by lower rates. Its delay is left out.
 
@@ -135,7 +136,8 @@ const QUEUED: f64 = 0.2;
 const MOST_DELAY: f64 = 3_600_000.0;
 /// The most messages of an interval that count.
 const MANY: u64 = 1 << 40;
-/// Number of reports after which the shortest delay counts as that of the path without queues: rates have been lowered since, if there were some.
+/// Number of reports after which the shortest delay counts as that of the path without queues: rates have been lowered
+/// since, if there were some.
 const KNOWN: u32 = 16;
 /// Number of reports after which a delay near the edge counts as one that no rate can mend.
 const HOPELESS: u32 = 64;

@@ -19,11 +19,12 @@
 //! | 2 | ranks that have flows, a bit for each |
 //! | 3 x 8 for each | rate delivered, sum of minima, sum of references, bit/s |
 //!
-//! All numbers are big-endian. Everything is a state and no change, so a lost summary does no harm. A summary is not authenticated by
-//! itself: the owner sends it over a channel that proves the sending host, such as a datagram with a tag of
-//! [`cutline_signal::authentication`], and passes that host to [`PathFeedback::receive_from`](super::PathFeedback::receive_from).
-//! Numbers keep old summaries from being sent again by others. A host that is authenticated and lies can lower all flows of the path to their
-//! minima, or keep them from being lowered; it cannot go below a minimum, nor touch another path.
+//! All numbers are big-endian. Everything is a state and no change, so a lost summary does no harm. A summary is not
+//! authenticated by itself: the owner sends it over a channel that proves the sending host, such as a datagram with a
+//! tag of [`cutline_signal::authentication`], and passes that host to
+//! [`PathFeedback::receive_from`](super::PathFeedback::receive_from). Numbers keep old summaries from being sent again
+//! by others. A host that is authenticated and lies can lower all flows of the path to their minima, or keep them from
+//! being lowered; it cannot go below a minimum, nor touch another path.
 
 use super::cutoff::{Cutoff, Loads, RANKS, RankLoad};
 use crate::resources::LoweringOrder;

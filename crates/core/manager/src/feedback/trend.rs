@@ -1,4 +1,5 @@
-//! Trend of a noisy series at irregular times: the estimator of Theil (1950) and Sen (1968) with the test of Mann (1945) and Kendall (1975).
+//! Trend of a noisy series at irregular times: the estimator of Theil (1950) and Sen (1968) with the test of Mann
+//! (1945) and Kendall (1975).
 //!
 //! ```text
 //! slope b = median over i < j of (x_j - x_i) / (t_j - t_i)
@@ -6,11 +7,12 @@
 //! S = sum over i < j of sign(x_j - x_i)        Var S = n (n - 1) (2 n + 5) / 18        z = (S - sign S) / sqrt(Var S)
 //! ```
 //!
-//! The slope is that of most pairs: up to 29 % of the values may be anything (Sen 1968), which a regression by least squares does not
-//! bear. The test assumes no distribution: it asks for the order of the values alone. Lost reports leave gaps, which change nothing but the number
-//! of values.
+//! The slope is that of most pairs: up to 29 % of the values may be anything (Sen 1968), which a regression by least
+//! squares does not bear. The test assumes no distribution: it asks for the order of the values alone. Lost reports
+//! leave gaps, which change nothing but the number of values.
 //!
-//! Example: 10, 12, 14, 99, 18 at 0, 1, 2, 3, 4 s. The pairs without 99 have slope 2, so b = 2 and a = 18. S = 8, Var S = 16.7, z = 1.71.
+//! Example: 10, 12, 14, 99, 18 at 0, 1, 2, 3, 4 s. The pairs without 99 have slope 2, so b = 2 and a = 18. S = 8, Var S
+//! = 16.7, z = 1.71.
 
 use cutline_units::{Duration, Instant};
 use std::collections::VecDeque;
@@ -163,8 +165,8 @@ mod tests {
         assert!(series.is_empty());
     }
 
-    /// Mann 1945: how often z exceeds 1.65 without a trend depends on no distribution. Of 8 values that is S of at least 16, in 3.051 % of all
-    /// orders. The rule: within four standard errors of 20,000 series, 2.56 % to 3.54 %.
+    /// Mann 1945: how often z exceeds 1.65 without a trend depends on no distribution. Of 8 values that is S of at
+    /// least 16, in 3.051 % of all orders. The rule: within four standard errors of 20,000 series, 2.56 % to 3.54 %.
     #[test]
     fn noise_is_rarely_a_trend() {
         let mut random = Streams::new(1).stream("trend", "noise");

@@ -38,8 +38,8 @@ impl ResourceManager {
         }
     }
 
-    /// Revokes flows until promises fit the whole capacity: first those of users that hold more than their part, then time-shared ones
-    /// of equal rank.
+    /// Revokes flows until promises fit the whole capacity: first those of users that hold more than their part, then
+    /// time-shared ones of equal rank.
     fn revoke_beyond(&mut self, place: usize) {
         let Some(capacity) = self.ledger.bounds[place].capacity else { return };
         while self.ledger.committed[place] > capacity {

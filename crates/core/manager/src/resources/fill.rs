@@ -1,15 +1,17 @@
-//! Weighted max-min fairness in two levels, over several resources (progressive filling, Bertsekas and Gallager 1992 section 6.5).
+//! Weighted max-min fairness in two levels, over several resources (progressive filling, Bertsekas and Gallager 1992
+//! section 6.5).
 //!
-//! All groups are filled at once: the rate of a group grows in proportion to its weight, and is divided among its active members in
-//! proportion to theirs. A member leaves when it has all its room, or when a resource that it uses is exhausted. Then the other
-//! members of its group grow faster, the group as fast as before. With one resource this is max-min fairness among groups
-//! and then among the members of each.
+//! All groups are filled at once: the rate of a group grows in proportion to its weight, and is divided among its
+//! active members in proportion to theirs. A member leaves when it has all its room, or when a resource that it uses is
+//! exhausted. Then the other members of its group grow faster, the group as fast as before. With one resource this is
+//! max-min fairness among groups and then among the members of each.
 //!
 //! ```text
 //! rate of member i of group g, while active:  dx_i / dl = W_g w_i / (sum of w_j of g's active members)
 //! ```
 //!
-//! Example: 12 to share, two groups of equal weight; A has one member with room 2, B has two with room 9 each. A gets 2, B's members 5 each.
+//! Example: 12 to share, two groups of equal weight; A has one member with room 2, B has two with room 9 each. A gets
+//! 2, B's members 5 each.
 //!
 //! Cost: O(log groups + resources) for each member that gets all its room, O(members) for each resource that is exhausted.
 
@@ -104,7 +106,8 @@ struct Filling<'a> {
     /// Active members by resource.
     users: Vec<usize>,
     common: f64,
-    /// Groups by the common level at which their next member has all its room. Levels are never negative, so their bits are in order.
+    /// Groups by the common level at which their next member has all its room. Levels are never negative, so their bits
+    /// are in order.
     queue: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
@@ -355,8 +358,9 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is exceeded, and a member without all its room uses a resource that is exhausted, of which no member of its group
-        /// has more for its weight, and no other group has more for its weight unless the resource stopped nothing there.
+        /// Nothing is exceeded, and a member without all its room uses a resource that is exhausted, of which no member
+        /// of its group has more for its weight, and no other group has more for its weight unless the resource stopped
+        /// nothing there.
         #[test]
         fn it_is_max_min_fair((groups, members, left) in any_case()) {
             let filled = fill(&groups, &members, &left);

@@ -1,4 +1,5 @@
-//! Accounts of resources in whole numbers: what is promised, what real-time flows may use, what time-shared ones have for certain and want.
+//! Accounts of resources in whole numbers: what is promised, what real-time flows may use, what time-shared ones have
+//! for certain and want.
 
 use super::capacity::{Capacities, CarrierKind, CpuShare, InterfaceIndex, ResourceKind};
 use super::fill::{COMBINED, CPU, DATAGRAMS, INTERFACES, TCP};

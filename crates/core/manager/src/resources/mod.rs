@@ -1,33 +1,37 @@
 //! Resource manager of a host (QUANTA section 5, resource allocation and global resource control).
 //!
-//! [`Capacities`] say what the host has: the ceilings that were measured for TCP, for datagrams and for both together, CPU time, and the rates of its
-//! interfaces without what RSVP has reserved. A [`FlowRequest`] gets an [`AdmissionAnswer`]: admitted, admitted with less, or refused, with the
-//! [`Shortage`] that is the reason.
+//! [`Capacities`] say what the host has: the ceilings that were measured for TCP, for datagrams and for both together,
+//! CPU time, and the rates of its interfaces without what RSVP has reserved. A [`FlowRequest`] gets an
+//! [`AdmissionAnswer`]: admitted, admitted with less, or refused, with the [`Shortage`] that is the reason.
 //!
-//! - *Real-time* flows get hard shares. A request takes from what may be promised ([`ResourceParams::committed_share`] of each capacity), and at most the
-//!   user's part of that ([`ResourceParams::user_share`]). Nobody who comes later takes it away.
-//! - *Time-shared* flows get their minimum for certain, which is a promise like a real-time flow's, and share what is left by weighted max-min
-//!   fairness: among users first, then among the flows of each (`fill.rs`). Linux' HTB divides in the same way, with the minimum as
-//!   `rate` and the rest by `quantum`.
+//! - *Real-time* flows get hard shares. A request takes from what may be promised ([`ResourceParams::committed_share`]
+//!   of each capacity), and at most the user's part of that ([`ResourceParams::user_share`]). Nobody who comes later
+//!   takes it away.
+//! - *Time-shared* flows get their minimum for certain, which is a promise like a real-time flow's, and share what is
+//!   left by weighted max-min fairness: among users first, then among the flows of each (`fill.rs`). Linux' HTB divides
+//!   in the same way, with the minimum as `rate` and the rest by `quantum`.
 //!
-//! A flow's charges are its rate at its carrier's ceiling, at the ceiling of both and at its interface, and the CPU time for that rate. All accounts are in whole
-//! numbers, so what is returned is exactly what was taken. Nothing is ever over-committed: neither the rates that the manager has decided on nor, since
-//! events that take come before those that give, the rates that flows were notified of.
+//! A flow's charges are its rate at its carrier's ceiling, at the ceiling of both and at its interface, and the CPU
+//! time for that rate. All accounts are in whole numbers, so what is returned is exactly what was taken. Nothing is
+//! ever over-committed: neither the rates that the manager has decided on nor, since events that take come before those
+//! that give, the rates that flows were notified of.
 //!
-//! Example: 100 Mbit/s, of which 75 may be promised, and 37.5 to one user. A video with 20 to 40 Mbit/s gets 37.5. Two users' downloads share the rest, 62.5:
-//! 31.25 each, rounded down to 6 binary digits 30.9.
+//! Example: 100 Mbit/s, of which 75 may be promised, and 37.5 to one user. A video with 20 to 40 Mbit/s gets 37.5. Two
+//! users' downloads share the rest, 62.5: 31.25 each, rounded down to 6 binary digits 30.9.
 //!
 //! # Clients that lie, are stuck or die
 //!
-//! A flow's weight and priority count among the flows of its user alone, up to [`UserPolicy`]; the user's promises and flows are limited. A flow that is not
-//! reported for [`ResourceParams::lease`] is revoked ([`ResourceManager::renew`]), and the flows of a client that has died are released at once
+//! A flow's weight and priority count among the flows of its user alone, up to [`UserPolicy`]; the user's promises and
+//! flows are limited. A flow that is not reported for [`ResourceParams::lease`] is revoked
+//! ([`ResourceManager::renew`]), and the flows of a client that has died are released at once
 //! ([`ResourceManager::release_client`]).
 //!
 //! # Capacities that shrink
 //!
-//! Real-time flows are lowered towards their minima until promises fit into what may be promised: first those of users that hold more than their part, then in
-//! the owner's order ([`LoweringOrder`]), one after the other. Flows are revoked only where minima exceed the whole capacity, in the same
-//! order. When there is room again, flows are raised in the reverse order.
+//! Real-time flows are lowered towards their minima until promises fit into what may be promised: first those of users
+//! that hold more than their part, then in the owner's order ([`LoweringOrder`]), one after the other. Flows are
+//! revoked only where minima exceed the whole capacity, in the same order. When there is room again, flows are raised
+//! in the reverse order.
 
 mod capacity;
 mod degrade;
@@ -75,6 +79,23 @@ pub struct ResourceStats {
     pub revoked: u64,
     /// Flows that were revoked because their lease had expired.
     pub expired: u64,
+}
+
+/// Allocation of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowAllocation {
+    /// The request, with the priority that counts.
+    pub request: FlowRequest,
+    /// The rate that it may use.
+    pub granted: Rate,
+    /// The rate that others cannot take: what a real-time flow was admitted with, the minimum of a time-shared one.
+    pub promised: Rate,
+    /// Limit of its path; `None` if there is none.
+    pub limit: Option<Rate>,
+    /// Resource that limits the share of a time-shared flow; `None` if it has all that it may use.
+    pub limited_by: Option<ResourceKind>,
+    /// End of its lease, if it is not renewed.
+    pub lease: Instant,
 }
 
 /// Event that a flow is to be notified by.
@@ -206,7 +227,8 @@ impl ResourceManager {
         })
     }
 
-    /// Sets the policy for a user. Promises to flows that exist stay; limits hold for later requests, and priorities of flows that exist stay.
+    /// Sets the policy for a user. Promises to flows that exist stay; limits hold for later requests, and priorities of
+    /// flows that exist stay.
     ///
     /// # Errors
     /// When a value is not allowed.
@@ -260,7 +282,8 @@ impl ResourceManager {
         Ok(answer)
     }
 
-    /// Changes the rates and the CPU time of a flow, and renews its lease. If the answer is a refusal, the flow keeps what it has.
+    /// Changes the rates and the CPU time of a flow, and renews its lease. If the answer is a refusal, the flow keeps
+    /// what it has.
     ///
     /// # Errors
     /// When a value is not allowed, or the client holds no such flow.
@@ -358,9 +381,9 @@ impl ResourceManager {
         Ok(())
     }
 
-    /// Limits what a flow may use, because its path cannot carry more ([`crate::feedback`]); `None` lifts the limit. A limit below the minimum
-    /// counts as the minimum. A real-time flow keeps its promise meanwhile, and time-shared flows use the difference. Returns whether there is
-    /// such a flow.
+    /// Limits what a flow may use, because its path cannot carry more ([`crate::feedback`]); `None` lifts the limit. A
+    /// limit below the minimum counts as the minimum. A real-time flow keeps its promise meanwhile, and time-shared
+    /// flows use the difference. Returns whether there is such a flow.
     pub fn set_limit(&mut self, flow: FlowId, limit: Option<Rate>) -> bool {
         let Some(slot) = self.by_id.get(&flow).copied() else { return false };
         let limit = limit.map_or(u64::MAX, Rate::as_bps);
@@ -417,6 +440,20 @@ impl ResourceManager {
     pub fn granted(&mut self, flow: FlowId) -> Option<Rate> {
         self.settle();
         self.by_id.get(&flow).map(|slot| Rate::from_bps(self.flows[*slot].granted))
+    }
+
+    /// Everything that is known of a flow; `None` if there is no such flow.
+    pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
+        self.settle();
+        let flow = &self.flows[*self.by_id.get(&flow)?];
+        Some(FlowAllocation {
+            request: flow.request,
+            granted: Rate::from_bps(flow.granted),
+            promised: Rate::from_bps(flow.committed),
+            limit: (flow.limit < u64::MAX).then(|| Rate::from_bps(flow.limit)),
+            limited_by: flow.limited_by.map(|place| self.ledger.kind(place)),
+            lease: flow.lease,
+        })
     }
 
     /// The request of a flow, with the priority that counts; `None` if there is no such flow.
@@ -509,7 +546,8 @@ impl ResourceManager {
         Some(if own < host { (own, ShortageScope::User) } else { (host, ShortageScope::Host) })
     }
 
-    /// The promise that can be made to a flow, which holds none now: its desired rate, or less with the reason. An error says what lacks for its minimum.
+    /// The promise that can be made to a flow, which holds none now: its desired rate, or less with the reason. An
+    /// error says what lacks for its minimum.
     fn fit(&self, flow: &Flow) -> Result<(u64, Option<Shortage>), Shortage> {
         let wanted = if flow.is_real_time() { flow.request.desired.as_bps() } else { flow.minimum() };
         let mut fit = wanted;

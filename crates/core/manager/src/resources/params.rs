@@ -9,7 +9,8 @@ pub enum LoweringOrder {
     /// The lowest priority first; of equal ones the newest.
     #[default]
     Priority,
-    /// The largest slack first, which is the share of its rate that a flow can lose: `1 - minimum / desired`; of equal ones the newest.
+    /// The largest slack first, which is the share of its rate that a flow can lose: `1 - minimum / desired`; of equal
+    /// ones the newest.
     LargestSlack,
     /// The newest first.
     Newest,
@@ -37,8 +38,8 @@ pub struct ResourceParams {
         source = "ours: ten intervals of reports"
     )]
     pub lease: Duration,
-    /// Significant binary digits of a time-shared rate, which is rounded down to them. A flow is notified of a raise of at least two steps of the last one: with 6
-    /// digits that is 3 % to 6 %.
+    /// Significant binary digits of a time-shared rate, which is rounded down to them. A flow is notified of a raise of
+    /// at least two steps of the last one: with 6 digits that is 3 % to 6 %.
     #[param(default = 6, range = (2, 53), source = "ours: of 1,000 flows 30 are notified when a flow comes or goes, not all")]
     pub share_digits: u32,
     /// The smallest raise of a real-time flow that does not get all it desires, relative to its rate.

@@ -53,8 +53,8 @@ pub struct FlowRequest {
     pub class: SchedulingClass,
     /// Protocol that carries it.
     pub carrier: CarrierKind,
-    /// Interface that the flow leaves by. `None` charges none: the flow stays on the host, or a reservation of RSVP holds its rate, which is in
-    /// [`InterfaceCapacity::reserved`](super::InterfaceCapacity::reserved) already.
+    /// Interface that the flow leaves by. `None` charges none: the flow stays on the host, or a reservation of RSVP
+    /// holds its rate, which is in [`InterfaceCapacity::reserved`](super::InterfaceCapacity::reserved) already.
     pub interface: Option<InterfaceIndex>,
     /// The highest useful rate, 1 bit/s to [`MOST_RATE`](super::MOST_RATE).
     pub desired: Rate,
@@ -118,8 +118,8 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// Answer to a request. Its flow may send from its [`Granted`](super::AllocationEvent::Granted) event on, which comes after the events by which others
-/// make room.
+/// Answer to a request. Its flow may send from its [`Granted`](super::AllocationEvent::Granted) event on, which comes
+/// after the events by which others make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmissionAnswer {
     /// Admitted with the desired rate.

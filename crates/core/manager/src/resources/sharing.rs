@@ -160,8 +160,9 @@ const fn below(number: u64, digits: u32) -> u32 {
     (u64::BITS - number.leading_zeros()).saturating_sub(digits)
 }
 
-/// The share of a flow that has one, for the share that is exact now: the same as before, if that is not more, and at most two steps of the last
-/// significant digit less. So a flow that comes and goes does not change the shares of all others each time.
+/// The share of a flow that has one, for the share that is exact now: the same as before, if that is not more, and at
+/// most two steps of the last significant digit less. So a flow that comes and goes does not change the shares of all
+/// others each time.
 const fn steady(had: u64, exact: u64, digits: u32) -> u64 {
     if had <= exact && exact - had <= 2 << below(exact, digits) { had } else { round_down(exact, digits) }
 }

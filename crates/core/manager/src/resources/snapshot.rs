@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 /// Version of the format. A snapshot of another version is refused.
 pub const RESOURCE_SNAPSHOT_VERSION: u32 = 1;
 
-/// State of a resource manager at a time, for serde. Times are relative, so the clock of the next process may begin anywhere. Parameters
-/// are not in it: they are the owner's configuration.
+/// State of a resource manager at a time, for serde. Times are relative, so the clock of the next process may begin
+/// anywhere. Parameters are not in it: they are the owner's configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceSnapshot {
@@ -195,9 +195,9 @@ impl ResourceManager {
         }
     }
 
-    /// A manager that continues from a snapshot: with the same accounts, rates, leases and events that were not taken. If the parameters are those of
-    /// before, it decides as the one before would. After an interruption call [`ResourceManager::renew_all`], and
-    /// [`ResourceManager::set_capacities`] if they were measured anew.
+    /// A manager that continues from a snapshot: with the same accounts, rates, leases and events that were not taken.
+    /// If the parameters are those of before, it decides as the one before would. After an interruption call
+    /// [`ResourceManager::renew_all`], and [`ResourceManager::set_capacities`] if they were measured anew.
     ///
     /// # Errors
     /// When the version is another one, or a value is not allowed: promises beyond the capacities are not.
@@ -251,8 +251,9 @@ impl ResourceManager {
             .collect();
         let [admitted, reduced, refused, released, revoked, expired] = snapshot.stats;
         manager.stats = ResourceStats { admitted, reduced, refused, released, revoked, expired };
-        // The shares are those of the snapshot; with other parameters they are computed at the next change.
-        manager.stale = None;
+        // With the same parameters the shares are those of the snapshot.
+        manager.share_anew(AllocationCause::Share);
+        manager.settle();
         Ok(manager)
     }
 

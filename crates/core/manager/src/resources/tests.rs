@@ -58,6 +58,10 @@ fn real_time_flows_get_hard_shares_and_time_shared_ones_the_rest() {
     let downloads = [2, 3].map(|user| admit(&mut manager, request(user, TimeShared, 1000, 0)));
     assert_eq!(rates(&mut manager, &downloads), [30.932_992, 30.932_992]);
     assert_eq!(rates(&mut manager, &[video]), [37.5], "nobody takes it away");
+    let allocation = manager.allocation(downloads[0]).unwrap();
+    assert_eq!((allocation.promised, allocation.limit), (Rate::ZERO, None));
+    assert_eq!(allocation.limited_by, Some(ResourceKind::Interface(InterfaceIndex(1))));
+    assert_eq!(manager.allocation(video).unwrap().promised, Rate::from_kbps(37_500));
     let refused = manager.request(at(0), request(1, RealTime, 1, 1)).unwrap();
     let AdmissionAnswer::Refused(shortage) = refused else { panic!("{refused:?}") };
     assert_eq!((shortage.scope, shortage.needed, shortage.left), (ShortageScope::User, 1_000_000, 0));
