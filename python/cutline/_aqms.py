@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .aqm import Queue
+from ._queue import Queue
 
 __all__ = [
     "DropTail", "Pi", "Red", "Ared", "RedWorcester", "Blue", "Sfc", "Pie", "Pi2", "CoDel", "FqCoDel", "FqPie", "Cake",

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .aqm import Queue
+from ._queue import Queue
 
 '''
 TYPES = {
