@@ -101,6 +101,8 @@ const DOCUMENTS: &[Document] = &[
         &["cutline doctor bottleneck --json"],
     ),
     #[cfg(feature = "machine")]
+    document::<cutline_monitor::Explanation>("doctor-explain", &["cutline doctor explain --json"]),
+    #[cfg(feature = "machine")]
     document::<cutline_traffic::SendDocument>("tg-send", &["cutline tg send --json"]),
     #[cfg(feature = "machine")]
     document::<cutline_traffic::ReceiveDocument>(

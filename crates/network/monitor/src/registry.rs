@@ -172,6 +172,16 @@ fn memory_of_lists(direction: &DirectionRow) -> usize {
         + numbers * size_of::<u64>()
 }
 
+/// Returns a router's statistics without its flows and hosts.
+fn without_flows(of: &Statistics) -> Statistics {
+    let mut statistics = of.clone();
+    for direction in [&mut statistics.forward, &mut statistics.reverse] {
+        direction.flows.clear();
+        direction.hosts.clear();
+    }
+    statistics
+}
+
 /// A connection of a process, and its rows.
 #[derive(Debug)]
 struct Publisher {
@@ -218,7 +228,8 @@ impl Viewer {
         }
     }
 
-    /// Returns whether a router of this user is seen. The counters of a system's router say nothing of a user's traffic.
+    /// Returns whether a router of this user is seen. The counters of a system's router say nothing of a user's traffic; its flows and
+    /// hosts do, and are seen by those alone who see its user's rows.
     pub const fn sees_router(self, owner: u32) -> bool {
         self.sees(owner) || is_system(owner)
     }
@@ -355,7 +366,8 @@ impl RowRegistry {
                         document.programs.push(ProgramEntry { pid, uid, row: Arc::clone(row) });
                     }
                     PublishedRow::Router(row) if viewer.sees_router(uid) => {
-                        document.routers.push(RouterEntry { pid, uid, router: Arc::clone(row) });
+                        let router = if sees { Arc::clone(row) } else { Arc::new(without_flows(row)) };
+                        document.routers.push(RouterEntry { pid, uid, router });
                     }
                     _ => document.hidden_rows += 1,
                 }
