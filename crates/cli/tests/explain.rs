@@ -247,16 +247,16 @@ fn run(host: &Namespace, program: &str, arguments: &[&str]) -> bool {
     host.within(|| command.status().is_ok_and(|status| status.success())).unwrap()
 }
 
-/// A slow link in front of the router: what a sends waits in, or is dropped by, the queue of its own interface.
-fn slow_access(bed: &Bed, tbf: &[&str]) {
-    let arguments = [&["qdisc", "add", "dev", "a0", "root", "tbf"][..], tbf].concat();
-    assert!(run(&bed.lab.a, "tc", &arguments), "tc {arguments:?}");
+/// Makes an interface slow: what it cannot send waits, or is dropped.
+fn slow(host: &Namespace, interface: &str, tbf: &[&str]) {
+    let arguments = [&["qdisc", "add", "dev", interface, "root", "tbf"][..], tbf].concat();
+    assert!(run(host, "tc", &arguments), "tc {arguments:?}");
 }
 
 fn bottleneck_elsewhere() -> Option<Value> {
     let mut bed = Bed::new(&Plan { label: "ea", router: &["--rate", "20Mbit"], ..PLAN })?;
     bed.call();
-    slow_access(&bed, &["rate", "2mbit", "burst", "5kb", "latency", "300ms"]);
+    slow(&bed.lab.a, "a0", &["rate", "2mbit", "burst", "5kb", "latency", "300ms"]);
     bed.flood(5010, Duration::from_micros(3500));
     Some(bed.explained())
 }
@@ -265,7 +265,8 @@ fn queue_too_long() -> Option<Value> {
     let router = ["--rate", "5Mbit", "--aqm", "drop-tail", "--limit", "300 packets"];
     let mut bed = Bed::new(&Plan { label: "eb", router: &router, ..PLAN })?;
     bed.call();
-    bed.transfer(5011);
+    // One transfer slows down before the queue is full (HyStart++, RFC 9406).
+    (5030..5038).for_each(|port| bed.transfer(port));
     Some(bed.explained())
 }
 
@@ -277,7 +278,7 @@ fn unresponsive_flow() -> Option<Value> {
 }
 
 fn many_flows_of_host() -> Option<Value> {
-    let router = ["--rate", "5Mbit", "--aqm", "drop-tail", "--limit", "60 packets"];
+    let router = ["--rate", "5Mbit", "--aqm", "drop-tail", "--limit", "100 packets"];
     let mut bed = Bed::new(&Plan { label: "ed", router: &router, ..PLAN })?;
     bed.lab.a.ip(&["address", "add", "10.9.0.3/24", "dev", "a0"]).unwrap();
     bed.call();
@@ -285,45 +286,49 @@ fn many_flows_of_host() -> Option<Value> {
     Some(bed.explained())
 }
 
-/// A bridge behind the router whose link to b carries 3 Mbit/s, and a router that is configured for 5.
-fn link_rate_lower() -> Option<Value> {
-    let mut bed = Bed::new(&Plan { label: "ee", ..PLAN })?;
-    let bridge = Namespace::create("eeb").unwrap();
-    let name = bridge.name().to_owned();
-    // The far end of the router's link moves into the bridge, and b has a new one.
-    bed.lab.b.ip(&["link", "set", "b0", "netns", &name]).unwrap();
-    bed.lab.b.ip(&["link", "add", "b0", "type", "veth", "peer", "name", "c0", "netns", &name]).unwrap();
-    bed.lab.b.ip(&["address", "add", "10.9.0.2/24", "dev", "b0"]).unwrap();
-    bed.lab.b.ip(&["link", "set", "b0", "up"]).unwrap();
+/// Puts a bridge into the link between a host and the router. The bridge's port to the router keeps the name that the host's end had.
+fn bridged(bed: &Bed, host: &Namespace, end: &str, address: &str, label: &str) -> Namespace {
+    let bridge = Namespace::create(label).unwrap();
+    let name = bridge.name();
+    host.ip(&["link", "set", end, "netns", name]).unwrap();
+    host.ip(&["link", "add", end, "type", "veth", "peer", "name", "c0", "netns", name]).unwrap();
+    host.ip(&["address", "add", address, "dev", end]).unwrap();
+    host.ip(&["link", "set", end, "up"]).unwrap();
     bridge.ip(&["link", "add", "joint", "type", "bridge"]).unwrap();
-    for port in ["b0", "c0"] {
+    for port in [end, "c0"] {
         bridge.ip(&["link", "set", port, "master", "joint", "up"]).unwrap();
     }
     bridge.ip(&["link", "set", "joint", "up"]).unwrap();
-    bed.lab.b.within(|| cutline_sys::Offloads::turn_off("b0").unwrap().keep()).unwrap();
+    host.within(|| cutline_sys::Offloads::turn_off(end).unwrap().keep()).unwrap();
     bed.lab.a.ip(&["neighbour", "flush", "dev", "a0"]).unwrap();
     assert!(bed.lab.is_crossed(false, 4998), "the bridge carries");
+    bridge
+}
+
+/// A bridge behind the router whose link to b carries 3 Mbit/s, and a router that is configured for 5.
+fn link_rate_lower() -> Option<Value> {
+    let mut bed = Bed::new(&Plan { label: "ee", ..PLAN })?;
+    let bridge = bridged(&bed, &bed.lab.b, "b0", "10.9.0.2/24", "eeb");
     bed.call();
-    let tbf =
-        ["qdisc", "add", "dev", "c0", "root", "tbf", "rate", "3mbit", "burst", "5kb", "latency", "300ms"];
-    assert!(run(&bridge, "tc", &tbf));
+    slow(&bridge, "c0", &["rate", "3mbit", "burst", "5kb", "latency", "300ms"]);
     // 4.7 Mbit/s, which are less than the router's rate.
     bed.flood(5013, Duration::from_micros(1700));
     Some(bed.explained())
 }
 
+/// A bridge before the router that carries less than the call's 108 kbit/s and more; a packet waits 54 ms there at most.
 fn loss_before_queue() -> Option<Value> {
     let mut bed = Bed::new(&Plan { label: "ef", ..PLAN })?;
+    let bridge = bridged(&bed, &bed.lab.a, "a0", "10.9.0.1/24", "efb");
     bed.call();
-    // The call takes 108 kbit/s and more; a packet waits 50 ms at most.
-    slow_access(&bed, &["rate", "90kbit", "burst", "600", "limit", "600"]);
+    slow(&bridge, "a0", &["rate", "90kbit", "burst", "600", "limit", "600"]);
     Some(bed.explained())
 }
 
 fn marks_rewritten() -> Option<Value> {
     let mut bed = Bed::new(&Plan { label: "eg", ..PLAN })?;
     bed.call();
-    let table = "table ip wash { chain out { type filter hook output priority 0; ip dscp set cs0; } }";
+    let table = "table ip wash { chain out { type filter hook output priority 0; }; }; add rule ip wash out ip dscp set cs0";
     if !run(&bed.lab.a, "nft", &[table]) {
         eprintln!("left out: nft cannot rewrite code points here");
         return None;
@@ -371,7 +376,8 @@ fn clock_error() -> Option<Value> {
 
 /// A call that wants a reservation where no `cutlined` runs.
 fn reservation_lost() -> Option<Value> {
-    let near = ["--hint", "3", "--set", "service=rsvp"];
+    let rate = ["--set", "send.min-rate=40", "--set", "send.max-rate=60", "--set", "send.size=300B"];
+    let near = [&["--hint", "3", "--set", "service=rsvp"][..], &rate].concat();
     let mut bed = Bed::new(&Plan { label: "ej", near: &near, ..PLAN })?;
     bed.call();
     Some(bed.explained())

@@ -33,6 +33,7 @@ pub struct Way<'e> {
     pub input_name: &'e str,
     /// Name of the interface at which frames leave.
     pub output_name: &'e str,
+    pub seconds: f64,
     /// Bytes sent, as a share of what the rate allows.
     pub utilisation: f64,
     pub sent_bps: f64,
@@ -176,6 +177,7 @@ impl<'e> Way<'e> {
             input: Counted::default(),
             input_name: "",
             output_name: "",
+            seconds,
             utilisation: if after.rate_bps > 0 { sent_bps / after.rate_bps as f64 } else { 0.0 },
             sent_bps,
             sent_packets: since(after.sent.packets, before.sent.packets),

@@ -387,6 +387,14 @@ fn one_unresponsive_flow() {
     let explanation = explained(Some(&way), late(160.0));
     assert_cause(&explanation, DeliveryCause::UnresponsiveFlow, &words);
     assert_eq!(explanation.findings[1].cause, DeliveryCause::QueueTooLong, "its effect is named as well");
+    // A flow that sends half as much at the end of the interval as at its beginning has slowed down, such as a TCP
+    // after slow start.
+    let [mut before, after] = documents(Some(&way), late(160.0));
+    let mut statistics = (*before.routers[0].router).clone();
+    statistics.forward.flows[1].recent_bps *= 2;
+    before.routers[0].router = statistics.into();
+    let explanation = explain(&Evidence { before: &before, after: &after, interfaces: &[] });
+    assert_cause(&explanation, DeliveryCause::QueueTooLong, &[]);
     // A flow that loses one per cent has slowed down.
     let responsive = Stream { dropped: 50, ..flood };
     let way = Traffic { dropped: 50, mean_wait_ms: 20.0, flows: vec![call(), responsive], ..way };
@@ -412,6 +420,8 @@ fn many_flows_of_one_host() {
     let suffers = Traffic { hosts, ..way.clone() };
     assert_cause(&explained(Some(&suffers), late(150.0)), DeliveryCause::ManyFlowsOfHost, &[]);
     assert_eq!(explained(Some(&suffers), untouched).findings, [], "nobody suffers");
+    let discovery = vec![host("10.9.0.3", 20, 9_000_000, 2.0), host("fe80::1", 1, 12, 50.0)];
+    assert_eq!(explained(Some(&Traffic { hosts: discovery, ..way.clone() }), untouched).findings, []);
     let few = vec![host("10.9.0.3", 4, 9_000_000, 2.0), host("10.9.0.1", 1, 450_000, 4.0)];
     assert_eq!(explained(Some(&Traffic { hosts: few, ..way }), untouched).findings, []);
 }
