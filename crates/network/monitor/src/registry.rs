@@ -461,6 +461,31 @@ mod tests {
         assert_eq!(seen(&registry, Viewer::Nobody), (vec![], 3));
     }
 
+    /// The flows of a router are the traffic of others.
+    #[test]
+    fn flows_of_a_router_are_seen_by_root_and_its_own_user_alone() {
+        let flow = cutline_router_service::FlowStatistics { source: "10.0.0.7".into(), ..Default::default() };
+        let host = cutline_router_service::HostStatistics { host: "10.0.0.7".into(), ..Default::default() };
+        let way =
+            cutline_router_service::Direction { flows: vec![flow], hosts: vec![host], ..Default::default() };
+        let router = Statistics { forward: way.clone(), reverse: way, ..Statistics::default() };
+        for process in [ROOT, ANN] {
+            let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+            let id = opened(&mut registry, process);
+            send(&mut registry, id, json!({ "router": router }).to_string().as_bytes()).unwrap();
+            let shown = |viewer| {
+                let document = registry.document(viewer);
+                let text = serde_json::to_string(&document).unwrap();
+                (document.routers.len(), text.contains("10.0.0.7"))
+            };
+            assert_eq!(shown(Viewer::All), (1, true));
+            assert_eq!(shown(Viewer::of_user(process.uid)), (1, true));
+            let others = usize::from(process == ROOT);
+            assert_eq!(shown(Viewer::User(BOB.uid)), (others, false));
+            assert_eq!(shown(Viewer::Nobody), (others, false));
+        }
+    }
+
     #[test]
     fn rows_end_with_their_socket_and_with_their_process() {
         let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);

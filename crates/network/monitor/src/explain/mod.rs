@@ -12,7 +12,7 @@
 //! | link rate lower than configured | frames that the outgoing interface refuses or queues; packets that wait behind a queue that sends at its rate |
 //! | marks rewritten | a code point at the router that is not the one of the socket's hint |
 //! | clock error | an error of the clocks that is half of a limit of delay, or delays longer than the round-trip time |
-//! | one unresponsive flow | a flow with a quarter of the arrivals that loses a tenth of its packets and does not slow down |
+//! | one unresponsive flow | a flow with a quarter of the arrivals that loses a tenth of its packets, does not slow down, and has more under way than TCP would |
 //! | many flows of one host | eight or more flows with most of a busy link, while another host loses or waits |
 //! | queue too long | packets that wait 100 ms or more in a busy queue, or half of a violated delay |
 //! | bottleneck elsewhere | a violated delay, or losses behind the router, that its queue does not explain |
