@@ -101,7 +101,10 @@ const DOCUMENTS: &[Document] = &[
         &["cutline doctor bottleneck --json"],
     ),
     #[cfg(feature = "machine")]
-    document::<cutline_monitor::Explanation>("doctor-explain", &["cutline doctor explain --json"]),
+    document::<cutline_monitor::Explanation>(
+        "doctor-explain",
+        &["cutline doctor explain --json", "the path /api/explain of the page"],
+    ),
     #[cfg(feature = "machine")]
     document::<cutline_traffic::SendDocument>("tg-send", &["cutline tg send --json"]),
     #[cfg(feature = "machine")]

@@ -192,7 +192,7 @@ fn delay(
     let measured = delivered.row.last_delay.as_ref()?.mean_ms;
     let who = socket(delivered.entry);
     let field = format!("{}.last_delay", delivered.path);
-    if interval.ways.is_empty() {
+    if interval.ways.is_empty() || measured <= TOLERANCE_MS {
         return None;
     }
     // Of a flow that no router lists, the longest of the waits that packets with its hint may have had.

@@ -228,6 +228,12 @@ fn not_examined(evidence: &Evidence<'_>, interval: &Interval<'_>) -> Vec<String>
     if sockets.is_empty() {
         lines.push("delivery: no QoS socket publishes on this host (`cutline gateway` opens some for unchanged programs)".to_owned());
     }
+    if evidence.after.unlisted_sockets > 0 {
+        lines.push(format!(
+            "{} QoS sockets that carry less: `cutline doctor explain` examines all",
+            evidence.after.unlisted_sockets
+        ));
+    }
     if *hidden_rows > 0 {
         lines.push(format!("{hidden_rows} rows of other users: root sees them"));
     }
