@@ -172,16 +172,6 @@ fn memory_of_lists(direction: &DirectionRow) -> usize {
         + numbers * size_of::<u64>()
 }
 
-/// Returns a router's statistics without its flows and hosts.
-fn without_flows(of: &Statistics) -> Statistics {
-    let mut statistics = of.clone();
-    for direction in [&mut statistics.forward, &mut statistics.reverse] {
-        direction.flows.clear();
-        direction.hosts.clear();
-    }
-    statistics
-}
-
 /// A connection of a process, and its rows.
 #[derive(Debug)]
 struct Publisher {
@@ -366,7 +356,11 @@ impl RowRegistry {
                         document.programs.push(ProgramEntry { pid, uid, row: Arc::clone(row) });
                     }
                     PublishedRow::Router(row) if viewer.sees_router(uid) => {
-                        let router = if sees { Arc::clone(row) } else { Arc::new(without_flows(row)) };
+                        let router = if sees {
+                            Arc::clone(row)
+                        } else {
+                            Arc::new(Statistics::clone(row).without_flows())
+                        };
                         document.routers.push(RouterEntry { pid, uid, router });
                     }
                     _ => document.hidden_rows += 1,

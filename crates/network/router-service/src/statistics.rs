@@ -73,9 +73,9 @@ record! {
         #[serde(default)]
         reserved: ReservedStatistics, part, "Reserved flows.";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        flows: Vec<FlowStatistics>, part, "The flows that sent most in the last two seconds, at most 16. The router's table has 256 flows; one that sends much is listed within a few frames.";
+        flows: Vec<FlowStatistics>, part, "The flows that sent most in the last two seconds, at most 16. The router's table has 256 flows; one that sends much is listed within a few frames. Not reported by interval.";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        hosts: Vec<HostStatistics>, part, "The hosts whose flows in this table sent or received most in the last two seconds, at most 16.";
+        hosts: Vec<HostStatistics>, part, "The hosts whose flows in this table sent or received most in the last two seconds, at most 16. Not reported by interval.";
     }
 
     /// A flow of a direction. Its counters count since it was listed; a flow that is listed again begins anew.
@@ -326,6 +326,16 @@ impl Statistics {
     /// Returns the document as one line of JSON, without the end of the line.
     pub fn json(&self) -> String {
         json(self)
+    }
+
+    /// Returns the document without flows and hosts.
+    #[must_use]
+    pub fn without_flows(mut self) -> Self {
+        for direction in [&mut self.forward, &mut self.reverse] {
+            direction.flows.clear();
+            direction.hosts.clear();
+        }
+        self
     }
 
     /// Returns the reverse direction if `reverse`, otherwise the forward direction.
