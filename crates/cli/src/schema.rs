@@ -102,6 +102,11 @@ const DOCUMENTS: &[Document] = &[
         &["cutline doctor bottleneck --json"],
     ),
     #[cfg(feature = "machine")]
+    document::<cutline_monitor::Explanation>(
+        "doctor-explain",
+        &["cutline doctor explain --json", "the path /api/explain of the page"],
+    ),
+    #[cfg(feature = "machine")]
     document::<cutline_traffic::SendDocument>("tg-send", &["cutline tg send --json"]),
     #[cfg(feature = "machine")]
     document::<cutline_traffic::ReceiveDocument>(

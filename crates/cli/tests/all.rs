@@ -7,6 +7,7 @@ mod doctor;
 mod exec;
 mod exec_ordinary;
 mod exec_peers;
+mod explain;
 mod foreign_text;
 mod gateway;
 mod lab;

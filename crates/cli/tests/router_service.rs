@@ -385,11 +385,12 @@ fn a_router_is_found_without_a_path_and_scraped() {
     };
     assert!(page("/").contains("<!doctype html>") || page("/").contains("<!DOCTYPE html>"), "{}", page("/"));
     let rate = "cutline_router_rate_bytes_per_second{pid=";
-    // It has the statistics after a second.
-    assert!((0..600).any(|_| page("/metrics").contains(rate) || {
+    let has_rate = || {
+        // The page has the statistics after a second.
         std::thread::sleep(std::time::Duration::from_millis(100));
-        false
-    }));
+        page("/metrics").contains(rate)
+    };
+    assert!((0..600).any(|_| has_rate()));
     let refused = ask(&["--in", "p0", "--out", "p1", "--rate", "1Mbit", "--view", "10.0.0.1:80"]);
     assert!(refused.0 == Some(2) && refused.2.contains("loopback"), "{}", refused.2);
     assert!(fetch("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));

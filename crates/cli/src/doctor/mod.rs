@@ -1,6 +1,7 @@
-//! `cutline doctor`: checks the machine, and finds the bottleneck of a network.
+//! `cutline doctor`: checks the machine, finds the bottleneck of a network, and explains bad delivery.
 
 mod bottleneck;
+mod explain;
 
 use crate::exit::Failure;
 use crate::{interrupt, output};
@@ -31,6 +32,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Question {
     Bottleneck(bottleneck::Args),
+    Explain(explain::Args),
 }
 
 const EXAMPLES: &str = "Examples:
@@ -38,12 +40,15 @@ const EXAMPLES: &str = "Examples:
   cutline doctor eth0 eth1
   cutline doctor --json | jq '.findings[] | select(.state == \"missing\")'
   cutline doctor bottleneck --stats router.jsonl --probe 192.0.2.1
+  cutline doctor explain
 
 Exit codes: 0 the router and the laboratory can run; 1 something is missing; 2 invalid arguments.";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    if let Some(Question::Bottleneck(args)) = &args.question {
-        return bottleneck::execute(args);
+    match &args.question {
+        Some(Question::Bottleneck(args)) => return bottleneck::execute(args),
+        Some(Question::Explain(args)) => return explain::execute(args),
+        None => {}
     }
     for name in &args.interfaces {
         interface::index(name)?;

@@ -63,6 +63,24 @@ struct Salt(u64);
 /// Hashes words by [`mix`].
 struct WordHasher(u64);
 
+/// Returns the flow of a packet whose IP header has been found. A fragment has no ports.
+pub(crate) fn selector(frame: &[u8], ip: Ip) -> Option<FlowSelector> {
+    let key = FlowKey::of(frame, ip)?;
+    let address = |[high, low]: [u64; 2]| match ip.version {
+        Version::V4 => IpAddr::from((low as u32).to_be_bytes()),
+        Version::V6 => IpAddr::from((u128::from(high) << 64 | u128::from(low)).to_be_bytes()),
+    };
+    let port = |port: u32| Some(port as u16).filter(|port| *port > 0);
+    Some(FlowSelector {
+        destination: address(key.destination),
+        protocol: Some(key.kind as u8),
+        destination_port: port(key.ports & 0xffff),
+        source: Some(address(key.source)),
+        source_port: port(key.ports >> 16),
+        flow_label: None,
+    })
+}
+
 /// Returns the parts that a filter names.
 const fn shape(filter: &FlowSelector) -> Shape {
     let mut shape = 0;

@@ -349,6 +349,12 @@ impl Frames {
         self.places[slot as usize].hint
     }
 
+    /// Returns the hash of a frame's flow.
+    #[inline]
+    pub(crate) fn flow(&self, slot: Slot) -> u32 {
+        self.places[slot as usize].headers.flow
+    }
+
     /// Returns a frame to change it.
     #[inline]
     pub(crate) fn get_mut(&mut self, slot: Slot) -> FrameMut<'_> {

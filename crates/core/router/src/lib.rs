@@ -13,11 +13,13 @@
 //!     frames      the room of waiting frames, which is bounded
 //!   port          the interface that a port must offer
 //! stats           counters: received = sent + dropped + queued
+//! flow_counts     counters of the flows that send most
 //! ```
 //!
 //! Nothing here reads a clock or opens a socket; `cutline-ports` has the ports and the waiting.
 
 mod duplex_shaper;
+mod flow_counts;
 mod flow_filter;
 mod frames;
 mod overhead;
@@ -28,6 +30,7 @@ mod stats;
 
 pub use duplex_shaper::{DuplexShaper, Round};
 
+pub use flow_counts::{FlowCounters, FlowCounts};
 pub use overhead::{Overhead, OverheadError, Units};
 pub use port::Port;
 pub use reserved::{

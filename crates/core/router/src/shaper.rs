@@ -23,6 +23,7 @@
 //! the exchange is overtaken by one from after it. This has a cost: until the old queue is empty, the new one sees only its
 //! own backlog, and the limits of both queues together bound what waits.
 
+use crate::flow_counts::FlowCounts;
 use crate::frames::{Frames, Slot};
 use crate::overhead::Overhead;
 use crate::port::Port;
@@ -94,6 +95,8 @@ pub struct Shaper {
     /// The port's reports about frames of the outbox, during a call of [`Port::send`].
     settled: Vec<bool>,
     stats: ShaperStats,
+    /// Counters of the flows that send most.
+    flows: FlowCounts,
 }
 
 /// The most frames that wait for the port. More than fall due in the default burst at 1 Gbit/s, except for the shortest.
@@ -167,6 +170,7 @@ impl Shaper {
             outbox: VecDeque::with_capacity(OUTBOX),
             settled: Vec::with_capacity(OUTBOX),
             stats: ShaperStats::default(),
+            flows: FlowCounts::default(),
         })
     }
 
@@ -230,19 +234,22 @@ impl Shaper {
         if headers.ip.is_none() {
             self.stats.not_ip.add(bytes.len() as u32);
         }
+        if let Some(ip) = headers.ip {
+            self.flows.arrive(now, headers.flow, arrival.hint, ip, bytes);
+        }
         if self.reserved.is_some() && self.is_reserved(now, arrived, bytes, &headers, &arrival) {
             return;
         }
         if !self.retired.is_empty() && self.is_full(arrival.size) {
-            return self.stats.drop_queued(Loss::Overflow, arrival.hint, bytes.len());
+            return self.drop_arrived(Loss::Overflow, &arrival, bytes.len());
         }
         let Some(slot) = self.frames.take(bytes.len()) else {
-            return self.stats.drop_queued(Loss::Memory, arrival.hint, bytes.len());
+            return self.drop_arrived(Loss::Memory, &arrival, bytes.len());
         };
         let verdict = self.queue.enqueue(now, arrival, slot, &mut self.random);
         if let Verdict::Drop(reason) = verdict {
             self.frames.release(slot);
-            self.stats.drop_queued(reason.into(), arrival.hint, bytes.len());
+            self.drop_arrived(reason.into(), &arrival, bytes.len());
         } else {
             self.frames.fill(slot, bytes, headers, arrival.hint);
             self.mark_and_remark(slot, &headers, bytes.len() as u32, verdict == Verdict::Mark);
@@ -251,6 +258,13 @@ impl Shaper {
             }
         }
         self.drop_shed();
+    }
+
+    /// Counts a frame that was dropped when it arrived.
+    #[inline]
+    fn drop_arrived(&mut self, loss: Loss, arrival: &Arrival, length: usize) {
+        self.stats.drop_queued(loss, arrival.hint, length);
+        self.flows.drop_frame(arrival.flow, length);
     }
 
     /// Puts a frame into the reserved class if it conforms to its reservation. Returns whether that has settled it.
@@ -277,6 +291,7 @@ impl Shaper {
             class.lose(place, length);
             self.stats.reserved.dropped.add(length);
             self.stats.lose(Loss::Memory, bytes.len());
+            self.flows.drop_frame(headers.flow, bytes.len());
             return true;
         };
         class.push(Waiting { slot, size: arrival.size, arrived: now });
@@ -327,6 +342,7 @@ impl Shaper {
         if mark {
             self.frames.get_mut(slot).set_ce();
             self.stats.marked.add(length);
+            self.flows.mark(headers.flow, length as usize);
         }
     }
 
@@ -360,8 +376,10 @@ impl Shaper {
         if marked {
             self.frames.get_mut(slot).set_ce();
             self.stats.marked.add(length as u32);
+            self.flows.mark(self.frames.flow(slot), length);
         }
         self.stats.depart(self.frames.hint(slot), length, now - arrived);
+        self.flows.depart(self.frames.flow(slot), length, now - arrived);
         self.outbox.push_back((slot, now));
     }
 
@@ -370,6 +388,7 @@ impl Shaper {
         self.busy = true;
         self.serializer.send(now, Bytes::new(u64::from(size)));
         self.stats.reserved.depart(self.frames.length(slot), now - arrived);
+        self.flows.depart(self.frames.flow(slot), self.frames.length(slot), now - arrived);
         self.outbox.push_back((slot, now));
     }
 
@@ -395,6 +414,7 @@ impl Shaper {
         while let Some(shed) = self.shed() {
             let slot = shed.packet;
             self.stats.drop_queued(shed.reason.into(), self.frames.hint(slot), self.frames.length(slot));
+            self.flows.drop_frame(self.frames.flow(slot), self.frames.length(slot));
             self.frames.release(slot);
         }
     }
@@ -672,6 +692,16 @@ impl Shaper {
     /// Returns the counters.
     pub const fn stats(&self) -> &ShaperStats {
         &self.stats
+    }
+
+    /// Returns the counters of the flows that send most.
+    pub const fn flows(&self) -> &FlowCounts {
+        &self.flows
+    }
+
+    /// Returns the latest time that the queue has seen.
+    pub const fn clock(&self) -> Instant {
+        self.clock
     }
 }
 

@@ -66,7 +66,7 @@ pub struct ReservedStats {
     pub longest_wait: Duration,
 }
 
-/// The counters of the frames with one hint that were not reserved.
+/// Counters of frames in the queue: of those with one hint that were not reserved, or of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HintCounters {
     /// Frames whose transmission started.
@@ -176,6 +176,13 @@ impl HintCounters {
     pub fn mean_wait(&self) -> Duration {
         self.waited / self.departed.packets.max(1)
     }
+
+    #[inline]
+    pub(crate) fn depart(&mut self, length: usize, waited: Duration) {
+        self.departed.add(length as u32);
+        self.waited += waited;
+        self.longest_wait = self.longest_wait.max(waited);
+    }
 }
 
 impl ShaperStats {
@@ -231,10 +238,7 @@ impl ShaperStats {
 
     #[inline]
     pub(crate) fn depart(&mut self, hint: Hint, length: usize, waited: Duration) {
-        let stats = &mut self.by_hint[lane(hint)];
-        stats.departed.add(length as u32);
-        stats.waited += waited;
-        stats.longest_wait = stats.longest_wait.max(waited);
+        self.by_hint[lane(hint)].depart(length, waited);
         self.waits.add(waited);
     }
 }

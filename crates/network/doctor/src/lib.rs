@@ -17,11 +17,13 @@
 //!   load        how busy a router's queue was, from its statistics
 //!   source      sources of statistics: a file, a pipe, a socket
 //!   watch       observes statistics, round-trip times and an interface for some time
+//! evidence      probes of the interfaces of routers, for the explanation of bad delivery (`cutline-monitor`)
 //! format        numbers in texts and documents
 //! ```
 
 mod bottleneck;
 mod document;
+mod evidence;
 mod finding;
 mod format;
 mod host;
@@ -40,6 +42,7 @@ pub use bottleneck::{
     judge,
 };
 pub use document::{BottleneckDocument, ReportDocument};
+pub use evidence::RouterInterfaces;
 pub use finding::{Finding, FindingGroup, Findings, State, Use};
 pub use interface::{interface, router_up};
 pub use load::load;

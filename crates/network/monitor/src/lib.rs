@@ -8,6 +8,7 @@
 //! history    a point each second, in fixed memory; no IO
 //! host       both, shared by the threads of the monitor
 //! document   the document of a host
+//! explain    the likely cause of bad delivery; no IO
 //! collector  the thread that reads what processes publish, and answers clients of the local socket
 //! client     a client's side of that
 //! service    the monitor at work, with its options
@@ -19,6 +20,7 @@
 mod client;
 mod collector;
 mod document;
+mod explain;
 mod history;
 mod host;
 mod metrics;
@@ -30,6 +32,9 @@ mod web;
 pub use client::{MonitorClient, MonitorClientError};
 pub use collector::{Collector, CollectorOptions, MonitorError};
 pub use document::{HostDocument, HostTotals, ProgramEntry, ReservationState, RouterEntry, SocketEntry};
+pub use explain::{
+    DeliveryCause, DeliveryFinding, Evidence, Explanation, InterfaceEvidence, Strength, explain,
+};
 pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDocument};
 pub use host::MonitoredHost;
 pub use metrics::{MOST_SOCKETS, metrics};

@@ -218,7 +218,8 @@ impl Viewer {
         }
     }
 
-    /// Returns whether a router of this user is seen. The counters of a system's router say nothing of a user's traffic.
+    /// Returns whether a router of this user is seen. The counters of a system's router say nothing of a user's traffic; its flows and
+    /// hosts do, and are seen by those alone who see its user's rows.
     pub const fn sees_router(self, owner: u32) -> bool {
         self.sees(owner) || is_system(owner)
     }
@@ -355,7 +356,12 @@ impl RowRegistry {
                         document.programs.push(ProgramEntry { pid, uid, row: Arc::clone(row) });
                     }
                     PublishedRow::Router(row) if viewer.sees_router(uid) => {
-                        document.routers.push(RouterEntry { pid, uid, router: Arc::clone(row) });
+                        let router = if sees {
+                            Arc::clone(row)
+                        } else {
+                            Arc::new(Statistics::clone(row).without_flows())
+                        };
+                        document.routers.push(RouterEntry { pid, uid, router });
                     }
                     _ => document.hidden_rows += 1,
                 }
@@ -447,6 +453,31 @@ mod tests {
         assert_eq!(seen(&registry, Viewer::of_user(0)), (vec![1, 2, 3], 0));
         assert_eq!(seen(&registry, Viewer::of_user(ANN.uid)), (vec![2], 2));
         assert_eq!(seen(&registry, Viewer::Nobody), (vec![], 3));
+    }
+
+    /// The flows of a router are the traffic of others.
+    #[test]
+    fn flows_of_a_router_are_seen_by_root_and_its_own_user_alone() {
+        let flow = cutline_router_service::FlowStatistics { source: "10.0.0.7".into(), ..Default::default() };
+        let host = cutline_router_service::HostStatistics { host: "10.0.0.7".into(), ..Default::default() };
+        let way =
+            cutline_router_service::Direction { flows: vec![flow], hosts: vec![host], ..Default::default() };
+        let router = Statistics { forward: way.clone(), reverse: way, ..Statistics::default() };
+        for process in [ROOT, ANN] {
+            let mut registry = RowRegistry::new(PublicationLimits::DEFAULT);
+            let id = opened(&mut registry, process);
+            send(&mut registry, id, json!({ "router": router }).to_string().as_bytes()).unwrap();
+            let shown = |viewer| {
+                let document = registry.document(viewer);
+                let text = serde_json::to_string(&document).unwrap();
+                (document.routers.len(), text.contains("10.0.0.7"))
+            };
+            assert_eq!(shown(Viewer::All), (1, true));
+            assert_eq!(shown(Viewer::of_user(process.uid)), (1, true));
+            let others = usize::from(process == ROOT);
+            assert_eq!(shown(Viewer::User(BOB.uid)), (others, false));
+            assert_eq!(shown(Viewer::Nobody), (others, false));
+        }
     }
 
     #[test]

@@ -132,6 +132,7 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         "Agreed: min-rate = 60 messages/s, max-delay = 100 ms.",
         "delay is 250, the limit is 100. Origin: network.",
         "99th percentile: 2.00 ms",
+        "delivery is bad, and no row of this host says why",
     ] {
         browser.wait_for_text(text);
     }

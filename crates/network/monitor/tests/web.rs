@@ -35,6 +35,7 @@ fn every_path_answers_with_its_kind_and_nothing_of_other_sites_is_loaded() {
         ("/page.js", "text/javascript", "EventSource"),
         ("/page.css", "text/css", "prefers-color-scheme"),
         ("/metrics", "text/plain; version=0.0.4", "cutline_program_sockets{program=\"video\"} 2"),
+        ("/api/explain", "application/json", "\"event\":\"explanation\""),
         ("/api/host", "application/json", "\"peer\":\"192.0.2.1:1\""),
         ("/api/history", "application/json", "[]"),
     ] {

@@ -71,8 +71,8 @@ pub use router::{Router, Schedule, StatisticsSource};
 pub use service::{Listener, TRUNCATED, UNFILLED};
 pub use spec::{AutorateSpec, DirectionSpec, ProcessSpec, RouterSpec, default_limit};
 pub use statistics::{
-    AutorateStatistics, DepartureError, Direction, FilterDocument, HintStatistics, Interface, PacketCount,
-    ReloadStatus, ReservationStatistics, ReservedStatistics, SieveStatistics, SocketReply, Statistics,
-    StatisticsError,
+    AutorateStatistics, DepartureError, Direction, FilterDocument, FlowStatistics, HintStatistics,
+    HostStatistics, Interface, PacketCount, ReloadStatus, ReservationStatistics, ReservedStatistics,
+    SieveStatistics, SocketReply, Statistics, StatisticsError,
 };
 pub use usual_socket::running;

@@ -198,7 +198,7 @@ impl<'a> Service<'a> {
     fn report(&mut self, now: Instant, duplex: &DuplexShaper, ports: &mut [AnyPort; 2]) {
         if self.intervals.take(now) {
             let statistics = self.snapshot(duplex, ports).statistics("interval");
-            let reported = Statistics { interfaces: Vec::new(), ..statistics };
+            let reported = Statistics { interfaces: Vec::new(), ..statistics }.without_flows();
             self.listener.interval(reported);
         }
     }

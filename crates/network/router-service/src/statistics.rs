@@ -7,13 +7,17 @@ use cutline_aqm::{Count, SieveReadings};
 use cutline_flow::FlowSelector;
 use cutline_ports::PortStats;
 use cutline_records::{BucketCounts, record};
-use cutline_router::{CountedReservation, HINTS, HintCounters, Loss, Shaper, ShaperStats, WaitCounts};
-use cutline_units::{Duration, Hint, Histogram, Probability, Rate};
+use cutline_router::{
+    CountedReservation, FlowCounters, FlowCounts, HINTS, HintCounters, Loss, Shaper, ShaperStats, WaitCounts,
+};
+use cutline_units::{Duration, Hint, Histogram, Instant, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 record! {
     /// The statistics of a router at one time.
@@ -68,6 +72,41 @@ record! {
         hints: Vec<HintStatistics>, part, "The hints that have been seen, of frames that were not reserved.";
         #[serde(default)]
         reserved: ReservedStatistics, part, "Reserved flows.";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        flows: Vec<FlowStatistics>, part, "The flows that sent most in the last two seconds, at most 16. The router's table has 256 flows; one that sends much is listed within a few frames. Not reported by interval.";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hosts: Vec<HostStatistics>, part, "The hosts whose flows in this table sent or received most in the last two seconds, at most 16. Not reported by interval.";
+    }
+
+    /// A flow of a direction. Its counters count since it was listed; a flow that is listed again begins anew.
+    #[derive(Deserialize)]
+    pub struct FlowStatistics {
+        source: String, label, "The source.";
+        source_port: Option<u16>, label, "The source port; null if it has none.";
+        destination: String, label, "The destination.";
+        destination_port: Option<u16>, label, "The destination port; null if it has none.";
+        protocol: u8, label, "The protocol above IP, such as 17 for UDP.";
+        code_point: u8, gauge("0..63"), "Code point (DSCP) of its latest frame, as it arrived.";
+        hint: u16, gauge("level"), "Delay hint of its latest frame, by the router's table.";
+        recent_bps: u64, gauge("bit/s"), "Rate at which it arrives, averaged over about two seconds.";
+        received: PacketCount, counter("packets, B"), "Frames that arrived.";
+        departed: PacketCount, counter("packets, B"), "Frames that left the queue.";
+        dropped: PacketCount, counter("packets, B"), "Frames that the queue dropped.";
+        marked: PacketCount, counter("packets, B"), "Frames marked with congestion experienced (ECN).";
+        mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that left the queue.";
+        longest_wait_ms: f64, gauge("ms"), "The longest of these waits.";
+    }
+
+    /// A host of a direction: the sum of its flows in the router's table.
+    #[derive(Deserialize)]
+    pub struct HostStatistics {
+        host: String, label, "Its address.";
+        #[schemars(extend("enum" = ["source", "destination"]))]
+        side: String, label, "`source` or `destination` of the flows.";
+        flows: u64, gauge("flows"), "Its flows.";
+        recent_bps: u64, gauge("bit/s"), "Rate at which they arrive, averaged over about two seconds.";
+        dropped_percent: f64, gauge("%"), "Frames that the queue dropped of those that arrived, since each flow was listed.";
+        mean_wait_ms: f64, gauge("ms"), "Mean waiting time of the frames that left the queue, since each flow was listed.";
     }
 
     /// Values of Sieve, and its counters since it became the queue.
@@ -267,7 +306,12 @@ pub struct ShaperSnapshot {
     reservations: usize,
     reserved_rate: Rate,
     reserved_waiting: usize,
+    flows: FlowCounts,
+    clock: Instant,
 }
+
+/// The most flows, and the most hosts, of a direction's document.
+const MOST_LISTED: usize = 16;
 
 impl Statistics {
     /// Parses a line.
@@ -282,6 +326,16 @@ impl Statistics {
     /// Returns the document as one line of JSON, without the end of the line.
     pub fn json(&self) -> String {
         json(self)
+    }
+
+    /// Returns the document without flows and hosts.
+    #[must_use]
+    pub fn without_flows(mut self) -> Self {
+        for direction in [&mut self.forward, &mut self.reverse] {
+            direction.flows.clear();
+            direction.hosts.clear();
+        }
+        self
     }
 
     /// Returns the reverse direction if `reverse`, otherwise the forward direction.
@@ -415,6 +469,8 @@ impl ShaperSnapshot {
             reservations: shaper.reservation_count(),
             reserved_rate: shaper.reserved_rate(),
             reserved_waiting: shaper.reserved_waiting(),
+            flows: shaper.flows().clone(),
+            clock: shaper.clock(),
         }
     }
 
@@ -441,7 +497,21 @@ impl ShaperSnapshot {
             waits_us: waits(stats.waits()),
             hints: hints(stats),
             reserved: self.reserved(),
+            flows: listed(self.flows.active(self.clock).map(FlowStatistics::from), |flow| flow.recent_bps),
+            hosts: listed(self.hosts(), |host| host.recent_bps),
         }
+    }
+
+    /// Returns the sums of the flows of each host, as their source and as their destination.
+    fn hosts(&self) -> impl Iterator<Item = HostStatistics> {
+        let mut hosts: BTreeMap<(IpAddr, &str), Vec<FlowCounters>> = BTreeMap::new();
+        for flow in self.flows.active(self.clock) {
+            hosts.entry((flow.flow.destination, "destination")).or_default().push(flow);
+            if let Some(source) = flow.flow.source {
+                hosts.entry((source, "source")).or_default().push(flow);
+            }
+        }
+        hosts.into_iter().map(|((host, side), flows)| HostStatistics::new(host, side, &flows))
     }
 
     fn reserved(&self) -> ReservedStatistics {
@@ -469,6 +539,44 @@ impl Interface {
             missed_packets: missed,
             truncated: truncated.into(),
             without_checksum: unfilled.into(),
+        }
+    }
+}
+
+impl From<FlowCounters> for FlowStatistics {
+    fn from(FlowCounters { flow, dscp, hint, received, marked, queue, recent_bps }: FlowCounters) -> Self {
+        Self {
+            source: flow.source.map(|source| source.to_string()).unwrap_or_default(),
+            source_port: flow.source_port,
+            destination: flow.destination.to_string(),
+            destination_port: flow.destination_port,
+            protocol: flow.protocol.unwrap_or_default(),
+            code_point: dscp.get(),
+            hint: hint.level(),
+            recent_bps,
+            received: received.into(),
+            departed: queue.departed.into(),
+            dropped: queue.dropped.into(),
+            marked: marked.into(),
+            mean_wait_ms: queue.mean_wait().as_millis_f64(),
+            longest_wait_ms: queue.longest_wait.as_millis_f64(),
+        }
+    }
+}
+
+impl HostStatistics {
+    fn new(host: IpAddr, side: &str, flows: &[FlowCounters]) -> Self {
+        let sum = |of: fn(&FlowCounters) -> u64| flows.iter().map(of).sum::<u64>();
+        let (received, departed) =
+            (sum(|flow| flow.received.packets), sum(|flow| flow.queue.departed.packets));
+        let waited_ms: f64 = flows.iter().map(|flow| flow.queue.waited.as_millis_f64()).sum();
+        Self {
+            host: host.to_string(),
+            side: side.to_owned(),
+            flows: flows.len() as u64,
+            recent_bps: sum(|flow| flow.recent_bps),
+            dropped_percent: 100.0 * sum(|flow| flow.queue.dropped.packets) as f64 / received.max(1) as f64,
+            mean_wait_ms: waited_ms / departed.max(1) as f64,
         }
     }
 }
@@ -525,6 +633,14 @@ impl JsonSchema for Losses {
 
 fn json(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("the documents have text keys only")
+}
+
+/// Returns the items with the highest rates, as many as a document has.
+fn listed<T>(items: impl Iterator<Item = T>, rate: impl Fn(&T) -> u64) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_by_key(|item| Reverse(rate(item)));
+    items.truncate(MOST_LISTED);
+    items
 }
 
 fn waits(waits: &WaitCounts) -> BucketCounts {

@@ -61,6 +61,7 @@ fn of_path(request: &Request<Incoming>, viewer: Viewer, events: &Arc<Events>) ->
             whole(StatusCode::OK, format.content_type(), text)
         }
         "/api/host" => whole(StatusCode::OK, JSON, events.present(viewer, Answer::Page)),
+        "/api/explain" => whole(StatusCode::OK, JSON, events.present(viewer, Answer::Explanation)),
         "/api/history" => {
             whole(StatusCode::OK, JSON, json(&events.host().history().directions(viewer, since(query))))
         }

@@ -1,6 +1,7 @@
 //! Documents for the page, one each second, made once for all readers that see the same.
 
 use crate::document::{HostDocument, SocketEntry};
+use crate::explain::{Evidence, Explanation, explain};
 use crate::host::MonitoredHost;
 use crate::metrics::metrics;
 use crate::registry::Viewer;
@@ -8,7 +9,7 @@ use cutline_openmetrics::TextFormat;
 use cutline_sys::{lock, now};
 use cutline_units::{Duration, Instant};
 use hyper::body::{Body, Bytes, Frame};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -31,13 +32,25 @@ pub enum Answer {
     Page,
     /// The metrics.
     Metrics(TextFormat),
+    /// The likely cause of bad delivery in the last seconds.
+    Explanation,
 }
 
 /// The present answers for each kind of viewer. Readers that do not read share them.
 pub struct Events {
     host: Arc<MonitoredHost>,
     made: Mutex<BTreeMap<(Viewer, Answer), (Instant, Bytes)>>,
+    /// Documents of the last seconds for the viewers who ask for explanations, the oldest first, with as many sockets as the page has:
+    /// old rows take memory.
+    earlier: Mutex<BTreeMap<Viewer, VecDeque<(Instant, HostDocument)>>>,
 }
+
+/// Length of the interval that is explained.
+const EXPLAINED: Duration = Duration::from_secs(5);
+/// Shortest time between two documents that are kept for explanations.
+const APART: Duration = Duration::from_millis(900);
+/// The most viewers whose documents are kept for explanations; others are explained an empty interval.
+const MOST_EXPLAINED: usize = 16;
 
 /// The body of an answer that never ends, or of one that is there.
 pub enum Content {
@@ -50,7 +63,7 @@ pub enum Content {
 impl Events {
     /// Creates the documents of a host.
     pub fn new(host: Arc<MonitoredHost>) -> Self {
-        Self { host, made: Mutex::default() }
+        Self { host, made: Mutex::default(), earlier: Mutex::default() }
     }
 
     /// Returns the host.
@@ -73,9 +86,36 @@ impl Events {
                 serde_json::to_string(&page_document(document)).expect("the document has text keys only")
             }
             Answer::Metrics(format) => metrics(&document, format),
+            Answer::Explanation => {
+                serde_json::to_string(&self.explained(viewer, now, page_document(document)))
+                    .expect("the document has text keys only")
+            }
         });
         made.insert(key, (now, content.clone()));
         content
+    }
+
+    /// Explains the time since the oldest document of this viewer that is kept, and keeps this one.
+    fn explained(&self, viewer: Viewer, now: Instant, after: HostDocument) -> Explanation {
+        let mut earlier = lock(&self.earlier);
+        // Documents of a viewer who no longer asks go.
+        earlier.retain(|_, documents| {
+            documents.back().is_some_and(|(at, _)| now.saturating_since(*at) < EXPLAINED + EXPLAINED)
+        });
+        if !earlier.contains_key(&viewer) && earlier.len() >= MOST_EXPLAINED {
+            return explain(&Evidence { before: &after, after: &after, interfaces: &[] });
+        }
+        let documents = earlier.entry(viewer).or_default();
+        // The youngest one that is old enough is the beginning.
+        while documents.get(1).is_some_and(|(at, _)| now.saturating_since(*at) >= EXPLAINED) {
+            documents.pop_front();
+        }
+        let before = documents.front().map_or(&after, |(_, document)| document);
+        let explanation = explain(&Evidence { before, after: &after, interfaces: &[] });
+        if documents.back().is_none_or(|(at, _)| now.saturating_since(*at) >= APART) {
+            documents.push_back((now, after));
+        }
+        explanation
     }
 
     /// Returns a body with an event each second (server-sent events). It must be called within the server's runtime.

@@ -32,9 +32,9 @@ mod kind {
     pub const RESPONSE: u8 = 18;
 }
 
-/// Header of a message.
+/// AgentxHeader of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct AgentxHeader {
     kind: u8,
     flags: u8,
     /// Number of the session.
@@ -49,7 +49,7 @@ pub struct Header {
 
 /// A range of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct NameRange {
     /// Its beginning.
     pub from: Vec<u32>,
     /// True if the beginning is in the range.
@@ -60,11 +60,11 @@ pub struct Range {
 
 /// A message of the master.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum AgentxRequest {
     /// The values of these names.
-    Get(Vec<Range>),
+    Get(Vec<NameRange>),
     /// The first values in these ranges.
-    GetNext(Vec<Range>),
+    GetNext(Vec<NameRange>),
     /// The first value in each of the first ranges, and many values in each of the others.
     GetBulk {
         /// Number of the ranges with one value.
@@ -72,7 +72,7 @@ pub enum Request {
         /// The most values in each of the others.
         most: usize,
         /// The ranges.
-        ranges: Vec<Range>,
+        ranges: Vec<NameRange>,
     },
     /// A step of a change; none is allowed.
     Set {
@@ -95,8 +95,11 @@ pub enum Request {
 #[error("the message is not of AgentX, or is too long")]
 pub struct MalformedMessage;
 
-impl Header {
+impl AgentxHeader {
     /// Parses a header.
+    ///
+    /// # Errors
+    /// When it is of another version, or announces a payload that is too long.
     pub fn parse(bytes: [u8; HEADER]) -> Result<Self, MalformedMessage> {
         let flags = bytes[2];
         let mut reader = Reader { rest: &bytes[4..], is_big: flags & NETWORK_ORDER != 0 };
@@ -153,20 +156,23 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn ranges(&mut self) -> Result<Vec<Range>, MalformedMessage> {
+    fn ranges(&mut self) -> Result<Vec<NameRange>, MalformedMessage> {
         let mut ranges = Vec::new();
         while !self.rest.is_empty() {
             let (from, is_included) = self.name()?;
             let (to, _) = self.name()?;
-            ranges.push(Range { from, is_included, to });
+            ranges.push(NameRange { from, is_included, to });
         }
         Ok(ranges)
     }
 }
 
-impl Request {
+impl AgentxRequest {
     /// Parses a message.
-    pub fn parse(header: &Header, payload: &[u8]) -> Result<Self, MalformedMessage> {
+    ///
+    /// # Errors
+    /// When the payload ends too early, or has a name that is too long.
+    pub fn parse(header: &AgentxHeader, payload: &[u8]) -> Result<Self, MalformedMessage> {
         let mut reader = Reader { rest: payload, is_big: header.flags & NETWORK_ORDER != 0 };
         if header.flags & HAS_CONTEXT != 0 {
             reader.text()?;
@@ -307,7 +313,7 @@ pub fn notify(session: u32, packet: u32, kind: &Oid, objects: &[VarBind]) -> Vec
 }
 
 /// Returns the answer to a request: values, or an error of the value with this number, from 1 on.
-pub fn response(of: &Header, error: (u16, u16), values: &[(Vec<u32>, Value)]) -> Vec<u8> {
+pub fn response(of: &AgentxHeader, error: (u16, u16), values: &[(Vec<u32>, Value)]) -> Vec<u8> {
     let mut writer = Writer::new(kind::RESPONSE, [of.session, of.transaction, of.packet]);
     // The master has a clock of its own.
     writer.number(0);
@@ -324,8 +330,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn split(message: &[u8]) -> (Header, Vec<u8>) {
-        let header = Header::parse(message[..HEADER].try_into().unwrap()).unwrap();
+    fn split(message: &[u8]) -> (AgentxHeader, Vec<u8>) {
+        let header = AgentxHeader::parse(message[..HEADER].try_into().unwrap()).unwrap();
         assert_eq!(header.length, message.len() - HEADER);
         (header, message[HEADER..].to_vec())
     }
@@ -350,8 +356,8 @@ mod tests {
     fn a_request_in_the_order_of_the_machine_is_read() {
         let (header, payload) = split(&get_next());
         assert_eq!((header.session, header.transaction, header.packet), (7, 8, 9));
-        let range = Range { from: vec![1, 3, 6, 1, 4, 5], is_included: true, to: vec![1, 3, 6, 1, 9] };
-        assert_eq!(Request::parse(&header, &payload), Ok(Request::GetNext(vec![range])));
+        let range = NameRange { from: vec![1, 3, 6, 1, 4, 5], is_included: true, to: vec![1, 3, 6, 1, 9] };
+        assert_eq!(AgentxRequest::parse(&header, &payload), Ok(AgentxRequest::GetNext(vec![range])));
     }
 
     #[test]
@@ -361,7 +367,7 @@ mod tests {
             [(vec![1, 2], Value::OctetString(b"five!".to_vec().into())), (vec![1, 3], Value::Counter64(7))];
         let (own, payload) = split(&response(&header, (0, 0), &values));
         assert_eq!((own.session, own.transaction, own.packet), (7, 8, 9));
-        assert_eq!(Request::parse(&own, &payload), Ok(Request::Response { error: 0 }));
+        assert_eq!(AgentxRequest::parse(&own, &payload), Ok(AgentxRequest::Response { error: 0 }));
         // Text is padded to a multiple of four.
         assert_eq!(payload.len(), 8 + (4 + 12 + 4 + 8) + (4 + 12 + 8));
     }
@@ -372,10 +378,10 @@ mod tests {
             let mut message = get_next();
             message[1] = kind;
             message.truncate(HEADER);
-            let header = Header::parse(message[..HEADER].try_into().unwrap()).unwrap();
-            let _read = Request::parse(&header, &bytes);
-            if let Ok(header) = bytes.get(..HEADER).map_or(Err(MalformedMessage), |head| Header::parse(head.try_into().unwrap())) {
-                let _read = Request::parse(&header, &bytes[HEADER..]);
+            let header = AgentxHeader::parse(message[..HEADER].try_into().unwrap()).unwrap();
+            let _read = AgentxRequest::parse(&header, &bytes);
+            if let Ok(header) = bytes.get(..HEADER).map_or(Err(MalformedMessage), |head| AgentxHeader::parse(head.try_into().unwrap())) {
+                let _read = AgentxRequest::parse(&header, &bytes[HEADER..]);
             }
         }
     }

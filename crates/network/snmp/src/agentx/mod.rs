@@ -3,5 +3,5 @@
 mod message;
 mod session;
 
-pub use message::{HEADER, Header, MalformedMessage, Range, Request};
+pub use message::{AgentxHeader, AgentxRequest, HEADER, MalformedMessage, NameRange};
 pub(crate) use session::serve;

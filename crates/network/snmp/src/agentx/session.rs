@@ -1,6 +1,6 @@
 //! A session with a master agent: it is opened anew when it ends.
 
-use super::message::{self, HEADER, Header, MalformedMessage, Range, Request};
+use super::message::{self, AgentxHeader, AgentxRequest, HEADER, MalformedMessage, NameRange};
 use crate::mib::ROOT;
 use crate::notification::Notification;
 use crate::objects::HostObjects;
@@ -86,13 +86,13 @@ struct Session<'o> {
 /// Reads a message.
 async fn receive(
     stream: &mut (impl tokio::io::AsyncRead + Unpin),
-) -> Result<(Header, Request), SessionError> {
+) -> Result<(AgentxHeader, AgentxRequest), SessionError> {
     let mut header = [0; HEADER];
     stream.read_exact(&mut header).await?;
-    let header = Header::parse(header)?;
+    let header = AgentxHeader::parse(header)?;
     let mut payload = vec![0; header.length];
     stream.read_exact(&mut payload).await?;
-    let request = Request::parse(&header, &payload)?;
+    let request = AgentxRequest::parse(&header, &payload)?;
     Ok((header, request))
 }
 
@@ -118,13 +118,13 @@ impl<'o> Session<'o> {
     }
 
     /// Sends a message and waits for its answer.
-    async fn ask(&mut self, message: &[u8]) -> Result<Header, SessionError> {
+    async fn ask(&mut self, message: &[u8]) -> Result<AgentxHeader, SessionError> {
         self.stream.write_all(message).await?;
         let answer =
             timeout(PATIENCE, receive(&mut self.stream)).await.map_err(|_| SessionError::Silent)??;
         match answer {
-            (header, Request::Response { error: 0 }) => Ok(header),
-            (_, Request::Response { error }) => Err(SessionError::Refused(error)),
+            (header, AgentxRequest::Response { error: 0 }) => Ok(header),
+            (_, AgentxRequest::Response { error }) => Err(SessionError::Refused(error)),
             _ => Err(SessionError::Closed),
         }
     }
@@ -160,7 +160,7 @@ struct Answerer<'o> {
 impl Answerer<'_> {
     async fn run(
         mut self,
-        mut requests: tokio::sync::mpsc::Receiver<Result<(Header, Request), SessionError>>,
+        mut requests: tokio::sync::mpsc::Receiver<Result<(AgentxHeader, AgentxRequest), SessionError>>,
         mut notifications: broadcast::Receiver<Notification>,
     ) -> SessionError {
         let mut pings = interval(PING_EVERY);
@@ -214,23 +214,23 @@ impl Answerer<'_> {
         self.send(&message::notify(self.number, packet, &notification.kind, &notification.objects)).await
     }
 
-    async fn answer(&mut self, header: &Header, request: &Request) -> Result<(), SessionError> {
+    async fn answer(&mut self, header: &AgentxHeader, request: &AgentxRequest) -> Result<(), SessionError> {
         let message = match request {
-            Request::Get(ranges) => {
+            AgentxRequest::Get(ranges) => {
                 let values: Vec<_> = ranges.iter().map(|range| self.get(&range.from)).collect();
                 message::response(header, (0, 0), &values)
             }
-            Request::GetNext(ranges) => {
+            AgentxRequest::GetNext(ranges) => {
                 let values: Vec<_> = ranges.iter().map(|range| self.next(range)).collect();
                 message::response(header, (0, 0), &values)
             }
-            Request::GetBulk { single, most, ranges } => {
+            AgentxRequest::GetBulk { single, most, ranges } => {
                 message::response(header, (0, 0), &self.bulk(*single, *most, ranges))
             }
-            Request::Set { is_test: true } => message::response(header, (NOT_WRITABLE, 1), &[]),
-            Request::Set { is_test: false } => message::response(header, (0, 0), &[]),
-            Request::Close => return Err(SessionError::Closed),
-            Request::Response { .. } | Request::Other => return Ok(()),
+            AgentxRequest::Set { is_test: true } => message::response(header, (NOT_WRITABLE, 1), &[]),
+            AgentxRequest::Set { is_test: false } => message::response(header, (0, 0), &[]),
+            AgentxRequest::Close => return Err(SessionError::Closed),
+            AgentxRequest::Response { .. } | AgentxRequest::Other => return Ok(()),
         };
         self.send(&message).await
     }
@@ -244,7 +244,7 @@ impl Answerer<'_> {
         (name.to_vec(), value)
     }
 
-    fn next(&self, range: &Range) -> (Vec<u32>, Value) {
+    fn next(&self, range: &NameRange) -> (Vec<u32>, Value) {
         if range.is_included
             && let Ok(Some(value)) = self.objects.get(&range.from)
         {
@@ -256,7 +256,7 @@ impl Answerer<'_> {
     }
 
     /// Returns the values of a request for many (section 7.2.3.3).
-    fn bulk(&self, single: usize, most: usize, ranges: &[Range]) -> Vec<(Vec<u32>, Value)> {
+    fn bulk(&self, single: usize, most: usize, ranges: &[NameRange]) -> Vec<(Vec<u32>, Value)> {
         let single = single.min(ranges.len());
         let mut values: Vec<_> = ranges[..single].iter().map(|range| self.next(range)).collect();
         let mut places = ranges[single..].to_vec();

@@ -471,6 +471,22 @@ function state(text, isBad = false) {
   node.classList.toggle("bad", isBad);
 }
 
+// The likely cause of bad delivery in the last seconds, as `cutline doctor explain` says it.
+async function loadExplanation() {
+  const explanation = await fetchJson("api/explain");
+  const box = document.getElementById("explain");
+  if (explanation.interval_s < 2) return;
+  const lines = [make("p", { class: explanation.findings.length > 0 ? "bad" : "" }, explanation.summary)];
+  for (const [place, finding] of explanation.findings.entries()) {
+    if (place > 0) lines.push(make("p", {}, `Also: ${finding.sentence}`));
+    lines.push(make("p", { class: "dim" }, `${finding.strength}, from ${finding.rests_on.join(", ")}. What to do next: ${finding.do_next}`));
+  }
+  if (explanation.summary.startsWith("nothing was examined")) {
+    for (const line of explanation.not_examined) lines.push(make("p", { class: "dim" }, `Not examined: ${line}`));
+  }
+  box.replaceChildren(...lines);
+}
+
 function renderAll() {
   renderLinks();
   renderSockets();
@@ -484,6 +500,7 @@ async function onDocument(document) {
   try {
     await loadHistory();
     await loadSocket();
+    await loadExplanation();
   } catch (error) {
     state(`the history cannot be read: ${error.message}`, true);
   }

@@ -1,0 +1,268 @@
+//! Counters of the flows that send most, for people and for `cutline doctor explain`.
+//!
+//! The table has a fixed size: [`SETS`] sets of [`WAYS`] flows. A flow's hash chooses its set. A frame of a flow that is not listed adds
+//! its length to the set's `unlisted` bytes; when these exceed the recent bytes of the set's smallest flow, the newcomer takes its place.
+//! Recent bytes and unlisted bytes are halved each second, so flows that have ended make room, and a flow that sends much is listed within a
+//! few of its frames. No attack on the hash is feasible: it is salted ([`cutline_wire::FlowKeys`]).
+//!
+//! A frame costs one look at the keys of a set, which fit into the first cache (2.5 kB in all), and the counters of its flow. Nothing is
+//! allocated after the start.
+
+use crate::flow_filter::selector;
+use crate::stats::HintCounters;
+use cutline_aqm::Count;
+use cutline_flow::FlowSelector;
+use cutline_units::{Dscp, Duration, Hint, Instant};
+use cutline_wire::Ip;
+
+/// Number of sets.
+const SETS: usize = 64;
+/// Flows in a set.
+const WAYS: usize = 4;
+const SECOND: u64 = 1_000_000_000;
+
+/// Counters of a flow since it was listed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowCounters {
+    /// The flow.
+    pub flow: FlowSelector,
+    /// Code point of its latest frame, as it arrived.
+    pub dscp: Dscp,
+    /// Hint of its latest frame.
+    pub hint: Hint,
+    /// Frames that arrived.
+    pub received: Count,
+    /// Frames that were marked with CE.
+    pub marked: Count,
+    /// Frames that left the queue or were dropped by it, and their waits.
+    pub queue: HintCounters,
+    /// Rate at which it arrives, bit/s: an average over about two seconds.
+    pub recent_bps: u64,
+}
+
+/// Keys of a set: all that is read for a frame of another flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct Set {
+    /// Hashes of the flows; 0 for a free place.
+    flows: [u32; WAYS],
+    /// Bytes of each flow, halved each second.
+    recent: [u32; WAYS],
+    /// Bytes of flows that are not listed, halved each second.
+    unlisted: u32,
+    /// The second up to which bytes have been halved.
+    second: u32,
+}
+
+/// Counters of the flows of a direction that send most.
+#[derive(Clone, Debug)]
+pub struct FlowCounts {
+    sets: Box<[Set; SETS]>,
+    counters: Box<[Option<FlowCounters>]>,
+}
+
+impl Set {
+    #[inline]
+    fn age(&mut self, second: u32) {
+        if second != self.second {
+            self.halve(second);
+        }
+    }
+
+    #[cold]
+    fn halve(&mut self, second: u32) {
+        let shift = second.saturating_sub(self.second).min(31);
+        self.recent.iter_mut().for_each(|bytes| *bytes >>= shift);
+        self.unlisted >>= shift;
+        self.second = second;
+    }
+
+    /// Returns the place of a flow; 0 is the hash of no flow.
+    #[inline]
+    fn way_of(&self, flow: u32) -> Option<usize> {
+        self.flows.iter().position(|&listed| listed == flow && flow != 0)
+    }
+
+    fn smallest(&self) -> usize {
+        (0..WAYS).min_by_key(|&way| self.recent[way]).unwrap_or_default()
+    }
+}
+
+impl Default for FlowCounts {
+    fn default() -> Self {
+        Self { sets: Box::new([Set::default(); SETS]), counters: vec![None; SETS * WAYS].into() }
+    }
+}
+
+impl FlowCounts {
+    /// Counts the arrival of a frame that is IP.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: Instant, flow: u32, hint: Hint, ip: Ip, frame: &[u8]) {
+        let number = set_of(flow);
+        let set = &mut self.sets[number];
+        set.age((now.as_nanos() / SECOND) as u32);
+        let length = frame.len() as u32;
+        let Some(way) = set.way_of(flow).or_else(|| self.list(number, flow, ip, frame)) else { return };
+        let set = &mut self.sets[number];
+        set.recent[way] = set.recent[way].saturating_add(length);
+        if let Some(counters) = &mut self.counters[number * WAYS + way] {
+            (counters.dscp, counters.hint) = (ip.dscp(), hint);
+            counters.received.add(length);
+        }
+    }
+
+    /// Lists a flow in the place of its set's smallest one, if flows that are not listed have sent more than that. Returns its place.
+    fn list(&mut self, number: usize, flow: u32, ip: Ip, frame: &[u8]) -> Option<usize> {
+        let set = &mut self.sets[number];
+        set.unlisted = set.unlisted.saturating_add(frame.len() as u32);
+        let smallest = set.smallest();
+        if set.unlisted <= set.recent[smallest] {
+            return None;
+        }
+        let selector = selector(frame, ip)?;
+        (set.flows[smallest], set.recent[smallest], set.unlisted) = (flow, 0, 0);
+        self.counters[number * WAYS + smallest] = Some(FlowCounters::new(selector));
+        Some(smallest)
+    }
+
+    /// Counts the start of a frame's transmission after a wait.
+    #[inline]
+    pub(crate) fn depart(&mut self, flow: u32, length: usize, waited: Duration) {
+        if let Some(counters) = self.listed(flow) {
+            counters.queue.depart(length, waited);
+        }
+    }
+
+    /// Counts a frame that was dropped.
+    #[inline]
+    pub(crate) fn drop_frame(&mut self, flow: u32, length: usize) {
+        if let Some(counters) = self.listed(flow) {
+            counters.queue.dropped.add(length as u32);
+        }
+    }
+
+    /// Counts a frame that was marked.
+    #[inline]
+    pub(crate) fn mark(&mut self, flow: u32, length: usize) {
+        if let Some(counters) = self.listed(flow) {
+            counters.marked.add(length as u32);
+        }
+    }
+
+    #[inline]
+    fn listed(&mut self, flow: u32) -> Option<&mut FlowCounters> {
+        let number = set_of(flow);
+        let way = self.sets[number].way_of(flow)?;
+        self.counters[number * WAYS + way].as_mut()
+    }
+
+    /// Returns the flows that have sent in the last seconds before `now`, with their recent rates.
+    pub fn active(&self, now: Instant) -> impl Iterator<Item = FlowCounters> {
+        let (second, part) = ((now.as_nanos() / SECOND) as u32, now.as_nanos() % SECOND);
+        // A steady flow of r B/s has r * (1 + part of the second) bytes: r were left of the seconds before.
+        let seconds = 1.0 + part as f64 / SECOND as f64;
+        let aged = self.sets.iter().map(move |set| {
+            let mut set = *set;
+            set.age(second);
+            set
+        });
+        let recent = aged.flat_map(|set| set.recent);
+        self.counters.iter().zip(recent).filter(|(_, recent)| *recent > 0).filter_map(
+            move |(counters, recent)| {
+                let recent_bps = (f64::from(recent) * 8.0 / seconds) as u64;
+                Some(FlowCounters { recent_bps, ..(*counters)? })
+            },
+        )
+    }
+}
+
+impl FlowCounters {
+    fn new(flow: FlowSelector) -> Self {
+        Self {
+            flow,
+            dscp: Dscp::default(),
+            hint: Hint::LEAST_DELAY,
+            received: Count::default(),
+            marked: Count::default(),
+            queue: HintCounters::default(),
+            recent_bps: 0,
+        }
+    }
+}
+
+const fn set_of(flow: u32) -> usize {
+    flow as usize % SETS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cutline_wire::Headers;
+
+    fn frame(number: u16, size: usize) -> Vec<u8> {
+        let mut frame = vec![0; 14 + size];
+        frame[12..14].copy_from_slice(&[0x08, 0x00]);
+        frame[14] = 0x45;
+        frame[16..18].copy_from_slice(&(size as u16).to_be_bytes());
+        frame[22..24].copy_from_slice(&[64, 17]);
+        frame[26..34].copy_from_slice(&[10, 0, 0, 1, 10, 0, 1, 1]);
+        frame[34..36].copy_from_slice(&number.to_be_bytes());
+        frame[36..38].copy_from_slice(&[0x13, 0x8c]);
+        frame
+    }
+
+    fn arrive(counts: &mut FlowCounts, now: Instant, frame: &[u8]) -> u32 {
+        let headers = Headers::parse(frame, 7);
+        counts.arrive(now, headers.flow, Hint::from_level(16), headers.ip.unwrap(), frame);
+        headers.flow
+    }
+
+    /// 20 flows of 100 frames a second among 5000 that send one each: all of them are listed with nearly all of their frames.
+    #[test]
+    fn flows_that_send_much_are_listed_among_many_that_send_little() {
+        let mut counts = FlowCounts::default();
+        for step in 0..100_u64 {
+            let now = Instant::from_nanos(step * SECOND / 100);
+            for number in 1..=20 {
+                let flow = arrive(&mut counts, now, &frame(number, 1000));
+                counts.depart(flow, 1014, Duration::from_millis(5));
+            }
+            for number in 0..50 {
+                arrive(&mut counts, now, &frame(1000 + step as u16 * 50 + number, 1000));
+            }
+        }
+        let now = Instant::from_nanos(SECOND - 1);
+        let mut listed: Vec<_> = counts.active(now).collect();
+        listed.sort_by_key(|flow| std::cmp::Reverse(flow.recent_bps));
+        for flow in &listed[..20] {
+            assert!(flow.flow.source_port.unwrap() <= 20 && flow.received.packets >= 95, "{flow:?}");
+            assert_eq!(flow.queue.mean_wait(), Duration::from_millis(5));
+            assert_eq!((flow.flow.protocol, flow.flow.destination_port), (Some(17), Some(5004)));
+        }
+    }
+
+    #[test]
+    fn the_recent_rate_is_that_of_a_steady_flow_and_falls_after_its_end() {
+        let mut counts = FlowCounts::default();
+        // 100 frames of 1014 B a second are 811.2 kbit/s.
+        for step in 0..1000_u64 {
+            arrive(&mut counts, Instant::from_nanos(step * SECOND / 100), &frame(1, 1000));
+        }
+        for at in [9_999, 9_995] {
+            let recent = counts.active(Instant::from_nanos(at * SECOND / 1000)).next().unwrap().recent_bps;
+            assert!((780_000..840_000).contains(&recent), "{recent}");
+        }
+        assert_eq!(counts.active(Instant::from_nanos(60 * SECOND)).count(), 0, "it has ended");
+    }
+
+    #[test]
+    fn drops_and_marks_are_those_of_listed_flows() {
+        let mut counts = FlowCounts::default();
+        let flow = arrive(&mut counts, Instant::ZERO, &frame(1, 1000));
+        counts.drop_frame(flow, 1014);
+        counts.mark(flow, 1014);
+        counts.drop_frame(flow + SETS as u32, 1014);
+        counts.drop_frame(0, 1014);
+        let listed = counts.active(Instant::ZERO).next().unwrap();
+        assert_eq!((listed.queue.dropped.packets, listed.marked.packets), (1, 1));
+    }
+}

@@ -1,0 +1,330 @@
+//! Causes of the bad delivery of a socket: its own rows, and what the routers of the host say of its packets.
+
+use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, Way};
+use super::queues::{BUSY, too_long};
+use super::wording::{ms, name, percent, rate, socket};
+use super::{DeliveryCause, DeliveryFinding, Strength};
+
+/// Share of a violated delay from which the wait in a queue explains it.
+const EXPLAINED: f64 = 0.5;
+/// Delay that no queue has to explain, ms: late wake-ups of two hosts, as for the doctor.
+const TOLERANCE_MS: f64 = 5.0;
+/// Error of the clocks, as a share of the limit of a delay, from which the delay cannot be judged.
+const CLOCK_SHARE: f64 = 0.5;
+/// Lead of a one-way delay over the round-trip time, ms, from which the clocks are wrong: more than a queue grows between two
+/// measurements of the round-trip time at a link that is not overloaded.
+const CLOCK_LEAD_MS: f64 = 100.0;
+/// The fewest messages for the comparison of delays with the round-trip time.
+const FEW_MESSAGES: u64 = 20;
+
+/// Returns the causes of what sockets get, in no order. `found` are the causes that routers show.
+pub fn findings(interval: &Interval<'_>, found: &[DeliveryFinding]) -> Vec<DeliveryFinding> {
+    let mut findings = Vec::new();
+    for delivered in &interval.delivered {
+        if delivered.is_send {
+            findings.extend(reservation(delivered));
+        }
+        findings.extend(clock(delivered));
+        findings.extend(host(delivered, "sending-host"));
+        findings.extend(host(delivered, "receiving-host"));
+    }
+    let bad = interval.bad().filter(|it| it.loses_much() || it.violations("network").next().is_some());
+    for delivered in bad {
+        let has_clock_error = findings.iter().any(|it| it.cause == DeliveryCause::ClockError);
+        let only_delay =
+            delivered.violations("network").all(|it| it.measure == "delay") && !delivered.loses_much();
+        if has_clock_error && only_delay {
+            continue;
+        }
+        if let Some(finding) = network(delivered, interval, found) {
+            findings.push(finding);
+        }
+    }
+    once(findings)
+}
+
+/// Keeps the strongest finding of each cause: a hundred sockets behind one bottleneck have one cause.
+fn once(mut findings: Vec<DeliveryFinding>) -> Vec<DeliveryFinding> {
+    findings.sort_by_key(|finding| (finding.cause, std::cmp::Reverse(finding.strength)));
+    findings.dedup_by_key(|finding| finding.cause);
+    findings
+}
+
+fn reservation(delivered: &Delivered<'_>) -> Option<DeliveryFinding> {
+    let (was, now) = (&delivered.before.socket, &delivered.entry.socket);
+    let who = socket(delivered.entry);
+    let why = now.refusal.as_deref().map(|why| format!(": {}", name(why))).unwrap_or_default();
+    let had = was.reserved_bps.map_or_else(|| "a reservation".to_owned(), |bps| rate(bps as f64));
+    let sentence = if was.reservation == "reserved" && now.reservation != "reserved" {
+        format!("the reservation was lost: {who} had {had}, and continues as best effort{why}")
+    } else if now.reservation == "refused" || now.reservation == "ended" {
+        format!("the reservation is lost: {who} sends as best effort{why}")
+    } else {
+        return None;
+    };
+    let place = delivered.path.replace(".send", "");
+    let fields =
+        [format!("{place}.reservation"), format!("{place}.refusal"), format!("{place}.reserved_bps")];
+    let next = "see why at the router and at cutlined: cutline reservations, cutline router reservations";
+    Some(DeliveryFinding::new(DeliveryCause::ReservationLost, Strength::Strong, sentence, &fields, next))
+}
+
+fn clock(delivered: &Delivered<'_>) -> Option<DeliveryFinding> {
+    let row = &delivered.entry.socket;
+    let place = delivered.path.split('.').next().unwrap_or_default();
+    let delay = delivered.row.last_delay.as_ref();
+    let error = row.clock_error_ms?;
+    let next = "compare clocks over a path that is not loaded: open the connection before the load, or give both hosts a common clock (chronyc tracking)";
+    if let Some(limit) =
+        delivered.limit("delay").filter(|limit| error >= CLOCK_SHARE * limit && delivered.received > 0)
+    {
+        let sentence = format!(
+            "the clocks are not known well enough: the delays of {} are exact to {}, which is {} of their limit of {}",
+            socket(delivered.entry),
+            ms(error),
+            percent(error / limit),
+            ms(limit)
+        );
+        let fields = [format!("{place}.clock_error_ms"), format!("{}.limits", delivered.path)];
+        return Some(DeliveryFinding::new(
+            DeliveryCause::ClockError,
+            Strength::Strong,
+            sentence,
+            &fields,
+            next,
+        ));
+    }
+    // With TCP a message waits in the send queue as well, which the round-trip time does not include.
+    let (mean, rtt) = (delay?.mean_ms, row.rtt_ms.filter(|_| row.transport == "udp")?);
+    if delivered.received < FEW_MESSAGES || mean < rtt + error + CLOCK_LEAD_MS {
+        return None;
+    }
+    // Both directions are wrong by the same time: the other one is too short then.
+    let both = [&row.send, &row.receive].map(|row| row.last_delay.as_ref().map(|delay| delay.mean_ms));
+    let other = both.into_iter().flatten().fold(f64::INFINITY, f64::min);
+    let is_queue = !delivered.row.violations.is_empty() && other > TOLERANCE_MS;
+    if is_queue {
+        return None;
+    }
+    let sentence = format!(
+        "the clocks differ from what is known: the delays of {} are {} one way, longer than the round-trip time of {}",
+        socket(delivered.entry),
+        ms(mean),
+        ms(rtt)
+    );
+    let fields = [
+        format!("{}.last_delay", delivered.path),
+        format!("{place}.rtt_ms"),
+        format!("{place}.clock_error_ms"),
+    ];
+    Some(DeliveryFinding::new(DeliveryCause::ClockError, Strength::Weak, sentence, &fields, next))
+}
+
+fn host(delivered: &Delivered<'_>, origin: &str) -> Option<DeliveryFinding> {
+    let violation = delivered.violations(origin).next()?;
+    let who = socket(delivered.entry);
+    let measure = name(&violation.measure);
+    let fields = [format!("{}.violations", delivered.path)];
+    Some(if origin == "sending-host" {
+        DeliveryFinding::new(
+            DeliveryCause::SendingHost,
+            Strength::Strong,
+            format!(
+                "the sending host held the application back: {who} violates its {measure}, and was held for {} in all",
+                ms(delivered.row.held_ms)
+            ),
+            &fields,
+            "send less, or agree on a higher rate: cutline translate shows what the settings follow from",
+        )
+    } else {
+        DeliveryFinding::new(
+            DeliveryCause::ReceivingHost,
+            Strength::Strong,
+            format!(
+                "the receiving application does not read: {who} violates its {measure}, and data waited there for {} in all",
+                ms(delivered.row.unread_ms)
+            ),
+            &fields,
+            "look at the receiving application: it reads less often than data arrives",
+        )
+    })
+}
+
+/// Returns the cause of bad delivery whose origin is the network.
+fn network(
+    delivered: &Delivered<'_>,
+    interval: &Interval<'_>,
+    found: &[DeliveryFinding],
+) -> Option<DeliveryFinding> {
+    let passed = interval.way_of(delivered);
+    // What the routers' counters show is the cause of what passes them.
+    let is_shown = |it: &&DeliveryFinding| match passed {
+        Some((way, _)) => {
+            it.rests_on.iter().any(|field| field.starts_with(&way.path) || field.starts_with(&way.input_path))
+        }
+        None => true,
+    };
+    let is_cause = |it: &&DeliveryFinding| it.cause != DeliveryCause::MarksRewritten;
+    if found.iter().filter(is_cause).any(|it| is_shown(&it)) {
+        return None;
+    }
+    let of_delay = delivered.violation_of(&["delay", "jitter"]);
+    if let Some(finding) = of_delay.and_then(|_| delay(delivered, interval, passed)) {
+        return Some(finding);
+    }
+    let of_loss =
+        delivered.loses_much() || delivered.violation_of(&["loss", "gap", "rate", "recovery"]).is_some();
+    if let Some(finding) = Some(())
+        .filter(|()| of_loss && delivered.lost >= FEW_LOSSES)
+        .and_then(|()| loss(delivered, interval, passed))
+    {
+        return Some(finding);
+    }
+    Some(unexplained(delivered))
+}
+
+/// Returns the cause of long delays: the wait in a queue of this host, or what is left.
+fn delay(
+    delivered: &Delivered<'_>,
+    interval: &Interval<'_>,
+    passed: Option<(&Way<'_>, &FlowInterval<'_>)>,
+) -> Option<DeliveryFinding> {
+    let measured = delivered.row.last_delay.as_ref()?.mean_ms;
+    let who = socket(delivered.entry);
+    let field = format!("{}.last_delay", delivered.path);
+    if interval.ways.is_empty() || measured <= TOLERANCE_MS {
+        return None;
+    }
+    // Of a flow that no router lists, the longest of the waits that packets with its hint may have had.
+    let wait = match passed {
+        Some((_, flow)) => flow.mean_wait_ms.unwrap_or_default(),
+        None => interval.ways.iter().filter_map(|way| way.mean_wait_ms).fold(0.0, f64::max),
+    };
+    if wait >= EXPLAINED * measured {
+        let busiest = |way: &&Way<'_>| (way.utilisation * 1e6) as u64;
+        let way = passed.map(|(way, _)| way).or_else(|| interval.ways.iter().max_by_key(busiest))?;
+        let what = format!("{} waits {} of its {} there", who, ms(wait), ms(measured));
+        let strength = if passed.is_some() { Strength::Strong } else { Strength::Medium };
+        return Some(too_long(way, strength, &what, &[field]));
+    }
+    if measured - wait <= TOLERANCE_MS {
+        return None;
+    }
+    let what = format!(
+        "the delay of {who} is {}, and only {} of it is the wait in the router's queue",
+        ms(measured),
+        ms(wait)
+    );
+    Some(elsewhere(passed, interval, &what, field))
+}
+
+/// Returns the finding that packets wait or are lost outside of the routers.
+fn elsewhere(
+    passed: Option<(&Way<'_>, &FlowInterval<'_>)>,
+    interval: &Interval<'_>,
+    what: &str,
+    field: String,
+) -> DeliveryFinding {
+    let (strength, busy) = match passed {
+        Some((way, _)) => (Strength::Strong, Some(way).filter(|way| way.utilisation >= BUSY)),
+        None => (Strength::Medium, interval.ways.iter().find(|way| way.utilisation >= BUSY)),
+    };
+    if let Some(way) = busy {
+        return DeliveryFinding::new(
+            DeliveryCause::LinkRateLower,
+            Strength::Medium,
+            format!(
+                "the link carries less than the {} that the router is configured for: it sends at {} of that, and {what}",
+                rate(way.after.rate_bps as f64),
+                percent(way.utilisation)
+            ),
+            &[field, format!("{}.sent", way.path), format!("{}.rate_bps", way.path)],
+            "set --rate lower, step by step, until delays no longer exceed the queue's wait; check --overhead",
+        );
+    }
+    let (links, path) = match passed.map(|(way, _)| way).or_else(|| interval.ways.first()) {
+        Some(way) => (format!(", whose link is {} utilised", percent(way.utilisation)), way.path.clone()),
+        None => (String::new(), "routers".to_owned()),
+    };
+    DeliveryFinding::new(
+        DeliveryCause::BottleneckElsewhere,
+        strength,
+        format!("the bottleneck is elsewhere than at the router{links}: {what}"),
+        &[field, format!("{path}.waits_us"), format!("{path}.sent")],
+        "find the place with cutline doctor bottleneck --probe HOST; set --rate below the rate of the slower link, or move the router there",
+    )
+}
+
+/// Returns the cause of losses: before the router, in its queue, or behind it.
+fn loss(
+    delivered: &Delivered<'_>,
+    interval: &Interval<'_>,
+    passed: Option<(&Way<'_>, &FlowInterval<'_>)>,
+) -> Option<DeliveryFinding> {
+    let (lost, who) = (delivered.lost, socket(delivered.entry));
+    let field = format!("{}.lost_messages", delivered.path);
+    let share = percent(delivered.loss());
+    let Some((way, flow)) = passed else {
+        let dropped: u64 = interval.ways.iter().map(|way| way.dropped).sum();
+        if interval.ways.is_empty() || dropped >= lost / 4 {
+            return None;
+        }
+        let what = format!(
+            "{who} lost {lost} messages ({share}), and the routers' queues dropped {dropped} packets"
+        );
+        return Some(before_queue(
+            Strength::Weak,
+            &what,
+            &[field, format!("{}.dropped", interval.ways[0].path)],
+        ));
+    };
+    let fields = [field, format!("{}.sent_messages", delivered.path), format!("{}.flows", way.path)];
+    let arrived = flow.received.packets;
+    if flow.dropped >= lost / 2 {
+        let what = format!("it dropped {} of the {arrived} packets of {who}", flow.dropped);
+        return Some(too_long(way, Strength::Medium, &what, &fields));
+    }
+    if delivered.sent.saturating_sub(arrived) >= lost / 2 {
+        let what = format!(
+            "{who} sent {} messages, of which {arrived} reached the router, and {lost} ({share}) were lost",
+            delivered.sent
+        );
+        return Some(before_queue(Strength::Strong, &what, &fields));
+    }
+    let what = format!(
+        "{who} lost {lost} messages ({share}) behind the router, whose queue dropped {} of them",
+        flow.dropped
+    );
+    Some(elsewhere(passed, interval, &what, fields[0].clone()))
+}
+
+fn before_queue(strength: Strength, what: &str, fields: &[String]) -> DeliveryFinding {
+    DeliveryFinding::new(
+        DeliveryCause::LossBeforeQueue,
+        strength,
+        format!("packets are lost before the queue: {what}"),
+        fields,
+        "look for drops and errors on the way to the router: ip -s link, ethtool -S INTERFACE, tc -s qdisc",
+    )
+}
+
+fn unexplained(delivered: &Delivered<'_>) -> DeliveryFinding {
+    let who = socket(delivered.entry);
+    let what = match delivered.violations("network").next() {
+        Some(violation) => format!(
+            "{who} violates its {} (limit {}, worst {:.1}, for {:.1} s)",
+            name(&violation.measure),
+            violation.limit,
+            violation.measured,
+            violation.for_s
+        ),
+        None => format!("{who} loses {}", percent(delivered.loss())),
+    };
+    DeliveryFinding::new(
+        DeliveryCause::NotExplained,
+        Strength::Weak,
+        format!("delivery is bad, and no row of this host says why: {what}"),
+        &[format!("{}.violations", delivered.path), format!("{}.lost_messages", delivered.path)],
+        "run this on the host of the router, whose queue decides it, and while the fault lasts; cutline doctor bottleneck --probe HOST",
+    )
+}

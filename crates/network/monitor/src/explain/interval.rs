@@ -1,0 +1,298 @@
+//! Differences of two documents: directions of routers, and directions of sockets.
+
+use super::{Evidence, InterfaceEvidence};
+use crate::document::{HostDocument, RouterEntry, SocketEntry};
+use cutline_publish::{DirectionRow, ViolationRow};
+use cutline_router_service::{Direction, FlowStatistics, Interface, PacketCount, Statistics};
+use std::net::{IpAddr, SocketAddr};
+
+/// Loss from which delivery is bad if nothing limits it: that of the doctor's probes (`Thresholds::loss` of `cutline-doctor`).
+pub const BAD_LOSS: f64 = 0.03;
+/// The fewest losses in an interval that say something: 10 of 300 have a relative standard error of a third.
+pub const FEW_LOSSES: u64 = 10;
+
+/// An interval of a host.
+pub struct Interval<'e> {
+    pub after: &'e HostDocument,
+    pub seconds: f64,
+    pub interfaces: &'e [InterfaceEvidence],
+    pub ways: Vec<Way<'e>>,
+    pub delivered: Vec<Delivered<'e>>,
+}
+
+/// A direction of a router in an interval.
+pub struct Way<'e> {
+    /// Path of the direction in the document.
+    pub path: String,
+    /// Path of the interface at which frames arrive.
+    pub input_path: String,
+    pub before: &'e Direction,
+    pub after: &'e Direction,
+    pub input: Counted,
+    /// Name of the interface at which frames arrive; empty if the statistics have none.
+    pub input_name: &'e str,
+    /// Name of the interface at which frames leave.
+    pub output_name: &'e str,
+    pub seconds: f64,
+    /// Bytes sent, as a share of what the rate allows.
+    pub utilisation: f64,
+    pub sent_bps: f64,
+    pub sent_packets: u64,
+    pub received_packets: u64,
+    pub received_bytes: u64,
+    /// Dropped by the queue.
+    pub dropped: u64,
+    /// Refused by the outgoing interface.
+    pub unsent: u64,
+    /// Mean wait in the queue, ms; `None` if no frame has left.
+    pub mean_wait_ms: Option<f64>,
+    pub flows: Vec<FlowInterval<'e>>,
+}
+
+/// Counters of an interface in an interval, packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    pub missed: u64,
+    pub truncated: u64,
+    pub without_checksum: u64,
+}
+
+/// A flow of a router in an interval.
+pub struct FlowInterval<'e> {
+    pub after: &'e FlowStatistics,
+    /// State at the beginning; `None` if it was not listed then.
+    pub before: Option<&'e FlowStatistics>,
+    pub received: PacketCount,
+    pub dropped: u64,
+    pub mean_wait_ms: Option<f64>,
+}
+
+/// A direction of a socket in an interval.
+pub struct Delivered<'e> {
+    pub entry: &'e SocketEntry,
+    pub before: &'e SocketEntry,
+    pub is_send: bool,
+    /// Path of the direction in the document.
+    pub path: String,
+    pub row: &'e DirectionRow,
+    pub sent: u64,
+    pub received: u64,
+    pub lost: u64,
+}
+
+const fn since(after: u64, before: u64) -> u64 {
+    after.saturating_sub(before)
+}
+
+impl<'e> Interval<'e> {
+    pub fn new(evidence: &Evidence<'e>) -> Self {
+        let Evidence { before, after, interfaces } = *evidence;
+        let routers = after.routers.iter().enumerate();
+        let ways = routers.filter_map(|(place, entry)| {
+            let was = before.routers.iter().find(|was| was.pid == entry.pid)?;
+            Some(ways(place, was, entry))
+        });
+        let sockets = after.sockets.iter().enumerate();
+        let delivered = sockets.filter_map(|(place, entry)| {
+            let is_same =
+                |was: &&SocketEntry| was.pid == entry.pid && was.socket.socket == entry.socket.socket;
+            let was = before.sockets.iter().find(is_same)?;
+            Some([true, false].map(|is_send| Delivered::new(place, was, entry, is_send)))
+        });
+        Self {
+            after,
+            seconds: after.at_unix_s - before.at_unix_s,
+            interfaces,
+            ways: ways.flatten().flatten().collect(),
+            delivered: delivered.flatten().collect(),
+        }
+    }
+
+    /// Returns the directions of sockets with bad delivery.
+    pub fn bad(&self) -> impl Iterator<Item = &Delivered<'e>> {
+        self.delivered.iter().filter(|delivered| delivered.is_bad())
+    }
+
+    /// Returns the direction of a router that a direction of a socket passes, with the flow there.
+    pub fn way_of(&self, delivered: &Delivered<'e>) -> Option<(&Way<'e>, &FlowInterval<'e>)> {
+        self.ways.iter().find_map(|way| Some((way, way.flow_of(delivered)?)))
+    }
+
+    /// Returns what a probe says of an interface.
+    pub fn interface(&self, name: &str) -> Option<&'e InterfaceEvidence> {
+        self.interfaces.iter().find(|interface| interface.name == name)
+    }
+}
+
+/// Returns the directions of a router; none if it was restarted, or its statistics are the same.
+fn ways<'e>(place: usize, before: &'e RouterEntry, after: &'e RouterEntry) -> Option<[Way<'e>; 2]> {
+    let (before, after): (&Statistics, &Statistics) = (&before.router, &after.router);
+    let seconds = after.elapsed_s - before.elapsed_s;
+    if seconds <= 0.0 {
+        return None;
+    }
+    Some([false, true].map(|is_reverse| {
+        let [input, output] = if is_reverse { [1, 0] } else { [0, 1] };
+        let interface = |of: &'e Statistics, place: usize| of.interfaces.get(place);
+        let name = |place| interface(after, place).map_or("", |interface| interface.name.as_str());
+        let way = if is_reverse { "reverse" } else { "forward" };
+        Way {
+            path: format!("routers[{place}].router.{way}"),
+            input_path: format!("routers[{place}].router.ports[{input}]"),
+            input: Counted::between(interface(before, input), interface(after, input)),
+            input_name: name(input),
+            output_name: name(output),
+            ..Way::new(before.direction(is_reverse), after.direction(is_reverse), seconds)
+        }
+    }))
+}
+
+impl Counted {
+    fn between(before: Option<&Interface>, after: Option<&Interface>) -> Self {
+        let (Some(before), Some(after)) = (before, after) else { return Self::default() };
+        Self {
+            missed: since(after.missed_packets, before.missed_packets),
+            truncated: since(after.truncated.packets, before.truncated.packets),
+            without_checksum: since(after.without_checksum.packets, before.without_checksum.packets),
+        }
+    }
+}
+
+impl<'e> Way<'e> {
+    fn new(before: &'e Direction, after: &'e Direction, seconds: f64) -> Self {
+        let lost = |reason: &str| {
+            let of =
+                |direction: &Direction| direction.dropped.get(reason).copied().unwrap_or_default().packets;
+            since(of(after), of(before))
+        };
+        let sent_bps = since(after.sent.bytes, before.sent.bytes) as f64 * 8.0 / seconds;
+        let left = |of: &Direction| of.waits_us.counts.iter().sum::<u64>();
+        let departed = since(left(after), left(before));
+        let waited_us = (after.waits_us.sum - before.waits_us.sum).max(0.0);
+        Self {
+            path: String::new(),
+            input_path: String::new(),
+            before,
+            after,
+            input: Counted::default(),
+            input_name: "",
+            output_name: "",
+            seconds,
+            utilisation: if after.rate_bps > 0 { sent_bps / after.rate_bps as f64 } else { 0.0 },
+            sent_bps,
+            sent_packets: since(after.sent.packets, before.sent.packets),
+            received_packets: since(after.received.packets, before.received.packets),
+            received_bytes: since(after.received.bytes, before.received.bytes),
+            dropped: lost("early") + lost("overflow"),
+            unsent: lost("unsent"),
+            mean_wait_ms: (departed > 0).then(|| waited_us / departed as f64 / 1e3),
+            flows: after.flows.iter().map(|flow| FlowInterval::new(before, flow)).collect(),
+        }
+    }
+
+    /// Returns the flow of a direction of a socket.
+    pub fn flow_of(&self, delivered: &Delivered<'_>) -> Option<&FlowInterval<'e>> {
+        let socket = &delivered.entry.socket;
+        let ends = [parsed(&socket.local)?, parsed(&socket.peer)?];
+        let [from, to] = if delivered.is_send { ends } else { [ends[1], ends[0]] };
+        let protocol = if socket.transport == "tcp" { 6 } else { 17 };
+        self.flows.iter().find(|flow| {
+            let of = flow.after;
+            of.protocol == protocol
+                && (ip(&of.source), of.source_port) == (Some(from.ip()), Some(from.port()))
+                && (ip(&of.destination), of.destination_port) == (Some(to.ip()), Some(to.port()))
+        })
+    }
+}
+
+fn ip(text: &str) -> Option<IpAddr> {
+    text.parse::<IpAddr>().ok().map(|ip| ip.to_canonical())
+}
+
+/// Returns an address with a port; a zone does not matter.
+fn parsed(text: &str) -> Option<SocketAddr> {
+    let without_zone = match (text.find('%'), text.find(']')) {
+        (Some(zone), Some(end)) if zone < end => format!("{}{}", &text[..zone], &text[end..]),
+        _ => text.to_owned(),
+    };
+    let address: SocketAddr = without_zone.parse().ok()?;
+    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}
+
+impl<'e> FlowInterval<'e> {
+    fn new(before: &'e Direction, after: &'e FlowStatistics) -> Self {
+        let key = |flow: &'e FlowStatistics| {
+            (&flow.source, flow.source_port, &flow.destination, flow.destination_port, flow.protocol)
+        };
+        let was = before.flows.iter().find(|flow| key(flow) == key(after));
+        // A flow that was listed again has counted anew.
+        let was = was.filter(|was| was.received.packets <= after.received.packets);
+        let of = |count: fn(&FlowStatistics) -> u64| since(count(after), was.map_or(0, count));
+        let received =
+            PacketCount { packets: of(|flow| flow.received.packets), bytes: of(|flow| flow.received.bytes) };
+        let departed = of(|flow| flow.departed.packets);
+        let waited = |flow: &FlowStatistics| flow.departed.packets as f64 * flow.mean_wait_ms;
+        let waited = (waited(after) - was.map_or(0.0, waited)).max(0.0);
+        Self {
+            after,
+            before: was,
+            received,
+            dropped: of(|flow| flow.dropped.packets),
+            mean_wait_ms: (departed > 0).then(|| waited / departed as f64),
+        }
+    }
+
+    /// Returns the share of its packets that the queue dropped.
+    pub fn loss(&self) -> f64 {
+        self.dropped as f64 / self.received.packets.max(1) as f64
+    }
+}
+
+impl<'e> Delivered<'e> {
+    fn new(place: usize, before: &'e SocketEntry, entry: &'e SocketEntry, is_send: bool) -> Self {
+        let of = |entry: &'e SocketEntry| if is_send { &entry.socket.send } else { &entry.socket.receive };
+        let (was, row) = (of(before), of(entry));
+        let way = if is_send { "send" } else { "receive" };
+        Self {
+            entry,
+            before,
+            is_send,
+            path: format!("sockets[{place}].{way}"),
+            row,
+            sent: since(row.sent_messages, was.sent_messages),
+            received: since(row.received_messages, was.received_messages),
+            lost: since(row.lost_messages, was.lost_messages),
+        }
+    }
+
+    /// Returns the share of the messages that were lost.
+    pub fn loss(&self) -> f64 {
+        self.lost as f64 / (self.lost + self.received).max(1) as f64
+    }
+
+    /// Returns whether a limit is violated, or losses are many and nothing limits them.
+    pub fn is_bad(&self) -> bool {
+        !self.row.violations.is_empty() || self.loses_much()
+    }
+
+    /// Returns whether much is lost, and no limit says that this is allowed.
+    pub fn loses_much(&self) -> bool {
+        let is_limited = self.row.limits.iter().any(|limit| limit.measure == "loss");
+        !is_limited && self.lost >= FEW_LOSSES && self.loss() >= BAD_LOSS
+    }
+
+    /// Returns the violations with an origin.
+    pub fn violations(&self, origin: &str) -> impl Iterator<Item = &'e ViolationRow> {
+        self.row.violations.iter().filter(move |violation| violation.origin == origin)
+    }
+
+    /// Returns a violation of one of these measures whose origin is the network.
+    pub fn violation_of(&self, measures: &[&str]) -> Option<&'e ViolationRow> {
+        self.violations("network").find(|violation| measures.contains(&violation.measure.as_str()))
+    }
+
+    /// Returns the limit of a measure.
+    pub fn limit(&self, measure: &str) -> Option<f64> {
+        self.row.limits.iter().find(|limit| limit.measure == measure).map(|limit| limit.worst)
+    }
+}

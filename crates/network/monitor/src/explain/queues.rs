@@ -1,0 +1,325 @@
+//! Causes that the counters of a router and its interfaces show, whether or not a socket suffers.
+
+use super::interval::{Delivered, FlowInterval, Interval, Way};
+use super::wording::{ms, name, percent, rate};
+use super::{DeliveryCause, DeliveryFinding, Strength};
+use cutline_router_service::HostStatistics;
+
+/// The fewest frames of a kind that are a fault: a host sends single ones of them by itself, such as requests of DHCP without checksums.
+const FEW_FRAMES: u64 = 10;
+/// The least share of an interface's frames that is a fault: a thousandth is what a full ring loses once in a while.
+const SHARE_OF_FRAMES: f64 = 0.001;
+/// Utilisation from which a link is busy. It is below the doctor's 0.95, because headers of the link are not counted here: 24 B of
+/// Ethernet are 14 % of a datagram of 172 B, and 2 % of a full one.
+pub const BUSY: f64 = 0.85;
+/// Mean wait from which a queue is too long by itself: the interval of CoDel (RFC 8289 section 4.2), a long round-trip time.
+const LONG_WAIT_MS: f64 = 100.0;
+/// The fewest frames for a statement about a queue or a flow: at 10 % loss the standard error is 3 %.
+const FEW_PACKETS: u64 = 100;
+/// Share of the arrivals from which a flow is called large: it takes what three other flows would share with it.
+const LARGE_FLOW: f64 = 0.25;
+/// Loss from which a flow may be unresponsive: a responsive one has a window of 3.9 segments or less then.
+const UNRESPONSIVE_LOSS: f64 = 0.1;
+/// Window of a responsive flow times the root of its loss, packets: that of TCP (Mathis, Semke, Mahdavi and Ott 1997).
+const TCP_WINDOW: f64 = 1.22;
+/// Factor by which the packets of an unresponsive flow within its wait in the queue exceed this window. They are fewer than those within a
+/// round-trip time. Without this condition TCP was named over a path of a millisecond, where four segments fill a link of 4 Mbit/s and 11 %
+/// are lost.
+const WINDOW_FACTOR: f64 = 2.0;
+/// Least rate at the end of the interval, as a share of that at its beginning and of its mean, of a flow that goes on: one that has reduced
+/// its rate once sends 0.7 (CUBIC, RFC 9438 section 4.6) or less. Without it a TCP whose slow start overshoots a long queue was named, which
+/// had lost 29 % in 5 s.
+const STEADY: f64 = 0.8;
+/// Flows of one host that are many: browsers open six connections to a server.
+const MANY_FLOWS: u64 = 8;
+/// Share of a link from which a host has most of it, with another host beside it.
+const MOST_OF_LINK: f64 = 0.6;
+/// Rate from which a host takes part in the traffic, bit/s: that of speech by G.729. What a host sends to find its neighbours and routers is
+/// less, and such a host was named as the one that suffers before this was here.
+const TAKES_PART_BPS: u64 = 8000;
+/// Loss of another host that shows that it gets too little: above that of a single TCP at a queue of 60 packets (RFC 3819 section 8.5).
+const OTHERS_LOSS_PERCENT: f64 = 1.0;
+/// Frames that wait for the interface at both ends of the interval; up to two may be on their way at any moment, as for the doctor.
+const STUCK: u64 = 2;
+/// Least lead of the wire's rate over the configured one, as for the doctor.
+const MARGIN: f64 = 0.02;
+
+/// Returns the causes that routers show, in no order.
+pub fn findings(interval: &Interval<'_>) -> Vec<DeliveryFinding> {
+    let mut findings = Vec::new();
+    for way in &interval.ways {
+        findings
+            .extend([offloads(way, interval), missed(way), slow_link(way, interval)].into_iter().flatten());
+        let of_traffic = unresponsive_flow(way).or_else(|| many_flows(way, interval));
+        findings.extend(long_queue(way, of_traffic.is_some()));
+        findings.extend(of_traffic);
+        findings.extend(rewritten_marks(way, interval));
+    }
+    findings
+}
+
+fn offloads(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+    let input = name(way.input_name);
+    let (long, empty) = (way.input.truncated, way.input.without_checksum);
+    if long.max(empty) < FEW_FRAMES {
+        return None;
+    }
+    let (what, field) = if long >= empty {
+        (format!("{long} frames were longer than its MTU and were dropped"), "truncated")
+    } else {
+        (format!("{empty} frames came without checksums, and their receivers drop them"), "without_checksum")
+    };
+    let on = interval.interface(way.input_name).map(|interface| interface.offloads.join(", "));
+    let on = on.filter(|on| !on.is_empty()).map(|on| format!(" (on at `{input}`: {on})")).unwrap_or_default();
+    Some(DeliveryFinding::new(
+        DeliveryCause::Offloads,
+        Strength::Strong,
+        format!("offloads of `{input}` or of the interface behind it break packets: {what}{on}"),
+        &[format!("{}.{field}", way.input_path)],
+        &format!(
+            "turn them off on both ends of the wire: ethtool -K {input} gro off lro off tso off gso off tx off"
+        ),
+    ))
+}
+
+fn missed(way: &Way<'_>) -> Option<DeliveryFinding> {
+    let (missed, input) = (way.input.missed, name(way.input_name));
+    let share = missed as f64 / (missed + way.received_packets).max(1) as f64;
+    if missed < FEW_FRAMES || share < SHARE_OF_FRAMES {
+        return None;
+    }
+    Some(DeliveryFinding::new(
+        DeliveryCause::LossBeforeQueue,
+        Strength::Strong,
+        format!(
+            "packets are lost before the queue: `{input}` lost {missed} frames ({}) because they came faster than the router read them",
+            percent(share)
+        ),
+        &[format!("{}.missed_packets", way.input_path), format!("{}.received", way.path)],
+        "give the router more of the processor (`chrt -f 1 cutline router ...`), or a faster port: cutline doctor",
+    ))
+}
+
+fn slow_link(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+    let (configured, sent) = (rate(way.after.rate_bps as f64), rate(way.sent_bps));
+    let output = name(way.output_name);
+    let evidence = interval.interface(way.output_name);
+    let stuck = |of: &cutline_router_service::Direction| of.queued_packets.saturating_sub(of.backlog.packets);
+    let held = stuck(way.before).min(stuck(way.after));
+    let refused_share = way.unsent as f64 / (way.unsent + way.sent_packets).max(1) as f64;
+    let is_busy = way.utilisation >= BUSY;
+    let (strength, what, field) = if way.unsent >= FEW_FRAMES && refused_share >= SHARE_OF_FRAMES {
+        (
+            Strength::Strong,
+            format!("`{output}` refused {} frames", way.unsent),
+            format!("{}.dropped.unsent", way.path),
+        )
+    } else if held > STUCK {
+        let field = format!("{}.queued_packets", way.path);
+        (Strength::Strong, format!("{held} frames or more always waited for `{output}`"), field)
+    } else if let Some(evidence) =
+        evidence.filter(|it| it.queued_packets > 0 && it.dropped_packets >= FEW_FRAMES)
+    {
+        let (queued, dropped) = (evidence.queued_packets, evidence.dropped_packets);
+        let what = format!("the kernel's queue of `{output}` held {queued} packets and dropped {dropped}");
+        (Strength::Strong, what, format!("tc -s qdisc show dev {output}"))
+    } else {
+        let speed = evidence?.speed_bps.filter(|_| is_busy)?;
+        if speed as f64 >= way.after.rate_bps as f64 * (1.0 + MARGIN) {
+            return None;
+        }
+        (
+            Strength::Medium,
+            format!("the wire of `{output}` has {}", rate(speed as f64)),
+            format!("ethtool {output}"),
+        )
+    };
+    Some(DeliveryFinding::new(
+        DeliveryCause::LinkRateLower,
+        strength,
+        format!(
+            "the link behind `{output}` carries less than the {configured} that the router is configured for: {what}, and {sent} were sent"
+        ),
+        &[field, format!("{}.rate_bps", way.path), format!("{}.sent", way.path)],
+        "set --rate a few per cent below what the link carries, or let it follow the link: cutline router --autorate",
+    ))
+}
+
+fn unresponsive_flow(way: &Way<'_>) -> Option<DeliveryFinding> {
+    let share = |flow: &FlowInterval<'_>| flow.received.bytes as f64 / way.received_bytes.max(1) as f64;
+    let is_it = |flow: &&FlowInterval<'_>| {
+        flow.received.packets >= FEW_PACKETS
+            && share(flow) >= LARGE_FLOW
+            && flow.loss() >= UNRESPONSIVE_LOSS
+            && is_steady(flow, way)
+            && exceeds_window(flow, way)
+    };
+    let flow = way.flows.iter().filter(is_it).max_by_key(|flow| flow.received.bytes)?;
+    let of = flow.after;
+    Some(DeliveryFinding::new(
+        DeliveryCause::UnresponsiveFlow,
+        Strength::Strong,
+        format!(
+            "one unresponsive flow, {}, sends {} of what arrives at `{}` ({} of a link of {}) and goes on although {} of its packets are dropped",
+            flow_name(flow),
+            percent(share(flow)),
+            name(&way.after.name),
+            rate(of.recent_bps as f64),
+            rate(way.after.rate_bps as f64),
+            percent(flow.loss())
+        ),
+        &[format!("{}.flows", way.path), format!("{}.received", way.path)],
+        &format!(
+            "limit its sender to less than its share, such as cutline exec --rate RATE -- PROGRAM on {}",
+            name(&of.source)
+        ),
+    ))
+}
+
+/// Returns whether a flow has not reduced its rate in the interval. One that was not listed at the beginning is not known.
+fn is_steady(flow: &FlowInterval<'_>, way: &Way<'_>) -> bool {
+    let Some(before) = flow.before else { return false };
+    let mean_bps = flow.received.bytes as f64 * 8.0 / way.seconds;
+    flow.after.recent_bps as f64 >= STEADY * mean_bps.max(before.recent_bps as f64)
+}
+
+/// Returns whether a flow has far more packets under way than a responsive one would have with its loss.
+fn exceeds_window(flow: &FlowInterval<'_>, way: &Way<'_>) -> bool {
+    let wait_s = flow.mean_wait_ms.unwrap_or_default() / 1e3;
+    let under_way = flow.received.packets as f64 / way.seconds * wait_s;
+    under_way >= WINDOW_FACTOR * TCP_WINDOW / flow.loss().sqrt()
+}
+
+/// Returns the name of a flow: its protocol, addresses and ports.
+fn flow_name(flow: &FlowInterval<'_>) -> String {
+    let of = flow.after;
+    let protocol = match of.protocol {
+        6 => "TCP".to_owned(),
+        17 => "UDP".to_owned(),
+        other => format!("protocol {other}"),
+    };
+    let end = |host: &str, port: Option<u16>| {
+        let host = name(host);
+        match port {
+            Some(port) if host.contains(':') => format!("[{host}]:{port}"),
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        }
+    };
+    format!(
+        "{protocol} from {} to {}",
+        end(&of.source, of.source_port),
+        end(&of.destination, of.destination_port)
+    )
+}
+
+fn many_flows(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+    if way.utilisation < BUSY {
+        return None;
+    }
+    ["source", "destination"].into_iter().find_map(|side| {
+        let takes_part = move |host: &&HostStatistics| host.side == side && host.recent_bps >= TAKES_PART_BPS;
+        let hosts = || way.after.hosts.iter().filter(takes_part);
+        let total: u64 = hosts().map(|host| host.recent_bps).sum();
+        let host = hosts().max_by_key(|host| host.recent_bps)?;
+        let share = host.recent_bps as f64 / total.max(1) as f64;
+        let suffers = |other: &HostStatistics| {
+            other.dropped_percent >= OTHERS_LOSS_PERCENT
+                || other.mean_wait_ms >= LONG_WAIT_MS
+                || interval.bad().any(|delivered| is_of(delivered, way, other))
+        };
+        let other = hosts().filter(|other| other.host != host.host).find(|other| suffers(other))?;
+        if host.flows < MANY_FLOWS || share < MOST_OF_LINK {
+            return None;
+        }
+        let all = hosts().count();
+        Some(DeliveryFinding::new(
+            DeliveryCause::ManyFlowsOfHost,
+            Strength::Strong,
+            format!(
+                "many flows of one host take the link: {} has {} flows and {} of what arrives at `{}`, while {}, one of {all} hosts, loses {} and waits {}",
+                name(&host.host),
+                host.flows,
+                percent(share),
+                name(&way.after.name),
+                name(&other.host),
+                percent(other.dropped_percent / 100.0),
+                ms(other.mean_wait_ms)
+            ),
+            &[format!("{}.hosts", way.path), format!("{}.sent", way.path)],
+            "give hosts equal shares: cutline router --fair hosts",
+        ))
+    })
+}
+
+/// Returns whether a direction of a socket is one of a host's flows.
+fn is_of(delivered: &Delivered<'_>, way: &Way<'_>, host: &HostStatistics) -> bool {
+    way.flow_of(delivered).is_some_and(|flow| {
+        let of = flow.after;
+        host.host == if host.side == "source" { of.source.as_str() } else { of.destination.as_str() }
+    })
+}
+
+fn long_queue(way: &Way<'_>, is_explained: bool) -> Option<DeliveryFinding> {
+    let wait = way.mean_wait_ms.filter(|wait| *wait >= LONG_WAIT_MS)?;
+    if way.utilisation < BUSY || way.sent_packets < FEW_PACKETS {
+        return None;
+    }
+    // Where one flow or host fills the queue, that is the cause and this is its effect.
+    let strength = if is_explained { Strength::Medium } else { Strength::Strong };
+    Some(too_long(way, strength, &format!("packets waited {} on average", ms(wait)), &[]))
+}
+
+/// Returns the finding that a queue is too long.
+pub fn too_long(way: &Way<'_>, strength: Strength, what: &str, more: &[String]) -> DeliveryFinding {
+    let own = [format!("{}.waits_us", way.path), format!("{}.sent", way.path)];
+    DeliveryFinding::new(
+        DeliveryCause::QueueTooLong,
+        strength,
+        format!(
+            "the queue `{}` of `{}` is too long: {what}, at {} of its {}",
+            name(&way.after.queue),
+            name(&way.after.name),
+            percent(way.utilisation),
+            rate(way.after.rate_bps as f64)
+        ),
+        &[more, &own[..]].concat(),
+        "take a queue with a short target, such as cutline router --aqm sieve (the default), or give the flow a lower hint",
+    )
+}
+
+/// Share of a socket's packets at the router that shows its code point: enough that a change of its hint is not the reason.
+const MARKED_PACKETS: u64 = 10;
+
+fn rewritten_marks(way: &Way<'_>, interval: &Interval<'_>) -> Option<DeliveryFinding> {
+    interval.delivered.iter().filter(|delivered| delivered.is_send).find_map(|delivered| {
+        let flow = way.flow_of(delivered)?;
+        let was = flow.before?;
+        let (now, before) = (delivered.entry.socket.hint?, delivered.before.socket.hint?);
+        // A hint that adapts may be changed between the two rows.
+        let is_other = |of: &cutline_router_service::FlowStatistics, hint: u16| {
+            u16::from(of.code_point) != (hint.saturating_sub(1) << 2 | 3) && of.hint != hint
+        };
+        let is_steady = now == before && was.code_point == flow.after.code_point;
+        if !is_steady || flow.received.packets < MARKED_PACKETS || !is_other(flow.after, now) {
+            return None;
+        }
+        Some(DeliveryFinding::new(
+            DeliveryCause::MarksRewritten,
+            Strength::Strong,
+            format!(
+                "marks are rewritten on the way: {} sends with hint {now} (code point {}), and its {} packets reach the router with code point {}, which is hint {} there",
+                super::wording::socket(delivered.entry),
+                now.saturating_sub(1) << 2 | 3,
+                flow.received.packets,
+                flow.after.code_point,
+                flow.after.hint
+            ),
+            &[
+                delivered.path.replace(".send", ".hint"),
+                format!("{}.flows", way.path),
+            ],
+            "find the device that re-marks (tcpdump -v shows `tos`), and let it keep code points, or mark again: cutline router --hint CODE=LEVEL",
+        ))
+    })
+}
