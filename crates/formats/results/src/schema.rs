@@ -23,6 +23,8 @@ join 'results/audio/points.parquet' p using (point)
 where p.key = 'flow.audio.hint' and f.\"group\" = 'audio' group by 1 order by 1;
 ```
 
+[`cutline.open`](python.md#results) reads them in Python, with means and comparisons.
+
 The unit of a column is the last word of its name. It is also in the file's metadata as `unit.NAME`. Values are measured
 between `warm-up` and `measure-until`. Null means that there was nothing to measure. `point` is the label of the sweep's
 point, and `run` identifies point and seed together; both join the tables. `cutline compare` and `cutline run` compute means
