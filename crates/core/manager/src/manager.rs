@@ -193,11 +193,15 @@ impl Manager {
 
     fn set_on_path(&mut self, now: Instant, flow: FlowId, route: FlowRoute) -> Result<(), ParameterError> {
         let FlowRoute { path, edges } = route;
-        let (Some(request), Some(feedback)) = (self.resources.flow(flow), self.paths.get_mut(&path)) else {
+        let most = self.resources.ceiling(flow);
+        let (Some(request), Some(feedback), Some(most)) =
+            (self.resources.flow(flow), self.paths.get_mut(&path), most)
+        else {
             return Ok(());
         };
-        let FlowRequest { desired, minimum, priority, .. } = *request;
-        feedback.set_flow(now, flow, PathFlow { most: desired, minimum, priority, edges })?;
+        let FlowRequest { user, minimum, priority, .. } = *request;
+        let most = most.max(minimum);
+        feedback.set_flow(now, flow, PathFlow { user, most, minimum, priority, edges })?;
         self.take(path);
         Ok(())
     }
