@@ -325,6 +325,15 @@ impl PathFeedback {
         Ok(())
     }
 
+    /// Changes the most that a flow may send, at least its minimum, if there is such a flow.
+    pub fn set_most(&mut self, id: FlowId, most: Rate) {
+        if let Some(member) = self.members.get_mut(&id) {
+            member.flow.most = most.clamp(member.flow.minimum, MOST_RATE.max(member.flow.minimum));
+            member.reference = member.reference.min(member.flow.most);
+            self.limit(id);
+        }
+    }
+
     /// Removes a flow.
     pub fn remove_flow(&mut self, id: FlowId) {
         self.members.remove(&id);
