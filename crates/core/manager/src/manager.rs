@@ -193,11 +193,15 @@ impl Manager {
 
     fn set_on_path(&mut self, now: Instant, flow: FlowId, route: FlowRoute) -> Result<(), ParameterError> {
         let FlowRoute { path, edges } = route;
-        let (Some(request), Some(feedback)) = (self.resources.flow(flow), self.paths.get_mut(&path)) else {
+        let most = self.resources.ceiling(flow);
+        let (Some(request), Some(feedback), Some(most)) =
+            (self.resources.flow(flow), self.paths.get_mut(&path), most)
+        else {
             return Ok(());
         };
-        let FlowRequest { desired, minimum, priority, .. } = *request;
-        feedback.set_flow(now, flow, PathFlow { most: desired, minimum, priority, edges })?;
+        let FlowRequest { user, minimum, priority, .. } = *request;
+        let most = most.max(minimum);
+        feedback.set_flow(now, flow, PathFlow { user, most, minimum, priority, edges })?;
         self.take(path);
         Ok(())
     }
@@ -239,7 +243,16 @@ impl Manager {
     /// # Errors
     /// When a capacity is not allowed; then nothing changes.
     pub fn set_capacities(&mut self, capacities: Capacities) -> Result<(), ParameterError> {
-        self.resources.set_capacities(capacities)
+        self.resources.set_capacities(capacities)?;
+        for (flow, path) in &self.routes {
+            if let (Some(feedback), Some(most)) = (self.paths.get_mut(path), self.resources.ceiling(*flow)) {
+                feedback.set_most(*flow, most);
+            }
+        }
+        for path in self.paths.keys().copied().collect::<Vec<_>>() {
+            self.take(path);
+        }
+        Ok(())
     }
 
     /// Sets the policy for a user.
@@ -564,6 +577,25 @@ mod tests {
         let odd = FlowRoute { edges: FlowEdges { delay: Some((5.0, f64::NAN)), loss: None }, ..ROUTE };
         let error = manager.request(now, request(SchedulingClass::RealTime, 1, 1), Some(odd)).unwrap_err();
         assert_eq!(error.to_string(), "delay = NaN: allowed is the best, which is 5, to 3600000 ms");
+    }
+
+    /// A path's limits are computed from what the host can carry.
+    #[test]
+    fn capacities_bound_what_flows_are_lowered_from() {
+        let (mut manager, flows, mut now) = calm();
+        let interface = InterfaceCapacity { rate: Rate::from_mbps(30), reserved: Rate::ZERO };
+        let smaller =
+            Capacities { interfaces: [(InterfaceIndex(1), interface)].into(), ..Capacities::default() };
+        manager.set_capacities(smaller).unwrap();
+        assert_eq!(manager.resources().ceiling(flows[1]), Some(Rate::from_mbps(30)));
+        for delay in [30, 40, 50, 60, 70] {
+            now += INTERVAL;
+            feed(&mut manager, now, flows, delay);
+        }
+        let limit = manager.path(PATH).unwrap().limit_of(flows[1]).unwrap();
+        assert!(limit < Rate::from_mbps(30), "{limit}");
+        let all: u64 = flows.map(|flow| manager.granted(flow).unwrap().as_bps()).iter().sum();
+        assert!(all <= 30_000_000, "{all}");
     }
 
     #[test]

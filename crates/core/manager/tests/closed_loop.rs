@@ -92,6 +92,15 @@ fn a_thousand_hosts_settle() {
     assert_settles("1000 hosts, 500 ms", Setup { hosts: 1000, delay: ms(500), ..Setup::default() });
 }
 
+/// The rules are the same where one of eight users lies in all of its reports: about the delay, which is always far beyond the region, and about what is delivered.
+#[test]
+fn a_user_who_lies_disturbs_nobody() {
+    for seed in 0..3 {
+        let setup = Setup { hosts: 1, flows_per_host: 8, liars: 1, seed, ..Setup::default() };
+        assert_settles(&format!("a liar among eight, seed {seed}"), setup);
+    }
+}
+
 /// The rule: no flow is lowered in 10 hours of a path with noise of 20 ms, whose quantiles go to 100 ms and more of 200
 /// ms, and with a peak beyond the region in every 50th interval, at a load of 90 %.
 #[test]

@@ -4,7 +4,7 @@ use cutline_manager::feedback::{
     Cutoff, Directive, FeedbackParams, FlowEdges, FlowReport, HostId, HostState, Loads, PathFeedback,
     PathFlow, PathId, PathOutput, PathSnapshot, PathStart, PathSummary, RANKS, RankLoad,
 };
-use cutline_manager::resources::{FlowId, LoweringOrder};
+use cutline_manager::resources::{FlowId, LoweringOrder, UserId};
 use cutline_signal::monitor::{Delivery, Spread};
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use proptest::prelude::*;
@@ -74,10 +74,11 @@ fn any_summary() -> impl Strategy<Value = PathSummary> {
             state: HostState {
                 is_ready,
                 flows: one.max(other),
-                disturbed: one.min(other),
-                queued: one.min(other),
+                disturbed: f64::from(one) / f64::from(u32::MAX),
+                queued: f64::from(other) / f64::from(u32::MAX),
                 queue: Duration::from_micros(number % (1 << 32)),
                 ahead,
+                ahead_of_most: -ahead,
                 loads: Loads(loads.try_into().unwrap()),
             },
         },
@@ -122,7 +123,7 @@ proptest! {
                 Op::Flow(flow, minimum, more) => {
                     let edges = FlowEdges { delay: Some((0.0, 100.0)), loss: Some(1.0) };
                     let (minimum, most) = (Rate::from_bps(minimum), Rate::from_bps(minimum + more));
-                    feedback.set_flow(now, FlowId(flow), PathFlow { most, minimum, priority: flow as u8, edges }).unwrap();
+                    feedback.set_flow(now, FlowId(flow), PathFlow { user: UserId(flow as u32 % 2), most, minimum, priority: flow as u8, edges }).unwrap();
                     rates.insert(FlowId(flow), (minimum, most));
                 }
                 Op::Remove(flow) => {

@@ -8,7 +8,7 @@
 use cutline_manager::feedback::{
     FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathFlow, PathId, PathOutput, PathStart,
 };
-use cutline_manager::resources::FlowId;
+use cutline_manager::resources::{FlowId, UserId};
 use cutline_signal::monitor::{Delivery, Spread};
 use cutline_units::{Bytes, Duration, Instant, RandomStream, Rate, Streams};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +33,8 @@ pub struct Setup {
     pub noise: Duration,
     /// The probability that an interval has a single peak of four times the region.
     pub peaks: f64,
+    /// Flows of each host whose client claims a delay of 10 s, and a thousand times what is delivered.
+    pub liars: usize,
     /// Demand of a flow, bit/s.
     pub demand: f64,
     /// Minimum of a flow, as a share of its demand.
@@ -53,6 +55,7 @@ impl Default for Setup {
             loss: 0.3,
             noise: Duration::from_millis(5),
             peaks: 0.0,
+            liars: 0,
             demand: 1e6,
             minimum: 0.3,
             buffer: Duration::from_millis(400),
@@ -131,6 +134,7 @@ impl Model {
                 let id = FlowId((host * setup.flows_per_host + number) as u64 + 1);
                 let priority = (number % 4) as u8 * 4;
                 let flow = PathFlow {
+                    user: UserId(number as u32),
                     most: Rate::from_bps(setup.demand as u64),
                     minimum: Rate::from_bps((setup.demand * setup.minimum) as u64),
                     priority,
@@ -299,7 +303,12 @@ impl Model {
             self.intervals.push((until, worst <= longest && flow.lost <= 0.02 * flow.sent));
             (flow.sent, flow.delivered, flow.lost) = (0.0, 0.0, 0.0);
             (flow.since, flow.next_report) = (until, until + INTERVAL);
-            let report = FlowReport { delivery, backlog: Bytes::ZERO };
+            let mut report = FlowReport { delivery, backlog: Bytes::ZERO };
+            if number % self.setup.flows_per_host < self.setup.liars {
+                let late = Duration::from_secs(10);
+                report.delivery.delay = Some(Spread { mean: late, quantile: late, worst: late });
+                report.delivery.bytes *= 1000;
+            }
             self.post(Event::Report(number, report));
         }
     }

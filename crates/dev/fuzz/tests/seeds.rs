@@ -269,10 +269,12 @@ fn summaries_of_a_path() {
         path: PathId(3),
         number: 5,
         directive: Directive { cutoff: Cutoff::NONE, ..directive },
-        state: HostState { ahead: 1.0, ..HostState::default() },
+        state: HostState { ahead: 1.0, ahead_of_most: 1.0, ..HostState::default() },
     };
     let queue = Duration::from_millis(80);
-    let state = HostState { is_ready: true, flows: 3, disturbed: 1, queued: 2, queue, ahead: -0.25, loads };
+    let shares =
+        HostState { disturbed: 0.25, queued: 0.5, ahead: -0.25, ahead_of_most: 0.5, ..HostState::default() };
+    let state = HostState { is_ready: true, flows: 3, queue, loads, ..shares };
     let member = PathSummary { host: HostId(2), number: 6, directive, state, ..empty };
     let coordinator = PathSummary { host: HostId(1), number: 7, ..member };
     let order = LoweringOrder::LargestSlack;

@@ -40,6 +40,8 @@ pub struct PathView {
     pub disturbed: f64,
     /// The worst predicted headroom of the other hosts; 1 if there are none.
     pub ahead: f64,
+    /// The predicted headroom that most of them have; 1 if there are none.
+    pub ahead_of_most: f64,
     /// The share of flows that see a queue, averaged over all hosts.
     pub queued: f64,
     /// Median of the hosts' queues.
@@ -138,7 +140,7 @@ impl PathController {
         if f64::from(view.ready) < NEARLY_ALL * f64::from(view.hosts) {
             return false;
         }
-        let is_calm = view.ahead >= params.inside && view.disturbed < params.corroboration / 2.0;
+        let is_calm = view.ahead_of_most >= params.inside && view.disturbed < params.corroboration / 2.0;
         is_calm && self.raise(now, view, params)
     }
 

@@ -22,6 +22,9 @@
 //! While the path is lowered, ranks and references of flows stay as they were before. Otherwise a flow that is older,
 //! or sends less because it was lowered, would move the limits of all.
 //!
+//! Reports are those of clients, who may lie. Flows of a user are one vote on whether the path is overloaded, and a rate that is claimed is bounded by
+//! what the flow may send.
+//!
 //! Not implemented: finding out which flows share a bottleneck. The owner says which path a flow takes.
 
 use super::controller::{ControllerStats, PathController, PathView};
@@ -29,7 +32,7 @@ use super::cutoff::{Cutoff, RANKS, RankLoad, rank};
 use super::params::FeedbackParams;
 use super::predictor::{FlowEdges, FlowReport, Outlook, Predictor};
 use super::summary::{Directive, HostId, HostState, PathId, PathSummary, SummaryError};
-use crate::resources::{FlowId, MOST_RATE};
+use crate::resources::{FlowId, MOST_RATE, UserId};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Instant, Rate};
 use serde::{Deserialize, Serialize};
@@ -52,6 +55,8 @@ pub struct PathStart {
 /// A flow on a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathFlow {
+    /// The user who owns it. All users of a host have the same say in whether the path is overloaded.
+    pub user: UserId,
     /// The most that it may send if the path is not lowered, bit/s.
     pub most: Rate,
     /// Its minimum; it is never lowered below.
@@ -79,6 +84,7 @@ pub struct PathSnapshot {
 #[serde(deny_unknown_fields)]
 struct PathFlowState {
     flow: FlowId,
+    user: UserId,
     most_bps: u64,
     minimum_bps: u64,
     priority: u8,
@@ -141,6 +147,8 @@ struct Member {
     /// Rate from which the flow is lowered.
     reference: Rate,
     limit: Option<Rate>,
+    /// The most that it could send before its limit changed.
+    before: Rate,
 }
 
 /// Another host.
@@ -193,9 +201,35 @@ const FADING: f64 = 0.98;
 /// The share of hosts that follow a directive when it is confirmed.
 const NEARLY_ALL: f64 = 0.9;
 
+/// Votes of a user's flows on whether the path is overloaded.
+#[derive(Clone, Debug, Default)]
+struct Votes {
+    flows: u32,
+    disturbed: u32,
+    queued: u32,
+    /// Predicted headrooms.
+    ahead: Vec<f64>,
+}
+
+/// The value that all but a share of the values have at least; 1 if there are none.
+fn all_but(share: f64, values: &mut [f64]) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else { return 1.0 };
+    let at = ((values.len() as f64 * share) as usize).min(last);
+    *values.select_nth_unstable_by(at, f64::total_cmp).1
+}
+
 impl Member {
     fn is_heard(&self, now: Instant, silence: Duration) -> bool {
         self.heard.is_some_and(|heard| now.saturating_since(heard) < silence)
+    }
+
+    /// The highest rate that can have been delivered. While a queue empties, more is delivered than is sent: at most twice as much counts as
+    /// long as rates have just changed. A client that claims more lies.
+    fn credible(&self, has_just_changed: bool) -> Rate {
+        let now = self.limit.unwrap_or(self.flow.most).as_bps();
+        let bps =
+            if has_just_changed { now.max(self.before.as_bps()) * 2 } else { (now as f64 * MARGIN) as u64 };
+        Rate::from_bps(bps)
     }
 
     /// Follows the flow's age and use, while the path is not lowered.
@@ -282,12 +316,22 @@ impl PathFeedback {
                 rank: 0,
                 reference: flow.most,
                 limit: None,
+                before: flow.most,
             };
             member.refresh(now, &self.params);
             self.members.insert(id, member);
         }
         self.limit(id);
         Ok(())
+    }
+
+    /// Changes the most that a flow may send, at least its minimum, if there is such a flow.
+    pub fn set_most(&mut self, id: FlowId, most: Rate) {
+        if let Some(member) = self.members.get_mut(&id) {
+            member.flow.most = most.clamp(member.flow.minimum, MOST_RATE.max(member.flow.minimum));
+            member.reference = member.reference.min(member.flow.most);
+            self.limit(id);
+        }
     }
 
     /// Removes a flow.
@@ -300,7 +344,8 @@ impl PathFeedback {
         let member = self.members.get_mut(&id)?;
         let delivery = &report.delivery;
         member.heard = Some(now);
-        member.used = delivery.throughput().min(MOST_RATE);
+        let credible = member.credible(now.saturating_since(self.since) < self.params.silence);
+        member.used = delivery.throughput().min(credible);
         member.peak = (member.used.as_bps() as f64).max(member.peak * FADING);
         if self.directive.cutoff == Cutoff::NONE {
             member.refresh(now, &self.params);
@@ -343,7 +388,7 @@ impl PathFeedback {
         self.choose_leader(now);
         if host == self.leader && directive.coordinator == host {
             self.follow(now, directive);
-        } else if self.controller.is_some() && state.disturbed > 0 {
+        } else if self.controller.is_some() && state.disturbed > 0.0 {
             self.hurry(now);
         }
         Ok(())
@@ -392,6 +437,7 @@ impl PathFeedback {
     pub fn snapshot(&self, now: Instant) -> PathSnapshot {
         let flow = |(id, member): (&FlowId, &Member)| PathFlowState {
             flow: *id,
+            user: member.flow.user,
             most_bps: member.flow.most.as_bps(),
             minimum_bps: member.flow.minimum.as_bps(),
             priority: member.flow.priority,
@@ -437,7 +483,11 @@ impl PathFeedback {
         for state in &snapshot.flows {
             let edges = FlowEdges { delay: state.delay_ms, loss: state.loss_percent };
             let (most, minimum) = (Rate::from_bps(state.most_bps), Rate::from_bps(state.minimum_bps));
-            this.set_flow(now, state.flow, PathFlow { most, minimum, priority: state.priority, edges })?;
+            this.set_flow(
+                now,
+                state.flow,
+                PathFlow { user: state.user, most, minimum, priority: state.priority, edges },
+            )?;
             if state.rank >= RANKS {
                 return Err(ParameterError::new("rank", state.rank, format!("0 to {}", RANKS - 1)));
             }
@@ -492,6 +542,7 @@ impl PathFeedback {
     fn state(&self, now: Instant) -> HostState {
         let mut state = HostState { ahead: 1.0, ..HostState::default() };
         let (mut ready, mut queues) = (0, Vec::new());
+        let mut users: BTreeMap<UserId, Votes> = BTreeMap::new();
         for member in self.members.values().filter(|member| member.heard.is_some()) {
             // A flow whose reports are lost still sends.
             let load = &mut state.loads.0[member.rank];
@@ -501,14 +552,27 @@ impl PathFeedback {
                 continue;
             }
             state.flows += 1;
-            queues.extend(member.predictor.queue());
+            let votes = users.entry(member.flow.user).or_default();
+            votes.flows += 1;
+            if let Some(queue) = member.predictor.queue() {
+                votes.queued += 1;
+                queues.push(queue);
+            }
             ready += u32::from(member.fresh >= self.params.least);
             if member.predictor.reports() >= self.params.least as usize {
-                state.disturbed += u32::from(member.outlook.is_disturbed);
+                votes.disturbed += u32::from(member.outlook.is_disturbed);
+                votes.ahead.push(member.outlook.ahead);
                 state.ahead = state.ahead.min(member.outlook.ahead);
             }
         }
-        state.queued = queues.len() as u32;
+        let share = self.params.corroboration / 2.0;
+        let mut ahead: Vec<f64> = users.values_mut().map(|votes| all_but(share, &mut votes.ahead)).collect();
+        state.ahead_of_most = all_but(share, &mut ahead);
+        let mean = |of: fn(&Votes) -> u32| {
+            let shares = users.values().map(|votes| f64::from(of(votes)) / f64::from(votes.flows));
+            shares.sum::<f64>() / users.len().max(1) as f64
+        };
+        (state.disturbed, state.queued) = (mean(|votes| votes.disturbed), mean(|votes| votes.queued));
         if let Some(middle) = queues.len().checked_sub(1) {
             state.queue = *queues.select_nth_unstable(middle / 2).1;
         }
@@ -554,7 +618,7 @@ impl PathFeedback {
     fn view(&self, now: Instant, own: &HostState) -> (PathView, u32) {
         let mut view = PathView { ahead: 1.0, ..PathView::default() };
         let (mut following, mut disturbed, mut queued) = (0, 0.0, 0.0);
-        let mut queues = Vec::new();
+        let (mut queues, mut ahead) = (Vec::new(), Vec::new());
         let fresh = self.peers.values().filter(|peer| now.saturating_since(peer.heard) < self.params.silence);
         let others = fresh.filter_map(|peer| peer.last.as_ref()).map(|last| (last.directive, &last.state));
         for (directive, state) in others.chain([(self.directive, own)]) {
@@ -563,8 +627,8 @@ impl PathFeedback {
                 continue;
             }
             view.hosts += 1;
-            queued += f64::from(state.queued) / f64::from(state.flows);
-            if state.queued > 0 {
+            queued += state.queued;
+            if state.queued > 0.0 {
                 queues.push(state.queue);
             }
             let follows = directive == self.directive;
@@ -572,11 +636,13 @@ impl PathFeedback {
             view.ready += u32::from(follows && state.is_ready);
             if self.is_raised || (follows && state.is_ready) {
                 view.ahead = view.ahead.min(state.ahead);
-                disturbed += f64::from(state.disturbed) / f64::from(state.flows);
+                disturbed += state.disturbed;
+                ahead.push(state.ahead_of_most);
             }
         }
         view.disturbed = disturbed / f64::from(view.hosts.max(1));
         view.queued = queued / f64::from(view.hosts.max(1));
+        view.ahead_of_most = all_but(self.params.corroboration / 2.0, &mut ahead);
         if let Some(middle) = queues.len().checked_sub(1) {
             view.queue = *queues.select_nth_unstable(middle / 2).1;
         }
@@ -620,6 +686,7 @@ impl PathFeedback {
         let Some(member) = self.members.get_mut(&id) else { return };
         let limit = self.directive.cutoff.limit(member.rank, member.flow.minimum, member.reference);
         if limit != member.limit {
+            member.before = member.limit.unwrap_or(member.flow.most);
             member.limit = limit;
             self.outputs.push_back(PathOutput::Limit { flow: id, limit });
         }

@@ -12,10 +12,11 @@
 //! | 4 | cutoff of the directive, in 2^-16 ranks |
 //! | 1 | 1 if the following says how it is with this directive, 0 if reports for that are still missing |
 //! | 4 | flows that report |
-//! | 4 | flows of them that are disturbed |
-//! | 4 | flows whose last report shows a queue |
+//! | 2 | the share of them that is disturbed, thousandths |
+//! | 2 | the share whose last report shows a queue, thousandths |
 //! | 4 | the median of these queues, us |
 //! | 2 | the worst predicted headroom, in thousandths, plus 1000 |
+//! | 2 | the predicted headroom that most flows have, likewise |
 //! | 2 | ranks that have flows, a bit for each |
 //! | 3 x 8 for each | rate delivered, sum of minima, sum of references, bit/s |
 //!
@@ -70,14 +71,17 @@ pub struct HostState {
     pub is_ready: bool,
     /// Flows that report.
     pub flows: u32,
-    /// Flows of them that are disturbed.
-    pub disturbed: u32,
-    /// Flows whose last report shows a queue: a delay that exceeds the shortest one by a fifth of the room in the region.
-    pub queued: u32,
+    /// The share of them that is disturbed, averaged over users, 0 to 1.
+    pub disturbed: f64,
+    /// The share whose last report shows a queue, averaged over users, 0 to 1: a delay that exceeds the shortest one by a fifth of the room in the region.
+    pub queued: f64,
     /// Median of these queues; on the wire in microseconds, at most 71 minutes.
     pub queue: Duration,
     /// The worst predicted headroom, -1 to 1.
     pub ahead: f64,
+    /// The predicted headroom that most users have: all but half of [`FeedbackParams::corroboration`](super::FeedbackParams::corroboration),
+    /// -1 to 1.
+    pub ahead_of_most: f64,
     /// Loads by rank.
     pub loads: Loads,
 }
@@ -132,7 +136,7 @@ pub enum SummaryError {
 }
 
 const VERSION: u8 = 1;
-const HEAD: usize = 67;
+const HEAD: usize = 65;
 const ENTRY: usize = 24;
 /// The highest rate in a summary, bit/s.
 const MOST_BPS: u64 = 1 << 60;
@@ -146,7 +150,9 @@ impl PathSummary {
         let mut bytes = vec![0; Self::LONGEST];
         let mut to = Writer::new(&mut bytes);
         let Directive { coordinator, epoch, cutoff } = self.directive;
-        let HostState { is_ready, flows, disturbed, queued, queue, ahead, loads } = self.state;
+        let HostState { is_ready, flows, disturbed, queued, queue, ahead, ahead_of_most, loads } = self.state;
+        let thousandths = |share: f64| (share * 1000.0).round() as u16;
+        let headroom = |headroom: f64| thousandths(headroom.clamp(-1.0, 1.0) + 1.0);
         let order = match self.order {
             LoweringOrder::Priority => 0,
             LoweringOrder::LargestSlack => 1,
@@ -154,11 +160,12 @@ impl PathSummary {
         };
         to.u8(VERSION).u8(order).u64(self.host.0).u64(self.path.0).u64(self.number);
         to.u64(coordinator.0).u64(epoch).u32(cutoff.to_bits());
-        to.u8(is_ready.into()).u32(flows).u32(disturbed);
-        to.u32(queued).u32(u32::try_from(queue.as_nanos() / 1000).unwrap_or(u32::MAX));
+        to.u8(is_ready.into()).u32(flows);
+        to.u16(thousandths(disturbed.clamp(0.0, 1.0))).u16(thousandths(queued.clamp(0.0, 1.0)));
+        to.u32(u32::try_from(queue.as_nanos() / 1000).unwrap_or(u32::MAX));
         let filled = || loads.0.iter().enumerate().filter(|(_, load)| **load != RankLoad::default());
         let ranks = filled().fold(0_u16, |bits, (rank, _)| bits | 1 << rank);
-        to.u16(((ahead.clamp(-1.0, 1.0) + 1.0) * 1000.0).round() as u16).u16(ranks);
+        to.u16(headroom(ahead)).u16(headroom(ahead_of_most)).u16(ranks);
         for (_, RankLoad { used, minimum, reference }) in filled() {
             to.u64((*used).min(MOST_BPS)).u64((*minimum).min(MOST_BPS)).u64((*reference).min(MOST_BPS));
         }
@@ -196,10 +203,11 @@ impl PathSummary {
             state: HostState {
                 is_ready: head.is_ready == 1,
                 flows: head.flows,
-                disturbed: head.disturbed,
-                queued: head.queued,
+                disturbed: f64::from(head.disturbed) / 1000.0,
+                queued: f64::from(head.queued) / 1000.0,
                 queue: Duration::from_micros(head.queue.into()),
                 ahead: f64::from(head.ahead) / 1000.0 - 1.0,
+                ahead_of_most: f64::from(head.ahead_of_most) / 1000.0 - 1.0,
                 loads,
             },
         })
@@ -218,10 +226,11 @@ struct Head {
     cutoff: u32,
     is_ready: u8,
     flows: u32,
-    disturbed: u32,
-    queued: u32,
+    disturbed: u16,
+    queued: u16,
     queue: u32,
     ahead: u16,
+    ahead_of_most: u16,
     ranks: u16,
 }
 
@@ -238,10 +247,11 @@ impl Head {
             cutoff: from.u32()?,
             is_ready: from.u8()?,
             flows: from.u32()?,
-            disturbed: from.u32()?,
-            queued: from.u32()?,
+            disturbed: from.u16()?,
+            queued: from.u16()?,
             queue: from.u32()?,
             ahead: from.u16()?,
+            ahead_of_most: from.u16()?,
             ranks: from.u16()?,
         })
     }
@@ -257,8 +267,9 @@ impl Head {
                 "0 to 2^20, which is 16 ranks",
             ),
             (self.is_ready <= 1, "ready", u64::from(self.is_ready), "0 or 1"),
-            (self.disturbed <= self.flows, "disturbed", u64::from(self.disturbed), "at most the flows"),
-            (self.queued <= self.flows, "queued", u64::from(self.queued), "at most the flows"),
+            (self.disturbed <= 1000, "disturbed", u64::from(self.disturbed), "0 to 1000"),
+            (self.queued <= 1000, "queued", u64::from(self.queued), "0 to 1000"),
+            (self.ahead_of_most <= 2000, "headroom of most", u64::from(self.ahead_of_most), "0 to 2000"),
             (self.ahead <= 2000, "headroom", u64::from(self.ahead), "0 to 2000"),
         ];
         let wrong = checks.into_iter().find(|(is_right, ..)| !is_right);
@@ -313,11 +324,12 @@ mod tests {
             },
             state: HostState {
                 is_ready: state.0,
-                flows: state.1.max(state.2),
-                disturbed: state.1.min(state.2),
-                queued: state.5.min(state.1),
+                flows: state.1,
+                disturbed: f64::from(state.2 % 1001) / 1000.0,
+                queued: f64::from(state.5 % 1001) / 1000.0,
                 queue: Duration::from_micros(state.5.into()),
                 ahead: f64::from(state.3 + 1000) / 1000.0 - 1.0,
+                ahead_of_most: f64::from(1000 - state.3) / 1000.0 - 1.0,
                 loads: Loads(state.4.try_into().unwrap()),
             },
         })
@@ -370,12 +382,13 @@ mod tests {
         assert_eq!(changed(1, 3), "order = 3: allowed is 0 to 2");
         assert_eq!(changed(42, 1), "cutoff = 16777216: allowed is 0 to 2^20, which is 16 ranks");
         assert_eq!(changed(46, 9), "ready = 9: allowed is 0 or 1");
-        assert_eq!(changed(54, 6), "disturbed = 6: allowed is at most the flows");
-        assert_eq!(changed(58, 6), "queued = 6: allowed is at most the flows");
-        assert_eq!(changed(63, 255), "headroom = 65512: allowed is 0 to 2000");
+        assert_eq!(changed(51, 255), "disturbed = 65280: allowed is 0 to 1000");
+        assert_eq!(changed(53, 255), "queued = 65280: allowed is 0 to 1000");
+        assert_eq!(changed(59, 255), "headroom = 65512: allowed is 0 to 2000");
+        assert_eq!(changed(61, 255), "headroom of most = 65512: allowed is 0 to 2000");
         assert_eq!(
             PathSummary::decode(&[]).unwrap_err().to_string(),
-            "length = 0 B: allowed is the length of the fields, at most 451 B"
+            "length = 0 B: allowed is the length of the fields, at most 449 B"
         );
     }
 }

@@ -442,6 +442,17 @@ impl ResourceManager {
         self.by_id.get(&flow).map(|slot| Rate::from_bps(self.flows[*slot].granted))
     }
 
+    /// The highest rate that the host can carry of a flow, whatever it desires; `None` if there is no such flow.
+    pub fn ceiling(&self, flow: FlowId) -> Option<Rate> {
+        let flow = &self.flows[*self.by_id.get(&flow)?];
+        let desired = flow.request.desired.as_bps();
+        let bounds =
+            flow.charges(desired).filter_map(|(place, _)| Some((place, self.ledger.bounds[place].capacity?)));
+        Some(Rate::from_bps(
+            bounds.fold(desired, |most, (place, capacity)| most.min(flow.bps_with(place, capacity))),
+        ))
+    }
+
     /// Everything that is known of a flow; `None` if there is no such flow.
     pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
         self.settle();

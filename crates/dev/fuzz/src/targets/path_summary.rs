@@ -6,7 +6,7 @@
 use cutline_manager::feedback::{
     FeedbackParams, FlowEdges, HostId, PathFeedback, PathFlow, PathId, PathOutput, PathStart, PathSummary,
 };
-use cutline_manager::resources::FlowId;
+use cutline_manager::resources::{FlowId, UserId};
 use cutline_units::{Duration, Instant, Rate};
 
 pub fn parse(bytes: &[u8]) -> bool {
@@ -35,7 +35,7 @@ fn feed(bytes: &[u8]) {
     let (minimum, most) = (Rate::from_kbps(100), Rate::from_mbps(1));
     for flow in 1..=3 {
         let edges = FlowEdges { delay: Some((0.0, 100.0)), loss: None };
-        let flow_on_path = PathFlow { most, minimum, priority: flow as u8 * 4, edges };
+        let flow_on_path = PathFlow { user: UserId(0), most, minimum, priority: flow as u8 * 4, edges };
         feedback.set_flow(now, FlowId(flow), flow_on_path).expect("the flow is allowed");
     }
     for message in bytes.chunks(PathSummary::LONGEST) {
