@@ -48,7 +48,7 @@ struct Bed {
     folder: tempfile::TempDir,
 }
 
-/// What differs from a bed without a fault before the call begins.
+/// Differences from a bed without a fault before the call begins.
 struct Plan<'p> {
     label: &'p str,
     router: &'p [&'p str],
@@ -114,6 +114,7 @@ impl Bed {
                 break;
             }
             assert!(Instant::now() < end, "{document:#}");
+            // Polls.
             sleep(Duration::from_millis(200));
         }
         // Some intervals of the call alone.

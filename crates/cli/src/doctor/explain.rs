@@ -5,7 +5,7 @@ use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::{interrupt, output};
 use cutline_doctor::RouterInterfaces;
-use cutline_monitor::{DEFAULT_QUERY_SOCKET, Evidence, Explanation, MonitorClient, explain};
+use cutline_monitor::{DEFAULT_QUERY_SOCKET, Explanation, HostEvidence, MonitorClient, explain};
 use cutline_sys::now;
 use cutline_units::Duration;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     }
     let after = client.host()?;
     let interfaces = interfaces.finish();
-    let explanation = explain(&Evidence { before: &before, after: &after, interfaces: &interfaces });
+    let explanation = explain(&HostEvidence { before: &before, after: &after, interfaces: &interfaces });
     if args.json {
         return output::print_json(&explanation);
     }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_host_without_rows_says_what_is_missing() {
         let document = HostDocument::default();
-        let explanation = explain(&Evidence { before: &document, after: &document, interfaces: &[] });
+        let explanation = explain(&HostEvidence { before: &document, after: &document, interfaces: &[] });
         let text = anstream::adapter::strip_str(&rendered(&explanation)).to_string();
         assert!(text.starts_with("nothing was examined: "), "{text}");
         assert!(text.contains("not examined\n  - queues: ") && text.contains("cutline router up"), "{text}");

@@ -13,13 +13,12 @@
 //!     frames      the room of waiting frames, which is bounded
 //!   port          the interface that a port must offer
 //! stats           counters: received = sent + dropped + queued
-//! flow_counts     counters of the flows that send most
+//! top_flows       counters of the flows that send most
 //! ```
 //!
 //! Nothing here reads a clock or opens a socket; `cutline-ports` has the ports and the waiting.
 
 mod duplex_shaper;
-mod flow_counts;
 mod flow_filter;
 mod frames;
 mod overhead;
@@ -27,10 +26,10 @@ mod port;
 mod reserved;
 mod shaper;
 mod stats;
+mod top_flows;
 
 pub use duplex_shaper::{DuplexShaper, Round};
 
-pub use flow_counts::{FlowCounters, FlowCounts};
 pub use overhead::{Overhead, OverheadError, Units};
 pub use port::Port;
 pub use reserved::{
@@ -38,3 +37,4 @@ pub use reserved::{
 };
 pub use shaper::{Shaper, ShaperParams};
 pub use stats::{HINTS, HintCounters, Loss, ReservedStats, ShaperStats, WaitCounts};
+pub use top_flows::{FlowCounters, TopFlows};

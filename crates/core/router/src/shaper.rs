@@ -23,7 +23,6 @@
 //! the exchange is overtaken by one from after it. This has a cost: until the old queue is empty, the new one sees only its
 //! own backlog, and the limits of both queues together bound what waits.
 
-use crate::flow_counts::FlowCounts;
 use crate::frames::{Frames, Slot};
 use crate::overhead::Overhead;
 use crate::port::Port;
@@ -31,6 +30,7 @@ use crate::reserved::{
     CountedReservation, Judgement, Link, ReservationError, ReservationId, ReservedClass, Waiting,
 };
 use crate::stats::{Loss, ShaperStats};
+use crate::top_flows::TopFlows;
 use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, Limit, Queue, QueueSpec, Readings, Shed, Verdict};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_params::ParameterError;
@@ -96,7 +96,7 @@ pub struct Shaper {
     settled: Vec<bool>,
     stats: ShaperStats,
     /// Counters of the flows that send most.
-    flows: FlowCounts,
+    flows: TopFlows,
 }
 
 /// The most frames that wait for the port. More than fall due in the default burst at 1 Gbit/s, except for the shortest.
@@ -170,7 +170,7 @@ impl Shaper {
             outbox: VecDeque::with_capacity(OUTBOX),
             settled: Vec::with_capacity(OUTBOX),
             stats: ShaperStats::default(),
-            flows: FlowCounts::default(),
+            flows: TopFlows::default(),
         })
     }
 
@@ -695,7 +695,7 @@ impl Shaper {
     }
 
     /// Returns the counters of the flows that send most.
-    pub const fn flows(&self) -> &FlowCounts {
+    pub const fn flows(&self) -> &TopFlows {
         &self.flows
     }
 

@@ -33,7 +33,7 @@ pub use client::{MonitorClient, MonitorClientError};
 pub use collector::{Collector, CollectorOptions, MonitorError};
 pub use document::{HostDocument, HostTotals, ProgramEntry, ReservationState, RouterEntry, SocketEntry};
 pub use explain::{
-    DeliveryCause, DeliveryFinding, Evidence, Explanation, InterfaceEvidence, Strength, explain,
+    DeliveryCause, DeliveryFinding, Explanation, HostEvidence, InterfaceEvidence, Strength, explain,
 };
 pub use history::{DIRECTION_COLUMNS, History, SECONDS, SOCKET_COLUMNS, SeriesDocument};
 pub use host::MonitoredHost;

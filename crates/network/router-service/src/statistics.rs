@@ -8,7 +8,7 @@ use cutline_flow::FlowSelector;
 use cutline_ports::PortStats;
 use cutline_records::{BucketCounts, record};
 use cutline_router::{
-    CountedReservation, FlowCounters, FlowCounts, HINTS, HintCounters, Loss, Shaper, ShaperStats, WaitCounts,
+    CountedReservation, FlowCounters, HINTS, HintCounters, Loss, Shaper, ShaperStats, TopFlows, WaitCounts,
 };
 use cutline_units::{Duration, Hint, Histogram, Instant, Probability, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -306,7 +306,7 @@ pub struct ShaperSnapshot {
     reservations: usize,
     reserved_rate: Rate,
     reserved_waiting: usize,
-    flows: FlowCounts,
+    flows: TopFlows,
     clock: Instant,
 }
 

@@ -1,6 +1,6 @@
 //! Differences of two documents: directions of routers, and directions of sockets.
 
-use super::{Evidence, InterfaceEvidence};
+use super::{HostEvidence, InterfaceEvidence};
 use crate::document::{HostDocument, RouterEntry, SocketEntry};
 use cutline_publish::{DirectionRow, ViolationRow};
 use cutline_router_service::{Direction, FlowStatistics, Interface, PacketCount, Statistics};
@@ -85,8 +85,8 @@ const fn since(after: u64, before: u64) -> u64 {
 }
 
 impl<'e> Interval<'e> {
-    pub fn new(evidence: &Evidence<'e>) -> Self {
-        let Evidence { before, after, interfaces } = *evidence;
+    pub fn new(evidence: &HostEvidence<'e>) -> Self {
+        let HostEvidence { before, after, interfaces } = *evidence;
         let routers = after.routers.iter().enumerate();
         let ways = routers.filter_map(|(place, entry)| {
             let was = before.routers.iter().find(|was| was.pid == entry.pid)?;

@@ -43,7 +43,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// What a probe of this host says of an interface.
+/// Evidence of a probe about an interface of this host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceEvidence {
     /// Its name.
@@ -58,9 +58,9 @@ pub struct InterfaceEvidence {
     pub offloads: Vec<String>,
 }
 
-/// Evidence of an interval.
+/// Evidence of an interval of a host.
 #[derive(Clone, Copy, Debug)]
-pub struct Evidence<'e> {
+pub struct HostEvidence<'e> {
     /// State of the host at the beginning.
     pub before: &'e HostDocument,
     /// State of the host at the end.
@@ -107,7 +107,7 @@ pub enum DeliveryCause {
 pub enum Strength {
     /// An observation is missing that could contradict it.
     Weak,
-    /// It follows from a comparison of several values.
+    /// A comparison of several values leads to it.
     Medium,
     /// A counter shows it, or both ends and the router agree.
     Strong,
@@ -124,7 +124,7 @@ pub struct DeliveryFinding {
     pub sentence: String,
     /// Fields of the monitor's document on which it rests.
     pub rests_on: Vec<String>,
-    /// What to do next.
+    /// The next step.
     pub do_next: String,
 }
 
@@ -146,12 +146,12 @@ pub struct Explanation {
     pub bad_directions: usize,
     /// Number of routers that were examined.
     pub routers: usize,
-    /// What could not be examined.
+    /// Parts of the host that could not be examined.
     pub not_examined: Vec<String>,
 }
 
 /// Explains the delivery on a host between two documents.
-pub fn explain(evidence: &Evidence<'_>) -> Explanation {
+pub fn explain(evidence: &HostEvidence<'_>) -> Explanation {
     let interval = Interval::new(evidence);
     let mut findings = queues::findings(&interval);
     findings.extend(delivery::findings(&interval, &findings));
@@ -219,7 +219,7 @@ fn summary(findings: &[DeliveryFinding], interval: &Interval<'_>) -> String {
 }
 
 /// Returns what could not be examined.
-fn not_examined(evidence: &Evidence<'_>, interval: &Interval<'_>) -> Vec<String> {
+fn not_examined(evidence: &HostEvidence<'_>, interval: &Interval<'_>) -> Vec<String> {
     let HostDocument { sockets, routers, hidden_rows, .. } = evidence.after;
     let mut lines = Vec::new();
     if routers.is_empty() {

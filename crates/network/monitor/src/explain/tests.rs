@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Length of the intervals, s.
 const SECONDS: f64 = 5.0;
 
-/// What happens in a direction of a router within the interval.
+/// Traffic of a direction of a router within the interval.
 #[derive(Clone, Debug)]
 struct Traffic {
     rate_bps: u64,
@@ -185,7 +185,7 @@ fn probed(
     interfaces: &[InterfaceEvidence],
 ) -> Explanation {
     let [before, after] = documents(traffic, change);
-    explain(&Evidence { before: &before, after: &after, interfaces })
+    explain(&HostEvidence { before: &before, after: &after, interfaces })
 }
 
 /// A delay of this mean violates the limit of 100 ms.
@@ -393,7 +393,7 @@ fn one_unresponsive_flow() {
     let mut statistics = (*before.routers[0].router).clone();
     statistics.forward.flows[1].recent_bps *= 2;
     before.routers[0].router = statistics.into();
-    let explanation = explain(&Evidence { before: &before, after: &after, interfaces: &[] });
+    let explanation = explain(&HostEvidence { before: &before, after: &after, interfaces: &[] });
     assert_cause(&explanation, DeliveryCause::QueueTooLong, &[]);
     // A TCP over a short path fills half a link with four segments, and loses much: 370 packets a second that wait 10 ms.
     let short = Stream { packets: 1850, dropped: 205, wait_ms: 10.0, protocol: 6, ..flood.clone() };
@@ -488,7 +488,7 @@ fn a_restarted_router_and_a_new_socket_are_left_out() {
     statistics.elapsed_s = 1000.0;
     before.routers[0].router = statistics.into();
     before.sockets.clear();
-    let explanation = explain(&Evidence { before: &before, after: &after, interfaces: &[] });
+    let explanation = explain(&HostEvidence { before: &before, after: &after, interfaces: &[] });
     assert_eq!(explanation.findings, []);
 }
 

@@ -1,7 +1,7 @@
 //! Documents for the page, one each second, made once for all readers that see the same.
 
 use crate::document::{HostDocument, SocketEntry};
-use crate::explain::{Evidence, Explanation, explain};
+use crate::explain::{Explanation, HostEvidence, explain};
 use crate::host::MonitoredHost;
 use crate::metrics::metrics;
 use crate::registry::Viewer;
@@ -103,7 +103,7 @@ impl Events {
             documents.back().is_some_and(|(at, _)| now.saturating_since(*at) < EXPLAINED + EXPLAINED)
         });
         if !earlier.contains_key(&viewer) && earlier.len() >= MOST_EXPLAINED {
-            return explain(&Evidence { before: &after, after: &after, interfaces: &[] });
+            return explain(&HostEvidence { before: &after, after: &after, interfaces: &[] });
         }
         let documents = earlier.entry(viewer).or_default();
         // The youngest one that is old enough is the beginning.
@@ -111,7 +111,7 @@ impl Events {
             documents.pop_front();
         }
         let before = documents.front().map_or(&after, |(_, document)| document);
-        let explanation = explain(&Evidence { before, after: &after, interfaces: &[] });
+        let explanation = explain(&HostEvidence { before, after: &after, interfaces: &[] });
         if documents.back().is_none_or(|(at, _)| now.saturating_since(*at) >= APART) {
             documents.push_back((now, after));
         }

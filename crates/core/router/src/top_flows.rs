@@ -55,7 +55,7 @@ struct Set {
 
 /// Counters of the flows of a direction that send most.
 #[derive(Clone, Debug)]
-pub struct FlowCounts {
+pub struct TopFlows {
     sets: Box<[Set; SETS]>,
     counters: Box<[Option<FlowCounters>]>,
 }
@@ -87,13 +87,13 @@ impl Set {
     }
 }
 
-impl Default for FlowCounts {
+impl Default for TopFlows {
     fn default() -> Self {
         Self { sets: Box::new([Set::default(); SETS]), counters: vec![None; SETS * WAYS].into() }
     }
 }
 
-impl FlowCounts {
+impl TopFlows {
     /// Counts the arrival of a frame that is IP.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Instant, flow: u32, hint: Hint, ip: Ip, frame: &[u8]) {
@@ -210,7 +210,7 @@ mod tests {
         frame
     }
 
-    fn arrive(counts: &mut FlowCounts, now: Instant, frame: &[u8]) -> u32 {
+    fn arrive(counts: &mut TopFlows, now: Instant, frame: &[u8]) -> u32 {
         let headers = Headers::parse(frame, 7);
         counts.arrive(now, headers.flow, Hint::from_level(16), headers.ip.unwrap(), frame);
         headers.flow
@@ -219,7 +219,7 @@ mod tests {
     /// 20 flows of 100 frames a second among 5000 that send one each: all of them are listed with nearly all of their frames.
     #[test]
     fn flows_that_send_much_are_listed_among_many_that_send_little() {
-        let mut counts = FlowCounts::default();
+        let mut counts = TopFlows::default();
         for step in 0..100_u64 {
             let now = Instant::from_nanos(step * SECOND / 100);
             for number in 1..=20 {
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_recent_rate_is_that_of_a_steady_flow_and_falls_after_its_end() {
-        let mut counts = FlowCounts::default();
+        let mut counts = TopFlows::default();
         // 100 frames of 1014 B a second are 811.2 kbit/s.
         for step in 0..1000_u64 {
             arrive(&mut counts, Instant::from_nanos(step * SECOND / 100), &frame(1, 1000));
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn drops_and_marks_are_those_of_listed_flows() {
-        let mut counts = FlowCounts::default();
+        let mut counts = TopFlows::default();
         let flow = arrive(&mut counts, Instant::ZERO, &frame(1, 1000));
         counts.drop_frame(flow, 1014);
         counts.mark(flow, 1014);
