@@ -13,9 +13,9 @@ use ratatui::widgets::{
 };
 
 const KEYS: &str =
-    "Tab/1-4 table  arrows select  Enter history  s sort  r reverse  / filter  p pause  ? help  q quit";
+    "Tab/1-6 table  arrows select  Enter history  s sort  r reverse  / filter  p pause  ? help  q quit";
 const HELP: &str = "\
-Tab, 1 to 4    links, QoS sockets, programs, reservations
+Tab, 1 to 6    links, QoS sockets, programs, reservations, flows, hosts
 arrows, j, k   select a row; PgUp, PgDn, Home, End as well
 Enter          history of the selected flow or link; Esc goes back
 s              sort by the next column; r reverses the order

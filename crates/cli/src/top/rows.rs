@@ -4,7 +4,7 @@ use cutline_flow::TrafficSpec;
 use cutline_monitor::{HostDocument, RouterEntry, SocketEntry};
 use cutline_provision::status::Status;
 use cutline_publish::DirectionRow;
-use cutline_router_service::Direction;
+use cutline_router_service::{Direction, FlowStatistics, HostStatistics};
 use std::net::SocketAddr;
 
 /// A table.
@@ -14,6 +14,8 @@ pub enum Tab {
     Sockets,
     Programs,
     Reservations,
+    Flows,
+    Hosts,
 }
 
 /// A column of a table.
@@ -90,8 +92,32 @@ const RESERVATIONS: [Column; 7] = [
     number("bucket B"),
 ];
 
+const FLOWS: [Column; 10] = [
+    word("link"),
+    word("source"),
+    word("destination"),
+    word("protocol"),
+    number("hint"),
+    number("rate"),
+    number("% of rate"),
+    number("mean wait ms"),
+    number("dropped %"),
+    number("marked %"),
+];
+const HOSTS: [Column; 8] = [
+    word("link"),
+    word("host"),
+    word("side"),
+    number("flows"),
+    number("rate"),
+    number("% of rate"),
+    number("mean wait ms"),
+    number("dropped %"),
+];
+
 impl Tab {
-    pub const ALL: [Self; 4] = [Self::Links, Self::Sockets, Self::Programs, Self::Reservations];
+    pub const ALL: [Self; 6] =
+        [Self::Links, Self::Sockets, Self::Programs, Self::Reservations, Self::Flows, Self::Hosts];
 
     pub const fn title(self) -> &'static str {
         match self {
@@ -99,6 +125,8 @@ impl Tab {
             Self::Sockets => "QoS sockets",
             Self::Programs => "Programs",
             Self::Reservations => "Reservations",
+            Self::Flows => "Flows",
+            Self::Hosts => "Hosts",
         }
     }
 
@@ -108,6 +136,8 @@ impl Tab {
             Self::Sockets => &SOCKETS,
             Self::Programs => &PROGRAMS,
             Self::Reservations => &RESERVATIONS,
+            Self::Flows => &FLOWS,
+            Self::Hosts => &HOSTS,
         }
     }
 
@@ -126,6 +156,9 @@ impl Tab {
             Self::Reservations => {
                 "no reservation is shown: cutlined publishes them with a table [monitor] in its file, and root sees them"
             }
+            Self::Flows | Self::Hosts => {
+                "no flow passes a router of this host, or this user may not see them: root sees those of the system's routers"
+            }
         }
     }
 }
@@ -136,6 +169,8 @@ pub fn rows(tab: Tab, now: &HostDocument, before: Option<&HostDocument>) -> Vec<
         Tab::Links => links(now, before),
         Tab::Sockets => now.sockets.iter().map(socket).collect(),
         Tab::Programs => now.programs.iter().map(program).collect(),
+        Tab::Flows => listed(now, |direction| &direction.flows, flow),
+        Tab::Hosts => listed(now, |direction| &direction.hosts, host),
         Tab::Reservations => {
             now.reservations.as_ref().map_or_else(Vec::new, |state| reservations(&state.status))
         }
@@ -305,6 +340,76 @@ fn direction_facts(title: &str, direction: &DirectionRow) -> Vec<String> {
     std::iter::once(counted).chain(violated).collect()
 }
 
+/// Returns the rows of a list of each direction of all routers.
+fn listed<T>(
+    document: &HostDocument,
+    list: fn(&Direction) -> &Vec<T>,
+    row: fn(&Direction, &T) -> Row,
+) -> Vec<Row> {
+    let directions = document.routers.iter().flat_map(|entry| [&entry.router.forward, &entry.router.reverse]);
+    directions.flat_map(|direction| list(direction).iter().map(move |item| row(direction, item))).collect()
+}
+
+/// Returns a share in per cent; `None` of nothing.
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
+}
+
+fn flow(direction: &Direction, it: &FlowStatistics) -> Row {
+    let end = |address: &str, port: Option<u16>| match port {
+        Some(port) if address.contains(':') => format!("[{address}]:{port}"),
+        Some(port) => format!("{address}:{port}"),
+        None => address.to_owned(),
+    };
+    let words = [
+        direction.name.clone(),
+        end(&it.source, it.source_port),
+        end(&it.destination, it.destination_port),
+        protocol(it.protocol),
+    ];
+    let dropped = percent(it.dropped.packets, it.received.packets);
+    let bps = it.recent_bps as f64;
+    let facts = vec![format!(
+        "waits {} ms on average and {} ms at most; {} of {} frames dropped",
+        digits(it.mean_wait_ms),
+        digits(it.longest_wait_ms),
+        it.dropped.packets,
+        it.received.packets
+    )];
+    let numbers = [
+        Cell::count(Some(f64::from(it.hint))),
+        Cell::rate(Some(bps)),
+        Cell::number(percent(it.recent_bps, direction.rate_bps)),
+        Cell::number(Some(it.mean_wait_ms)),
+        Cell::number(dropped),
+        Cell::number(percent(it.marked.packets, it.received.packets)),
+    ];
+    Row {
+        key: words.join(" "),
+        cells: words.into_iter().map(Cell::word).chain(numbers).collect(),
+        point: [Some(bps), Some(it.mean_wait_ms), dropped],
+        facts,
+    }
+}
+
+fn host(direction: &Direction, it: &HostStatistics) -> Row {
+    let words = [direction.name.clone(), it.host.clone(), it.side.clone()];
+    let bps = it.recent_bps as f64;
+    let numbers = [
+        Cell::count(Some(it.flows as f64)),
+        Cell::rate(Some(bps)),
+        Cell::number(percent(it.recent_bps, direction.rate_bps)),
+        Cell::number(Some(it.mean_wait_ms)),
+        Cell::number(Some(it.dropped_percent)),
+    ];
+    Row {
+        key: words.join(" "),
+        cells: words.into_iter().map(Cell::word).chain(numbers).collect(),
+        point: [Some(bps), Some(it.mean_wait_ms), Some(it.dropped_percent)],
+        facts: vec![format!("{} flows of this host as {}", it.flows, it.side)],
+    }
+}
+
 /// Returns the reservations of sessions, and those of this host alone.
 fn reservations(status: &Status) -> Vec<Row> {
     let of_sessions = status.sessions.iter().flat_map(|session| {
@@ -405,7 +510,14 @@ mod tests {
         let mut document = HostDocument::default();
         document.sockets.push(SocketEntry::default());
         document.programs.push(cutline_monitor::ProgramEntry::default());
-        document.routers.push(RouterEntry::default());
+        let mut router = Statistics::default();
+        router.forward.flows.push(FlowStatistics {
+            source: "::1".to_owned(),
+            source_port: Some(5),
+            ..FlowStatistics::default()
+        });
+        router.forward.hosts.push(HostStatistics::default());
+        document.routers.push(RouterEntry { router: router.into(), ..RouterEntry::default() });
         let bucket = TrafficSpec {
             rate: Rate::from_kbps(64),
             bucket: Bytes::new(1500),

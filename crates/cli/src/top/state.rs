@@ -136,7 +136,7 @@ impl State {
             KeyCode::Char('/') => self.is_typing = true,
             KeyCode::Char('s') => self.sort_by_next(),
             KeyCode::Char('r') => self.descending = !self.descending,
-            KeyCode::Char(digit @ '1'..='4') => self.show(Tab::ALL[digit as usize - '1' as usize]),
+            KeyCode::Char(digit @ '1'..='6') => self.show(Tab::ALL[digit as usize - '1' as usize]),
             KeyCode::Tab => self.change_tab(1),
             KeyCode::BackTab => self.change_tab(Tab::ALL.len() - 1),
             KeyCode::Enter => self.toggle(View::History),

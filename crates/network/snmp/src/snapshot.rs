@@ -6,7 +6,9 @@ use cutline_monitor::{HostTotals, MonitoredHost, Process, PublishedRow, Reservat
 use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, SessionStatus};
 use cutline_publish::{DirectionRow, LimitRow, ProgramRow, SocketRow, ViolationRow};
 use cutline_records::BucketCounts;
-use cutline_router_service::{Direction, HintStatistics, PacketCount, Statistics};
+use cutline_router_service::{
+    Direction, FlowStatistics, HintStatistics, HostStatistics, PacketCount, Statistics,
+};
 use cutline_sys::now;
 use cutline_units::Instant;
 use std::sync::{Arc, OnceLock};
@@ -80,6 +82,8 @@ pub struct Snapshot {
     drops: OnceLock<Vec<(Index, QueueItem)>>,
     hints: OnceLock<Vec<(Index, QueueItem)>>,
     waits: OnceLock<Vec<(Index, QueueItem)>>,
+    queue_flows: OnceLock<Vec<(Index, QueueItem)>>,
+    queue_hosts: OnceLock<Vec<(Index, QueueItem)>>,
     reservations: Option<Arc<ReservationState>>,
     links: OnceLock<Vec<(Index, LinkInstance)>>,
     sessions: OnceLock<Vec<(Index, SessionInstance)>>,
@@ -205,6 +209,16 @@ impl QueueItem {
         self.queue.direction().hints.get(self.at)
     }
 
+    /// Returns the flow.
+    pub fn flow(&self) -> Option<&FlowStatistics> {
+        self.queue.direction().flows.get(self.at)
+    }
+
+    /// Returns the host.
+    pub fn host(&self) -> Option<&HostStatistics> {
+        self.queue.direction().hosts.get(self.at)
+    }
+
     /// Returns the upper bound of the bucket in us, and the number of waits in it. The last bucket has no bound.
     pub fn bucket(&self) -> (Option<f64>, u64) {
         bucket(Some(&self.queue.direction().waits_us), self.at)
@@ -266,6 +280,8 @@ impl Snapshot {
             drops: OnceLock::new(),
             hints: OnceLock::new(),
             waits: OnceLock::new(),
+            queue_flows: OnceLock::new(),
+            queue_hosts: OnceLock::new(),
             reservations: host.reservations(),
             links: OnceLock::new(),
             sessions: OnceLock::new(),
@@ -384,6 +400,22 @@ impl Snapshot {
     pub fn waits(&self) -> &[(Index, QueueItem)] {
         self.waits.get_or_init(|| {
             let numbers = |queue: &QueueInstance| all(queue.direction().waits_us.counts.len());
+            items(&self.queues, numbers, |queue, at| QueueItem { queue, at })
+        })
+    }
+
+    /// Returns the flows that send most through each queue, from 1 on.
+    pub fn queue_flows(&self) -> &[(Index, QueueItem)] {
+        self.queue_flows.get_or_init(|| {
+            let numbers = |queue: &QueueInstance| all(queue.direction().flows.len());
+            items(&self.queues, numbers, |queue, at| QueueItem { queue, at })
+        })
+    }
+
+    /// Returns the hosts that send or receive most through each queue, from 1 on.
+    pub fn queue_hosts(&self) -> &[(Index, QueueItem)] {
+        self.queue_hosts.get_or_init(|| {
+            let numbers = |queue: &QueueInstance| all(queue.direction().hosts.len());
             items(&self.queues, numbers, |queue, at| QueueItem { queue, at })
         })
     }

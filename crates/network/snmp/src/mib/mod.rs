@@ -35,6 +35,8 @@ pub fn module() -> Module {
             Box::new(queues::drops()),
             Box::new(queues::hints()),
             Box::new(queues::waits()),
+            Box::new(queues::flows()),
+            Box::new(queues::hosts()),
         ],
     }
 }

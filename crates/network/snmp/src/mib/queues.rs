@@ -1,7 +1,7 @@
 //! Queues of routers: load, waits, drops by reason and by hint.
 
 use super::index;
-use crate::object::Form::Usual;
+use crate::object::Form::{Named, Number, Usual};
 use crate::object::{MibColumn, Object, Syntax, columns, computed, gauge, text};
 use crate::snapshot::{LOSSES, QueueInstance, QueueItem, Snapshot};
 use crate::table::{Definition, Table};
@@ -231,10 +231,95 @@ pub fn waits() -> Table<QueueItem> {
     }
 }
 
+/// Returns the flows that send most through each queue.
+pub fn flows() -> Table<QueueItem> {
+    let fields = [
+        (2, "source", Usual),
+        (3, "source_port", Number),
+        (4, "destination", Usual),
+        (5, "destination_port", Number),
+        (6, "protocol", Number),
+        (7, "code_point", Usual),
+        (8, "hint", Usual),
+        (9, "recent_bps", Usual),
+        (10, "received.packets", Usual),
+        (11, "received.bytes", Usual),
+        (12, "departed.packets", Usual),
+        (13, "departed.bytes", Usual),
+        (14, "dropped.packets", Usual),
+        (15, "dropped.bytes", Usual),
+        (16, "marked.packets", Usual),
+        (17, "marked.bytes", Usual),
+        (18, "mean_wait_ms", Usual),
+        (19, "longest_wait_ms", Usual),
+    ];
+    Table {
+        definition: Definition {
+            arc: 12,
+            name: "cqosQueueFlow",
+            description: "The flows that sent most through each queue in the last two seconds.",
+            row: "A flow. Its number is its rank.",
+            index: [
+                queue_index(),
+                vec![index(
+                    1,
+                    "cqosQueueFlowRank",
+                    Syntax::Unsigned32,
+                    "Rank of the flow by its rate, from 1 on.",
+                )],
+            ]
+            .concat(),
+        },
+        columns: columns("cqosQueueFlow", QueueItem::flow, &fields),
+        rows: Snapshot::queue_flows,
+    }
+}
+
+/// Returns the hosts whose flows send or receive most through each queue.
+pub fn hosts() -> Table<QueueItem> {
+    const SIDES: &[(&str, i32)] = &[("source", 1), ("destination", 2)];
+    let fields = [
+        (2, "host", Usual),
+        (3, "side", Named(SIDES)),
+        (4, "flows", Usual),
+        (5, "recent_bps", Usual),
+        (6, "dropped_percent", Usual),
+        (7, "mean_wait_ms", Usual),
+    ];
+    Table {
+        definition: Definition {
+            arc: 13,
+            name: "cqosQueueHost",
+            description: "The hosts whose flows sent or received most through each queue in the last two seconds.",
+            row: "A host. Its number is its rank.",
+            index: [
+                queue_index(),
+                vec![index(
+                    1,
+                    "cqosQueueHostRank",
+                    Syntax::Unsigned32,
+                    "Rank of the host by its rate, from 1 on.",
+                )],
+            ]
+            .concat(),
+        },
+        columns: columns("cqosQueueHost", QueueItem::host, &fields),
+        rows: Snapshot::queue_hosts,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use cutline_router::Loss;
+
+    #[test]
+    fn every_field_of_flows_and_hosts_is_a_column() {
+        use cutline_records::Record as _;
+        // Counters of packets and bytes have two columns.
+        assert_eq!(flows().columns.len(), cutline_router_service::FlowStatistics::fields().len() + 4);
+        assert_eq!(hosts().columns.len(), cutline_router_service::HostStatistics::fields().len());
+    }
 
     #[test]
     fn every_reason_of_drops_has_a_number() {
