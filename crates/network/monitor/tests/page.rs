@@ -3,7 +3,7 @@
 use crate::common::Monitor;
 use crate::common::browser::Browser;
 use cutline_publish::{DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow};
-use cutline_router_service::Statistics;
+use cutline_router_service::{FlowStatistics, HostStatistics, PacketCount, Statistics};
 use cutline_testbed::skip;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -49,6 +49,25 @@ fn publish_host(publisher: &mut Publisher, second: u64) {
     router.forward.waits_us.bounds = vec![1000.0, 2000.0, 4000.0];
     router.forward.waits_us.counts = vec![second * 10, second * 100, second, 0];
     router.forward.dropped.entry("early".to_owned()).or_default().packets = second * 7;
+    router.forward.flows.push(FlowStatistics {
+        source: "10.0.0.2".to_owned(),
+        source_port: Some(5000),
+        destination: "2001:db8::1".to_owned(),
+        destination_port: Some(443),
+        protocol: 6,
+        recent_bps: 4_000_000,
+        received: PacketCount { packets: 100, bytes: 150_000 },
+        dropped: PacketCount { packets: 5, bytes: 7500 },
+        mean_wait_ms: 12.5,
+        ..FlowStatistics::default()
+    });
+    router.forward.hosts.push(HostStatistics {
+        host: "10.0.0.2".to_owned(),
+        side: "source".to_owned(),
+        flows: 3,
+        recent_bps: 5_000_000,
+        ..HostStatistics::default()
+    });
     let limit = |measure: &str, best, worst, measured| LimitRow {
         measure: measure.to_owned(),
         best,
@@ -132,6 +151,12 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         "Agreed: min-rate = 60 messages/s, max-delay = 100 ms.",
         "delay is 250, the limit is 100. Origin: network.",
         "99th percentile: 2.00 ms",
+        "10.0.0.2:5000",
+        "[2001:db8::1]:443",
+        // The share of the link, and what was dropped.
+        "40.0 %",
+        "5.00 %",
+        "No reservations are shown",
         "delivery is bad, and no row of this host says why",
     ] {
         browser.wait_for_text(text);

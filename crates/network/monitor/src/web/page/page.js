@@ -264,7 +264,28 @@ function linkCard(pid, way) {
     make("h3", { class: "name" }), make("p", { class: "dim about" }),
     make("div", { class: "charts" }, waits.node, carried.node, lost.node, lanes.node),
     make("h4", {}, "Why packets wait or are dropped"), make("ul", { class: "facts why" }),
+    make("h4", {}, "Flows that send most: what they wait, get and lose"), make("div", { class: "scroll flows" }),
+    make("h4", {}, "Hosts"), make("div", { class: "scroll hosts" }),
     make("h4", {}, "Packets by delay hint"), make("div", { class: "scroll hints" }));
+}
+
+const share = (part, whole) => (whole ? percent((100 * part) / whole) : "-");
+const end = (address, port) => (!known(port) ? address : address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`);
+
+function flowTable(direction) {
+  const head = ["from", "to", "rate", "share of link", "mean wait", "longest wait", "dropped", "marked", "hint"];
+  const rows = (direction.flows ?? []).map((it) => [end(it.source, it.source_port), end(it.destination, it.destination_port),
+    rate(it.recent_bps), share(it.recent_bps, direction.rate_bps), ms(it.mean_wait_ms), ms(it.longest_wait_ms),
+    share(it.dropped.packets, it.received.packets), share(it.marked.packets, it.received.packets), it.hint]);
+  return rows.length ? table(head, rows, (column) => column >= 2)
+    : make("p", { class: "dim" }, "No flow is listed: none has sent in the last seconds, or this reader may not see them.");
+}
+
+function hostTable(direction) {
+  const head = ["host", "as", "flows", "rate", "share of link", "mean wait", "dropped"];
+  const rows = (direction.hosts ?? []).map((it) => [it.host, it.side, it.flows, rate(it.recent_bps),
+    share(it.recent_bps, direction.rate_bps), ms(it.mean_wait_ms), percent(it.dropped_percent)]);
+  return rows.length ? table(head, rows, (column) => column >= 2) : make("p", { class: "dim" }, "No host is listed.");
 }
 
 function updateLink(pid, way, direction) {
@@ -275,6 +296,8 @@ function updateLink(pid, way, direction) {
   card.querySelector(".about").textContent = `${backlog.packets} packets wait (${digits(backlog.bytes / 1000)} kB). `
     + (direction.sieve ? `Fair share of a flow: ${rate(direction.sieve.fair_share_bps)}.` : "");
   card.querySelector(".why").replaceChildren(...reasons(pid, way, direction).map((text) => make("li", {}, text)));
+  card.querySelector(".flows").replaceChildren(flowTable(direction));
+  card.querySelector(".hosts").replaceChildren(hostTable(direction));
   const head = ["hint", "sent", "dropped", "mean wait", "longest wait"];
   const rows = direction.hints.map((hint) => [hint.hint, hint.departed.packets, hint.dropped.packets,
     ms(hint.mean_wait_ms), ms(hint.longest_wait_ms)]);
@@ -463,6 +486,22 @@ function renderPrograms() {
       command("cutline exec --class video -- ffplay rtp://192.0.2.1:5004"))));
 }
 
+// --- reservations -----------------------------------------------------------------------------------------------------------
+
+function renderReservations() {
+  const place = document.getElementById("reservations");
+  const status = view.document.reservations?.status;
+  const rows = (status?.sessions ?? []).flatMap((session) => session.reservations.map((it) => [session.destination,
+    it.senders.length ? it.senders.join(", ") : "all", it.interface ?? "this host", it.next ?? "-", it.style,
+    rate(it.bucket.rate_bps), `${it.bucket.bucket_bytes} B`]));
+  const head = ["destination", "senders", "interface", "next hop", "style", "rate", "bucket"];
+  const links = (status?.interfaces ?? []).map((it) => make("p", { class: it.problem ? "bad" : "dim" },
+    `${it.name}: ${rate(it.reserved_bps)} of ${rate(it.reservable_bps)} reserved.${it.problem ? ` ${it.problem}` : ""}`));
+  place.replaceChildren(make("div", { class: "card scroll" }, rows.length ? table(head, rows, (column) => column >= 5)
+    : make("p", {}, status ? "Nothing is reserved." : "No reservations are shown: cutlined shows them with a table [monitor] in its file, to "
+      + "root and to readers with the token."), ...links));
+}
+
 // --- life -------------------------------------------------------------------------------------------------------------------
 
 function state(text, isBad = false) {
@@ -491,6 +530,7 @@ function renderAll() {
   renderLinks();
   renderSockets();
   renderPrograms();
+  renderReservations();
   renderCharts();
 }
 
