@@ -83,7 +83,7 @@ impl ChangeArgs {
         }
         for study in studies.iter().filter(|_| !self.built_in) {
             let taken =
-                changes.take_files(&study.experiments, &self.experiments).map_err(|(name, error)| {
+                changes.take_files(study.scenario_texts(), &self.experiments).map_err(|(name, error)| {
                     Failure::Failed(format!(
                         "{} cannot be read: {error}",
                         Printable(self.experiments.join(name).display())

@@ -178,22 +178,27 @@ pub fn rows(tab: Tab, now: &HostDocument, before: Option<&HostDocument>) -> Vec<
 }
 
 impl Cell {
+    /// A text without a value.
     fn word(text: impl Into<String>) -> Self {
         Self { text: text.into(), value: None, is_bad: false }
     }
 
+    /// A value, shown as `text` writes it; `-` for none.
     fn value(value: Option<f64>, text: impl Fn(f64) -> String) -> Self {
         Self { text: value.map_or_else(|| "-".to_owned(), text), value, is_bad: false }
     }
 
+    /// A number with about three digits.
     fn number(value: Option<f64>) -> Self {
         Self::value(value, digits)
     }
 
+    /// A whole number.
     fn count(value: Option<f64>) -> Self {
         Self::value(value, |count| format!("{count:.0}"))
     }
 
+    /// A rate, bit/s.
     fn rate(value: Option<f64>) -> Self {
         Self::value(value, rate)
     }

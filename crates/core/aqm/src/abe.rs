@@ -40,10 +40,8 @@
 
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
-use crate::{
-    Arrival, Backlog, Departure, Discipline, DrainRate, DropReason, Limit, Queue, QueueStats, Shed, Verdict,
-    standing,
-};
+use crate::queue_core::forward_to_core;
+use crate::{Arrival, Departure, Discipline, DrainRate, DropReason, Limit, Queue, Verdict, standing};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, RandomStream, Rate};
 
@@ -171,15 +169,7 @@ impl<P: Copy> Queue<P> for Abe<P> {
         Some(self.core.count_departure(plain(held).leave(false)))
     }
 
-    #[inline]
-    fn shed(&mut self) -> Option<Shed<P>> {
-        self.core.next_shed()
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.core.backlog
-    }
+    forward_to_core!(P);
 
     fn set_rate(&mut self, _now: Instant, rate: Rate) {
         self.drain = DrainRate::new(rate);
@@ -190,10 +180,6 @@ impl<P: Copy> Queue<P> for Abe<P> {
             self.pool.drain(list, |held| self.core.count_flushed(plain(held), discard));
         }
         self.virtual_end = now;
-    }
-
-    fn stats(&self) -> &QueueStats {
-        &self.core.stats
     }
 }
 

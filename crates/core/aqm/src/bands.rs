@@ -12,10 +12,9 @@
 //! (`over_drop_tail_it_is_strict_priority`).
 
 use crate::queue_core::QueueCore;
+use crate::queue_core::forward_to_core;
 use crate::strict_priority::{StrictPriorityParams, class_of};
-use crate::{
-    AnyQueue, AqmSpec, Arrival, Backlog, Departure, DropReason, Held, Limit, Queue, QueueStats, Shed, Verdict,
-};
+use crate::{AnyQueue, AqmSpec, Arrival, Backlog, Departure, DropReason, Held, Limit, Queue, Shed, Verdict};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Probability, RandomStream, Rate};
 
@@ -124,15 +123,7 @@ impl<P: Copy> Queue<P> for Bands<P> {
         None
     }
 
-    #[inline]
-    fn shed(&mut self) -> Option<Shed<P>> {
-        self.core.next_shed()
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.core.backlog
-    }
+    forward_to_core!(P);
 
     /// The largest of the classes.
     fn probability(&self) -> Option<Probability> {
@@ -151,15 +142,12 @@ impl<P: Copy> Queue<P> for Bands<P> {
         self.bands.iter_mut().for_each(|band| band.reset(now, discard));
         self.core.count_all_flushed();
     }
-
-    fn stats(&self) -> &QueueStats {
-        &self.core.stats
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::QueueStats;
     use crate::{QueueSpec, registry};
     use cutline_params::ParameterValue;
     use cutline_units::{Duration, Hint, Streams};

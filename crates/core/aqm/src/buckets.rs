@@ -3,7 +3,7 @@
 //! Source: RFC 8290 section 4.1.1. A perturbation, drawn when the first packet arrives, makes collisions differ from
 //! run to run.
 
-use cutline_units::RandomStream;
+use cutline_units::{RandomStream, mix};
 
 /// A perturbed hash.
 #[derive(Clone, Copy, Debug)]
@@ -30,14 +30,6 @@ impl FlowHash {
         let hash = mix(u64::from(flow) ^ perturbation) >> 32;
         ((hash * u64::from(self.buckets)) >> 32) as usize
     }
-}
-
-/// The finaliser of `SplitMix64` (Steele, Lea and Flood 2014).
-#[inline]
-pub(crate) fn mix(z: u64) -> u64 {
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

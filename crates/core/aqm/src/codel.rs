@@ -33,7 +33,8 @@
 
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
-use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use crate::queue_core::forward_to_core;
+use crate::{Arrival, Departure, Discipline, DropReason, Limit, Queue, Verdict};
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Instant, RandomStream, Rate};
 
@@ -299,23 +300,11 @@ impl<P: Copy> Queue<P> for CoDel<P> {
         Some(self.core.count_departure(departure))
     }
 
-    #[inline]
-    fn shed(&mut self) -> Option<Shed<P>> {
-        self.core.next_shed()
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.core.backlog
-    }
+    forward_to_core!(P);
 
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         self.pool.drain(&mut self.list, |held| self.core.count_flushed(held, discard));
         self.control = Control::NEW;
-    }
-
-    fn stats(&self) -> &QueueStats {
-        &self.core.stats
     }
 }
 

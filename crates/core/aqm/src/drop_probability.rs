@@ -1,22 +1,9 @@
 //! Laws: what an AQM that answers a drop probability is to a queue.
 
-use crate::{Arrival, Backlog, Limit, SieveReadings, Verdict};
+use crate::{Arrival, Backlog, Limit, Readings, Verdict};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, Rate};
 use std::fmt::Debug;
-
-/// Values of a law besides its probability, for recording. `None` for what a law does not have.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Readings {
-    /// The average queue, packets.
-    pub average: Option<f64>,
-    /// The largest probability of RED's slope, `max_p`.
-    pub max_p: Option<f64>,
-    /// The target of the queue, packets.
-    pub target: Option<f64>,
-    /// Values and counters of Sieve.
-    pub sieve: Option<SieveReadings>,
-}
 
 /// An AQM whose decision is a probability (PI, RED, BLUE, PIE, ...). TSQ works on top of any of them.
 ///

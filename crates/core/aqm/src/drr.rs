@@ -29,8 +29,9 @@
 use crate::buckets::FlowHash;
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
+use crate::queue_core::forward_to_core;
 use crate::strict_priority::{LEVELS, class_of};
-use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use crate::{Arrival, Departure, Discipline, DropReason, Limit, Queue, Verdict};
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
 use std::collections::VecDeque;
@@ -195,15 +196,7 @@ impl<P: Copy> Queue<P> for Drr<P> {
         }
     }
 
-    #[inline]
-    fn shed(&mut self) -> Option<Shed<P>> {
-        self.core.next_shed()
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.core.backlog
-    }
+    forward_to_core!(P);
 
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for member in &mut self.members {
@@ -213,10 +206,6 @@ impl<P: Copy> Queue<P> for Drr<P> {
         self.active.clear();
         self.in_turn = false;
         self.hash.reset();
-    }
-
-    fn stats(&self) -> &QueueStats {
-        &self.core.stats
     }
 }
 

@@ -53,8 +53,9 @@
 use crate::delay_control::{COUPLING, Controller, DelayControlParams};
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
+use crate::queue_core::forward_to_core;
 use crate::sample_clock::SampleClock;
-use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use crate::{Arrival, Departure, Discipline, DropReason, Limit, Queue, Verdict};
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate, Streams};
 
@@ -364,15 +365,7 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
         }
     }
 
-    #[inline]
-    fn shed(&mut self) -> Option<Shed<P>> {
-        self.core.next_shed()
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.core.backlog
-    }
+    forward_to_core!(P);
 
     fn probability(&self) -> Option<Probability> {
         Some(Probability::clamped(self.controller.squared()))
@@ -390,10 +383,6 @@ impl<P: Copy> Queue<P> for DualPi2<P> {
         (self.owed, self.dice.random) = (0, None);
         self.controller.reset();
         self.clock.restart(now);
-    }
-
-    fn stats(&self) -> &QueueStats {
-        &self.core.stats
     }
 }
 

@@ -54,8 +54,9 @@ use crate::buckets::FlowHash;
 use crate::codel::{CoDelParams, Control, Exit, Root, Spare};
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
+use crate::queue_core::forward_to_core;
 use crate::turns::Turns;
-use crate::{Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict};
+use crate::{Arrival, Departure, Discipline, DropReason, Limit, Queue, Verdict};
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Instant, RandomStream, Rate};
 
@@ -206,15 +207,7 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
         }
     }
 
-    #[inline]
-    fn shed(&mut self) -> Option<Shed<P>> {
-        self.core.next_shed()
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.core.backlog
-    }
+    forward_to_core!(P);
 
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for bucket in &mut self.buckets {
@@ -223,10 +216,6 @@ impl<P: Copy> Queue<P> for FqCoDel<P> {
         }
         self.turns.reset();
         self.hash.reset();
-    }
-
-    fn stats(&self) -> &QueueStats {
-        &self.core.stats
     }
 }
 

@@ -7,11 +7,23 @@
 //! each, and a processor prefetches for about that many. A second array makes an enqueue and dequeue 4 ns slower (34
 //! instead of 30 at a backlog of 1,000). It would pay only for q' behind 100,000 packets and more.
 
-use crate::Entry;
 use cutline_units::Instant;
 use std::hint::black_box;
 
 /// A waiting packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<P> {
+    /// w: the order in which packets leave, least first.
+    pub weight: Instant,
+    /// Time at which the packet was enqueued.
+    pub arrived: Instant,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// The caller's handle.
+    pub packet: P,
+}
+
+/// A waiting packet with its place.
 #[derive(Clone, Copy, Debug)]
 struct Stored<P> {
     entry: Entry<P>,

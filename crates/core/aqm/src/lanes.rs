@@ -23,21 +23,8 @@
 //! packet stays constant. A packet for which a lane cannot grow is refused.
 
 use crate::Backlog;
-use crate::lane::{FIRST_SLOTS, Lane};
+use crate::lane::{Entry, FIRST_SLOTS, Lane};
 use cutline_units::{HintBits, Instant};
-
-/// A waiting packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<P> {
-    /// w: the order in which packets leave, least first.
-    pub weight: Instant,
-    /// Time at which the packet was enqueued.
-    pub arrived: Instant,
-    /// Bytes on the wire.
-    pub size: u32,
-    /// The caller's handle.
-    pub packet: P,
-}
 
 /// A queue of packets sorted by weight, in which packets of one lane keep their order.
 #[derive(Clone, Debug)]

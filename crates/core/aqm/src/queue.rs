@@ -1,6 +1,6 @@
-//! The interface between a link and a queue: arrivals, verdicts, departures, and the [`Queue`] trait.
+//! The interface between a link and a queue: arrivals, departures, and the [`Queue`] trait.
 
-use crate::{QueueStats, Readings};
+use crate::{DropReason, QueueStats, Readings, Verdict};
 use cutline_units::{Duration, Hint, Instant, Probability, RandomStream, Rate};
 
 /// A queue's view of a packet. It never sees the packet's bytes.
@@ -32,26 +32,6 @@ pub struct Backlog {
     pub packets: u32,
     /// Bytes waiting.
     pub bytes: u64,
-}
-
-/// Reason for dropping a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DropReason {
-    /// The AQM's probability, or TSQ's p', came up.
-    Early,
-    /// The queue was at its limit.
-    Overflow,
-}
-
-/// The decision on an arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The packet is stored.
-    Pass,
-    /// The packet is stored, and the caller sets CE in it (RFC 3168 section 5).
-    Mark,
-    /// The packet is not stored and remains the caller's.
-    Drop(DropReason),
 }
 
 /// A packet that leaves a queue for the link.
@@ -143,31 +123,6 @@ pub trait Queue<P> {
     fn stats(&self) -> &QueueStats;
 }
 
-impl DropReason {
-    /// Every reason, in the order of the counters.
-    pub const ALL: [Self; 2] = [Self::Early, Self::Overflow];
-
-    /// The reason's name, as counters and results spell it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Early => "early",
-            Self::Overflow => "overflow",
-        }
-    }
-}
-
-impl Verdict {
-    /// The verdict for a packet that is hit or not: a hit marks if the packet may be marked, and drops it otherwise.
-    #[inline]
-    pub(crate) const fn from_hit(hit: bool, may_mark: bool) -> Self {
-        match (hit, may_mark) {
-            (false, _) => Self::Pass,
-            (true, true) => Self::Mark,
-            (true, false) => Self::Drop(DropReason::Early),
-        }
-    }
-}
-
 impl Arrival {
     /// A packet of flow 0 that cannot be marked; change the fields for anything else.
     pub const fn new(size: u32, hint: Hint) -> Self {
@@ -236,12 +191,5 @@ mod tests {
         let backlog = Backlog { packets: 3, bytes: 3000 };
         assert!(Limit::Packets(4).admits(backlog, 1500) && !Limit::Packets(3).admits(backlog, 1));
         assert!(Limit::Bytes(4000).admits(backlog, 1000) && !Limit::Bytes(4000).admits(backlog, 1001));
-    }
-
-    #[test]
-    fn only_a_hit_on_a_markable_packet_marks() {
-        assert_eq!(Verdict::from_hit(false, true), Verdict::Pass);
-        assert_eq!(Verdict::from_hit(true, true), Verdict::Mark);
-        assert_eq!(Verdict::from_hit(true, false), Verdict::Drop(DropReason::Early));
     }
 }

@@ -20,6 +20,28 @@ pub struct QueueCore<P> {
     pending: Vec<Shed<P>>,
 }
 
+/// Implements the methods of [`Queue`](crate::Queue) that a discipline with a field `core: QueueCore<P>` answers from it: `shed`,
+/// `backlog` and `stats`.
+macro_rules! forward_to_core {
+    ($packet:ident) => {
+        #[inline]
+        fn shed(&mut self) -> Option<$crate::Shed<$packet>> {
+            self.core.next_shed()
+        }
+
+        #[inline]
+        fn backlog(&self) -> $crate::Backlog {
+            self.core.backlog
+        }
+
+        fn stats(&self) -> &$crate::QueueStats {
+            &self.core.stats
+        }
+    };
+}
+
+pub(crate) use forward_to_core;
+
 impl<P: Copy> QueueCore<P> {
     /// The core of an empty queue.
     pub fn new(limit: Limit, ecn: bool) -> Self {

@@ -23,9 +23,8 @@
 
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
-use crate::{
-    Arrival, Backlog, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Shed, Verdict, standing,
-};
+use crate::queue_core::forward_to_core;
+use crate::{Arrival, Departure, Discipline, DropReason, Limit, Queue, Verdict, standing};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Hint, Instant, RandomStream, Rate};
 
@@ -110,24 +109,12 @@ impl<P: Copy> Queue<P> for StrictPriority<P> {
         Some(self.core.count_departure(held.leave(false)))
     }
 
-    #[inline]
-    fn shed(&mut self) -> Option<Shed<P>> {
-        self.core.next_shed()
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.core.backlog
-    }
+    forward_to_core!(P);
 
     fn reset(&mut self, _now: Instant, discard: &mut dyn FnMut(P)) {
         for list in &mut self.lists {
             self.pool.drain(list, |held| self.core.count_flushed(held, discard));
         }
-    }
-
-    fn stats(&self) -> &QueueStats {
-        &self.core.stats
     }
 }
 

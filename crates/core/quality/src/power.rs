@@ -18,7 +18,7 @@ pub struct Power {
     alpha: f64,
 }
 
-/// Reason why a number is not an alpha.
+/// An alpha that is outside 0..1, or not a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerError(f64);
 

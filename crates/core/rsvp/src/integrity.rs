@@ -4,7 +4,7 @@
 //! administrator has given to both neighbours, byte by byte, as other implementations have them.
 
 use crate::message::{DecodeError, HEADER, Objects, finish};
-use crate::object::{Challenge, OBJECT_HEADER, class};
+use crate::object::{Challenge, KEY_BITS, OBJECT_HEADER, class};
 use cutline_units::Instant;
 use cutline_wire::Reader;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -14,8 +14,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-/// The bits of a key's number.
-pub const KEY_BITS: u64 = 0xffff_ffff_ffff;
 /// The bytes of an INTEGRITY object before its digest.
 const FIXED: usize = 16;
 /// The bytes of the longest INTEGRITY object.

@@ -52,6 +52,8 @@ pub mod class {
 
 /// The bytes of an object's header.
 pub const OBJECT_HEADER: usize = 4;
+/// The bits of a key's number in CHALLENGE and INTEGRITY objects.
+pub const KEY_BITS: u64 = 0xffff_ffff_ffff;
 
 /// A session: packets to one destination, of one protocol (RFC 2205 appendix A.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -576,7 +578,7 @@ impl Challenge {
 
     pub(crate) fn read(content: &[u8]) -> Option<Self> {
         let mut from = Reader::new(content);
-        let challenge = Self { key: from.u64()? & crate::integrity::KEY_BITS, cookie: from.u64()? };
+        let challenge = Self { key: from.u64()? & KEY_BITS, cookie: from.u64()? };
         ended(&from, challenge)
     }
 }

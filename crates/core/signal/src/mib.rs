@@ -7,7 +7,7 @@ use crate::monitor::{
     Arrivals, Delivery, Departures, PeerReports, Received, ReportStats, Sent, SentInterval,
 };
 use crate::negotiation::NegotiationStats;
-use crate::rate_control::segment;
+use crate::rate_control::{TfrcFigures, segment};
 use crate::violation::{Violation, Watch};
 use cutline_quality::spec::{Agreement, Interval, Measure, Specification};
 use cutline_units::{Bytes, Duration, Hint, Histogram, Instant, Rate};
@@ -175,23 +175,6 @@ pub struct TcpFigures {
     pub delivery_rate: Rate,
     /// The rate at which data is paced.
     pub pacing_rate: Rate,
-}
-
-/// TFRC's state in the direction in which this end sends ([`crate::rate_control`]).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TfrcFigures {
-    /// The allowed rate, of messages without headers.
-    pub rate: Rate,
-    /// The average round-trip time; `None` before the first feedback.
-    pub rtt: Option<Duration>,
-    /// The loss event rate that the other end has reported, 0 to 1.
-    pub loss_event_rate: f64,
-    /// Feedback that was used.
-    pub feedback: u64,
-    /// Number of times that the nofeedback timer expired.
-    pub nofeedback: u64,
-    /// Feedback that was stale, impossible, or not authentic.
-    pub refused: u64,
 }
 
 impl Distribution {

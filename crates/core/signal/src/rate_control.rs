@@ -20,7 +20,6 @@
 //! Feedback that comes twice, out of order, or from the future is refused. Where none comes, the nofeedback timer halves the
 //! rate (RFC 5348 section 4.4).
 
-use crate::mib::TfrcFigures;
 use crate::negotiation::Carrier;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_transport::tfrc::{Feedback, Packet, Receiver, Sender, Tfrc};
@@ -41,6 +40,23 @@ pub enum RateControl {
     /// parameters have no effect: the segment is the size of messages that was agreed on, and the queue is
     /// the application's.
     Tfrc(TfrcParams),
+}
+
+/// TFRC's state in the direction in which this end sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TfrcFigures {
+    /// The allowed rate, of messages without headers.
+    pub rate: Rate,
+    /// The average round-trip time; `None` before the first feedback.
+    pub rtt: Option<Duration>,
+    /// The loss event rate that the other end has reported, 0 to 1.
+    pub loss_event_rate: f64,
+    /// Feedback that was used.
+    pub feedback: u64,
+    /// Number of times that the nofeedback timer expired.
+    pub nofeedback: u64,
+    /// Feedback that was stale, impossible, or not authentic.
+    pub refused: u64,
 }
 
 impl RateControl {

@@ -111,8 +111,9 @@ fn external_receiver(params: &TransportParams) -> Receiver {
 }
 
 impl Background {
-    /// Records a packet that has reached the sink; its one-way delay has changed by `ipdv`.
-    pub(crate) fn note(&mut self, now: Instant, arrival: &Received, ipdv: Duration) {
+    /// Records a packet that has reached the sink, for the flow's series and for the agents that observe the flow; its one-way delay has
+    /// changed by `ipdv`.
+    pub(crate) fn record_arrival(&mut self, now: Instant, arrival: &Received, ipdv: Duration) {
         if let Some(series) = &mut self.series {
             series.received(now, arrival, ipdv);
         }

@@ -1,4 +1,4 @@
-//! Output that nobody reads.
+//! Output that nobody reads: pipes that stay full, and processes that have to end nevertheless.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};

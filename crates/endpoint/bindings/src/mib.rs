@@ -2,9 +2,10 @@
 
 use crate::{Reservation, count, nanos, nanos_or_unknown};
 use cutline_quality::spec::{Agreement, Measure, Specification};
-use cutline_signal::mib::{self, Conformance, Contract, TcpFigures, TfrcFigures};
+use cutline_signal::mib::{self, Conformance, Contract, TcpFigures};
 use cutline_signal::monitor::{self, Delivery, Received, Sent};
 use cutline_signal::negotiation::NegotiationStats;
+use cutline_signal::rate_control::TfrcFigures;
 use cutline_socket as socket;
 use serde::Serialize;
 

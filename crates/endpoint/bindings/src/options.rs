@@ -15,8 +15,6 @@ use cutline_tables::specification;
 use cutline_units::{Dscp, Hint};
 use std::time::Duration;
 
-/// The longest path of a local socket: `sun_path` of unix(7) without the zero at its end.
-const LONGEST_PATH: usize = 107;
 /// Name of the options in messages.
 const NAME: &str = "options";
 /// The parameters of TFRC that a QoS socket does not use: its messages have sizes of their own, and it has no queue.
@@ -215,7 +213,7 @@ fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecifica
 /// Reads what is asked of the network. Returns what adds it to a socket's options. Nobody is asked yet.
 fn reservation(root: &TableReader<'_>, check: Check) -> impl FnOnce(QosOptions) -> Option<QosOptions> {
     let service = root.optional("service", &service());
-    let socket = root.or("service-socket", &socket(), DEFAULT_SOCKET.to_owned());
+    let socket = root.or("service-socket", &kind::absolute_path(), DEFAULT_SOCKET.to_owned());
     let ack_path = root.or("ack-path", &ack_path(), AckPath::default());
     let if_refused = root.or("if-refused", &if_refused(), IfRefused::default());
     let patience = root.optional("reservation-patience", &kind::duration());
@@ -241,12 +239,6 @@ fn reservation(root: &TableReader<'_>, check: Check) -> impl FnOnce(QosOptions) 
 fn service() -> ValueKind<String> {
     let words = services().into_iter().map(|service| (service.name().to_owned(), service.name().to_owned()));
     kind::choice("a service of the network", words.collect())
-}
-
-/// The path of a local socket: as long as an address of one can be.
-fn socket() -> ValueKind<String> {
-    let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH && !path.contains('\0');
-    kind::text().only("an absolute path of at most 107 bytes", fits)
 }
 
 fn ack_path() -> ValueKind<AckPath> {

@@ -7,6 +7,7 @@
 //! ```text
 //! program   what kind of program a file is
 //! marking_method which way works for it
+//! options   the program to start, and the settings of its sockets
 //! library   where the preloaded library is
 //! cgroup    the control group and its eBPF programs
 //! run       starting the program, and waiting for it
@@ -23,6 +24,7 @@ mod ending;
 mod error;
 mod library;
 mod marking_method;
+mod options;
 mod program;
 mod publication;
 mod report;
@@ -33,7 +35,8 @@ pub use ending::ProgramEnding;
 pub use error::ExecError;
 pub use library::{LIBRARY_VARIABLE, find_library};
 pub use marking_method::{MarkingChoice, MarkingMethod, choose};
+pub use options::ExecOptions;
 pub use program::{Obstacle, Program};
 pub use report::{ExecDocument, SocketDocument, SocketTotals};
-pub use run::{ExecOptions, run};
+pub use run::run;
 pub use systemd::systemd_unit;

@@ -4,6 +4,7 @@ use crate::cgroup::{self, Attached, ControlGroup};
 use crate::counters::Counters;
 use crate::ending::ProgramEnding;
 use crate::library::find_library;
+use crate::options::ExecOptions;
 use crate::publication::RunningProgram;
 use crate::report::ExecDocument;
 use crate::{ExecError, MarkingChoice, MarkingMethod, Program};
@@ -20,15 +21,6 @@ use std::sync::mpsc::channel;
 
 /// The dynamic linker's variable of libraries that are loaded first (ld.so(8)).
 const PRELOAD: &str = "LD_PRELOAD";
-
-/// The program to start, and the settings of its sockets.
-#[derive(Clone, Debug)]
-pub struct ExecOptions {
-    /// Settings of every socket.
-    pub settings: MarkSettings,
-    /// The program's name, as the user wrote it, then its arguments.
-    pub command: Vec<OsString>,
-}
 
 /// Starts a program, passes signals on to it, and waits until it ends. Returns how it ended and what was delivered.
 ///

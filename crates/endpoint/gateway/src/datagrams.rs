@@ -8,7 +8,7 @@
 //! datagram's source may be false.
 
 use crate::exchange::{Exchanges, OWN_NUMBERS, Plain, Server, TURN};
-use crate::gateway::Shared;
+use crate::shared::Shared;
 use cutline_socket::{QosError, QosUdpListener, QosUdpSocket};
 use cutline_sys::address::lookup;
 use cutline_sys::datagram_server::{DatagramServer, Ends};

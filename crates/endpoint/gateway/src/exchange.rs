@@ -5,9 +5,9 @@
 //! not assured (`nf_conntrack`).
 
 use crate::connection_table::{Counters, Ticket, count};
-use crate::gateway::Shared;
 use crate::networks::network_of;
 use crate::plan::GatewaySide;
+use crate::shared::Shared;
 use cutline_socket::{Attempt, Pacing, QosUdpSocket};
 use cutline_sys::address::lookup;
 use cutline_sys::datagram_server::{DatagramServer, Ends};

@@ -1,53 +1,18 @@
 //! One gateway at work: its listeners, its end.
 
-use crate::connection_table::{ConnectionTable, Full};
+use crate::connection_table::ConnectionTable;
 use crate::document::GatewayDocument;
 use crate::error::GatewayError;
-use crate::plan::{GatewaySide, Limits, Plan, ProgramTransport};
+use crate::plan::{GatewaySide, Plan, ProgramTransport};
 use crate::record::Recorder;
-use crate::stop::Stop;
+use crate::shared::{Notify, Shared};
 use crate::{datagrams, streams};
-use cutline_provision::Standing;
-use cutline_socket::{QosError, QosOptions, QosTcpListener, QosUdpListener, ReservationStatus};
+use cutline_socket::{QosError, QosOptions, QosTcpListener, QosUdpListener};
 use cutline_sys::datagram_server::DatagramServer;
-use cutline_sys::lock;
-use std::fmt::Display;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
-
-/// Interval of recordings of the delivered traffic: several in an interval of the MIB.
-const RECORD_EVERY: Duration = Duration::from_millis(100);
-/// Stack size of a connection's thread, bytes.
-const STACK: usize = 256 << 10;
-/// Time that connections may take to end when the gateway does.
-const FAREWELL: Duration = Duration::from_secs(15);
-/// Largest number of failures that are reported one by one.
-const MOST_TOLD: usize = 100;
-/// Largest number of strangers that are reported one by one. Everybody can be one, so they do not count among the failures.
-const MOST_STRANGERS_TOLD: usize = 10;
-
-/// Takes what happens, in words.
-pub type Notify = Box<dyn Fn(&str) + Send + Sync>;
-
-/// State that the threads of a gateway share.
-pub struct Shared {
-    pub side: GatewaySide,
-    pub options: QosOptions,
-    pub limits: Limits,
-    pub book: Arc<ConnectionTable>,
-    pub stop: Stop,
-    notify: Notify,
-    told: AtomicUsize,
-    told_strangers: AtomicUsize,
-    has_told_limit: AtomicBool,
-    /// The threads of connections that run, and that one has ended.
-    running: Mutex<usize>,
-    ended: Condvar,
-}
 
 /// A gateway at work. It ends when this is dropped, too.
 pub struct Gateway {
@@ -131,19 +96,7 @@ impl Gateway {
         }
         let mut book = ConnectionTable::new(plan, record.map(Recorder::new));
         book.set_addresses(&addresses);
-        let shared = Arc::new(Shared {
-            side: plan.side,
-            options,
-            limits: plan.limits,
-            book: Arc::new(book),
-            stop: Stop::new()?,
-            notify,
-            told: AtomicUsize::new(0),
-            told_strangers: AtomicUsize::new(0),
-            has_told_limit: AtomicBool::new(false),
-            running: Mutex::new(0),
-            ended: Condvar::new(),
-        });
+        let shared = Arc::new(Shared::new(plan, options, book, notify)?);
         let mut gateway = Self { shared, addresses, listeners: Vec::new() };
         for (route, entry) in entries.into_iter().enumerate() {
             let shared = Arc::clone(&gateway.shared);
@@ -187,106 +140,5 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.end();
-    }
-}
-
-impl Shared {
-    /// Tells of a failure, unless there were many.
-    pub fn tell(&self, what: impl Display) {
-        match self.told.fetch_add(1, Ordering::Relaxed) {
-            told if told < MOST_TOLD => (self.notify)(&what.to_string()),
-            MOST_TOLD => (self.notify)("further failures are counted, and not told"),
-            _ => {}
-        }
-    }
-
-    /// Counts a peer that has not shown that it is a gateway, and reports it unless there were many.
-    pub fn tell_stranger(&self, route: usize, peer: SocketAddr, why: impl Display) {
-        self.book.count_stranger(route);
-        let route = self.book.route(route);
-        match self.told_strangers.fetch_add(1, Ordering::Relaxed) {
-            told if told < MOST_STRANGERS_TOLD => (self.notify)(&format!("{route}: {peer}: {why}")),
-            MOST_STRANGERS_TOLD => (self.notify)("further strangers are counted, and not told"),
-            _ => {}
-        }
-    }
-
-    /// Counts a connection for which there is no place, and reports the limit once.
-    pub fn turn_away(&self, route: usize, peer: SocketAddr, full: Full) {
-        self.book.turn_away(route);
-        if self.has_told_limit.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let route = self.book.route(route);
-        let why = match full {
-            Full::All => {
-                format!(
-                    "there are {} connections: others are turned away (--max-connections)",
-                    self.limits.connections
-                )
-            }
-            Full::OfAddress => format!(
-                "{} has {} connections: others of it are turned away (--max-per-address)",
-                peer.ip(),
-                self.limits.of_one_address
-            ),
-        };
-        (self.notify)(&format!("{route}: {why}"));
-    }
-
-    /// Says what the network has not reserved for a connection that goes on nevertheless.
-    pub fn tell_unreserved(&self, route: usize, reservation: Option<&ReservationStatus>) {
-        let Some(reservation) = reservation else { return };
-        for (way, standing) in [("send", &reservation.send), ("receive", &reservation.receive)] {
-            if let Standing::Failed(refusal) = standing {
-                let route = self.book.route(route);
-                self.tell(format_args!("{route}: {way} goes on as best effort: {refusal}"));
-            }
-        }
-    }
-
-    /// Runs the work of a connection in a thread.
-    pub fn spawn(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) -> io::Result<()> {
-        let running = Running::begin(Arc::clone(self));
-        let thread = thread::Builder::new().name("gateway connection".to_owned()).stack_size(STACK);
-        thread.spawn(move || work(&running.0)).map(drop)
-    }
-
-    fn record(&self) {
-        while !self.stop.is_set() {
-            let _ready = self.stop.poll([], Some(cutline_units::Duration::from_nanos(nanos(RECORD_EVERY))));
-            self.book.record_news();
-        }
-    }
-
-    fn wait_for_connections(&self) {
-        let running = lock(&self.running);
-        let _late = self.ended.wait_timeout_while(running, FAREWELL, |running| *running > 0);
-    }
-}
-
-/// Waits a little after an error of a listener, such as too many open files, which would be reported at once again.
-pub fn pause() {
-    thread::sleep(Duration::from_millis(100));
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// A thread of a connection, counted while it runs.
-struct Running(Arc<Shared>);
-
-impl Running {
-    fn begin(shared: Arc<Shared>) -> Self {
-        *lock(&shared.running) += 1;
-        Self(shared)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        *lock(&self.0.running) -= 1;
-        self.0.ended.notify_all();
     }
 }

@@ -11,6 +11,7 @@
 //! ```text
 //! plan       what a gateway carries, and how
 //! gateway    one gateway at work: its listeners, its end
+//! shared     state that its threads share
 //! streams    accepting and connecting streams
 //!   relay    one stream: two directions, back-pressure, half-close
 //!   greeting how the far gateway says whether it has reached the server
@@ -39,6 +40,7 @@ mod pending_streams;
 mod plan;
 mod record;
 mod relay;
+mod shared;
 mod stop;
 mod streams;
 

@@ -3,9 +3,9 @@
 //! They have no thread, no place among the connections, and little time. When there are too many, in all or of one address, the oldest
 //! leaves: a near gateway needs one round trip to negotiate, so silent connections cannot keep it out.
 
-use crate::gateway::Shared;
 use crate::networks::network_of;
 use crate::relay::reset;
+use crate::shared::Shared;
 use cutline_socket::{QosError, QosTcpListener, QosTcpStream};
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};

@@ -1,11 +1,11 @@
 //! Accepting and connecting streams.
 
 use crate::connection_table::Ticket;
-use crate::gateway::{Shared, pause};
 use crate::greeting::Greeting;
 use crate::pending_streams::PendingStreams;
 use crate::plan::GatewaySide;
 use crate::relay::{Ending, Expects, ROOM, relay, reset};
+use crate::shared::{Shared, pause};
 use crate::stop::Stop;
 use cutline_socket::{QosTcpListener, QosTcpStream};
 use cutline_sys::address::lookup;

@@ -87,7 +87,8 @@ impl SocketKind {
         }
     }
 
-    const fn total(self) -> Total {
+    /// The total that counts the sockets of this kind.
+    const fn socket_total(self) -> Total {
         match self {
             Self::Tcp => Total::TcpSockets,
             Self::Udp => Total::UdpSockets,
@@ -175,7 +176,7 @@ impl<'m> SocketTable<'m> {
 
     /// Counts a new socket. Returns the number of its record, `None` if all are in use.
     pub fn open(self, kind: SocketKind, process: u32) -> Option<u32> {
-        self.add(kind.total(), 1);
+        self.add(kind.socket_total(), 1);
         let used = self.0.get(USED)?;
         let is_free = |used: u64| (used < RECORDS as u64).then_some(used + 1);
         let number = used.fetch_update(Relaxed, Relaxed, is_free).ok()?;

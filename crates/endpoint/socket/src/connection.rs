@@ -2,28 +2,22 @@
 
 use crate::error::QosError;
 use crate::handler::{Handler, Handling};
+use crate::hint_mark::hint_of;
 use crate::keeper::{Kept, KeptConnection, keep};
 use crate::mib::Mib;
-use crate::options::{Marking, Peer, QosOptions};
+use crate::options::QosOptions;
 use crate::recovery::Candidate;
 use crate::reservation::{ReservationStatus, Reserver};
-use crate::signals;
-use crate::time::duration;
 use cutline_publish::ManagerRequest;
 use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
-use cutline_signal::negotiation::{Agreed, Carrier, Nonce, OneSidedReason};
-use cutline_signal::rate_control::RateControl;
-use cutline_signal::session::{
-    Event, Inbound, Outbound, Policies, Session, SessionParams, SessionStart, Standing,
-};
+use cutline_signal::negotiation::{Agreed, OneSidedReason};
+use cutline_signal::session::{Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::clock::unix_time;
-pub use cutline_sys::lock;
+use cutline_sys::lock;
 use cutline_sys::process::generation;
-use cutline_sys::reactor::{PollFd, PollFlags};
-use cutline_sys::traffic_class::{set_traffic_class, traffic_class};
 use cutline_sys::{now, send_queue};
-use cutline_units::{Bytes, Dscp, DscpPool2, Duration, Hint, HintCodec as _, Instant, Streams};
+use cutline_units::{Bytes, Duration, Hint, Instant};
 use rustix::fd::AsFd;
 use rustix::net::sockopt::socket_send_buffer_size;
 use std::collections::VecDeque;
@@ -80,120 +74,6 @@ fn pack(standing: Standing) -> u64 {
         Standing::Joined(token) => JOINED | u64::from(token),
         Standing::Alone => 0,
     }
-}
-
-/// Role of an end of a connection.
-pub enum Role {
-    /// Asks the other end.
-    Initiator,
-    /// Is asked.
-    Responder,
-    /// The other end is a plain socket.
-    Alone,
-}
-
-/// Random bytes that nobody can guess.
-pub fn random<const N: usize>() -> Result<[u8; N], QosError> {
-    cutline_sys::random().map_err(QosError::system("cannot get random numbers"))
-}
-
-/// A session as its options say, that begins now.
-pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Session, QosError> {
-    options.rate_control.check_carrier(carrier)?;
-    if options.rate_control.needs_feedback() && options.peer == Peer::Plain {
-        let why = "with peer = plain: a plain socket sends no feedback";
-        return Err(RateControl::refusal(why).into());
-    }
-    let now = now();
-    let seed = u64::from_ne_bytes(random()?);
-    let adapt_hint = match &options.marking {
-        Marking::Adaptive(class, params) => Some((*class, *params)),
-        Marking::Translated | Marking::None | Marking::Fixed(_) | Marking::Dscp(_) => None,
-    };
-    let start = SessionStart {
-        specification: options.specification.clone(),
-        carrier,
-        params: SessionParams {
-            negotiation: options.negotiation.clone(),
-            monitor: options.monitor.clone(),
-            policies: Policies {
-                adapt_hint,
-                adapt_rate: options.operation.clone(),
-                renegotiate: options.alternatives.clone(),
-            },
-            rate_control: options.rate_control.tolerating_lateness(),
-            ..SessionParams::default()
-        },
-        key: options.key,
-        random: Streams::new(seed).stream("socket", "policies"),
-        trace: options.trace.clone(),
-    };
-    let nonce: Nonce = random()?;
-    Ok(match role {
-        Role::Initiator => Session::initiate(now, start, (u64::from_ne_bytes(random()?), nonce))?,
-        Role::Responder => Session::respond(now, start, nonce)?,
-        Role::Alone => Session::alone(now, start)?,
-    })
-}
-
-/// Largest time for which a call that receives waits for the application's data. The kernel's own timeout
-/// begins anew with each call of the system, so with each control message.
-#[derive(Debug, Default)]
-pub struct Patience(AtomicU64);
-
-/// Time at which a call ends its wait; `None` for never.
-pub struct Until(Option<Instant>);
-
-impl Patience {
-    pub fn set(&self, time: Option<std::time::Duration>) {
-        self.0.store(time.map_or(0, |time| duration(time).as_nanos()), Ordering::Relaxed);
-    }
-
-    /// The end of a call that begins now.
-    pub fn until(&self) -> Until {
-        let time = self.0.load(Ordering::Relaxed);
-        Until(signals::keep_until((time > 0).then(|| now().saturating_add(Duration::from_nanos(time)))))
-    }
-}
-
-impl Until {
-    /// The time; `None` if it never comes.
-    pub const fn time(&self) -> Option<Instant> {
-        self.0
-    }
-
-    /// Waits for data until then, unless the call waits as long as it takes, which the kernel does.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when nothing has come.
-    pub fn wait(&self, socket: impl AsFd) -> io::Result<()> {
-        let Some(until) = self.0 else { return Ok(()) };
-        let mut readable = [PollFd::new(&socket, PollFlags::IN)];
-        loop {
-            // One wait is shorter than the whole time may be.
-            if signals::wait(&mut readable, until.saturating_since(now()))? {
-                return Ok(());
-            }
-            if now() >= until {
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-        }
-    }
-}
-
-/// Marks a socket's packets with a hint.
-pub fn mark(socket: impl AsFd, peer: SocketAddr, hint: Hint) -> io::Result<()> {
-    let dscp = DscpPool2.encode(hint).ok_or_else(|| {
-        let allowed = format!("hint {}: a code point carries 1 to 16", hint.level());
-        io::Error::new(io::ErrorKind::InvalidInput, allowed)
-    })?;
-    set_traffic_class(socket, peer, dscp.in_traffic_class(0))
-}
-
-/// Returns the hint of a socket's packets to this peer; `None` if they have none.
-fn hint_of(socket: impl AsFd, peer: SocketAddr) -> Option<Hint> {
-    let octet = traffic_class(socket, peer).ok()?;
-    DscpPool2.decode(Dscp::from_traffic_class(octet))
 }
 
 impl Connection {

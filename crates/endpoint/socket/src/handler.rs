@@ -2,9 +2,9 @@
 //!
 //! The thread that serves connections calls it, without any lock of this crate.
 
-use crate::connection::lock;
 use crate::keeper::{KeptConnection, call_soon, is_keeper};
 use cutline_signal::session::Event;
+use cutline_sys::lock;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, PoisonError, Weak};

@@ -54,6 +54,9 @@
 //! options     what an application asks for
 //! error       why it cannot have it
 //! settings    what follows from it for the socket: buffers, marks
+//! session     what follows from it for the session
+//! hint_mark   the delay hint as the mark of packets
+//! patience    timeouts of calls that receive
 //! connecting  the addresses of a name, one after the other or together
 //! connection  what every kind of socket has: the session, its events, its MIB
 //! connection_handle  a connection of either kind: the calls that streams and datagram sockets share
@@ -73,12 +76,15 @@ mod connection;
 mod connection_handle;
 mod error;
 mod handler;
+mod hint_mark;
 mod keeper;
 mod mib;
 mod options;
+mod patience;
 mod publication;
 mod recovery;
 mod reservation;
+mod session;
 mod settings;
 mod signals;
 mod tcp;

@@ -1,21 +1,18 @@
 //! Options of a QoS socket.
 
-use crate::connection::{Role, begin};
-use crate::error::QosError;
-use crate::reservation::{AckPath, IfRefused, ReservationOptions};
-use crate::settings::Settings;
+use crate::reservation::{AckPath, IfRefused, ReservationOptions, Reserver};
 use cutline_params::ParameterError;
-use cutline_provision::{Access, UnknownService, open};
+use cutline_provision::{Access, Transport, UnknownService, open};
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_quality::{Class, HintParams};
 use cutline_signal::authentication::Key;
 use cutline_signal::monitor::MonitorParams;
-use cutline_signal::negotiation::{Carrier, NegotiationParams};
+use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::operation::OperationParams;
 use cutline_signal::rate_control::RateControl;
 use cutline_signal::renegotiation::Alternatives;
 use cutline_signal::session::trace::SessionTrace;
-use cutline_translate::{Path, Protocol};
+use cutline_translate::Path;
 use cutline_units::{Dscp, Duration, Hint};
 use std::net::SocketAddr;
 
@@ -273,25 +270,10 @@ impl QosOptions {
         Self { connect_timeout: Some(crate::time::duration(time)), ..self }
     }
 
-    /// Sets marks and buffers of a UDP socket that the program owns, such as the socket of a QUIC library, for packets to `peer`. Its packets then have
-    /// the mark of these options and its buffers fit the specification; nothing is negotiated and nothing measured. A socket that sends to
-    /// peers of both protocols of IP is prepared for one of each.
-    ///
-    /// ```
-    /// use cutline_socket::{Preset, QosOptions};
-    /// use std::net::UdpSocket;
-    ///
-    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
-    /// QosOptions::sending(Preset::Video.specification()).prepare(&socket, "127.0.0.1:443".parse()?)?;
-    /// // A QUIC library takes the socket, for example `quinn::Endpoint::new(.., socket, ..)`.
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// When an option is not allowed, or the system refuses a setting.
-    pub fn prepare(&self, socket: impl std::os::fd::AsFd, peer: SocketAddr) -> Result<(), QosError> {
-        let session = begin(self, &Role::Alone, Carrier::Datagrams)?;
-        Settings::new(self, Protocol::Udp, &session)?.apply(socket, peer)
+    /// The reservation of a connection between these addresses, the own one first; none if none is wanted.
+    pub(crate) fn reserver(&self, transport: Transport, addresses: [SocketAddr; 2]) -> Option<Reserver> {
+        let reservation = self.reservation.clone()?;
+        Some(Reserver::new(reservation, self.path.clone(), transport, addresses))
     }
 
     /// Sets how long a stream that the application has closed waits for the other end to acknowledge something more: 60 s unless set.

@@ -9,14 +9,15 @@
 //! Nothing here waits but calls of the application: [`Recovery::serve`] does what can be done at once, and is called by the thread
 //! that serves connections.
 
-use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
 use crate::keeper::is_keeper;
 use crate::options::QosOptions;
+use crate::session::{Role, begin};
 use crate::signals;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Cause, Direction, Event, Inbound, Outbound, Session};
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::io;

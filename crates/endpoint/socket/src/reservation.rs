@@ -1,15 +1,13 @@
 //! Requests to the network for a connection: once both ends agree, each announces the traffic that it sends
 //! and reserves for the traffic that it receives ([`cutline_provision`]).
 
-use crate::connection::lock;
 use crate::error::QosError;
-use crate::options::QosOptions;
 use cutline_provision::{
     Demand, Direction, Flow, Grant, GrantEvent, Provisioner, Reason, Refusal, Standing, Transport,
 };
 use cutline_quality::spec::{ConnectionSpecification, Specification};
 use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
-use cutline_sys::now;
+use cutline_sys::{lock, now};
 use cutline_translate::{Path, Protocol, TranslationRequest, translate};
 use cutline_units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
@@ -99,15 +97,15 @@ struct State {
 }
 
 impl Reserver {
-    /// The reservation of a connection between these addresses; none if the options ask for none.
-    pub fn new(options: &QosOptions, transport: Transport, [local, peer]: [SocketAddr; 2]) -> Option<Self> {
+    /// The reservation of a connection between these addresses, the own one first.
+    pub fn new(
+        options: ReservationOptions,
+        path: Path,
+        transport: Transport,
+        [local, peer]: [SocketAddr; 2],
+    ) -> Self {
         let flow = Flow { transport, source: local, destination: peer };
-        options.reservation.clone().map(|reservation| Self {
-            options: reservation,
-            path: options.path.clone(),
-            flow: Mutex::new(flow),
-            state: Mutex::default(),
-        })
+        Self { options, path, flow: Mutex::new(flow), state: Mutex::default() }
     }
 
     /// The connection was made again from this address. What is agreed on next is asked for from there.

@@ -1,8 +1,10 @@
 //! The settings of a socket that follow from what the application needs ([`cutline_translate`]).
 
-use crate::connection::mark;
 use crate::error::QosError;
+use crate::hint_mark::mark;
 use crate::options::{Marking, QosOptions};
+use crate::session::{Role, begin};
+use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::Session;
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
 use cutline_sys::traffic_class::set_traffic_class;
@@ -25,6 +27,29 @@ pub struct Settings {
     end_system: EndSystemSettings,
     /// The mark of its packets; `None` for none.
     mark: Option<Mark>,
+}
+
+impl QosOptions {
+    /// Sets marks and buffers of a UDP socket that the program owns, such as the socket of a QUIC library, for packets to `peer`. Its packets then have
+    /// the mark of these options and its buffers fit the specification; nothing is negotiated and nothing measured. A socket that sends to
+    /// peers of both protocols of IP is prepared for one of each.
+    ///
+    /// ```
+    /// use cutline_socket::{Preset, QosOptions};
+    /// use std::net::UdpSocket;
+    ///
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// QosOptions::sending(Preset::Video.specification()).prepare(&socket, "127.0.0.1:443".parse()?)?;
+    /// // A QUIC library takes the socket, for example `quinn::Endpoint::new(.., socket, ..)`.
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When an option is not allowed, or the system refuses a setting.
+    pub fn prepare(&self, socket: impl AsFd, peer: SocketAddr) -> Result<(), QosError> {
+        let session = begin(self, &Role::Alone, Carrier::Datagrams)?;
+        Settings::new(self, Protocol::Udp, &session)?.apply(socket, peer)
+    }
 }
 
 impl Settings {

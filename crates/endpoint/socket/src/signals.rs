@@ -3,7 +3,6 @@
 //! A call that waits goes on waiting when a signal handler has run, as calls of the standard library do. A language with handlers of its
 //! own, which run between its calls, needs it to return: [`Interruptible`].
 
-use crate::connection::Until;
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, wait_once};
 use cutline_units::{Duration, Instant};
@@ -182,16 +181,4 @@ pub fn sleep(time: Duration) -> io::Result<()> {
         }
         wait(&mut [], left)?;
     }
-}
-
-/// Receives again after an interruption, if there is time left.
-///
-/// # Errors
-/// [`io::ErrorKind::Interrupted`] when the call returns for signals; [`io::ErrorKind::WouldBlock`] when the time is over.
-pub fn again(until: &Until, socket: impl rustix::fd::AsFd, error: io::Error) -> io::Result<()> {
-    if error.kind() != io::ErrorKind::Interrupted {
-        return Err(error);
-    }
-    on_signal()?;
-    until.wait(socket)
 }

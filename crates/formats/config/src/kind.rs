@@ -166,6 +166,25 @@ pub fn name() -> ValueKind<String> {
     text().only("of letters, digits, - and _", move |name| !name.is_empty() && name.chars().all(good))
 }
 
+/// The longest name of an interface, bytes (`IFNAMSIZ`, less the zero at its end).
+const LONGEST_INTERFACE: usize = 15;
+
+/// The longest path of a local socket, bytes (unix(7): `sun_path`, less the zero at its end).
+const LONGEST_SOCKET_PATH: usize = 107;
+
+/// The name of a network interface.
+pub fn interface() -> ValueKind<String> {
+    let fits = |name: &String| (1..=LONGEST_INTERFACE).contains(&name.len());
+    text().only("the name of an interface, of 1 to 15 bytes", fits)
+}
+
+/// An absolute path that may be that of a local socket.
+pub fn absolute_path() -> ValueKind<String> {
+    let fits =
+        |path: &String| path.starts_with('/') && path.len() <= LONGEST_SOCKET_PATH && !path.contains('\0');
+    text().only("an absolute path of at most 107 bytes", fits)
+}
+
 /// The most words that a message lists.
 const MOST_WORDS: usize = 24;
 

@@ -95,7 +95,7 @@ impl RunStore {
         remove_folder(&unfinished_runs_in(begun.store.root()))?;
         let runs = begun.runs();
         fs::create_dir_all(&runs).map_err(|error| StoreError::io(&runs, error))?;
-        begun.remove_unfinished()?;
+        begun.remove_unfinished_runs()?;
         match found {
             Found::Nothing | Found::ToReplace => {
                 begun.store.write_summary(planned.summary)?;
@@ -321,11 +321,13 @@ impl RunStore {
         Ok(())
     }
 
+    /// Returns whether a run has a folder of its own, whose rows are not in the joined tables yet.
     fn has_folder(&self, run: &str) -> bool {
         self.runs().join(run).is_dir()
     }
 
-    fn remove_unfinished(&self) -> Result<(), StoreError> {
+    /// Removes the folders of runs that were interrupted while their rows were written.
+    fn remove_unfinished_runs(&self) -> Result<(), StoreError> {
         let runs = self.runs();
         for entry in fs::read_dir(&runs).map_err(|error| StoreError::io(&runs, error))? {
             let path = entry.map_err(|error| StoreError::io(&runs, error))?.path();
@@ -336,6 +338,7 @@ impl RunStore {
         Ok(())
     }
 
+    /// The folder of the single runs.
     fn runs(&self) -> PathBuf {
         runs_in(self.store.root())
     }

@@ -24,7 +24,7 @@ pub use ecn::Ecn;
 pub use hint::{DscpPool2, Hint, HintBits, HintCodec, HintError};
 pub use histogram::{Bucket, Histogram, HistogramParts};
 pub use probability::{Probability, ProbabilityError};
-pub use random::{RandomStream, Streams};
+pub use random::{RandomStream, Streams, mix};
 pub use rate::{Bytes, Rate};
 pub use serializer::{Line, Pace, Serializer};
 pub use time::{Duration, Instant};

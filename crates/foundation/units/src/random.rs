@@ -34,7 +34,7 @@ impl Streams {
         // The separator cannot occur in UTF-8, so ("ab", "c") and ("a", "bc") differ.
         let bytes = entity.bytes().chain([0xff]).chain(purpose.bytes());
         let name = bytes.fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
-        RandomStream(Xoshiro256PlusPlus::seed_from_u64(mix(self.seed) ^ name))
+        RandomStream(Xoshiro256PlusPlus::seed_from_u64(mix_seed(self.seed) ^ name))
     }
 }
 
@@ -74,9 +74,14 @@ impl TryRng for RandomStream {
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// The finaliser of `SplitMix64` (Steele, Lea and Flood 2014): seeds 1, 2, 3 share no bits after it.
-fn mix(seed: u64) -> u64 {
-    let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+/// A step of `SplitMix64` (Steele, Lea and Flood 2014): seeds 1, 2, 3 share no bits after it.
+fn mix_seed(seed: u64) -> u64 {
+    mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15))
+}
+
+/// The finaliser of `SplitMix64` (Steele, Lea and Flood 2014): each bit of `z` changes about half of the bits.
+#[inline]
+pub const fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! port          what the loop needs of a port beside frames; what a port counts
+//! interface     the interface of a port: name, longest frame, existence
 //! packet_port   an interface by a packet socket (AF_PACKET)
 //! tun_port      a TUN interface, for hosts that route
 //! xdp_port      an interface by AF_XDP
@@ -16,6 +17,7 @@
 
 mod any_port;
 mod error;
+mod interface;
 mod packet_port;
 mod port;
 mod run;

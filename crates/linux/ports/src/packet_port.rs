@@ -16,6 +16,7 @@
 //!
 //! Network cards take a VLAN tag out of the frame and hand it over beside it; it is put back.
 
+use crate::interface::PortInterface;
 use crate::{InterfacePort, PortError, PortStats};
 use cutline_router::Port;
 use cutline_sys::packet::{self, BATCH, Received, Ring};
@@ -29,9 +30,7 @@ use std::io;
 
 /// A port by a packet socket.
 pub struct PacketPort {
-    name: String,
-    watch: interface::InterfaceWatch,
-    largest: u32,
+    interface: PortInterface,
     ring: Ring,
     socket: OwnedFd,
     /// A frame with its tag put back.
@@ -53,19 +52,15 @@ impl PacketPort {
     /// When there is no such interface, or the process may not.
     pub fn open(name: &str) -> Result<Self, PortError> {
         let index = interface::index(name)?;
+        // A payload of its MTU behind a header with one tag.
         let largest = interface::mtu(name)? + ETHERNET as u32 + TAG;
         let room = largest as usize + TAG as usize;
         let failed = |error: io::Error| {
             SysError::privileged(format!("interface `{name}` cannot be opened"), "CAP_NET_RAW", error)
         };
         let (ring, socket) = open(index, room).map_err(failed)?;
-        let (name, stats, watch) =
-            (name.to_owned(), PortStats::default(), interface::InterfaceWatch::new(index)?);
-        Ok(Self { name, watch, largest, ring, socket, tagged: Vec::with_capacity(room), stats })
-    }
-
-    fn removed(&self) -> PortError {
-        PortError::Removed { name: self.name.clone() }
+        let interface = PortInterface::new(name, index, largest)?;
+        Ok(Self { interface, ring, socket, tagged: Vec::with_capacity(room), stats: PortStats::default() })
     }
 
     /// Sends all of these. Returns false when the kernel takes no more for the moment.
@@ -79,7 +74,7 @@ impl PacketPort {
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::INTR) => 0,
                     Some(Errno::AGAIN) => return Ok(false),
-                    Some(Errno::NXIO | Errno::NODEV) => return Err(self.removed()),
+                    Some(Errno::NXIO | Errno::NODEV) => return Err(self.interface.removed()),
                     // Down, too long, or no room in the card: this frame is lost, the next one may not be.
                     _ => {
                         each(false);
@@ -111,18 +106,15 @@ impl AsFd for PacketPort {
 
 impl InterfacePort for PacketPort {
     fn name(&self) -> &str {
-        &self.name
+        &self.interface.name
     }
 
-    /// A payload of its MTU behind a header with one tag.
     fn largest_frame(&self) -> u32 {
-        self.largest
+        self.interface.largest_frame
     }
 
     fn stats(&mut self) -> Result<PortStats, PortError> {
-        let dropped = packet::take_drops(&self.socket).map_err(|error| {
-            SysError::new(format!("the counters of `{}` cannot be read", self.name), error)
-        })?;
+        let dropped = packet::take_drops(&self.socket).map_err(|error| self.interface.uncounted(error))?;
         self.stats.missed += u64::from(dropped);
         Ok(self.stats)
     }
@@ -131,7 +123,7 @@ impl InterfacePort for PacketPort {
     fn check(&self) -> Result<(), PortError> {
         // Reading the error clears it, so that it does not wake us again.
         let _cleared = sockopt::socket_error(&self.socket);
-        if self.watch.exists() { Ok(()) } else { Err(self.removed()) }
+        self.interface.check()
     }
 }
 

@@ -9,6 +9,7 @@
 //!
 //! The kernel does not stamp packets: a packet arrives when it is read.
 
+use crate::interface::PortInterface;
 use crate::{InterfacePort, PortError, PortKind, PortStats};
 use cutline_router::Port;
 use cutline_sys::{SysError, clock, interface, tun};
@@ -20,9 +21,7 @@ use std::io;
 
 /// A port by a TUN interface.
 pub struct TunPort {
-    name: String,
-    watch: interface::InterfaceWatch,
-    largest: u32,
+    interface: PortInterface,
     file: OwnedFd,
     /// The header, and room for a packet behind it.
     frame: Vec<u8>,
@@ -42,16 +41,13 @@ impl TunPort {
     /// When there is no such interface, it is not a TUN interface, another process has it, or the process may not.
     pub fn open(name: &str) -> Result<Self, PortError> {
         let index = interface::index(name)?;
+        // A packet of its MTU behind the Ethernet header that the router sees.
         let largest = interface::mtu(name)? + ETHERNET as u32;
         let file = tun::attach(name).map_err(|error| explained(name, error))?;
-        let mut watch = interface::InterfaceWatch::new(index)?;
-        let dropped_before = watch.transmit_drops().unwrap_or(0);
+        let mut interface = PortInterface::new(name, index, largest)?;
+        let dropped_before = interface.watch.transmit_drops().unwrap_or(0);
         let frame = vec![0; ETHERNET + usize::from(u16::MAX)];
-        Ok(Self { name: name.to_owned(), watch, largest, file, frame, dropped_before, missed: 0 })
-    }
-
-    fn removed(&self) -> PortError {
-        PortError::Removed { name: self.name.clone() }
+        Ok(Self { interface, file, frame, dropped_before, missed: 0 })
     }
 }
 
@@ -63,29 +59,28 @@ impl AsFd for TunPort {
 
 impl InterfacePort for TunPort {
     fn name(&self) -> &str {
-        &self.name
+        &self.interface.name
     }
 
-    /// A packet of its MTU behind the Ethernet header that the router sees.
     fn largest_frame(&self) -> u32 {
-        self.largest
+        self.interface.largest_frame
     }
 
     /// There are no tags.
     fn largest_packet(&self) -> u32 {
-        self.largest - ETHERNET as u32
+        self.interface.largest_frame - ETHERNET as u32
     }
 
     /// Packets can only be missed here.
     fn stats(&mut self) -> Result<PortStats, PortError> {
-        if let Some(dropped) = self.watch.transmit_drops() {
+        if let Some(dropped) = self.interface.watch.transmit_drops() {
             self.missed = dropped.saturating_sub(self.dropped_before);
         }
         Ok(PortStats { kind: PortKind::Tun, missed: self.missed, ..PortStats::default() })
     }
 
     fn check(&self) -> Result<(), PortError> {
-        if self.watch.exists() { Ok(()) } else { Err(self.removed()) }
+        self.interface.check()
     }
 }
 
@@ -100,7 +95,7 @@ impl Port for TunPort {
                     self.frame[ETHERNET - 2..ETHERNET].copy_from_slice(&kind);
                     each(now, &self.frame[..ETHERNET + length]);
                 }
-                Err(Errno::BADFD) => return Err(self.removed()),
+                Err(Errno::BADFD) => return Err(self.interface.removed()),
                 // There is no packet, or a signal arrived; either way the caller tries again.
                 Err(_) => return Ok(count),
             }
@@ -117,7 +112,7 @@ impl Port for TunPort {
             match write(&self.file, &frame[ETHERNET..]) {
                 Ok(_) => each(true),
                 Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-                Err(Errno::BADFD) => return Err(self.removed()),
+                Err(Errno::BADFD) => return Err(self.interface.removed()),
                 // The interface is down, or the kernel does not know the packet's kind: it is lost, the next may not be.
                 Err(_) => each(false),
             }

@@ -18,6 +18,7 @@
 //! - *Missed* are frames for which there was no chunk or no entry in the ring (`XDP_STATISTICS`). With zero copy the card
 //!   has such drops as well, in its own counters.
 
+use crate::interface::PortInterface;
 use crate::xdp::program::Program;
 use crate::xdp::queue::Queue;
 use crate::xdp::while_busy;
@@ -36,9 +37,7 @@ use std::io;
 
 /// A port by `AF_XDP`.
 pub struct XdpPort {
-    name: String,
-    watch: interface::InterfaceWatch,
-    largest: u32,
+    interface: PortInterface,
     kind: PortKind,
     /// Before the sockets: while they are closed, frames pass to the host.
     _program: Program,
@@ -74,13 +73,13 @@ impl XdpPort {
         if ethtool::get(name, Command::FLAGS).is_ok_and(|flags| flags & RX_VLAN != 0) {
             return Err(PortError::VlanTagsRemoved { name: name.to_owned() });
         }
-        let largest = mtu + ETHERNET as u32 + TAG;
-        let watch = interface::InterfaceWatch::new(index)?;
-        Self::set_up(name, index, watch, largest).map_err(|error| explained(name, error))
+        // A payload of its MTU behind a header with one tag.
+        let interface = PortInterface::new(name, index, mtu + ETHERNET as u32 + TAG)?;
+        Self::set_up(interface, index).map_err(|error| explained(name, error))
     }
 
-    fn set_up(name: &str, index: u32, watch: interface::InterfaceWatch, largest: u32) -> io::Result<Self> {
-        let count = interface::receive_queues(name, index);
+    fn set_up(interface: PortInterface, index: u32) -> io::Result<Self> {
+        let count = interface::receive_queues(&interface.name, index);
         let promiscuous = packet::open()?;
         packet::make_promiscuous(&promiscuous, index)?;
         let program = while_busy(|| Program::attach(index, count))?;
@@ -96,9 +95,7 @@ impl XdpPort {
             program.redirect(number, queue)?;
         }
         Ok(Self {
-            name: name.to_owned(),
-            watch,
-            largest,
+            interface,
             kind: kind(program.mode(), &queues),
             _program: program,
             queues,
@@ -147,24 +144,21 @@ impl AsFd for XdpPort {
 
 impl InterfacePort for XdpPort {
     fn name(&self) -> &str {
-        &self.name
+        &self.interface.name
     }
 
-    /// A payload of its MTU behind a header with one tag.
     fn largest_frame(&self) -> u32 {
-        self.largest
+        self.interface.largest_frame
     }
 
     fn stats(&mut self) -> Result<PortStats, PortError> {
         let missed: io::Result<u64> = self.queues.iter().map(Queue::missed).sum();
-        let missed = missed.map_err(|error| {
-            SysError::new(format!("the counters of `{}` cannot be read", self.name), error)
-        })?;
+        let missed = missed.map_err(|error| self.interface.uncounted(error))?;
         Ok(PortStats { kind: self.kind, missed, ..PortStats::default() })
     }
 
     fn check(&self) -> Result<(), PortError> {
-        if self.watch.exists() { Ok(()) } else { Err(PortError::Removed { name: self.name.clone() }) }
+        self.interface.check()
     }
 }
 

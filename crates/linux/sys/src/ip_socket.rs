@@ -3,9 +3,12 @@
 //! and the Router Alert option if wanted (RFC 2113, RFC 2711).
 //!
 //! Raw sockets, and sources of other hosts, need `CAP_NET_RAW`.
-#![expect(unsafe_code, reason = "sendmsg and recvmsg with control messages that no safe crate wraps")]
+#![expect(unsafe_code, reason = "recvmsg with control messages that no safe crate wraps")]
 
 use crate::datagrams::each_control;
+use crate::sendmsg::{
+    IP_PKTINFO, IPV6_RECVPKTINFO, Name, push_control, send_message, sockaddr_v4, sockaddr_v6,
+};
 use crate::sockopt::{SO_RXQ_OVFL, SocketOption, check};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::sockopt::set_socket_reuseaddr;
@@ -16,14 +19,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::num::NonZeroU32;
 
 const IP_ROUTER_ALERT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, 5);
-pub(crate) const IP_PKTINFO: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_PKTINFO);
 const IP_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_TRANSPARENT);
 const IP_MTU_DISCOVER: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
 const IPV6_ROUTER_ALERT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, 22);
 /// Option since Linux 5.1. Without it, messages of all network namespaces come to every such socket.
 const IPV6_ROUTER_ALERT_ISOLATE: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, 30);
-pub(crate) const IPV6_RECVPKTINFO: SocketOption<i32> =
-    SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
 const IPV6_RECVHOPLIMIT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT);
 const IPV6_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT);
 const IPV6_V6ONLY: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
@@ -294,21 +294,7 @@ impl IpSocket {
                 ));
             }
         };
-        let mut part = libc::iovec {
-            iov_base: message.payload.as_ptr().cast_mut().cast(),
-            iov_len: message.payload.len(),
-        };
-        // SAFETY: all-zero bits are a valid msghdr: null pointers with lengths of zero.
-        let mut header: libc::msghdr = unsafe { zeroed() };
-        let (at, length) = name.place();
-        header.msg_name = at.cast_mut();
-        header.msg_namelen = length as libc::socklen_t;
-        header.msg_iov = &raw mut part;
-        header.msg_iovlen = 1;
-        header.msg_control = control.as_mut_ptr().cast();
-        header.msg_controllen = control.len() as _;
-        // SAFETY: name, payload and control messages are where the header says and live until the call returns; the kernel only reads them.
-        check(unsafe { libc::sendmsg(self.fd.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) } as i64)?;
+        send_message(&self.fd, &name, message.payload, &mut control)?;
         Ok(())
     }
 
@@ -405,40 +391,6 @@ fn skip_options(bytes: &[u8], mut next: u8) -> Option<(u8, usize)> {
     Some((next, at))
 }
 
-pub(crate) enum Name {
-    V4(libc::sockaddr_in),
-    V6(libc::sockaddr_in6),
-}
-
-impl Name {
-    /// Returns the address and the length.
-    pub(crate) const fn place(&self) -> (*const libc::c_void, usize) {
-        match self {
-            Self::V4(name) => (std::ptr::from_ref(name).cast(), size_of::<libc::sockaddr_in>()),
-            Self::V6(name) => (std::ptr::from_ref(name).cast(), size_of::<libc::sockaddr_in6>()),
-        }
-    }
-}
-
-pub(crate) fn sockaddr_v4(address: Ipv4Addr, port: u16) -> libc::sockaddr_in {
-    libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: port.to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.octets()) },
-        sin_zero: [0; 8],
-    }
-}
-
-pub(crate) fn sockaddr_v6(address: SocketAddrV6) -> libc::sockaddr_in6 {
-    libc::sockaddr_in6 {
-        sin6_family: libc::AF_INET6 as libc::sa_family_t,
-        sin6_port: address.port().to_be(),
-        sin6_flowinfo: 0,
-        sin6_addr: libc::in6_addr { s6_addr: address.ip().octets() },
-        sin6_scope_id: address.scope_id(),
-    }
-}
-
 /// The address of a sender.
 fn address_of(name: &libc::sockaddr_storage) -> Option<IpAddr> {
     match i32::from(name.ss_family) {
@@ -485,16 +437,6 @@ impl Found {
             _ => {}
         }
     }
-}
-
-/// Adds a control message (cmsg(3)).
-pub(crate) fn push_control(control: &mut Vec<u8>, (level, kind): (i32, i32), data: &[u8]) {
-    let length = size_of::<libc::cmsghdr>() + data.len();
-    control.extend(length.to_ne_bytes());
-    control.extend(level.to_ne_bytes());
-    control.extend(kind.to_ne_bytes());
-    control.extend(data);
-    control.resize(control.len().next_multiple_of(size_of::<usize>()), 0);
 }
 
 #[cfg(test)]

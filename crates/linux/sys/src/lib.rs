@@ -63,6 +63,7 @@ pub mod process;
 mod random;
 pub mod reactor;
 pub mod resources;
+mod sendmsg;
 pub mod signal;
 pub mod sockopt;
 pub mod tcp;

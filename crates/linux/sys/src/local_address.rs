@@ -3,13 +3,13 @@
 //! A socket that is bound to no address takes datagrams to all addresses of the host, but answers from the one that the route prefers. The
 //! peer drops an answer from an address that it has not asked. So a server asks for the address that each datagram has come to
 //! (`IP_PKTINFO`, `IPV6_RECVPKTINFO`; ip(7), RFC 3542 section 6), and answers from there.
-#![expect(unsafe_code, reason = "sendmsg with control messages, which rustix does not offer")]
 
-use crate::ip_socket::{IP_PKTINFO, IPV6_RECVPKTINFO, Name, push_control, sockaddr_v4, sockaddr_v6};
-use crate::sockopt::{SO_DOMAIN, check};
-use rustix::fd::{AsFd, AsRawFd};
+use crate::sendmsg::{
+    IP_PKTINFO, IPV6_RECVPKTINFO, Name, push_control, send_message, sockaddr_v4, sockaddr_v6,
+};
+use crate::sockopt::SO_DOMAIN;
+use rustix::fd::AsFd;
 use std::io;
-use std::mem::zeroed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// An address of this host that a datagram has come to.
@@ -85,19 +85,7 @@ pub fn send_from(
         SocketAddr::V4(to) => Name::V4(sockaddr_v4(*to.ip(), to.port())),
         SocketAddr::V6(to) => Name::V6(sockaddr_v6(to)),
     };
-    let mut part = libc::iovec { iov_base: datagram.as_ptr().cast_mut().cast(), iov_len: datagram.len() };
-    // SAFETY: all-zero bits are a valid msghdr: null pointers with lengths of zero.
-    let mut header: libc::msghdr = unsafe { zeroed() };
-    let (at, length) = name.place();
-    header.msg_name = at.cast_mut();
-    header.msg_namelen = length as libc::socklen_t;
-    header.msg_iov = &raw mut part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.as_mut_ptr().cast();
-    header.msg_controllen = control.len() as _;
-    // SAFETY: name, datagram and control messages are where the header says and live until the call returns; the kernel only reads them.
-    let sent = unsafe { libc::sendmsg(socket.as_fd().as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
-    Ok(check(sent as i64)? as usize)
+    send_message(socket, &name, datagram, &mut control)
 }
 
 #[cfg(test)]

@@ -125,8 +125,6 @@ impl ControlKind {
 
 /// The default of `burst` with a router. All of its reserved packets share one queue, so the buckets of others delay each of them.
 const ROUTER_BURST: Duration = Duration::from_millis(500);
-const LONGEST_NAME: usize = 15;
-const LONGEST_PATH: usize = 107;
 
 impl DaemonConfig {
     /// Reads the file at `path`, a regular file of at most 1 MiB.
@@ -205,7 +203,7 @@ impl InterfaceSpec {
 }
 
 fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
-    let socket = root.or("socket", &path(), DEFAULT_SOCKET.to_owned()).into();
+    let socket = root.or("socket", &kind::absolute_path(), DEFAULT_SOCKET.to_owned()).into();
     let group = root.optional("group", &group());
     let route_mark = root.or("route-mark", &kind::integer(0, u32::MAX.into()), 0) as u32;
     let params = match root.table("rsvp", "a table: write [rsvp]") {
@@ -247,7 +245,7 @@ fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
 }
 
 fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
-    let name = table.required("name", &name());
+    let name = table.required("name", &kind::interface());
     let rate = table.required("rate", &kind::rate());
     let version = kind::integer(4, 6).only("4 or 6", |version| *version != 5);
     let version = if table.or("version", &version, 4) == 4 { Version::V4 } else { Version::V6 };
@@ -270,7 +268,7 @@ fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
     if router.is_some() && !matches!(encapsulation, Encapsulation::Udp { .. }) {
         table.refuse("router", "it is for encapsulation = \"udp\"");
     }
-    let keys = table.optional("keys", &path()).map(PathBuf::from);
+    let keys = table.optional("keys", &kind::absolute_path()).map(PathBuf::from);
     table.finish();
     let (name, rate, share, control) = (name?, rate?, share?, control?);
     // The same check as at the start.
@@ -302,7 +300,7 @@ fn control(table: &TableReader<'_>) -> Option<ControlKind> {
     let ways = [("forward", RouterDirection::Forward), ("reverse", RouterDirection::Reverse)];
     let replace = table.optional("replace", &kind::flag());
     let delay = table.optional("best-effort-delay", &delay);
-    let socket = table.optional("router-socket", &path());
+    let socket = table.optional("router-socket", &kind::absolute_path());
     let way = table.optional("router-direction", &kind::one_of("one of", &ways));
     for (key, its, control) in [
         ("replace", Name::Tc, "tc"),
@@ -335,16 +333,6 @@ fn control(table: &TableReader<'_>) -> Option<ControlKind> {
         }
         Name::None => Some(ControlKind::None),
     }
-}
-
-fn name() -> ValueKind<String> {
-    let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.len());
-    kind::text().only("the name of an interface, of 1 to 15 bytes", fits)
-}
-
-pub(crate) fn path() -> ValueKind<String> {
-    let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH;
-    kind::text().only("an absolute path of at most 107 bytes", fits)
 }
 
 /// The number of a group by its name (group(5)), or as it is.

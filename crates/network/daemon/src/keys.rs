@@ -11,7 +11,8 @@
 
 use crate::error::DaemonError;
 use cutline_config::{Document, TableReader, ValueKind, kind};
-use cutline_rsvp::integrity::{Algorithm, KEY_BITS, SecurityKey};
+use cutline_rsvp::integrity::{Algorithm, SecurityKey};
+use cutline_rsvp::object::KEY_BITS;
 use cutline_service::regular_file;
 use std::net::IpAddr;
 use std::path::Path;

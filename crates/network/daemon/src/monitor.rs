@@ -1,6 +1,5 @@
 //! The monitor of the host in `cutlined`: the table `[monitor]` of its file.
 
-use crate::config::path;
 use crate::error::DaemonError;
 use cutline_config::{TableReader, kind};
 use cutline_monitor::{
@@ -46,13 +45,14 @@ impl MonitorSpec {
         let address =
             kind::text().only("an address with a port such as 127.0.0.1:9466, or \"off\"", is_address);
         let listen = table.or("listen", &address, DEFAULT_LISTEN.to_owned()).parse().ok();
-        let token_file = table.optional("token-file", &path()).map(PathBuf::from);
+        let token_file = table.optional("token-file", &kind::absolute_path()).map(PathBuf::from);
         let name = table.optional("name", &kind::text());
         let readers = [("own", false), ("all", true)];
         let readers_see_all = table.or("readers", &kind::one_of("one of", &readers), false);
-        let publish_socket =
-            table.or("publish-socket", &path(), cutline_publish::DEFAULT_SOCKET.to_owned()).into();
-        let socket = table.or("socket", &path(), DEFAULT_QUERY_SOCKET.to_owned()).into();
+        let publish_socket = table
+            .or("publish-socket", &kind::absolute_path(), cutline_publish::DEFAULT_SOCKET.to_owned())
+            .into();
+        let socket = table.or("socket", &kind::absolute_path(), DEFAULT_QUERY_SOCKET.to_owned()).into();
         let is_open = listen.is_some_and(|listen: SocketAddr| !listen.ip().is_loopback());
         if is_open && token_file.is_none() {
             table.lacks("token-file", "other hosts can reach the address in `listen`: the file with a token");

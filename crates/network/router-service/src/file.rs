@@ -38,12 +38,6 @@ const HOST_PREFIX: &str = "ipv6-host-prefix";
 /// The key of a re-mark table for all code points that it does not name.
 const ALL: &str = "all";
 
-/// The longest name of an interface, bytes (linux/if.h: `IFNAMSIZ`, less the zero at its end).
-const LONGEST_NAME: usize = 15;
-
-/// The longest path of a socket, bytes (unix(7): `sun_path`, less the zero at its end).
-const LONGEST_PATH: usize = 107;
-
 impl RouterSpec {
     /// Reads the router's file at `path`, a regular file of at most 1 MiB.
     ///
@@ -91,8 +85,8 @@ enum All {
 }
 
 fn read(root: &TableReader<'_>) -> Option<RouterSpec> {
-    let input = root.required("in", &interface());
-    let output = root.required("out", &interface());
+    let input = root.required("in", &kind::interface());
+    let output = root.required("out", &kind::interface());
     if input.is_some() && input == output {
         root.refuse("out", "it is the same interface as \"in\"");
     }
@@ -157,7 +151,7 @@ fn process(root: &TableReader<'_>) -> ProcessSpec {
         fix_offloads: root.or("fix-offloads", &kind::flag(), false),
         spin: root.optional("spin", &spin()),
         seed: root.optional("seed", &kind::integer(0, i64::MAX)),
-        socket: root.optional("socket", &socket()).map(Into::into),
+        socket: root.optional("socket", &kind::absolute_path()).map(Into::into),
         metrics: root.optional("metrics", &metrics()),
         memory: root.optional("memory", &memory()),
         user: root.optional("user", &kind::text().only("the name of a user", |name| !name.is_empty())),
@@ -306,16 +300,6 @@ fn reflectors() -> ValueKind<Vec<ZonedIp>> {
             nodes.iter().map(address).collect::<Option<Vec<ZonedIp>>>().ok_or_else(String::new)?;
         AutorateSpec::check(&addresses).map(|()| addresses)
     })
-}
-
-fn interface() -> ValueKind<String> {
-    let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.len());
-    kind::text().only("the name of an interface, of 1 to 15 bytes", fits)
-}
-
-fn socket() -> ValueKind<String> {
-    let fits = |path: &String| path.starts_with('/') && path.len() <= LONGEST_PATH;
-    kind::text().only("an absolute path of at most 107 bytes", fits)
 }
 
 fn metrics() -> ValueKind<SocketAddr> {

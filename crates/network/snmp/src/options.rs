@@ -15,7 +15,7 @@
 
 use crate::service::SnmpError;
 use async_snmp::v3::{AuthProtocol, PrivProtocol};
-use cutline_config::{Document, TableReader, ValueKind, kind};
+use cutline_config::{Document, TableReader, kind};
 use cutline_service::regular_file;
 use std::iter;
 use std::net::SocketAddr;
@@ -133,12 +133,12 @@ impl SnmpOptions {
         let address =
             kind::text().only("an address with a port such as 127.0.0.1:161, or \"off\"", is_address);
         let listen: Option<SocketAddr> = table.or("listen", &address, DEFAULT_LISTEN.to_owned()).parse().ok();
-        let community_file = table.optional("community-file", &path()).map(PathBuf::from);
+        let community_file = table.optional("community-file", &kind::absolute_path()).map(PathBuf::from);
         let users: Vec<SnmpUser> = table.tables("user").iter().filter_map(SnmpUser::read).collect();
         let managers: Vec<SnmpManager> =
             table.tables("manager").iter().filter_map(SnmpManager::read).collect();
-        let agentx = table.optional("agentx", &path()).map(PathBuf::from);
-        let state = table.or("state", &path(), DEFAULT_STATE.to_owned()).into();
+        let agentx = table.optional("agentx", &kind::absolute_path()).map(PathBuf::from);
+        let state = table.or("state", &kind::absolute_path(), DEFAULT_STATE.to_owned()).into();
         let system = SystemTexts {
             contact: table.or("contact", &kind::text(), String::new()),
             name: table.optional("name", &kind::text()).unwrap_or_else(host_name),
@@ -195,9 +195,9 @@ impl SnmpUser {
             &kind::text().only("1 to 32 characters", |name| (1..=32).contains(&name.len())),
         );
         let auth = table.or("auth", &kind::one_of("one of", &AUTH), AuthProtocol::Sha256);
-        let auth_file = table.required("auth-file", &path()).map(PathBuf::from);
+        let auth_file = table.required("auth-file", &kind::absolute_path()).map(PathBuf::from);
         let privacy = table.or("privacy", &kind::one_of("one of", &PRIVACY), PrivProtocol::Aes128);
-        let privacy_file = table.optional("privacy-file", &path()).map(PathBuf::from);
+        let privacy_file = table.optional("privacy-file", &kind::absolute_path()).map(PathBuf::from);
         let views = [("all", Views::All), ("queues", Views::Queues)];
         let sees = table.or("sees", &kind::one_of("one of", &views), Views::All);
         let may_set = table.or("may-set", &kind::flag(), false);
@@ -220,7 +220,7 @@ impl SnmpManager {
         let address = kind::text().only("an address with a port such as 192.0.2.10:162", is_address);
         let address = table.required("address", &address).and_then(|text| text.parse().ok());
         let user = table.optional("user", &kind::text());
-        let community = table.optional("community-file", &path());
+        let community = table.optional("community-file", &kind::absolute_path());
         let credentials = match (user, community) {
             (Some(user), None) => Some(ManagerCredentials::User(user)),
             (None, Some(file)) => Some(ManagerCredentials::Community(file.into())),
@@ -256,11 +256,6 @@ pub fn secret(path: &Path, is_password: bool) -> Result<String, SnmpError> {
         return Err(wrong(format!("it has fewer than {shortest} characters")));
     }
     Ok(secret.to_owned())
-}
-
-/// Returns the kind of an absolute path.
-fn path() -> ValueKind<String> {
-    kind::text().only("an absolute path", |text| text.starts_with('/'))
 }
 
 /// Returns the name of this host.

@@ -201,7 +201,7 @@ fn scenario_files_on_disk_are_taken_where_they_differ() {
     fs::write(experiments.join(&others.file), &others.text).unwrap();
     let mut changes = ExperimentChanges::default();
     assert_eq!(
-        changes.take_files(&tsq().experiments, &experiments).unwrap(),
+        changes.take_files(tsq().scenario_texts(), &experiments).unwrap(),
         std::slice::from_ref(&unresponsive.file)
     );
     assert!(changes.is_other() && changes.files[&unresponsive.file].contains("14 Mbit/s"));

@@ -1,14 +1,14 @@
 //! Converts a scenario to the simulator's types: names become links and routes, keys become parameters.
 
 use crate::spec::{
-    ClassSpec, DistributionsOf, DumbbellSpec, FlowSpec, GraphSpec, Perspective, RateChange, Scenario,
-    StartSpec, Topology,
+    ClassSpec, DistributionsOf, DumbbellSpec, FlowInstance, FlowSpec, GraphSpec, Perspective, RateChange,
+    Scenario, StartSpec, Topology,
 };
 use cutline_aqm::{AqmSpec, QueueSpec};
 use cutline_quality::Class;
 use cutline_sim::{
-    AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkSpec, Network, NetworkError, NodeId,
-    Pair, SimulationSettings, Window,
+    AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkId, LinkSpec, Network, NetworkError,
+    NodeId, Pair, SimulationSettings, Window,
 };
 use cutline_tables::queue::{PassOn, QueueConfig};
 use cutline_transport::endpoint::TransportParams;
@@ -72,12 +72,7 @@ impl Scenario {
         let templates = self.templates();
         for (number, flow) in (1..).zip(self.flow_instances()) {
             let Pair { route, return_route } = dumbbell.add_pair(network, middle, number);
-            network.add_flow(cutline_sim::FlowSpec {
-                name: flow.name,
-                route,
-                return_route,
-                ..templates[flow.group].clone()
-            })?;
+            add_flow(network, flow, &templates, [route, return_route])?;
         }
         Ok(())
     }
@@ -109,12 +104,7 @@ impl Scenario {
         for flow in self.flow_instances() {
             let (from, to) = (nodes[flow.from.as_str()], nodes[flow.to.as_str()]);
             let (route, return_route) = (network.route(from, to)?, network.route(to, from)?);
-            network.add_flow(cutline_sim::FlowSpec {
-                name: flow.name,
-                route,
-                return_route,
-                ..templates[flow.group].clone()
-            })?;
+            add_flow(network, flow, &templates, [route, return_route])?;
         }
         Ok(())
     }
@@ -128,6 +118,18 @@ impl Scenario {
         };
         self.flows.iter().enumerate().map(of).collect()
     }
+}
+
+/// Adds a flow of a group, whose flows share all but names and routes.
+fn add_flow(
+    network: &mut Network,
+    flow: FlowInstance,
+    templates: &[cutline_sim::FlowSpec],
+    [route, return_route]: [Vec<LinkId>; 2],
+) -> Result<(), LowerError> {
+    let template = templates[flow.group].clone();
+    network.add_flow(cutline_sim::FlowSpec { name: flow.name, route, return_route, ..template })?;
+    Ok(())
 }
 
 impl ClassSpec {

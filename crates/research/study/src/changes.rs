@@ -1,6 +1,5 @@
 //! Changes of a user to the experiments: their length, keys, whole scenario files.
 
-use crate::experiment::Experiment;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,28 +21,28 @@ impl ExperimentChanges {
         Self { quick, ..Self::default() }
     }
 
-    /// Takes the scenario files of these experiments from a folder where they are there and differ from those in the program. Returns the
-    /// names of these.
+    /// Takes the scenario files with these names from a folder where they are there and differ from the texts in the program. Returns
+    /// the names of these.
     ///
     /// # Errors
     /// When a file is there and cannot be read.
-    pub fn take_files(
+    pub fn take_files<'t>(
         &mut self,
-        experiments: &[Experiment],
+        texts: impl IntoIterator<Item = (&'t str, &'t str)>,
         folder: &Path,
     ) -> Result<Vec<String>, (String, std::io::Error)> {
         let mut taken = Vec::new();
-        for experiment in experiments {
-            if self.files.contains_key(&experiment.file) {
+        for (file, text) in texts {
+            if self.files.contains_key(file) {
                 continue;
             }
-            match std::fs::read_to_string(folder.join(&experiment.file)) {
-                Ok(text) if text != experiment.text => {
-                    self.files.insert(experiment.file.clone(), text);
-                    taken.push(experiment.file.clone());
+            match std::fs::read_to_string(folder.join(file)) {
+                Ok(other) if other != text => {
+                    self.files.insert(file.to_owned(), other);
+                    taken.push(file.to_owned());
                 }
                 Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err((experiment.file.clone(), error));
+                    return Err((file.to_owned(), error));
                 }
                 _ => {}
             }

@@ -1,26 +1,30 @@
 //! Checks that the claims and panels of a study name what its experiments have.
 
-use crate::claims::{ClaimData, FigureText, FindOwn, MEASURE, Quantity};
+use crate::claims::{ClaimData, MEASURE, Quantity};
 use crate::contents::Contents;
 use crate::experiment::Experiment;
-use crate::study::Study;
+use crate::figures::{FigureText, FindOwn};
 use cutline_config::{Document, Errors, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Compares the figures of a study with its experiments. `document` is `figures.toml`.
+/// Compares the figures of a study with its experiments. `document` is the `figures.toml` that lists the figures.
 ///
 /// # Errors
 /// The problems of experiments that are no valid scenarios, and the names in claims and panels that no experiment has.
-pub(crate) fn check(study: &Study, document: &Document, own: FindOwn) -> Result<(), Errors> {
+pub(crate) fn check(
+    experiments: &[Experiment],
+    (figures, document): (&[FigureText], &Document),
+    own: FindOwn,
+) -> Result<(), Errors> {
     let (mut contents, mut wrong) = (BTreeMap::new(), Vec::new());
-    for experiment in &study.experiments {
+    for experiment in experiments {
         match Contents::of(experiment) {
             Ok(there) => drop(contents.insert(experiment.id.as_str(), there)),
             Err(errors) => wrong.push((experiment, errors)),
         }
     }
     let check = Check { document, contents, own };
-    let names = study.figures().iter().flat_map(|figure| check.figure(figure));
+    let names = figures.iter().flat_map(|figure| check.figure(figure));
     let problems: Vec<Problem> = of_scenarios(&wrong).into_iter().chain(names).collect();
     if problems.is_empty() { Ok(()) } else { Err(Errors::new(problems)) }
 }

@@ -1,8 +1,8 @@
 //! Contents of an experiment, with which claims and panels are compared: the points of its sweep, and its flows.
 
-use crate::claims::{Settings, is_same};
 use crate::experiment::Experiment;
 use crate::measure::is_group;
+use crate::settings::{Settings, is_same};
 use cutline_config::{Errors, suggestion};
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! The stored results of an experiment, and the values that figures take from them.
 
-use crate::claims::{Settings, is_same};
+use crate::experiment::Experiment;
+use crate::settings::{Settings, is_same};
 use cutline_config::Errors;
 use cutline_report::stats::{Cdf, Comparison, Estimate};
 use cutline_results::{
@@ -31,6 +32,14 @@ pub struct Data {
 
 /// The label of a point of a sweep.
 pub type Point = str;
+
+/// An experiment with its results.
+pub type ExperimentData<'a> = (&'a Experiment, &'a Data);
+
+/// The results of an experiment; `None` if there are none.
+pub fn results_of<'s>(stored: &[ExperimentData<'s>], id: &str) -> Option<&'s Data> {
+    stored.iter().find(|(experiment, _)| experiment.id == id).map(|(_, data)| *data)
+}
 
 impl Data {
     /// Reads the results of the experiment `id` under `root`; `None` if there are none.

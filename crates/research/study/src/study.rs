@@ -2,15 +2,14 @@
 
 use crate::changes::ExperimentChanges;
 use crate::check;
-use crate::claims::{FigureText, FindOwn, read_figures};
-use crate::data::Data;
+use crate::data::{Data, ExperimentData};
 use crate::error::{StudyError, UnknownFigure};
 use crate::evaluation::{Evaluation, EvaluationEvent};
 use crate::experiment::{Experiment, Prepared};
+use crate::figures::{FigureText, FindOwn, read_figures, sections};
 use crate::file::{FindScenario, StudyText};
 use crate::options::EvaluationOptions;
 use crate::origin;
-use crate::panels;
 use crate::platform::Platform;
 use crate::run_details::run_details;
 use crate::timing;
@@ -22,14 +21,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// An experiment with its results.
-pub type ExperimentData<'a> = (&'a Experiment, &'a Data);
-
-/// The results of an experiment; `None` if there are none.
-pub fn results_of<'s>(stored: &[ExperimentData<'s>], id: &str) -> Option<&'s Data> {
-    stored.iter().find(|(experiment, _)| experiment.id == id).map(|(_, data)| *data)
-}
 
 /// A study.
 #[derive(Debug)]
@@ -65,7 +56,7 @@ pub struct Code {
 
 impl Code {
     /// No code: all measures and charts are data.
-    pub const NONE: Self = Self { own: |_, _| None, sections: panels::sections };
+    pub const NONE: Self = Self { own: |_, _| None, sections };
 }
 
 /// The texts of a study's files.
@@ -118,7 +109,7 @@ impl ReadyStudy<'_> {
 }
 
 impl Study {
-    /// Reads a study.
+    /// Reads a study from the texts of its files. `code` has what they do not: irregular measures and charts.
     ///
     /// # Errors
     /// All problems of `study.toml` and `figures.toml`.
@@ -182,12 +173,17 @@ impl Study {
         &self.figures
     }
 
+    /// The scenario files of its experiments: names and texts. Variants share a file.
+    pub fn scenario_texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.experiments.iter().map(|experiment| (&*experiment.file, &*experiment.text))
+    }
+
     /// Checks that all experiments are valid scenarios, and that all claims and panels can be measured.
     ///
     /// # Errors
     /// All problems of scenarios, and all names in claims and panels that no experiment has.
     pub fn check(&self) -> Result<(), Errors> {
-        check::check(self, &self.figures_file, self.code.own)
+        check::check(&self.experiments, (&self.figures, &self.figures_file), self.code.own)
     }
 
     /// The folder of its results within the folder of all results. Results of changed experiments have a separate folder, so that

@@ -50,15 +50,13 @@ mod places;
 #[cfg(test)]
 mod tests;
 
-use crate::buckets::mix;
 use crate::pool::{Held, List, Pool};
 use crate::queue_core::QueueCore;
-use crate::{
-    Arrival, Backlog, Departure, Discipline, DrainRate, DropReason, Limit, Queue, QueueStats, Shed, Verdict,
-};
+use crate::queue_core::forward_to_core;
+use crate::{Arrival, Backlog, Departure, Discipline, DrainRate, DropReason, Limit, Queue, Verdict};
 use cobalt::{Cobalt, Outcome, Times};
 use cutline_params::{Choice, ParameterError, Parameters};
-use cutline_units::{Duration, Hint, Instant, RandomStream, Rate, Streams};
+use cutline_units::{Duration, Hint, Instant, RandomStream, Rate, Streams, mix};
 use places::{Hosts, PLACES};
 use std::collections::VecDeque;
 
@@ -526,15 +524,7 @@ impl<P: Copy> Queue<P> for Cake<P> {
         None
     }
 
-    #[inline]
-    fn shed(&mut self) -> Option<Shed<P>> {
-        self.core.next_shed()
-    }
-
-    #[inline]
-    fn backlog(&self) -> Backlog {
-        self.core.backlog
-    }
+    forward_to_core!(P);
 
     fn set_rate(&mut self, _now: Instant, rate: Rate) {
         self.drain = DrainRate::new(rate);
@@ -554,9 +544,5 @@ impl<P: Copy> Queue<P> for Cake<P> {
             (*active, *next, *backlog) = (0, now, Backlog::default());
         }
         (self.next, self.random, self.memory) = (now, None, 0);
-    }
-
-    fn stats(&self) -> &QueueStats {
-        &self.core.stats
     }
 }

@@ -101,8 +101,8 @@ use crate::pi2::Pi2Params;
 use crate::sample_clock::SampleClock;
 use crate::{
     AnyAqm, Aqm as _, AqmSpec, Arrival, Backlog, ChargedLanes, Count, Departure, Discipline, DrainRate,
-    DropProbability, DropReason, Entry, InsertionPoint, Limit, Pi2, Queue, QueueStats, Readings, TsqParams,
-    Verdict,
+    DropProbability, DropReason, Entry, InsertionPoint, Limit, Pi2, Queue, QueueStats, Readings,
+    SieveReadings, TsqParams, Verdict,
 };
 use cutline_params::{Choice, ParameterError, Parameters};
 use cutline_units::{Duration, HintBits, Instant, Probability, RandomStream, Rate};
@@ -316,19 +316,6 @@ struct Sender {
     host: Option<Host>,
     /// Rate in multiples of its share.
     x: f64,
-}
-
-/// Values of Sieve, and its counters since it was made.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SieveReadings {
-    /// Packets that were served first.
-    pub went_first: Count,
-    /// Packets that were in the lanes, or were dropped before them.
-    pub paid: Count,
-    /// f.
-    pub fair_share: Rate,
-    /// The share of the memory for flows that is taken by flows that have sent within tau.
-    pub load: f64,
 }
 
 /// Packets that are served first, in the order of their arrival.

@@ -23,8 +23,7 @@
 //! Times are counted in ticks of about a millisecond, in 32 bits, and compared by their difference. They wrap after 52 days: a
 //! flow that has been silent for exactly that long may be taken for one that has just sent.
 
-use crate::buckets::mix;
-use cutline_units::{Duration, Instant, RandomStream};
+use cutline_units::{Duration, Instant, RandomStream, mix};
 
 /// Cells of a set: two cache lines.
 const WAYS: usize = 8;

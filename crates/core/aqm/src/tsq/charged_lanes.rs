@@ -6,7 +6,8 @@
 //!
 //! [`Tsq`]: crate::Tsq
 
-use crate::lanes::{Entry, Lanes};
+use crate::lane::Entry;
+use crate::lanes::Lanes;
 use crate::{Backlog, DrainRate};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Hint, HintBits, Instant, Probability, RandomStream, Rate};

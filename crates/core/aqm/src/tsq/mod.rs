@@ -54,7 +54,7 @@
 
 mod charged_lanes;
 
-use crate::lanes::Entry;
+use crate::lane::Entry;
 use crate::{
     Arrival, Backlog, Departure, DropProbability, DropReason, Limit, Queue, QueueStats, Readings, Verdict,
 };

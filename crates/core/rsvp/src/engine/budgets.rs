@@ -11,10 +11,11 @@
 //! `PathTear` message. If nothing can end, the newcomer is refused with code 23.
 
 use super::Engine;
+use super::keys::{NeighbourKey, PathKey, SessionId};
+use super::origin::Origin;
 use super::outputs::Event;
 use super::params::InterfaceId;
-use super::receive::Origin;
-use super::state::{NeighbourKey, NextHop, PathKey, SessionId, SessionState};
+use super::state::{NextHop, SessionState};
 use crate::message::Path;
 use crate::object::{ErrorSpec, Selector, Sender, Session, code};
 use cutline_units::Instant;

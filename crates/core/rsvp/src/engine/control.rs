@@ -1,9 +1,10 @@
 //! Traffic control state: what is reserved on interfaces, and admission (RFC 2209: UPDATE TRAFFIC CONTROL).
 
 use super::Engine;
+use super::outputs::Police;
 use super::outputs::{Control, EngineOutput, Event, ReservedFlow};
 use super::params::InterfaceId;
-use super::state::{NextHop, Police, SessionState, Tcsb};
+use super::state::{NextHop, SessionState, Tcsb};
 use super::upstream::Cause;
 use crate::admission::ReservationHandle;
 use crate::intserv::{Flowspec, Tspec};

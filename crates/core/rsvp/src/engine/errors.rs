@@ -2,11 +2,12 @@
 
 use super::Engine;
 use super::control::Failure;
+use super::keys::UpKey;
 use super::neighbours::Target;
+use super::origin::Origin;
 use super::outputs::Event;
 use super::params::InterfaceId;
-use super::receive::Origin;
-use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState, UpKey};
+use super::state::{BlockadeKey, Bsb, NextHop, Rsb, SessionState};
 use super::upstream::Cause;
 use crate::intserv::Tspec;
 use crate::message::{Body, Descriptor, Message, MessageType, Path, PathErr, Refused, Resv, ResvErr};

@@ -31,7 +31,9 @@
 mod budgets;
 mod control;
 mod errors;
+mod keys;
 mod neighbours;
+mod origin;
 mod outputs;
 mod params;
 mod paths;
@@ -44,11 +46,11 @@ mod upstream;
 mod view;
 
 pub use outputs::{
-    ArrivedMessage, Control, Datagram, EngineOutput, Event, ReservedFlow, Route, RouteKey, RoutedFlow,
+    ArrivedMessage, Control, Datagram, EngineOutput, Event, Police, ReservedFlow, Route, RouteKey, RoutedFlow,
 };
 pub use params::{EngineParams, InterfaceConfig, InterfaceId};
 pub use paths::LocalSender;
-pub use state::{Police, Reservation};
+pub use state::Reservation;
 pub use stats::Stats;
 pub use view::{ReservationView, SenderView, SessionView};
 
@@ -60,9 +62,10 @@ use crate::object::Session;
 use budgets::{Budgets, Newcomer};
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Duration, Instant, RandomStream};
+use keys::{NeighbourKey, SessionId};
 use neighbours::{Neighbour, Unacknowledged};
 use rand_core::Rng as _;
-use state::{NeighbourKey, SessionId, SessionState};
+use state::SessionState;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use timers::{Timer, Timers};

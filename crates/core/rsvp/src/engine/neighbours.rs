@@ -1,9 +1,10 @@
 //! Sending, and refresh reduction with neighbours: numbers of messages, acknowledgements, summaries (RFC 2961).
 
 use super::Engine;
+use super::keys::{NeighbourKey, PathKey, SessionId, UpKey};
 use super::outputs::{Datagram, EngineOutput};
 use super::params::InterfaceId;
-use super::state::{NeighbourKey, NextHop, PathKey, Received, Sent, SessionId, UpKey};
+use super::state::{NextHop, Received, Sent};
 use super::timers::{Slot, Timer};
 use crate::encapsulation::{Carrier, Copy};
 use crate::integrity::{LONGEST_OBJECT, sign};

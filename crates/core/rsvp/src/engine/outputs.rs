@@ -1,7 +1,6 @@
 //! Inputs and outputs of an engine.
 
 use super::params::InterfaceId;
-use super::state::Police;
 use crate::admission::ReservationHandle;
 use crate::encapsulation::Carrier;
 use crate::intserv::{Adspec, Flowspec, Tspec};
@@ -140,6 +139,17 @@ pub enum Control {
         /// The reservation.
         handle: ReservationHandle,
     },
+}
+
+/// Points at which traffic must be policed (RFC 2205 section 3.8).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Police {
+    /// At the first node that can.
+    pub entry: bool,
+    /// Flows of several senders share a reservation here.
+    pub merge: bool,
+    /// Less is reserved here than on another branch.
+    pub branch: bool,
 }
 
 /// Reservation on an interface.

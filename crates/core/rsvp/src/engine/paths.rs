@@ -1,10 +1,11 @@
 //! Path state: Path and `PathTear` messages, senders here, routes (RFC 2209: PATH, PTEAR, PATH REFRESH, ROUTE CHANGE, PATH LOCAL REPAIR).
 
+use super::keys::PathKey;
 use super::neighbours::{Installed, Installs, Order, Target};
+use super::origin::Origin;
 use super::outputs::{EngineOutput, Event, Route, RouteKey, RoutedFlow};
 use super::params::InterfaceId;
-use super::receive::Origin;
-use super::state::{Entry, Outgoing, PathKey, Psb, Sent, SessionState};
+use super::state::{Entry, Outgoing, Psb, Sent, SessionState};
 use super::timers::{Slot, Timer};
 use super::upstream::Cause;
 use super::{CallError, Engine, Newcomer, RouteEntry};
@@ -13,7 +14,6 @@ use crate::message::{Body, Message, Path, PathTear};
 use crate::object::{Hop, MessageId, Opaque, Selector, Sender, Session, Style, code};
 use cutline_units::Instant;
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::IpAddr;
 
 /// A Path message, and how it came.
@@ -399,7 +399,7 @@ impl Engine {
         };
         let mut message = Message::new(ttl, Body::Path(path));
         message.passed_on.clone_from(&psb.passed_on);
-        let hash = hash_of(&message);
+        let hash = message.content_hash();
         let Some(out) = psb.outgoing.iter_mut().find(|out| out.interface == by) else { return };
         let next_hop = out.next_hop.filter(|_| !s.session.is_multicast());
         let neighbour = next_hop.map(|address| (by, address));
@@ -558,7 +558,7 @@ impl Engine {
         }
         if has_changed {
             self.prune(s);
-            self.check_upstream_later(now, s);
+            self.postpone_upstream_refresh(now, s);
         }
         s.is_to_account = true;
         self.apply_request(now, s);
@@ -566,9 +566,9 @@ impl Engine {
 }
 
 impl Engine {
-    /// Schedules the computation of upstream state: reservations towards the senders stay while they may
-    /// return by the new route.
-    fn check_upstream_later(&mut self, now: Instant, s: &mut SessionState) {
+    /// Postpones the refreshes of the reservations towards the senders by the time of local repair (RFC 2205 section 3.6). They compute
+    /// what is reserved there; until then it stays, because the senders may return by the new route.
+    fn postpone_upstream_refresh(&mut self, now: Instant, s: &mut SessionState) {
         let at = now + self.params.local_repair + self.jittered();
         for (key, upstream) in &mut s.upstream {
             self.timers.set(&mut upstream.refresh, at, Timer::ResvRefresh(s.id, *key));
@@ -591,13 +591,6 @@ fn check_sender(session: &Session, sender: &Sender) -> Result<(), CallError> {
 
 pub(super) fn check_senders(session: &Session, senders: &[Sender]) -> Result<(), CallError> {
     senders.iter().try_for_each(|sender| check_sender(session, sender))
-}
-
-/// A hash of a message without what differs between one that installs state and one that refreshes it.
-pub(super) fn hash_of(message: &Message) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    message.encode_unfinished().hash(&mut hasher);
-    hasher.finish()
 }
 
 impl Psb {

@@ -7,29 +7,19 @@
 //! any other interface moves it, because routes change (RFC 2205 section 3.6) and nothing there was authenticated.
 
 use super::Engine;
+use super::keys::NeighbourKey;
 use super::neighbours::Target;
+use super::origin::Origin;
 use super::outputs::ArrivedMessage;
 use super::params::InterfaceId;
 use super::paths::ArrivedPath;
 use super::reservations::ArrivedResv;
-use super::state::NeighbourKey;
 use crate::encapsulation::Carrier;
 use crate::integrity::{IntegrityVerdict, key_number, sender_of};
 use crate::message::{Body, DecodeError, Message, MessageType, whole_message};
 use crate::object::Challenge;
 use cutline_units::Instant;
 use std::net::IpAddr;
-
-/// Origin of a message.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    /// The interface at which it arrived.
-    pub interface: InterfaceId,
-    /// The address of the node that sent it: that in its `RSVP_HOP` object, or else its source.
-    pub sender: IpAddr,
-    /// The number of the key with which it was authenticated; `None` at an interface without keys.
-    pub key: Option<u64>,
-}
 
 impl Engine {
     /// Handles a message.

@@ -1,10 +1,11 @@
 //! Reservation state: Resv and `ResvTear` messages, and what applications here reserve (RFC 2209: RESV, RTEAR).
 
 use super::control::Failure;
+use super::keys::UpKey;
 use super::neighbours::{Installed, Order};
 use super::params::InterfaceId;
 use super::paths::check_senders;
-use super::state::{NextHop, Reservation, Rsb, SessionState, UpKey};
+use super::state::{NextHop, Reservation, Rsb, SessionState};
 use super::timers::{Slot, Timer};
 use super::upstream::Cause;
 use super::{CallError, Engine};

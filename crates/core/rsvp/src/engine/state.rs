@@ -1,6 +1,7 @@
 //! State of a session (RFC 2209 section 1). The blocks have the RFC's names.
 
-use super::outputs::RouteKey;
+use super::keys::{NeighbourKey, PathKey, SessionId, UpKey};
+use super::outputs::{Police, RouteKey};
 use super::params::InterfaceId;
 use super::timers::Slot;
 use crate::admission::ReservationHandle;
@@ -9,20 +10,6 @@ use crate::object::{Hop, Opaque, Sender, Session, Style};
 use cutline_units::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-
-/// The number of a session in this engine.
-pub(super) type SessionId = u64;
-
-/// A sender of a session, and for a group the interface at which its messages arrive. For one destination the previous hop may change
-/// (RFC 2205 section 3.1.3).
-pub(super) type PathKey = (Sender, Option<InterfaceId>);
-
-/// A neighbour: the interface to it, and its address. The same address at another interface is another neighbour, because nothing proves
-/// that both are the same node.
-pub(super) type NeighbourKey = (InterfaceId, IpAddr);
-
-/// A neighbour towards the senders.
-pub(super) type UpKey = NeighbourKey;
 
 /// All state of a session.
 #[derive(Debug)]
@@ -181,17 +168,6 @@ impl Tcsb {
     pub fn selects(&self, sender: &Sender) -> bool {
         self.style == Style::WildcardFilter || self.filters.contains(sender)
     }
-}
-
-/// Points at which traffic must be policed (RFC 2205 section 3.8).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Police {
-    /// At the first node that can.
-    pub entry: bool,
-    /// Flows of several senders share a reservation here.
-    pub merge: bool,
-    /// Less is reserved here than on another branch.
-    pub branch: bool,
 }
 
 /// Subject of blockade state (RFC 2205 section 3.5).

@@ -1,7 +1,7 @@
 //! The deadlines of an engine, in order. Each has a slot at what it belongs to, and a slot has one deadline at most, so there are never
 //! more deadlines than state.
 
-use super::state::{NeighbourKey, PathKey, SessionId, UpKey};
+use super::keys::{NeighbourKey, PathKey, SessionId, UpKey};
 use cutline_units::Instant;
 use std::collections::BTreeMap;
 

@@ -2,12 +2,12 @@
 //! REFRESH).
 
 use super::Engine;
+use super::keys::UpKey;
 use super::neighbours::{Installs, Target};
+use super::origin::Origin;
 use super::outputs::{Event, Route, RouteKey};
 use super::params::InterfaceId;
-use super::paths::hash_of;
-use super::receive::Origin;
-use super::state::{BlockadeKey, NextHop, SessionState, Tcsb, UpKey, Upstream};
+use super::state::{BlockadeKey, NextHop, SessionState, Tcsb, Upstream};
 use super::timers::{Slot, Timer};
 use crate::intserv::Flowspec;
 use crate::message::{Body, Descriptor, Message, Resv, ResvConf, ResvTear};
@@ -86,7 +86,7 @@ impl Engine {
         };
         let mut message = Message::new(self.params.ttl, Body::Resv(resv));
         message.passed_on = merged.passed_on;
-        let hash = hash_of(&message);
+        let hash = message.content_hash();
         let is_new = upstream.sent.hash != hash || !has_style;
         (upstream.style, upstream.filters, upstream.handle, upstream.confirm) =
             (Some(merged.style), filters, previous.handle, confirm);

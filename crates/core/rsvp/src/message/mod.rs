@@ -22,6 +22,7 @@ use crate::object::{
 use cutline_units::Duration;
 use framing::{check_header, split_bundle};
 use parsing::Parts;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::IpAddr;
 use thiserror::Error;
 
@@ -362,6 +363,13 @@ impl Message {
         let mut bytes = self.encode_unfinished();
         finish(&mut bytes);
         bytes
+    }
+
+    /// Returns a hash of the message without what differs between one that installs state and one that refreshes it.
+    pub(crate) fn content_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.encode_unfinished().hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Writes the message without length and checksum. It may be too long for a datagram.

@@ -1,25 +1,7 @@
 //! Liveness of the other end.
 
+use super::event::Cause;
 use cutline_units::{Duration, Instant};
-use std::fmt;
-
-/// Reason why a connection is lost, or cannot be made again.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Nothing has been heard of the other end for so long.
-    Silence(Duration),
-    /// Something has failed: this is what.
-    Failed(String),
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Silence(time) => write!(f, "nothing was heard of the other end for {time}"),
-            Self::Failed(what) => f.write_str(what),
-        }
-    }
-}
 
 /// Number of intervals without a sign of life that count as a loss: twice as many as count as silence.
 const MISSED: u64 = 6;

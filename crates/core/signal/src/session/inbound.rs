@@ -1,34 +1,12 @@
 //! The receiving direction: purpose of each datagram, counters, delays, jitter.
 
 use super::trace::{Input, Output, Recorder};
-use super::{CHECKED, Standing};
+use super::{CHECKED, ControlKind, Purpose, Standing};
 use crate::clock::ClockOffset;
 use crate::frame::{self, DATAGRAM_HEADER, Frame};
 use crate::monitor::{Arrivals, MessageArrival, MonitorParams, Sample};
 use crate::rate_control::{FeedbackMessage, RateReceiver, segment};
 use cutline_units::{Bytes, Duration, Histogram, Instant};
-
-/// Purpose of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// A new message for the application, which begins here in the datagram.
-    Message(usize),
-    /// A control message, for [`Session::on_control`](super::Session::on_control).
-    Control(ControlKind),
-    /// Nothing: a duplicate, or something that is not of this session.
-    Nothing,
-}
-
-/// A kind of control message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ControlKind {
-    /// Of a negotiation.
-    Negotiation,
-    /// A report.
-    Report,
-    /// Feedback of rate control.
-    Feedback,
-}
 
 /// The receiving direction of an end.
 #[derive(Clone, Debug)]

@@ -17,171 +17,39 @@
 //! what one end sees is measured.
 
 mod contact;
+mod event;
 mod inbound;
 mod negotiating;
 mod outbound;
+mod params;
+mod purpose;
 mod reporting;
+mod standing;
 #[cfg(test)]
 mod tests;
 pub mod trace;
 
-pub use contact::Cause;
-pub use inbound::{ControlKind, Inbound, Purpose};
+pub use event::{Cause, Direction, Event};
+pub use inbound::Inbound;
 pub use outbound::Outbound;
+pub use params::{Policies, SessionParams, SessionStart};
+pub use purpose::{ControlKind, Purpose};
+pub use standing::{Opening, Standing};
 
-use crate::authentication::Key;
-use crate::clock::{ClockParams, OffsetEstimator, Stamper};
+use crate::clock::{OffsetEstimator, Stamper};
 use crate::mib::{Contract, LocalFeedback, Mib, ReceiveMib, SendMib, TcpFigures};
-use crate::monitor::{MonitorParams, PeerReports};
-use crate::negotiation::{Agreed, Carrier, Negotiation, NegotiationParams, Nonce, OneSidedReason};
-use crate::operation::{Operation, OperationParams};
-use crate::rate_control::RateControl;
-use crate::renegotiation::{Alternatives, Renegotiation};
-use crate::violation::{self, Violation, Watch, WatchParams};
+use crate::monitor::PeerReports;
+use crate::negotiation::{Carrier, Negotiation, Nonce};
+use crate::operation::Operation;
+use crate::renegotiation::Renegotiation;
+use crate::violation::{self, Watch, WatchParams};
 use contact::Contact;
 use cutline_params::{ParameterError, Parameters as _};
-use cutline_quality::spec::{Agreement, Conflicts, ConnectionSpecification, Specification};
-use cutline_quality::{Class, Combination, HintControl, HintParams};
-use cutline_units::{Duration, Hint, Instant, RandomStream};
+use cutline_quality::spec::{Agreement, Specification};
+use cutline_quality::{Combination, HintControl};
+use cutline_units::{Hint, Instant};
 use std::collections::VecDeque;
-use trace::{Beginning, Input, Output, Recorder, Role, SessionTrace};
-
-/// Automatic actions of a session.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Policies {
-    /// The hint follows the quality that the other end reports, judged for this class of application, within the limit of the loss that
-    /// was agreed on. The paper's goal, quality at any loss, is [`HintGoal::Quality`](cutline_quality::HintGoal::Quality).
-    pub adapt_hint: Option<(Class, HintParams)>,
-    /// The rate moves inside the region of operation.
-    pub adapt_rate: Option<OperationParams>,
-    /// Alternatives that are requested when the other policies cannot keep the limits; the better one is
-    /// requested again later.
-    pub renegotiate: Option<Alternatives>,
-}
-
-/// Parameters of a session.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SessionParams {
-    /// Of its negotiation.
-    pub negotiation: NegotiationParams,
-    /// Of its measurements.
-    pub monitor: MonitorParams,
-    /// Of the comparison with the specification.
-    pub watch: WatchParams,
-    /// Of the offset between the clocks.
-    pub clock: ClockParams,
-    /// Limit of the rate at which this end sends, once the other end takes part. Streams have
-    /// [`RateControl::Agreed`].
-    pub rate_control: RateControl,
-    /// Automatic actions.
-    pub policies: Policies,
-}
-
-/// A direction of a connection, as its end sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// Traffic that this end sends.
-    Send,
-    /// Traffic that this end receives.
-    Receive,
-}
-
-/// Event of a session.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// Both ends agree. The first time, messages have headers from now on.
-    Agreed(Box<Agreed>),
-    /// The ends do not agree. What was agreed on before holds.
-    Refused {
-        /// Conflicts about the traffic that this end sends.
-        send: Option<Conflicts>,
-        /// Conflicts about the traffic that this end receives.
-        receive: Option<Conflicts>,
-    },
-    /// The other end takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
-    /// application leaves messages unread: what was agreed on goes on to hold.
-    OneSided(OneSidedReason),
-    /// This end asks by itself for another specification ([`Policies::renegotiate`]): its place among the alternatives, from 1, or 0 for
-    /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] says what becomes of it.
-    Asked(usize),
-    /// A measure is outside its limit.
-    Violated(Direction, Violation),
-    /// A measure is within its limit again.
-    Restored {
-        /// Of which direction.
-        direction: Direction,
-        /// The violation that is over, with the worst value.
-        violation: Violation,
-        /// The value of the last interval, in the measure's unit.
-        measured: f64,
-        /// Duration of the violation.
-        after: Duration,
-    },
-    /// Packets are to have this hint from now on.
-    Hint(Hint),
-    /// The application should send at this rate from now on, messages/s.
-    Rate(f64),
-    /// The connection is broken, or nothing has been heard of the other end for longer than its reports allow. What becomes of the
-    /// messages that it has not reported is unknown.
-    Lost {
-        /// Cause of the loss.
-        cause: Cause,
-        /// Number of whole messages sent over this connection.
-        sent: u64,
-        /// Number of these messages that the other end has reported as received. It may have received more.
-        /// An end that takes no part reports none.
-        reported: u64,
-    },
-    /// The connection works again.
-    Recovered {
-        /// Duration of the interruption.
-        after: Duration,
-        /// True if it was made again: then all numbers begin anew. Otherwise the other end is heard again.
-        is_new: bool,
-    },
-    /// The connection was not made again within the time that the specification gives; or a datagram
-    /// connection without reconnection has been silent for so long that receiving fails.
-    GaveUp {
-        /// Duration of the attempts.
-        after: Duration,
-        /// Cause of the last attempt's failure.
-        cause: Cause,
-    },
-}
-
-/// Participation of the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Nobody knows yet.
-    Joining,
-    /// The other end takes part; this is the session's token.
-    Joined(u32),
-    /// The other end takes no part.
-    Alone,
-}
-
-impl Standing {
-    /// The token of messages; `None` while the other end does not take part.
-    #[inline]
-    pub const fn token(self) -> Option<u32> {
-        match self {
-            Self::Joined(token) => Some(token),
-            Self::Joining | Self::Alone => None,
-        }
-    }
-}
-
-/// Kind of the first datagram at an end while the other end's participation is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
-    /// A message of a negotiation, which has been handled.
-    Negotiation,
-    /// A message or a report of this session, although the other end has not confirmed it: the confirmation is lost. Now both ends
-    /// agree, as if it had come.
-    Confirmed,
-    /// Something else: the other end takes no part.
-    Foreign,
-}
+use trace::{Beginning, Input, Output, Recorder, Role};
 
 /// Everything of an end but its two directions.
 #[derive(Debug)]
@@ -219,23 +87,6 @@ pub struct Session {
 struct Side {
     contract: Contract,
     watch: Watch,
-}
-
-/// Initial values of an end.
-#[derive(Clone, Debug)]
-pub struct SessionStart {
-    /// Requirements of the application.
-    pub specification: ConnectionSpecification,
-    /// Carrier of the messages.
-    pub carrier: Carrier,
-    /// Parameters of the session.
-    pub params: SessionParams,
-    /// The key that both ends share, if there is one.
-    pub key: Option<Key>,
-    /// Source of random decisions.
-    pub random: RandomStream,
-    /// Trace of the session's inputs and outputs.
-    pub trace: Option<SessionTrace>,
 }
 
 const CHECKED: &str = "the session has checked its parameters";

@@ -2,10 +2,9 @@
 
 use super::CHECKED;
 use super::trace::{Input, Output, Recorder};
-use crate::mib::TfrcFigures;
 use crate::monitor::{Departures, MonitorParams, Sent};
 use crate::pacing::Pacer;
-use crate::rate_control::{FeedbackMessage, RateSender, TfrcParams};
+use crate::rate_control::{FeedbackMessage, RateSender, TfrcFigures, TfrcParams};
 use cutline_quality::spec::Specification;
 use cutline_units::{Bytes, Duration, Instant, Rate};
 

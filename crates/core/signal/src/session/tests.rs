@@ -1,14 +1,16 @@
 //! Two sessions with a network between them.
 
 use super::*;
+use crate::authentication::Key;
 use crate::frame;
-use crate::monitor::Report;
-use crate::monitor::{Arrivals, Departures};
-use crate::rate_control::FeedbackMessage;
-use crate::rate_control::TfrcParams;
-use cutline_quality::spec::{Coerced, Measure, Preset, SpecParameter};
+use crate::monitor::{Arrivals, Departures, MonitorParams, Report};
+use crate::negotiation::OneSidedReason;
+use crate::operation::OperationParams;
+use crate::rate_control::{FeedbackMessage, RateControl, TfrcParams};
+use crate::renegotiation::Alternatives;
+use cutline_quality::spec::{Coerced, ConnectionSpecification, Measure, Preset, SpecParameter};
 use cutline_transport::tfrc;
-use cutline_units::{Bytes, Streams};
+use cutline_units::{Bytes, Duration, RandomStream, Streams};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 

@@ -56,7 +56,7 @@ impl Simulation {
             marked: packet.marked,
         };
         if flow.is_noted {
-            self.background[id].note(now, &arrival, flow.record.ipdv(arrival.one_way));
+            self.background[id].record_arrival(now, &arrival, flow.record.ipdv(arrival.one_way));
         }
         flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
         (receipt.reply, arrival.delivered)

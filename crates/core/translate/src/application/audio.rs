@@ -91,31 +91,31 @@ impl ApplicationTranslator for AudioParams {
             Demand::new(SpecParameter::PeakRate, rate, "", packets()),
             Demand::new(SpecParameter::Size, Bytes::new(sound) + header, "", size),
         ];
-        if interactive {
-            demands.extend(conversation());
-        } else {
-            demands.push(from_a_server());
-        }
-        demands.extend([
-            Demand::new(
-                SpecParameter::Loss,
-                loss,
-                "ITU-T G.1010 table I.1",
-                "the codec conceals single losses",
-            ),
-            Demand::new(
-                SpecParameter::Recovery,
-                Duration::from_secs(2),
-                "",
-                "after a longer silence people hang up",
-            ),
-        ]);
+        demands.extend(of_listeners(interactive, loss));
+        demands.push(Demand::new(
+            SpecParameter::Recovery,
+            Duration::from_secs(2),
+            "",
+            "after a longer silence people hang up",
+        ));
         demands
     }
 }
 
+/// The delays that people accept, of sound or pictures in a conversation or from a server, and the losses that the codec conceals.
+pub(super) fn of_listeners(interactive: bool, loss: f64) -> Vec<Demand> {
+    let mut demands = if interactive { conversation().to_vec() } else { vec![from_a_server()] };
+    demands.push(Demand::new(
+        SpecParameter::Loss,
+        loss,
+        "ITU-T G.1010 table I.1",
+        "the codec conceals single losses",
+    ));
+    demands
+}
+
 /// The delays of people who answer each other.
-pub(super) fn conversation() -> [Demand; 3] {
+fn conversation() -> [Demand; 3] {
     let g1010 = "ITU-T G.1010 table I.1";
     [
         Demand::new(SpecParameter::MinDelay, MILLISECOND * 150, g1010, "nobody notices a shorter delay"),
@@ -135,7 +135,7 @@ pub(super) fn conversation() -> [Demand; 3] {
 }
 
 /// The delay of what is played from a server.
-pub(super) fn from_a_server() -> Demand {
+fn from_a_server() -> Demand {
     let why = "nobody answers: the play-out may begin so late, and hides jitter";
     Demand::new(SpecParameter::MaxDelay, Duration::from_secs(10), "ITU-T G.1010 table I.1", why)
 }

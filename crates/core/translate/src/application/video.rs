@@ -5,7 +5,7 @@
 //! QoSockets section IV).
 
 use super::ApplicationTranslator;
-use super::audio::{conversation, from_a_server};
+use super::audio::of_listeners;
 use crate::demand::Demand;
 use cutline_params::{ParameterError, Parameters};
 use cutline_quality::spec::SpecParameter;
@@ -83,25 +83,13 @@ impl ApplicationTranslator for VideoParams {
             Demand::new(SpecParameter::PeakRate, rate * peak / 100.0, "", share(peak)),
             Demand::new(SpecParameter::Size, Bytes::new(size), "", "a packet, or a frame that is shorter"),
         ];
-        if interactive {
-            demands.extend(conversation());
-        } else {
-            demands.push(from_a_server());
-        }
-        demands.extend([
-            Demand::new(
-                SpecParameter::Loss,
-                loss,
-                "ITU-T G.1010 table I.1",
-                "the codec conceals single losses",
-            ),
-            Demand::new(
-                SpecParameter::Recovery,
-                Duration::from_secs(5),
-                "QoSockets section IV",
-                "as long as NetVideo waits",
-            ),
-        ]);
+        demands.extend(of_listeners(interactive, loss));
+        demands.push(Demand::new(
+            SpecParameter::Recovery,
+            Duration::from_secs(5),
+            "QoSockets section IV",
+            "as long as NetVideo waits",
+        ));
         demands
     }
 }

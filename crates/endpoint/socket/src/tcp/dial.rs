@@ -3,10 +3,10 @@
 use super::probe::Question;
 use super::{Inner, QosTcpStream};
 use crate::connecting::{Attempt, Connect, ConnectProgress, Readiness};
-use crate::connection::{Role, begin};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use crate::recovery::Recovery;
+use crate::session::{Role, begin};
 use crate::settings::Settings;
 use cutline_signal::negotiation::{Carrier, OneSidedReason};
 use cutline_sys::now;
@@ -177,9 +177,6 @@ impl Step {
 impl Inner {
     /// Negotiates with what has come. Returns until when to wait for more; `None` when it is known whether the other end takes part.
     pub(super) fn join_now(&self) -> Result<Option<Instant>, QosError> {
-        self.negotiate_until(
-            &mut crate::connection::lock(&self.inlet),
-            self.since.saturating_add(self.patience),
-        )
+        self.negotiate_until(&mut cutline_sys::lock(&self.inlet), self.since.saturating_add(self.patience))
     }
 }

@@ -8,9 +8,9 @@
 //! At the end of the process there is no such thread. A function that runs then ([`close_all`]) does the same for all streams, closed or not.
 
 use super::Inner;
-use crate::connection::lock;
 use crate::keeper::{KeptConnection, keep};
 use cutline_signal::session::Standing;
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::{PerProcess, at_exit};
 use cutline_sys::tcp::{is_delivered, tcp_info};

@@ -3,9 +3,9 @@
 use super::QosTcpStream;
 use super::probe::{Callers, respond};
 use crate::connecting::{first_of, resolve};
-use crate::connection::{Role, begin};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
+use crate::session::{Role, begin};
 use crate::settings::Settings;
 use crate::signals;
 use cutline_signal::negotiation::Carrier;

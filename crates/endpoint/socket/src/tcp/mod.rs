@@ -22,15 +22,16 @@ mod tests;
 pub use listener::QosTcpListener;
 
 use crate::connecting::Connecting;
-use crate::connection::{Connection, Patience, lock, mark};
+use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
 use crate::error::QosError;
+use crate::hint_mark::mark;
 use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::QosOptions;
+use crate::patience::Patience;
 use crate::publication;
 use crate::recovery::{Admission, Recovery};
-use crate::reservation::Reserver;
 use crate::signals;
 use cutline_provision::Transport;
 use cutline_publish::{ManagerRequest, SocketRow};
@@ -38,6 +39,7 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::frame::{End, STREAM_HEADER};
 use cutline_signal::mib::TcpFigures;
 use cutline_signal::session::{Direction, Inbound, Outbound, Session, Standing};
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_sys::tcp::{is_delivered, set_max_pacing_rate, tcp_info};
@@ -138,7 +140,7 @@ impl QosTcpStream {
     ) -> Self {
         let directions = session.directions(now());
         let reserver =
-            socket.local_addr().ok().and_then(|local| Reserver::new(options, Transport::Tcp, [local, peer]));
+            socket.local_addr().ok().and_then(|local| options.reserver(Transport::Tcp, [local, peer]));
         let inner = Arc::new(Inner {
             socket: Arc::new(socket),
             peer,
@@ -510,7 +512,7 @@ impl Inner {
         let Standing::Joined(token) = self.connection.standing() else {
             let length = loop {
                 match inlet.read_plain(&self.socket, buffer) {
-                    Err(error) => signals::again(&until, &self.socket, error)?,
+                    Err(error) => until.wait_again(&self.socket, error)?,
                     Ok(length) => break length,
                 }
             };
@@ -527,7 +529,7 @@ impl Inner {
             }
             let taken = match taken {
                 Err(error) => {
-                    signals::again(&until, &self.socket, error)?;
+                    until.wait_again(&self.socket, error)?;
                     continue;
                 }
                 Ok(taken) => taken,

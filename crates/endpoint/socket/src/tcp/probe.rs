@@ -1,14 +1,15 @@
 //! Asking whether somebody is a QoS socket, and answering.
 
-use crate::connection::{lock, random};
 use crate::error::QosError;
 use crate::options::QosOptions;
+use crate::session::random;
 use crate::settings::Settings;
 use cutline_signal::authentication::Key;
 use cutline_signal::negotiation::Nonce;
 use cutline_signal::presence::{LONGEST, answer, is_answer, question};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::local_address::{self, send_from};
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::collections::BTreeMap;

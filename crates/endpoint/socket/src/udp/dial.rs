@@ -2,12 +2,13 @@
 
 use super::{Inner, QosUdpSocket};
 use crate::connecting::{Attempt, Connect, ConnectProgress, Readiness};
-use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
 use crate::recovery::Recovery;
+use crate::session::{Role, begin};
 use cutline_signal::negotiation::Carrier;
 use cutline_sys::datagrams::Wait;
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_units::{Duration, Instant};
 use std::io;

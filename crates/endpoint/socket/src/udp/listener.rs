@@ -3,9 +3,9 @@
 use super::reader::Stranger;
 use super::{Inner, QosUdpSocket};
 use crate::connecting::{first_of, resolve};
-use crate::connection::{Role, begin, lock};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
+use crate::session::{Role, begin};
 use crate::settings::Settings;
 use crate::signals;
 use cutline_signal::frame::{self, Frame};
@@ -13,6 +13,7 @@ use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Event, Inbound, Opening, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::local_address::{self, LocalAddress, send_from};
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};

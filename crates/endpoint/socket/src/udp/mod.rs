@@ -18,15 +18,16 @@ mod tests;
 pub use listener::QosUdpListener;
 
 use crate::connecting::Connecting;
-use crate::connection::{Connection, Patience, mark};
+use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
 use crate::error::QosError;
+use crate::hint_mark::mark;
 use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::{Pacing, QosOptions};
+use crate::patience::Patience;
 use crate::publication;
 use crate::recovery::{Candidate, Recovery};
-use crate::reservation::Reserver;
 use crate::settings::Settings;
 use cutline_provision::Transport;
 use cutline_publish::{ManagerRequest, SocketRow};
@@ -140,7 +141,7 @@ impl QosUdpSocket {
         Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
         let local = socket.local_addr().map_err(QosError::system("the socket has no address"))?;
-        let reserver = Reserver::new(options, Transport::Udp, [local, peer]);
+        let reserver = options.reserver(Transport::Udp, [local, peer]);
         let errors = Errors::of(&socket).map_err(QosError::system("cannot ask for errors"))?;
         let inner = Arc::new(Inner {
             socket,

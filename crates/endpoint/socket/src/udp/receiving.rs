@@ -2,11 +2,12 @@
 
 use super::Inner;
 use super::reader::{ControlMessage, DatagramReader, LONGEST, Stranger, Taken};
-use crate::connection::{Until, lock};
 use crate::error::QosError;
+use crate::patience::Until;
 use crate::signals;
 use cutline_signal::session::{Cause, Direction, Event, Purpose, Standing};
 use cutline_sys::datagrams::Wait;
+use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_units::{Duration, Instant};
@@ -147,7 +148,7 @@ impl Inner {
                 Ok(Filled::Datagrams) => self.silence.store(0, Ordering::Relaxed),
                 Err(error) if self.put_off(&error) => continue,
                 Err(error) => {
-                    signals::again(until, &self.socket, error)?;
+                    until.wait_again(&self.socket, error)?;
                     continue;
                 }
             }

@@ -6,10 +6,10 @@
 use super::Inner;
 use super::errors::Judged;
 use super::reader::ControlMessage;
-use crate::connection::Role;
 use crate::error::QosError;
 use crate::options::QosOptions;
 use crate::recovery::{Candidate, Reconnect};
+use crate::session::Role;
 use crate::settings::Settings;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Cause, Event, Standing};

@@ -1,7 +1,6 @@
 //! Two sockets on the loopback interface.
 
 use super::*;
-use crate::connection::lock;
 use crate::options::Marking;
 use crate::options::Peer;
 use crate::signals::sleep;
@@ -13,6 +12,7 @@ use cutline_signal::session::Direction;
 use cutline_signal::violation::ViolationOrigin;
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::datagrams::Wait;
+use cutline_sys::lock;
 use cutline_sys::reactor::PollFd;
 use cutline_sys::reactor::PollFlags;
 use cutline_sys::reactor::wait;

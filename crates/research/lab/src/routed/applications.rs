@@ -9,12 +9,12 @@
 //! the delay of an image is its client's waiting time.
 
 use super::control::LinkShapers;
-use super::flows::{Ends, punctual};
-use super::network::Nodes;
+use super::network::{Ends, Nodes};
 use super::outcome::{Measured, connected, interval_count, single};
 use crate::LabError;
 use crate::programs::dirm::{Client, Outcome as SlideOutcome, Requests, Server, Slide, Slideshow};
 use crate::programs::netvideo::{Film, Pictures, Receiver, Sender, Viewing, compare, picture};
+use crate::threads::punctual;
 use cutline_gateway::{Gateway, GatewayRoute, GatewaySide, Limits, Plan, ProgramTransport};
 use cutline_results::DistributionRow;
 use cutline_scenario::spec::{AckPath as AckPathSpec, ProgramSpec, QosSpec};
@@ -219,7 +219,7 @@ impl<'a> Application<'a> {
                 picture(&film, folder, of, shown_frame(&film), &to)?;
             }
         }
-        Ok(Applied { measured: connected(flow, settings, &record, super::flows::QOS_HEADERS), extra })
+        Ok(Applied { measured: connected(flow, settings, &record), extra })
     }
 
     fn slides(self, flow: &FlowSpec, zero: Instant) -> Result<Applied, LabError> {

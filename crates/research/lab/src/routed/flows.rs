@@ -4,24 +4,22 @@
 use super::Signalling;
 use super::applications::{Application, Applied, PROGRAM_PORT, Programs};
 use super::control::LinkShapers;
-use super::network::{Map, Nodes};
+use super::network::{Ends, Map, Nodes};
 use super::outcome::{self, Measured};
 use crate::LabError;
 use crate::connections::{self, Connections, Course, Listeners, Placement};
 use crate::reader::{FIRST_PORT, QOS_PORT, SINK_PORT};
 use crate::run::or_stop;
-use crate::threads::joined;
+use crate::threads::{joined, punctual};
 use crate::traffic::plan;
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_quality::spec::Specification;
 use cutline_results::DistributionRow;
 use cutline_scenario::Scenario;
 use cutline_scenario::spec::{AckPath, FlowSpec as GroupSpec, ProgramSpec, QosSpec};
-use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_sim::qos::QosConnection;
 use cutline_sim::{FlowSpec, LinkId, Network, SimulationSettings};
 use cutline_sys::SysError;
-use cutline_sys::thread::set_realtime;
 use cutline_traffic::{
     FlowPlan, Generator, Meter, MeterParams, MeterReport, SenderReport, TrafficError, Window,
 };
@@ -33,8 +31,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::sync::atomic::AtomicBool;
 
-/// Headers of a QoS connection's message on the wire: the session's, and those of UDP and IPv4.
-pub const QOS_HEADERS: u64 = DATAGRAM_HEADER as u64 + 8 + 20;
 /// The most flows: each has a port from [`QOS_PORT`] on, below [`FIRST_PORT`].
 const MOST_FLOWS: u64 = (FIRST_PORT - QOS_PORT) as u64;
 
@@ -51,21 +47,6 @@ pub struct Flows<'s> {
     applications: BTreeMap<usize, ProgramSpec>,
     programs: Option<&'s Programs>,
     streams: Streams,
-}
-
-/// The ends of a flow.
-#[derive(Clone, Debug)]
-pub struct Ends {
-    /// The nodes.
-    pub from: String,
-    pub to: String,
-    /// The nodes of the gateways, if it has any: from which and to which there is a reservation.
-    pub gateways: [String; 2],
-    /// Addresses of the reservation: of the flow, or of the connection between its gateways. Port 0 is any.
-    pub source: SocketAddrV4,
-    pub sink: SocketAddrV4,
-    /// Address at which a program listens that sends over gateways.
-    pub program: SocketAddr,
 }
 
 /// Reservation for the packets of a filter.
@@ -461,7 +442,7 @@ impl Both {
             let sent = self.called.remove(&index).unwrap_or_default();
             lateness.merge(&sent.lateness);
             let record = connections::record(sent, self.arrived.remove(&index).unwrap_or_default(), course);
-            outcome::connected(flow, settings, &record, QOS_HEADERS)
+            outcome::connected(flow, settings, &record)
         });
         let measured: Vec<Measured> = measured.collect();
         let failed = |error: &Option<String>| u64::from(error.is_some());
@@ -475,12 +456,6 @@ impl Both {
             overflowed: self.received.iter().map(|meter| meter.overflowed).sum(),
         }
     }
-}
-
-/// Runs a function on a thread that runs before those of programs and of other runs.
-pub fn punctual<T>(work: impl FnOnce() -> T) -> T {
-    set_realtime();
-    work()
 }
 
 fn window(settings: &SimulationSettings) -> Window {

@@ -19,7 +19,7 @@ use cutline_sys::Offloads;
 use cutline_sys::namespace::Namespace;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The most links in both directions: each has a network of its own.
@@ -46,6 +46,21 @@ pub struct Map {
     nodes: Vec<String>,
     /// The two ends of each pair of links, by their index in `nodes`.
     pairs: Vec<[usize; 2]>,
+}
+
+/// The ends of a flow.
+#[derive(Clone, Debug)]
+pub struct Ends {
+    /// The nodes.
+    pub from: String,
+    pub to: String,
+    /// The nodes of the gateways, if it has any: from which and to which there is a reservation.
+    pub gateways: [String; 2],
+    /// Addresses of the reservation: of the flow, or of the connection between its gateways. Port 0 is any.
+    pub source: SocketAddrV4,
+    pub sink: SocketAddrV4,
+    /// Address at which a program listens that sends over gateways.
+    pub program: SocketAddr,
 }
 
 /// An end of a link.

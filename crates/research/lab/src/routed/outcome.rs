@@ -4,6 +4,7 @@
 //! `QoSockets`, delays and jitter those of eq. 4 and 5, whose samples are messages.
 
 use cutline_results::{DistributionRow, RunResult};
+use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_sim::measure::{DelayRecord, FlowInterval, FlowRecord, FlowTotals};
 use cutline_sim::qos::QosRecord;
 use cutline_sim::{FlowOutcome, FlowSpec, SimulationSettings};
@@ -13,6 +14,8 @@ use cutline_units::{Bytes, Duration, Instant};
 
 /// Headers of a datagram: those of UDP and IPv4.
 const UDP_HEADERS: u64 = 8 + 20;
+/// Headers of a QoS connection's message on the wire: the session's, and those of UDP and IPv4.
+const QOS_HEADERS: u64 = DATAGRAM_HEADER as u64 + UDP_HEADERS;
 
 /// Measurements of a flow.
 #[derive(Debug)]
@@ -102,13 +105,8 @@ pub fn generated(
     }
 }
 
-/// The outcome of a flow that is a QoS connection. `headers` is what each of its messages has on the wire besides its payload.
-pub fn connected(
-    flow: &FlowSpec,
-    settings: &SimulationSettings,
-    record: &QosRecord,
-    headers: u64,
-) -> Measured {
+/// The outcome of a flow that is a QoS connection.
+pub fn connected(flow: &FlowSpec, settings: &SimulationSettings, record: &QosRecord) -> Measured {
     let mut counts = FlowRecord::default();
     let mut delays = DelayRecord::default();
     let mut series = vec![FlowInterval::default(); interval_count(settings)];
@@ -120,11 +118,11 @@ pub fn connected(
         let bytes = u64::from(message.bytes);
         counts.totals.sent += 1;
         counts.sent_packets += u64::from(is_measured);
-        counts.sent_bytes += u64::from(is_measured) * (bytes + headers);
+        counts.sent_bytes += u64::from(is_measured) * (bytes + QOS_HEADERS);
         offered += u64::from(is_measured) * bytes;
         if let Some(open) = series.get_mut(index(message.sent)) {
             open.sent_packets += 1;
-            open.sent_bytes += bytes + headers;
+            open.sent_bytes += bytes + QOS_HEADERS;
         }
         let (Some(arrived), Some(delay)) = (message.arrived, message.delay()) else {
             under_way.push(message.sent);
@@ -237,11 +235,14 @@ mod tests {
             (1200, None),
             (1490, Some(60)),
         ];
-        let measured = connected(&network.flows()[0], &settings(), &record(&messages), 28);
+        let measured = connected(&network.flows()[0], &settings(), &record(&messages));
         let counts = measured.outcome.record;
         // In the window: six were sent, three arrived, one was found lost by the next arrival.
         assert_eq!((counts.sent_packets, counts.received_packets, counts.dropped_packets), (6, 3, 1));
-        assert_eq!((measured.offered, counts.sent_bytes, counts.delivered_bytes), (6000, 6168, 3000));
+        assert_eq!(
+            (measured.offered, counts.sent_bytes, counts.delivered_bytes),
+            (6000, 6000 + 6 * QOS_HEADERS, 3000)
+        );
         let delays = measured.outcome.delays.unwrap();
         let mean = |histogram: &cutline_units::Histogram| histogram.mean().unwrap().as_millis_f64();
         assert!((mean(&delays.one_way) - 110.0 / 3.0).abs() < 0.5, "{}", mean(&delays.one_way));

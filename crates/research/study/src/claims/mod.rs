@@ -1,58 +1,28 @@
-//! A paper's statements about its figures, and a study's questions, as data: `figures.toml`.
+//! Claims of a figure: a paper's statement, or a study's question, that is checked.
 //!
 //! A claim has its text, its rule with the tolerance ([`expectation`]) and, where it is regular, its quantity ([`quantity`]). An
-//! irregular measure is code, which is found by the claim's name ([`Own`]). [`FigureText::judge`] joins them with the results.
+//! irregular measure is code ([`Own`]).
 //!
 //! Claims that differ only in names and values are written once, with the rows of `[rows]` that `each` names: `{queue.id}` in a text is
 //! replaced by the `id` of the row of `queue`, and the claim is repeated for every combination of the rows.
 
 mod expectation;
-mod figures;
 mod quantity;
 mod quantity_text;
+mod read;
 mod rows;
 
-pub(crate) use figures::read_figures;
-pub(crate) use quantity::{Quantity, Settings, is_same};
-pub(crate) use quantity_text::{MEASURE, Names, QuantityText};
-pub(crate) use rows::repeat;
+pub(crate) use expectation::Expectation;
+pub(crate) use quantity::Quantity;
+pub(crate) use quantity_text::{MEASURE, Names, Points, QuantityText, name_in, read_points};
+pub(crate) use read::read_claims;
+pub(crate) use rows::{Rows, read_rows, repeat};
 
-use crate::data::Data;
+use crate::data::{Data, ExperimentData};
 use crate::experiment::Experiment;
-use crate::panels::Panel;
-use crate::study::ExperimentData;
 use cutline_config::Located;
 use cutline_report::report::{Claim, ClaimRole, PaperValue};
 use cutline_report::stats::Estimate;
-use expectation::Expectation;
-
-/// A paper's statement about one figure, and the claims that are checked.
-#[derive(Clone, Debug)]
-pub struct FigureText {
-    /// The number of the figure in the paper.
-    pub number: u32,
-    /// The heading of its section in the report.
-    pub heading: String,
-    /// The experiments that it shows, the main one first; empty if nothing needs to be simulated.
-    pub experiments: Vec<String>,
-    /// Experiments that it does not show, with which claims compare it.
-    pub beside: Vec<String>,
-    /// The paper's statement, in our words.
-    pub says: String,
-    /// Every claim is judged for each of the experiments: the first is that of the statement, the others are variants.
-    pub(crate) has_variants: bool,
-    /// The claims that are checked.
-    pub(crate) claims: Vec<ClaimData>,
-    /// The title above the panels; by default the heading.
-    title: Option<String>,
-    /// The charts that are data, and the number of them side by side.
-    pub(crate) panels: Vec<Panel>,
-    pub(crate) columns: usize,
-    /// The names of series are on the lines, and not above the panels.
-    pub(crate) names_on_lines: bool,
-    /// Remarks below the figure.
-    pub(crate) notes: Vec<String>,
-}
 
 /// A claim before it is judged.
 #[derive(Clone, Debug)]
@@ -61,7 +31,7 @@ pub(crate) struct ClaimData {
     pub(crate) id: String,
     /// The place of its table.
     pub(crate) place: Located<()>,
-    text: String,
+    pub(crate) text: String,
     paper: Option<PaperValue>,
     unit: String,
     note: String,
@@ -92,9 +62,6 @@ pub struct Measured {
 /// A measure in code.
 pub type Own = Box<dyn Fn(&Evidence<'_>) -> Measured>;
 
-/// The code that measures the claim with this name (without the experiment) of this figure; `None` if there is none.
-pub type FindOwn = fn(figure: &FigureText, id: &str) -> Option<Own>;
-
 impl Evidence<'_> {
     /// The results of an experiment of the figure; `None` for the claim's own.
     pub fn data(&self, experiment: Option<&str>) -> Option<&Data> {
@@ -111,69 +78,6 @@ impl From<Option<Estimate>> for Measured {
     }
 }
 
-impl FigureText {
-    /// The title above its panels.
-    pub(crate) fn title(&self) -> &str {
-        self.title.as_ref().unwrap_or(&self.heading)
-    }
-
-    /// All experiments that it needs.
-    pub(crate) fn needs(&self) -> impl Iterator<Item = &String> {
-        self.experiments.iter().chain(&self.beside)
-    }
-
-    /// The claims with their verdicts. `stored` has the experiments that have results.
-    pub(crate) fn judge(&self, stored: &[ExperimentData<'_>], own: FindOwn) -> Vec<Claim> {
-        let is_shown = |(experiment, _): &&ExperimentData<'_>| self.experiments.contains(&experiment.id);
-        let subjects = stored.iter().filter(|_| self.has_variants).filter(is_shown);
-        let mut judged = Vec::new();
-        for (experiment, data) in subjects {
-            let kind = if self.experiments.first().is_some_and(|id| *id == experiment.id) {
-                ClaimRole::Statement
-            } else {
-                ClaimRole::Variant
-            };
-            let evidence = Evidence { experiment, data, all: stored };
-            for claim in &self.claims {
-                let named = Claim {
-                    claim: format!("{} ({})", claim.text, experiment.label),
-                    kind,
-                    ..claim.unjudged(self, &experiment.id)
-                };
-                judged.push(claim.judge(named, self, &evidence, own));
-            }
-        }
-        if !self.has_variants {
-            for claim in &self.claims {
-                let id = claim.experiment().or_else(|| self.experiments.first().map(String::as_str));
-                let found = stored.iter().find(|(experiment, _)| Some(experiment.id.as_str()) == id);
-                let Some(&(experiment, data)) = found else { continue };
-                judged.push(claim.judge(
-                    claim.unjudged(self, &experiment.id),
-                    self,
-                    &Evidence { experiment, data, all: stored },
-                    own,
-                ));
-            }
-        }
-        judged
-    }
-
-    /// The claims of a figure for which nothing is simulated, with their verdicts on values of formulas.
-    pub fn judge_values(&self, source: &str, value: impl Fn(&str) -> Option<f64>) -> Vec<Claim> {
-        let judge = |claim: &ClaimData| {
-            let estimate = value(claim.name()).and_then(|value| Estimate::from_values(&[value]));
-            claim.decide(claim.unjudged(self, source), &estimate.into())
-        };
-        self.claims.iter().map(judge).collect()
-    }
-
-    /// The ids of the claims.
-    pub(crate) fn claim_ids(&self) -> impl Iterator<Item = &str> {
-        self.claims.iter().map(|claim| claim.id.as_str())
-    }
-}
-
 impl ClaimData {
     /// The experiment in its id.
     pub(crate) fn experiment(&self) -> Option<&str> {
@@ -185,9 +89,10 @@ impl ClaimData {
         self.id.split_once('.').map_or(self.id.as_str(), |(_, name)| name)
     }
 
-    fn unjudged(&self, figure: &FigureText, experiment: &str) -> Claim {
+    /// The claim about an experiment without a verdict. `figure` is the number of its figure.
+    pub(crate) fn unjudged(&self, figure: u32, experiment: &str) -> Claim {
         let id = format!("{experiment}.{}", self.name());
-        let claim = Claim::new(id, figure.number.to_string(), &self.text).unit(&self.unit).note(&self.note);
+        let claim = Claim::new(id, figure.to_string(), &self.text).unit(&self.unit).note(&self.note);
         Claim {
             paper: self.paper.clone().or_else(|| self.expectation.map(|expectation| expectation.stated())),
             rule: self.expectation.map_or_else(String::new, |expectation| expectation.rule()),
@@ -196,17 +101,24 @@ impl ClaimData {
         }
     }
 
-    fn judge(&self, claim: Claim, figure: &FigureText, evidence: &Evidence<'_>, own: FindOwn) -> Claim {
+    /// The claim with its verdict. `own` finds the code that measures a claim without a quantity.
+    pub(crate) fn judge(
+        &self,
+        claim: Claim,
+        evidence: &Evidence<'_>,
+        own: impl FnOnce() -> Option<Own>,
+    ) -> Claim {
         let kind = if self.is_check { ClaimRole::Check } else { claim.kind };
         let claim = Claim { kind, ..claim };
         let measured = match &self.quantity {
             Some(quantity) => quantity.estimate(&|id| evidence.data(id)).into(),
-            None => own(figure, self.name()).map_or_else(Measured::default, |own| own(evidence)),
+            None => own().map_or_else(Measured::default, |own| own(evidence)),
         };
         self.decide(claim, &measured)
     }
 
-    fn decide(&self, claim: Claim, measured: &Measured) -> Claim {
+    /// The claim with the verdict on a measurement.
+    pub(crate) fn decide(&self, claim: Claim, measured: &Measured) -> Claim {
         let Some(estimate) = measured.estimate else {
             return claim.note("There are no results for this claim.");
         };
@@ -220,6 +132,3 @@ impl ClaimData {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

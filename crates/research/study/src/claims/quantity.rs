@@ -34,12 +34,9 @@ use crate::contents::Contents;
 use crate::data::{Data, Point, difference, unpaired_difference, unpaired_ratio};
 use crate::measure::{measure, series};
 use crate::over_time::{Interval, OverTime};
+use crate::settings::{Settings, is_same};
 use cutline_config::Located;
 use cutline_report::stats::Estimate;
-use std::collections::BTreeMap;
-
-/// The values of swept keys, as the scenario writes them, without quotes.
-pub(crate) type Settings = BTreeMap<String, String>;
 
 /// Quantity of a claim.
 #[derive(Clone, Debug)]
@@ -285,19 +282,6 @@ impl Choice {
     fn may_be(&self, value: &str) -> bool {
         let among = self.among.as_ref().map_or(&[][..], |among| &among.value);
         among.is_empty() || among.iter().any(|one| is_same(one, value))
-    }
-}
-
-/// Returns whether two values of a key are the same. Numbers may be written in several ways; `true` is 1.
-pub(crate) fn is_same(one: &str, other: &str) -> bool {
-    let number = |text: &str| match text {
-        "true" => Some(1.0),
-        "false" => Some(0.0),
-        _ => text.parse::<f64>().ok(),
-    };
-    match (number(one), number(other)) {
-        (Some(one), Some(other)) => one == other,
-        _ => one == other,
     }
 }
 

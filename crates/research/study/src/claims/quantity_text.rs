@@ -1,9 +1,10 @@
 //! Quantity as `figures.toml` has it: read, joined with that of a panel, and resolved.
 
-use super::quantity::{Choice, Pick, Quantity, Settings};
+use super::quantity::{Choice, Pick, Quantity};
 use super::rows::{Rows, plain};
 use crate::measure;
 use crate::over_time::{OverTime, Statistic, during};
+use crate::settings::Settings;
 use cutline_config::{Located, Node, Table, TableReader, Value, ValueKind, kind};
 use std::collections::BTreeMap;
 
@@ -75,7 +76,7 @@ fn values() -> ValueKind<Vec<String>> {
 }
 
 /// The name of one of these.
-pub(super) fn name_in(what: &str, names: &[String]) -> ValueKind<String> {
+pub(crate) fn name_in(what: &str, names: &[String]) -> ValueKind<String> {
     kind::choice(what, names.iter().map(|name| (name.clone(), name.clone())).collect())
 }
 

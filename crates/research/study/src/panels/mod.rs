@@ -26,11 +26,9 @@ mod read;
 
 pub(crate) use read::read_panels;
 
-use crate::claims::{FigureText, Quantity};
-use crate::data::Data;
-use crate::study::ExperimentData;
-use cutline_report::chart::{Axis, Bars, Chart, ChartPoint as Dot, Figure, Legend, PointSeries};
-use cutline_report::report::Section;
+use crate::claims::Quantity;
+use crate::data::{Data, ExperimentData};
+use cutline_report::chart::{Axis, Bars, Chart, ChartPoint as Dot, PointSeries};
 use cutline_report::stats::{Cdf, Estimate};
 
 /// A chart of measures.
@@ -142,6 +140,22 @@ enum Across {
 }
 
 impl Panel {
+    /// Draws the panel: a chart and its numbers in words, if it has any; or one of each for every experiment.
+    pub(crate) fn draw(&self, stored: &[ExperimentData<'_>]) -> Vec<(Chart, Option<String>)> {
+        let show = |own, suffix, is_named| {
+            let shown = Shown { all: stored, own, suffix, is_named };
+            (self.chart(&shown), self.words(&shown))
+        };
+        match self.across {
+            Across::First => vec![show(&stored[..stored.len().min(1)], None, false)],
+            Across::Series => vec![show(stored, None, true)],
+            Across::Panels => stored
+                .iter()
+                .map(|one| show(std::slice::from_ref(one), Some(one.0.label.as_str()), false))
+                .collect(),
+        }
+    }
+
     fn chart(&self, shown: &Shown<'_>) -> Chart {
         let title = match (shown.suffix, self.title.is_empty()) {
             (None, _) => self.title.clone(),
@@ -345,40 +359,6 @@ impl<'d> Shown<'d> {
         let (_, data) = own?;
         quantity.estimate(&|id| self.data(id, data))
     }
-}
-
-/// The section of a figure whose panels are data.
-pub fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Section {
-    let (mut charts, mut words) = (Vec::new(), Vec::new());
-    for panel in &figure.panels {
-        let mut show = |own, suffix, is_named| {
-            let shown = Shown { all: stored, own, suffix, is_named };
-            charts.push(panel.chart(&shown));
-            words.extend(panel.words(&shown));
-        };
-        match panel.across {
-            Across::First => show(&stored[..stored.len().min(1)], None, false),
-            Across::Series => show(stored, None, true),
-            Across::Panels => {
-                for one in stored {
-                    show(std::slice::from_ref(one), Some(&one.0.label), false);
-                }
-            }
-        }
-    }
-    let legend = if figure.names_on_lines { Legend::Direct } else { Legend::Top };
-    let drawn = Figure::grid(figure.title().to_owned(), figure.columns, charts).legend(legend);
-    Section {
-        we_see: words.join("\n\n"),
-        figures: vec![(format!("figure-{}", figure.number), drawn)],
-        notes: figure.notes.clone(),
-        ..Section::default()
-    }
-}
-
-/// [`section`], as a study wants it.
-pub fn sections(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
-    vec![section(figure, stored)]
 }
 
 /// A mean with the half-width of its interval, so that a difference within both is seen to be none.

@@ -1,19 +1,13 @@
 //! Reads `figures.toml`.
 
-use super::quantity_text::{Names, Points, QuantityText, name_in, read_points};
-use super::rows::{Rows, read_rows, repeat};
-use super::{ClaimData, FigureText, expectation};
+use super::FigureText;
+use crate::claims::{Names, Points, Rows, name_in, read_claims, read_points, read_rows};
 use crate::panels::{Panel, read_panels};
-use cutline_config::{Document, Errors, TableReader, Value, ValueKind, kind, read};
-use cutline_report::report::PaperValue;
+use cutline_config::{Document, Errors, TableReader, Value, kind, read};
 use std::collections::BTreeMap;
 
 /// Most charts side by side.
 const MOST_COLUMNS: i64 = 12;
-
-/// Expectation of a rule, in messages.
-const RULE: &str =
-    "a rule: \"above\", \"below\", \"at-least\", \"at-most\", \"equals\", or \"from\" and \"to\"";
 
 /// Names that all figures of a file use.
 struct Shared<'d> {
@@ -60,7 +54,7 @@ fn figure(reader: &TableReader<'_>, shared: &Shared<'_>) -> FigureText {
     let (experiments, beside) = (listed("experiments"), listed("beside"));
     let needed = needed(reader, &experiments, &beside).unwrap_or_else(|| shared.experiments.to_vec());
     let names = Names { points: &shared.points, rows: &shared.rows, experiments: &needed };
-    let claims = claims(reader, names, !experiments.is_empty());
+    let claims = read_claims(reader, names, !experiments.is_empty());
     let figure = FigureText {
         number: number.unwrap_or_default(),
         has_variants: reader.or("variants", &kind::flag(), false),
@@ -96,51 +90,4 @@ fn panels(reader: &TableReader<'_>, names: Names<'_>, shared: &Shared<'_>) -> Ve
     let own = reader.tables("panel");
     let tables = named.iter().flat_map(|name| &shared.panels[name]).chain(&own);
     tables.flat_map(|table| read_panels(table, names)).collect()
-}
-
-/// The claims of a figure. A rule is needed if something is run for it.
-fn claims(reader: &TableReader<'_>, names: Names<'_>, needs_rule: bool) -> Vec<ClaimData> {
-    let mut claims = Vec::new();
-    for template in reader.required_tables("claims") {
-        let tables = repeat(&template, names.rows);
-        let read = |table| claim(&template.replaced_by(table), names, needs_rule);
-        claims.extend(tables.iter().filter_map(read));
-    }
-    claims
-}
-
-fn claim(reader: &TableReader<'_>, names: Names<'_>, needs_rule: bool) -> Option<ClaimData> {
-    let text = |key: &str| reader.or(key, &kind::text(), String::new());
-    let (id, statement) = (reader.required("id", &kind::text()), reader.required("text", &kind::text()));
-    let paper = reader.optional("paper", &paper_kind());
-    let (unit, note) = (text("unit"), text("note"));
-    let is_check = reader.or("check", &kind::flag(), false);
-    let expectation = expectation::read(reader);
-    if needs_rule && !expectation::is_given(reader) {
-        reader.lacks("above", RULE);
-    }
-    let quantity = QuantityText::read(reader, names);
-    check_experiment(reader, id.as_deref(), names, quantity.is_given());
-    let quantity = if quantity.is_given() { quantity.resolve(reader) } else { None };
-    reader.finish();
-    let place = reader.place();
-    Some(ClaimData { id: id?, place, text: statement?, paper, unit, note, is_check, expectation, quantity })
-}
-
-/// Reports that the experiment in the id of a claim is not one of its figure.
-fn check_experiment(reader: &TableReader<'_>, id: Option<&str>, names: Names<'_>, is_measured: bool) {
-    let Some((experiment, _)) = id.and_then(|id| id.split_once('.')) else { return };
-    if is_measured && !names.experiments.is_empty() && !names.experiments.iter().any(|one| one == experiment)
-    {
-        let known = names.experiments.join(", ");
-        reader.refuse(
-            "id",
-            &format!("the figure does not list the experiment {experiment:?}; it lists {known}"),
-        );
-    }
-}
-
-/// The value of a paper: a number, or words.
-fn paper_kind() -> ValueKind<PaperValue> {
-    kind::number().map(PaperValue::Number).or(kind::text().map(PaperValue::Text))
 }

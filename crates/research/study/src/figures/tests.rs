@@ -1,5 +1,7 @@
 use super::*;
+use crate::claims::Expectation;
 use cutline_config::{Document, Errors};
+use cutline_report::report::PaperValue;
 
 fn parse(text: &str) -> Result<Vec<FigureText>, Errors> {
     read_figures(&Document::parse(text, "figures.toml")?, &["audio".to_owned(), "video".to_owned()])
@@ -25,7 +27,7 @@ fn a_claim_has_its_rule_and_its_quantity() {
     let claim = &figures[0].claims[0];
     assert_eq!((claim.id.as_str(), claim.expectation), ("delay-1-6", Some(Expectation::Above(0.0))));
     assert_eq!(claim.quantity.as_ref().unwrap().parts().len(), 2);
-    let unjudged = claim.unjudged(&figures[0], "audio");
+    let unjudged = claim.unjudged(figures[0].number, "audio");
     assert_eq!((unjudged.id.as_str(), unjudged.rule.as_str()), ("audio.delay-1-6", "above 0"));
     assert_eq!(unjudged.paper, Some(PaperValue::Text("above 0".to_owned())));
 }

@@ -1,0 +1,97 @@
+//! Events of a session.
+
+use crate::negotiation::{Agreed, OneSidedReason};
+use crate::violation::Violation;
+use cutline_quality::spec::Conflicts;
+use cutline_units::{Duration, Hint};
+use std::fmt;
+
+/// A direction of a connection, as its end sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Traffic that this end sends.
+    Send,
+    /// Traffic that this end receives.
+    Receive,
+}
+
+/// Event of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// Both ends agree. The first time, messages have headers from now on.
+    Agreed(Box<Agreed>),
+    /// The ends do not agree. What was agreed on before holds.
+    Refused {
+        /// Conflicts about the traffic that this end sends.
+        send: Option<Conflicts>,
+        /// Conflicts about the traffic that this end receives.
+        receive: Option<Conflicts>,
+    },
+    /// The other end takes no part in the negotiation. After one in which both ends have agreed, it has not answered, perhaps because its
+    /// application leaves messages unread: what was agreed on goes on to hold.
+    OneSided(OneSidedReason),
+    /// This end asks by itself for another specification ([`Policies::renegotiate`](super::Policies::renegotiate)): its place among the alternatives, from 1, or 0 for
+    /// the application's own. [`Event::Agreed`], [`Event::Refused`] or [`Event::OneSided`] says what becomes of it.
+    Asked(usize),
+    /// A measure is outside its limit.
+    Violated(Direction, Violation),
+    /// A measure is within its limit again.
+    Restored {
+        /// Of which direction.
+        direction: Direction,
+        /// The violation that is over, with the worst value.
+        violation: Violation,
+        /// The value of the last interval, in the measure's unit.
+        measured: f64,
+        /// Duration of the violation.
+        after: Duration,
+    },
+    /// Packets are to have this hint from now on.
+    Hint(Hint),
+    /// The application should send at this rate from now on, messages/s.
+    Rate(f64),
+    /// The connection is broken, or nothing has been heard of the other end for longer than its reports allow. What becomes of the
+    /// messages that it has not reported is unknown.
+    Lost {
+        /// Cause of the loss.
+        cause: Cause,
+        /// Number of whole messages sent over this connection.
+        sent: u64,
+        /// Number of these messages that the other end has reported as received. It may have received more.
+        /// An end that takes no part reports none.
+        reported: u64,
+    },
+    /// The connection works again.
+    Recovered {
+        /// Duration of the interruption.
+        after: Duration,
+        /// True if it was made again: then all numbers begin anew. Otherwise the other end is heard again.
+        is_new: bool,
+    },
+    /// The connection was not made again within the time that the specification gives; or a datagram
+    /// connection without reconnection has been silent for so long that receiving fails.
+    GaveUp {
+        /// Duration of the attempts.
+        after: Duration,
+        /// Cause of the last attempt's failure.
+        cause: Cause,
+    },
+}
+
+/// Reason why a connection is lost, or cannot be made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Nothing has been heard of the other end for so long.
+    Silence(Duration),
+    /// Something has failed: this is what.
+    Failed(String),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silence(time) => write!(f, "nothing was heard of the other end for {time}"),
+            Self::Failed(what) => f.write_str(what),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Timeouts of calls that receive.
+
+use crate::signals;
+use crate::time::duration;
+use cutline_sys::now;
+use cutline_sys::reactor::{PollFd, PollFlags};
+use cutline_units::{Duration, Instant};
+use rustix::fd::AsFd;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Largest time for which a call that receives waits for the application's data. The kernel's own timeout
+/// begins anew with each call of the system, so with each control message.
+#[derive(Debug, Default)]
+pub struct Patience(AtomicU64);
+
+/// Time at which a call ends its wait; `None` for never.
+pub struct Until(Option<Instant>);
+
+impl Patience {
+    pub fn set(&self, time: Option<std::time::Duration>) {
+        self.0.store(time.map_or(0, |time| duration(time).as_nanos()), Ordering::Relaxed);
+    }
+
+    /// The end of a call that begins now.
+    pub fn until(&self) -> Until {
+        let time = self.0.load(Ordering::Relaxed);
+        Until(signals::keep_until((time > 0).then(|| now().saturating_add(Duration::from_nanos(time)))))
+    }
+}
+
+impl Until {
+    /// The time; `None` if it never comes.
+    pub const fn time(&self) -> Option<Instant> {
+        self.0
+    }
+
+    /// Waits for data until then, unless the call waits as long as it takes, which the kernel does.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when nothing has come.
+    pub fn wait(&self, socket: impl AsFd) -> io::Result<()> {
+        let Some(until) = self.0 else { return Ok(()) };
+        let mut readable = [PollFd::new(&socket, PollFlags::IN)];
+        loop {
+            // One wait is shorter than the whole time may be.
+            if signals::wait(&mut readable, until.saturating_since(now()))? {
+                return Ok(());
+            }
+            if now() >= until {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+        }
+    }
+
+    /// Waits again after an interruption, if there is time left.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Interrupted`] when the call returns for signals; [`io::ErrorKind::WouldBlock`] when the time is over.
+    pub fn wait_again(&self, socket: impl AsFd, error: io::Error) -> io::Result<()> {
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+        signals::on_signal()?;
+        self.wait(socket)
+    }
+}
