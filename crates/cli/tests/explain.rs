@@ -147,7 +147,9 @@ impl Bed {
         let open = |number| UdpSocket::bind((host, 7000 + number)).unwrap();
         let sockets: Vec<UdpSocket> = self.lab.a.within(|| (0..flows).map(open).collect()).unwrap();
         let sink = self.lab.b.within(|| UdpSocket::bind("10.9.0.2:7000").unwrap()).unwrap();
-        sockets.iter().for_each(|socket| socket.connect("10.9.0.2:7000").unwrap());
+        for socket in &sockets {
+            socket.connect("10.9.0.2:7000").unwrap();
+        }
         self.work(move |stop| {
             let _sink = sink;
             let (start, mut rounds) = (Instant::now(), 0);
@@ -170,15 +172,15 @@ impl Bed {
         let (mut read, _) = listener.accept().unwrap();
         read.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
         self.work(move |stop| {
-            let mut buffer = [0; 65536];
+            let mut buffer = vec![0; 65536];
             while !stop.load(Ordering::Relaxed) {
                 let _none = read.read(&mut buffer);
             }
         });
         self.work(move |stop| {
-            let mut stream = stream;
+            let (mut stream, bytes) = (stream, vec![7; 65536]);
             while !stop.load(Ordering::Relaxed) {
-                let _full = stream.write(&[7; 65536]);
+                let _full = stream.write(&bytes);
             }
         });
     }

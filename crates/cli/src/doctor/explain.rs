@@ -70,19 +70,20 @@ fn observed(text: &str) -> Result<Duration, String> {
 
 /// Returns the explanation as text: the likely cause, what it rests on, the next step, and further findings.
 fn rendered(explanation: &Explanation) -> String {
-    let mut text = format!("{BOLD}{}{BOLD:#}\n", explanation.summary);
-    for (place, finding) in explanation.findings.iter().enumerate() {
-        if place > 0 {
-            text += &format!("also: {}\n", finding.sentence);
-        }
+    let findings = explanation.findings.iter().enumerate().map(|(place, finding)| {
+        let also = if place > 0 { format!("also: {}\n", finding.sentence) } else { String::new() };
         let strength = format!("{:?}", finding.strength).to_lowercase();
-        text += &format!("  - {strength}, from {}\n", finding.rests_on.join(", "));
-        text += &format!("  - what to do next: {}\n", finding.do_next);
-    }
-    if !explanation.not_examined.is_empty() {
-        text += "not examined\n";
-    }
-    text + &explanation.not_examined.iter().map(|line| format!("  - {line}\n")).collect::<String>()
+        let fields = finding.rests_on.join(", ");
+        format!("{also}  - {strength}, from {fields}\n  - what to do next: {}\n", finding.do_next)
+    });
+    let title = if explanation.not_examined.is_empty() { "" } else { "not examined\n" };
+    let not_examined = explanation.not_examined.iter().map(|line| format!("  - {line}\n"));
+    format!(
+        "{BOLD}{}{BOLD:#}\n{}{title}{}",
+        explanation.summary,
+        findings.collect::<String>(),
+        not_examined.collect::<String>()
+    )
 }
 
 #[cfg(test)]

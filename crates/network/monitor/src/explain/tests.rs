@@ -399,6 +399,13 @@ fn one_unresponsive_flow() {
     let short = Stream { packets: 1850, dropped: 205, wait_ms: 10.0, protocol: 6, ..flood.clone() };
     let short = Traffic { mean_wait_ms: 10.0, flows: vec![call(), short], ..way.clone() };
     assert_eq!(explained(Some(&short), untouched).findings, []);
+    // In a queue of 700 ms slow start lasts for seconds. A TCP that still does so in a short queue is none that responds.
+    let tcp = |wait_ms| {
+        let flows = vec![call(), Stream { protocol: 6, wait_ms, ..flood.clone() }];
+        explained(Some(&Traffic { mean_wait_ms: wait_ms, flows, ..way.clone() }), late(wait_ms + 10.0))
+    };
+    assert_cause(&tcp(700.0), DeliveryCause::QueueTooLong, &[]);
+    assert_cause(&tcp(150.0), DeliveryCause::UnresponsiveFlow, &["TCP from 10.9.0.1:9"]);
     // A flow that loses one per cent has slowed down.
     let responsive = Stream { dropped: 50, ..flood };
     let way = Traffic { dropped: 50, mean_wait_ms: 20.0, flows: vec![call(), responsive], ..way };
