@@ -32,7 +32,7 @@ mod kind {
     pub const RESPONSE: u8 = 18;
 }
 
-/// AgentxHeader of a message.
+/// Header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentxHeader {
     kind: u8,
