@@ -168,7 +168,7 @@ validate-exec: setup
 	@tools/setup.sh peers
 	$(CARGO) test --locked -p cutline-cli --test all -- exec:: exec_peers:: --include-ignored
 
-# The monitor's page in a browser, and its metrics before promtool.
+# The page of the monitor in a browser, and its metrics before promtool. CUTLINE_PICTURES=FOLDER keeps pictures of the page.
 validate-page: setup
 	@tools/setup.sh page
 	$(CARGO) test --locked -p cutline-monitor --test all

@@ -164,6 +164,7 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
     assert_eq!(browser.evaluate("document.getElementById('evil')"), json!(null), "a text became markup");
     browser.wait_for("document.querySelector('.radar .seen.bad') !== null");
     browser.wait_for(&format!("{POINTS} >= 4"));
+    browser.picture("host.png");
     // The pointer is one for all charts; the keyboard moves it.
     browser.evaluate("document.querySelector('.chart svg').focus()");
     assert_eq!(browser.evaluate("document.querySelectorAll('.cursor').length"), json!(0));
@@ -184,4 +185,5 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
     browser.open(&format!("http://{at}/"), [390, 800]);
     browser.wait_for_text("lan0 -> wan0: sieve at 10.0 Mbit/s");
     browser.wait_for("document.documentElement.scrollWidth <= 390");
+    browser.picture("phone.png");
 }

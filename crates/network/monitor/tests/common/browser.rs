@@ -19,6 +19,9 @@ pub struct Browser {
     _folder: tempfile::TempDir,
 }
 
+/// Variable with the folder for pictures.
+const PICTURES: &str = "CUTLINE_PICTURES";
+
 impl Browser {
     /// Starts the browser; `None` if it is not installed.
     pub fn start() -> Option<Self> {
@@ -84,6 +87,15 @@ impl Browser {
             assert!(Instant::now() < end, "never true: {expression}\n{}", self.text());
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Writes a picture of the whole page, if the variable names a folder for pictures: people look at them.
+    pub fn picture(&mut self, name: &str) {
+        let Some(folder) = std::env::var_os(PICTURES) else { return };
+        let answer = self.call("Page.captureScreenshot", &json!({ "captureBeyondViewport": true }));
+        let encoded = answer["data"].as_str().unwrap();
+        let picture = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded).unwrap();
+        std::fs::write(std::path::Path::new(&folder).join(name), picture).unwrap();
     }
 
     /// Returns the visible text of the page.
