@@ -27,18 +27,18 @@ macro_rules! targets {
 }
 
 targets! {
+    agentx: "agentx",
     control_reply: "control-reply",
     control_request: "control-request",
     cutlined_request: "cutlined-request",
     flows_file: "flows-file",
     frame_headers: "frame-headers",
-    negotiation: "negotiation",
-    agentx: "agentx",
     manager_request: "manager-request",
-    publication: "publication",
+    negotiation: "negotiation",
     path_summary: "path-summary",
     program_file: "program-file",
     program_marks: "program-marks",
+    publication: "publication",
     recorded_trace: "recorded-trace",
     report: "report",
     result_summary: "result-summary",
