@@ -41,7 +41,10 @@ unpack() {
     [ -d "$folder/usr" ] && return
     command -v apt-get >/dev/null || fail "apt-get is not available to get \`$2\`"
     mkdir -p "$folder"
-    (cd "$folder" && apt-get download -qq $2 >/dev/null && for package in *.deb; do dpkg-deb -x "$package" .; done && rm -f ./*.deb)
+    get() { (cd "$folder" && apt-get download -qq $1 >/dev/null 2>&1); }
+    # Without lists of packages nothing is found.
+    get "$2" || { as_root apt-get update -qq; get "$2"; } || fail "apt-get cannot get \`$2\`"
+    (cd "$folder" && for package in *.deb; do dpkg-deb -x "$package" .; done && rm -f ./*.deb)
 }
 
 command -v cargo >/dev/null || fail "Rust is missing: install it with rustup"
