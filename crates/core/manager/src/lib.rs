@@ -38,7 +38,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is absent: the local socket and its clients, the measurement of capacities, the scheduler that enforces rates.
+//! The local socket and its clients, the measurement of capacities, and the scheduler that enforces rates are not part of this crate.
 
 pub mod feedback;
 mod manager;

@@ -1,7 +1,7 @@
 //! Small model of hosts with flows that share a bottleneck, in fluid form: rates instead of packets.
 //!
 //! A flow sends at its demand or its limit. What it sends arrives at the bottleneck after its host's one-way delay.
-//! What exceeds the capacity waits in a buffer, first come, first served, and is lost beyond it. Every interval its
+//! Traffic beyond the capacity waits in a FIFO buffer, and is lost when the buffer is full. Every interval its
 //! receiver measures delays, losses and throughput, with noise, and reports them; a report takes the same delay back.
 //! Messages between hosts take the delay of the sender. Reports and messages are lost at random.
 

@@ -12,7 +12,7 @@ pub const LONGEST: u64 = 1 << 20;
 /// Returns the text of the file at `path`.
 ///
 /// # Errors
-/// Why it cannot be read, as the rest of a sentence.
+/// The reason why it cannot be read, as the rest of a sentence.
 pub fn read(path: &Path) -> Result<String, String> {
     // Opening a pipe must not wait for its writer.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -34,7 +34,7 @@ pub fn read(path: &Path) -> Result<String, String> {
 /// Returns the text of a file that only its owner may read, such as a key.
 ///
 /// # Errors
-/// Why it cannot be read, as the rest of a sentence.
+/// The reason why it cannot be read, as the rest of a sentence.
 pub fn read_private(path: &Path) -> Result<String, String> {
     let mode = std::fs::metadata(path).map_err(|error| error.to_string())?.mode();
     if mode & 0o077 != 0 {

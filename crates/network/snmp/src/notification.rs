@@ -75,25 +75,43 @@ pub struct Notification {
 pub const MOST: usize = 1000;
 
 /// Rows of the second before, with the objects that a notification of their end carries.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Watch {
+    of_violation: Vec<CarriedObject>,
+    of_failure: Vec<CarriedObject>,
     violations: BTreeMap<Index, Vec<VarBind>>,
     failures: BTreeSet<Index>,
     /// Notifications that were not made because there were too many.
-    pub dropped: u64,
+    dropped: u64,
 }
 
 /// Text states of a reservation that has failed: `refused` and `ended`.
 const FAILED: [&str; 2] = ["refused", "ended"];
 
 impl Watch {
+    /// Returns a watch that has seen no row yet.
+    pub fn new(module: &Module) -> Self {
+        Self {
+            of_violation: CarriedObject::find(module, &VIOLATION),
+            of_failure: CarriedObject::find(module, &RESERVATION_FAILURE),
+            violations: BTreeMap::new(),
+            failures: BTreeSet::new(),
+            dropped: 0,
+        }
+    }
+
+    /// Returns the number of notifications that were not made since the last call of this.
+    pub const fn take_dropped(&mut self) -> u64 {
+        std::mem::replace(&mut self.dropped, 0)
+    }
+
     /// Returns the notifications of what has changed since the last call.
     pub fn look(&mut self, module: &Module, snapshot: &Snapshot) -> VecDeque<Notification> {
         let mut found = VecDeque::new();
         let violations: BTreeMap<Index, Vec<VarBind>> = snapshot
             .violations()
             .iter()
-            .map(|(index, _)| (index.clone(), objects(module, snapshot, &VIOLATION, index)))
+            .map(|(index, _)| (index.clone(), objects(module, snapshot, &self.of_violation, index)))
             .collect();
         for (index, objects) in &violations {
             if !self.violations.contains_key(index) {
@@ -116,7 +134,7 @@ impl Watch {
             .collect();
         for index in &failures {
             if !self.failures.contains(index) {
-                let objects = objects(module, snapshot, &RESERVATION_FAILURE, index);
+                let objects = objects(module, snapshot, &self.of_failure, index);
                 self.add(&mut found, &RESERVATION_FAILURE, objects);
             }
         }
@@ -134,17 +152,48 @@ impl Watch {
     }
 }
 
-/// Returns the objects of a notification about a row. Those of a socket have the first two arcs of the index.
-fn objects(module: &Module, snapshot: &Snapshot, kind: &NotificationType, index: &Index) -> Vec<VarBind> {
-    let of = |name: &&str| {
-        let (group, object) = module.groups.iter().find_map(|group| {
-            let object = group.objects().into_iter().find(|object| object.name == **name)?;
-            Some((group.definition(), object))
-        })?;
-        let index = &index[..group.index.len().min(index.len())];
-        let name = [module.root.as_slice(), &[group.arc, 1, object.arc], index].concat();
+/// An object that a notification carries: the beginning of its name, and the number of arcs of the row's index that follow. A socket's index
+/// has fewer than that of a measure.
+#[derive(Clone, Debug, PartialEq)]
+struct CarriedObject {
+    name: Vec<u32>,
+    index: usize,
+}
+
+impl CarriedObject {
+    /// Finds the objects of a type in a module.
+    fn find(module: &Module, kind: &NotificationType) -> Vec<Self> {
+        let of = |wanted: &&str| {
+            module.groups.iter().find_map(|group| {
+                let object = group.objects().into_iter().find(|object| object.name == **wanted)?;
+                let definition = group.definition();
+                let name = [module.root.as_slice(), &[definition.arc, 1, object.arc]].concat();
+                Some(Self { name, index: definition.index.len() })
+            })
+        };
+        kind.objects.iter().filter_map(of).collect()
+    }
+}
+
+/// Returns the objects of a notification about a row.
+fn objects(module: &Module, snapshot: &Snapshot, carried: &[CarriedObject], index: &Index) -> Vec<VarBind> {
+    let of = |object: &CarriedObject| {
+        let name = [object.name.as_slice(), &index[..object.index.min(index.len())]].concat();
         let value = module.get(snapshot, &name).ok()??;
         Some(VarBind::new(Oid::from_slice(&name), value))
     };
-    kind.objects.iter().filter_map(of).collect()
+    carried.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_object_that_a_notification_carries_is_in_the_module() {
+        let module = crate::mib::module();
+        for kind in NOTIFICATION_TYPES {
+            assert_eq!(CarriedObject::find(&module, kind).len(), kind.objects.len(), "{}", kind.name);
+        }
+    }
 }

@@ -44,7 +44,9 @@ pub enum SnmpError {
         why: String,
     },
     /// The address cannot be listened at.
-    #[error("snmp: listen = \"{address}\": {why}")]
+    #[error(
+        "snmp: listen = \"{address}\": {why}; where snmpd has the port, choose another one, or serve through it (agentx)"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -164,14 +166,19 @@ async fn watch(
     agent: Option<Arc<Agent>>,
     say: &Say,
 ) {
-    let mut watch = Watch::default();
+    let mut watch = Watch::new(&objects.module);
     let sending = Arc::new(Semaphore::new(MOST_SENDING));
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let snapshot = objects.snapshot();
-        for notification in watch.look(&objects.module, &snapshot) {
+        let notifications = watch.look(&objects.module, &snapshot);
+        let dropped = watch.take_dropped();
+        if dropped > 0 {
+            say(format!("snmp: {dropped} notifications are dropped: more than {MOST} were due in a second"));
+        }
+        for notification in notifications {
             if let Some(agent) = &agent {
                 inform(agent, &notification, snapshot.uptime, &sending, say);
             }

@@ -185,9 +185,10 @@ impl ItemInstance {
         self.direction.row().violations.get(self.at)
     }
 
-    /// Returns the upper bound of the bucket in ms, and the number of delays in it. The last bucket has no bound.
+    /// Returns the upper bound of the bucket in us, and the number of delays in it. The last bucket has no bound.
     pub fn bucket(&self) -> (Option<f64>, u64) {
-        bucket(self.direction.row().delay_buckets_ms.as_ref(), self.at)
+        let (bound_ms, count) = bucket(self.direction.row().delay_buckets_ms.as_ref(), self.at);
+        (bound_ms.map(|ms| ms * 1e3), count)
     }
 }
 

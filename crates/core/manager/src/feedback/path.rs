@@ -22,8 +22,8 @@
 //! While the path is lowered, ranks and references of flows stay as they were before. Otherwise a flow that is older,
 //! or sends less because it was lowered, would move the limits of all.
 //!
-//! Reports are those of clients, who may lie. Flows of a user are one vote on whether the path is overloaded, and a rate that is claimed is bounded by
-//! what the flow may send.
+//! Reports are those of clients, who may lie. Flows of a user are one vote on whether the path is overloaded, and a claimed rate is bounded by
+//! the limit of the flow.
 //!
 //! Not implemented: finding out which flows share a bottleneck. The owner says which path a flow takes.
 

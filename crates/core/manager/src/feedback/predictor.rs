@@ -136,8 +136,8 @@ const QUEUED: f64 = 0.2;
 const MOST_DELAY: f64 = 3_600_000.0;
 /// The most messages of an interval that count.
 const MANY: u64 = 1 << 40;
-/// Number of reports after which the shortest delay counts as that of the path without queues: rates have been lowered
-/// since, if there were some.
+/// Number of reports after which the shortest delay counts as that of the path without queues. Queues that
+/// were there at first have shrunk by then, because rates were lowered.
 const KNOWN: u32 = 16;
 /// Number of reports after which a delay near the edge counts as one that no rate can mend.
 const HOPELESS: u32 = 64;

@@ -283,7 +283,7 @@ impl ResourceManager {
     }
 
     /// Changes the rates and the CPU time of a flow, and renews its lease. If the answer is a refusal, the flow keeps
-    /// what it has.
+    /// its allocation.
     ///
     /// # Errors
     /// When a value is not allowed, or the client holds no such flow.

@@ -566,8 +566,8 @@ impl Engine {
 }
 
 impl Engine {
-    /// Postpones the refreshes of the reservations towards the senders by the time of local repair (RFC 2205 section 3.6). They compute
-    /// what is reserved there; until then it stays, because the senders may return by the new route.
+    /// Postpones the refreshes of the reservations towards the senders by the time of local repair (RFC 2205 section 3.6). A refresh
+    /// computes the reservation towards a sender anew; until then it stays, because the sender may return by the new route.
     fn postpone_upstream_refresh(&mut self, now: Instant, s: &mut SessionState) {
         let at = now + self.params.local_repair + self.jittered();
         for (key, upstream) in &mut s.upstream {

@@ -2,6 +2,7 @@
 //!
 //! A column is added behind the others of its table, with the next arc. Arcs of columns never change: managers keep them.
 
+mod buckets;
 mod host;
 mod queues;
 mod sockets;

@@ -1,5 +1,6 @@
 //! Queues of routers: load, waits, drops by reason and by hint.
 
+use super::buckets::{self, BucketWords};
 use super::index;
 use crate::object::Form::{Named, Number, Usual};
 use crate::object::{MibColumn, Object, Syntax, columns, computed, gauge, text};
@@ -195,22 +196,13 @@ pub fn hints() -> Table<QueueItem> {
 
 /// Returns the buckets of waiting times.
 pub fn waits() -> Table<QueueItem> {
-    let object = |arc, name: &str, syntax, units, description: &str| Object {
-        arc,
-        name: format!("cqosQueueWait{name}"),
-        syntax,
-        units,
-        description: description.to_owned(),
+    let words = BucketWords {
+        prefix: "cqosQueueWait",
+        times: "waiting times",
+        counts: "Packets",
+        units: "packets",
+        meaning: "Frames whose waiting time is in the bucket.",
     };
-    let bound = object(
-        2,
-        "Bound",
-        Syntax::Gauge32,
-        "microseconds",
-        "Upper bound of the bucket's waiting times; absent of the last one, which has the waits above all bounds.",
-    );
-    let packets =
-        object(3, "Packets", Syntax::Counter64, "packets", "Frames whose waiting time is in the bucket.");
     Table {
         definition: Definition {
             arc: 11,
@@ -223,10 +215,7 @@ pub fn waits() -> Table<QueueItem> {
             ]
             .concat(),
         },
-        columns: vec![
-            computed(bound, |row: &QueueItem| row.bucket().0.map(|us| gauge(us.round() as u64))),
-            computed(packets, |row: &QueueItem| Some(Value::Counter64(row.bucket().1))),
-        ],
+        columns: buckets::columns(&words, QueueItem::bucket),
         rows: Snapshot::waits,
     }
 }

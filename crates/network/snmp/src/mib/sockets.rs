@@ -1,5 +1,6 @@
 //! QoS sockets: what their ends demand, and what is delivered.
 
+use super::buckets::{self, BucketWords};
 use super::index;
 use crate::object::Form::{Named, Seconds, Text, Truth, Usual};
 use crate::object::{MibColumn, Object, Request, Syntax, capitalised, columns, computed, gauge, text};
@@ -272,27 +273,13 @@ pub fn violations() -> Table<ItemInstance> {
 
 /// Returns the buckets of one-way delays.
 pub fn delays() -> Table<ItemInstance> {
-    let object = |arc, name: &str, syntax, units, description: &str| Object {
-        arc,
-        name: format!("cqosDelay{name}"),
-        syntax,
-        units,
-        description: description.to_owned(),
+    let words = BucketWords {
+        prefix: "cqosDelay",
+        times: "delays",
+        counts: "Messages",
+        units: "messages",
+        meaning: "Messages whose delay is in the bucket, since the beginning.",
     };
-    let bound = object(
-        2,
-        "Bound",
-        Syntax::Gauge32,
-        "microseconds",
-        "Upper bound of the bucket's delays; absent of the last one, which has the delays above all bounds.",
-    );
-    let messages = object(
-        3,
-        "Messages",
-        Syntax::Counter64,
-        "messages",
-        "Messages whose delay is in the bucket, since the beginning.",
-    );
     Table {
         definition: Definition {
             arc: 6,
@@ -305,10 +292,7 @@ pub fn delays() -> Table<ItemInstance> {
             ]
             .concat(),
         },
-        columns: vec![
-            computed(bound, |row: &ItemInstance| row.bucket().0.map(micros)),
-            computed(messages, |row: &ItemInstance| Some(Value::Counter64(row.bucket().1))),
-        ],
+        columns: buckets::columns(&words, ItemInstance::bucket),
         rows: Snapshot::delays,
     }
 }

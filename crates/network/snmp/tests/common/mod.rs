@@ -1,6 +1,8 @@
 //! A host that is monitored and serves SNMP, and the programs of net-snmp.
 
-use cutline_monitor::{Collector, CollectorOptions, MonitoredHost, PublicationLimits, Viewer};
+use cutline_monitor::{
+    CollectorOptions, HostMonitor, MonitorOptions, MonitoredHost, PublicationLimits, Viewer,
+};
 use cutline_publish::{DirectionRow, LimitRow, Publisher, RowKind, SocketRow, SpreadRow, ViolationRow};
 use cutline_records::BucketCounts;
 use cutline_snmp::{SnmpOptions, SnmpService};
@@ -9,9 +11,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Time that anything may take on a busy machine.
@@ -20,28 +20,24 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Community that reads everything.
 pub const COMMUNITY: &str = "secret community";
 
-/// A host: a monitor that collects until it is dropped.
+/// A host with a monitor, until it is dropped.
 pub struct Host {
     pub folder: tempfile::TempDir,
     pub monitored: Arc<MonitoredHost>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _monitor: HostMonitor,
 }
 
 impl Host {
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let options = CollectorOptions {
+        let collector = CollectorOptions {
             publish: folder.path().join("publish.sock"),
             query: folder.path().join("monitor.sock"),
             limits: PublicationLimits::DEFAULT,
             readers_see_all: false,
         };
-        let mut collector = Collector::open(&options).unwrap();
-        let (host, stop) = (collector.host(), Arc::new(AtomicBool::new(false)));
-        let stops = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || collector.run(&[&stops]).unwrap());
-        Self { folder, monitored: host, stop, thread: Some(thread) }
+        let monitor = HostMonitor::start(MonitorOptions { collector, web: None }).unwrap();
+        Self { folder, monitored: Arc::clone(monitor.host()), _monitor: monitor }
     }
 
     pub fn publisher(&self, program: &str) -> Publisher {
@@ -80,13 +76,6 @@ impl Host {
     /// Waits until the host has this number of sockets.
     pub fn wait_for_sockets(&self, sockets: u64) {
         wait_until(|| self.monitored.registry().totals(Viewer::All).sockets == sockets);
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ended = self.thread.take().map(JoinHandle::join);
     }
 }
 
