@@ -17,6 +17,7 @@ use async_snmp::v3::UsmUser;
 use async_snmp::{Oid, SecurityLevel, UsmConfig, Value, VarBind};
 use cutline_monitor::PublisherId;
 use cutline_publish::ManagerRequest;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -255,22 +256,25 @@ fn views(
         )
         .view(view_name(Views::Queues), including(module(&QUEUE_GROUPS)));
     vacm = vacm.view(LIMITS, |view| writable(of).into_iter().fold(view, View::include));
-    for (community, sees) in communities {
-        let group = format!("local-{}", view_name(*sees));
-        vacm = vacm.group(community.clone(), SecurityModel::V2c, group.clone()).access(
+    // One community may be for reading and for notifications.
+    let names: BTreeSet<&str> = communities
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .chain(managers.iter().map(String::as_str))
+        .collect();
+    for (number, community) in names.into_iter().enumerate() {
+        let sees = communities.iter().find(|(name, _)| name == community).map(|(_, sees)| *sees);
+        let is_notified = managers.iter().any(|name| name == community);
+        let group = format!("community-{number}");
+        let level = SecurityLevel::NoAuthNoPriv;
+        vacm = vacm.group(community.to_owned(), SecurityModel::V2c, group.clone()).access(
             group,
             SecurityModel::V2c,
-            SecurityLevel::NoAuthNoPriv,
-            |access| access.read_view(view_name(*sees)),
-        );
-    }
-    for (number, community) in managers.iter().enumerate() {
-        let group = format!("manager-{number}");
-        vacm = vacm.group(community.clone(), SecurityModel::V2c, group.clone()).access(
-            group,
-            SecurityModel::V2c,
-            SecurityLevel::NoAuthNoPriv,
-            |access| access.notify_view(view_name(Views::All)),
+            level,
+            |access| {
+                let access = if let Some(sees) = sees { access.read_view(view_name(sees)) } else { access };
+                if is_notified { access.notify_view(view_name(Views::All)) } else { access }
+            },
         );
     }
     for user in &options.users {

@@ -157,6 +157,12 @@ impl SnmpOptions {
                 ": communities are sent in clear text, so they are allowed at an address of this host alone";
             table.report(&table.path_of("community-file"), span, why.to_owned());
         }
+        for (number, user) in users.iter().enumerate() {
+            if users[..number].iter().any(|other| other.name == user.name) {
+                let why = format!(": two [[user]] have the name `{}`", user.name);
+                table.report(&table.path_of("user"), table.node("user").map(|node| &node.span), why);
+            }
+        }
         for manager in &managers {
             if let ManagerCredentials::User(name) = &manager.credentials
                 && !users.iter().any(|user| user.name == *name)

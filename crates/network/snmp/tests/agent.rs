@@ -2,7 +2,7 @@
 
 use crate::common::{COMMUNITY, Host, net_snmp, object, publish, row, violated};
 use cutline_publish::{ManagerRequest, RowKind, SocketRow};
-use cutline_snmp::{SnmpError, SnmpService};
+use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
@@ -285,6 +285,8 @@ fn settings_that_cannot_be_used_are_named() {
     let user = format!("[[user]]\nname = 'noc'\nauth-file = '{}'", short.display());
     let error = start(host.options(&user)).to_string();
     assert!(error.contains("short") && error.contains("fewer than 8 characters"), "{error}");
+    let twice = SnmpOptions::parse(&format!("{user}\n{user}"), "snmp.toml").unwrap_err().to_string();
+    assert!(twice.contains("two [[user]] have the name `noc`"), "{twice}");
     let open = host.folder.path().join("open");
     std::fs::write(&open, "everyone may read this").unwrap();
     let error = start(host.options(&format!("community-file = '{}'", open.display()))).to_string();

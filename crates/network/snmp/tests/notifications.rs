@@ -1,6 +1,6 @@
 //! Notifications, received by net-snmp's `snmptrapd`.
 
-use crate::common::{Daemon, Host, free_address, publish, row, violated};
+use crate::common::{Daemon, Host, free_address, net_snmp, object, publish, row, violated};
 use std::net::UdpSocket;
 
 /// Name of a notification.
@@ -89,5 +89,31 @@ fn a_notification_that_is_lost_is_sent_again() {
         "authCommunity log managers\n",
         &format!("udp:{address}"),
     );
+    daemon.wait_for(&[&kind(1)]);
+}
+
+#[test]
+fn one_community_reads_and_notifies() {
+    let host = Host::start();
+    let mut video = host.publisher("video");
+    publish(&mut video, &[row(7)]);
+    host.wait_for_sockets(1);
+    let address = free_address();
+    let daemon = Daemon::start(
+        "snmptrapd",
+        host.folder.path(),
+        "authCommunity log shared\n",
+        &format!("udp:{address}"),
+    );
+    daemon.wait_for(&["NET-SNMP version"]);
+    let file = host.secret("shared", "shared");
+    let file = file.display();
+    let lines =
+        format!("community-file = '{file}'\n[[manager]]\naddress = '{address}'\ncommunity-file = '{file}'\n");
+    let (service, _) = host.serve(&host.options(&lines));
+    let at = service.address().unwrap().to_string();
+    let answer = net_snmp("snmpget", &["-v2c", "-c", "shared", &at, &object("2.1.5.1.7")]);
+    assert!(answer.text.contains("\"video\""), "{}", answer.text);
+    publish(&mut video, &[violated(7)]);
     daemon.wait_for(&[&kind(1)]);
 }
