@@ -23,6 +23,7 @@ mod router_service;
 mod router_tun;
 mod router_xdp;
 mod schemas;
+mod snmp;
 mod stored_results;
 mod tg;
 mod traces;

@@ -9,6 +9,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod call;
 pub mod exec;
 pub mod home;
 pub mod place;

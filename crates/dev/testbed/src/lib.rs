@@ -1,6 +1,6 @@
 //! Tools for tests: tolerance of a stalled machine ([`undisturbed`]), tests that cannot run ([`skip`]), captures of sent
-//! packets ([`capture`]), a path that loses datagrams ([`LossyPath`]), unread outputs ([`outputs`]), and pages of the
-//! documentation that are written from the code ([`pages`]).
+//! packets ([`capture`]), a path that loses datagrams ([`LossyPath`]), programs of net-snmp ([`net_snmp()`]), unread
+//! outputs ([`outputs`]), and pages of the documentation that are written from the code ([`pages`]).
 //!
 //! A test over real sockets expects that a message sent each millisecond is sent each millisecond. On a machine that stands
 //! still for 50 ms (a hypervisor that runs somebody else, a control group's quota that is used up) it is not, and nothing
@@ -14,6 +14,7 @@
 pub mod capture;
 mod lossy;
 mod namespaces;
+mod net_snmp;
 pub mod outputs;
 pub mod pages;
 pub mod repository;
@@ -21,6 +22,7 @@ mod skipped;
 
 pub use lossy::LossyPath;
 pub use namespaces::may_make_namespaces;
+pub use net_snmp::{NetSnmpDaemon, SnmpAnswer, free_address, net_snmp};
 pub use skipped::{skip, skipped_tests};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

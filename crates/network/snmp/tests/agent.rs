@@ -1,8 +1,9 @@
 //! The agent, asked by the programs of net-snmp.
 
-use crate::common::{COMMUNITY, Host, net_snmp, object, publish, row, violated};
+use crate::common::{COMMUNITY, Host, object, publish, row, violated};
 use cutline_publish::{ManagerRequest, RowKind, SocketRow};
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
+use cutline_testbed::net_snmp;
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;

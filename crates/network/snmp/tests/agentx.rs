@@ -1,18 +1,19 @@
 //! The subagent behind net-snmp's `snmpd`.
 
-use crate::common::{Daemon, Host, free_address, net_snmp, object, publish, row, violated, wait_until};
+use crate::common::{Host, object, publish, row, violated, wait_until};
 use cutline_monitor::ReservationState;
+use cutline_testbed::{NetSnmpDaemon, free_address, net_snmp};
 use std::net::SocketAddr;
 use std::path::Path;
 
 /// Starts a master agent.
-fn master(folder: &Path, address: SocketAddr, manager: SocketAddr) -> Daemon {
+fn master(folder: &Path, address: SocketAddr, manager: SocketAddr) -> NetSnmpDaemon {
     let socket = folder.join("agentx.sock");
     let settings = format!(
         "master agentx\nagentXSocket {}\nrocommunity secret\ntrap2sink {manager} managers\n",
         socket.display()
     );
-    Daemon::start("snmpd", folder, &settings, &format!("udp:{address}"))
+    NetSnmpDaemon::start("snmpd", folder, &settings, &format!("udp:{address}"))
 }
 
 #[test]
@@ -24,7 +25,8 @@ fn a_master_agent_serves_the_objects_and_gets_them_back_after_a_restart() {
     host.wait_for_sockets(30);
     let folder = host.folder.path();
     let [address, manager] = [free_address(), free_address()];
-    let traps = Daemon::start("snmptrapd", folder, "authCommunity log managers\n", &format!("udp:{manager}"));
+    let traps =
+        NetSnmpDaemon::start("snmptrapd", folder, "authCommunity log managers\n", &format!("udp:{manager}"));
     let lines = format!("listen = 'off'\nagentx = '{}'", folder.join("agentx.sock").display());
     let (service, messages) = host.serve(&host.options(&lines));
     assert_eq!(service.address(), None);

@@ -1,7 +1,8 @@
 //! Ten thousand sockets: the time of a whole walk, and what the agent takes for it.
 
-use crate::common::{COMMUNITY, Host, net_snmp, object, publish, row};
+use crate::common::{COMMUNITY, Host, object, publish, row};
 use cutline_publish::SocketRow;
+use cutline_testbed::net_snmp;
 use std::time::Instant;
 
 /// Processor time of this process, s, and its memory, MB.

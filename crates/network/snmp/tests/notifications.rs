@@ -1,6 +1,7 @@
 //! Notifications, received by net-snmp's `snmptrapd`.
 
-use crate::common::{Daemon, Host, free_address, net_snmp, object, publish, row, violated};
+use crate::common::{Host, object, publish, row, violated};
+use cutline_testbed::{NetSnmpDaemon, free_address, net_snmp};
 use std::net::UdpSocket;
 
 /// Name of a notification.
@@ -15,14 +16,14 @@ fn a_violation_and_its_end_reach_the_managers() {
     publish(&mut video, &[row(7)]);
     host.wait_for_sockets(1);
     let [by_community, by_user] = [free_address(), free_address()];
-    let plain = Daemon::start(
+    let plain = NetSnmpDaemon::start(
         "snmptrapd",
         host.folder.path(),
         "authCommunity log managers\n",
         &format!("udp:{by_community}"),
     );
     let folder = tempfile::tempdir().unwrap();
-    let encrypted = Daemon::start(
+    let encrypted = NetSnmpDaemon::start(
         "snmptrapd",
         folder.path(),
         "createUser noc SHA-256 \"authentic password\" AES \"private password\"\nauthUser log noc priv\n",
@@ -83,7 +84,7 @@ fn a_notification_that_is_lost_is_sent_again() {
         assert!(datagram[..length].windows(8).any(|part| part == b"managers"));
     }
     drop(lossy);
-    let daemon = Daemon::start(
+    let daemon = NetSnmpDaemon::start(
         "snmptrapd",
         host.folder.path(),
         "authCommunity log managers\n",
@@ -99,7 +100,7 @@ fn one_community_reads_and_notifies() {
     publish(&mut video, &[row(7)]);
     host.wait_for_sockets(1);
     let address = free_address();
-    let daemon = Daemon::start(
+    let daemon = NetSnmpDaemon::start(
         "snmptrapd",
         host.folder.path(),
         "authCommunity log shared\n",

@@ -1,9 +1,10 @@
 //! RSVP-MIB and INTSRV-MIB, asked by the programs of net-snmp.
 
-use crate::common::{COMMUNITY, Host, net_snmp};
+use crate::common::{COMMUNITY, Host};
 use cutline_flow::TrafficSpec;
 use cutline_monitor::ReservationState;
 use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, SessionStatus, Status};
+use cutline_testbed::net_snmp;
 use cutline_units::{Bytes, Rate};
 
 const BUCKET: TrafficSpec = TrafficSpec {
