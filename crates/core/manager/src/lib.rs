@@ -45,5 +45,6 @@ mod manager;
 pub mod resources;
 
 pub use manager::{
-    FlowRoute, MANAGER_SNAPSHOT_VERSION, Manager, ManagerOutput, ManagerSnapshot, ManagerStart,
+    FlowRoute, MANAGER_SNAPSHOT_VERSION, ManagedFlowRecord, Manager, ManagerOutput, ManagerSnapshot,
+    ManagerStart,
 };

@@ -11,12 +11,13 @@
 //! promise of a real-time flow stays, so that it can be raised again.
 
 use crate::feedback::{
-    FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathFlow, PathId, PathOutput, PathSnapshot,
-    PathStart, SummaryError,
+    FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathFlow, PathFlowRecord, PathId,
+    PathOutput, PathSnapshot, PathStart, SummaryError,
 };
 use crate::resources::{
-    AdmissionAnswer, AllocationEvent, Capacities, ClientKey, CpuShare, FlowAllocation, FlowId, FlowRequest,
-    ResourceManager, ResourceParams, ResourceSnapshot, SnapshotError, UserId, UserPolicy,
+    AdmissionAnswer, AllocationEvent, Capacities, ClientKey, CpuShare, FlowAllocation, FlowId, FlowRecord,
+    FlowRequest, ResourceKind, ResourceManager, ResourceParams, ResourceSnapshot, SnapshotError, UserId,
+    UserPolicy,
 };
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Rate};
@@ -87,6 +88,55 @@ pub struct ManagerSnapshot {
     paths: Vec<PathSnapshot>,
     /// Flows with their paths.
     routes: BTreeMap<FlowId, u64>,
+}
+
+/// State of a flow and of its place on a path, for serde. A journal has those of flows that have changed since a
+/// snapshot ([`ManagerSnapshot::update`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManagedFlowRecord {
+    flow: FlowRecord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<(u64, PathFlowRecord)>,
+}
+
+impl ManagedFlowRecord {
+    /// The flow.
+    pub const fn id(&self) -> FlowId {
+        self.flow.id()
+    }
+
+    /// The request, with the priority that counts.
+    pub const fn request(&self) -> FlowRequest {
+        self.flow.request()
+    }
+}
+
+impl ManagerSnapshot {
+    /// Adds a flow, or replaces its state by a later one. A path that is not in the snapshot is ignored.
+    pub fn update(&mut self, record: ManagedFlowRecord) {
+        let id = record.id();
+        self.resources.update(record.flow);
+        let Some((number, place)) = record.path else { return };
+        if let Some(path) = self.paths.iter_mut().find(|path| path.path() == PathId(number)) {
+            path.update(place);
+            self.routes.insert(id, number);
+        }
+    }
+
+    /// Removes a flow that has ended. Its number is not used again.
+    pub fn remove(&mut self, flow: FlowId) {
+        self.resources.remove(flow);
+        self.routes.remove(&flow);
+        for path in &mut self.paths {
+            path.remove(flow);
+        }
+    }
+
+    /// Flows with their requests, oldest first.
+    pub fn flows(&self) -> impl Iterator<Item = (FlowId, FlowRequest)> {
+        self.resources.flows()
+    }
 }
 
 /// Manager of a host. After each call its owner takes outputs with [`Manager::poll`] until there are none.
@@ -220,6 +270,11 @@ impl Manager {
         true
     }
 
+    /// Renews the lease of a flow without a report. Returns whether the client holds the flow.
+    pub fn renew(&mut self, now: Instant, client: ClientKey, flow: FlowId) -> bool {
+        self.resources.renew(now, client, flow)
+    }
+
     /// Ends a flow at its client's request. Returns whether the client held it.
     pub fn release(&mut self, client: ClientKey, flow: FlowId) -> bool {
         let was_held = self.resources.release(client, flow);
@@ -316,6 +371,28 @@ impl Manager {
     /// Everything that is known of a flow; `None` if there is no such flow.
     pub fn allocation(&mut self, flow: FlowId) -> Option<FlowAllocation> {
         self.resources.allocation(flow)
+    }
+
+    /// The amount of a resource that flows may use now, in its unit.
+    pub fn in_use(&mut self, resource: ResourceKind) -> u64 {
+        self.resources.in_use(resource)
+    }
+
+    /// The path of a flow; `None` if it has none.
+    pub fn path_of(&self, flow: FlowId) -> Option<PathId> {
+        self.routes.get(&flow).copied()
+    }
+
+    /// The paths that were added.
+    pub fn paths(&self) -> impl Iterator<Item = PathId> {
+        self.paths.keys().copied()
+    }
+
+    /// The state of a flow as data; `None` if there is no such flow.
+    pub fn record(&mut self, now: Instant, flow: FlowId) -> Option<ManagedFlowRecord> {
+        let path =
+            self.routes.get(&flow).and_then(|path| Some((path.0, self.paths.get(path)?.record(now, flow)?)));
+        Some(ManagedFlowRecord { flow: self.resources.record(now, flow)?, path })
     }
 
     /// The rate that a flow may use; `None` if there is no such flow.
@@ -556,6 +633,38 @@ mod tests {
         let other = text.replacen("\"version\":1", "\"version\":9", 1);
         let error = Manager::restore(later, start(), &serde_json::from_str(&other).unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "version = 9: allowed is 1");
+    }
+
+    /// A journal of flows that have changed leads from one snapshot to the next.
+    #[test]
+    fn a_snapshot_with_the_records_of_changed_flows_is_a_later_snapshot() {
+        let (mut manager, flows, now) = calm();
+        let mut snapshot = manager.snapshot(now);
+        let third = manager.request(now, request(SchedulingClass::TimeShared, 3, 5), Some(ROUTE)).unwrap();
+        let third = third.flow().unwrap();
+        let rates = (Rate::from_mbps(12), Rate::from_mbps(2), CpuShare::ZERO);
+        manager.change(now, ClientKey(1), flows[0], rates, ROUTE.edges).unwrap();
+        assert!(manager.release(ClientKey(1), flows[1]));
+        while manager.poll().is_some() {}
+        for flow in [flows[0], third] {
+            let text = serde_json::to_string(&manager.record(now, flow).unwrap()).unwrap();
+            snapshot.update(serde_json::from_str(&text).unwrap());
+        }
+        assert_eq!(manager.record(now, flows[1]), None);
+        snapshot.remove(flows[1]);
+        let later = Manager::restore(now, start(), &snapshot).unwrap();
+        let mut expected = manager.snapshot(now);
+        // Counters are not in a journal.
+        let mut found = later.clone().snapshot(now);
+        let blank = |snapshot: &mut ManagerSnapshot| {
+            let mut value = serde_json::to_value(&*snapshot).unwrap();
+            value["resources"]["stats"] = serde_json::json!([0, 0, 0, 0, 0, 0]);
+            value["paths"][0]["number"] = 0.into();
+            value["paths"][0]["epoch"] = 0.into();
+            value
+        };
+        assert_eq!(blank(&mut found), blank(&mut expected));
+        assert_eq!(later.path_of(third), Some(PATH));
     }
 
     #[test]

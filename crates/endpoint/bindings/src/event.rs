@@ -31,6 +31,10 @@ pub enum EventKind {
     Recovered = 10,
     /// The connection was not made again in the time that the specification gives for that.
     GaveUp = 11,
+    /// The resource manager of the host lets this end send at most so much from now on.
+    Allocated = 12,
+    /// The resource manager has refused this end, or taken its share back: there is no limit from now on.
+    Unallocated = 13,
 }
 
 /// A direction of a connection, as its end sees it.
@@ -84,6 +88,8 @@ pub struct Event {
     pub worst: f64,
     /// Origin of a violation: one of `CUTLINE_EVENT_ORIGIN_*`.
     pub origin: i64,
+    /// The rate that the resource manager of the host lets this end send, of messages without headers, bit/s.
+    pub allocated_bps: i64,
 }
 
 /// Origin of a violation.
@@ -118,6 +124,7 @@ impl Event {
             is_new: 0,
             worst: 0.0,
             origin: 0,
+            allocated_bps: 0,
         }
     }
 
@@ -216,6 +223,20 @@ impl From<&socket::Event> for Event {
                 let text = format!("the connection could not be made again in {after}: {cause}");
                 Self { after_ns: nanos(*after), ..Self::new(EventKind::GaveUp, &text) }
             }
+            E::Allocated { before, rate } => {
+                let way = match before {
+                    Some(before) if before > rate => "lowered",
+                    Some(_) => "raised",
+                    None => "allocated",
+                };
+                let text = format!("{way}: the host lets this end send at {rate}");
+                let allocated_bps = crate::count(rate.as_bps());
+                Self { allocated_bps, ..Self::new(EventKind::Allocated, &text) }
+            }
+            E::Unallocated(reason) => {
+                let text = format!("the host's resource manager has no share: {reason}");
+                Self::new(EventKind::Unallocated, &text)
+            }
         }
     }
 }
@@ -225,7 +246,7 @@ mod tests {
     use super::*;
     use cutline_quality::spec::{Measure, Specification, agree};
     use cutline_signal::violation::Violation;
-    use cutline_units::{Duration, Hint, Instant};
+    use cutline_units::{Duration, Hint, Instant, Rate};
 
     #[test]
     fn events_are_numbers_and_words() {
@@ -267,6 +288,14 @@ mod tests {
             assert_eq!((back.kind, back.after_ns, back.is_new), (10, 9, i64::from(is_new)));
             assert_eq!(back.words(), format!("{words} after {after}"));
         }
+        let (before, rate) = (Some(Rate::from_mbps(5)), Rate::from_mbps(3));
+        let lowered = of(&socket::Event::Allocated { before, rate });
+        assert_eq!((lowered.kind, lowered.allocated_bps), (12, 3_000_000));
+        assert_eq!(lowered.words(), "lowered: the host lets this end send at 3 Mbit/s");
+        let first = of(&socket::Event::Allocated { before: None, rate });
+        assert!(first.words().starts_with("allocated: "), "{}", first.words());
+        let none = of(&socket::Event::Unallocated("the CPU is exhausted".to_owned()));
+        assert!(none.kind == 13 && none.words().ends_with("the CPU is exhausted"), "{}", none.words());
         let over = of(&socket::Event::GaveUp { after, cause });
         assert_eq!((over.kind, over.after_ns), (11, 9));
         assert!(over.words().ends_with(&silence), "{}", over.words());

@@ -46,6 +46,8 @@ named!(EventKind {
     Lost: "lost",
     Recovered: "recovered",
     GaveUp: "gave-up",
+    Allocated: "allocated",
+    Unallocated: "unallocated",
 });
 
 named!(Side { Send: "send", Receive: "receive" });

@@ -1,5 +1,6 @@
 //! State of every kind of QoS socket: the session, its two directions, its events.
 
+use crate::allocation::Allocator;
 use crate::error::QosError;
 use crate::handler::{Handler, Handling};
 use crate::hint_mark::hint_of;
@@ -8,9 +9,11 @@ use crate::mib::Mib;
 use crate::options::QosOptions;
 use crate::recovery::Candidate;
 use crate::reservation::{ReservationStatus, Reserver};
+use cutline_allocation::FlowHolder;
 use cutline_publish::ManagerRequest;
 use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
+use cutline_signal::monitor::Delivery;
 use cutline_signal::negotiation::{Agreed, OneSidedReason};
 use cutline_signal::session::{Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::clock::unix_time;
@@ -56,6 +59,8 @@ pub struct Connection {
     is_unread: AtomicBool,
     /// Request to the network.
     pub reserver: Option<Reserver>,
+    /// Share of the host.
+    pub allocator: Option<Allocator>,
 }
 
 /// The most control messages that wait; of more, the oldest are forgotten. Reports have totals, so a lost one does no harm.
@@ -80,7 +85,7 @@ impl Connection {
     pub fn new(
         session: Session,
         (outbound, inbound): (Outbound, Inbound),
-        reserver: Option<Reserver>,
+        (reserver, allocator): (Option<Reserver>, Option<Allocator>),
         options: &QosOptions,
     ) -> Self {
         Self {
@@ -100,6 +105,7 @@ impl Connection {
             managed: options.is_managed.then(|| Box::new(options.specification.clone())),
             is_unread: AtomicBool::new(false),
             reserver,
+            allocator,
         }
     }
 
@@ -223,10 +229,14 @@ impl Connection {
             reserver.moved(local);
         }
         let mut current = lock(&self.session);
+        let limit = self.outbound().limit();
         {
             let (mut old_out, mut old_inbound) = (self.outbound(), self.inbound());
             self.standing.store(pack(session.standing()), Ordering::Relaxed);
             (*current, *old_out, *old_inbound) = (session, out, inbound);
+            if let Some(limit) = limit {
+                current.allocate(now(), limit, &mut old_out);
+            }
             lock(&self.control).clear();
         }
         self.feed_back(|feedback| {
@@ -236,6 +246,7 @@ impl Connection {
         self.tell(events.into_iter().chain([Event::Recovered { after, is_new: true }]));
         drop(current);
         self.reserve(agreed.as_deref());
+        self.allocate_again();
     }
 
     /// Asks the network for what both ends have agreed on.
@@ -287,15 +298,51 @@ impl Connection {
         while let Some(message) = session.transmit() {
             send(&message);
         }
-        let (mut agreed, events) = (None, std::iter::from_fn(|| session.event()));
+        let (mut agreed, mut is_other) = (None, false);
+        let events = std::iter::from_fn(|| session.event());
         self.tell(events.inspect(|event| match event {
             Event::Hint(hint) => mark(*hint),
-            Event::Agreed(now) => agreed = self.reserver.is_some().then(|| now.clone()),
+            Event::Agreed(now) => {
+                agreed = self.reserver.is_some().then(|| now.clone());
+                is_other = true;
+            }
+            Event::OneSided(_) => is_other = true,
             _ => {}
         }));
         drop(session);
         self.reserve(agreed.as_deref());
+        if is_other {
+            self.allocate_again();
+        }
         due
+    }
+
+    /// Begins to ask the resource manager of the host, for a connection that is served from now on.
+    ///
+    /// # Errors
+    /// When a real-time connection has no highest rate, or the thread cannot be started.
+    pub fn begin_allocation(&self, holder: Weak<dyn FlowHolder>) -> Result<(), QosError> {
+        let Some(allocator) = &self.allocator else { return Ok(()) };
+        allocator.begin(holder);
+        self.allocate()
+    }
+
+    fn allocate(&self) -> Result<(), QosError> {
+        let Some(allocator) = &self.allocator else { return Ok(()) };
+        let sending = lock(&self.session).sending().clone();
+        allocator.ask(&sending, self.standing())
+    }
+
+    /// Asks for what holds from now on.
+    fn allocate_again(&self) {
+        if let Err(error) = self.allocate() {
+            self.tell([Event::Unallocated(error.to_string())]);
+        }
+    }
+
+    /// Returns the traffic that the other end has reported of the last interval; `None` before the first report.
+    pub fn delivered(&self) -> Option<Delivery> {
+        lock(&self.session).delivered().copied()
     }
 
     /// Sets the handler of events, which is called first with those that were not taken.
@@ -352,7 +399,12 @@ impl Connection {
 
     /// Returns the network's answer, if it was asked for something; `None` before there is one.
     pub fn settled(&self) -> Option<Result<(), QosError>> {
-        self.reserver.as_ref().map_or(Some(Ok(())), Reserver::settled)
+        match self.reserver.as_ref().map_or(Some(Ok(())), Reserver::settled) {
+            Some(Ok(())) => {}
+            unsettled => return unsettled,
+        }
+        let is_limited = self.outbound().limit().is_some();
+        self.allocator.as_ref().map_or(Some(Ok(())), |allocator| allocator.settled(is_limited))
     }
 
     /// Returns the state of the reservation, if one was requested.

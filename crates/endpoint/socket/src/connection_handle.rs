@@ -5,6 +5,7 @@ use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::reservation::ReservationStatus;
 use crate::time::duration;
+use cutline_allocation::FlowStanding;
 use cutline_provision::GrantEvent as ReservationEvent;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::monitor::Sample;
@@ -110,6 +111,12 @@ impl ConnectionHandle {
     /// The events of the reservation that were not taken, oldest first. It ends when there are no more; later there may be others.
     pub fn reservation_events(&self) -> impl Iterator<Item = ReservationEvent> + '_ {
         std::iter::from_fn(|| self.reservation_event())
+    }
+
+    /// Returns the standing at the resource manager of the host; `None` without [`QosOptions::allocation`](crate::QosOptions::allocation).
+    /// Its rate counts all headers.
+    pub fn allocation(&self) -> Option<FlowStanding> {
+        self.0.connection().allocator.as_ref()?.standing()
     }
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.

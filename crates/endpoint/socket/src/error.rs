@@ -54,6 +54,9 @@ pub enum QosError {
     /// The network has refused a reservation, which was said to be an error.
     #[error("the reservation is refused: {0}")]
     Reservation(cutline_provision::Refusal),
+    /// The resource manager of this host has refused a share, which was said to be an error.
+    #[error("the resource manager of this host refuses: {0}")]
+    Unallocated(String),
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
@@ -92,9 +95,10 @@ impl From<QosError> for io::Error {
         let kind = match &error {
             QosError::System { source, .. } => source.kind(),
             QosError::Option(_) => io::ErrorKind::InvalidInput,
-            QosError::Refused { .. } | QosError::NoPeer(_) | QosError::Reservation(_) => {
-                io::ErrorKind::ConnectionRefused
-            }
+            QosError::Refused { .. }
+            | QosError::NoPeer(_)
+            | QosError::Reservation(_)
+            | QosError::Unallocated(_) => io::ErrorKind::ConnectionRefused,
             QosError::Lost(_) => io::ErrorKind::ConnectionAborted,
             QosError::Replaced => io::ErrorKind::ConnectionReset,
             QosError::Inherited => io::ErrorKind::NotConnected,

@@ -62,6 +62,7 @@
 //! connection_handle  a connection of either kind: the calls that streams and datagram sockets share
 //! udp         datagrams
 //! tcp         streams
+//! allocation  share of the host's resources
 //! reservation what the network is asked for, and gives
 //! mib         all that is known of a connection
 //! recovery    making a broken connection again
@@ -71,6 +72,7 @@
 //! keeper      the thread that serves connections while the application does something else
 //! ```
 
+mod allocation;
 mod connecting;
 mod connection;
 mod connection_handle;
@@ -91,8 +93,11 @@ mod tcp;
 mod time;
 mod udp;
 
+pub use allocation::AllocationOptions;
 pub use connecting::{Connect, Connecting, Readiness};
 pub use connection_handle::ConnectionHandle;
+pub use cutline_allocation::FlowStanding;
+pub use cutline_manager::resources::SchedulingClass;
 pub use cutline_provision::{Access, GrantEvent as ReservationEvent};
 pub use cutline_quality::Class;
 pub use cutline_quality::spec::{ConnectionSpecification, Measure, Preset, Specification};
@@ -104,7 +109,7 @@ pub use cutline_signal::rate_control::{RateControl, TfrcParams};
 pub use cutline_signal::renegotiation::Alternatives;
 pub use cutline_signal::session::{Cause, Direction, Event};
 pub use cutline_signal::violation::{Violation, ViolationOrigin};
-pub use cutline_units::{Bytes, Dscp, Duration, Hint};
+pub use cutline_units::{Bytes, Dscp, Duration, Hint, Rate};
 pub use error::QosError;
 pub use keeper::start;
 pub use mib::Mib;

@@ -1,5 +1,6 @@
 //! Options of a QoS socket.
 
+use crate::allocation::{AllocationOptions, Allocator};
 use crate::reservation::{AckPath, IfRefused, ReservationOptions, Reserver};
 use cutline_params::ParameterError;
 use cutline_provision::{Access, Transport, UnknownService, open};
@@ -92,6 +93,7 @@ pub struct QosOptions {
     /// Time for which a closed stream waits for an acknowledgement; `None` for [`LINGER`].
     linger: Option<Duration>,
     pub(crate) reservation: Option<ReservationOptions>,
+    allocation: Option<AllocationOptions>,
     /// True if the connection is not published.
     pub(crate) is_private: bool,
     /// True if managers of the host may weaken limits.
@@ -341,6 +343,22 @@ impl QosOptions {
     #[must_use]
     pub fn managed(self, managed: bool) -> Self {
         Self { is_managed: managed, ..self }
+    }
+
+    /// Asks the resource manager of this host for a share of what this end sends. The rate that it grants limits the
+    /// connection: a faster application is held back as beyond an agreed rate. [`Event::Allocated`](crate::Event::Allocated) says each
+    /// change. Connecting waits for the first answer. Without a manager, nothing is limited; one that is started later serves the
+    /// connection from then on, and one that is started again has its flows as before.
+    ///
+    /// A real-time connection has to have a highest rate when both ends agree: connecting is an error otherwise.
+    #[must_use]
+    pub fn allocation(self, allocation: AllocationOptions) -> Self {
+        Self { allocation: Some(allocation), ..self }
+    }
+
+    /// The share of a connection between these addresses, the own one first; none if none is wanted.
+    pub(crate) fn allocator(&self, transport: Transport, addresses: [SocketAddr; 2]) -> Option<Allocator> {
+        Some(Allocator::new(self.allocation.clone()?, transport, addresses))
     }
 
     /// Asks a service of the network for what both ends agree on: `mark`, `local`, `rsvp`, or one that was registered

@@ -23,6 +23,7 @@ use crate::error::DaemonError;
 use crate::keys;
 use crate::monitor::MonitorSpec;
 use cutline_config::{Document, Errors, Problem, TableReader, ValueKind, kind, parameter};
+use cutline_manager_service::ManagerSpec;
 use cutline_netlink::{HtbShaper, ShaperOptions};
 use cutline_params::Parameters as _;
 use cutline_provision::DEFAULT_SOCKET;
@@ -51,6 +52,8 @@ pub struct DaemonConfig {
     pub interfaces: Vec<InterfaceSpec>,
     /// The monitor; `None` without one.
     pub monitor: Option<MonitorSpec>,
+    /// The resource manager; `None` without one.
+    pub manager: Option<ManagerSpec>,
 }
 
 /// An interface, with one version of IP.
@@ -180,7 +183,12 @@ impl DaemonConfig {
             ("interface.encapsulation", any(|a, b| a.encapsulation != b.encapsulation)),
             ("interface.keys", any(|a, b| a.keys.is_some() != b.keys.is_some())),
         ];
-        differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+        let of_manager = match (&self.manager, &other.manager) {
+            (Some(own), Some(other)) => own.fixed_differences(other),
+            (None, None) => Vec::new(),
+            _ => vec!["manager"],
+        };
+        differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).chain(of_manager).collect()
     }
 }
 
@@ -216,12 +224,16 @@ fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
         None => Some(EngineParams::default()),
     };
     let monitor = root.table("monitor", "a table: write [monitor]");
+    let manager = root.table("manager", "a table: write [manager]");
     let tables = root.tables("interface");
-    // A host without reservations may have a monitor.
-    if tables.is_empty() && monitor.is_none() {
+    // A host without reservations may have a monitor, or a resource manager.
+    if tables.is_empty() && monitor.is_none() && manager.is_none() {
         root.lacks("interface", "at least one interface: write [[interface]]");
     }
     let monitor = monitor.as_ref().map(MonitorSpec::read);
+    let has_manager = manager.is_some();
+    let manager = manager.as_ref().and_then(ManagerSpec::read);
+    let is_read = manager.is_some() == has_manager;
     let mut interfaces: Vec<InterfaceSpec> = Vec::new();
     let mut is_whole = true;
     for table in &tables {
@@ -241,7 +253,8 @@ fn read(root: &TableReader<'_>) -> Option<DaemonConfig> {
         interfaces.push(interface);
     }
     root.finish();
-    is_whole.then_some(DaemonConfig { socket, group, route_mark, params: params?, interfaces, monitor })
+    let (params, is_whole) = (params?, is_whole && is_read);
+    is_whole.then_some(DaemonConfig { socket, group, route_mark, params, interfaces, monitor, manager })
 }
 
 fn interface(table: &TableReader<'_>) -> Option<InterfaceSpec> {
@@ -352,6 +365,7 @@ fn group() -> ValueKind<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cutline_manager::resources::Capacities;
 
     const FILE: &str = "socket = '/run/x.sock'\n[rsvp]\nrefresh = '5 s'\nrefresh-reduction = false\n\
                         [[interface]]\nname = 'eth0'\nrate = '100 Mbit/s'\nshare = 0.5\ncontrol = 'none'\n\
@@ -469,6 +483,51 @@ mod tests {
         assert!(config.fixed_differences(&other("0.5", "0.4")).is_empty());
         assert_eq!(config.fixed_differences(&other("x.sock", "y.sock")), ["socket"]);
         assert_eq!(config.fixed_differences(&other("'none'", "'tc'")), ["interface.control"]);
+    }
+
+    #[test]
+    fn a_manager_is_read_with_its_users_and_paths() {
+        let read = |text: &str| DaemonConfig::parse(text, "c.toml").map(|config| config.manager.unwrap());
+        let default = read("[manager]").unwrap();
+        assert_eq!(default.socket, Path::new("/run/cutline/manager.sock"));
+        assert!(default.access.is_open && default.capacities == Capacities::default());
+        let all = "[manager]\ncombined = '900 Mbit/s'\ndatagrams = '600 Mbit/s'\ncpu = 150\ndatagrams-cpu = 20\n\
+                   users = 'listed'\nhost = 3\nlisten = '10.0.0.3:9467'\nkeys = '/etc/cutline/path.keys'\n\
+                   [manager.resources]\nuser-share = 0.25\n[manager.feedback]\ninterval = '200 ms'\n\
+                   [[manager.interface]]\nname = 'eth0'\nrate = '1 Gbit/s'\n\
+                   [[manager.user]]\nname = 'root'\nweight = 4\n[[manager.group]]\nname = '44'\nshare = 0.5\n\
+                   priority-limit = 7\n[[manager.path]]\nnumber = 1\ndestinations = ['10.2.0.0/16']\n\
+                   [[manager.path.peer]]\nhost = 4\naddress = '10.0.0.4:9467'\n";
+        let spec = read(all).unwrap();
+        assert_eq!(spec.capacities.combined, Some(Rate::from_mbps(900)));
+        assert_eq!((spec.resources.user_share, spec.feedback.interval), (0.25, Duration::from_millis(200)));
+        assert_eq!(spec.interfaces, [("eth0".to_owned(), Rate::from_mbps(1000))]);
+        let policy = |user, groups: &[u32]| spec.access.policy(user, groups);
+        assert_eq!(policy(0, &[]).map(|policy| policy.weight), Some(4));
+        assert_eq!(policy(1000, &[44]).map(|policy| policy.priority_limit), Some(7));
+        assert_eq!(policy(1000, &[]), None);
+        assert_eq!(spec.paths[0].peers.len(), 1);
+        for (from, to, says) in [
+            ("'900 Mbit/s'", "'0 bit/s'", "above 0"),
+            ("datagrams-cpu = 20\n", "", "tcp-cpu"),
+            ("'listed'", "'some'", "\"all\", \"listed\""),
+            ("user-share = 0.25", "user-share = 1.25", "0 to 1"),
+            ("'root'", "'no such user'", "no such user"),
+            ("weight = 4", "weight = 0", "1 to 1000"),
+            ("10.2.0.0/16", "10.2.0.0/33", "a prefix"),
+            ("host = 4", "host = 3", "has this number"),
+            ("listen = '10.0.0.3:9467'\n", "", "listen"),
+            ("keys = '/etc/cutline/path.keys'\n", "", "keys"),
+            ("number = 1\n", "", "number"),
+        ] {
+            let why = read(&all.replace(from, to)).unwrap_err().render();
+            assert!(all.contains(from) && why.contains(says), "{from} -> {to}: {why}");
+        }
+        let config = |text: &str| DaemonConfig::parse(text, "c.toml").unwrap();
+        let changed = |from: &str, to: &str| config(all).fixed_differences(&config(&all.replace(from, to)));
+        assert!(changed("'900 Mbit/s'", "'800 Mbit/s'").is_empty());
+        assert_eq!(changed("number = 1", "number = 2"), ["manager.path"]);
+        assert_eq!(config(all).fixed_differences(&config("[monitor]")), ["monitor", "manager"]);
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub enum DaemonError {
     /// The monitor cannot work.
     #[error(transparent)]
     Monitor(#[from] cutline_monitor::MonitorError),
+    /// The resource manager cannot work.
+    #[error(transparent)]
+    Manager(#[from] cutline_manager_service::ManagerServiceError),
     /// SNMP cannot be served.
     #[error(transparent)]
     Snmp(#[from] cutline_snmp::SnmpError),

@@ -10,6 +10,8 @@
 //!
 //! config     its file
 //! keys       files with the keys of neighbours
+//! manager    the resource manager of the host
+//! monitor    the monitor of the host
 //! daemon     single-threaded event loop: messages, deadlines, clients, routes, signals
 //!   node          this host in the protocol
 //!   applications  what becomes of requests
@@ -36,6 +38,7 @@ pub mod installer;
 mod installers;
 mod interfaces;
 mod keys;
+mod manager;
 mod monitor;
 mod network;
 mod requests;
@@ -47,4 +50,5 @@ pub use daemon::{Daemon, remove_installed};
 pub use error::DaemonError;
 pub use installer::Installer;
 pub use installers::Given;
+pub use manager::{check_manager, start_manager};
 pub use monitor::{MonitorServices, MonitorSpec};

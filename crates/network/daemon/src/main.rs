@@ -1,7 +1,10 @@
 //! The command `cutlined`.
 
 use clap::Parser;
-use cutline_daemon::{Daemon, DaemonConfig, DaemonError, MonitorServices, MonitorSpec, remove_installed};
+use cutline_daemon::{
+    Daemon, DaemonConfig, DaemonError, MonitorServices, MonitorSpec, check_manager, remove_installed,
+    start_manager,
+};
 use cutline_service::{Outlet, SighupWatcher};
 use cutline_sys::{SysError, signal};
 use cutline_text::{Printable, Screen};
@@ -66,6 +69,7 @@ fn serve(args: &Args, log: &Outlet<String>) -> Result<(), (u8, String)> {
     if args.check {
         let wrong = |error: DaemonError| (WRONG_FILE, format!("error: {error}"));
         config.interfaces.iter().try_for_each(|spec| spec.integrity().map(drop)).map_err(wrong)?;
+        config.manager.iter().try_for_each(check_manager).map_err(wrong)?;
         return config.monitor.iter().try_for_each(MonitorSpec::check).map_err(wrong);
     }
     run(config, args.config.clone(), log).map_err(|error| (FAILED, format!("error: {error}")))
@@ -90,9 +94,19 @@ fn run(config: DaemonConfig, file: PathBuf, log: &Outlet<String>) -> Result<(), 
     if let Some(agent) = monitor.as_ref().and_then(MonitorServices::snmp) {
         let _counted = log.give(format!("the SNMP agent listens at {agent}"));
     }
+    let start = |spec| {
+        let pen = log.pen();
+        start_manager(spec, move |message| {
+            let _counted = pen.give(message);
+        })
+    };
+    let manager = config.manager.as_ref().map(start).transpose()?;
     let mut agent = Daemon::open(config.clone())?.with_file(file).with_log(log.pen());
     if let Some(monitor) = &monitor {
         agent = agent.with_monitor(Arc::clone(monitor.host()));
+    }
+    if let Some(manager) = manager {
+        agent = agent.with_manager(manager);
     }
     remove_on_panic(config);
     let _counted = log.give(agent.summary());

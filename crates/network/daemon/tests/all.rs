@@ -6,6 +6,7 @@ mod capacity;
 mod clients;
 mod interfaces;
 mod ipv6;
+mod manager;
 mod monitor;
 mod output;
 mod policy_routing;

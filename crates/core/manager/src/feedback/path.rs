@@ -77,12 +77,13 @@ pub struct PathSnapshot {
     epoch: u64,
     cutoff: u32,
     peers: Vec<u64>,
-    flows: Vec<PathFlowState>,
+    flows: Vec<PathFlowRecord>,
 }
 
+/// State of a flow on a path, for serde ([`PathSnapshot::update`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PathFlowState {
+pub struct PathFlowRecord {
     flow: FlowId,
     user: UserId,
     most_bps: u64,
@@ -100,6 +101,21 @@ impl PathSnapshot {
     /// The path.
     pub const fn path(&self) -> PathId {
         PathId(self.path)
+    }
+
+    /// Adds a flow, or replaces its state by a later one.
+    pub fn update(&mut self, record: PathFlowRecord) {
+        match self.flows.binary_search_by_key(&record.flow, |flow| flow.flow) {
+            Ok(at) => self.flows[at] = record,
+            Err(at) => self.flows.insert(at, record),
+        }
+    }
+
+    /// Removes a flow that has ended.
+    pub fn remove(&mut self, flow: FlowId) {
+        if let Ok(at) = self.flows.binary_search_by_key(&flow, |flow| flow.flow) {
+            self.flows.remove(at);
+        }
     }
 }
 
@@ -219,6 +235,22 @@ fn all_but(share: f64, values: &mut [f64]) -> f64 {
 }
 
 impl Member {
+    fn record(&self, now: Instant, id: FlowId) -> PathFlowRecord {
+        PathFlowRecord {
+            flow: id,
+            user: self.flow.user,
+            most_bps: self.flow.most.as_bps(),
+            minimum_bps: self.flow.minimum.as_bps(),
+            priority: self.flow.priority,
+            delay_ms: self.flow.edges.delay,
+            loss_percent: self.flow.edges.loss,
+            age_ns: now.saturating_since(self.since).as_nanos(),
+            peak_bps: self.peak as u64,
+            rank: self.rank,
+            reference_bps: self.reference.as_bps(),
+        }
+    }
+
     fn is_heard(&self, now: Instant, silence: Duration) -> bool {
         self.heard.is_some_and(|heard| now.saturating_since(heard) < silence)
     }
@@ -417,6 +449,24 @@ impl PathFeedback {
         self.directive
     }
 
+    /// The other hosts, each with whether it is heard.
+    pub fn peers(&self, now: Instant) -> impl Iterator<Item = (HostId, bool)> {
+        let silence = self.params.silence;
+        self.peers.iter().map(move |(host, peer)| {
+            (*host, peer.last.is_some() && now.saturating_since(peer.heard) < silence)
+        })
+    }
+
+    /// The host that coordinates, as far as this host knows.
+    pub const fn coordinator(&self) -> HostId {
+        self.leader
+    }
+
+    /// The prediction for a flow; `None` if there is no such flow.
+    pub fn outlook(&self, id: FlowId) -> Option<Outlook> {
+        self.members.get(&id).map(|member| member.outlook)
+    }
+
     /// The limit of a flow; `None` if it has none.
     pub fn limit_of(&self, id: FlowId) -> Option<Rate> {
         self.members.get(&id)?.limit
@@ -433,21 +483,13 @@ impl PathFeedback {
         }
     }
 
+    /// The state of a flow as data; `None` if there is no such flow.
+    pub fn record(&self, now: Instant, id: FlowId) -> Option<PathFlowRecord> {
+        self.members.get(&id).map(|member| member.record(now, id))
+    }
+
     /// The state as data: the directive, the peers and the flows. Reports are not in it: those of two seconds replace them.
     pub fn snapshot(&self, now: Instant) -> PathSnapshot {
-        let flow = |(id, member): (&FlowId, &Member)| PathFlowState {
-            flow: *id,
-            user: member.flow.user,
-            most_bps: member.flow.most.as_bps(),
-            minimum_bps: member.flow.minimum.as_bps(),
-            priority: member.flow.priority,
-            delay_ms: member.flow.edges.delay,
-            loss_percent: member.flow.edges.loss,
-            age_ns: now.saturating_since(member.since).as_nanos(),
-            peak_bps: member.peak as u64,
-            rank: member.rank,
-            reference_bps: member.reference.as_bps(),
-        };
         PathSnapshot {
             path: self.path.0,
             host: self.host.0,
@@ -455,7 +497,7 @@ impl PathFeedback {
             epoch: self.epoch,
             cutoff: self.directive.cutoff.to_bits(),
             peers: self.peers.keys().map(|host| host.0).collect(),
-            flows: self.members.iter().map(flow).collect(),
+            flows: self.members.iter().map(|(id, member)| member.record(now, *id)).collect(),
         }
     }
 

@@ -22,7 +22,7 @@ pub struct ResourceSnapshot {
     next_flow: FlowId,
     capacities: CapacitiesState,
     policies: BTreeMap<UserId, PolicyState>,
-    flows: Vec<FlowState>,
+    flows: Vec<FlowRecord>,
     revoked: Vec<RevokedState>,
     stats: [u64; 6],
 }
@@ -71,9 +71,11 @@ struct PolicyState {
     priority_limit: u8,
 }
 
+/// State of a flow, for serde. A journal has those of flows that have changed since a snapshot
+/// ([`ResourceSnapshot::update`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FlowState {
+pub struct FlowRecord {
     id: FlowId,
     user: UserId,
     client: ClientKey,
@@ -101,7 +103,7 @@ struct RevokedState {
     cause: AllocationCause,
 }
 
-impl FlowState {
+impl FlowRecord {
     fn new(now: Instant, flow: &Flow) -> Self {
         let FlowRequest { user, client, class, carrier, interface, desired, minimum, cpu, priority, weight } =
             flow.request;
@@ -126,7 +128,13 @@ impl FlowState {
         }
     }
 
-    const fn request(&self) -> FlowRequest {
+    /// The flow.
+    pub const fn id(&self) -> FlowId {
+        self.id
+    }
+
+    /// The request, with the priority that counts.
+    pub const fn request(&self) -> FlowRequest {
         FlowRequest {
             user: self.user,
             client: self.client,
@@ -158,7 +166,36 @@ impl FlowState {
     }
 }
 
+impl ResourceSnapshot {
+    /// Adds a flow, or replaces its state by a later one.
+    pub fn update(&mut self, record: FlowRecord) {
+        self.next_flow = self.next_flow.max(FlowId(record.id.0.saturating_add(1)));
+        match self.flows.binary_search_by_key(&record.id, |flow| flow.id) {
+            Ok(at) => self.flows[at] = record,
+            Err(at) => self.flows.insert(at, record),
+        }
+    }
+
+    /// Removes a flow that has ended. Its number is not used again. Returns whether it was there.
+    pub fn remove(&mut self, flow: FlowId) -> bool {
+        self.next_flow = self.next_flow.max(FlowId(flow.0.saturating_add(1)));
+        let found = self.flows.binary_search_by_key(&flow, |flow| flow.id);
+        found.map(|at| self.flows.remove(at)).is_ok()
+    }
+
+    /// Flows with their requests, oldest first.
+    pub fn flows(&self) -> impl Iterator<Item = (FlowId, FlowRequest)> {
+        self.flows.iter().map(|flow| (flow.id, flow.request()))
+    }
+}
+
 impl ResourceManager {
+    /// The state of a flow as data; `None` if there is no such flow. Shares are computed first.
+    pub fn record(&mut self, now: Instant, flow: FlowId) -> Option<FlowRecord> {
+        self.settle();
+        self.by_id.get(&flow).map(|slot| FlowRecord::new(now, &self.flows[*slot]))
+    }
+
     /// The state as data. Shares are computed first.
     pub fn snapshot(&mut self, now: Instant) -> ResourceSnapshot {
         self.settle();
@@ -189,7 +226,7 @@ impl ResourceManager {
                 interfaces: interfaces.iter().map(|(index, found)| (*index, interface(found))).collect(),
             },
             policies: self.policies.iter().map(|(user, found)| (*user, policy(found))).collect(),
-            flows: self.by_id.values().map(|slot| FlowState::new(now, &self.flows[*slot])).collect(),
+            flows: self.by_id.values().map(|slot| FlowRecord::new(now, &self.flows[*slot])).collect(),
             revoked: self.revoked.iter().filter_map(revoked).collect(),
             stats: [admitted, reduced, refused, released, lost, expired],
         }
@@ -200,7 +237,8 @@ impl ResourceManager {
     /// [`ResourceManager::renew_all`], and [`ResourceManager::set_capacities`] if they were measured anew.
     ///
     /// # Errors
-    /// When the version is another one, or a value is not allowed: promises beyond the capacities are not.
+    /// When the version is another one, or a value is not allowed: promises beyond the capacities are not. Rates that
+    /// exceed them are computed anew.
     pub fn restore(
         now: Instant,
         params: ResourceParams,
@@ -242,6 +280,7 @@ impl ResourceManager {
         // All places are those of the capacities and of the interfaces in use.
         manager.recount();
         manager.check_promises()?;
+        manager.reduce_rates();
         manager.revoked = (snapshot.revoked.iter())
             .map(|RevokedState { flow, client, cause }| AllocationEvent::Revoked {
                 flow: *flow,
@@ -254,10 +293,13 @@ impl ResourceManager {
         // With the same parameters the shares are those of the snapshot.
         manager.share_anew(AllocationCause::Share);
         manager.settle();
+        for slot in manager.by_id.values().copied().collect::<Vec<_>>() {
+            manager.note(slot);
+        }
         Ok(manager)
     }
 
-    fn restore_flow(&mut self, now: Instant, state: &FlowState) -> Result<(), ParameterError> {
+    fn restore_flow(&mut self, now: Instant, state: &FlowRecord) -> Result<(), ParameterError> {
         let request = state.request();
         request.validate()?;
         state.check_rates()?;
@@ -290,27 +332,36 @@ impl ResourceManager {
         Ok(())
     }
 
-    /// Checks that neither promises nor rates exceed the capacities.
+    /// Checks that promises do not exceed the capacities.
     fn check_promises(&self) -> Result<(), ParameterError> {
+        for (place, bound) in self.ledger.bounds.iter().enumerate() {
+            let Some(capacity) = bound.capacity else { continue };
+            if self.ledger.committed[place] > capacity {
+                let kind = self.ledger.kind(place);
+                return Err(ParameterError::new(
+                    "committed_bps of all flows",
+                    self.ledger.committed[place],
+                    format!("at most {capacity} {} for {kind}", kind.unit()),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reduces rates that exceed the capacities together to what is promised. Those of a snapshot with flows that have
+    /// changed since do, because the shares of the other flows are older.
+    fn reduce_rates(&mut self) {
         let mut granted = vec![0; self.ledger.bounds.len()];
         for (_, flow) in &self.flows {
             add(&mut granted, flow.charges(flow.granted));
         }
-        for (place, bound) in self.ledger.bounds.iter().enumerate() {
-            let Some(capacity) = bound.capacity else { continue };
-            let kind = self.ledger.kind(place);
-            let allowed = || format!("at most {capacity} {} for {kind}", kind.unit());
-            if self.ledger.committed[place] > capacity {
-                return Err(ParameterError::new(
-                    "committed_bps of all flows",
-                    self.ledger.committed[place],
-                    allowed(),
-                ));
-            }
-            if granted[place] > capacity {
-                return Err(ParameterError::new("granted_bps of all flows", granted[place], allowed()));
+        let exceeds = |(bound, granted): (&super::ledger::Bound, &u64)| {
+            bound.capacity.is_some_and(|capacity| *granted > capacity)
+        };
+        if self.ledger.bounds.iter().zip(&granted).any(exceeds) {
+            for (_, flow) in &mut self.flows {
+                flow.granted = flow.limited(flow.committed);
             }
         }
-        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use crate::negotiation::{Agreed, OneSidedReason};
 use crate::violation::Violation;
 use cutline_quality::spec::Conflicts;
-use cutline_units::{Duration, Hint};
+use cutline_units::{Duration, Hint, Rate};
 use std::fmt;
 
 /// A direction of a connection, as its end sees it.
@@ -76,6 +76,15 @@ pub enum Event {
         /// Cause of the last attempt's failure.
         cause: Cause,
     },
+    /// The resource manager of the host lets this end send at most so much from now on. A faster application is held back.
+    Allocated {
+        /// The rate before, of messages without headers; `None` if there was no limit.
+        before: Option<Rate>,
+        /// The rate from now on.
+        rate: Rate,
+    },
+    /// The resource manager has refused this end, or taken its share back, for this reason. There is no limit from now on.
+    Unallocated(String),
 }
 
 /// Reason why a connection is lost, or cannot be made again.

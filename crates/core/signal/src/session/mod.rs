@@ -47,7 +47,7 @@ use contact::Contact;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{Agreement, Specification};
 use cutline_quality::{Combination, HintControl};
-use cutline_units::{Hint, Instant};
+use cutline_units::{Hint, Instant, Rate};
 use std::collections::VecDeque;
 use trace::{Beginning, Input, Output, Recorder, Role};
 
@@ -231,6 +231,16 @@ impl Session {
         self.hint.as_ref().map(HintControl::hint)
     }
 
+    /// What holds of the traffic that this end sends.
+    pub const fn sending(&self) -> &Specification {
+        &self.send.contract.effective
+    }
+
+    /// The traffic that the other end has received in its last interval, as it reports; `None` before the first report.
+    pub const fn delivered(&self) -> Option<&crate::monitor::Delivery> {
+        self.peer.delivery()
+    }
+
     /// The next message to send: of a negotiation, or a report.
     pub fn transmit(&mut self) -> Option<Vec<u8>> {
         self.outbox.pop_front()
@@ -264,6 +274,25 @@ impl Session {
             ControlKind::Negotiation => self.on_negotiation(now, bytes, out, inbound),
             ControlKind::Report => self.on_report(now, bytes, out, inbound),
             ControlKind::Feedback => self.on_feedback(now, bytes, out),
+        }
+    }
+
+    /// The resource manager of the host lets this end send at most at this rate, of messages without headers.
+    pub fn allocate(&mut self, now: Instant, rate: Rate, out: &mut Outbound) {
+        let before = out.set_limit(now, Some(rate));
+        if before != Some(rate) {
+            self.tell(Event::Allocated { before, rate });
+        }
+        self.note(now, || Input::Allocate(rate));
+    }
+
+    /// The resource manager of the host has no share for this end: the limit is lifted.
+    pub fn deallocate(&mut self, now: Instant, reason: String, out: &mut Outbound) {
+        out.set_limit(now, None);
+        let recorded = self.recorder.is_some().then(|| reason.clone());
+        self.tell(Event::Unallocated(reason));
+        if let Some(reason) = recorded {
+            self.note(now, || Input::Deallocate(reason));
         }
     }
 

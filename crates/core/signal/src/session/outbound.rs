@@ -19,6 +19,8 @@ pub struct Outbound {
     effective: Specification,
     /// The rate at which the application should send, messages/s, if the rate adapts.
     rate: Option<f64>,
+    /// The most that the host lets this end send, bit/s of messages without headers.
+    limit: Option<Rate>,
     /// The length of a message that may have left and is not counted yet.
     begun: Option<u64>,
     recorder: Option<Recorder>,
@@ -39,6 +41,7 @@ impl Outbound {
             tfrc: None,
             effective: effective.clone(),
             rate: None,
+            limit: None,
             begun: None,
             recorder,
         }
@@ -87,6 +90,17 @@ impl Outbound {
         self.rate = Some(rate);
     }
 
+    /// The host lets this end send at most so much; `None` lifts the limit. Returns the limit before.
+    pub(super) fn set_limit(&mut self, now: Instant, limit: Option<Rate>) -> Option<Rate> {
+        self.pacer.set_limit(now, limit);
+        std::mem::replace(&mut self.limit, limit)
+    }
+
+    /// The most that the resource manager of the host lets this end send, of messages without headers; `None` without a limit.
+    pub const fn limit(&self) -> Option<Rate> {
+        self.limit
+    }
+
     /// The number of the next message.
     #[inline]
     pub const fn number(&self) -> u64 {
@@ -124,7 +138,8 @@ impl Outbound {
             Some(rate) => Specification { max_rate: Some(*rate), ..effective.clone() }.max_throughput(),
             None => effective.peak_throughput(),
         };
-        highest.or_else(|| effective.max_throughput())
+        let highest = highest.or_else(|| effective.max_throughput());
+        self.limit.map_or(highest, |limit| Some(highest.map_or(limit, |highest| highest.min(limit))))
     }
 
     /// The longest message that was agreed on, bytes; `None` if any length is allowed.

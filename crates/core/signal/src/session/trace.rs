@@ -9,7 +9,7 @@ use crate::monitor::MessageArrival;
 use crate::negotiation::Nonce;
 use cutline_params::ParameterError;
 use cutline_quality::spec::ConnectionSpecification;
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Instant, Rate};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Trace into which sessions write their inputs and outputs ([`SessionStart::trace`]). It grows without end. Clones
@@ -84,6 +84,10 @@ pub enum Input {
     Lose(Cause, u64),
     /// [`Session::find`].
     Find,
+    /// [`Session::allocate`], with the rate.
+    Allocate(Rate),
+    /// [`Session::deallocate`], with the reason.
+    Deallocate(String),
     /// [`Session::mib`].
     Mib(LocalFeedback, Option<TcpFigures>),
     /// [`Outbound::begin`], with the length.
@@ -197,6 +201,8 @@ impl TraceStep {
             Input::Renegotiate(specification) => session.renegotiate(at, (**specification).clone(), out),
             Input::Lose(cause, sent) => session.lose(at, cause.clone(), *sent),
             Input::Find => session.find(at),
+            Input::Allocate(rate) => session.allocate(at, *rate, out),
+            Input::Deallocate(reason) => session.deallocate(at, reason.clone(), out),
             Input::Mib(feedback, tcp) => {
                 session.mib(at, (out, inbound), (*feedback, *tcp));
             }

@@ -65,7 +65,9 @@ impl Driver {
             | Event::Restored { .. }
             | Event::Lost { .. }
             | Event::Recovered { .. }
-            | Event::GaveUp { .. } => {}
+            | Event::GaveUp { .. }
+            | Event::Allocated { .. }
+            | Event::Unallocated(_) => {}
         }
         Some(event)
     }

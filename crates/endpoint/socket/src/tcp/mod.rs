@@ -33,6 +33,8 @@ use crate::patience::Patience;
 use crate::publication;
 use crate::recovery::{Admission, Recovery};
 use crate::signals;
+use cutline_allocation::{FlowHolder, FlowNotice};
+use cutline_manager::feedback::FlowReport;
 use cutline_provision::Transport;
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
@@ -139,12 +141,15 @@ impl QosTcpStream {
         (recovery, asker): (Option<Recovery<Redial>>, Option<UdpSocket>),
     ) -> Self {
         let directions = session.directions(now());
-        let reserver =
-            socket.local_addr().ok().and_then(|local| options.reserver(Transport::Tcp, [local, peer]));
+        let addresses = socket.local_addr().ok().map(|local| [local, peer]);
+        let shares = (
+            addresses.and_then(|addresses| options.reserver(Transport::Tcp, addresses)),
+            addresses.and_then(|addresses| options.allocator(Transport::Tcp, addresses)),
+        );
         let inner = Arc::new(Inner {
             socket: Arc::new(socket),
             peer,
-            connection: Connection::new(session, directions, reserver, options),
+            connection: Connection::new(session, directions, shares, options),
             inlet: Mutex::default(),
             outlet: Mutex::default(),
             demands_peer,
@@ -364,7 +369,8 @@ impl Inner {
 
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         self.listed.list(Arc::downgrade(self));
-        self.connection.keep(Arc::downgrade(self) as Weak<dyn KeptConnection>)
+        self.connection.keep(Arc::downgrade(self) as Weak<dyn KeptConnection>)?;
+        self.connection.begin_allocation(Arc::downgrade(self) as Weak<dyn FlowHolder>)
     }
 
     /// Returns whether calls may use the socket.
@@ -672,6 +678,19 @@ impl SharedCalls for Inner {
 
     fn is_reconnecting(&self) -> bool {
         self.recovery.as_ref().is_some_and(Recovery::is_under_way)
+    }
+}
+
+impl FlowHolder for Inner {
+    fn on_notice(&self, notice: FlowNotice) {
+        if let Some(allocator) = &self.connection.allocator {
+            self.act(allocator.change(notice));
+        }
+    }
+
+    fn report(&self) -> Option<FlowReport> {
+        let waiting = Bytes::new(cutline_sys::send_queue(&self.socket).unwrap_or_default());
+        self.connection.allocator.as_ref()?.report(&self.connection, waiting)
     }
 }
 

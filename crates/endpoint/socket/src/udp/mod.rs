@@ -29,6 +29,8 @@ use crate::patience::Patience;
 use crate::publication;
 use crate::recovery::{Candidate, Recovery};
 use crate::settings::Settings;
+use cutline_allocation::{FlowHolder, FlowNotice};
+use cutline_manager::feedback::FlowReport;
 use cutline_provision::Transport;
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
@@ -36,7 +38,7 @@ use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::now;
 use cutline_translate::Protocol;
-use cutline_units::{Duration, Hint, Instant};
+use cutline_units::{Bytes, Duration, Hint, Instant};
 use dial::Joining;
 use errors::Errors;
 use listener::Entrance;
@@ -141,13 +143,16 @@ impl QosUdpSocket {
         Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
         let local = socket.local_addr().map_err(QosError::system("the socket has no address"))?;
-        let reserver = options.reserver(Transport::Udp, [local, peer]);
+        let shares = (
+            options.reserver(Transport::Udp, [local, peer]),
+            options.allocator(Transport::Udp, [local, peer]),
+        );
         let errors = Errors::of(&socket).map_err(QosError::system("cannot ask for errors"))?;
         let inner = Arc::new(Inner {
             socket,
             errors,
             peer,
-            connection: Connection::new(session, directions, reserver, options),
+            connection: Connection::new(session, directions, shares, options),
             reader: Mutex::new(DatagramReader::new(peer, entrance.is_some())),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
@@ -338,7 +343,8 @@ impl Inner {
     fn keep(self: &Arc<Self>) -> Result<(), QosError> {
         // Earlier events are delivered at once.
         self.act(|session, out, inbound| session.advance(now(), out, inbound));
-        self.connection.keep(Arc::downgrade(self) as Weak<dyn KeptConnection>)
+        self.connection.keep(Arc::downgrade(self) as Weak<dyn KeptConnection>)?;
+        self.connection.begin_allocation(Arc::downgrade(self) as Weak<dyn FlowHolder>)
     }
 }
 
@@ -368,6 +374,19 @@ impl SharedCalls for Inner {
 
     fn is_reconnecting(&self) -> bool {
         self.recovery.as_ref().is_some_and(Recovery::is_under_way)
+    }
+}
+
+impl FlowHolder for Inner {
+    fn on_notice(&self, notice: FlowNotice) {
+        if let Some(allocator) = &self.connection.allocator {
+            self.act(allocator.change(notice));
+        }
+    }
+
+    fn report(&self) -> Option<FlowReport> {
+        let waiting = Bytes::new(cutline_sys::send_queue(&self.socket).unwrap_or_default());
+        self.connection.allocator.as_ref()?.report(&self.connection, waiting)
     }
 }
 

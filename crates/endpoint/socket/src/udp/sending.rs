@@ -22,6 +22,8 @@ use std::time;
 /// The longest time between looks for feedback, while sending waits for its turn under rate control and another thread
 /// receives.
 const LONGEST_LOOK: Duration = Duration::from_millis(5);
+/// The longest time between looks for another limit of the host.
+const LONGEST_LIMITED: Duration = Duration::from_millis(50);
 /// Interval of checks for feedback while the round-trip time is unknown.
 const FIRST_LOOKS: Duration = Duration::from_millis(10);
 /// A call waits for room by itself, so that the time is known in which it does.
@@ -87,6 +89,10 @@ impl Inner {
             // Feedback may allow it, that has come or that comes.
             out = self.with_feedback(out);
             wait = out.ready_at(now).saturating_since(now).min(LONGEST_LOOK);
+        }
+        if out.limit().is_some() {
+            // It may be raised.
+            wait = wait.min(LONGEST_LIMITED);
         }
         if !wait.is_zero() {
             out.on_refused(now);
@@ -240,8 +246,10 @@ impl Inner {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             out.hold(time);
+            let is_limited = out.limit().is_some();
             drop(out);
-            let wait = ready.saturating_since(time);
+            let longest = if is_limited { LONGEST_LIMITED } else { Duration::MAX };
+            let wait = ready.saturating_since(time).min(longest);
             let waited = if is_controlled { self.sleep_or_hear(wait) } else { sleep(wait) };
             out = self.connection.outbound();
             time = now();

@@ -17,15 +17,16 @@ use crate::config::{ControlKind, DaemonConfig, InterfaceSpec};
 use crate::error::DaemonError;
 use crate::installers::Given;
 use applications::Applications;
+use cutline_manager_service::ManagerService;
 use cutline_monitor::MonitoredHost;
 use cutline_netlink::{Interface, sweep};
 use cutline_provision::protocol::Request;
 use cutline_service::{Pen, SdNotify, SighupWatcher, SocketFile};
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_sys::{SysError, now};
-use cutline_units::{Duration, Instant};
+use cutline_units::{Duration, Instant, Rate};
 use node::Node;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub struct Daemon {
     log: Option<Pen<String>>,
     /// The monitor, and the next time at which it gets the status.
     monitor: Option<(Arc<MonitoredHost>, Instant)>,
+    /// The resource manager, and the reserved rates that it knows.
+    manager: Option<(ManagerService, BTreeMap<String, Rate>)>,
 }
 
 impl Daemon {
@@ -93,6 +96,7 @@ impl Daemon {
             started: now(),
             log: None,
             monitor: None,
+            manager: None,
         })
     }
 
@@ -112,6 +116,12 @@ impl Daemon {
     #[must_use]
     pub fn with_monitor(self, host: Arc<MonitoredHost>) -> Self {
         Self { monitor: Some((host, now())), ..self }
+    }
+
+    /// Reports reserved rates to this resource manager, and ends it with the daemon.
+    #[must_use]
+    pub fn with_manager(self, manager: ManagerService) -> Self {
+        Self { manager: Some((manager, BTreeMap::new())), ..self }
     }
 
     /// Serves until one of `stops` is set.
@@ -154,6 +164,7 @@ impl Daemon {
             }
             self.maintain(at);
             self.inform_monitor(at);
+            self.inform_manager();
             self.applications.flush(&reactor);
             self.applications.end_requests(&mut self.node);
             if hangup.is_some_and(SighupWatcher::take) {
@@ -185,6 +196,16 @@ impl Daemon {
         let status = self.monitored_status();
         host.set_reservations(status);
         self.monitor = Some((host, at + MONITORED_EVERY));
+    }
+
+    /// Passes the reserved rates of interfaces to the resource manager if they have changed.
+    fn inform_manager(&mut self) {
+        let Some((manager, known)) = &mut self.manager else { return };
+        let reserved = self.node.reserved_rates();
+        if reserved != *known {
+            manager.set_reserved(reserved.clone());
+            *known = reserved;
+        }
     }
 
     /// Returns whether work remains that waits for no descriptor and no deadline.
@@ -244,7 +265,8 @@ impl Daemon {
         self.node.summary()
     }
 
-    /// Reads the file again, and applies the settings that can change while running: keys and shares.
+    /// Reads the file again, and applies the settings that can change while running: keys, shares, and capacities and
+    /// users of the resource manager.
     fn reload(&mut self) {
         let Some(file) = &self.file else { return };
         let outcome = DaemonConfig::load(file).map_err(|errors| errors.to_string()).and_then(|new| {
@@ -255,7 +277,14 @@ impl Daemon {
                 Err(format!("{} cannot change while it runs: restart it", fixed.join(", ")))
             }
         });
-        let outcome = outcome.and_then(|new| self.node.take_over(new).map_err(|error| error.to_string()));
+        let outcome = outcome.and_then(|new| {
+            let manager = new.manager.clone();
+            self.node.take_over(new).map_err(|error| error.to_string())?;
+            if let (Some((running, _)), Some(spec)) = (&self.manager, manager) {
+                running.reconfigure(spec);
+            }
+            Ok(())
+        });
         self.node.notices.push(match outcome {
             Ok(()) => format!("reloaded: {}", self.node.summary()),
             Err(why) => format!("reload failed; keeping the previous configuration: {why}"),

@@ -354,6 +354,19 @@ impl Node {
         .collect()
     }
 
+    /// Returns the rate that is reserved on each interface, of both versions of IP, by its name.
+    pub fn reserved_rates(&self) -> BTreeMap<String, Rate> {
+        let mut rates: BTreeMap<String, Rate> = BTreeMap::new();
+        for (spec, id) in self.config.interfaces.iter().zip(self.interfaces.ids()) {
+            let reserved =
+                id.and_then(|id| self.engine.share(id)).map_or(Rate::ZERO, |share| share.reserved());
+            let sum = rates.entry(spec.name.clone()).or_default();
+            *sum = Rate::from_bps(sum.as_bps() + reserved.as_bps());
+        }
+        rates.retain(|_, rate| *rate > Rate::ZERO);
+        rates
+    }
+
     /// Returns the counters of the protocol.
     pub fn counters(&self) -> ProtocolCounters {
         let stats = self.engine.stats();
@@ -401,6 +414,9 @@ impl Node {
                 }
             })
             .collect();
+        if names.is_empty() {
+            return "no reservations: there is no [[interface]]".to_owned();
+        }
         format!("reservations on {}", names.join(", "))
     }
 }

@@ -84,6 +84,7 @@ impl Agents {
             params: EngineParams::default(),
             interfaces: places.iter().map(spec).collect(),
             monitor: None,
+            manager: None,
         };
         let stop = Arc::clone(&self.stop);
         let classes =

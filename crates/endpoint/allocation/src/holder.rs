@@ -1,0 +1,463 @@
+//! Holder of the flows of a process: a thread that asks the resource manager for them, renews their leases, and has
+//! them again after the manager has been started again.
+//!
+//! There is one thread for each manager's socket, from the first flow on. Without a manager it tries again and again,
+//! at most every two seconds, so that a manager that is started later serves the flows that are there. While the
+//! manager is away, a flow keeps the rate that it had. A copy of the process by fork has none of its threads, and none
+//! of its flows.
+
+use crate::connection::{ManagerConnection, ManagerError};
+use crate::protocol::{AllocationReply, AllocationRequest, FlowNeed, ReportLine};
+use cutline_manager::feedback::{FlowEdges, FlowReport};
+use cutline_manager::resources::AllocationCause;
+use cutline_sys::process::{PerProcess, generation};
+use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
+use cutline_sys::{lock, now};
+use cutline_units::{Duration, Instant, Rate};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+
+/// Holder of a flow: it limits the flow to the rate that it may use, and knows what it delivers.
+pub trait FlowHolder: Send + Sync {
+    /// Takes a notice. It is called by the thread of the holder, and should not wait.
+    fn on_notice(&self, notice: FlowNotice);
+
+    /// Returns the report of the last interval; `None` if nothing has been measured since the last call.
+    fn report(&self) -> Option<FlowReport>;
+}
+
+/// Notice of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowNotice {
+    /// The flow may send at this rate from now on, with all headers.
+    Rate {
+        /// The rate before; `None` if it had none.
+        before: Option<Rate>,
+        /// The rate from now on.
+        rate: Rate,
+        /// Reason of the change.
+        cause: AllocationCause,
+    },
+    /// The flow is refused, for this reason. It is asked for again every five seconds.
+    Refused(String),
+    /// The flow has ended at the manager. It is asked for again.
+    Revoked(AllocationCause),
+}
+
+/// Standing of a flow at the manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowStanding {
+    /// Not answered yet.
+    Pending,
+    /// It may send at this rate, with all headers.
+    Granted(Rate),
+    /// It is refused, for this reason.
+    Refused(String),
+    /// The manager cannot be asked, for this reason.
+    Away(String),
+}
+
+/// A flow that is held at the manager. It ends there when this is dropped.
+#[derive(Debug)]
+pub struct AllocatedFlow {
+    id: u64,
+    shared: Arc<Shared>,
+    /// The process that has asked for it.
+    generation: u32,
+}
+
+/// Requests of other threads.
+#[derive(Debug)]
+enum Command {
+    Admit(u64),
+    Change(u64),
+    Release(u64),
+}
+
+struct Entry {
+    need: FlowNeed,
+    holder: Weak<dyn FlowHolder>,
+    standing: FlowStanding,
+    /// The rate that the holder was given last.
+    rate: Option<Rate>,
+    /// Time at which the flow is asked for again.
+    again: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    flows: BTreeMap<u64, Entry>,
+    commands: VecDeque<Command>,
+    next: u64,
+}
+
+struct Shared {
+    path: PathBuf,
+    state: Mutex<State>,
+    /// The end by which the thread is woken.
+    wake: UnixStream,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Interval of reports and renewals, unless a lease is shorter than four of them.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// The shortest interval of reports and renewals.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(25);
+/// Time after which a flow that was refused is asked for again.
+const REFUSED_REST: Duration = Duration::from_secs(5);
+/// Time after which a flow whose lease had expired is asked for again.
+const EXPIRED_REST: Duration = Duration::from_millis(100);
+/// Times between attempts to connect: the first, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// Holds a flow at the manager whose socket is at `path`, until the returned value is dropped. It does not wait for an
+/// answer: `holder` gets the notices.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn hold(path: &Path, need: FlowNeed, holder: Weak<dyn FlowHolder>) -> io::Result<AllocatedFlow> {
+    static HOLDERS: PerProcess<Mutex<BTreeMap<PathBuf, Arc<Shared>>>> = PerProcess::new();
+    let shared = {
+        let mut holders = lock(HOLDERS.get());
+        if let Some(shared) = holders.get(path) {
+            Arc::clone(shared)
+        } else {
+            let shared = start(path)?;
+            holders.insert(path.to_owned(), Arc::clone(&shared));
+            shared
+        }
+    };
+    let id = {
+        let mut state = lock(&shared.state);
+        let id = state.next;
+        state.next += 1;
+        let standing = FlowStanding::Pending;
+        state.flows.insert(id, Entry { need, holder, standing, rate: None, again: Instant::FAR_FUTURE });
+        state.commands.push_back(Command::Admit(id));
+        id
+    };
+    shared.wake_up();
+    Ok(AllocatedFlow { id, shared, generation: generation() })
+}
+
+fn start(path: &Path) -> io::Result<Arc<Shared>> {
+    let (wake, woken) = UnixStream::pair()?;
+    wake.set_nonblocking(true)?;
+    woken.set_nonblocking(true)?;
+    let shared = Arc::new(Shared { path: path.to_owned(), state: Mutex::default(), wake });
+    let thread = HolderThread {
+        shared: Arc::clone(&shared),
+        woken,
+        connection: None,
+        session: None,
+        retry: (Instant::ZERO, RETRY.0),
+        renewal: Instant::FAR_FUTURE,
+        interval: INTERVAL,
+    };
+    std::thread::Builder::new().name("cutline-share".to_owned()).spawn(move || thread.run())?;
+    Ok(shared)
+}
+
+impl AllocatedFlow {
+    /// Returns the standing of the flow.
+    pub fn standing(&self) -> FlowStanding {
+        if self.generation != generation() {
+            return FlowStanding::Away("the flow belongs to the parent process".to_owned());
+        }
+        let state = lock(&self.shared.state);
+        state.flows.get(&self.id).map_or(FlowStanding::Pending, |entry| entry.standing.clone())
+    }
+
+    /// Asks for other rates: the highest useful one, `None` if more is always useful, and the lowest acceptable one;
+    /// and sets the edges of the flow's region.
+    pub fn change(&self, desired: Option<Rate>, minimum: Rate, edges: FlowEdges) {
+        if self.generation != generation() {
+            return;
+        }
+        let mut state = lock(&self.shared.state);
+        if let Some(entry) = state.flows.get_mut(&self.id) {
+            let before = entry.need;
+            entry.need.desired_bps = desired.map(Rate::as_bps);
+            entry.need.minimum_bps = minimum.as_bps();
+            (entry.need.delay_ms, entry.need.loss_percent) = (edges.delay, edges.loss);
+            if entry.need == before {
+                return;
+            }
+            state.commands.push_back(Command::Change(self.id));
+        }
+        drop(state);
+        self.shared.wake_up();
+    }
+}
+
+impl Drop for AllocatedFlow {
+    fn drop(&mut self) {
+        // In a copy of the process a lock may be held forever, and the connection is the parent's.
+        if self.generation != generation() {
+            return;
+        }
+        let mut state = lock(&self.shared.state);
+        state.flows.remove(&self.id);
+        state.commands.push_back(Command::Release(self.id));
+        drop(state);
+        self.shared.wake_up();
+    }
+}
+
+impl Shared {
+    fn wake_up(&self) {
+        // If there is no room, the thread is woken already.
+        let _woken = (&self.wake).write(&[1]);
+    }
+}
+
+struct HolderThread {
+    shared: Arc<Shared>,
+    woken: UnixStream,
+    connection: Option<ManagerConnection>,
+    session: Option<String>,
+    /// Time of the next attempt to connect, and the time to the one after it.
+    retry: (Instant, Duration),
+    /// Time of the next renewal.
+    renewal: Instant,
+    interval: Duration,
+}
+
+impl HolderThread {
+    fn run(mut self) -> ! {
+        loop {
+            if let Err(error) = self.turn() {
+                self.lose(&error);
+            }
+            self.wait();
+        }
+    }
+
+    /// Does what is to be done now.
+    ///
+    /// # Errors
+    /// When the manager has gone.
+    fn turn(&mut self) -> Result<(), ManagerError> {
+        let is_idle = lock(&self.shared.state).flows.is_empty();
+        if is_idle {
+            // All flows were released before.
+            let outcome = self.carry_out();
+            self.connection = None;
+            self.session = None;
+            self.retry = (Instant::ZERO, RETRY.0);
+            return outcome;
+        }
+        if self.connection.is_none() {
+            if now() < self.retry.0 {
+                return Ok(());
+            }
+            self.connect()?;
+        }
+        self.carry_out()?;
+        self.listen()?;
+        self.ask_again()?;
+        if now() >= self.renewal {
+            self.renewal = now().saturating_add(self.interval);
+            self.report()?;
+        }
+        Ok(())
+    }
+
+    /// Connects, and asks for the flows that the manager does not have any more.
+    fn connect(&mut self) -> Result<(), ManagerError> {
+        let connection = ManagerConnection::connect(&self.shared.path, self.session.as_deref())?;
+        self.session = Some(connection.session().to_owned());
+        self.interval = (connection.lease() / 4).clamp(SHORTEST_INTERVAL, INTERVAL);
+        self.renewal = now().saturating_add(self.interval);
+        self.retry = (Instant::ZERO, RETRY.0);
+        let held: BTreeMap<u64, Rate> =
+            connection.held().iter().map(|flow| (flow.id, Rate::from_bps(flow.rate_bps))).collect();
+        self.connection = Some(connection);
+        let mut requests = Vec::new();
+        let mut notices = Vec::new();
+        {
+            let mut state = lock(&self.shared.state);
+            // Those are about flows that are asked for, or released, here.
+            state.commands.clear();
+            for (id, entry) in &mut state.flows {
+                let Some(rate) = held.get(id).copied() else {
+                    requests.push(AllocationRequest::Admit { id: *id, need: entry.need });
+                    entry.again = Instant::FAR_FUTURE;
+                    continue;
+                };
+                entry.standing = FlowStanding::Granted(rate);
+                requests.push(change(*id, &entry.need));
+                if entry.rate != Some(rate) {
+                    let (before, cause) = (entry.rate.replace(rate), AllocationCause::Share);
+                    notices.push((entry.holder.clone(), FlowNotice::Rate { before, rate, cause }));
+                }
+            }
+            let gone = held.keys().filter(|id| !state.flows.contains_key(id));
+            requests.extend(gone.map(|id| AllocationRequest::Release { id: *id }));
+        }
+        deliver(notices);
+        requests.iter().try_for_each(|request| self.send(request))
+    }
+
+    fn send(&mut self, request: &AllocationRequest) -> Result<(), ManagerError> {
+        self.connection.as_mut().map_or(Ok(()), |connection| connection.send(request))
+    }
+
+    /// Sends what other threads want. Without a connection it is done when there is one.
+    fn carry_out(&mut self) -> Result<(), ManagerError> {
+        let commands = std::mem::take(&mut lock(&self.shared.state).commands);
+        for command in commands {
+            let request = {
+                let state = lock(&self.shared.state);
+                let need = |id: &u64| state.flows.get(id).map(|entry| entry.need);
+                match &command {
+                    Command::Admit(id) => need(id).map(|need| AllocationRequest::Admit { id: *id, need }),
+                    Command::Change(id) => need(id).map(|need| change(*id, &need)),
+                    Command::Release(id) => Some(AllocationRequest::Release { id: *id }),
+                }
+            };
+            if let Some(request) = request {
+                self.send(&request)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the manager's lines.
+    fn listen(&mut self) -> Result<(), ManagerError> {
+        loop {
+            let Some(connection) = &mut self.connection else { return Ok(()) };
+            let Some(reply) = connection.reply(Duration::ZERO)? else { return Ok(()) };
+            let notice = self.take(reply);
+            deliver(notice);
+        }
+    }
+
+    fn take(&self, reply: AllocationReply) -> Option<(Weak<dyn FlowHolder>, FlowNotice)> {
+        let mut state = lock(&self.shared.state);
+        let (id, standing, notice) = match reply {
+            AllocationReply::Rate { id, rate_bps, cause, .. } => {
+                let rate = Rate::from_bps(rate_bps);
+                let before = state.flows.get(&id)?.rate;
+                (id, FlowStanding::Granted(rate), FlowNotice::Rate { before, rate, cause })
+            }
+            AllocationReply::Refused { id, reason } => {
+                (id, FlowStanding::Refused(reason.clone()), FlowNotice::Refused(reason))
+            }
+            AllocationReply::Revoked { id, cause } => (id, FlowStanding::Pending, FlowNotice::Revoked(cause)),
+            _ => return None,
+        };
+        let entry = state.flows.get_mut(&id)?;
+        let is_refused_change =
+            matches!(notice, FlowNotice::Refused(_)) && matches!(entry.standing, FlowStanding::Granted(_));
+        if is_refused_change {
+            // The flow keeps what it has.
+            return None;
+        }
+        let is_known = entry.standing == standing && matches!(notice, FlowNotice::Refused(_));
+        entry.rate = if let FlowStanding::Granted(rate) = standing { Some(rate) } else { None };
+        entry.again = match &notice {
+            FlowNotice::Rate { .. } => Instant::FAR_FUTURE,
+            FlowNotice::Revoked(AllocationCause::Lease) => now().saturating_add(EXPIRED_REST),
+            FlowNotice::Revoked(_) | FlowNotice::Refused(_) => now().saturating_add(REFUSED_REST),
+        };
+        entry.standing = standing;
+        (!is_known).then(|| (entry.holder.clone(), notice))
+    }
+
+    /// Asks for flows again that were refused or revoked.
+    fn ask_again(&mut self) -> Result<(), ManagerError> {
+        let at = now();
+        let mut requests = Vec::new();
+        for (id, entry) in &mut lock(&self.shared.state).flows {
+            if entry.again <= at {
+                entry.again = Instant::FAR_FUTURE;
+                requests.push(AllocationRequest::Admit { id: *id, need: entry.need });
+            }
+        }
+        requests.iter().try_for_each(|request| self.send(request))
+    }
+
+    /// Reports what flows deliver, and renews all leases.
+    fn report(&mut self) -> Result<(), ManagerError> {
+        let holders: Vec<_> = {
+            let state = lock(&self.shared.state);
+            let granted =
+                state.flows.iter().filter(|(_, entry)| matches!(entry.standing, FlowStanding::Granted(_)));
+            granted.map(|(id, entry)| (*id, entry.holder.clone())).collect()
+        };
+        for (id, holder) in holders {
+            if let Some(report) = holder.upgrade().and_then(|holder| holder.report()) {
+                let report = ReportLine::from(&report);
+                self.send(&AllocationRequest::Report { id, report })?;
+            }
+        }
+        self.send(&AllocationRequest::Renew {})
+    }
+
+    /// Notes that the manager has gone. Flows keep the rates that they have.
+    fn lose(&mut self, error: &ManagerError) {
+        self.connection = None;
+        let (_, rest) = self.retry;
+        self.retry = (now().saturating_add(rest), (rest + rest).min(RETRY.1));
+        let reason = error.to_string();
+        for entry in lock(&self.shared.state).flows.values_mut() {
+            if !matches!(entry.standing, FlowStanding::Granted(_)) {
+                entry.standing = FlowStanding::Away(reason.clone());
+            }
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn wait(&mut self) {
+        let due = {
+            let state = lock(&self.shared.state);
+            if !state.commands.is_empty() && self.connection.is_some() {
+                return;
+            }
+            let again = state.flows.values().map(|entry| entry.again).min();
+            match (&self.connection, state.flows.is_empty()) {
+                (_, true) => Instant::FAR_FUTURE,
+                (None, false) => self.retry.0,
+                (Some(_), false) => self.renewal.min(again.unwrap_or(Instant::FAR_FUTURE)),
+            }
+        };
+        let left = due.saturating_since(now()).min(Duration::from_secs(3600));
+        let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
+        fds.extend(self.connection.as_ref().map(|connection| PollFd::new(connection, PollFlags::IN)));
+        // A signal, or a failure to wait, leads to another turn.
+        if wait_once(&mut fds, left).is_err() {
+            std::thread::yield_now();
+        }
+        drop(fds);
+        let mut bytes = [0; 64];
+        while self.woken.read(&mut bytes).is_ok_and(|length| length == bytes.len()) {}
+    }
+}
+
+fn change(id: u64, need: &FlowNeed) -> AllocationRequest {
+    AllocationRequest::Change {
+        id,
+        desired_bps: need.desired_bps,
+        minimum_bps: need.minimum_bps,
+        delay_ms: need.delay_ms,
+        loss_percent: need.loss_percent,
+    }
+}
+
+/// Gives notices to holders. No lock is held meanwhile.
+fn deliver(notices: impl IntoIterator<Item = (Weak<dyn FlowHolder>, FlowNotice)>) {
+    for (holder, notice) in notices {
+        if let Some(holder) = holder.upgrade() {
+            holder.on_notice(notice);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Shares of a host's resources for flows: the protocol between clients and the resource manager of their host, which
+//! `cutlined` runs, and the client.
+//!
+//! ```text
+//! protocol   requests and replies, JSON documents in lines
+//! status     the manager's state, as a document
+//! connection a connection to the manager, for a program that asks for one thing
+//! holder     the thread that holds the flows of a process, over restarts of the manager
+//! ```
+//!
+//! The decisions are those of [`cutline_manager`]. Nothing here limits a rate: the holder of a flow does, as its
+//! notices say.
+
+mod connection;
+mod holder;
+pub mod protocol;
+pub mod status;
+
+pub use connection::{ManagerConnection, ManagerError};
+pub use holder::{AllocatedFlow, FlowHolder, FlowNotice, FlowStanding, hold};
+pub use protocol::DEFAULT_SOCKET;

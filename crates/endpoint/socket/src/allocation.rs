@@ -1,0 +1,311 @@
+//! Share of the host's resources for what a connection sends: it is asked for at the resource manager of the host
+//! ([`cutline_allocation`]), and limits the rate.
+//!
+//! The manager counts headers, the application does not. The rates of requests and notices are converted by the size of
+//! messages: each has this library's header, and those of UDP or TCP and IP for each packet.
+
+use crate::connection::Connection;
+use crate::error::QosError;
+use crate::reservation::IfRefused;
+use cutline_allocation::protocol::FlowNeed;
+use cutline_allocation::{AllocatedFlow, DEFAULT_SOCKET, FlowHolder, FlowNotice, FlowStanding, hold};
+use cutline_manager::feedback::{FlowEdges, FlowReport};
+use cutline_manager::resources::{CarrierKind, HIGHEST_PRIORITY, MOST_WEIGHT, SchedulingClass};
+use cutline_params::ParameterError;
+use cutline_provision::Transport;
+use cutline_quality::spec::{Region, Specification};
+use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
+use cutline_signal::session::{Inbound, Outbound, Session, Standing};
+use cutline_sys::{lock, now};
+use cutline_units::{Bytes, Duration, Instant, Rate};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, Weak};
+
+/// Share of the host that a connection asks the resource manager for.
+///
+/// ```
+/// use cutline_socket::{AllocationOptions, Preset, QosOptions, SchedulingClass};
+///
+/// let allocation = AllocationOptions::new(SchedulingClass::RealTime).priority(9);
+/// let options = QosOptions::sending(Preset::Video.specification()).allocation(allocation);
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllocationOptions {
+    class: SchedulingClass,
+    weight: u32,
+    priority: u8,
+    socket: PathBuf,
+    if_refused: IfRefused,
+    patience: Duration,
+}
+
+/// Default time for which connecting waits for the manager's answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Default priority: in the middle.
+const PRIORITY: u8 = 7;
+
+impl AllocationOptions {
+    /// The options of a connection of this class: a real-time one is promised the highest rate of its specification, a
+    /// time-shared one the lowest, and a part of what is left.
+    pub fn new(class: SchedulingClass) -> Self {
+        Self {
+            class,
+            weight: 1,
+            priority: PRIORITY,
+            socket: DEFAULT_SOCKET.into(),
+            if_refused: IfRefused::default(),
+            patience: PATIENCE,
+        }
+    }
+
+    /// Sets the weight among the connections of the same user, 1 to 1000: 1 unless set.
+    #[must_use]
+    pub fn weight(self, weight: u32) -> Self {
+        Self { weight, ..self }
+    }
+
+    /// Sets the importance, 0 to 15: 7 unless set. Connections of low importance are lowered first.
+    #[must_use]
+    pub fn priority(self, priority: u8) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// Sets the path of the manager's socket.
+    #[must_use]
+    pub fn socket(self, path: &Path) -> Self {
+        Self { socket: path.to_owned(), ..self }
+    }
+
+    /// Says what becomes of a connection that the manager refuses.
+    #[must_use]
+    pub fn if_refused(self, if_refused: IfRefused) -> Self {
+        Self { if_refused, ..self }
+    }
+
+    /// Sets how long connecting waits for the manager's answer: 1 s unless set. Where no manager is, it does not wait.
+    #[must_use]
+    pub fn patience(self, time: std::time::Duration) -> Self {
+        Self { patience: crate::time::duration(time), ..self }
+    }
+
+    /// Checks ranges.
+    ///
+    /// # Errors
+    /// When a value is not allowed.
+    pub fn validate(&self) -> Result<(), ParameterError> {
+        if !(1..=MOST_WEIGHT).contains(&self.weight) {
+            return Err(ParameterError::new("weight", self.weight, format!("1 to {MOST_WEIGHT}")));
+        }
+        if self.priority > HIGHEST_PRIORITY {
+            return Err(ParameterError::new("priority", self.priority, format!("0 to {HIGHEST_PRIORITY}")));
+        }
+        Ok(())
+    }
+}
+
+/// Share of a connection.
+pub struct Allocator {
+    options: AllocationOptions,
+    transport: Transport,
+    /// The own address, and that of the other end.
+    addresses: [SocketAddr; 2],
+    /// The connection itself, once it is served.
+    holder: OnceLock<Weak<dyn FlowHolder>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    flow: Option<AllocatedFlow>,
+    /// Time of the request.
+    asked: Option<Instant>,
+    /// Bytes on the wire for a byte of a message.
+    factor: f64,
+    /// End of the last interval that was reported.
+    reported: Instant,
+}
+
+impl Allocator {
+    pub fn new(options: AllocationOptions, transport: Transport, addresses: [SocketAddr; 2]) -> Self {
+        let (holder, state) = (OnceLock::new(), Mutex::default());
+        Self { options, transport, addresses, holder, state }
+    }
+
+    /// Begins to ask for the connection, whose thread serves it from now on.
+    pub fn begin(&self, holder: Weak<dyn FlowHolder>) {
+        // It was none before.
+        let _first = self.holder.set(holder);
+    }
+
+    /// Asks for what holds now.
+    ///
+    /// # Errors
+    /// When a real-time connection has no highest rate, or the thread cannot be started.
+    pub fn ask(&self, sending: &Specification, standing: Standing) -> Result<(), QosError> {
+        let Some(holder) = self.holder.get() else { return Ok(()) };
+        if standing == Standing::Joining {
+            return Ok(());
+        }
+        let (need, factor) = self.need(sending, standing)?;
+        let mut state = lock(&self.state);
+        state.factor = factor;
+        if let Some(flow) = &state.flow {
+            let desired = need.desired_bps.map(Rate::from_bps);
+            flow.change(desired, Rate::from_bps(need.minimum_bps), need.edges());
+            return Ok(());
+        }
+        let started = hold(&self.options.socket, need, Weak::clone(holder));
+        state.flow = Some(started.map_err(QosError::system("cannot start a thread"))?);
+        state.asked = Some(now());
+        Ok(())
+    }
+
+    fn need(&self, sending: &Specification, standing: Standing) -> Result<(FlowNeed, f64), QosError> {
+        self.options.validate()?;
+        let AllocationOptions { class, weight, priority, .. } = self.options;
+        let has_header = matches!(standing, Standing::Joined(_));
+        let factor = factor(self.transport, self.addresses[1], has_header, sending.size);
+        let on_wire = |rate: Rate| (rate.as_bps() as f64 * factor).ceil() as u64;
+        let desired = sending.peak_throughput().or_else(|| sending.max_throughput()).map(on_wire);
+        if desired.is_none() && class == SchedulingClass::RealTime {
+            let allowed = "time-shared, unless send.max-rate and send.size are set";
+            return Err(ParameterError::new("allocation", "real-time", allowed).into());
+        }
+        let minimum = sending.min_throughput().map_or(0, on_wire);
+        let least = if class == SchedulingClass::RealTime { 1 } else { 0 };
+        let edges = FlowEdges::new(&Region::new(sending));
+        let need = FlowNeed {
+            class,
+            carrier: match self.transport {
+                Transport::Tcp => CarrierKind::Tcp,
+                Transport::Udp => CarrierKind::Datagrams,
+            },
+            source: self.addresses[0],
+            destination: self.addresses[1],
+            desired_bps: desired,
+            minimum_bps: minimum.max(least).min(desired.unwrap_or(u64::MAX)),
+            priority,
+            weight,
+            delay_ms: edges.delay,
+            loss_percent: edges.loss,
+        };
+        Ok((need, factor))
+    }
+
+    /// Returns the manager's answer; `None` while it may still come. `is_limited` says whether the rate is limited yet.
+    pub fn settled(&self, is_limited: bool) -> Option<Result<(), QosError>> {
+        let state = lock(&self.state);
+        let (Some(flow), Some(asked)) = (&state.flow, state.asked) else { return Some(Ok(())) };
+        let is_late = now().saturating_since(asked) >= self.options.patience;
+        match flow.standing() {
+            FlowStanding::Granted(_) if is_limited => Some(Ok(())),
+            FlowStanding::Pending | FlowStanding::Granted(_) => is_late.then_some(Ok(())),
+            FlowStanding::Refused(reason) if self.options.if_refused == IfRefused::Fail => {
+                Some(Err(QosError::Unallocated(reason)))
+            }
+            FlowStanding::Refused(_) | FlowStanding::Away(_) => Some(Ok(())),
+        }
+    }
+
+    /// Returns the standing at the manager; `None` before anything was asked for.
+    pub fn standing(&self) -> Option<FlowStanding> {
+        lock(&self.state).flow.as_ref().map(AllocatedFlow::standing)
+    }
+
+    /// Returns a notice as a change of the session.
+    pub fn change(
+        &self,
+        notice: FlowNotice,
+    ) -> impl FnOnce(&mut Session, &mut Outbound, &mut Inbound) + use<> {
+        let factor = lock(&self.state).factor.max(1.0);
+        move |session, out, _| match notice {
+            FlowNotice::Rate { rate, .. } => {
+                let bps = (rate.as_bps() as f64 / factor) as u64;
+                session.allocate(now(), Rate::from_bps(bps.max(1)), out);
+            }
+            FlowNotice::Refused(reason) => session.deallocate(now(), reason, out),
+            FlowNotice::Revoked(cause) => {
+                let reason = format!("the share was revoked: {}", in_words(cause));
+                session.deallocate(now(), reason, out);
+            }
+        }
+    }
+
+    /// Returns what the connection has delivered in the last interval, unless it was reported before.
+    pub fn report(&self, connection: &Connection, backlog: Bytes) -> Option<FlowReport> {
+        let delivery = connection.delivered()?;
+        let mut state = lock(&self.state);
+        if delivery.until <= state.reported {
+            return None;
+        }
+        state.reported = delivery.until;
+        Some(FlowReport { delivery, backlog })
+    }
+}
+
+fn in_words(cause: cutline_manager::resources::AllocationCause) -> &'static str {
+    use cutline_manager::resources::AllocationCause;
+    match cause {
+        AllocationCause::Share => "other flows need it",
+        AllocationCause::Capacity => "the capacities of the host have shrunk",
+        AllocationCause::Path => "the path is overloaded",
+        AllocationCause::Lease => "it was not renewed in time",
+        AllocationCause::Request => "another rate was asked for",
+    }
+}
+
+/// The longest packet, bytes.
+const MTU: u64 = 1500;
+/// Size of messages where it is open.
+const OPEN_SIZE: u64 = 1000;
+
+/// Bytes on the wire for a byte of a message.
+fn factor(transport: Transport, peer: SocketAddr, has_header: bool, size: Option<Bytes>) -> f64 {
+    let ip = if peer.is_ipv6() && !peer.ip().to_canonical().is_ipv4() { 40 } else { 20 };
+    let size = size.map_or(OPEN_SIZE, Bytes::get).max(1);
+    let own = |header: usize| if has_header { header as u64 } else { 0 };
+    let bytes = match transport {
+        Transport::Udp => {
+            let datagram = size + own(DATAGRAM_HEADER) + 8;
+            datagram + datagram.div_ceil(MTU - ip) * ip
+        }
+        Transport::Tcp => {
+            let (message, tcp) = (size + own(STREAM_HEADER), 32);
+            message + message.div_ceil(MTU - ip - tcp) * (ip + tcp)
+        }
+    };
+    bytes as f64 / size as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_count_on_the_wire() {
+        let (v4, v6) = ("192.0.2.1:1".parse().unwrap(), "[2001:db8::1]:1".parse().unwrap());
+        let mapped = "[::ffff:192.0.2.1]:1".parse().unwrap();
+        let of = |transport, peer, size: u64| {
+            (factor(transport, peer, false, Some(Bytes::new(size))) * size as f64).round() as u64
+        };
+        assert_eq!(of(Transport::Udp, v4, 100), 128);
+        assert_eq!([of(Transport::Udp, v6, 100), of(Transport::Udp, mapped, 100)], [148, 128]);
+        assert_eq!(of(Transport::Udp, v4, 2000), 2000 + 8 + 40, "two fragments");
+        assert_eq!(of(Transport::Tcp, v4, 1448), 1500);
+        assert_eq!(of(Transport::Tcp, v4, 1449), 1449 + 2 * 52);
+        let with = factor(Transport::Udp, v4, true, None);
+        assert!(with > factor(Transport::Udp, v4, false, None) && with < 1.1);
+    }
+
+    #[test]
+    fn values_that_are_not_allowed_are_named() {
+        let new = || AllocationOptions::new(SchedulingClass::TimeShared);
+        assert_eq!(new().validate(), Ok(()));
+        let error = new().weight(0).validate().unwrap_err().to_string();
+        assert_eq!(error, "weight = 0: allowed is 1 to 1000");
+        let error = new().priority(16).validate().unwrap_err().to_string();
+        assert_eq!(error, "priority = 16: allowed is 0 to 15");
+    }
+}

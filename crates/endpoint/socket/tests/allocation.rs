@@ -1,0 +1,229 @@
+//! Connections that are limited by the resource manager of the host.
+
+use cutline_manager::feedback::{FeedbackParams, HostId};
+use cutline_manager::resources::{Capacities, CpuShare, ResourceParams};
+use cutline_manager_service::{AccessRules, ManagerService, ManagerSpec};
+use cutline_quality::spec::Specification;
+use cutline_socket::{
+    AllocationOptions, Event, FlowStanding, IfRefused, Marking, Peer, QosError, QosOptions, QosTcpListener,
+    QosTcpStream, QosUdpListener, QosUdpSocket, Rate, SchedulingClass,
+};
+use cutline_units::Bytes;
+use std::io::{Read as _, Write as _};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Host {
+    _folder: TempDir,
+    spec: ManagerSpec,
+}
+
+impl Host {
+    /// A host that can carry so much.
+    fn new(combined: Rate) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name| folder.path().join(name);
+        let spec = ManagerSpec {
+            socket: path("manager.sock"),
+            state: path("manager.state"),
+            capacities: Capacities { combined: Some(combined), ..Capacities::default() },
+            interfaces: Vec::new(),
+            cpu_per_gbit: [CpuShare::ZERO; 2],
+            access: AccessRules::default(),
+            resources: ResourceParams { user_share: 1.0, ..ResourceParams::default() },
+            feedback: FeedbackParams::default(),
+            host: HostId(0),
+            listen: None,
+            keys: None,
+            paths: Vec::new(),
+        };
+        Self { _folder: folder, spec }
+    }
+
+    fn start(&self) -> ManagerService {
+        ManagerService::start(self.spec.clone(), &[], |_| {}).unwrap()
+    }
+
+    fn options(&self, class: SchedulingClass) -> AllocationOptions {
+        AllocationOptions::new(class).socket(&self.spec.socket)
+    }
+}
+
+/// A specification with these rates of messages of 1000 B.
+fn rates(min: f64, max: f64) -> Specification {
+    Specification::builder().rates(min, max, max).size(Bytes::new(1000)).build().unwrap()
+}
+
+/// Waits for an event that `pick` takes.
+fn next<T>(socket: &cutline_socket::ConnectionHandle, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let event = socket.wait_for_event(left).expect("the event comes in time");
+        if let Some(found) = pick(event) {
+            return found;
+        }
+    }
+}
+
+fn allocated(event: Event) -> Option<(Option<Rate>, Rate)> {
+    match event {
+        Event::Allocated { before, rate } => Some((before, rate)),
+        _ => None,
+    }
+}
+
+/// A pair of datagram sockets, the first of which is managed.
+fn pair(options: &QosOptions) -> (QosUdpSocket, QosUdpSocket) {
+    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let to = listener.local_addr().unwrap();
+    let options = options.clone();
+    let connecting = thread::spawn(move || QosUdpSocket::connect(to, &options).unwrap());
+    let (accepted, _) = listener.accept().unwrap();
+    (connecting.join().unwrap(), accepted)
+}
+
+/// Sends messages of 1000 B for so long. Returns the rate of the messages, bit/s.
+fn measure(socket: &QosUdpSocket, time: Duration) -> f64 {
+    let (begin, mut sent) = (Instant::now(), 0_u32);
+    while begin.elapsed() < time {
+        socket.send(&[7; 1000]).unwrap();
+        sent += 1;
+    }
+    f64::from(sent) * 8000.0 / begin.elapsed().as_secs_f64()
+}
+
+#[test]
+fn the_granted_rate_limits_datagrams_and_changes_while_they_are_sent() {
+    let host = Host::new(Rate::from_mbps(8));
+    let service = host.start();
+    // 2000 messages of 1000 B a second are 16 Mbit/s.
+    let options = QosOptions::sending(rates(10.0, 2000.0)).peer(Peer::Speaks);
+    let options = options.allocation(host.options(SchedulingClass::RealTime));
+    let (socket, _other) = pair(&options);
+    // 6 Mbit/s may be promised, headers included.
+    let (before, rate) = next(&socket, allocated);
+    assert!(before.is_none() && rate < Rate::from_mbps(6) && rate > Rate::from_kbps(5600), "{rate}");
+    assert_eq!(socket.allocation(), Some(FlowStanding::Granted(Rate::from_mbps(6))));
+    let measured = measure(&socket, Duration::from_secs(1));
+    assert!(measured < rate.as_bps() as f64 * 1.05, "{measured} of {rate}");
+    let mut spec = host.spec.clone();
+    spec.capacities.combined = Some(Rate::from_mbps(2));
+    service.reconfigure(spec);
+    let (before, lower) = next(&socket, allocated);
+    assert!(before == Some(rate) && lower < Rate::from_kbps(1500), "{lower}");
+    let measured = measure(&socket, Duration::from_secs(1));
+    assert!(measured < lower.as_bps() as f64 * 1.05, "{measured} of {lower}");
+    service.reconfigure(host.spec.clone());
+    assert_eq!(next(&socket, allocated), (Some(lower), rate));
+}
+
+#[test]
+fn a_stream_is_paced_at_the_granted_rate() {
+    let host = Host::new(Rate::from_mbps(8));
+    let _service = host.start();
+    let listener = QosTcpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let to = listener.local_addr().unwrap();
+    let reading = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        bytes.len()
+    });
+    // What is open has no highest rate: it gets all of the host.
+    let options = QosOptions::sending(Specification::OPEN).marking(Marking::None);
+    let options = options.allocation(host.options(SchedulingClass::TimeShared));
+    let mut stream = QosTcpStream::connect(to, &options).unwrap();
+    let (_, rate) = next(&stream, allocated);
+    assert!(rate > Rate::from_mbps(6) && rate < Rate::from_mbps(8), "{rate}");
+    let begin = Instant::now();
+    stream.write_all(&vec![1; 2_000_000]).unwrap();
+    drop(stream);
+    assert_eq!(reading.join().unwrap(), 2_000_000);
+    // 16 Mbit, of which the socket's buffer and the first window leave early.
+    let took = begin.elapsed();
+    assert!(took > Duration::from_millis(1500), "{took:?}");
+}
+
+#[test]
+fn without_a_manager_nothing_is_limited_and_a_later_one_limits() {
+    let host = Host::new(Rate::from_mbps(8));
+    let options = QosOptions::sending(rates(10.0, 500.0)).peer(Peer::Speaks);
+    let options = options.allocation(host.options(SchedulingClass::RealTime));
+    let begin = Instant::now();
+    let (socket, _other) = pair(&options);
+    assert!(begin.elapsed() < Duration::from_millis(900), "it waits for nobody: {:?}", begin.elapsed());
+    assert!(matches!(socket.allocation(), Some(FlowStanding::Away(why)) if why.contains("manager.sock")));
+    assert!(socket.events().all(|event| !matches!(event, Event::Allocated { .. } | Event::Unallocated(_))));
+    socket.send(&[1; 1000]).unwrap();
+    let service = host.start();
+    let (before, rate) = next(&socket, allocated);
+    assert_eq!((before, rate), (None, Rate::from_mbps(4)));
+    // The rate stays when the manager goes, and when it comes back.
+    drop(service);
+    let service = host.start();
+    assert_eq!(service.taken_over(), 1);
+    assert!(matches!(socket.allocation(), Some(FlowStanding::Granted(_))));
+    thread::sleep(Duration::from_millis(500));
+    assert!(socket.events().all(|event| !matches!(event, Event::Allocated { .. } | Event::Unallocated(_))));
+}
+
+#[test]
+fn a_refusal_is_an_event_or_an_error() {
+    let host = Host::new(Rate::from_mbps(1));
+    let _service = host.start();
+    let options = QosOptions::sending(rates(400.0, 500.0)).peer(Peer::Plain);
+    let allocation = host.options(SchedulingClass::RealTime);
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = receiver.local_addr().unwrap();
+    let socket = QosUdpSocket::connect(to, &options.clone().allocation(allocation.clone())).unwrap();
+    let reason = next(&socket, |event| match event {
+        Event::Unallocated(reason) => Some(reason),
+        _ => None,
+    });
+    assert!(reason.contains("TCP and datagrams together is exhausted"), "{reason}");
+    assert_eq!(socket.allocation(), Some(FlowStanding::Refused(reason)));
+    let failing = options.clone().allocation(allocation.if_refused(IfRefused::Fail));
+    let error = QosUdpSocket::connect(to, &failing).unwrap_err();
+    assert!(matches!(error, QosError::Unallocated(_)), "{error}");
+    let open = QosOptions::sending(Specification::OPEN).peer(Peer::Plain);
+    let error =
+        QosUdpSocket::connect(to, &open.allocation(host.options(SchedulingClass::RealTime))).unwrap_err();
+    let said = "allocation = real-time: allowed is time-shared, unless send.max-rate and send.size are set";
+    assert_eq!(error.to_string(), said);
+}
+
+/// An end that accepts is managed as well, and a share returns when its socket is dropped.
+#[test]
+fn the_share_of_a_socket_returns_when_it_is_dropped() {
+    let host = Host::new(Rate::from_mbps(8));
+    let _service = host.start();
+    let options = QosOptions::sending(rates(1.0, 700.0)).allocation(host.options(SchedulingClass::RealTime));
+    let listener = QosUdpListener::bind("127.0.0.1:0", &options).unwrap();
+    let to = listener.local_addr().unwrap();
+    let other = thread::spawn(move || QosUdpSocket::connect(to, &QosOptions::default()).unwrap());
+    let (accepted, _) = listener.accept().unwrap();
+    let _other = other.join().unwrap();
+    let (_, rate) = next(&accepted, allocated);
+    assert_eq!(rate, Rate::from_kbps(5600));
+    let (second, _third) = pair(&options.clone().peer(Peer::Speaks));
+    let less = |event| allocated(event).map(|(_, rate)| rate).or(Some(Rate::ZERO));
+    let first = next(&second, less);
+    assert!(first < Rate::from_mbps(1), "{first}");
+    drop(accepted);
+    let until = Instant::now() + PATIENCE;
+    while socket_rate(&second) < Rate::from_mbps(5) {
+        assert!(Instant::now() < until, "the share returns");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn socket_rate(socket: &QosUdpSocket) -> Rate {
+    match socket.allocation() {
+        Some(FlowStanding::Granted(rate)) => rate,
+        _ => Rate::ZERO,
+    }
+}

@@ -1,0 +1,248 @@
+//! The resource manager in `cutlined`: a table of its file. It outlives a kill of its process.
+
+use crate::common::{Net, eventually};
+use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed};
+use cutline_allocation::status::ManagerStatus;
+use cutline_allocation::{FlowHolder, FlowNotice, FlowStanding, ManagerConnection, hold};
+use cutline_manager::feedback::FlowReport;
+use cutline_manager::resources::{CarrierKind, SchedulingClass};
+use cutline_provision::protocol::Request;
+use cutline_testbed::outputs::terminated;
+use cutline_units::{Duration, Rate};
+use rustix::process::Signal;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, Weak};
+use tempfile::TempDir;
+
+const COMMAND: &str = "sudo -E cargo test -p cutline-daemon manager::";
+
+fn need(class: SchedulingClass, mbps: u64) -> FlowNeed {
+    FlowNeed {
+        class,
+        carrier: CarrierKind::Datagrams,
+        source: "127.0.0.1:4000".parse().unwrap(),
+        destination: "127.0.0.1:5000".parse().unwrap(),
+        desired_bps: Some(mbps * 1_000_000),
+        minimum_bps: 1_000_000,
+        priority: 5,
+        weight: 1,
+        delay_ms: None,
+        loss_percent: None,
+    }
+}
+
+fn status(socket: &Path) -> ManagerStatus {
+    let mut connection = ManagerConnection::connect(socket, None).unwrap();
+    connection.send(&AllocationRequest::Status {}).unwrap();
+    match connection.reply(Duration::from_secs(20)).unwrap() {
+        Some(AllocationReply::Status { status }) => *status,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Holder that notes what it is told.
+#[derive(Default)]
+struct Noted(Mutex<Vec<FlowNotice>>);
+
+impl FlowHolder for Noted {
+    fn on_notice(&self, notice: FlowNotice) {
+        self.0.lock().unwrap().push(notice);
+    }
+
+    fn report(&self) -> Option<FlowReport> {
+        None
+    }
+}
+
+struct Host {
+    folder: TempDir,
+    agent: Option<Child>,
+}
+
+impl Host {
+    fn new() -> Self {
+        let host = Self { folder: tempfile::tempdir().unwrap(), agent: None };
+        let path = |name: &str| host.path(name).display().to_string();
+        let text = format!(
+            "socket = '{}'\n[manager]\nsocket = '{}'\nstate = '{}'\ndatagrams = '100 Mbit/s'\n\
+             [manager.resources]\nuser-share = 1.0\n",
+            path("c.sock"),
+            path("m.sock"),
+            path("m.state")
+        );
+        std::fs::write(host.path("c.toml"), text).unwrap();
+        host
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn start(&mut self) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutlined"));
+        command.arg("--config").arg(self.path("c.toml")).stdin(Stdio::null());
+        self.agent = Some(command.spawn().unwrap());
+        let socket = self.path("m.sock");
+        eventually("the manager answers", || ManagerConnection::connect(&socket, None).is_ok());
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(agent) = &mut self.agent {
+            drop(agent.kill());
+            drop(agent.wait());
+        }
+    }
+}
+
+#[test]
+fn a_kill_of_the_daemon_loses_no_flow_and_no_account() {
+    if !rustix::process::geteuid().is_root() {
+        return cutline_testbed::skip("it needs root", COMMAND);
+    }
+    let mut host = Host::new();
+    host.start();
+    let socket = host.path("m.sock");
+    let holders: Vec<Arc<Noted>> = (0..20).map(|_| Arc::default()).collect();
+    let flows: Vec<_> = holders
+        .iter()
+        .enumerate()
+        .map(|(number, holder)| {
+            let class = if number % 2 == 0 { SchedulingClass::RealTime } else { SchedulingClass::TimeShared };
+            let weak: Weak<Noted> = Arc::downgrade(holder);
+            hold(&socket, need(class, 2 + number as u64 % 5), weak).unwrap()
+        })
+        .collect();
+    let granted = || flows.iter().all(|flow| matches!(flow.standing(), FlowStanding::Granted(_)));
+    eventually("all flows are granted", granted);
+    let before = status(&socket);
+    let rates = |status: &ManagerStatus| {
+        let each = status.flows.iter().map(|flow| (flow.flow, flow.promised_bps, flow.granted_bps));
+        each.collect::<Vec<_>>()
+    };
+    for round in 0..3 {
+        let mut agent = host.agent.take().unwrap();
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+        // The flows keep what they have.
+        assert!(granted(), "round {round}");
+        host.start();
+        let after = status(&socket);
+        assert_eq!((rates(&after), after.taken_over), (rates(&before), 20), "round {round}");
+        let back = || status(&socket).flows.iter().all(|flow| flow.pid == Some(std::process::id()));
+        eventually("the client has come back", back);
+        assert!(granted());
+    }
+    // Nobody was told anything but the first rates.
+    for holder in &holders {
+        let notices = holder.0.lock().unwrap();
+        assert!(matches!(notices[..], [FlowNotice::Rate { before: None, .. }]), "{notices:?}");
+    }
+    // All of it returns.
+    drop(flows);
+    eventually("all flows end", || status(&socket).all_flows == 0);
+    assert_eq!(status(&socket).capacities[0].promised, 0);
+    let ended = terminated(host.agent.as_mut().unwrap()).expect("SIGTERM ends it");
+    assert_eq!(ended.code(), Some(0));
+}
+
+/// A flow is asked for when there is a manager, and is not limited before.
+#[test]
+fn a_manager_that_is_started_later_serves_the_flows_that_are_there() {
+    if !rustix::process::geteuid().is_root() {
+        return cutline_testbed::skip("it needs root", COMMAND);
+    }
+    let mut host = Host::new();
+    let holder: Arc<Noted> = Arc::default();
+    let weak: Weak<Noted> = Arc::downgrade(&holder);
+    let flow = hold(&host.path("m.sock"), need(SchedulingClass::RealTime, 5), weak).unwrap();
+    eventually("it is known that nobody is there", || matches!(flow.standing(), FlowStanding::Away(_)));
+    assert!(holder.0.lock().unwrap().is_empty());
+    host.start();
+    let rate = Rate::from_mbps(5);
+    eventually("the flow is granted", || flow.standing() == FlowStanding::Granted(rate));
+    flow.change(Some(Rate::from_mbps(90)), rate, need(SchedulingClass::RealTime, 5).edges());
+    let rate = Rate::from_mbps(75);
+    eventually("the flow is raised", || flow.standing() == FlowStanding::Granted(rate));
+}
+
+#[test]
+fn the_check_says_what_the_start_would_say() {
+    let host = Host::new();
+    let text = std::fs::read_to_string(host.path("c.toml")).unwrap();
+    let keys = host.path("keys");
+    let with_path = format!(
+        "{}host = 1\nlisten = '127.0.0.1:0'\nkeys = '{}'\n[[manager.path]]\nnumber = 1\n\
+         destinations = ['10.0.0.0/8']\n[[manager.path.peer]]\nhost = 2\naddress = '10.0.0.2:9467'\n",
+        text.replace("[manager.resources]\nuser-share = 1.0\n", ""),
+        keys.display()
+    );
+    let run = |text: &str, more: &[&str]| {
+        std::fs::write(host.path("c.toml"), text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutlined"));
+        let output = command.arg("--config").arg(host.path("c.toml")).args(more).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(run(&text, &["--check"]).0, Some(0));
+    let wrong = text.replace("user-share = 1.0", "user-share = 1.5");
+    let (code, said) = run(&wrong, &["--check"]);
+    assert!(code == Some(2) && said.contains("user-share") && said.contains("0 to 1"), "{said}");
+    let key = "[[key]]\nid = 1\nalgorithm = 'hmac-sha-256'\nsecret = 'SECRET'\n";
+    let write_key = |secret: &str, mode: u32| {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::write(&keys, key.replace("SECRET", secret)).unwrap();
+        std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (secret, mode, says) in [
+        ("00112233445566778899aabbccddeeff", 0o600, "32"),
+        ("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", 0o644, "its mode is 644"),
+    ] {
+        write_key(secret, mode);
+        for more in [&["--check"][..], &[]] {
+            let (code, said) = run(&with_path, more);
+            assert!(code != Some(0) && said.contains(says), "{more:?}: {said}");
+        }
+    }
+    write_key("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", 0o600);
+    assert_eq!(run(&with_path, &["--check"]), (Some(0), String::new()));
+}
+
+/// A reservation at an interface counts against its capacity, and returns.
+#[test]
+fn what_cutlined_reserves_is_not_given_to_flows() {
+    let Some(mut net) = Net::new("mgr", COMMAND) else { return };
+    let path = |name: &str| net.folder.path().join(name).display().to_string();
+    let text = format!(
+        "refresh = '500 ms'\n[manager]\nsocket = '{}'\nstate = '{}'\n[manager.resources]\nuser-share = 1.0\n\
+         [[manager.interface]]\nname = 'eth0'\nrate = '10 Mbit/s'\n",
+        path("m.sock"),
+        path("m.state")
+    );
+    let socket = net.folder.path().join("m.sock");
+    net.rsvp = Box::leak(text.into_boxed_str());
+    net.start("a");
+    let reserved = || status(&socket).capacities[0].reserved;
+    assert_eq!(reserved(), 0);
+    let mut client = net.client("a");
+    let (flow, bucket) = (crate::common::flow(5000), crate::common::bucket(2_000_000));
+    client.send(&Request::Shape { id: 1, flow, bucket }).unwrap();
+    eventually("the reservation is known", || reserved() >= 2_000_000);
+    let taken = reserved();
+    let to_b = FlowNeed {
+        source: "10.1.1.1:4000".parse().unwrap(),
+        destination: "10.9.9.9:5000".parse().unwrap(),
+        ..need(SchedulingClass::RealTime, 20)
+    };
+    let holder: Arc<Noted> = Arc::default();
+    let weak: Weak<Noted> = Arc::downgrade(&holder);
+    let flow = hold(&socket, to_b, weak).unwrap();
+    let rate = Rate::from_bps(7_500_000 - taken);
+    eventually("the flow gets what is left", || flow.standing() == FlowStanding::Granted(rate));
+    assert_eq!(status(&socket).flows[0].interface.as_deref(), Some("eth0"));
+    client.send(&Request::Withdraw { id: 1 }).unwrap();
+    let rate = Rate::from_bps(7_500_000);
+    eventually("the flow is raised", || flow.standing() == FlowStanding::Granted(rate));
+    net.end("a", Signal::TERM);
+}

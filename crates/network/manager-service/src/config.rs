@@ -1,0 +1,291 @@
+//! The table `[manager]` of the file of `cutlined`.
+//!
+//! ```toml
+//! [manager]
+//! combined = "900 Mbit/s"
+//! datagrams = "600 Mbit/s"
+//! cpu = 150
+//! datagrams-cpu = 20
+//! [manager.resources]
+//! user-share = 0.25
+//! [[manager.interface]]
+//! name = "eth0"
+//! rate = "1 Gbit/s"
+//! [[manager.group]]
+//! name = "video"
+//! weight = 4
+//! ```
+
+use crate::access::{AccessRule, AccessRules};
+use crate::prefix::AddressPrefix;
+use cutline_allocation::DEFAULT_SOCKET;
+use cutline_config::{TableReader, ValueKind, kind, parameter};
+use cutline_manager::feedback::{FeedbackParams, HostId, PathId};
+use cutline_manager::resources::{
+    Capacities, CpuShare, HIGHEST_PRIORITY, MOST_INTERFACES, MOST_WEIGHT, ResourceParams, UserPolicy,
+};
+use cutline_params::Parameters;
+use cutline_units::Rate;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Settings of the resource manager.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManagerSpec {
+    /// Socket of its clients.
+    pub socket: PathBuf,
+    /// File of its state. The journal is beside it.
+    pub state: PathBuf,
+    /// Capacities without interfaces, whose numbers are known later.
+    pub capacities: Capacities,
+    /// Names and rates of interfaces.
+    pub interfaces: Vec<(String, Rate)>,
+    /// CPU time for 1 Gbit/s of TCP, and of datagrams.
+    pub cpu_per_gbit: [CpuShare; 2],
+    /// Users who may use it.
+    pub access: AccessRules,
+    /// Parameters of the resource manager.
+    pub resources: ResourceParams,
+    /// Parameters of the feedback of paths.
+    pub feedback: FeedbackParams,
+    /// This host's number on its paths.
+    pub host: HostId,
+    /// Address at which summaries of other hosts are received; `None` without other hosts.
+    pub listen: Option<SocketAddr>,
+    /// File with the keys of summaries; `None` without other hosts.
+    pub keys: Option<PathBuf>,
+    /// Paths.
+    pub paths: Vec<ManagedPath>,
+}
+
+/// A path: flows that share a bottleneck.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManagedPath {
+    /// Its number, the same at all its hosts.
+    pub path: PathId,
+    /// Destinations of its flows. Of several paths, the longest prefix counts.
+    pub destinations: Vec<AddressPrefix>,
+    /// Its other hosts.
+    pub peers: Vec<ManagerPeer>,
+}
+
+/// Manager of another host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManagerPeer {
+    /// Its number.
+    pub host: HostId,
+    /// Its address.
+    pub address: SocketAddr,
+}
+
+/// Key of summaries.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PathKey {
+    /// Its number.
+    pub id: u64,
+    /// Its content, at least 32 bytes.
+    pub secret: Vec<u8>,
+}
+
+impl std::fmt::Debug for PathKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PathKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// File of the state, unless the operator sets another one.
+const DEFAULT_STATE: &str = "/run/cutline/manager.state";
+/// The most CPUs in a file.
+const MOST_CPUS: i64 = 100_000;
+/// The most hosts of a path.
+const MOST_PEERS: usize = 4096;
+
+impl ManagerSpec {
+    /// Reads the table. Problems are reported to the reader of the file.
+    pub fn read(table: &TableReader<'_>) -> Option<Self> {
+        let socket = table.or("socket", &kind::absolute_path(), DEFAULT_SOCKET.to_owned()).into();
+        let state = table.or("state", &kind::absolute_path(), DEFAULT_STATE.to_owned()).into();
+        let percent = || kind::integer(0, MOST_CPUS * 100).map(CpuShare::from_percent);
+        let capacities = Capacities {
+            tcp: table.optional("tcp", &kind::rate()),
+            datagrams: table.optional("datagrams", &kind::rate()),
+            combined: table.optional("combined", &kind::rate()),
+            cpu: table.optional("cpu", &percent()),
+            ..Capacities::default()
+        };
+        let cost = kind::integer(0, 10_000).map(CpuShare::from_percent);
+        let cpu_per_gbit = ["tcp-cpu", "datagrams-cpu"].map(|key| table.or(key, &cost, CpuShare::ZERO));
+        if capacities.cpu.is_some() && cpu_per_gbit == [CpuShare::ZERO; 2] {
+            table.lacks("tcp-cpu", "the CPU time for 1 Gbit/s, per cent of a CPU, here or in datagrams-cpu");
+        }
+        let interfaces = interfaces(table);
+        let access = access(table);
+        let resources = params::<ResourceParams>(table, "resources");
+        let feedback = params::<FeedbackParams>(table, "feedback");
+        let host = HostId(table.or("host", &kind::integer(0, i64::MAX), 0));
+        let listen = table.optional("listen", &address());
+        let keys = table.optional("keys", &kind::absolute_path()).map(PathBuf::from);
+        let paths = paths(table, host);
+        let has_peers = paths.iter().flatten().any(|path| !path.peers.is_empty());
+        for (key, expected) in [
+            ("host", "this host's number on its paths"),
+            (
+                "listen",
+                "the address at which summaries of other hosts are received, such as \"0.0.0.0:9467\"",
+            ),
+            ("keys", "the file with the keys of summaries"),
+        ] {
+            if has_peers && !table.has(key) {
+                table.lacks(key, expected);
+            }
+        }
+        table.finish();
+        let this = Self {
+            socket,
+            state,
+            capacities,
+            interfaces: interfaces?,
+            cpu_per_gbit,
+            access: access?,
+            resources: resources?,
+            feedback: feedback?,
+            host,
+            listen,
+            keys,
+            paths: paths?,
+        };
+        if let Err(error) = this.capacities.validate() {
+            table.refuse(&error.parameter, &error.to_string());
+            return None;
+        }
+        Some(this)
+    }
+
+    /// Returns what cannot change while the manager runs and differs in `other`.
+    pub fn fixed_differences(&self, other: &Self) -> Vec<&'static str> {
+        let differ = [
+            ("manager.socket", self.socket != other.socket),
+            ("manager.state", self.state != other.state),
+            ("manager.resources", self.resources != other.resources),
+            ("manager.feedback", self.feedback != other.feedback),
+            ("manager.host", self.host != other.host),
+            ("manager.listen", self.listen != other.listen),
+            ("manager.keys", self.keys != other.keys),
+            ("manager.path", self.paths != other.paths),
+        ];
+        differ.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
+}
+
+fn params<P: Parameters + Default>(table: &TableReader<'_>, key: &str) -> Option<P> {
+    let Some(own) = table.table(key, "a table of parameters") else { return Some(P::default()) };
+    let params = P::from_values(parameter::values(&own, &P::describe()));
+    let params = parameter::checked(&own, params);
+    own.finish();
+    params
+}
+
+fn address() -> ValueKind<SocketAddr> {
+    ValueKind::new("an address with a port such as \"10.0.0.1:9467\"", |node| {
+        let text = node.as_text().ok_or_else(String::new)?;
+        text.parse().map_err(|_| String::new())
+    })
+}
+
+fn interfaces(table: &TableReader<'_>) -> Option<Vec<(String, Rate)>> {
+    let mut names = BTreeSet::new();
+    let tables = table.tables("interface");
+    if tables.len() > MOST_INTERFACES {
+        table.refuse("interface", &format!("there are {}: allowed are {MOST_INTERFACES}", tables.len()));
+    }
+    let each = tables.iter().map(|own| {
+        let name = own.required("name", &kind::interface());
+        let rate = own.required("rate", &kind::rate());
+        if name.as_ref().is_some_and(|name| !names.insert(name.clone())) {
+            own.refuse("name", "there is another [[manager.interface]] with this name");
+        }
+        own.finish();
+        name.zip(rate)
+    });
+    each.collect()
+}
+
+/// Reads who may use the manager.
+fn access(table: &TableReader<'_>) -> Option<AccessRules> {
+    let words = [("all", true), ("listed", false)];
+    let is_open = table.or("users", &kind::one_of("one of", &words), true);
+    let users = rules(table, "user", &account("user", "/etc/passwd"));
+    let groups = rules(table, "group", &account("group", "/etc/group"));
+    Some(AccessRules { is_open, users: users?, groups: groups? })
+}
+
+fn rules(table: &TableReader<'_>, key: &str, account: &ValueKind<u32>) -> Option<Vec<AccessRule>> {
+    let each = table.tables(key).into_iter().map(|own| {
+        let default = UserPolicy::default();
+        let id = own.required("name", account);
+        let weight = own.or("weight", &kind::integer(1, MOST_WEIGHT.into()), default.weight.into()) as u32;
+        let share = own.optional("share", &kind::share());
+        let limit = kind::integer(0, HIGHEST_PRIORITY.into());
+        let priority_limit = own.or("priority-limit", &limit, default.priority_limit.into()) as u8;
+        own.finish();
+        Some(AccessRule { id: id?, policy: UserPolicy { weight, share, priority_limit } })
+    });
+    each.collect()
+}
+
+/// The number of a user or a group by its name, or as it is.
+fn account(what: &'static str, file: &'static str) -> ValueKind<u32> {
+    ValueKind::new(format!("the name of a {what} in {file}, or its number as text"), move |node| {
+        let name = node.as_text().ok_or_else(String::new)?;
+        let table = std::fs::read_to_string(file).unwrap_or_default();
+        let found = table.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let (account, _password, number) = (fields.next()?, fields.next()?, fields.next()?);
+            (account == name).then(|| number.parse().ok())?
+        });
+        found.or_else(|| name.parse().ok()).ok_or_else(|| format!("there is no such {what}"))
+    })
+}
+
+fn paths(table: &TableReader<'_>, host: HostId) -> Option<Vec<ManagedPath>> {
+    let mut numbers = BTreeSet::new();
+    let prefix = ValueKind::new("a prefix such as \"10.2.0.0/16\"", |node| {
+        node.as_text().and_then(|text| text.parse::<AddressPrefix>().ok()).ok_or_else(String::new)
+    });
+    let each = table.tables("path").into_iter().map(|own| {
+        let number = own.required("number", &kind::integer(0, i64::MAX));
+        if number.is_some_and(|number| !numbers.insert(number)) {
+            own.refuse("number", "there is another [[manager.path]] with this number");
+        }
+        if !own.has("destinations") {
+            own.lacks("destinations", "a list of prefixes");
+        }
+        let destinations = own.list("destinations", &prefix);
+        let peers = peers(&own, host);
+        own.finish();
+        Some(ManagedPath { path: PathId(number?), destinations: destinations?, peers: peers? })
+    });
+    each.collect()
+}
+
+fn peers(table: &TableReader<'_>, host: HostId) -> Option<Vec<ManagerPeer>> {
+    let (mut hosts, mut addresses) = (BTreeSet::from([host]), BTreeSet::new());
+    let tables = table.tables("peer");
+    if tables.len() > MOST_PEERS {
+        table.refuse("peer", &format!("there are {}: allowed are {MOST_PEERS}", tables.len()));
+    }
+    let each = tables.iter().map(|own| {
+        let host = own.required("host", &kind::integer(0, i64::MAX)).map(HostId);
+        let address = own.required("address", &address());
+        if host.is_some_and(|host| !hosts.insert(host)) {
+            own.refuse("host", "this host, or another peer, has this number");
+        }
+        if address.is_some_and(|address| !addresses.insert(address)) {
+            own.refuse("address", "another peer has this address");
+        }
+        own.finish();
+        Some(ManagerPeer { host: host?, address: address? })
+    });
+    each.collect()
+}

@@ -1,0 +1,656 @@
+//! The manager with its sessions and flows.
+//!
+//! Requests and the time come in, replies come out ([`ManagedHost::reply`]). Changes are in the journal
+//! ([`ManagedHost::commit`]) before replies are taken.
+
+use crate::access::AccessRules;
+use crate::config::{ManagerSpec, PathKey};
+use crate::paths::PathSocket;
+use crate::service::ManagerServiceError;
+use crate::store::{Change, FlowPlace, SessionRecord, Store, StoredState};
+use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed, HeldFlow, VERSION};
+use cutline_manager::feedback::{FlowEdges, PathId};
+use cutline_manager::resources::{
+    AdmissionAnswer, AllocationEvent, Capacities, CarrierKind, ClientKey, CpuShare, FlowId, FlowRequest,
+    InterfaceCapacity, InterfaceIndex, MOST_CPU, MOST_RATE, ResourceKind, SchedulingClass, Shortage,
+    ShortageScope, UserId, UserPolicy,
+};
+use cutline_manager::{FlowRoute, Manager, ManagerOutput, ManagerStart};
+use cutline_netlink::{KernelRoute, Question, RouteLookup};
+use cutline_params::ParameterError;
+use cutline_sys::clock::unix_time;
+use cutline_sys::{SysError, interface};
+use cutline_units::{Instant, Rate};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Interval at which numbers of interfaces are looked up, and the state is written if paths have changed.
+const SECOND: cutline_units::Duration = cutline_units::Duration::from_secs(1);
+/// Numbers of the protocols in questions about routes.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const GIGABIT: u128 = 1_000_000_000;
+
+/// A session of a client.
+#[derive(Debug)]
+pub struct HostSession {
+    pub token: String,
+    pub user: UserId,
+    /// The process; `None` while the client is not connected.
+    pub pid: Option<u32>,
+    /// Flows by the client's numbers.
+    pub flows: BTreeMap<u64, FlowId>,
+    /// End of the session, if its client does not come back.
+    until: Option<Instant>,
+}
+
+/// The manager of this host.
+#[derive(Debug)]
+pub struct ManagedHost {
+    pub manager: Manager,
+    pub spec: ManagerSpec,
+    /// Rates that RSVP has reserved, by the name of the interface.
+    reserved: BTreeMap<String, Rate>,
+    /// Names of the interfaces that are there.
+    pub interfaces: BTreeMap<InterfaceIndex, String>,
+    pub sessions: BTreeMap<ClientKey, HostSession>,
+    tokens: BTreeMap<String, ClientKey>,
+    pub places: BTreeMap<FlowId, FlowPlace>,
+    policies: BTreeMap<UserId, UserPolicy>,
+    next_key: u64,
+    store: Store,
+    routes: Option<RouteLookup>,
+    pub paths: Option<PathSocket>,
+    pub taken_over: u64,
+    replies: VecDeque<(ClientKey, AllocationReply)>,
+    /// Changes since the last commit.
+    changes: Vec<Change>,
+    /// Flows that have changed since the last commit.
+    touched: BTreeSet<FlowId>,
+    /// True if a snapshot is to be written.
+    is_stale: bool,
+    /// Time of the next look at interfaces.
+    next_second: Instant,
+    /// Earliest time of the next snapshot.
+    next_snapshot: Instant,
+    notices: Vec<String>,
+}
+
+impl ManagedHost {
+    /// A manager that continues from the state of an earlier process, if there is one.
+    ///
+    /// # Errors
+    /// When a setting is not allowed, or a socket cannot be opened.
+    pub fn open(now: Instant, spec: ManagerSpec, keys: &[PathKey]) -> Result<Self, ManagerServiceError> {
+        let mut store = Store::new(&spec.state);
+        let mut notices = Vec::new();
+        let stored = store.load().unwrap_or_else(|why| {
+            notices.push(format!("the state of the earlier resource manager is not used: {why}"));
+            None
+        });
+        let start = || ManagerStart {
+            resources: spec.resources.clone(),
+            feedback: spec.feedback.clone(),
+            capacities: spec.capacities.clone(),
+            host: spec.host,
+            number: unix_time().as_nanos(),
+        };
+        let restored = stored.and_then(|stored| match Manager::restore(now, start(), &stored.manager) {
+            Ok(manager) => Some((manager, stored)),
+            Err(error) => {
+                notices.push(format!("the state of the earlier resource manager is not used: {error}"));
+                None
+            }
+        });
+        let paths = match spec.listen.filter(|_| spec.paths.iter().any(|path| !path.peers.is_empty())) {
+            Some(listen) => Some(PathSocket::open(listen, keys, &spec.paths, spec.feedback.interval)?),
+            None => None,
+        };
+        let (manager, stored) = match restored {
+            Some((manager, stored)) => (manager, Some(stored)),
+            None => (Manager::new(start())?, None),
+        };
+        let mut this = Self {
+            manager,
+            reserved: BTreeMap::new(),
+            interfaces: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            places: BTreeMap::new(),
+            policies: BTreeMap::new(),
+            next_key: 1,
+            store,
+            routes: RouteLookup::open().ok(),
+            paths,
+            taken_over: 0,
+            replies: VecDeque::new(),
+            changes: Vec::new(),
+            touched: BTreeSet::new(),
+            is_stale: true,
+            next_second: now.saturating_add(SECOND),
+            next_snapshot: now,
+            notices,
+            spec,
+        };
+        if let Some(stored) = stored {
+            this.take_over(now, stored);
+        }
+        this.set_paths(now)?;
+        this.set_capacities()?;
+        this.settle(now);
+        this.commit(now);
+        Ok(this)
+    }
+
+    /// Takes sessions and flows over from an earlier process. Flows without a session end.
+    fn take_over(&mut self, now: Instant, stored: StoredState) {
+        self.next_key = stored.next_key;
+        let until = Some(now.saturating_add(self.spec.resources.lease));
+        for SessionRecord { key, token, user } in stored.sessions {
+            self.next_key = self.next_key.max(key.0 + 1);
+            self.tokens.insert(token.clone(), key);
+            let flows = BTreeMap::new();
+            self.sessions.insert(key, HostSession { token, user, pid: None, flows, until });
+        }
+        for (flow, place) in stored.places {
+            let is_there = self.manager.resources().flow(flow).is_some_and(|its| its.client == place.key);
+            if let (true, Some(session)) = (is_there, self.sessions.get_mut(&place.key)) {
+                session.flows.insert(place.id, flow);
+                self.places.insert(flow, place);
+            }
+        }
+        let lost: Vec<(ClientKey, FlowId)> = {
+            let all = self.manager.resources().flows().filter(|flow| !self.places.contains_key(flow));
+            all.filter_map(|flow| Some((self.manager.resources().flow(flow)?.client, flow))).collect()
+        };
+        for (client, flow) in lost {
+            self.manager.release(client, flow);
+        }
+        self.taken_over = self.places.len() as u64;
+        if let Some(paths) = &mut self.paths {
+            paths.set_numbers(&stored.numbers);
+        }
+        // Clients could not report meanwhile.
+        self.manager.renew_all(now);
+        if self.taken_over > 0 {
+            let sessions = self.sessions.values().filter(|session| !session.flows.is_empty()).count();
+            self.notices.push(format!(
+                "the resource manager has taken over {} flows of {sessions} clients",
+                self.taken_over
+            ));
+        }
+    }
+
+    fn set_paths(&mut self, now: Instant) -> Result<(), ParameterError> {
+        let gone: Vec<PathId> = {
+            let is_known = |path: &PathId| self.spec.paths.iter().any(|own| own.path == *path);
+            self.manager.paths().filter(|path| !is_known(path)).collect()
+        };
+        for path in gone {
+            self.manager.remove_path(path);
+        }
+        for path in &self.spec.paths {
+            let peers = path.peers.iter().map(|peer| peer.host).collect();
+            self.manager.set_path(now, path.path, &peers)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the capacities, with the interfaces that are there and without what RSVP has reserved.
+    fn set_capacities(&mut self) -> Result<(), ParameterError> {
+        let mut capacities = self.spec.capacities.clone();
+        self.interfaces.clear();
+        for (name, rate) in &self.spec.interfaces {
+            let Ok(index) = interface::index(name) else { continue };
+            let reserved = self.reserved.get(name).copied().unwrap_or_default();
+            let index = InterfaceIndex(index);
+            capacities.interfaces.insert(index, InterfaceCapacity { rate: *rate, reserved });
+            self.interfaces.insert(index, name.clone());
+        }
+        if capacities != *self.manager.resources().capacities() {
+            self.manager.set_capacities(capacities)?;
+            // Promises may be lower.
+            self.is_stale = true;
+        }
+        Ok(())
+    }
+
+    /// Takes the rates that RSVP has reserved, by the name of the interface.
+    pub fn set_reserved(&mut self, reserved: BTreeMap<String, Rate>) {
+        self.reserved = reserved;
+        self.update_capacities();
+    }
+
+    fn update_capacities(&mut self) {
+        if let Err(error) = self.set_capacities() {
+            self.notices.push(format!("the capacities stay as they are: {error}"));
+        }
+    }
+
+    /// Takes other settings: those that can change while the manager runs.
+    pub fn reconfigure(&mut self, spec: ManagerSpec) {
+        self.spec = spec;
+        for (user, policy) in &mut self.policies {
+            // Groups are known when a client connects.
+            if let Some(rule) = self.spec.access.users.iter().find(|rule| rule.id == user.0) {
+                *policy = rule.policy;
+                let _checked = self.manager.set_policy(*user, *policy);
+            }
+        }
+        self.update_capacities();
+    }
+
+    /// Weight of a user among users.
+    pub fn weight_of(&self, user: UserId) -> u32 {
+        self.policies.get(&user).copied().unwrap_or_default().weight
+    }
+
+    /// Rules by which users may use the manager.
+    pub const fn access(&self) -> &AccessRules {
+        &self.spec.access
+    }
+
+    /// Begins or continues a session of a user's process. Returns its key and the greeting.
+    ///
+    /// # Errors
+    /// When there are no random numbers, or the policy is not allowed.
+    pub fn begin(
+        &mut self,
+        (user, pid): (u32, u32),
+        policy: UserPolicy,
+        token: Option<&str>,
+    ) -> Result<(ClientKey, AllocationReply), SysError> {
+        let user = UserId(user);
+        if self.policies.get(&user) != Some(&policy) {
+            self.policies.insert(user, policy);
+            // The reader of the file has checked it.
+            let _checked = self.manager.set_policy(user, policy);
+            self.is_stale = true;
+        }
+        let known = token.and_then(|token| self.tokens.get(token)).copied();
+        let known = known.filter(|key| self.sessions.get(key).is_some_and(|session| session.user == user));
+        let key = match known {
+            Some(key) => key,
+            None => self.new_session(user)?,
+        };
+        let session = self.sessions.get_mut(&key).expect("the session is there");
+        (session.pid, session.until) = (Some(pid), None);
+        let (token, held) = (session.token.clone(), session.flows.clone());
+        let flows = held
+            .into_iter()
+            .filter_map(|(id, flow)| Some(HeldFlow { id, rate_bps: self.manager.granted(flow)?.as_bps() }));
+        let flows = flows.collect();
+        let lease_ms = self.spec.resources.lease.as_nanos() / 1_000_000;
+        Ok((key, AllocationReply::Welcome { version: VERSION, session: token, lease_ms, flows }))
+    }
+
+    fn new_session(&mut self, user: UserId) -> Result<ClientKey, SysError> {
+        let bytes: [u8; 16] =
+            cutline_sys::random().map_err(|error| SysError::new("random numbers cannot be got", error))?;
+        let token = format!("{:032x}", u128::from_be_bytes(bytes));
+        let key = ClientKey(self.next_key);
+        self.next_key += 1;
+        self.tokens.insert(token.clone(), key);
+        self.changes.push(Change::Session(SessionRecord { key, token: token.clone(), user }));
+        let (pid, flows, until) = (None, BTreeMap::new(), None);
+        self.sessions.insert(key, HostSession { token, user, pid, flows, until });
+        Ok(key)
+    }
+
+    /// Ends a session, whose client has gone. All of its flows end.
+    pub fn end(&mut self, key: ClientKey) {
+        let Some(session) = self.sessions.remove(&key) else { return };
+        self.tokens.remove(&session.token);
+        for flow in self.manager.release_client(key) {
+            self.forget(flow);
+        }
+        self.changes.push(Change::End(key));
+    }
+
+    /// Forgets a flow that has ended at the manager.
+    fn forget(&mut self, flow: FlowId) -> Option<FlowPlace> {
+        let place = self.places.remove(&flow)?;
+        if let Some(session) = self.sessions.get_mut(&place.key) {
+            session.flows.remove(&place.id);
+        }
+        self.touched.remove(&flow);
+        self.changes.push(Change::Gone(flow));
+        Some(place)
+    }
+
+    /// Handles a request of a session; `hello` and `status` are handled elsewhere.
+    pub fn handle(&mut self, now: Instant, key: ClientKey, request: AllocationRequest) {
+        match request {
+            AllocationRequest::Hello { .. } | AllocationRequest::Status {} => {}
+            AllocationRequest::Admit { id, need } => self.admit(now, key, id, &need),
+            AllocationRequest::Change { id, desired_bps, minimum_bps, delay_ms, loss_percent } => {
+                let edges = FlowEdges { delay: delay_ms, loss: loss_percent };
+                self.change(now, key, id, (desired_bps, minimum_bps), edges);
+            }
+            AllocationRequest::Report { id, report } => {
+                if let Some(flow) = self.flow_of(key, id) {
+                    self.manager.report(now, key, flow, &report.report());
+                }
+            }
+            AllocationRequest::Renew {} => {
+                let flows: Vec<FlowId> = self
+                    .sessions
+                    .get(&key)
+                    .into_iter()
+                    .flat_map(|session| session.flows.values().copied())
+                    .collect();
+                for flow in flows {
+                    self.manager.renew(now, key, flow);
+                }
+            }
+            AllocationRequest::Release { id } => {
+                if let Some(flow) = self.flow_of(key, id) {
+                    self.manager.release(key, flow);
+                    self.forget(flow);
+                }
+                self.replies.push_back((key, AllocationReply::Released { id }));
+            }
+        }
+    }
+
+    fn flow_of(&self, key: ClientKey, id: u64) -> Option<FlowId> {
+        self.sessions.get(&key)?.flows.get(&id).copied()
+    }
+
+    fn refuse(&mut self, key: ClientKey, id: u64, reason: String) {
+        self.replies.push_back((key, AllocationReply::Refused { id, reason }));
+    }
+
+    fn admit(&mut self, now: Instant, key: ClientKey, id: u64, need: &FlowNeed) {
+        let Some(session) = self.sessions.get(&key) else { return };
+        let user = session.user;
+        if session.flows.contains_key(&id) {
+            return self.refuse(
+                key,
+                id,
+                format!("id = {id}: allowed is a number that no flow of the client has"),
+            );
+        }
+        let interface = self.interface_of(need);
+        let (desired, minimum) = self.rates(need.carrier, interface, (need.desired_bps, need.minimum_bps));
+        let request = FlowRequest {
+            user,
+            client: key,
+            class: need.class,
+            carrier: need.carrier,
+            interface,
+            desired,
+            minimum,
+            cpu: self.cpu(need.carrier, desired),
+            priority: need.priority,
+            weight: need.weight,
+        };
+        let route = self.path_of(need).map(|path| FlowRoute { path, edges: need.edges() });
+        let answer = self.manager.request(now, request, route);
+        match answer {
+            Ok(answer) => {
+                if let Some(flow) = answer.flow() {
+                    let (source, destination) = (need.source, need.destination);
+                    self.places.insert(flow, FlowPlace { key, id, source, destination });
+                    if let Some(session) = self.sessions.get_mut(&key) {
+                        session.flows.insert(id, flow);
+                    }
+                    self.touched.insert(flow);
+                }
+                self.answer(key, id, &answer, desired);
+            }
+            Err(error) => self.refuse(key, id, error.to_string()),
+        }
+    }
+
+    fn change(&mut self, now: Instant, key: ClientKey, id: u64, rates: (Option<u64>, u64), edges: FlowEdges) {
+        let Some(flow) = self.flow_of(key, id) else {
+            return self.refuse(
+                key,
+                id,
+                format!("id = {id}: allowed is the number of a flow that the client has"),
+            );
+        };
+        let Some(FlowRequest { carrier, interface, .. }) = self.manager.resources().flow(flow).copied()
+        else {
+            return;
+        };
+        let (desired, minimum) = self.rates(carrier, interface, rates);
+        let cpu = self.cpu(carrier, desired);
+        match self.manager.change(now, key, flow, (desired, minimum, cpu), edges) {
+            Ok(answer) => {
+                self.touched.insert(flow);
+                self.answer(key, id, &answer, desired);
+            }
+            Err(error) => self.refuse(key, id, error.to_string()),
+        }
+    }
+
+    fn answer(&mut self, key: ClientKey, id: u64, answer: &AdmissionAnswer, desired: Rate) {
+        let reply = match answer {
+            AdmissionAnswer::Admitted { .. } => {
+                AllocationReply::Admitted { id, rate_bps: desired.as_bps(), reduced: None }
+            }
+            AdmissionAnswer::Reduced { rate, shortage, .. } => {
+                let reduced = Some(self.in_words(shortage));
+                AllocationReply::Admitted { id, rate_bps: rate.as_bps(), reduced }
+            }
+            AdmissionAnswer::Refused(shortage) => {
+                AllocationReply::Refused { id, reason: self.in_words(shortage) }
+            }
+        };
+        self.replies.push_back((key, reply));
+    }
+
+    /// A shortage in words, with the name of an interface.
+    fn in_words(&self, shortage: &Shortage) -> String {
+        let Shortage { resource, scope, needed, left } = shortage;
+        let whose = match scope {
+            ShortageScope::Host => "",
+            ShortageScope::User => "the user's share of ",
+        };
+        let unit = resource.unit();
+        format!("{whose}{} is exhausted: {needed} {unit} needed, {left} left", self.name_of(*resource))
+    }
+
+    /// A resource in words.
+    pub fn name_of(&self, resource: ResourceKind) -> String {
+        match resource {
+            ResourceKind::Interface(index) => {
+                let name = self.interfaces.get(&index).cloned();
+                format!("interface {}", name.unwrap_or_else(|| index.to_string()))
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// The highest useful rate, at most what the host can carry, and the minimum.
+    fn rates(
+        &self,
+        carrier: CarrierKind,
+        interface: Option<InterfaceIndex>,
+        (desired, minimum): (Option<u64>, u64),
+    ) -> (Rate, Rate) {
+        let Capacities { tcp, datagrams, combined, interfaces, .. } = self.manager.resources().capacities();
+        let own = match carrier {
+            CarrierKind::Tcp => tcp,
+            CarrierKind::Datagrams => datagrams,
+        };
+        let of_interface = interface.and_then(|index| interfaces.get(&index)).map(|its| its.rate);
+        let ceiling = [*own, *combined, of_interface].into_iter().flatten().fold(MOST_RATE, Rate::min);
+        let minimum = Rate::from_bps(minimum);
+        let desired = desired.map_or(ceiling, |desired| Rate::from_bps(desired).min(ceiling.max(minimum)));
+        (desired.max(minimum), minimum)
+    }
+
+    /// CPU time of a flow, if it is limited.
+    fn cpu(&self, carrier: CarrierKind, rate: Rate) -> CpuShare {
+        if self.spec.capacities.cpu.is_none() {
+            return CpuShare::ZERO;
+        }
+        let [tcp, datagrams] = self.spec.cpu_per_gbit;
+        let cost = match carrier {
+            CarrierKind::Tcp => tcp,
+            CarrierKind::Datagrams => datagrams,
+        };
+        let millionths = u128::from(cost.as_millionths()) * u128::from(rate.as_bps()) / GIGABIT;
+        CpuShare::from_millionths(u64::try_from(millionths).unwrap_or(u64::MAX)).min(MOST_CPU)
+    }
+
+    /// The managed interface by which the kernel's route leads now.
+    fn interface_of(&mut self, need: &FlowNeed) -> Option<InterfaceIndex> {
+        let routes = self.routes.as_mut().filter(|_| !self.interfaces.is_empty())?;
+        let (source, destination) = (need.source.ip().to_canonical(), need.destination.ip().to_canonical());
+        let source =
+            (!source.is_unspecified() && source.is_ipv4() == destination.is_ipv4()).then_some(source);
+        let protocol = match need.carrier {
+            CarrierKind::Tcp => TCP,
+            CarrierKind::Datagrams => UDP,
+        };
+        let transport = Some((protocol, (need.source.port(), need.destination.port())));
+        let question = Question { source, transport, ..Question::from(destination) };
+        let Ok(KernelRoute::Leaves(hop)) = routes.route(question) else { return None };
+        let index = InterfaceIndex(hop.interface);
+        self.interfaces.contains_key(&index).then_some(index)
+    }
+
+    /// The path with the longest prefix of the destination.
+    fn path_of(&self, need: &FlowNeed) -> Option<PathId> {
+        let address = need.destination.ip();
+        let all = self.spec.paths.iter().flat_map(|path| {
+            let its = path.destinations.iter().filter(|prefix| prefix.contains(address));
+            its.map(|prefix| (prefix.bits(), path.path))
+        });
+        all.max_by_key(|(bits, _)| *bits).map(|(_, path)| path)
+    }
+
+    /// Receives summaries of other hosts.
+    pub fn receive_summaries(&mut self, now: Instant) {
+        let Some(paths) = &mut self.paths else { return };
+        for arrived in paths.receive(now) {
+            if self.manager.receive(now, arrived.host, arrived.path, &arrived.message).is_err() {
+                paths.note_refused(arrived.path);
+            }
+        }
+    }
+
+    /// The time at which [`ManagedHost::handle_deadline`] is to be called.
+    pub fn deadline(&self) -> Instant {
+        let snapshot = if self.is_stale { self.next_snapshot } else { Instant::FAR_FUTURE };
+        self.manager.deadline().min(self.next_second).min(snapshot)
+    }
+
+    /// Does what is due.
+    pub fn handle_deadline(&mut self, now: Instant) {
+        if now >= self.manager.deadline() {
+            self.manager.handle_deadline(now);
+        }
+        if now >= self.next_second {
+            self.next_second = now.saturating_add(SECOND);
+            self.update_capacities();
+            // Limits and numbers of paths are in snapshots alone.
+            self.is_stale |= !self.spec.paths.is_empty() && !self.places.is_empty();
+            let is_over = |session: &HostSession| session.until.is_some_and(|until| now >= until);
+            let over: Vec<ClientKey> =
+                self.sessions.iter().filter(|(_, session)| is_over(session)).map(|(key, _)| *key).collect();
+            for key in over {
+                self.end(key);
+            }
+        }
+    }
+
+    /// Takes the manager's outputs.
+    pub fn settle(&mut self, now: Instant) {
+        debug_assert!(now > Instant::ZERO, "the clock runs");
+        while let Some(output) = self.manager.poll() {
+            match output {
+                ManagerOutput::Allocation(event) => self.notify(event),
+                ManagerOutput::Send { path, to, message } => {
+                    if let Some(paths) = &mut self.paths {
+                        paths.send(path, Some(to), &message);
+                    }
+                }
+                ManagerOutput::Broadcast { path, message } => {
+                    if let Some(paths) = &mut self.paths {
+                        paths.send(path, None, &message);
+                    }
+                }
+                ManagerOutput::Exhausted { path } => {
+                    self.notices
+                        .push(format!("path {path}: all flows are at their minima, and it is overloaded"));
+                }
+            }
+        }
+    }
+
+    fn notify(&mut self, event: AllocationEvent) {
+        let flow = event.flow();
+        if let AllocationEvent::Revoked { cause, .. } = event {
+            if let Some(FlowPlace { key, id, .. }) = self.forget(flow) {
+                self.replies.push_back((key, AllocationReply::Revoked { id, cause }));
+            }
+            return;
+        }
+        let Some(FlowPlace { key, id, .. }) = self.places.get(&flow).copied() else { return };
+        let (before, cause) = match event {
+            AllocationEvent::Lowered { from, cause, .. } | AllocationEvent::Raised { from, cause, .. } => {
+                (Some(from.as_bps()), cause)
+            }
+            _ => (None, cutline_manager::resources::AllocationCause::Request),
+        };
+        // The rate of a real-time flow is a promise, and those of time-shared ones follow from the others.
+        if self.manager.resources().flow(flow).is_some_and(|its| its.class == SchedulingClass::RealTime) {
+            self.touched.insert(flow);
+        }
+        let rate_bps = event.rate().as_bps();
+        self.replies.push_back((key, AllocationReply::Rate { id, before_bps: before, rate_bps, cause }));
+    }
+
+    /// Writes what has changed into the journal, or a snapshot if it is time.
+    pub fn commit(&mut self, now: Instant) {
+        for flow in std::mem::take(&mut self.touched) {
+            if let (Some(place), Some(record)) = (self.places.get(&flow), self.manager.record(now, flow)) {
+                self.changes.push(Change::Flow(Box::new(record), *place));
+            }
+        }
+        let changes = std::mem::take(&mut self.changes);
+        self.is_stale |= self.store.note_changes(&changes);
+        if self.is_stale && now >= self.next_snapshot {
+            self.is_stale = false;
+            self.next_snapshot = now.saturating_add(SECOND);
+            let state = self.state(now);
+            self.store.replace(state);
+        }
+        self.notices.extend(self.store.problem());
+    }
+
+    /// Writes a snapshot, as at the end of the process.
+    pub fn save(&mut self, now: Instant) {
+        let state = self.state(now);
+        self.store.replace(state);
+    }
+
+    fn state(&mut self, now: Instant) -> StoredState {
+        let session = |(key, session): (&ClientKey, &HostSession)| SessionRecord {
+            key: *key,
+            token: session.token.clone(),
+            user: session.user,
+        };
+        StoredState {
+            next_key: self.next_key,
+            manager: self.manager.snapshot(now),
+            sessions: self.sessions.iter().map(session).collect(),
+            places: self.places.iter().map(|(flow, place)| (*flow, *place)).collect(),
+            numbers: self.paths.as_ref().map(PathSocket::numbers).unwrap_or_default(),
+        }
+    }
+
+    /// Takes the next reply, with its session.
+    pub fn reply(&mut self) -> Option<(ClientKey, AllocationReply)> {
+        self.replies.pop_front()
+    }
+
+    /// Takes the notices for the log.
+    pub fn notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
+    }
+}

@@ -1,0 +1,37 @@
+//! The resource manager of a host as a service: the manager of [`cutline_manager`], which does no IO, with clients, a
+//! file of its state, and messages to the managers of other hosts.
+//!
+//! ```text
+//!     clients (local socket, JSON lines)      managers of other hosts (UDP)
+//!                  |                                     |
+//!               clients                               paths
+//!                  +------------ host: Manager ----------+
+//!                                  |
+//!                        store: snapshot and journal
+//!
+//! config   the table [manager] of the file of cutlined
+//! access   users who may use it, and their policies
+//! clients  connections: lines in, lines out
+//! host     the manager with its sessions and flows
+//! paths    authenticated datagrams
+//! store    files of the state, from which a later process continues
+//! status   the state as a document
+//! service  the thread, and the handle by which other threads reach it
+//! ```
+//!
+//! The decisions are those of [`cutline_manager`], the protocol is in [`cutline_allocation`].
+
+mod access;
+mod clients;
+mod config;
+mod host;
+mod paths;
+mod prefix;
+mod service;
+mod status;
+mod store;
+
+pub use access::{AccessRule, AccessRules};
+pub use config::{ManagedPath, ManagerPeer, ManagerSpec, PathKey};
+pub use prefix::AddressPrefix;
+pub use service::{ManagerService, ManagerServiceError};

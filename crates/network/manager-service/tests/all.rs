@@ -1,0 +1,9 @@
+//! Tests of the service with real clients.
+
+mod admission;
+mod common;
+mod hostile;
+mod hosts;
+mod many_clients;
+mod processes;
+mod restart;

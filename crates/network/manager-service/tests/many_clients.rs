@@ -1,0 +1,80 @@
+//! A hundred clients at the same time.
+
+use crate::common::{Place, whole};
+use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Barrier};
+
+const CLIENTS: usize = 100;
+const ROUNDS: u64 = 60;
+
+/// Promises that clients have been given, as they learn of them and before they return them, never exceed what may be
+/// promised; and the manager's own accounts never exceed the capacity.
+#[test]
+fn a_hundred_clients_are_never_given_more_than_there_is() {
+    let place = Arc::new(Place::new());
+    let _service = place.start();
+    let promised = Arc::new(AtomicI64::new(0));
+    let most = Arc::new(AtomicI64::new(0));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let start = Arc::new(Barrier::new(CLIENTS + 1));
+    let watcher = {
+        let (place, is_over, start) = (Arc::clone(&place), Arc::clone(&is_over), Arc::clone(&start));
+        std::thread::spawn(move || {
+            let mut client = place.client();
+            start.wait();
+            let mut looks = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                let status = client.status();
+                let capacity = &status.capacities[0];
+                assert!(capacity.in_use <= capacity.capacity, "{capacity:?}");
+                assert!(capacity.promised <= capacity.capacity * 3 / 4, "{capacity:?}");
+                let granted: u64 = status.flows.iter().map(|flow| flow.granted_bps).sum();
+                assert!(granted <= capacity.capacity, "{granted}");
+                looks += 1;
+            }
+            looks
+        })
+    };
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (place, promised, most) = (Arc::clone(&place), Arc::clone(&promised), Arc::clone(&most));
+            let start = Arc::clone(&start);
+            std::thread::spawn(move || {
+                let mut client = place.client();
+                start.wait();
+                let (mut admitted, mut refused) = (0, 0);
+                for id in 0..ROUNDS {
+                    let mbps = 1 + (number as u64 * 7 + id * 3) % 12;
+                    // All that is asked for, or nothing.
+                    match client.admit(id, whole(mbps)) {
+                        Ok(rate) => {
+                            assert_eq!(rate, mbps * 1_000_000);
+                            let now = promised.fetch_add(rate as i64, Ordering::SeqCst) + rate as i64;
+                            most.fetch_max(now, Ordering::SeqCst);
+                            assert!(now <= 75_000_000, "{now}");
+                            admitted += 1;
+                            promised.fetch_sub(rate as i64, Ordering::SeqCst);
+                            client.send(&AllocationRequest::Release { id });
+                            client.next(|reply| {
+                                matches!(reply, AllocationReply::Released { .. }).then_some(())
+                            });
+                        }
+                        Err(_) => refused += 1,
+                    }
+                }
+                (admitted, refused)
+            })
+        })
+        .collect();
+    let outcomes: Vec<(u64, u64)> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    is_over.store(true, Ordering::SeqCst);
+    let looks = watcher.join().unwrap();
+    let (admitted, refused): (u64, u64) =
+        outcomes.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    assert_eq!(admitted + refused, CLIENTS as u64 * ROUNDS);
+    assert!(admitted > 0 && looks > 0, "{admitted} admitted, {refused} refused, {looks} looks");
+    let status = place.status();
+    assert_eq!((status.all_flows, status.capacities[0].promised), (0, 0), "all was returned");
+    assert_eq!(status.counters.released, admitted);
+}
