@@ -155,7 +155,10 @@ impl Simulation {
             Begin::Route(position) => {
                 self.send(now, handle, Packet { size, position, hint, ..Packet::NONE });
             }
-            Begin::Here => self.calendar.schedule(now, handle, Hop::new(EventKind::Agent, index).tag()),
+            Begin::Here => {
+                *self.calendar.payload_mut(handle) = Packet { size, hint, ..Packet::NONE };
+                self.calendar.schedule(now, handle, Hop::new(EventKind::Agent, index).tag());
+            }
         }
     }
 

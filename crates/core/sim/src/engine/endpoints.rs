@@ -214,6 +214,8 @@ impl Simulation {
     #[cold]
     pub(super) fn schedule_timer(&mut self, at: Instant, kind: EventKind, id: usize) {
         let handle = self.calendar.allocate();
+        // Its rank, should an agent's message arrive at the same time: a timer has no position.
+        self.calendar.payload_mut(handle).position = 0;
         self.calendar.schedule(at, handle, Hop::new(kind, id).tag());
     }
 }
