@@ -3,8 +3,9 @@
 //! This is a calendar queue (Brown 1988) that sorts late. The events of a day form a chain, the last scheduled first, and
 //! the day is sorted when it begins. Days have a fixed width. The days of the coming "year" are in a ring; later events
 //! wait in a heap. The width follows the observed spacing of events, so that a day has a handful of events. The ring grows
-//! until hardly any event goes through the heap. Events are popped in the order of time, and events of the same time in the
-//! order of scheduling. This does not depend on the width, so retuning never changes a result.
+//! until hardly any event goes through the heap. Events are popped in the order of time. Events of the same time are popped
+//! by tag, those of the same tag by the rank of their payload, and those of the same rank in the order of scheduling. This does
+//! not depend on the width, so retuning never changes a result.
 //!
 //! An event is an entry of a slab with a payload of the caller (a packet). Its handle is the index of the entry. The handle
 //! passes unchanged through queues, so a payload is written once and never copied. An entry with a payload of up to 48
@@ -13,7 +14,7 @@
 //! events is read.
 
 use cutline_units::Instant;
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// The index of an entry in the slab: one event with its payload.
@@ -30,6 +31,18 @@ const EVENTS_A_DAY: u64 = 8;
 const RETUNE_AFTER: u64 = 1 << 14;
 const RETUNE_SOON_AFTER: u64 = 1 << 10;
 const LONG_DAY: usize = 64;
+
+/// The payload of an event.
+pub trait Payload: Copy {
+    /// Returns the place of the event among the events of the same time and tag: the lowest is first.
+    fn rank(&self) -> u32;
+}
+
+impl Payload for () {
+    fn rank(&self) -> u32 {
+        0
+    }
+}
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
@@ -90,7 +103,7 @@ struct Tuned {
     at: u64,
 }
 
-impl<P: Copy> Calendar<P> {
+impl<P: Payload> Calendar<P> {
     /// Creates an empty calendar at time zero; `blank` is the payload of an entry before its first use.
     pub fn new(blank: P) -> Self {
         Self {
@@ -163,7 +176,7 @@ impl<P: Copy> Calendar<P> {
     }
 
     /// Schedules `handle` with the caller's `tag` at `at`, which must not lie before the last event popped.
-    /// Events of the same time are popped in the order in which they were scheduled.
+    /// Events of the same time, tag and rank are popped in the order in which they were scheduled.
     #[inline]
     pub fn schedule(&mut self, at: Instant, handle: EventHandle, tag: u32) {
         let at = at.as_nanos();
@@ -228,7 +241,8 @@ impl<P: Copy> Calendar<P> {
             self.bring_near_at = self.bring_near_at.min(self.first_day_before(day));
             return;
         }
-        let later = self.today[self.next..].iter().rev().take_while(|other| other.at > event.at).count();
+        let pending = self.today[self.next..].iter().rev();
+        let later = pending.take_while(|other| order(&self.entries, other, &event).is_gt()).count();
         self.today.insert(self.today.len() - later, event);
     }
 
@@ -254,7 +268,7 @@ impl<P: Copy> Calendar<P> {
             self.finish_tomorrow();
         }
         self.waiting -= self.today.len();
-        sort(&mut self.today);
+        sort(&mut self.today, &self.entries);
         self.unread = self.take_day(self.day + 1);
         if self.day >= self.bring_near_at {
             self.bring_near();
@@ -359,23 +373,39 @@ impl<P: Copy> Calendar<P> {
     }
 }
 
-/// By time, and those of the same time as they are: by insertion, which a handful of events is best sorted by.
+/// Sorts events by time, tag and rank, and leaves those with the same ones as they are: by insertion, which a handful of events
+/// is best sorted by.
 #[inline]
-fn sort(events: &mut [Event]) {
+fn sort<P: Payload>(events: &mut [Event], entries: &[Entry<P>]) {
     const HANDFUL: usize = 20;
     if events.len() > HANDFUL {
-        events.sort_by_key(|event| event.at);
+        events.sort_by(|one, other| order(entries, one, other));
         return;
     }
     for place in 1..events.len() {
         let event = events[place];
         let mut hole = place;
-        while hole > 0 && events[hole - 1].at > event.at {
+        while hole > 0 && order(entries, &events[hole - 1], &event).is_gt() {
             events[hole] = events[hole - 1];
             hole -= 1;
         }
         events[hole] = event;
     }
+}
+
+#[inline]
+fn order<P: Payload>(entries: &[Entry<P>], one: &Event, other: &Event) -> Ordering {
+    match one.at.cmp(&other.at) {
+        Ordering::Equal => order_at_once(entries, one, other),
+        order => order,
+    }
+}
+
+/// The order of two events of the same time.
+#[cold]
+fn order_at_once<P: Payload>(entries: &[Entry<P>], one: &Event, other: &Event) -> Ordering {
+    let rank = |event: &Event| entries[event.handle as usize].payload.rank();
+    one.tag.cmp(&other.tag).then_with(|| rank(one).cmp(&rank(other)))
 }
 
 #[cfg(test)]
@@ -385,15 +415,51 @@ mod tests {
 
     const NEVER: Instant = Instant::FAR_FUTURE;
 
-    #[test]
-    fn events_of_the_same_time_keep_the_order_of_scheduling() {
-        let mut calendar = Calendar::new(());
-        for tag in 0..100 {
-            let handle = calendar.allocate();
-            calendar.schedule(Instant::from_nanos(5), handle, tag);
+    /// A payload with a rank, and a number that tells events apart.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    struct Ranked(u32, u32);
+
+    impl Payload for Ranked {
+        fn rank(&self) -> u32 {
+            self.0
         }
+    }
+
+    #[test]
+    fn events_of_the_same_time_are_popped_by_tag_and_rank_and_then_in_the_order_of_scheduling() {
+        // A handful, which is sorted by insertion, and more.
+        for count in [12, 300] {
+            let mut calendar = Calendar::new(Ranked(0, 0));
+            let mut expected = Vec::new();
+            for number in 0..count {
+                let (tag, rank) = (number * 7 % 3, number * 5 % 2);
+                let handle = calendar.allocate();
+                *calendar.payload_mut(handle) = Ranked(rank, number);
+                calendar.schedule(Instant::from_nanos(5), handle, tag);
+                expected.push((tag, Ranked(rank, number)));
+            }
+            expected.sort_by_key(|(tag, payload)| (*tag, payload.0));
+            let popped = std::iter::from_fn(|| calendar.pop(NEVER));
+            let popped: Vec<_> = popped.map(|(_, handle, tag)| (tag, handle)).collect();
+            let popped: Vec<_> =
+                popped.into_iter().map(|(tag, handle)| (tag, *calendar.payload(handle))).collect();
+            assert_eq!(popped, expected);
+        }
+    }
+
+    #[test]
+    fn an_event_at_the_present_time_takes_its_place_among_those_that_are_pending() {
+        let mut calendar = Calendar::new(());
+        let at = Instant::from_nanos(5);
+        let mut schedule = |calendar: &mut Calendar<()>, tag| {
+            let handle = calendar.allocate();
+            calendar.schedule(at, handle, tag);
+        };
+        [1, 3, 5].into_iter().for_each(|tag| schedule(&mut calendar, tag));
+        assert_eq!(calendar.pop(NEVER).map(|event| event.2), Some(1));
+        [4, 0].into_iter().for_each(|tag| schedule(&mut calendar, tag));
         let tags: Vec<u32> = std::iter::from_fn(|| calendar.pop(NEVER).map(|event| event.2)).collect();
-        assert_eq!(tags, (0..100).collect::<Vec<_>>());
+        assert_eq!(tags, [0, 3, 4, 5]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A packet of the simulator: the transport's header, and what the network needs.
 
-use crate::calendar::EventHandle;
+use crate::calendar::{EventHandle, Payload};
 use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
 use cutline_units::{Duration, Ecn, Hint};
 
@@ -35,6 +35,15 @@ impl Packet {
         ecn: Ecn::NotEct,
         marked: false,
     };
+}
+
+/// The packets that arrive somewhere at the same time are handled in the order of their positions, so by flow. Packets of the same
+/// position come from the same link, which sent them one after the other.
+impl Payload for Packet {
+    #[inline]
+    fn rank(&self) -> u32 {
+        self.position
+    }
 }
 
 /// The long headers, by the handles of their packets. The vector ends at the greatest handle of such a packet.

@@ -5,37 +5,41 @@
 //! packet to it.
 
 /// The kind of an event and of a hop: the upper four bits of its word.
+///
+/// Events of the same time are handled in the order of these numbers, and those of the same kind by index: an interval ends, then
+/// rates change, then links become free, then packets arrive, and then timers expire. So a packet that arrives when another one has
+/// left does not wait, as in a folded FIFO link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     /// A FIFO link that all packets reach over the same link, so they may cross it ahead of time.
     FoldedFifoLink = 0,
-    /// A FIFO link that packets must enter by an event at their arrival time.
-    FifoLink = 1,
-    /// A link with the queue of an AQM.
-    QueuedLink = 2,
-    /// The receiver of a flow, where its data packets end.
-    Sink = 3,
-    /// The sender of a flow, where its acknowledgements end.
-    Source = 4,
-    /// A queued link has transmitted its packet.
-    LinkFree = 5,
-    SourceTimer = 6,
-    SinkTimer = 7,
-    AppTimer = 8,
     /// An interval of the queues' series ends.
-    Interval = 9,
-    RateChange = 10,
-    /// A queued link whose packets are observed one by one.
-    Watched = 11,
+    Interval = 1,
+    RateChange = 2,
+    /// A queued link has transmitted its packet.
+    LinkFree = 3,
     /// A watched link has transmitted its packet.
-    WatchedFree = 12,
-    /// An agent: a message arrives, or its deadline is due.
-    Agent = 13,
+    WatchedFree = 4,
+    /// A packet is lost on the wire of a queued link.
+    Lost = 5,
+    /// A link with the queue of an AQM.
+    QueuedLink = 6,
+    /// A queued link whose packets are observed one by one.
+    Watched = 7,
+    /// A FIFO link that packets must enter by an event at their arrival time.
+    FifoLink = 8,
+    /// The receiver of a flow, where its data packets end.
+    Sink = 9,
+    /// The sender of a flow, where its acknowledgements end.
+    Source = 10,
     /// An external endpoint, where an injected packet ends; see [`crate::external`].
-    External = 14,
-    /// A packet is lost on the wire of a queued link. With all sixteen values taken, the kind is the upper bits of the word, and
-    /// needs no comparison.
-    Lost = 15,
+    External = 11,
+    SinkTimer = 12,
+    SourceTimer = 13,
+    AppTimer = 14,
+    /// An agent: a message arrives, or its deadline is due. With all sixteen values taken, the kind is the upper bits of the word,
+    /// and needs no comparison.
+    Agent = 15,
 }
 
 /// A step of a route or the target of an event: a kind and an index.
@@ -66,21 +70,21 @@ impl Hop {
     pub(crate) const fn kind(self) -> EventKind {
         match self.0 >> KIND_SHIFT {
             0 => EventKind::FoldedFifoLink,
-            1 => EventKind::FifoLink,
-            2 => EventKind::QueuedLink,
-            3 => EventKind::Sink,
-            4 => EventKind::Source,
-            5 => EventKind::LinkFree,
-            6 => EventKind::SourceTimer,
-            7 => EventKind::SinkTimer,
-            8 => EventKind::AppTimer,
-            9 => EventKind::Interval,
-            10 => EventKind::RateChange,
-            11 => EventKind::Watched,
-            12 => EventKind::WatchedFree,
-            13 => EventKind::Agent,
-            14 => EventKind::External,
-            _ => EventKind::Lost,
+            1 => EventKind::Interval,
+            2 => EventKind::RateChange,
+            3 => EventKind::LinkFree,
+            4 => EventKind::WatchedFree,
+            5 => EventKind::Lost,
+            6 => EventKind::QueuedLink,
+            7 => EventKind::Watched,
+            8 => EventKind::FifoLink,
+            9 => EventKind::Sink,
+            10 => EventKind::Source,
+            11 => EventKind::External,
+            12 => EventKind::SinkTimer,
+            13 => EventKind::SourceTimer,
+            14 => EventKind::AppTimer,
+            _ => EventKind::Agent,
         }
     }
 

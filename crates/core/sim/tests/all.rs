@@ -10,4 +10,5 @@ mod network;
 mod pass_on;
 mod qos;
 mod rsvp;
+mod stages;
 mod watch;

@@ -222,7 +222,8 @@ fn tcp_over_a_lossy_link_follows_the_square_root_formula() {
         let mut network = line(&[flow], rate, None);
         // Only the first link loses, so that acknowledgements are safe.
         network.impair(cutline_sim::LinkId(0), lossy);
-        let seconds = 400;
+        // Some hundred losses, so that their chance is small beside the band.
+        let seconds = 1600;
         let outcome = run(&network, &settings(seconds, 1)).unwrap();
         let measured = outcome.flows[0].record.delivered_bytes as f64 / seconds as f64;
         let formula = 1000.0 / 0.080 * (1.5 / p).sqrt();

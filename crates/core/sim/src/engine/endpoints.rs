@@ -1,136 +1,57 @@
-//! The endpoints of flows: packets that arrive there, packets that they send, and their timers.
+//! The endpoints of flows: the packets that they send, their applications and their timers.
 
-use super::Simulation;
-use crate::calendar::EventHandle;
-use crate::measure::Received;
-use crate::packet::Packet;
-use crate::route::{EventKind, Hop};
+use super::parts::Parts;
+use crate::route::EventKind;
 use cutline_transport::app::{Completion, TrafficSource as _};
 use cutline_transport::endpoint::{Header, Outgoing};
-use cutline_units::{Duration, Hint, Instant};
+use cutline_units::{Hint, Instant};
 
-impl Simulation {
-    /// Handles an acknowledgement or feedback that reaches the source.
-    #[inline]
-    pub(super) fn reach_source(&mut self, now: Instant, handle: EventHandle, flow: usize) {
-        let header = self.calendar.payload(handle).header;
-        let wide = &self.wide_headers;
-        self.sending[flow].source.on_reply(now, header, || wide.reply(handle));
-        self.calendar.release(handle);
-        self.pump(now, flow);
-    }
-
-    /// Handles a data packet that reaches the sink. The reply is sent in the same calendar entry.
-    #[inline]
-    pub(super) fn reach_sink(&mut self, now: Instant, handle: EventHandle, id: usize) {
-        let (reply, delivered) = self.read_data(now, handle, id);
-        let flow = &self.receiving[id];
-        let (route, hint, notifies_app) = (flow.route, flow.hint, flow.app_waits && delivered > 0);
-        match reply {
-            Some(reply) => self.emit(now, handle, route, hint, reply),
-            None => self.calendar.release(handle),
-        }
-        self.arm_sink(id);
-        if notifies_app {
-            self.notify_app(now, id);
-        }
-    }
-
-    /// Reads and measures a data packet. Returns the reply, and the number of bytes delivered to the application by it.
-    #[inline]
-    pub(super) fn read_data(
-        &mut self,
-        now: Instant,
-        handle: EventHandle,
-        id: usize,
-    ) -> (Option<Outgoing<Header>>, u64) {
-        let flow = &mut self.receiving[id];
-        let packet = self.calendar.payload(handle);
-        let before = flow.sink.delivered();
-        let wide = &self.wide_headers;
-        let receipt = flow.sink.on_data(now, packet.header, packet.marked, || wide.data(handle));
-        let arrival = Received {
-            queuing: packet.queued,
-            one_way: now - receipt.sent_at,
-            delivered: flow.sink.delivered() - before,
-            marked: packet.marked,
-        };
-        if flow.is_noted {
-            self.background[id].record_arrival(now, &arrival, flow.record.ipdv(arrival.one_way));
-        }
-        flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
-        (receipt.reply, arrival.delivered)
-    }
-
-    /// Records a data packet that leaves its source.
-    #[inline]
-    pub(super) fn note_sent(&mut self, now: Instant, id: usize, size: u32) {
-        let flow = &mut self.sending[id];
-        flow.record.sent(now, self.settings.window, size);
-        if flow.has_series
-            && let Some(series) = &mut self.background[id].series
-        {
-            series.sent(now, size);
-        }
-    }
+/// An engine as the endpoints of flows see it: it carries their packets and keeps their timers. All else is here, the same for
+/// every engine.
+///
+/// Each timer has at most one valid event; see [`LazyTimer`](cutline_transport::LazyTimer).
+pub(super) trait Endpoints {
+    /// Returns the flows and the network.
+    fn parts(&mut self) -> &mut Parts;
 
     /// Puts a packet at the beginning of its route, now.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "inlined, a packet is built where it will lie; else it is copied twice"
-    )]
-    pub(super) fn emit(
-        &mut self,
-        now: Instant,
-        handle: EventHandle,
-        position: u32,
-        hint: Hint,
-        outgoing: Outgoing<Header>,
-    ) {
-        let Outgoing { size, ecn, header } = outgoing;
-        if let Some(wide) = header.wide {
-            self.wide_headers.put(handle, wide);
-        }
-        let header = header.packed;
-        self.send(
-            now,
-            handle,
-            Packet { queued: Duration::ZERO, header, size, position, hint, ecn, marked: false },
-        );
-    }
+    fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<Header>);
 
-    /// Writes a packet into its calendar entry, and puts it at the beginning of its route.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as emit")]
-    pub(super) fn send(&mut self, now: Instant, handle: EventHandle, packet: Packet) {
-        let position = packet.position;
-        *self.calendar.payload_mut(handle) = packet;
-        self.enter(now, handle, position);
-    }
+    /// Schedules the timer of a flow, by the kind of its event.
+    fn schedule_timer(&mut self, at: Instant, kind: EventKind, id: usize);
 
     /// Sends everything that the source may send now.
     #[inline]
     fn pump(&mut self, now: Instant, id: usize) {
         loop {
-            let flow = &mut self.sending[id];
-            let Some(outgoing) = flow.source.transmit(now) else { break };
-            self.note_sent(now, id, outgoing.size);
-            let flow = &self.sending[id];
+            let parts = self.parts();
+            let Some(outgoing) = parts.sending[id].source.transmit(now) else { break };
+            parts.note_sent(now, id, outgoing.size);
+            let flow = &parts.sending[id];
             let (route, hint) = (flow.route, flow.hint);
-            let handle = self.calendar.allocate();
-            self.emit(now, handle, route, hint, outgoing);
+            self.emit(now, route, hint, outgoing);
         }
         self.arm_source(id);
     }
 
+    /// Completes the arrival of a data packet that delivered so many bytes: sets the sink's timer, and notifies an application that
+    /// waits for delivery.
+    #[inline]
+    fn has_received(&mut self, now: Instant, id: usize, delivered: u64) {
+        self.arm_sink(id);
+        if delivered > 0 && self.parts().receiving[id].app_waits {
+            self.notify_app(now, id);
+        }
+    }
+
     /// Notifies an application that waits for delivery.
     fn notify_app(&mut self, now: Instant, id: usize) {
-        let flow = &mut self.background[id];
-        let delivered = self.receiving[id].sink.delivered();
+        let parts = self.parts();
+        let flow = &mut parts.background[id];
+        let delivered = parts.receiving[id].sink.delivered();
         if let Some(Completion { latency, .. }) = flow.app.on_delivered(now, delivered)
             && let Some(responses) = &mut flow.responses
-            && self.settings.window.contains(now)
+            && parts.settings.window.contains(now)
         {
             responses.record(latency);
         }
@@ -139,24 +60,22 @@ impl Simulation {
 
     /// Calls the application, which writes the data that is due.
     fn run_app(&mut self, now: Instant, id: usize) {
-        let flow = &mut self.background[id];
+        let parts = self.parts();
+        let flow = &mut parts.background[id];
         if now >= flow.stop {
-            self.sending[id].source.end_supply();
+            parts.sending[id].source.end_supply();
             return;
         }
         while let Some(write) = flow.app.poll(now, &mut flow.random) {
-            self.sending[id].source.write(write);
+            parts.sending[id].source.write(write);
         }
         self.pump(now, id);
         self.arm_app(id);
     }
-}
 
-/// Timers. Each has at most one valid event; see [`LazyTimer`](cutline_transport::LazyTimer).
-impl Simulation {
-    pub(super) fn source_timer(&mut self, now: Instant, handle: EventHandle, id: usize) {
-        self.calendar.release(handle);
-        let flow = &mut self.sending[id];
+    /// Handles an event of a source's timer.
+    fn source_timer(&mut self, now: Instant, id: usize) {
+        let flow = &mut self.parts().sending[id];
         if flow.timer.take(now) {
             if flow.source.deadline() <= now {
                 flow.source.on_deadline(now);
@@ -165,9 +84,9 @@ impl Simulation {
         }
     }
 
-    pub(super) fn sink_timer(&mut self, now: Instant, handle: EventHandle, id: usize) {
-        self.calendar.release(handle);
-        let flow = &mut self.receiving[id];
+    /// Handles an event of a sink's timer.
+    fn sink_timer(&mut self, now: Instant, id: usize) {
+        let flow = &mut self.parts().receiving[id];
         if !flow.timer.take(now) {
             return;
         }
@@ -175,45 +94,41 @@ impl Simulation {
             && let Some(reply) = flow.sink.on_deadline(now)
         {
             let (route, hint) = (flow.route, flow.hint);
-            let handle = self.calendar.allocate();
-            self.emit(now, handle, route, hint, reply);
+            self.emit(now, route, hint, reply);
         }
         self.arm_sink(id);
     }
 
-    pub(super) fn app_timer(&mut self, now: Instant, handle: EventHandle, id: usize) {
-        self.calendar.release(handle);
-        if self.background[id].timer.take(now) {
+    /// Handles an event of an application's timer.
+    fn app_timer(&mut self, now: Instant, id: usize) {
+        if self.parts().background[id].timer.take(now) {
             self.run_app(now, id);
         }
     }
 
+    /// Sets the timer of a source.
     #[inline]
     fn arm_source(&mut self, id: usize) {
-        let flow = &mut self.sending[id];
+        let flow = &mut self.parts().sending[id];
         if let Some(at) = flow.timer.set(flow.source.deadline()) {
             self.schedule_timer(at, EventKind::SourceTimer, id);
         }
     }
 
+    /// Sets the timer of a sink.
     #[inline]
     fn arm_sink(&mut self, id: usize) {
-        let flow = &mut self.receiving[id];
+        let flow = &mut self.parts().receiving[id];
         if let Some(at) = flow.timer.set(flow.sink.deadline()) {
             self.schedule_timer(at, EventKind::SinkTimer, id);
         }
     }
 
-    pub(super) fn arm_app(&mut self, id: usize) {
-        let flow = &mut self.background[id];
+    /// Sets the timer of an application.
+    fn arm_app(&mut self, id: usize) {
+        let flow = &mut self.parts().background[id];
         if let Some(at) = flow.timer.set(flow.app.deadline().min(flow.stop)) {
             self.schedule_timer(at, EventKind::AppTimer, id);
         }
-    }
-
-    #[cold]
-    pub(super) fn schedule_timer(&mut self, at: Instant, kind: EventKind, id: usize) {
-        let handle = self.calendar.allocate();
-        self.calendar.schedule(at, handle, Hop::new(kind, id).tag());
     }
 }

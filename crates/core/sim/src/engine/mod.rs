@@ -1,43 +1,41 @@
-//! The engine: pops events, moves packets, drives the endpoints.
+//! The engines: they move packets, and drive the endpoints and queues.
 //!
-//! A packet of a flow with private access links takes five events through a dumbbell: it arrives at the bottleneck's
-//! queue, the bottleneck has transmitted it, it reaches the sink; the acknowledgement arrives at the return queue, and
+//! A network is simulated in one of two ways, with the same outcome to the last bit. The [event loop](events) takes one event
+//! after the other from a calendar. It simulates every network. The [stages](stages) each do one kind of work for a window of time,
+//! and exchange packets by windows. They are faster, and need links with a propagation delay; [`stages::Plan`] decides.
+//!
+//! A packet of a flow with private access links takes four steps through a dumbbell: it arrives at the bottleneck's
+//! queue, the bottleneck transmits it, it reaches the sink; the acknowledgement arrives at the return queue, and
 //! reaches the source. FIFO links are folded into arithmetic (see [`crate::fifo_link`]) where that is exact. It is exact
-//! when the packet enters by an event at its arrival time, or when a single other link feeds the FIFO link, so that packets
+//! when the packet enters at its arrival time, or when a single other link feeds the FIFO link, so that packets
 //! arrive in the order in which they are folded.
 //!
 //! ```text
-//! setup      turns a network into arrays
-//! forward    forwards packets from link to link
+//! parts      routes, links and flows, which both engines drive
 //! endpoints  senders and receivers, and their timers
-//! settle     turns the arrays into an outcome
-//! watched    links whose packets are observed
-//! external   endpoints that are not simulated
-//! agents     programs at nodes that send each other messages
+//! settle     turns the parts into an outcome
+//! events     the event loop
+//! stages     the stages
 //! ```
 
-mod agents;
 mod endpoints;
-mod external;
-mod forward;
+mod events;
+mod parts;
 mod settle;
-mod setup;
-mod watched;
+mod stages;
 
-use self::agents::Agents;
-use crate::calendar::Calendar;
-use crate::external::External;
-use crate::fifo_link::{FifoClass, FifoLink};
-use crate::flow::{Background, Receiving, Sending};
+use self::events::EventLoop;
+use self::parts::Parts;
+use self::stages::Stages;
+use crate::external::{FinishedPacket, InjectedPacket};
 use crate::id::LinkId;
-use crate::measure::{DelayRecord, FlowInterval, QueueInterval, Window};
+use crate::measure::{FlowInterval, QueueInterval, Window};
 use crate::network::{Network, NetworkError};
 use crate::outcome::SimulationOutcome;
-use crate::packet::{Packet, WideHeaders};
-use crate::queued_link::QueuedLink;
-use crate::route::{EventKind, Hop, Routes};
-use crate::watch::{Observation, Watch};
-use cutline_units::{Duration, Instant, Rate, Streams};
+use crate::watch::Observation;
+use cutline_units::{Duration, Instant};
+
+pub use self::stages::{Obstacle, Plan};
 
 /// Settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,95 +62,115 @@ pub fn run(network: &Network, settings: &SimulationSettings) -> Result<Simulatio
 
 /// A running simulation of a network. The caller advances it to its end in any number of steps, and then takes the outcome.
 pub struct Simulation {
-    calendar: Calendar<Packet>,
-    /// Headers too long for their packets.
-    wide_headers: WideHeaders,
-    routes: Routes,
-    fifo_links: Vec<FifoLink>,
-    fifo_classes: Vec<FifoClass>,
-    queued_links: Vec<QueuedLink>,
-    /// For each link of the network, its place in `fifo_links` or in `queued_links`.
-    links: Vec<Hop>,
-    /// The three parts of each flow.
-    sending: Vec<Sending>,
-    receiving: Vec<Receiving>,
-    background: Vec<Background>,
-    /// Delays of each group, followed by those of the flows with separate records.
-    delays: Vec<DelayRecord>,
-    groups: usize,
-    /// Index into `queued_links` and new rate, for each change.
-    rate_changes: Vec<(usize, Rate)>,
-    settings: SimulationSettings,
-    /// Number of links crossed so far, by all packets.
-    hops: u64,
-    watch: Watch,
-    external: External,
-    pub(crate) agents: Agents,
-    streams: Streams,
+    engine: Engine,
+}
+
+/// The engine of a simulation.
+enum Engine {
+    Events(Box<EventLoop>),
+    Stages(Box<Stages>),
 }
 
 impl Simulation {
-    /// Sets up a network at time zero.
+    /// Sets up a network at time zero, in stages if it has a [`Plan`].
     ///
     /// # Errors
     /// When a queue cannot be built.
     pub fn new(network: &Network, settings: &SimulationSettings) -> Result<Self, NetworkError> {
-        Self::set_up(network, settings)
+        match Plan::new(network) {
+            Ok(plan) => {
+                let stages = Stages::new(network, settings, &plan)?;
+                Ok(Self { engine: Engine::Stages(Box::new(stages)) })
+            }
+            Err(_) => Self::with_event_loop(network, settings),
+        }
+    }
+
+    /// Sets up a network at time zero, to be simulated event by event. The outcome is the same as that of stages.
+    ///
+    /// # Errors
+    /// When a queue cannot be built.
+    pub fn with_event_loop(network: &Network, settings: &SimulationSettings) -> Result<Self, NetworkError> {
+        let events = EventLoop::new(network, settings)?;
+        Ok(Self { engine: Engine::Events(Box::new(events)) })
     }
 
     /// Handles every event up to and including `until`, but none beyond the settings' duration.
     pub fn advance(&mut self, until: Instant) {
-        let until = until.min(Instant::ZERO + self.settings.duration);
-        self.external.clock = self.external.clock.max(until);
-        while let Some((now, handle, tag)) = self.calendar.pop(until) {
-            let hop = Hop::from_tag(tag);
-            let index = hop.index();
-            match hop.kind() {
-                EventKind::FoldedFifoLink | EventKind::FifoLink => self.cross_fifo_links(now, handle, index),
-                EventKind::QueuedLink => self.enqueue(now, handle, index),
-                EventKind::Sink => self.reach_sink(now, handle, index),
-                EventKind::Source => self.reach_source(now, handle, index),
-                EventKind::LinkFree => self.serve(now, index, handle),
-                EventKind::SourceTimer => self.source_timer(now, handle, index),
-                EventKind::SinkTimer => self.sink_timer(now, handle, index),
-                EventKind::AppTimer => self.app_timer(now, handle, index),
-                EventKind::Interval => self.interval(now, handle),
-                EventKind::RateChange => self.change_rate(now, handle, index),
-                EventKind::Watched => self.enqueue_watched(now, handle, index),
-                EventKind::WatchedFree => self.serve_watched(now, index, handle),
-                EventKind::Agent => self.reach_agent(now, handle, index),
-                EventKind::External => self.leave(now, handle, index),
-                EventKind::Lost => self.lose(now, handle, index),
-            }
+        match &mut self.engine {
+            Engine::Events(events) => events.advance(until),
+            Engine::Stages(stages) => stages.advance(until),
         }
     }
 
     /// Takes what happened at the watched links since the last call, in the order of time.
     pub fn take_observations(&mut self) -> impl Iterator<Item = Observation> + '_ {
-        self.watch.observations.drain(..)
+        self.events().map(EventLoop::take_observations).into_iter().flatten()
+    }
+
+    /// Injects a packet from an external endpoint at `at`, after all events that are due until then. A time before the one to
+    /// which the simulation was advanced counts as the latter.
+    ///
+    /// # Panics
+    /// When the network does not [use external endpoints](crate::Network::use_external_endpoints).
+    pub fn inject(&mut self, at: Instant, injected: InjectedPacket) {
+        let events = self.events().expect("only a network with external endpoints takes injected packets");
+        events.inject(at, injected);
+    }
+
+    /// Takes the injected packets that have left the network since the last call, in the order of time.
+    pub fn take_finished(&mut self) -> impl Iterator<Item = FinishedPacket> + '_ {
+        self.events().map(EventLoop::take_finished).into_iter().flatten()
+    }
+
+    /// Returns the time of the next event if no packet is injected before it; [`Instant::FAR_FUTURE`] without any event.
+    pub fn next_event(&mut self) -> Instant {
+        match &mut self.engine {
+            Engine::Events(events) => events.next_event(),
+            Engine::Stages(stages) => stages.next_event(),
+        }
     }
 
     /// Returns the time that it has been advanced to.
     pub const fn time(&self) -> Instant {
-        self.external.clock
+        match &self.engine {
+            Engine::Events(events) => events.time(),
+            Engine::Stages(stages) => stages.time(),
+        }
     }
 
     /// Returns what a flow, by its place in the network, has measured so far in the interval with this number, from zero; `None` if
     /// it keeps no series.
     pub fn flow_interval(&self, flow: usize, number: usize) -> Option<FlowInterval> {
-        self.background.get(flow)?.series.as_ref().map(|series| series.get(number))
+        self.parts().flow_interval(flow, number)
     }
 
     /// Returns what a link's queue has measured in the interval with this number, from zero; `None` before its end, and for a link
     /// without a series.
     pub fn queue_interval(&self, link: LinkId, number: usize) -> Option<QueueInterval> {
-        let hop = self.links.get(link.0 as usize)?;
-        let is_queued = hop.kind() == EventKind::QueuedLink || hop.kind() == EventKind::Watched;
-        self.queued_links.get(hop.index()).filter(|_| is_queued)?.interval(number)
+        self.parts().queue_interval(link, number)
     }
 
     /// Ends the run and returns what was measured.
     pub fn finish(self) -> SimulationOutcome {
-        self.settle()
+        match self.engine {
+            Engine::Events(events) => events.finish(),
+            Engine::Stages(stages) => stages.finish(),
+        }
+    }
+
+    /// The event loop; `None` for stages, which have neither watched links nor external endpoints.
+    fn events(&mut self) -> Option<&mut EventLoop> {
+        match &mut self.engine {
+            Engine::Events(events) => Some(events),
+            Engine::Stages(_) => None,
+        }
+    }
+
+    fn parts(&self) -> &Parts {
+        match &self.engine {
+            Engine::Events(events) => events.parts(),
+            Engine::Stages(stages) => stages.parts(),
+        }
     }
 }

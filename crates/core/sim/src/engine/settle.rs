@@ -1,6 +1,6 @@
-//! The end of a run: turns the engine's arrays into an outcome.
+//! The end of a run: turns the parts of a network into an outcome.
 
-use super::Simulation;
+use super::parts::Parts;
 use crate::fifo_link::{FifoLink, LinkCounts};
 use crate::flow;
 use crate::measure::{DelayRecord, Window};
@@ -9,12 +9,13 @@ use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop};
 use cutline_units::{Histogram, Instant};
 
-impl Simulation {
-    pub(super) fn settle(mut self) -> SimulationOutcome {
+impl Parts {
+    /// Completes the measures and returns the outcome; `work` is the engine's part of the accounting.
+    pub(super) fn settle(mut self, mut work: Work) -> SimulationOutcome {
         let end = Instant::ZERO + self.settings.duration;
         let links =
             std::mem::take(&mut self.links).into_iter().map(|link| self.settle_link(link, end)).collect();
-        let mut work = self.work();
+        (work.hops, work.simulated) = (self.hops, self.settings.duration);
         let mut delays = self.delays.into_iter();
         let groups = delays.by_ref().take(self.groups).collect();
         let mut own_delays: Vec<DelayRecord> = delays.collect();
@@ -32,17 +33,6 @@ impl Simulation {
             work.under_way += totals.sent - totals.received - totals.dropped;
         }
         SimulationOutcome { flows, groups, links, work }
-    }
-
-    /// Returns the accounting, except for the packets.
-    fn work(&self) -> Work {
-        Work {
-            events: self.calendar.popped(),
-            hops: self.hops,
-            simulated: self.settings.duration,
-            undeliverable: self.agents.undeliverable,
-            ..Work::default()
-        }
     }
 
     fn settle_link(&mut self, link: Hop, end: Instant) -> LinkOutcome {

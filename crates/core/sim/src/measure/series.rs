@@ -56,16 +56,18 @@ pub struct QueueInterval {
     pub waited: Duration,
 }
 
-/// The series of a flow while it is recorded. The open interval is stored separately, and closed by the first event after
-/// it.
+/// The series of a flow while it is recorded. Its source, its sink and the links count into it, and need not do so in the order of
+/// time: the interval of the last call is at hand, another one is looked up.
 #[derive(Clone, Debug)]
 pub struct FlowSeries {
     width: Duration,
-    ends: Instant,
-    open: FlowInterval,
-    closed: Vec<FlowInterval>,
-    hint: Hint,
-    centre: Option<Hint>,
+    /// All intervals until the latest with a count.
+    intervals: Vec<FlowInterval>,
+    /// The interval of the last call, and the time at which it begins.
+    at_hand: usize,
+    begins: Instant,
+    /// The hint and the centre of its trials, from the interval with this number on.
+    hints: Vec<(usize, Hint, Option<Hint>)>,
 }
 
 impl FlowSeries {
@@ -74,11 +76,10 @@ impl FlowSeries {
         assert!(!width.is_zero(), "an interval must have a width");
         Self {
             width,
-            ends: Instant::ZERO + width,
-            open: FlowInterval::default(),
-            closed: Vec::new(),
-            hint,
-            centre: None,
+            intervals: vec![FlowInterval::default()],
+            at_hand: 0,
+            begins: Instant::ZERO,
+            hints: vec![(0, hint, None)],
         }
     }
 
@@ -100,10 +101,9 @@ impl FlowSeries {
         interval.ipdv_ns += ipdv.as_nanos();
     }
 
-    /// Sets the hint of the flow's packets from now on, and the centre of its trials.
+    /// Sets the hint of the flow's packets from now on, and the centre of its trials. Calls are in the order of time.
     pub(crate) fn adapted(&mut self, now: Instant, hint: Hint, centre: Hint) {
-        self.at(now);
-        (self.hint, self.centre) = (hint, Some(centre));
+        self.hints.push((self.number(now), hint, Some(centre)));
     }
 
     /// Records that a queue dropped a packet, or that a link lost it.
@@ -114,39 +114,36 @@ impl FlowSeries {
     /// Returns the interval that contains `now`, for counting.
     #[inline]
     pub fn at(&mut self, now: Instant) -> &mut FlowInterval {
-        while now >= self.ends {
-            self.close();
+        if now < self.begins || now - self.begins >= self.width {
+            self.look_up(now);
         }
-        &mut self.open
+        &mut self.intervals[self.at_hand]
+    }
+
+    #[cold]
+    fn look_up(&mut self, now: Instant) {
+        self.at_hand = self.number(now);
+        self.begins = Instant::ZERO + self.width * self.at_hand as u64;
+        if self.at_hand >= self.intervals.len() {
+            self.intervals.resize(self.at_hand + 1, FlowInterval::default());
+        }
+    }
+
+    fn number(&self, at: Instant) -> usize {
+        (at.as_nanos() / self.width.as_nanos()) as usize
     }
 
     /// Returns the interval with this number, from zero, as far as it is recorded.
     pub(crate) fn get(&self, number: usize) -> FlowInterval {
-        let open = FlowInterval { hint: Some(self.hint), centre: self.centre, ..self.open };
-        match number.checked_sub(self.closed.len()) {
-            None => self.closed[number],
-            Some(0) => open,
-            // Nothing has happened since.
-            Some(_) => FlowInterval { hint: open.hint, centre: open.centre, ..FlowInterval::default() },
-        }
+        let until = self.hints.partition_point(|(from, ..)| *from <= number);
+        let (_, hint, centre) = self.hints[until - 1];
+        let counts = self.intervals.get(number).copied().unwrap_or_default();
+        FlowInterval { hint: Some(hint), centre, ..counts }
     }
 
     /// Returns every interval that ended by `end`.
-    pub fn finish(mut self, end: Instant) -> Vec<FlowInterval> {
-        while end >= self.ends {
-            self.close();
-        }
-        self.closed
-    }
-
-    #[inline(never)]
-    fn close(&mut self) {
-        self.closed.push(FlowInterval {
-            hint: Some(self.hint),
-            centre: self.centre,
-            ..std::mem::take(&mut self.open)
-        });
-        self.ends += self.width;
+    pub fn finish(self, end: Instant) -> Vec<FlowInterval> {
+        (0..self.number(end)).map(|number| self.get(number)).collect()
     }
 }
 
@@ -164,5 +161,27 @@ mod tests {
         assert_eq!([0, 2, 3, 4].map(|number| series.get(number).packets), [1, 0, 3, 0]);
         let packets: Vec<u32> = series.finish(ms(1200)).iter().map(|interval| interval.packets).collect();
         assert_eq!(packets, [1, 2, 0, 3]);
+    }
+
+    #[test]
+    fn counts_and_hints_go_to_the_interval_of_their_time_in_any_order() {
+        let ms = |n: u64| Instant::from_nanos(n * 1_000_000);
+        let mut series = FlowSeries::new(Duration::from_millis(100), Hint::LEAST_DELAY);
+        let hint = Hint::from_level(9);
+        series.at(ms(350)).dropped += 1;
+        series.adapted(ms(120), hint, hint);
+        series.at(ms(99)).packets += 1;
+        series.at(ms(301)).packets += 1;
+        let found = series.finish(ms(450));
+        let expected = |packets, dropped, hint, centre| FlowInterval {
+            packets,
+            dropped,
+            hint: Some(hint),
+            centre,
+            ..FlowInterval::default()
+        };
+        let adapted = |packets, dropped| expected(packets, dropped, hint, Some(hint));
+        let first = expected(1, 0, Hint::LEAST_DELAY, None);
+        assert_eq!(found, [first, adapted(0, 0), adapted(0, 0), adapted(1, 1)]);
     }
 }

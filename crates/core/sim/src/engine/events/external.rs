@@ -1,6 +1,6 @@
 //! External endpoints: packets that enter from there, and packets that leave.
 
-use super::Simulation;
+use super::EventLoop;
 use crate::calendar::EventHandle;
 use crate::external::{ExternalEndpoint, FinishedPacket, InjectedPacket, PacketOutcome, PacketRole};
 use crate::packet::Packet;
@@ -8,26 +8,26 @@ use cutline_transport::endpoint::{PackedHeader, Transport as _};
 use cutline_transport::{tcp, udp};
 use cutline_units::{Duration, Instant};
 
-impl Simulation {
+impl EventLoop {
     /// Injects a packet from an external endpoint at `at`, after all events that are due until then. A time before the one to
     /// which the simulation was advanced counts as the latter.
     ///
     /// # Panics
     /// When the network does not [use external endpoints](crate::Network::use_external_endpoints).
-    pub fn inject(&mut self, at: Instant, injected: InjectedPacket) {
+    pub(in crate::engine) fn inject(&mut self, at: Instant, injected: InjectedPacket) {
         let now = at.max(self.external.clock);
         self.advance(now);
         let InjectedPacket { flow, role, size, hint, ecn, key } = injected;
         let id = flow as usize;
         let [control, back] = self.external.routes[id];
         let (position, header) = match role {
-            PacketRole::Segment { seq, len } => (self.sending[id].route, segment(now, seq, len)),
-            PacketRole::Datagram { len } => (self.sending[id].route, self.datagram(now, id, len)),
+            PacketRole::Segment { seq, len } => (self.parts.sending[id].route, segment(now, seq, len)),
+            PacketRole::Datagram { len } => (self.parts.sending[id].route, self.datagram(now, id, len)),
             PacketRole::Control => (control, PackedHeader::WIDE),
             PacketRole::Return => (back, PackedHeader::WIDE),
         };
         if matches!(role, PacketRole::Segment { .. } | PacketRole::Datagram { .. }) {
-            self.note_sent(now, id, size);
+            self.parts.note_sent(now, id, size);
         }
         let handle = self.calendar.allocate();
         self.external.put(handle, key);
@@ -36,19 +36,18 @@ impl Simulation {
         self.enter(now, handle, position);
     }
 
-    /// Takes the injected packets that have left the network since the last call, in the order of time.
-    pub fn take_finished(&mut self) -> impl Iterator<Item = FinishedPacket> + '_ {
+    pub(in crate::engine) fn take_finished(&mut self) -> impl Iterator<Item = FinishedPacket> + '_ {
         self.external.finished.drain(..)
     }
 
     /// Returns the time of the next event if no packet is injected before it; [`Instant::FAR_FUTURE`] without any event.
-    pub fn next_event(&mut self) -> Instant {
+    pub(in crate::engine) fn next_event(&mut self) -> Instant {
         self.calendar.peek().unwrap_or(Instant::FAR_FUTURE)
     }
 
     /// Builds the header of a datagram. Datagrams are numbered in the order of their arrival.
     fn datagram(&self, now: Instant, id: usize, len: u32) -> PackedHeader {
-        let seq = self.sending[id].record.total();
+        let seq = self.parts.sending[id].record.total();
         udp::Udp::pack_data(&udp::Datagram { seq, sent_at: now, len })
     }
 
@@ -57,7 +56,9 @@ impl Simulation {
         let end = ExternalEndpoint::from_index(index);
         if end.is_data {
             // The external endpoint answers in place of the sink.
-            self.read_data(now, handle, end.flow);
+            let packet = self.calendar.payload(handle);
+            let wide = &self.wide_headers;
+            self.parts.read_data(now, packet, end.flow, || wide.data(handle));
         }
         let packet = self.calendar.payload(handle);
         let outcome = PacketOutcome::Arrived { marked: packet.marked, hint: packet.hint };

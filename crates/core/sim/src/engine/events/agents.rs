@@ -1,8 +1,9 @@
 //! Running agents: their messages become packets, and their deadlines become events.
 
-use super::Simulation;
+use super::EventLoop;
 use crate::agent::{Address, Agent, AgentMessage, Context, FlowCounts, HostAction, Outbound, ReadFlows};
 use crate::calendar::EventHandle;
+use crate::engine::endpoints::Endpoints as _;
 use crate::flow::{Background, Sending};
 use crate::id::LinkId;
 use crate::messages::Messages;
@@ -61,11 +62,11 @@ impl ReadFlows for FlowsRead<'_> {
     }
 }
 
-impl Simulation {
+impl EventLoop {
     /// Sets up a network's agents, after its flows.
     pub(super) fn add_agents(&mut self, network: &Network) {
         for entry in network.agents() {
-            let random = self.streams.stream(&entry.name, "agent");
+            let random = self.parts.streams.stream(&entry.name, "agent");
             let agent = entry.agent.build(entry.address, random);
             let index = self.add_agent(entry.address, agent);
             self.arm_agent(index);
@@ -86,7 +87,7 @@ impl Simulation {
 
     /// Sets the links that messages from one agent to another take.
     pub(super) fn add_agent_route(&mut self, from: usize, to: usize, links: &[LinkId]) {
-        let route = self.add_route(links, Hop::new(EventKind::Agent, to));
+        let route = self.parts.add_route(links, Hop::new(EventKind::Agent, to));
         self.agents.routes.insert((from, to), Some(Begin::Route(route)));
     }
 
@@ -117,7 +118,7 @@ impl Simulation {
     ) {
         let mut agent = self.agents.members[index].agent.take().expect("an agent does not call itself");
         let mut actions = Vec::new();
-        let flows = FlowsRead { sending: &self.sending, background: &self.background };
+        let flows = FlowsRead { sending: &self.parts.sending, background: &self.parts.background };
         let mut context = Context { flows: &flows, actions: &mut actions };
         call(&mut *agent, &mut context);
         self.agents.members[index].agent = Some(agent);
@@ -155,7 +156,10 @@ impl Simulation {
             Begin::Route(position) => {
                 self.send(now, handle, Packet { size, position, hint, ..Packet::NONE });
             }
-            Begin::Here => self.calendar.schedule(now, handle, Hop::new(EventKind::Agent, index).tag()),
+            Begin::Here => {
+                *self.calendar.payload_mut(handle) = Packet { size, hint, ..Packet::NONE };
+                self.calendar.schedule(now, handle, Hop::new(EventKind::Agent, index).tag());
+            }
         }
     }
 
@@ -170,16 +174,16 @@ impl Simulation {
         } else {
             let network = self.agents.network.as_deref().expect("there are agents, so there is a network");
             let links = network.route(source, sink).ok();
-            links.map(|links| Begin::Route(self.add_route(&links, Hop::new(EventKind::Agent, to))))
+            links.map(|links| Begin::Route(self.parts.add_route(&links, Hop::new(EventKind::Agent, to))))
         };
         self.agents.routes.insert((from, to), begin);
         begin
     }
 
     fn set_hint(&mut self, now: Instant, flow: usize, hint: Hint, centre: Hint) {
-        self.sending[flow].hint = hint;
-        self.receiving[flow].hint = hint;
-        let background = &mut self.background[flow];
+        self.parts.sending[flow].hint = hint;
+        self.parts.receiving[flow].hint = hint;
+        let background = &mut self.parts.background[flow];
         background.centre = Some(centre);
         if let Some(series) = &mut background.series {
             series.adapted(now, hint, centre);

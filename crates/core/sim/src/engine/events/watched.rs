@@ -3,25 +3,25 @@
 //! A watched link has separate event kinds. Their handlers are here: they note the state before and after the common code
 //! has run. The common code does not test for watching, so links that are not watched have no extra cost.
 
-use super::Simulation;
+use super::EventLoop;
 use crate::calendar::EventHandle;
 use crate::route::EventKind;
 use crate::watch::View;
 use cutline_aqm::DropReason;
 use cutline_units::Instant;
 
-impl Simulation {
+impl EventLoop {
     /// Offers a packet to the queue of a watched link. If the link is idle, the transmission starts at once.
     #[cold]
     pub(super) fn enqueue_watched(&mut self, now: Instant, handle: EventHandle, link: usize) {
         let (was_busy, marked_before) =
-            (self.queued_links[link].busy, self.queued_links[link].marked_in_interval());
+            (self.parts.queued_links[link].busy, self.parts.queued_links[link].marked_in_interval());
         let seen = self.view(handle).seen();
         self.watch.arrives(now, link, handle, seen);
         self.enqueue(now, handle, link);
-        let marked = self.queued_links[link].marked_in_interval() > marked_before;
+        let marked = self.parts.queued_links[link].marked_in_interval() > marked_before;
         self.watch.has_arrived(handle, marked);
-        if !was_busy && self.queued_links[link].has_started() {
+        if !was_busy && self.parts.queued_links[link].has_started() {
             self.observe_departure(now, link, false);
         }
     }
@@ -29,10 +29,10 @@ impl Simulation {
     /// Starts the next transmission of a watched link that is free.
     #[cold]
     pub(super) fn serve_watched(&mut self, now: Instant, link: usize, event: EventHandle) {
-        let marked_before = self.queued_links[link].marked_in_interval();
+        let marked_before = self.parts.queued_links[link].marked_in_interval();
         self.serve(now, link, event);
-        if self.queued_links[link].has_started() {
-            let marked = self.queued_links[link].marked_in_interval() > marked_before;
+        if self.parts.queued_links[link].has_started() {
+            let marked = self.parts.queued_links[link].marked_in_interval() > marked_before;
             self.observe_departure(now, link, marked);
         }
     }
@@ -40,7 +40,7 @@ impl Simulation {
     /// Observes that a queue drops a packet: the one that is arriving, or one that it had stored.
     #[cold]
     pub(super) fn observe_drop(&mut self, now: Instant, handle: EventHandle, reason: DropReason) {
-        let place = self.routes.at(self.calendar.payload(handle).position);
+        let place = self.parts.routes.at(self.calendar.payload(handle).position);
         if place.kind() == EventKind::Watched {
             let seen = self.view(handle).seen();
             self.watch.dropped(now, place.index(), handle, reason, seen);
@@ -50,7 +50,7 @@ impl Simulation {
     /// Observes that a packet's transmission has started. The packet may already be further along its route, or even be
     /// dropped there. What a capture shows of it is unchanged, because its calendar entry is not reused before this call.
     fn observe_departure(&mut self, now: Instant, link: usize, marked: bool) {
-        let handle = self.queued_links[link].sent_last;
+        let handle = self.parts.queued_links[link].sent_last;
         let seen = self.view(handle).seen();
         self.watch.departed(now, link, handle, marked, seen);
     }
@@ -61,9 +61,9 @@ impl Simulation {
             handle,
             packet,
             wide: &self.wide_headers,
-            routes: &self.routes,
-            sending: &self.sending,
-            receiving: &self.receiving,
+            routes: &self.parts.routes,
+            sending: &self.parts.sending,
+            receiving: &self.parts.receiving,
             messages: &self.agents.messages,
         }
     }

@@ -1,0 +1,295 @@
+//! The parts of a network that both engines drive: routes, links and flows. An engine adds the order in which they work.
+
+use super::SimulationSettings;
+use crate::deliveries::DeliveryClock;
+use crate::fifo_link::{FifoClass, FifoLink};
+use crate::flow::{Background, Receiving, Sending};
+use crate::id::LinkId;
+use crate::impairment::Impairment;
+use crate::measure::{DelayRecord, FlowInterval, QueueInterval, Received};
+use crate::network::{Distributions, FlowSpec, LinkSpec, Network, NetworkError};
+use crate::packet::Packet;
+use crate::queued_link::{Impaired, QueuedLink};
+use crate::route::{EventKind, Hop, Routes};
+use crate::transmitter::Transmitter;
+use cutline_aqm::{AqmSpec, Arrival, QueueSpec};
+use cutline_transport::endpoint::{DataHeader, Header, Outgoing};
+use cutline_units::{Ecn, Instant, Rate, Streams};
+use std::sync::Arc;
+
+/// Routes, links and flows.
+pub(crate) struct Parts {
+    pub(crate) routes: Routes,
+    pub(crate) fifo_links: Vec<FifoLink>,
+    fifo_classes: Vec<FifoClass>,
+    pub(crate) queued_links: Vec<QueuedLink>,
+    /// For each link of the network, its place in `fifo_links` or in `queued_links`.
+    pub(crate) links: Vec<Hop>,
+    /// The three parts of each flow.
+    pub(crate) sending: Vec<Sending>,
+    pub(crate) receiving: Vec<Receiving>,
+    pub(crate) background: Vec<Background>,
+    /// Delays of each group, followed by those of the flows with separate records.
+    pub(super) delays: Vec<DelayRecord>,
+    pub(super) groups: usize,
+    /// All changes of rates: time, index into `queued_links`, new rate.
+    pub(super) rate_changes: Vec<(Instant, usize, Rate)>,
+    pub(crate) settings: SimulationSettings,
+    pub(super) streams: Streams,
+    /// Number of links crossed so far, by all packets.
+    pub(crate) hops: u64,
+}
+
+/// The end of a packet's way over FIFO links.
+pub(super) enum Crossed {
+    /// The packet reaches the next hop of its route.
+    Arrives(Instant, Hop),
+    /// A full queue dropped it.
+    Dropped(Instant),
+}
+
+impl Parts {
+    /// Sets up the links of a network at time zero. The engine adds the flows.
+    ///
+    /// # Errors
+    /// When a queue cannot be built.
+    pub(super) fn new(network: &Network, settings: &SimulationSettings) -> Result<Self, NetworkError> {
+        let flows = network.flows();
+        let hops = flows.iter().map(|flow| flow.route.len() + flow.return_route.len() + 2).sum();
+        let mut parts = Self {
+            routes: Routes::with_capacity(hops),
+            fifo_links: Vec::with_capacity(network.links().iter().filter(|link| is_fifo_link(link)).count()),
+            fifo_classes: Vec::new(),
+            queued_links: Vec::new(),
+            links: Vec::with_capacity(network.links().len()),
+            sending: Vec::with_capacity(flows.len()),
+            receiving: Vec::with_capacity(flows.len()),
+            background: Vec::with_capacity(flows.len()),
+            delays: vec![DelayRecord::default(); network.groups().len()],
+            groups: network.groups().len(),
+            rate_changes: Vec::new(),
+            settings: *settings,
+            streams: Streams::new(settings.seed),
+            hops: 0,
+        };
+        parts.add_links(network)?;
+        Ok(parts)
+    }
+
+    fn add_links(&mut self, network: &Network) -> Result<(), NetworkError> {
+        let fed_by_one_link = network.fed_by_one_link();
+        for (id, spec) in network.links().iter().enumerate() {
+            let watched = network.is_watched(LinkId(id as u32));
+            let hop = if is_fifo_link(spec) && !watched {
+                let kind = if fed_by_one_link[id] { EventKind::FoldedFifoLink } else { EventKind::FifoLink };
+                Hop::new(kind, self.add_fifo_link(spec))
+            } else {
+                let kind = if watched { EventKind::Watched } else { EventKind::QueuedLink };
+                Hop::new(kind, self.add_queued_link(network, LinkId(id as u32))?)
+            };
+            self.links.push(hop);
+        }
+        Ok(())
+    }
+
+    fn add_fifo_link(&mut self, spec: &LinkSpec) -> usize {
+        let (rate, delay, limit) = (spec.rate, spec.delay, spec.queue.limit);
+        // Starts with the last one, because equal links of a network usually follow each other.
+        let found = self.fifo_classes.iter().rposition(|class| class.is(rate, delay, limit));
+        let class = found.unwrap_or_else(|| {
+            self.fifo_classes.push(FifoClass::new(rate, delay, limit));
+            self.fifo_classes.len() - 1
+        });
+        self.fifo_links.push(FifoLink::new(class as u32));
+        self.fifo_links.len() - 1
+    }
+
+    fn add_queued_link(&mut self, network: &Network, id: LinkId) -> Result<usize, NetworkError> {
+        let (spec, name) = (network.link(id), network.link_name(id));
+        let index = self.queued_links.len();
+        self.rate_changes.extend(spec.rate_changes.iter().map(|&(at, rate)| (at, index, rate)));
+        let random = self.streams.stream(&name, "drop");
+        let queue = spec.queue.build().map_err(|error| NetworkError::Queue { link: name, error })?;
+        let SimulationSettings { window, .. } = self.settings;
+        let watched = network.is_watched(id);
+        let free = Hop::new(if watched { EventKind::WatchedFree } else { EventKind::LinkFree }, index);
+        let transmitter = Transmitter::new(spec.rate, &spec.rate_changes);
+        let mut queued_link =
+            QueuedLink::new(queue, random, transmitter, spec.delay, window, spec.series, free);
+        queued_link.deliveries =
+            spec.deliveries.as_ref().map(|record| Box::new(DeliveryClock::new(Arc::clone(record), window)));
+        queued_link.pass_on = spec.pass_on;
+        if let Some(params) = &spec.impairment {
+            let link = network.link_name(id);
+            let model = Impairment::new(params, spec.delay, self.streams, &link)
+                .map_err(|error| NetworkError::Impairment { link, error })?;
+            queued_link.impairment = Some(Impaired::new(model));
+        }
+        self.queued_links.push(queued_link);
+        Ok(index)
+    }
+
+    /// Adds a flow; `is_observed` if agents can see its arrivals.
+    pub(super) fn add_flow(&mut self, spec: &FlowSpec, is_observed: bool) {
+        let id = self.sending.len();
+        let start = spec.start_with(self.streams);
+        let random = self.streams.stream(&spec.name, "app");
+        let route = self.add_data_route(spec, Hop::new(EventKind::Sink, id));
+        let return_route = self.add_return_route(spec, Hop::new(EventKind::Source, id));
+        let delays = self.delays_of(spec);
+        self.sending.push(Sending::new(spec, start, route));
+        self.receiving.push(Receiving::new(spec, return_route, delays));
+        self.receiving[id].is_noted |= is_observed;
+        let mut background = Background::new(spec, start, random, self.settings.interval);
+        background.observed = is_observed.then(Box::default);
+        self.background.push(background);
+    }
+
+    /// Returns the index of the record of a flow's delays.
+    pub(super) fn delays_of(&mut self, spec: &FlowSpec) -> u32 {
+        match spec.distributions {
+            Distributions::PerGroup => spec.group.0,
+            Distributions::PerFlow => {
+                self.delays.push(DelayRecord::default());
+                self.delays.len() as u32 - 1
+            }
+        }
+    }
+
+    /// Adds the way of a flow's data, from its host.
+    pub(super) fn add_data_route(&mut self, spec: &FlowSpec, end: Hop) -> u32 {
+        let start = self.add_route(&spec.route, end);
+        if let Some(host) = spec.host {
+            self.routes.name_host(start, true, host);
+        }
+        start
+    }
+
+    /// Adds the way of a flow's acknowledgements, to its host.
+    pub(super) fn add_return_route(&mut self, spec: &FlowSpec, end: Hop) -> u32 {
+        let start = self.add_route(&spec.return_route, end);
+        if let Some(host) = spec.host {
+            self.routes.name_host(start, false, host);
+        }
+        start
+    }
+
+    pub(super) fn add_route(&mut self, route: &[LinkId], end: Hop) -> u32 {
+        self.routes.add(route.iter().map(|link| self.links[link.0 as usize]), end)
+    }
+
+    /// Sends a packet over a FIFO link, and over those behind it that may be folded.
+    #[inline]
+    pub(super) fn cross_fifo_links(
+        &mut self,
+        now: Instant,
+        packet: &mut Packet,
+        fifo_link: usize,
+    ) -> Crossed {
+        let (mut at, mut fifo_link) = (now, fifo_link);
+        loop {
+            let link = &mut self.fifo_links[fifo_link];
+            let class = &mut self.fifo_classes[link.class as usize];
+            let Some(passage) = link.offer(class, at, packet.size, self.settings.window) else {
+                return Crossed::Dropped(at);
+            };
+            packet.queued += passage.waited;
+            packet.position += 1;
+            self.hops += 1;
+            at = passage.arrives;
+            let next = self.routes.at(packet.position);
+            if !next.is_folded_fifo_link() {
+                return Crossed::Arrives(at, next);
+            }
+            fifo_link = next.index();
+        }
+    }
+
+    /// Returns what the queue of a link sees of a packet.
+    #[inline]
+    pub(super) fn arrival(&self, packet: &Packet) -> Arrival {
+        Arrival {
+            size: packet.size,
+            hint: packet.hint,
+            // Every flow has its own route, so all packets of a flow have the same position at a link.
+            flow: packet.position,
+            hosts: self.routes.hosts(packet.position),
+            waited: packet.queued,
+            ecn_capable: packet.ecn != Ecn::NotEct,
+            scalable: packet.ecn == Ecn::Ect1,
+        }
+    }
+
+    /// Reads and measures a data packet; `wide` returns its header if that is wide. Returns the reply, and the number of bytes
+    /// delivered to the application by it.
+    #[inline]
+    pub(super) fn read_data(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        id: usize,
+        wide: impl FnOnce() -> DataHeader,
+    ) -> (Option<Outgoing<Header>>, u64) {
+        let flow = &mut self.receiving[id];
+        let before = flow.sink.delivered();
+        let receipt = flow.sink.on_data(now, packet.header, packet.marked, wide);
+        let arrival = Received {
+            queuing: packet.queued,
+            one_way: now - receipt.sent_at,
+            delivered: flow.sink.delivered() - before,
+            marked: packet.marked,
+        };
+        if flow.is_noted {
+            self.background[id].record_arrival(now, &arrival, flow.record.ipdv(arrival.one_way));
+        }
+        flow.record.received(now, self.settings.window, &arrival, &mut self.delays[flow.delays as usize]);
+        (receipt.reply, arrival.delivered)
+    }
+
+    /// Records a data packet that leaves its source.
+    #[inline]
+    pub(super) fn note_sent(&mut self, now: Instant, id: usize, size: u32) {
+        let flow = &mut self.sending[id];
+        flow.record.sent(now, self.settings.window, size);
+        if flow.has_series
+            && let Some(series) = &mut self.background[id].series
+        {
+            series.sent(now, size);
+        }
+    }
+
+    /// Counts a data packet that a flow has lost.
+    pub(super) fn note_dropped(&mut self, at: Instant, flow: usize) {
+        self.receiving[flow].record.dropped(at, self.settings.window);
+        if let Some(series) = &mut self.background[flow].series {
+            series.dropped(at);
+        }
+    }
+
+    /// Returns what a flow has measured so far in an interval; `None` if it keeps no series.
+    pub(super) fn flow_interval(&self, flow: usize, number: usize) -> Option<FlowInterval> {
+        self.background.get(flow)?.series.as_ref().map(|series| series.get(number))
+    }
+
+    /// Returns what a link's queue has measured in an interval that has ended; `None` for a link without a series.
+    pub(super) fn queue_interval(&self, link: LinkId, number: usize) -> Option<QueueInterval> {
+        let hop = self.links.get(link.0 as usize)?;
+        let is_queued = hop.kind() == EventKind::QueuedLink || hop.kind() == EventKind::Watched;
+        self.queued_links.get(hop.index()).filter(|_| is_queued)?.interval(number)
+    }
+}
+
+/// Returns whether a link has a plain drop-tail queue, a constant rate, no series, no change of hints and no impairment, so
+/// that it can be simulated as a FIFO link.
+pub(super) fn is_fifo_link(link: &LinkSpec) -> bool {
+    is_drop_tail(&link.queue)
+        && link.rate_changes.is_empty()
+        && link.deliveries.is_none()
+        && link.pass_on.is_none()
+        && link.impairment.is_none()
+        && !link.series
+}
+
+fn is_drop_tail(queue: &QueueSpec) -> bool {
+    matches!(queue.aqm, AqmSpec::DropTail(_)) && queue.tsq.is_none()
+}

@@ -1,0 +1,276 @@
+//! The exchange between stages: packets and timers by windows of time.
+//!
+//! Time is cut into windows of 2^shift nanoseconds. What is due in one of the coming windows is appended to that window's list, in a
+//! ring. What is due later waits in a map. When a window begins, its list is sorted if it is not in order. Most lists are, because
+//! a link sends its packets one after the other.
+
+use crate::packet::Packet;
+use cutline_units::Instant;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// A packet on its way to a stage.
+#[derive(Clone, Copy)]
+pub(super) struct Parcel {
+    /// Time of its arrival.
+    pub(super) at: Instant,
+    pub(super) packet: Packet,
+}
+
+/// The packets on their way to a stage.
+///
+/// Packets of the same time arrive in the order of their positions, and those of the same position in the order of sending.
+pub(super) struct Inbox {
+    shift: u32,
+    /// The number of the window that is open.
+    number: u64,
+    /// The window that is open, in order, and the first of its packets that has not been handled.
+    open: Vec<Parcel>,
+    next: usize,
+    /// The coming windows, each at its number modulo the length, which is a power of two.
+    ring: Vec<Batch>,
+    /// Windows beyond the ring, by number.
+    far: BTreeMap<u64, Vec<Parcel>>,
+    /// Empty lists that have been used.
+    spare: Vec<Vec<Parcel>>,
+}
+
+/// The packets of a coming window.
+#[derive(Default)]
+struct Batch {
+    parcels: Vec<Parcel>,
+    /// The arrival of the last one.
+    last: Instant,
+    /// True if a packet does not arrive after the one before it.
+    is_disordered: bool,
+}
+
+impl Inbox {
+    /// Creates an empty inbox with `windows` windows in its ring, a power of two.
+    pub(super) fn new(shift: u32, windows: usize) -> Self {
+        assert!(windows.is_power_of_two(), "the place of a window is found by a mask");
+        let ring = std::iter::repeat_with(Batch::default).take(windows).collect();
+        Self { shift, number: 0, open: Vec::new(), next: 0, ring, far: BTreeMap::new(), spare: Vec::new() }
+    }
+
+    /// Appends a packet that arrives in one of the coming windows.
+    #[inline]
+    pub(super) fn push(&mut self, at: Instant, packet: Packet) {
+        let number = at.as_nanos() >> self.shift;
+        assert!(number > self.number, "a link to another stage is at least as long as a window");
+        if number - self.number >= self.ring.len() as u64 {
+            return self.push_far(number, Parcel { at, packet });
+        }
+        let place = number as usize & (self.ring.len() - 1);
+        let batch = &mut self.ring[place];
+        batch.is_disordered |= at <= batch.last;
+        batch.last = at;
+        batch.parcels.push(Parcel { at, packet });
+    }
+
+    #[cold]
+    fn push_far(&mut self, number: u64, parcel: Parcel) {
+        self.far.entry(number).or_default().push(parcel);
+    }
+
+    /// Opens the window with this number, the one after the window that is open.
+    pub(super) fn open(&mut self, number: u64) {
+        debug_assert!(self.next == self.open.len(), "a window is finished before the next one");
+        self.number = number;
+        let place = number as usize & (self.ring.len() - 1);
+        let Batch { parcels, is_disordered, .. } = std::mem::take(&mut self.ring[place]);
+        let mut used = std::mem::replace(&mut self.open, parcels);
+        self.next = 0;
+        if used.capacity() > 0 {
+            used.clear();
+            self.spare.push(used);
+        }
+        self.ring[place].parcels = self.spare.pop().unwrap_or_default();
+        let far = if self.far.is_empty() { None } else { self.far.remove(&number) };
+        let has_far = far.is_some();
+        if let Some(far) = far {
+            // These were sent first.
+            self.open.splice(0..0, far);
+        }
+        if is_disordered || has_far {
+            self.open.sort_by_key(|parcel| (parcel.at, parcel.packet.position));
+        }
+    }
+
+    /// Takes the open window, and the place of its first packet that has not been handled.
+    #[inline]
+    pub(super) fn take(&mut self) -> (Vec<Parcel>, usize) {
+        (std::mem::take(&mut self.open), self.next)
+    }
+
+    /// Puts the open window back, of which the packets before `next` have been handled.
+    #[inline]
+    pub(super) fn put_back(&mut self, open: Vec<Parcel>, next: usize) {
+        (self.open, self.next) = (open, next);
+    }
+
+    /// Returns the time of the next arrival; [`Instant::FAR_FUTURE`] without one.
+    pub(super) fn next_arrival(&self) -> Instant {
+        let open = self.open[self.next..].iter();
+        let coming = self.ring.iter().flat_map(|batch| &batch.parcels);
+        let all = open.chain(coming).chain(self.far.values().flatten());
+        all.map(|parcel| parcel.at).min().unwrap_or(Instant::FAR_FUTURE)
+    }
+}
+
+/// The place of a timer: the time, and the kind of its event with the flow.
+pub(super) type Timer = (Instant, u32);
+
+/// The timers of a stage, in the order of time, kind and flow.
+pub(super) struct Timers {
+    shift: u32,
+    number: u64,
+    /// Those of the window that is open.
+    open: BinaryHeap<Reverse<Timer>>,
+    /// The time of the first one in the open window; [`Instant::FAR_FUTURE`] without one.
+    next: Instant,
+    /// The coming windows, each at its number modulo the length, which is a power of two.
+    ring: Vec<Vec<Reverse<Timer>>>,
+    /// Windows beyond the ring, by number.
+    far: BTreeMap<u64, Vec<Reverse<Timer>>>,
+}
+
+impl Timers {
+    /// Creates no timers, with `windows` windows in the ring, a power of two.
+    pub(super) fn new(shift: u32, windows: usize) -> Self {
+        assert!(windows.is_power_of_two(), "the place of a window is found by a mask");
+        Self {
+            shift,
+            number: 0,
+            open: BinaryHeap::new(),
+            next: Instant::FAR_FUTURE,
+            ring: vec![Vec::new(); windows],
+            far: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a timer.
+    pub(super) fn push(&mut self, at: Instant, tag: u32) {
+        let number = at.as_nanos() >> self.shift;
+        if number <= self.number {
+            self.open.push(Reverse((at, tag)));
+            self.next = self.next.min(at);
+        } else if number - self.number < self.ring.len() as u64 {
+            let place = number as usize & (self.ring.len() - 1);
+            self.ring[place].push(Reverse((at, tag)));
+        } else {
+            self.far.entry(number).or_default().push(Reverse((at, tag)));
+        }
+    }
+
+    /// Opens the window with this number, the one after the window that is open.
+    pub(super) fn open(&mut self, number: u64) {
+        debug_assert!(self.open.is_empty(), "a window is finished before the next one");
+        self.number = number;
+        let place = number as usize & (self.ring.len() - 1);
+        let mut timers = std::mem::take(&mut self.open).into_vec();
+        std::mem::swap(&mut timers, &mut self.ring[place]);
+        if let Some(mut far) = self.far.remove(&number) {
+            timers.append(&mut far);
+        }
+        self.open = BinaryHeap::from(timers);
+        self.find_next();
+    }
+
+    /// Returns the time of the first timer of the open window; [`Instant::FAR_FUTURE`] without one.
+    #[inline]
+    pub(super) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Removes the first timer of the open window.
+    pub(super) fn pop(&mut self) -> Option<Timer> {
+        let Reverse(timer) = self.open.pop()?;
+        self.find_next();
+        Some(timer)
+    }
+
+    fn find_next(&mut self) {
+        self.next = self.open.peek().map_or(Instant::FAR_FUTURE, |Reverse((at, _))| *at);
+    }
+
+    /// Returns the time of the first timer of all windows; [`Instant::FAR_FUTURE`] without one.
+    pub(super) fn first(&self) -> Instant {
+        let coming = self.ring.iter().chain(self.far.values()).flatten();
+        coming.map(|Reverse((at, _))| *at).chain([self.next]).min().unwrap_or(Instant::FAR_FUTURE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SHIFT: u32 = 4;
+
+    fn packet(position: u32, size: u32) -> Packet {
+        Packet { position, size, ..Packet::NONE }
+    }
+
+    proptest! {
+        /// Against a list that is sorted as a whole, stably.
+        #[test]
+        fn packets_arrive_by_time_and_position_and_as_they_were_sent(
+            sent in prop::collection::vec((1u64..40, 0u64..400, 0u32..3), 1..300),
+        ) {
+            let mut inbox = Inbox::new(SHIFT, 8);
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            let mut sent = sent.iter().enumerate().peekable();
+            for number in 0..200 {
+                inbox.open(number);
+                let (open, next) = inbox.take();
+                found.extend(open[next..].iter().map(|parcel| (parcel.at, parcel.packet.position, parcel.packet.size)));
+                prop_assert!(open.iter().all(|parcel| parcel.at.as_nanos() >> SHIFT == number));
+                let all = open.len();
+                inbox.put_back(open, all);
+                for _ in 0..7 {
+                    if let Some((size, &(ahead, within, position))) = sent.next() {
+                        let at = Instant::from_nanos(((number + 1) << SHIFT) + (ahead << SHIFT) / 4 + within / 10);
+                        inbox.push(at, packet(position, size as u32));
+                        expected.push((at, position, size as u32));
+                    }
+                }
+            }
+            expected.sort_by_key(|(at, position, _)| (*at, *position));
+            prop_assert_eq!(found, expected);
+        }
+
+        /// Against a sorted set, with timers that are set while others expire.
+        #[test]
+        fn timers_expire_by_time_and_tag(set in prop::collection::vec((0u64..600, 0u32..5), 1..300)) {
+            let mut timers = Timers::new(SHIFT, 8);
+            let mut model = std::collections::BTreeSet::new();
+            let mut set = set.iter();
+            let mut add = |now: u64, timers: &mut Timers, model: &mut std::collections::BTreeSet<_>| {
+                if let Some(&(ahead, tag)) = set.next() {
+                    let at = Instant::from_nanos(now + ahead);
+                    // A set has each timer once.
+                    if model.insert((at, tag)) {
+                        timers.push(at, tag);
+                    }
+                }
+            };
+            add(0, &mut timers, &mut model);
+            for number in 0..200 {
+                if number > 0 {
+                    timers.open(number);
+                }
+                let end = Instant::from_nanos((number + 1) << SHIFT);
+                prop_assert_eq!(timers.first(), model.first().map_or(Instant::FAR_FUTURE, |timer| timer.0));
+                while timers.next() < end {
+                    let timer = timers.pop().unwrap();
+                    prop_assert_eq!(Some(timer), model.pop_first());
+                    add(timer.0.as_nanos(), &mut timers, &mut model);
+                    add(timer.0.as_nanos(), &mut timers, &mut model);
+                }
+                add(end.as_nanos(), &mut timers, &mut model);
+            }
+            prop_assert!(model.first().is_none_or(|timer| timer.0.as_nanos() >= 200 << SHIFT));
+        }
+    }
+}

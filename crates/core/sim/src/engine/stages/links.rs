@@ -1,0 +1,238 @@
+//! The stages of links: a queue with its transmitter, and a FIFO link that several links feed.
+
+use super::Stages;
+use super::inbox::Parcel;
+use super::slab::Packets;
+use crate::engine::parts::Parts;
+use crate::packet::Packet;
+use crate::queued_link::Started;
+use crate::route::Hop;
+use cutline_aqm::Verdict;
+use cutline_units::{Instant, Rate};
+use std::collections::VecDeque;
+
+/// The stage of a queued link: what the link itself does not hold.
+pub(super) struct QueueStage {
+    /// The packets in the queue.
+    packets: Packets,
+    /// Time at which the transmission ends, or at which the next delivery opens; [`Instant::FAR_FUTURE`] for an idle link.
+    free: Instant,
+    /// The rate's changes that have not been made, in the order of time.
+    changes: VecDeque<(Instant, Rate)>,
+    /// The end of the interval of its series; [`Instant::FAR_FUTURE`] without a series.
+    interval_ends: Instant,
+    /// The earliest of the times above.
+    due: Instant,
+    /// Packets that are lost on the wire, with the time at which their last bit leaves.
+    lost: VecDeque<(Instant, Packet)>,
+}
+
+impl QueueStage {
+    pub(super) fn new(parts: &Parts, link: usize) -> Self {
+        let changes = parts.rate_changes.iter().filter(|change| change.1 == link);
+        let mut changes: VecDeque<(Instant, Rate)> = changes.map(|&(at, _, rate)| (at, rate)).collect();
+        changes.make_contiguous().sort_by_key(|change| change.0);
+        let has_series = parts.queued_links[link].has_series();
+        let mut stage = Self {
+            packets: Packets::default(),
+            free: Instant::FAR_FUTURE,
+            changes,
+            interval_ends: if has_series {
+                Instant::ZERO + parts.settings.interval
+            } else {
+                Instant::FAR_FUTURE
+            },
+            due: Instant::FAR_FUTURE,
+            lost: VecDeque::new(),
+        };
+        stage.find_due();
+        stage
+    }
+
+    /// Returns the time of the next event except arrivals; [`Instant::FAR_FUTURE`] without one.
+    pub(super) fn next_event(&self) -> Instant {
+        self.lost.front().map_or(self.due, |(departs, _)| self.due.min(*departs))
+    }
+
+    fn next_change(&self) -> Instant {
+        self.changes.front().map_or(Instant::FAR_FUTURE, |change| change.0)
+    }
+
+    fn find_due(&mut self) {
+        self.due = self.free.min(self.next_change()).min(self.interval_ends);
+    }
+
+    /// Sets the time at which the link is free.
+    #[inline]
+    fn set_free(&mut self, free: Instant) {
+        self.free = free;
+        self.due = self.interval_ends.min(free);
+        if !self.changes.is_empty() {
+            self.find_due();
+        }
+    }
+}
+
+impl Stages {
+    /// Handles the arrivals and transmissions of a queued link up to and including `until`.
+    pub(super) fn run_queue(&mut self, link: usize, until: Instant) {
+        let (parcels, first) = self.inboxes.links[link].take();
+        let mut next = first;
+        while let Some(parcel) = parcels.get(next)
+            && parcel.at <= until
+        {
+            while self.queues[link].due <= parcel.at {
+                self.step_queue(link);
+            }
+            self.enqueue(link, parcel);
+            next += 1;
+        }
+        while self.queues[link].due <= until {
+            self.step_queue(link);
+        }
+        if !self.queues[link].lost.is_empty() {
+            self.lose_packets(link, until);
+        }
+        self.events += (next - first) as u64;
+        self.inboxes.links[link].put_back(parcels, next);
+    }
+
+    /// Sends the packets of a FIFO link that arrive up to and including `until`.
+    pub(super) fn run_fifo_link(&mut self, number: usize, until: Instant) {
+        let (inbox, fifo_link) = (self.queues.len() + number, self.fifo_links[number]);
+        let (parcels, first) = self.inboxes.links[inbox].take();
+        let mut next = first;
+        while let Some(parcel) = parcels.get(next)
+            && parcel.at <= until
+        {
+            self.cross_fifo_links(parcel.at, fifo_link, parcel.packet);
+            next += 1;
+        }
+        self.events += (next - first) as u64;
+        self.inboxes.links[inbox].put_back(parcels, next);
+    }
+
+    /// Does what a queued link has to do next: ends its interval, changes its rate, or starts the next transmission.
+    #[inline]
+    fn step_queue(&mut self, link: usize) {
+        let stage = &mut self.queues[link];
+        let now = stage.due;
+        if stage.interval_ends == now || stage.next_change() == now {
+            return self.change_queue(link, now);
+        }
+        self.events += 1;
+        self.serve(now, link);
+    }
+
+    #[cold]
+    fn change_queue(&mut self, link: usize, now: Instant) {
+        let (stage, queued_link) = (&mut self.queues[link], &mut self.parts.queued_links[link]);
+        if stage.interval_ends == now {
+            queued_link.close_interval(now);
+            stage.interval_ends += self.parts.settings.interval;
+        } else if let Some((_, rate)) = stage.changes.pop_front() {
+            queued_link.set_rate(now, rate);
+            self.events += 1;
+        }
+        stage.find_due();
+    }
+
+    /// Offers a packet to a queue.
+    #[inline]
+    fn enqueue(&mut self, link: usize, parcel: &Parcel) {
+        let now = parcel.at;
+        let arrival = self.parts.arrival(&parcel.packet);
+        let (packets, queued_link) = (&mut self.queues[link].packets, &mut self.parts.queued_links[link]);
+        let handle = packets.put(parcel.packet);
+        match queued_link.arrive(now, arrival, handle) {
+            Verdict::Drop(_) => {
+                packets.take(handle);
+                self.drop_packet(now, &parcel.packet);
+            }
+            verdict => {
+                packets.get_mut(handle).marked |= verdict == Verdict::Mark;
+                if !queued_link.busy {
+                    self.serve(now, link);
+                }
+            }
+        }
+        self.drop_shed(now, link);
+    }
+
+    /// Drops the packets that a queue had stored and has shed since.
+    #[inline]
+    fn drop_shed(&mut self, now: Instant, link: usize) {
+        while let Some((handle, _)) = self.parts.queued_links[link].shed(now) {
+            let packet = self.queues[link].packets.take(handle);
+            self.drop_packet(now, &packet);
+        }
+    }
+
+    /// Starts the next transmission of a queued link that is free.
+    #[inline]
+    fn serve(&mut self, now: Instant, link: usize) {
+        if self.parts.queued_links[link].deliveries.is_some() && self.waits_for_delivery(now, link) {
+            return;
+        }
+        let started = self.parts.queued_links[link].start_next(now);
+        self.drop_shed(now, link);
+        let stage = &mut self.queues[link];
+        let Some(Started { handle, waited, marked, departs, arrives, .. }) = started else {
+            stage.set_free(Instant::FAR_FUTURE);
+            return;
+        };
+        stage.set_free(departs);
+        let mut packet = stage.packets.take(handle);
+        packet.queued += waited;
+        packet.marked |= marked;
+        let queued_link = &mut self.parts.queued_links[link];
+        if let Some(budget) = queued_link.pass_on {
+            packet.hint = budget.after(packet.hint, waited);
+        }
+        packet.position += 1;
+        self.parts.hops += 1;
+        let next = self.parts.routes.at(packet.position);
+        if queued_link.impairment.is_some() {
+            self.cross_impaired_wire(departs, link, next, packet);
+        } else {
+            self.forward(arrives, next, packet);
+        }
+    }
+
+    /// Waits for the link's next delivery, if a packet waits for it. Returns false if a delivery is open now.
+    #[cold]
+    fn waits_for_delivery(&mut self, now: Instant, link: usize) -> bool {
+        let next = self.parts.queued_links[link].next_delivery(now);
+        if next != Some(now) {
+            self.queues[link].set_free(next.unwrap_or(Instant::FAR_FUTURE));
+        }
+        next != Some(now)
+    }
+
+    /// Sends a packet over a wire with an impairment.
+    #[cold]
+    fn cross_impaired_wire(&mut self, departs: Instant, link: usize, next: Hop, packet: Packet) {
+        let window = self.parts.settings.window;
+        let impaired = self.parts.queued_links[link].impairment.as_mut().expect("the caller has seen it");
+        match impaired.send(departs, window) {
+            None => self.queues[link].lost.push_back((departs, packet)),
+            Some(arrives) => self.forward(arrives, next, packet),
+        }
+    }
+
+    /// Ends the packets that were lost on the wire of a link, when their last bit has left.
+    #[cold]
+    fn lose_packets(&mut self, link: usize, until: Instant) {
+        while let Some(&(departs, packet)) = self.queues[link].lost.front()
+            && departs <= until
+        {
+            self.queues[link].lost.pop_front();
+            self.events += 1;
+            let window = self.parts.settings.window;
+            let impaired =
+                self.parts.queued_links[link].impairment.as_mut().expect("only such links lose packets");
+            impaired.counts.lost += u64::from(window.contains(departs));
+            self.drop_packet(departs, &packet);
+        }
+    }
+}

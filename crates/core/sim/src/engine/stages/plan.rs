@@ -1,0 +1,247 @@
+//! The cut of a network into stages.
+//!
+//! A stage is a queued link, a FIFO link that several links feed, or the sources, or the sinks. The lookahead is the least latency
+//! from one stage to another: the propagation delays of the links between them, without the transmission times. Windows are at most
+//! as long as the lookahead, and short enough that the packets of a window stay in the processor's cache.
+
+use crate::engine::parts::is_fifo_link;
+use crate::id::LinkId;
+use crate::impairment::{ImpairmentParams, JitterDistribution};
+use crate::network::{LinkSpec, Network};
+use cutline_units::{Duration, Rate};
+use std::fmt;
+
+/// The shortest window. A shorter one costs more to open than its packets gain.
+const SHORTEST: Duration = Duration::from_micros(1);
+/// Windows are shortened to this number of packets on the fastest link...
+const PACKETS: u64 = 512;
+/// ...and networks are not cut if it has fewer.
+const LEAST_PACKETS: f64 = 0.5;
+/// The bits of a packet for these numbers.
+const PACKET_BITS: f64 = 8000.0;
+/// The limits of the number of windows that are kept ready.
+const WINDOWS: (u64, u64) = (16, 4096);
+
+/// The cut of a network into stages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The least latency from one stage to another.
+    pub lookahead: Duration,
+    /// The number of stages.
+    pub stages: usize,
+    /// A window is 2^shift nanoseconds long.
+    pub(super) shift: u32,
+    /// The number of windows that are kept ready, a power of two.
+    pub(super) windows: usize,
+    /// The FIFO links that are stages.
+    pub(super) fifo_stages: Vec<LinkId>,
+    /// True if the sources and the sinks are one stage.
+    pub(super) ends_together: bool,
+}
+
+/// The reason why a network is simulated event by event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Its links are watched.
+    Watched,
+    /// Its endpoints are external.
+    External,
+    /// It has agents: adaptive hints, QoS connections or reservations.
+    Agents,
+    /// It has no flows.
+    NoFlows,
+    /// A flow begins at this link, whose queue is not a plain FIFO queue.
+    QueueAtHost(String),
+    /// Some flows begin at this link and others come from another link.
+    SharedFirstLink(String),
+    /// A packet reaches the next stage within this latency after this link, which is too short for a window.
+    ShortLatency {
+        /// The link.
+        link: String,
+        /// The latency.
+        latency: Duration,
+    },
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Watched => write!(f, "links are observed packet by packet"),
+            Self::External => write!(f, "flows have external endpoints"),
+            Self::Agents => write!(f, "hints adapt, or hosts exchange messages"),
+            Self::NoFlows => write!(f, "there are no flows"),
+            Self::QueueAtHost(link) => {
+                write!(f, "a flow begins at link `{link}`, whose queue decides packet by packet")
+            }
+            Self::SharedFirstLink(link) => {
+                write!(f, "some flows begin at link `{link}`, and others reach it over another link")
+            }
+            Self::ShortLatency { link, latency } => {
+                write!(f, "the latency of {latency} behind link `{link}` is too short for a window")
+            }
+        }
+    }
+}
+
+/// The use of a link by all routes.
+#[derive(Clone, Copy, Default)]
+struct Use {
+    /// First link of the data of a flow.
+    from_source: bool,
+    /// First link of the replies of a flow.
+    from_sink: bool,
+    /// Later link of a route.
+    inside: bool,
+}
+
+/// The way of packets since the stage that sent them.
+#[derive(Clone, Copy)]
+struct Way {
+    /// The first link behind the stage.
+    link: LinkId,
+    latency: Duration,
+    /// The greatest latency without waiting.
+    longest: Duration,
+}
+
+impl Plan {
+    /// Cuts a network into stages.
+    ///
+    /// # Errors
+    /// The reason why the network must be simulated event by event.
+    pub fn new(network: &Network) -> Result<Self, Obstacle> {
+        check_kind(network)?;
+        let uses = uses(network);
+        check_first_links(network, &uses)?;
+        let folded = network.fed_by_one_link();
+        let is_stage = |link: LinkId| {
+            let spec = network.link(link);
+            !(is_fifo_link(spec) && (folded[link.0 as usize] || !uses[link.0 as usize].inside))
+        };
+        let (shortest, longest) = latencies(network, &is_stage).ok_or(Obstacle::NoFlows)?;
+        let links = (0..network.links().len() as u32).map(LinkId);
+        let is_fifo_stage = |link: &LinkId| {
+            is_fifo_link(network.link(*link)) && uses[link.0 as usize].inside && is_stage(*link)
+        };
+        let fifo_stages: Vec<LinkId> = links.filter(is_fifo_stage).collect();
+        let queued = network.links().iter().filter(|link| !is_fifo_link(link));
+        let waits = network.flows().iter().any(|flow| flow.app.needs_reliability());
+        let shared = uses.iter().any(|link| link.from_source && link.from_sink);
+        let ends_together = waits || shared;
+        let stages = queued.count() + fifo_stages.len() + if ends_together { 1 } else { 2 };
+        let fastest = stage_links(network, &is_stage).map(|link| link.rate).max();
+        let shift = shift(shortest.latency, fastest).ok_or_else(|| Obstacle::ShortLatency {
+            link: network.link_name(shortest.link),
+            latency: shortest.latency,
+        })?;
+        // Some windows more, for packets that wait on the way.
+        let windows = (longest.as_nanos() >> shift) + 8;
+        let windows = windows.clamp(WINDOWS.0, WINDOWS.1).next_power_of_two() as usize;
+        Ok(Self { lookahead: shortest.latency, stages, shift, windows, fifo_stages, ends_together })
+    }
+
+    /// The length of a window.
+    pub fn window(&self) -> Duration {
+        Duration::from_nanos(1 << self.shift)
+    }
+}
+
+fn check_kind(network: &Network) -> Result<(), Obstacle> {
+    if (0..network.links().len() as u32).any(|link| network.is_watched(LinkId(link))) {
+        return Err(Obstacle::Watched);
+    }
+    if network.has_external_endpoints() {
+        return Err(Obstacle::External);
+    }
+    let observed = (0..network.flows().len()).any(|flow| network.is_observed(flow));
+    if observed || !network.agents().is_empty() || network.flows().iter().any(|flow| flow.adaptive.is_some())
+    {
+        return Err(Obstacle::Agents);
+    }
+    Ok(())
+}
+
+fn uses(network: &Network) -> Vec<Use> {
+    let mut uses = vec![Use::default(); network.links().len()];
+    for flow in network.flows() {
+        uses[flow.route[0].0 as usize].from_source = true;
+        uses[flow.return_route[0].0 as usize].from_sink = true;
+        for link in flow.route[1..].iter().chain(&flow.return_route[1..]) {
+            uses[link.0 as usize].inside = true;
+        }
+    }
+    uses
+}
+
+/// Checks that packets enter the network over FIFO links that no other packets use.
+fn check_first_links(network: &Network, uses: &[Use]) -> Result<(), Obstacle> {
+    for (id, link) in uses.iter().enumerate().filter(|(_, link)| link.from_source || link.from_sink) {
+        let id = LinkId(id as u32);
+        if !is_fifo_link(network.link(id)) {
+            return Err(Obstacle::QueueAtHost(network.link_name(id)));
+        }
+        if link.inside {
+            return Err(Obstacle::SharedFirstLink(network.link_name(id)));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the way with the least latency from one stage to another, and the greatest latency of all ways.
+fn latencies(network: &Network, is_stage: &impl Fn(LinkId) -> bool) -> Option<(Way, Duration)> {
+    let mut shortest: Option<Way> = None;
+    let mut longest = Duration::ZERO;
+    for route in network.flows().iter().flat_map(|flow| [&flow.route, &flow.return_route]) {
+        let mut way = Way { link: route[0], latency: Duration::ZERO, longest: Duration::ZERO };
+        for (number, &id) in route.iter().enumerate() {
+            let link = network.link(id);
+            if number > 0 && is_stage(id) {
+                shortest = Some(shorter(shortest, way));
+                longest = longest.max(way.longest);
+                way = Way { link: id, latency: Duration::ZERO, longest: Duration::ZERO };
+            }
+            let jitter = link.impairment.as_ref().map_or(Duration::ZERO, |params| params.jitter);
+            way.latency += least_delay(link);
+            way.longest += link.delay + jitter;
+        }
+        shortest = Some(shorter(shortest, way));
+        longest = longest.max(way.longest);
+    }
+    shortest.map(|way| (way, longest))
+}
+
+fn shorter(way: Option<Way>, other: Way) -> Way {
+    way.filter(|way| way.latency <= other.latency).unwrap_or(other)
+}
+
+/// Returns the least time from the end of a packet's transmission to its arrival at the other end of a link.
+fn least_delay(link: &LinkSpec) -> Duration {
+    match &link.impairment {
+        Some(ImpairmentParams { jitter, jitter_distribution: JitterDistribution::Uniform, .. }) => {
+            link.delay.saturating_sub(*jitter)
+        }
+        // A normal jitter has no limit.
+        Some(params) if !params.jitter.is_zero() => Duration::ZERO,
+        _ => link.delay,
+    }
+}
+
+fn stage_links<'n>(
+    network: &'n Network,
+    is_stage: &impl Fn(LinkId) -> bool,
+) -> impl Iterator<Item = &'n LinkSpec> {
+    let all = network.links().iter().enumerate();
+    all.filter(|(id, _)| is_stage(LinkId(*id as u32))).map(|(_, link)| link)
+}
+
+/// Returns the length of a window as a power of two of nanoseconds; `None` if the lookahead is too short for any.
+fn shift(lookahead: Duration, fastest: Option<Rate>) -> Option<u32> {
+    // Without a link that is a stage, there is no bottleneck that bounds the packets.
+    let rate = fastest.map_or(1e6, |rate| rate.as_bps() as f64);
+    let packets = lookahead.as_secs_f64() * rate / PACKET_BITS;
+    if lookahead < SHORTEST || packets < LEAST_PACKETS {
+        return None;
+    }
+    let enough = Duration::from_secs_f64(PACKETS as f64 * PACKET_BITS / rate);
+    Some(lookahead.min(enough.max(SHORTEST)).as_nanos().ilog2())
+}

@@ -1,0 +1,82 @@
+//! Storage with places that are used again: the packets in a queue, and headers that are too long for their packets.
+
+use crate::calendar::EventHandle;
+use crate::packet::Packet;
+use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
+
+/// The packets that a queue holds, by handle.
+#[derive(Default)]
+pub(super) struct Packets {
+    packets: Vec<Packet>,
+    free: Vec<EventHandle>,
+}
+
+impl Packets {
+    /// Stores a packet and returns its handle.
+    #[inline]
+    pub(super) fn put(&mut self, packet: Packet) -> EventHandle {
+        if let Some(handle) = self.free.pop() {
+            self.packets[handle as usize] = packet;
+            return handle;
+        }
+        self.packets.push(packet);
+        self.packets.len() as EventHandle - 1
+    }
+
+    /// Returns a packet for modification.
+    #[inline]
+    pub(super) fn get_mut(&mut self, handle: EventHandle) -> &mut Packet {
+        &mut self.packets[handle as usize]
+    }
+
+    /// Removes a packet.
+    #[inline]
+    pub(super) fn take(&mut self, handle: EventHandle) -> Packet {
+        self.free.push(handle);
+        self.packets[handle as usize]
+    }
+}
+
+/// The long headers of packets under way. The packed header of such a packet has the number of its place.
+#[derive(Default)]
+pub(super) struct Headers {
+    headers: Vec<WideHeader>,
+    free: Vec<usize>,
+}
+
+impl Headers {
+    /// Stores a header. Returns the packed header of its packet.
+    pub(super) fn put(&mut self, header: WideHeader) -> PackedHeader {
+        let place = if let Some(place) = self.free.pop() {
+            self.headers[place] = header;
+            place
+        } else {
+            self.headers.push(header);
+            self.headers.len() - 1
+        };
+        let mut packed = PackedHeader::WIDE;
+        packed.number = place as u64;
+        packed
+    }
+
+    /// Removes the header of a packet.
+    pub(super) fn take(&mut self, packed: PackedHeader) -> WideHeader {
+        let place = packed.number as usize;
+        self.free.push(place);
+        self.headers[place]
+    }
+
+    /// Removes the header of a data packet.
+    pub(super) fn take_data(&mut self, packed: PackedHeader) -> DataHeader {
+        let WideHeader::Data(header) = self.take(packed) else { unreachable!("only data reaches a sink") };
+        header
+    }
+
+    /// Removes the header of a reply.
+    pub(super) fn take_reply(&mut self, packed: PackedHeader) -> ReplyHeader {
+        let WideHeader::Reply(header) = self.take(packed) else {
+            unreachable!("only replies reach a source")
+        };
+        header
+    }
+}

@@ -1,0 +1,302 @@
+//! Stages against the event loop: the same outcome to the last bit, on random networks.
+
+use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, codel, fq_codel, pi, pie, red};
+use cutline_sim::{
+    Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, NodeId, Plan, Simulation,
+    SimulationOutcome, SimulationSettings, Window,
+};
+use cutline_transport::endpoint::TransportParams;
+use cutline_transport::tcp::Algorithm;
+use cutline_transport::{app, tcp, tfrc, udp};
+use cutline_units::{Bytes, Distribution, Duration, Ecn, Hint, HintBits, HintBudget, Instant, Rate};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+/// The links between two neighbours in a row of routers.
+#[derive(Clone, Debug)]
+struct Middle {
+    kbps: u64,
+    delay_us: u64,
+    queue: usize,
+    packets: u32,
+    impairment: usize,
+    extra: usize,
+    series: bool,
+}
+
+/// A flow from a router to another one.
+#[derive(Clone, Debug)]
+struct Pair {
+    from: usize,
+    to: usize,
+    protocol: usize,
+    app: usize,
+    level: u16,
+    access_us: u64,
+    access_kbps: u64,
+    access_packets: u32,
+    /// It shares its first link with the flow before it.
+    shares: bool,
+    series: bool,
+    own: bool,
+}
+
+fn middle() -> impl Strategy<Value = Middle> {
+    let rate = 200u64..20_000;
+    (rate, 1u64..30_000, 0usize..9, 1u32..60, 0usize..7, 0usize..8, any::<bool>()).prop_map(
+        |(kbps, delay_us, queue, packets, impairment, extra, series)| Middle {
+            kbps,
+            delay_us,
+            queue,
+            packets,
+            impairment,
+            extra,
+            series,
+        },
+    )
+}
+
+fn pair(routers: usize) -> impl Strategy<Value = Pair> {
+    let access = (1u64..40_000, 500u64..60_000, 2u32..100);
+    let ends = (0..routers, 0..routers);
+    (ends, 0usize..9, 0usize..8, 1u16..17, access, any::<(bool, bool, bool)>()).prop_map(
+        move |((from, to), protocol, app, level, access, flags)| Pair {
+            from,
+            to: if from == to { (to + 1) % routers } else { to },
+            protocol,
+            app,
+            level,
+            access_us: access.0,
+            access_kbps: access.1,
+            access_packets: access.2,
+            shares: flags.0,
+            series: flags.1,
+            own: flags.2,
+        },
+    )
+}
+
+fn networks() -> impl Strategy<Value = (Vec<Middle>, Vec<Pair>, bool)> {
+    (2usize..5).prop_flat_map(|routers| {
+        let middles = prop::collection::vec(middle(), 2 * (routers - 1));
+        (middles, prop::collection::vec(pair(routers), 1..9), any::<bool>())
+    })
+}
+
+fn tcp(change: impl FnOnce(&mut tcp::Params)) -> TransportParams {
+    let mut params = tcp::Params { mss: 1000, header_bytes: 40, ..tcp::Params::default() };
+    change(&mut params);
+    TransportParams::Tcp(Arc::new(params))
+}
+
+fn transport(number: usize) -> TransportParams {
+    match number {
+        0 => tcp(|_| {}),
+        1 => tcp(|params| params.sack = true),
+        2 => tcp(|params| (params.sack, params.rack) = (true, true)),
+        3 => tcp(|params| (params.algorithm, params.ecn) = (Algorithm::Cubic, Ecn::Ect0)),
+        4 => tcp(|params| (params.algorithm, params.ecn) = (Algorithm::Dctcp, Ecn::Ect1)),
+        5 => tcp(|params| (params.delayed_ack, params.sack) = (Some(Duration::from_millis(40)), true)),
+        6 => TransportParams::Tcp(Arc::new(tcp::Params::ns2())),
+        7 => TransportParams::Tfrc(Arc::new(tfrc::Params::default())),
+        _ => TransportParams::Udp(Arc::new(udp::Params::default())),
+    }
+}
+
+fn application(number: usize, transport: &TransportParams) -> app::Params {
+    let cbr = app::CbrParams::new(Rate::from_kbps(100), Bytes::new(500));
+    let (rate, fixed) = (Rate::from_kbps(150), Distribution::Fixed);
+    match number {
+        0 | 1 if transport.adapts() => app::Params::BULK,
+        2 if transport.is_reliable() => app::Params::Files(app::FilesParams {
+            size: fixed(20_000.0),
+            think_time: Distribution::Exponential { mean: 0.1 },
+        }),
+        3 if transport.is_reliable() => app::Params::RequestResponse(app::RequestResponseParams {
+            object: Distribution::Exponential { mean: 6000.0 },
+            embedded: fixed(3.0),
+            think_time: fixed(0.05),
+            request_delay: Duration::from_millis(3),
+        }),
+        4 => app::Params::OnOff(app::OnOffParams {
+            rate,
+            size: Bytes::new(160),
+            on: Distribution::Exponential { mean: 0.3 },
+            off: Distribution::Exponential { mean: 0.2 },
+        }),
+        5 => app::Params::Poisson(app::PoissonParams { rate, size: fixed(700.0) }),
+        6 => app::Params::Cbr(app::CbrParams { random_phase: false, ..cbr }),
+        _ => app::Params::Cbr(cbr),
+    }
+}
+
+fn queue(number: usize, packets: u32, rate: Rate) -> QueueSpec {
+    let plain = QueueSpec::drop_tail(Limit::Packets(packets), rate);
+    let aqm = |aqm| QueueSpec { aqm, ..plain.clone() };
+    match number {
+        1 => aqm(AqmSpec::Pi(pi::PiParams::default())),
+        2 => aqm(AqmSpec::Red(red::RedParams::default())),
+        3 => aqm(AqmSpec::Pie(pie::PieParams::default())),
+        4 => aqm(AqmSpec::CoDel(codel::CoDelParams::default())),
+        5 => aqm(AqmSpec::FqCoDel(fq_codel::FqCoDelParams::default())),
+        6 => QueueSpec { tsq: Some(TsqParams::default()), ..aqm(AqmSpec::Pi(pi::PiParams::default())) },
+        _ => plain,
+    }
+}
+
+fn impairment(number: usize) -> Option<ImpairmentParams> {
+    let usual = ImpairmentParams::default;
+    match number {
+        1 => Some(ImpairmentParams { loss: 0.02, ..usual() }),
+        2 => Some(ImpairmentParams { reorder: 0.05, reorder_delay: Duration::from_millis(7), ..usual() }),
+        3 => Some(ImpairmentParams { jitter: Duration::from_micros(300), jitter_reorders: true, ..usual() }),
+        4 => Some(ImpairmentParams { jitter: Duration::from_micros(900), to_bad: 0.01, ..usual() }),
+        _ => None,
+    }
+}
+
+impl Middle {
+    fn link(&self, from: NodeId, to: NodeId) -> LinkSpec {
+        let (rate, second) = (Rate::from_kbps(self.kbps), Duration::from_secs(1));
+        let delay = Duration::from_micros(self.delay_us);
+        let at = |tenths: u64| Instant::ZERO + second * tenths / 10;
+        let wire = impairment(self.impairment).filter(|params| params.jitter <= delay);
+        LinkSpec {
+            from,
+            to,
+            rate,
+            delay,
+            queue: queue(self.queue, self.packets, rate),
+            rate_changes: if self.extra == 1 {
+                vec![(at(7), Rate::from_kbps(self.kbps * 2)), (at(13), rate)]
+            } else {
+                Vec::new()
+            },
+            deliveries: (self.extra == 2).then(|| Arc::new(Deliveries::new(vec![1, 4, 4, 9, 20]))),
+            pass_on: (self.extra == 3).then(|| HintBudget {
+                bits: HintBits::PAPER,
+                step: HintBudget::STEP,
+                largest: true,
+            }),
+            impairment: wire,
+            series: self.series,
+        }
+    }
+}
+
+fn network((middles, pairs, access_in_step): &(Vec<Middle>, Vec<Pair>, bool)) -> Network {
+    let mut network = Network::new();
+    let routers: Vec<NodeId> =
+        (0..=middles.len() / 2).map(|number| network.add_node(format!("r{number}"))).collect();
+    for (number, two) in middles.chunks(2).enumerate() {
+        network.add_link(two[0].link(routers[number], routers[number + 1]));
+        network.add_link(two[1].link(routers[number + 1], routers[number]));
+    }
+    let group = network.add_group("flows");
+    let mut last: Option<(usize, NodeId)> = None;
+    for (number, pair) in pairs.iter().enumerate() {
+        // With equal access links, packets of several flows arrive at the same times.
+        let (us, kbps) = if *access_in_step { (2000, 8000) } else { (pair.access_us, pair.access_kbps) };
+        let mut host = |name: &str, router: NodeId| {
+            let node = network.add_node(format!("{name}{number}"));
+            let rate = Rate::from_kbps(kbps);
+            for (from, to) in [(node, router), (router, node)] {
+                network.add_link(LinkSpec {
+                    from,
+                    to,
+                    rate,
+                    delay: Duration::from_micros(us),
+                    queue: queue(0, pair.access_packets, rate),
+                    rate_changes: Vec::new(),
+                    deliveries: None,
+                    pass_on: None,
+                    impairment: None,
+                    series: false,
+                });
+            }
+            node
+        };
+        let source = match last {
+            Some((router, host)) if pair.shares && router == pair.from => host,
+            _ => host("s", routers[pair.from]),
+        };
+        let sink = host("d", routers[pair.to]);
+        last = Some((pair.from, source));
+        let transport = transport(pair.protocol);
+        let app = application(pair.app, &transport);
+        let route = network.route(source, sink).expect("routers are in a row");
+        let return_route = network.route(sink, source).expect("routers are in a row");
+        let flow = FlowSpec {
+            name: format!("flow.{number}"),
+            group,
+            route,
+            return_route,
+            host: pair.shares.then_some(pair.from as u32),
+            hint: Hint::from_level(pair.level),
+            adaptive: None,
+            transport,
+            app,
+            start: if *access_in_step {
+                (Instant::ZERO, Instant::ZERO)
+            } else {
+                (Instant::ZERO, Instant::from_nanos(500_000_000))
+            },
+            stop: if pair.series { Instant::from_nanos(1_700_000_000) } else { Instant::FAR_FUTURE },
+            series: pair.series,
+            distributions: if pair.own { Distributions::PerFlow } else { Distributions::PerGroup },
+        };
+        network.add_flow(flow).expect("the flow is sound");
+    }
+    network
+}
+
+fn settings(seed: u64) -> SimulationSettings {
+    let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+    SimulationSettings {
+        seed,
+        duration: Duration::from_millis(2345),
+        window: Window { from: at(400), until: at(2000) },
+        interval: Duration::from_millis(150),
+    }
+}
+
+/// Every measure, with all digits.
+fn print(outcome: &SimulationOutcome) -> String {
+    format!("{outcome:#?}")
+}
+
+fn finish(mut simulation: Simulation, steps: &[u64]) -> SimulationOutcome {
+    let mut until = Instant::ZERO;
+    for step in steps {
+        until += Duration::from_micros(*step);
+        simulation.advance(until);
+    }
+    simulation.advance(Instant::FAR_FUTURE);
+    simulation.finish()
+}
+
+/// The first line in which two texts differ, for a failure that can be read.
+fn difference(one: &str, other: &str) -> Option<String> {
+    let lines = one.lines().zip(other.lines()).enumerate();
+    let mut different = lines.filter(|(_, (one, other))| one != other);
+    different.next().map(|(number, (one, other))| format!("line {number}: {one} against {other}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn stages_and_the_event_loop_have_the_same_outcome(
+        shape in networks(),
+        seed in 0u64..1000,
+        steps in prop::collection::vec(1u64..400_000, 0..8),
+    ) {
+        let network = network(&shape);
+        let plan = Plan::new(&network);
+        prop_assume!(plan.is_ok());
+        let settings = settings(seed);
+        let stages = finish(Simulation::new(&network, &settings).unwrap(), &steps);
+        let events = finish(Simulation::with_event_loop(&network, &settings).unwrap(), &[]);
+        prop_assert_eq!(difference(&print(&stages), &print(&events)), None, "{:?}", plan);
+    }
+}
