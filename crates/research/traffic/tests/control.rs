@@ -8,7 +8,7 @@ use cutline_traffic::control::{
     BothReports, ControlError, Key, Receiver, ReceiverParams, SendParams, SenderSession, send,
 };
 use cutline_traffic::header::{PROOF, Proof, Step};
-use cutline_traffic::{Direction, FlowPlan, MeterReport, TcpOptions, Transport};
+use cutline_traffic::{DatagramOptions, Direction, FlowPlan, MeterReport, TcpOptions, Transport};
 use cutline_transport::app::{CbrParams, FilesParams, Params, PoissonParams};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::wire::Data;
@@ -46,6 +46,8 @@ fn params(ms: u64) -> SendParams {
         interval: Some(Duration::from_millis(100)),
         streams: Streams::new(1),
         key: None,
+        datagrams: DatagramOptions::default(),
+        blocking: false,
     }
 }
 
@@ -590,7 +592,14 @@ fn a_receiver_that_vanishes_leaves_what_was_received() {
 /// Returns a request to send one flow over UDP to the client.
 fn start_reverse(plan: FlowPlan) -> String {
     let reverse = ReverseFlows::of(&reversed(vec![plan]));
-    let start = RunRequest { flows: 1, until_ns: 60_000_000_000, interval_ns: None, seed: 1, reverse };
+    let start = RunRequest {
+        flows: 1,
+        until_ns: 60_000_000_000,
+        interval_ns: None,
+        seed: 1,
+        receive_buffer: None,
+        reverse,
+    };
     serde_json::to_string(&ControlRequest::Start(start)).unwrap()
 }
 
