@@ -498,7 +498,7 @@ fn errors_distinguish_other_servers() {
     assert!(why("SSH-2.0-OpenSSH_9.2\r\n").contains("does not answer as a receiver of cutline tg"));
     assert!(why("").contains("does not answer as a receiver of cutline tg"));
     let other = why("{\"hello\":{\"cutline_tg\":99,\"boot_id\":\"\"}}\n");
-    assert!(other.contains("version 99") && other.contains("version 4"), "{other}");
+    assert!(other.contains("version 99") && other.contains("version 5"), "{other}");
     let broken = why("{\"hello\":{\"cutline_tg\":4}}\n");
     assert!(broken.contains("broke"), "{broken}");
     let older = why("{\"hello\":{\"cutline_tg\":1,\"boot_id\":\"x\"}}\n");
