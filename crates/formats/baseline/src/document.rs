@@ -87,6 +87,7 @@ record! {
         protocols: Vec<String>, label, "The protocols.";
         rates_bps: Vec<u64>, label("bit/s"), "Loads, beside those that are chosen for the host.";
         blocks: Vec<u64>, label("B"), "Sizes of blocks: what an application passes to one write.";
+        shares_percent: Vec<u32>, label("%"), "Loads that are chosen for the host, relative to what a protocol carried without a limit.";
         margins_percent: Vec<u32>, label("%"), "Requested bandwidths, relative to the load with its headers.";
         duration_ms: u64, label("ms"), "Least duration of a measurement.";
         least_blocks: u32, label("blocks"), "Least number of blocks of a measurement with a fixed load: it lasts longer if the duration has fewer.";

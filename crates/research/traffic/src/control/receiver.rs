@@ -61,6 +61,8 @@ pub struct ReceiverParams {
     /// The largest payload rate of all datagrams that the receiver sends to a sender. Flows of a fixed rate above it are refused
     /// before the run; datagrams above it during the run are not sent.
     pub most_rate: Rate,
+    /// The largest number of connections of one address, or of one IPv6 network, within a minute.
+    pub most_connections: u32,
 }
 
 impl Default for ReceiverParams {
@@ -72,6 +74,7 @@ impl Default for ReceiverParams {
             most_flows: 10_000,
             longest_run: Duration::from_secs(3600),
             most_rate: Rate::from_mbps(100),
+            most_connections: 60,
         }
     }
 }
@@ -115,7 +118,8 @@ impl Receiver {
             listen(address).map_err(TrafficError::system(format!("cannot listen on {address}")))
         };
         let listeners = addresses.iter().map(listen).collect::<Result<_, _>>()?;
-        Ok(Self { door: SessionListener::new(listeners, params.key, params.allow.clone()), params })
+        let door = SessionListener::new(listeners, params.key, params.allow.clone(), params.most_connections);
+        Ok(Self { door, params })
     }
 
     /// Returns the addresses and ports on which the receiver listens.
@@ -437,7 +441,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut line = Line::new(listener.accept().unwrap().0, None).unwrap();
-        let mut door = SessionListener::new(Vec::new(), None, Vec::new());
+        let mut door = SessionListener::new(Vec::new(), None, Vec::new(), 60);
         let began = now();
         thread::scope(|scope| {
             scope.spawn(move || {
