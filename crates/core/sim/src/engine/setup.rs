@@ -64,7 +64,8 @@ impl Simulation {
         let fed_by_one_link = network.fed_by_one_link();
         for (id, spec) in network.links().iter().enumerate() {
             let watched = network.is_watched(LinkId(id as u32));
-            let hop = if is_fifo_link(spec) && !watched {
+            let has_cells = network.cells(LinkId(id as u32)).is_some();
+            let hop = if is_fifo_link(spec) && !watched && !has_cells {
                 let kind = if fed_by_one_link[id] { EventKind::FoldedFifoLink } else { EventKind::FifoLink };
                 Hop::new(kind, self.add_fifo_link(spec))
             } else {
@@ -119,11 +120,13 @@ impl Simulation {
         queued_link.deliveries =
             spec.deliveries.as_ref().map(|record| Box::new(DeliveryClock::new(Arc::clone(record), window)));
         queued_link.pass_on = spec.pass_on;
+        queued_link.cells = network.cells(id).cloned();
         if let Some(params) = &spec.impairment {
             let link = network.link_name(id);
-            let model = Impairment::new(params, spec.delay, streams, &link)
-                .map_err(|error| NetworkError::Impairment { link, error })?;
-            queued_link.impairment = Some(Impaired::new(model));
+            let model = params.validate_unit(network.cells(id).is_some());
+            let model = model.and_then(|()| Impairment::new(params, spec.delay, streams, &link));
+            let model = model.map_err(|error| NetworkError::Impairment { link, error })?;
+            queued_link.impairment = Some(Impaired::new(model, params.unit, network.cells(id)));
         }
         self.queued_links.push(queued_link);
         Ok(index)
