@@ -12,6 +12,8 @@
 mod app;
 mod aqm;
 mod arguments;
+#[cfg(feature = "machine")]
+mod baseline;
 mod catalogue;
 mod check;
 #[cfg(feature = "machine")]
@@ -120,6 +122,8 @@ enum Command {
     Gateway(gateway::Args),
     #[cfg(feature = "machine")]
     Tg(tg::Args),
+    #[cfg(feature = "machine")]
+    Baseline(Box<baseline::Args>),
 }
 
 impl Command {
@@ -160,6 +164,8 @@ impl Command {
             Self::Gateway(args) => gateway::execute(&args),
             #[cfg(feature = "machine")]
             Self::Tg(args) => tg::execute(&args),
+            #[cfg(feature = "machine")]
+            Self::Baseline(args) => baseline::execute(&args),
         }
     }
 }

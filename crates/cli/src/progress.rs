@@ -7,12 +7,44 @@ use cutline_units::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 const JOBS: &str = "{prefix}{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} to go";
+const COUNTDOWN: &str = "{bar:30} {pos}/{len} {msg}";
 const SIMULATED: &str = "{bar:30} {msg}  {speed} simulated seconds a second, {elapsed} elapsed, {eta} to go";
 
 /// The progress of jobs. The bar is drawn only if stderr is a terminal.
 pub struct Bar {
     bar: ProgressBar,
     counts: Counts,
+}
+
+/// The time left of a series of measurements. The bar is drawn only if stderr is a terminal.
+pub struct Countdown(ProgressBar);
+
+impl Countdown {
+    /// Returns a bar.
+    pub fn new() -> Self {
+        let style = ProgressStyle::with_template(COUNTDOWN).expect("the template's keys are indicatif's");
+        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr()).with_style(style);
+        bar.enable_steady_tick(std::time::Duration::from_millis(200));
+        Self(bar)
+    }
+
+    /// Shows the number of measurements, the time that they still take, and the present one.
+    pub fn update(&self, done: usize, all: usize, left: Duration, now: &str) {
+        self.0.set_length(all as u64);
+        self.0.set_position(done as u64);
+        let seconds = left.as_nanos().div_ceil(1_000_000_000);
+        self.0.set_message(format!(
+            "about {} min {:02} s to go; {}",
+            seconds / 60,
+            seconds % 60,
+            Printable(now)
+        ));
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
 }
 
 /// Unit of the bar's position.

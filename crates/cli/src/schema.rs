@@ -118,6 +118,11 @@ const DOCUMENTS: &[Document] = &[
         "tg-rrul",
         &["cutline tg rrul --json"],
     ),
+    #[cfg(feature = "machine")]
+    document::<cutline_baseline::BaselineDocument>(
+        "baseline",
+        &["cutline baseline --json", "the file of cutline baseline"],
+    ),
     #[cfg(feature = "charts")]
     document::<cutline_analysis::picture::Picture>("plot", &["cutline plot --json"]),
     document::<Documents>("schema", &["cutline schema --json"]),

@@ -4,6 +4,7 @@ use crate::arguments::{duration, percentage, rate};
 use crate::exit::Failure;
 use crate::output;
 use crate::spec::{self, DirectionDocument};
+use cutline_baseline::HostFingerprint;
 use cutline_config::Document;
 use cutline_flow::TrafficSpec;
 use cutline_params::{Choice as _, ParameterValue, Parameters as _, nearest};
@@ -11,13 +12,15 @@ use cutline_quality::spec::CapacityProfile;
 use cutline_tables::{application, specification};
 use cutline_text::Printable;
 use cutline_translate::{
-    ApplicationProfile, Decision, EndSystemSettings, IpVersion, Layer, NetworkSettings, PacedBy, Path,
-    Protocol, Service, Translation, TranslationRequest, Unmet, translate,
+    ApplicationProfile, Baseline, Decision, EndSystemSettings, IpVersion, Layer, NetworkSettings, PacedBy,
+    Path, Protocol, Service, Translation, TranslationRequest, Unmet, translate,
 };
 use cutline_units::{Bytes, Dscp, Duration, Hint, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Show the consequences of an application's needs for its host and the network
 ///
@@ -50,6 +53,12 @@ pub struct Args {
     /// Packets lost on the path, per cent [default: 0.1]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     loss: Option<f64>,
+    /// Table of `cutline baseline` of this host: block, buffers and bandwidth are chosen by its measurements
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Use a table of --baseline that is of another host, too old, or not complete
+    #[arg(long, requires = "baseline")]
+    any_baseline: bool,
     /// The path has IPv6
     #[arg(long)]
     ipv6: bool,
@@ -62,6 +71,7 @@ const EXAMPLES: &str = "Examples:
   cutline translate audio --rtt 300ms
   cutline translate video --set bit-rate=\"4 Mbit/s\" --set interactive=false --protocol tcp
   cutline translate mine.toml --service reservation --rate 10Mbit
+  cutline translate mine.toml --protocol r-udp --baseline baseline.json
   cutline translate game --json | jq .network";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
@@ -69,6 +79,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         protocol: args.protocol,
         service: args.service,
         path: path(args)?,
+        baseline: args.baseline.as_deref().map(|file| measured(file, args.any_baseline)).transpose()?,
         ..request(args)?
     };
     let translation = translate(&request).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -76,6 +87,20 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         output::print_json(&TranslationDocument::new(&args.application, &translation))
     } else {
         output::print_wrapped(&show(&args.application, &translation))
+    }
+}
+
+/// Reads a table, and checks that it holds for this host now, unless `any` is set.
+fn measured(file: &std::path::Path, any: bool) -> Result<Arc<Baseline>, Failure> {
+    let shown = Printable(file.display());
+    let document = cutline_baseline::load(file).map_err(|error| Failure::Failed(error.to_string()))?;
+    let document = document.ok_or_else(|| Failure::Failed(format!("there is no table {shown}")))?;
+    let now = jiff::Timestamp::now().as_second().max(0).unsigned_abs();
+    match document.check(&HostFingerprint::of_this_host(), now) {
+        Err(why) if !any => {
+            Err(Failure::Failed(format!("{shown}: {why}; --any-baseline uses it nevertheless")))
+        }
+        _ => Ok(Arc::new(document.baseline())),
     }
 }
 

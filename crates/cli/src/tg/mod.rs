@@ -11,6 +11,8 @@ mod rrul;
 mod send;
 mod tables;
 
+pub use send::resolve;
+
 use crate::exit::Failure;
 use cutline_traffic::TrafficError;
 use cutline_traffic::control::{ControlError, Key};
@@ -43,7 +45,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
 }
 
 /// Reads the key file of either end.
-fn key(path: &Path) -> Result<Key, Failure> {
+pub fn key(path: &Path) -> Result<Key, Failure> {
     Key::read(path).map_err(Failure::Usage)
 }
 

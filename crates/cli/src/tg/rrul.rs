@@ -14,7 +14,7 @@ use cutline_traffic::control::{self, SendParams};
 use cutline_traffic::responsiveness::{
     ClassDocument, LoadedDirection, Responsiveness, ResponsivenessDocument, RrulClass, SETTLING,
 };
-use cutline_traffic::{Distribution, FlowPlan, TcpOptions};
+use cutline_traffic::{DatagramOptions, Distribution, FlowPlan, TcpOptions};
 use cutline_units::{Duration, Streams};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -97,7 +97,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     }
     let stop = interrupt::cancel_flag("The measurements so far are printed.".to_owned())?;
     let (duration, streams, interval) = (measurement.duration(), Streams::new(args.seed), Some(INTERVAL));
-    let params = SendParams { duration, linger: LINGER, interval, streams, key };
+    let (datagrams, blocking) = (DatagramOptions::default(), false);
+    let params = SendParams { duration, linger: LINGER, interval, streams, key, datagrams, blocking };
     let classes = measurement.classes.len();
     message::print(&format!(
         "measuring {classes} classes with {receiver}: {} idle, {} with load, seed {}",

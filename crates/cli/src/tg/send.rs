@@ -11,6 +11,7 @@ use crate::{interrupt, message, output};
 use cutline_scenario::FlowsFile;
 use cutline_sys::address::{self, ZonedIp};
 use cutline_text::Printable;
+use cutline_traffic::DatagramOptions;
 use cutline_traffic::control::{self, SendParams};
 use cutline_units::{Duration, Streams};
 use std::io::ErrorKind;
@@ -99,7 +100,8 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     }
     let key = args.key_file.as_deref().map(super::key).transpose()?;
     let stop = interrupt::cancel_flag("The measurements so far are printed.".to_owned())?;
-    let params = SendParams { duration, linger: args.linger, interval, streams, key };
+    let (datagrams, blocking) = (DatagramOptions::default(), false);
+    let params = SendParams { duration, linger: args.linger, interval, streams, key, datagrams, blocking };
     let count = flows.plans.len();
     let (verb, preposition) = match (flows.has_reverse(), flows.has_forward()) {
         (false, _) => ("sending", "to"),

@@ -16,6 +16,8 @@
 //! 1-k. The share of the bad state is p / (p + r). If nothing is lost in the good state, the mean number of packets that are
 //! lost in a row is 1 / (1 - (1 - r)(1 - h)): 1 / r if everything is lost in the bad one.
 //!
+//! On a link with AAL5 the unit of loss may be a cell: each cell of a packet is drawn, and a packet that lacks one is lost.
+//!
 //! # Jitter and reordering
 //! Jitter changes the propagation delay of each packet, by up to `jitter` in either direction (uniform) or with this
 //! standard deviation (normal); a delay is never below 0. In order, a packet arrives no earlier than the one before it. The mean
@@ -49,6 +51,9 @@ pub struct ImpairmentParams {
     /// Gilbert-Elliott: probability that a packet is lost in the good state (netem's 1-k).
     #[param(default = 0.0, range = (0.0, 1.0), source = "netem")]
     pub loss_in_good: f64,
+    /// Unit of every draw of a loss: a packet, or a cell of a link with AAL5. A packet is lost if one of its cells is.
+    #[param(default = LossUnit::Packet, source = "netem")]
+    pub unit: LossUnit,
     /// Probability that a packet is held back for `reorder-delay`, so that others overtake it.
     #[param(default = 0.0, range = (0.0, 1.0), source = NONE)]
     pub reorder: f64,
@@ -64,6 +69,15 @@ pub struct ImpairmentParams {
     /// A packet with less jitter may overtake one with more.
     #[param(default = false, source = "a link is a FIFO; netem on its own reorders")]
     pub jitter_reorders: bool,
+}
+
+/// Unit of a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
+pub enum LossUnit {
+    /// A whole packet.
+    Packet,
+    /// A cell of ATM.
+    Cell,
 }
 
 /// Distribution of the jitter.
@@ -167,6 +181,17 @@ impl ImpairmentParams {
         Ok(())
     }
 
+    /// Checks that the unit of loss suits a link, which has cells or not.
+    ///
+    /// # Errors
+    /// When the unit is a cell and the link has none.
+    pub fn validate_unit(&self, has_cells: bool) -> Result<(), ParameterError> {
+        if self.unit == LossUnit::Cell && !has_cells {
+            return Err(ParameterError::new("unit", "cell", "packet on a link without aal5"));
+        }
+        Ok(())
+    }
+
     /// Returns whether packets always arrive in the order in which they were sent.
     pub const fn keeps_order(&self) -> bool {
         self.reorder <= 0.0 && !self.jitter_reorders
@@ -216,10 +241,15 @@ impl Impairment {
 
     /// Takes a packet whose last bit leaves at `departs`, which is not before that of the previous packet.
     pub fn send(&mut self, departs: Instant) -> Fate {
+        self.send_units(departs, 1)
+    }
+
+    /// Takes a packet of so many units of loss, each of which may be lost, and the packet with it.
+    pub fn send_units(&mut self, departs: Instant, units: u32) -> Fate {
         // All is drawn for a lost packet, too, so that loss does not change the delays of the others.
         let late = self.streams[1].chance(self.reorder);
         let mut at = departs + self.draw_delay();
-        if self.loss.takes(&mut self.streams[0]) {
+        if self.loss.takes(&mut self.streams[0], units) {
             return Fate::Lost;
         }
         if self.in_order {
@@ -268,13 +298,21 @@ impl Impairment {
 }
 
 impl Loss {
-    /// Draws whether the next packet is lost.
-    fn takes(&mut self, stream: &mut RandomStream) -> bool {
+    /// Draws whether one of the next units is lost.
+    fn takes(&mut self, stream: &mut RandomStream, units: u32) -> bool {
         match self {
-            Self::Bernoulli(p) => stream.chance(*p),
+            Self::Bernoulli(p) if units == 1 => stream.chance(*p),
+            // 1 - (1 - p)^n, exact for a small p.
+            Self::Bernoulli(p) => {
+                let any = -(f64::from(units) * (-p.get()).ln_1p()).exp_m1();
+                stream.chance(Probability::clamped(any))
+            }
             Self::GilbertElliott { leave, lost, bad } => {
-                let is_lost = stream.chance(lost[usize::from(*bad)]);
-                *bad ^= stream.chance(leave[usize::from(*bad)]);
+                let mut is_lost = false;
+                for _ in 0..units {
+                    is_lost |= stream.chance(lost[usize::from(*bad)]);
+                    *bad ^= stream.chance(leave[usize::from(*bad)]);
+                }
                 is_lost
             }
         }
@@ -361,6 +399,28 @@ mod tests {
             let another = (1.0 - to_good) * loss_in_bad;
             within(burst, 1.0 / (1.0 - another), another.sqrt() / (1.0 - another) / bursts.sqrt());
         }
+    }
+
+    #[test]
+    fn a_packet_is_lost_if_one_of_its_cells_is() {
+        let n = 200_000;
+        let share = |params: &ImpairmentParams| {
+            let mut impairment = impairment(params, 1);
+            let departures = (1..=n).map(|number| Instant::ZERO + SPACING * number);
+            let lost =
+                departures.filter(|departs| impairment.send_units(*departs, 191) == Fate::Lost).count();
+            lost as f64 / n as f64
+        };
+        let params = ImpairmentParams { loss: 1e-4, unit: LossUnit::Cell, ..ImpairmentParams::default() };
+        let expected = 1.0 - (1.0 - 1e-4_f64).powi(191);
+        assert!((expected - 0.0189).abs() < 5e-5, "{expected}");
+        within(share(&params), expected, (expected * (1.0 - expected) / n as f64).sqrt());
+        // The same share of cells in bursts of ten hits fewer packets: about one for each burst, and the second of two
+        // that a burst joins.
+        let bursts = ImpairmentParams { loss: 0.0, to_bad: 1e-5, to_good: 0.1, ..params };
+        let per_packet = 1.0 - (1.0 - 1e-5_f64).powi(191);
+        let joined = share(&bursts) / per_packet;
+        assert!((1.0..1.15).contains(&joined), "{joined}");
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //!   queued_link       links with an event per packet
 //!   transmitter       a rate that changes while a packet is on the wire
 //!   deliveries        recorded times at which a link delivers
+//!   aal5              packets in cells of ATM
 //!   impairment        loss, reordering and jitter on the wire behind them
 //!   route             routes and event tags
 //!   flow              the state of a flow, in three parts
@@ -29,6 +30,7 @@
 //! outcome             the result of a run
 //! ```
 
+mod aal5;
 mod adaptive;
 mod agent;
 mod calendar;
@@ -52,6 +54,7 @@ pub mod rsvp;
 mod transmitter;
 mod watch;
 
+pub use aal5::Aal5Params;
 pub use adaptive::AdaptiveHint;
 pub use agent::{Address, Agent, AgentMessage, AgentSpec, Context, FlowCounts, Outbound};
 pub use calendar::{Calendar, EventHandle};

@@ -5,6 +5,7 @@
 //! the link added earlier is taken.
 
 use crate::AdaptiveHint;
+use crate::aal5::Aal5Params;
 use crate::agent::{Address, AgentSpec};
 use crate::deliveries::Deliveries;
 use crate::id::{GroupId, LinkId, NodeId};
@@ -14,7 +15,7 @@ use cutline_params::ParameterError;
 use cutline_transport::app;
 use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Duration, Hint, HintBudget, Instant, Rate, Streams};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A link from one node to another, with the queue in front of it.
@@ -94,6 +95,8 @@ pub struct Network {
     observed: BTreeSet<usize>,
     watched: BTreeSet<LinkId>,
     external_endpoints: bool,
+    /// The links that carry packets in cells.
+    cells: BTreeMap<LinkId, Aal5Params>,
 }
 
 /// An agent and its address.
@@ -332,6 +335,21 @@ impl Network {
     /// Returns a link's description.
     pub fn link(&self, id: LinkId) -> &LinkSpec {
         &self.links[id.0 as usize]
+    }
+
+    /// Returns the numbers of all links.
+    pub fn link_ids(&self) -> impl Iterator<Item = LinkId> + use<> {
+        (0..self.links.len() as u32).map(LinkId)
+    }
+
+    /// Lets a link carry its packets in cells of ATM.
+    pub fn set_cells(&mut self, id: LinkId, aal5: Aal5Params) {
+        self.cells.insert(id, aal5);
+    }
+
+    /// Returns the cells of a link; `None` if it carries packets as they are.
+    pub fn cells(&self, id: LinkId) -> Option<&Aal5Params> {
+        self.cells.get(&id)
     }
 
     /// Gives a link an impairment, in place of the one that it has.

@@ -1,9 +1,10 @@
 //! A queued link: a queue of the `aqm` crate with a transmitter behind it, simulated with an event per packet.
 
+use crate::aal5::Aal5Params;
 use crate::calendar::EventHandle;
 use crate::deliveries::DeliveryClock;
 use crate::fifo_link::LinkCounts;
-use crate::impairment::{Fate, Impairment, ImpairmentCounts};
+use crate::impairment::{Fate, Impairment, ImpairmentCounts, LossUnit};
 use crate::measure::{BacklogMeter, QueueInterval, Window};
 use crate::route::Hop;
 use crate::transmitter::Transmitter;
@@ -25,6 +26,8 @@ pub(crate) struct QueuedLink {
     pub(crate) sent_last: EventHandle,
     /// Reduces a packet's hint by its waiting time when it leaves; `None` leaves the hint unchanged.
     pub(crate) pass_on: Option<HintBudget>,
+    /// Cells of ATM; `None` if packets are sent as they are.
+    pub(crate) cells: Option<Aal5Params>,
     /// Impairment on the wire; `None` if every packet arrives after the delay.
     pub(crate) impairment: Option<Box<Impaired>>,
     /// True if a packet is being transmitted. The link's own event ends the transmission.
@@ -40,6 +43,8 @@ pub(crate) struct QueuedLink {
 /// An impairment and what it has done.
 pub(crate) struct Impaired {
     model: Impairment,
+    /// Cells, if they are the unit of loss.
+    cells: Option<Aal5Params>,
     pub(crate) counts: ImpairmentCounts,
 }
 
@@ -86,6 +91,7 @@ impl QueuedLink {
             free,
             sent_last: EventHandle::MAX,
             pass_on: None,
+            cells: None,
             impairment: None,
             busy: false,
             counts: LinkCounts::default(),
@@ -157,7 +163,10 @@ impl QueuedLink {
             self.waits.record(waited);
         }
         let departs = match &mut self.deliveries {
-            None => self.transmitter.send(now, Bytes::new(u64::from(size))),
+            None => {
+                let on_link = self.cells.as_ref().map_or(size, |cells| cells.on_link(size));
+                self.transmitter.send(now, Bytes::new(u64::from(on_link)))
+            }
             Some(deliveries) => deliveries.send(size),
         };
         self.counts.sent(self.window, now, departs, size);
@@ -240,13 +249,16 @@ impl QueuedLink {
 }
 
 impl Impaired {
-    pub(crate) fn new(model: Impairment) -> Box<Self> {
-        Box::new(Self { model, counts: ImpairmentCounts::default() })
+    /// `cells` are those of the link.
+    pub(crate) fn new(model: Impairment, unit: LossUnit, cells: Option<&Aal5Params>) -> Box<Self> {
+        let cells = cells.filter(|_| unit == LossUnit::Cell).cloned();
+        Box::new(Self { model, cells, counts: ImpairmentCounts::default() })
     }
 
-    /// Sends a packet whose last bit leaves at `departs`. Returns its arrival; `None` if it is lost.
-    pub(crate) fn send(&mut self, departs: Instant, window: Window) -> Option<Instant> {
-        match self.model.send(departs) {
+    /// Sends a packet of `size` bytes whose last bit leaves at `departs`. Returns its arrival; `None` if it is lost.
+    pub(crate) fn send(&mut self, departs: Instant, size: u32, window: Window) -> Option<Instant> {
+        let units = self.cells.as_ref().map_or(1, |cells| cells.cells(size));
+        match self.model.send_units(departs, units) {
             Fate::Lost => None,
             Fate::Arrives { at, overtakes } => {
                 self.counts.reordered += if window.contains(departs) { overtakes } else { 0 };

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod aal5;
 mod adaptive;
 mod agents;
 mod external;

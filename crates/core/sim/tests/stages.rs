@@ -1,9 +1,10 @@
 //! Stages against the event loop: the same outcome to the last bit, on random networks.
 
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, codel, fq_codel, pi, pie, red};
+use cutline_sim::impairment::LossUnit;
 use cutline_sim::{
-    Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, NodeId, Plan, Simulation,
-    SimulationOutcome, SimulationSettings, Window,
+    Aal5Params, Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, NodeId, Plan,
+    Simulation, SimulationOutcome, SimulationSettings, Window,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp::Algorithm;
@@ -151,16 +152,24 @@ fn impairment(number: usize) -> Option<ImpairmentParams> {
         2 => Some(ImpairmentParams { reorder: 0.05, reorder_delay: Duration::from_millis(7), ..usual() }),
         3 => Some(ImpairmentParams { jitter: Duration::from_micros(300), jitter_reorders: true, ..usual() }),
         4 => Some(ImpairmentParams { jitter: Duration::from_micros(900), to_bad: 0.01, ..usual() }),
+        5 => Some(ImpairmentParams { loss: 0.001, unit: LossUnit::Cell, ..usual() }),
         _ => None,
     }
 }
 
 impl Middle {
+    fn has_cells(&self) -> bool {
+        self.extra == 4
+    }
+
     fn link(&self, from: NodeId, to: NodeId) -> LinkSpec {
         let (rate, second) = (Rate::from_kbps(self.kbps), Duration::from_secs(1));
         let delay = Duration::from_micros(self.delay_us);
         let at = |tenths: u64| Instant::ZERO + second * tenths / 10;
-        let wire = impairment(self.impairment).filter(|params| params.jitter <= delay);
+        let suits = |params: &ImpairmentParams| {
+            params.jitter <= delay && (params.unit == LossUnit::Packet || self.has_cells())
+        };
+        let wire = impairment(self.impairment).filter(suits);
         LinkSpec {
             from,
             to,
@@ -189,8 +198,13 @@ fn network((middles, pairs, access_in_step): &(Vec<Middle>, Vec<Pair>, bool)) ->
     let routers: Vec<NodeId> =
         (0..=middles.len() / 2).map(|number| network.add_node(format!("r{number}"))).collect();
     for (number, two) in middles.chunks(2).enumerate() {
-        network.add_link(two[0].link(routers[number], routers[number + 1]));
-        network.add_link(two[1].link(routers[number + 1], routers[number]));
+        let ends = [routers[number], routers[number + 1]];
+        for (middle, [from, to]) in two.iter().zip([ends, [ends[1], ends[0]]]) {
+            let link = network.add_link(middle.link(from, to));
+            if middle.has_cells() {
+                network.set_cells(link, Aal5Params::default());
+            }
+        }
     }
     let group = network.add_group("flows");
     let mut last: Option<(usize, NodeId)> = None;

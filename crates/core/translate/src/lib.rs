@@ -31,13 +31,14 @@
 //! # Ok::<(), cutline_params::ParameterError>(())
 //! ```
 //!
-//! The crate decides; it opens no socket. What the host and the path offer comes in as a [`Path`]. A caller that measures
-//! the path later translates again.
+//! The crate decides; it opens no socket. What the host and the path offer comes in as a [`Path`], and as measurements, a
+//! [`Baseline`]. A caller that measures the path later translates again.
 //!
 //! To add a class, a protocol or a service, write its file and add its line to the list at the end of `application/mod.rs`,
 //! `protocol/mod.rs` or `service/mod.rs`.
 
 mod application;
+mod baseline;
 mod decision;
 mod delay_budget;
 mod demand;
@@ -53,6 +54,7 @@ pub use application::{
     ApplicationProfile, AudioParams, Codec, FileParams, GameParams, TelemetryParams, VideoParams, View,
     WebParams,
 };
+pub use baseline::{Baseline, BaselinePoint, Margin};
 pub use cutline_flow::TrafficSpec;
 pub use decision::{Decision, Layer};
 pub use path::{IpVersion, Path};

@@ -567,3 +567,83 @@ proptest! {
         is_sound(&request, &translated(&request));
     }
 }
+
+/// A host whose TCP does best with blocks of 8 KB, whose datagrams need a larger buffer at 2 Mbit/s, and whose load needs 2 % more.
+fn measured() -> Baseline {
+    let point = |protocol, block: u64, load: Option<u64>, mbps: u64| BaselinePoint {
+        protocol,
+        block: Bytes::new(block),
+        load: load.map(Rate::from_kbps),
+        requested: None,
+        has_large_buffer: false,
+        throughput: Rate::from_mbps(mbps),
+        loss: 0.0,
+        delay: Some(ms(2)),
+    };
+    let lossy = BaselinePoint { loss: 0.27, ..point(Protocol::Udp, 1024, Some(2000), 1) };
+    let shaped =
+        |ratio| BaselinePoint { requested: Some(ratio), ..point(Protocol::Udp, 8192, Some(1000), 1) };
+    let points = vec![
+        point(Protocol::Tcp, 8192, None, 40),
+        point(Protocol::Tcp, 65_536, None, 30),
+        lossy,
+        BaselinePoint { has_large_buffer: true, loss: 0.0, ..lossy },
+        BaselinePoint { loss: 0.05, ..shaped(1.0) },
+        shaped(1.02),
+        shaped(1.4),
+    ];
+    Baseline { points, large_buffer: Bytes::new(1 << 22) }
+}
+
+#[test]
+fn measurements_replace_assumptions_and_say_so() {
+    let measured = Some(std::sync::Arc::new(measured()));
+    let file = translated(&TranslationRequest { baseline: measured.clone(), ..request(Preset::File) });
+    assert_eq!(file.end_system.block, Bytes::new(8192));
+    assert!(decision(&file, "block").reason.starts_with("measured without a limit"), "{file:#?}");
+    assert_eq!(translated(&request(Preset::File)).end_system.block, Bytes::new(65_536));
+
+    // 1.92 Mbit/s in messages of 1200 B.
+    let video = |protocol, baseline| TranslationRequest {
+        protocol: Some(protocol),
+        baseline,
+        ..request(Preset::Video)
+    };
+    let udp = translated(&video(Protocol::Udp, measured.clone()));
+    assert_eq!(udp.end_system.receive_buffer, Some(Bytes::new(1 << 22)));
+    assert!(decision(&udp, "receive-buffer").reason.contains("the default lost 27.00 %"), "{udp:#?}");
+    assert!(udp.unmet.is_empty());
+
+    // 100 messages/s of 1228 B with headers, and of 1242 B with Ethernet's.
+    let bandwidth = |baseline| {
+        let reserved = translated(&video(Protocol::RUdp, baseline));
+        (
+            reserved.network.reservation.unwrap().send.unwrap().rate,
+            decision(&reserved, "send-bandwidth").reason.clone(),
+        )
+    };
+    let load = 1228.0 / 1242.0;
+    let (assumed, with) = (bandwidth(None), bandwidth(measured));
+    let ratio = with.0.as_bps() as f64 / assumed.0.as_bps() as f64;
+    assert!((ratio - 1.02 / 1.1 / load).abs() < 1e-6, "{assumed:?} {with:?}");
+    assert!(
+        with.1.contains("with 1.02 times the load nothing was lost") && with.1.contains("5.00 % was lost"),
+        "{}",
+        with.1
+    );
+}
+
+#[test]
+fn a_rate_above_what_the_host_has_sent_is_unmet() {
+    let spec =
+        Specification::builder().rates(10_000.0, 10_000.0, 10_000.0).size(Bytes::new(1000)).build().unwrap();
+    let baseline = Some(std::sync::Arc::new(measured()));
+    let fast =
+        TranslationRequest { protocol: Some(Protocol::Tcp), baseline, ..TranslationRequest::new(both(spec)) };
+    let unmet = translated(&fast).unmet;
+    assert_eq!(
+        unmet.iter().map(|unmet| (unmet.direction, unmet.parameter)).collect::<Vec<_>>(),
+        [("send", SpecParameter::MinRate)]
+    );
+    assert!(unmet[0].reason.contains("40 Mbit/s (measured)"), "{unmet:?}");
+}

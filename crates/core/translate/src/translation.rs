@@ -1,6 +1,7 @@
 //! The whole translation: the one place where application, protocol and service come together.
 
 use crate::application::ApplicationProfile;
+use crate::baseline::Baseline;
 use crate::decision::{Chosen, Decision, Decisions, Layer};
 use crate::path::Path;
 use crate::protocol::{Ends, Protocol, selection};
@@ -9,6 +10,7 @@ use crate::settings::{EndSystemSettings, NetworkSettings};
 use crate::stream::Stream;
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_quality::spec::{ConnectionSpecification, SpecParameter};
+use std::sync::Arc;
 
 /// Request for a translation.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +23,8 @@ pub struct TranslationRequest {
     pub service: Option<Service>,
     /// Properties of the path.
     pub path: Path,
+    /// Measurements of this host and the path; `None` if there are none.
+    pub baseline: Option<Arc<Baseline>>,
     /// Reasons for the specification; they come first among the decisions. Empty unless an application has
     /// been translated.
     pub reasons: Vec<Decision>,
@@ -59,7 +63,14 @@ pub struct Unmet {
 impl TranslationRequest {
     /// A request for a connection. Protocol and service are open, nothing is known of the path.
     pub fn new(specification: ConnectionSpecification) -> Self {
-        Self { specification, protocol: None, service: None, path: Path::default(), reasons: Vec::new() }
+        Self {
+            specification,
+            protocol: None,
+            service: None,
+            path: Path::default(),
+            baseline: None,
+            reasons: Vec::new(),
+        }
     }
 
     /// A request for an application that sends and receives alike.
@@ -86,7 +97,8 @@ pub fn translate(request: &TranslationRequest) -> Result<Translation, ParameterE
     let mut log = Decisions(request.reasons.clone());
     let protocol = choose_protocol(request, &mut log);
     let service = choose_service(request, protocol, &mut log);
-    let ends = Ends::new(protocol, &specification.send, &specification.receive, path);
+    let ends =
+        Ends::new(protocol, &specification.send, &specification.receive, path, request.baseline.as_deref());
     let end_system = protocol.translator().settings(&ends, &mut log);
     let traffic = Traffic { ends, protocol, profile: specification.profile };
     let mut network = service.translator().settings(&traffic, &mut log);
@@ -130,7 +142,16 @@ fn choose_service(request: &TranslationRequest, protocol: Protocol, log: &mut De
 /// The demands that cannot be met.
 fn unmet(protocol: Protocol, ends: &Ends<'_>) -> Vec<Unmet> {
     let directions = [("send", &ends.send), ("receive", &ends.receive)];
-    directions.into_iter().flat_map(|(direction, stream)| unmet_of(direction, stream, protocol)).collect()
+    let found = directions.into_iter().flat_map(|(direction, stream)| unmet_of(direction, stream, protocol));
+    found.chain(beyond_the_host(protocol, ends)).collect()
+}
+
+/// The least rate to send, if this host and the path carried less when they were measured.
+fn beyond_the_host(protocol: Protocol, ends: &Ends<'_>) -> Option<Unmet> {
+    let (least, most) = ends.send.spec.min_throughput().zip(ends.measured?.ceiling(protocol.unreserved()))?;
+    let reason =
+        format!("it is {least}, and the most that this host has sent without loss is {most} (measured)");
+    (least > most).then_some(Unmet { direction: "send", parameter: SpecParameter::MinRate, reason })
 }
 
 fn unmet_of(direction: &'static str, stream: &Stream<'_>, protocol: Protocol) -> Vec<Unmet> {

@@ -34,6 +34,7 @@ use cutline_traffic::control::message::{
 };
 use cutline_traffic::header::{Message, Note, Preamble, Proof, Step};
 use cutline_traffic::{
+    HostUse,
     MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, TcpOptions,
 };
 use cutline_transport::wire::{self, Data, Extension};
@@ -535,7 +536,7 @@ fn report() -> TrafficReport {
         intervals: vec![SentInterval { bytes: 1600, packets: 10 }; 2],
         ..SenderReport::default()
     };
-    TrafficReport { received: received(), sent: vec![sent] }
+    TrafficReport { received: received(), sent: vec![sent], host: HostUse::default() }
 }
 
 /// A group over TCP, and one over UDP.
@@ -621,6 +622,7 @@ fn messages_of_the_control_protocol() {
                 until_ns: 10_000_000_000,
                 interval_ns: Some(1_000_000_000),
                 seed: 7,
+                receive_buffer: Some(212_992),
                 reverse: reverse(),
             }),
         ),

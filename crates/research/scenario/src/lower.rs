@@ -7,8 +7,8 @@ use crate::spec::{
 use cutline_aqm::{AqmSpec, QueueSpec};
 use cutline_quality::Class;
 use cutline_sim::{
-    AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkId, LinkSpec, Network, NetworkError,
-    NodeId, Pair, SimulationSettings, Window,
+    Aal5Params, AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkId, LinkSpec, Network,
+    NetworkError, NodeId, Pair, SimulationSettings, Window,
 };
 use cutline_tables::queue::{PassOn, QueueConfig};
 use cutline_transport::endpoint::TransportParams;
@@ -83,12 +83,14 @@ impl Scenario {
             nodes.insert(&node.name, network.add_node(node.name.clone()));
         }
         for link in &graph.links {
-            network.add_link(LinkSpec {
+            // A queue can count on the payload of cells.
+            let rate = if link.aal5.is_some() { Aal5Params::payload_rate(link.rate) } else { link.rate };
+            let id = network.add_link(LinkSpec {
                 from: nodes[link.from.as_str()],
                 to: nodes[link.to.as_str()],
                 rate: link.rate,
                 delay: link.delay,
-                queue: queue(&link.queue, link.rate, &link.name)?,
+                queue: queue(&link.queue, rate, &link.name)?,
                 rate_changes: rate_changes(&link.rate_changes),
                 deliveries: link.deliveries.clone(),
                 pass_on: link.queue.pass_on.map(|PassOn { step, largest }| HintBudget {
@@ -99,6 +101,9 @@ impl Scenario {
                 impairment: link.impairment.clone(),
                 series: keeps_series(&link.queue),
             });
+            if let Some(aal5) = &link.aal5 {
+                network.set_cells(id, aal5.clone());
+            }
         }
         let templates = self.templates();
         for flow in self.flow_instances() {

@@ -13,6 +13,7 @@
 //! rendezvous opens the connections and proves the paths of flows that the receiver sends
 //! report     the measurements of both ends
 //! responsiveness  delay under load in several classes: its flows, and the results from their delays
+//! host       work and losses of a host during a run
 //! sent       serialization of other crates' types
 //! summary    the sums over a group of flows
 //! document   the measurements as documents: every counter with its name, unit and meaning
@@ -33,6 +34,7 @@ mod document;
 mod generator;
 pub mod header;
 mod histogram;
+mod host;
 mod meter;
 mod plan;
 mod rendezvous;
@@ -51,8 +53,9 @@ pub use document::{
 };
 pub use generator::Generator;
 pub use header::MESSAGE_HEADER;
+pub use host::{HostDrops, HostUse};
 pub use meter::{Meter, MeterParams};
-pub use plan::{Direction, FlowPlan, PlanError, TcpOptions, Transport};
+pub use plan::{DatagramOptions, Direction, FlowPlan, PlanError, ShaperOptions, TcpOptions, Transport};
 pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};
 pub use socket::select_congestion_control;
 pub use summary::FlowsSummary;

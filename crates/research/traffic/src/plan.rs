@@ -102,6 +102,33 @@ pub struct TcpOptions {
     pub max_pacing_rate: Option<Rate>,
 }
 
+/// The options of the sockets for datagrams of a run. `None` keeps the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramOptions {
+    /// The size of the sender's buffer in the kernel, bytes (`SO_SNDBUF`; the kernel doubles it for its overhead).
+    pub send_buffer: Option<u32>,
+    /// The size of the meter's buffer in the kernel, 1..=67,108,864 bytes (`SO_RCVBUF`); by default 8 MiB.
+    pub receive_buffer: Option<u32>,
+    /// Rate control of each flow below its application.
+    pub shaper: Option<ShaperOptions>,
+}
+
+/// Rate control below an application: datagrams wait in a queue that empties at this rate, and are dropped if it is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShaperOptions {
+    /// The rate of IP packets with their headers; above 0.
+    pub rate: Rate,
+    /// The payload that may wait, bytes.
+    pub queue: u64,
+    /// The longest IP packet of the path, bytes. Longer datagrams are sent in fragments.
+    pub mtu: u32,
+}
+
+impl DatagramOptions {
+    /// The largest buffer of a meter that a sender may request, bytes.
+    pub const LARGEST_BUFFER: u32 = 64 << 20;
+}
+
 /// The error for an invalid plan: the field, its value and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("flow {flow:?}: {field} = {value}: {allowed}")]

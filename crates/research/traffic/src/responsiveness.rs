@@ -308,6 +308,7 @@ impl Flows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HostUse;
     use crate::control::{ClockEstimate, ClockReport};
     use cutline_signal::clock::ClockOffset;
 
@@ -363,6 +364,8 @@ mod tests {
             }),
             clock: ClockReport { same: false, before, after: None },
             elapsed: Duration::from_secs(6),
+            sender_host: HostUse::default(),
+            receiver_host: None,
             error: None,
         }
     }

@@ -96,7 +96,7 @@ pub(crate) fn adopt_datagrams(socket: &OwnedFd, plan: &FlowPlan) -> Result<(), S
 pub(crate) fn receive_datagrams(plan: &FlowPlan) -> Result<OwnedFd, String> {
     let socket = open(plan.to, SocketType::DGRAM).map_err(refused("cannot open a socket"))?;
     mark_answers(&socket, plan.to, plan.dscp);
-    make_room(&socket);
+    make_room(&socket, RECEIVE_BUFFER);
     Inbox::prepare(&socket).map_err(refused("cannot request time stamps"))?;
     bind_from(&socket, plan)?;
     net::connect(&socket, &plan.to)
@@ -153,11 +153,15 @@ pub(crate) fn connect_control(
 }
 
 /// Opens the UDP socket of a flow and connects it.
-pub(crate) fn datagrams(plan: &FlowPlan) -> Result<OwnedFd, String> {
+pub(crate) fn datagrams(plan: &FlowPlan, send_buffer: Option<u32>) -> Result<OwnedFd, String> {
     let socket = open(plan.to, SocketType::DGRAM).map_err(refused("cannot open a socket"))?;
     let ecn = if plan.ecn { ECT0 } else { 0 };
     set_traffic_class(&socket, plan.to, plan.dscp.in_traffic_class(ecn))
         .map_err(refused("cannot set the code point"))?;
+    if let Some(bytes) = send_buffer {
+        sockopt::set_socket_send_buffer_size(&socket, bytes as usize)
+            .map_err(refused("cannot set SO_SNDBUF"))?;
+    }
     bind_from(&socket, plan)?;
     net::connect(&socket, &plan.to)
         .map_err(|errno| format!("cannot connect to {}: {}", plan.to, io::Error::from(errno)))?;
@@ -201,8 +205,8 @@ pub(crate) fn mark_answers(socket: impl AsFd, peer: SocketAddr, dscp: Dscp) {
     let _unmarked = set_traffic_class(socket, peer, dscp.in_traffic_class(0));
 }
 
-/// Opens a meter's TCP and UDP sockets on the same port.
-pub(crate) fn bind_both(address: SocketAddr) -> io::Result<(OwnedFd, OwnedFd)> {
+/// Opens a meter's TCP and UDP sockets on the same port. The UDP socket has [`RECEIVE_BUFFER`] unless a size is given.
+pub(crate) fn bind_both(address: SocketAddr, receive_buffer: Option<u32>) -> io::Result<(OwnedFd, OwnedFd)> {
     // With port 0 the kernel chooses a port for TCP; another process may use the same port for UDP.
     let mut tries = if address.port() == 0 { 16 } else { 1 };
     loop {
@@ -216,19 +220,24 @@ pub(crate) fn bind_both(address: SocketAddr) -> io::Result<(OwnedFd, OwnedFd)> {
             Err(errno) => return Err(errno.into()),
             Ok(()) => {
                 net::listen(&listener, 4096)?;
-                make_room(&datagrams);
+                make_room(&datagrams, receive_buffer.map_or(RECEIVE_BUFFER, |bytes| bytes as usize));
                 return Ok((listener, datagrams));
             }
         }
     }
 }
 
-/// Sets the receive buffer of a UDP socket to [`RECEIVE_BUFFER`], or to the largest size that the kernel allows.
-fn make_room(socket: &OwnedFd) {
-    if sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER).is_err() {
+/// Sets the receive buffer of a UDP socket to this size, or to the largest that the kernel allows.
+fn make_room(socket: &OwnedFd, bytes: usize) {
+    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
         // Without CAP_NET_ADMIN the kernel limits the size to net.core.rmem_max.
-        let _cut = sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER);
+        let _cut = sockopt::set_socket_recv_buffer_size(socket, bytes);
     }
+}
+
+/// Returns the size of a socket's receive buffer as the kernel counts, bytes; `None` if the kernel does not report it.
+pub(crate) fn buffer_size(socket: impl AsFd) -> Option<u64> {
+    sockopt::socket_recv_buffer_size(socket).ok().map(|bytes| bytes as u64)
 }
 
 pub(crate) fn local_address(socket: impl AsFd) -> io::Result<SocketAddr> {

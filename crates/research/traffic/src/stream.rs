@@ -75,7 +75,6 @@ impl Outbox {
     }
 
     /// Returns whether everything has been sent.
-    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         !self.unlimited && self.waiting.is_empty() && self.rest == 0 && self.taken == self.ready.len()
     }

@@ -1,5 +1,6 @@
 //! The tests of this crate that use it from outside, in one program: it is linked once, and its tests run beside each other.
 
 mod control;
+mod datagram_options;
 mod loopback;
 mod recipe;

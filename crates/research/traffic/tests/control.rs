@@ -8,7 +8,7 @@ use cutline_traffic::control::{
     BothReports, ControlError, Key, Receiver, ReceiverParams, SendParams, SenderSession, send,
 };
 use cutline_traffic::header::{PROOF, Proof, Step};
-use cutline_traffic::{Direction, FlowPlan, MeterReport, TcpOptions, Transport};
+use cutline_traffic::{DatagramOptions, Direction, FlowPlan, MeterReport, TcpOptions, Transport};
 use cutline_transport::app::{CbrParams, FilesParams, Params, PoissonParams};
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::wire::Data;
@@ -46,6 +46,8 @@ fn params(ms: u64) -> SendParams {
         interval: Some(Duration::from_millis(100)),
         streams: Streams::new(1),
         key: None,
+        datagrams: DatagramOptions::default(),
+        blocking: false,
     }
 }
 
@@ -496,7 +498,7 @@ fn errors_distinguish_other_servers() {
     assert!(why("SSH-2.0-OpenSSH_9.2\r\n").contains("does not answer as a receiver of cutline tg"));
     assert!(why("").contains("does not answer as a receiver of cutline tg"));
     let other = why("{\"hello\":{\"cutline_tg\":99,\"boot_id\":\"\"}}\n");
-    assert!(other.contains("version 99") && other.contains("version 4"), "{other}");
+    assert!(other.contains("version 99") && other.contains("version 5"), "{other}");
     let broken = why("{\"hello\":{\"cutline_tg\":4}}\n");
     assert!(broken.contains("broke"), "{broken}");
     let older = why("{\"hello\":{\"cutline_tg\":1,\"boot_id\":\"x\"}}\n");
@@ -590,7 +592,14 @@ fn a_receiver_that_vanishes_leaves_what_was_received() {
 /// Returns a request to send one flow over UDP to the client.
 fn start_reverse(plan: FlowPlan) -> String {
     let reverse = ReverseFlows::of(&reversed(vec![plan]));
-    let start = RunRequest { flows: 1, until_ns: 60_000_000_000, interval_ns: None, seed: 1, reverse };
+    let start = RunRequest {
+        flows: 1,
+        until_ns: 60_000_000_000,
+        interval_ns: None,
+        seed: 1,
+        receive_buffer: None,
+        reverse,
+    };
     serde_json::to_string(&ControlRequest::Start(start)).unwrap()
 }
 

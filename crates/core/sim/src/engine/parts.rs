@@ -58,7 +58,9 @@ impl Parts {
         let hops = flows.iter().map(|flow| flow.route.len() + flow.return_route.len() + 2).sum();
         let mut parts = Self {
             routes: Routes::with_capacity(hops),
-            fifo_links: Vec::with_capacity(network.links().iter().filter(|link| is_fifo_link(link)).count()),
+            fifo_links: Vec::with_capacity(
+                network.link_ids().filter(|link| is_fifo_link(network, *link)).count(),
+            ),
             fifo_classes: Vec::new(),
             queued_links: Vec::new(),
             links: Vec::with_capacity(network.links().len()),
@@ -79,13 +81,14 @@ impl Parts {
     fn add_links(&mut self, network: &Network) -> Result<(), NetworkError> {
         let fed_by_one_link = network.fed_by_one_link();
         for (id, spec) in network.links().iter().enumerate() {
-            let watched = network.is_watched(LinkId(id as u32));
-            let hop = if is_fifo_link(spec) && !watched {
+            let link = LinkId(id as u32);
+            let watched = network.is_watched(link);
+            let hop = if is_fifo_link(network, link) && !watched {
                 let kind = if fed_by_one_link[id] { EventKind::FoldedFifoLink } else { EventKind::FifoLink };
                 Hop::new(kind, self.add_fifo_link(spec))
             } else {
                 let kind = if watched { EventKind::Watched } else { EventKind::QueuedLink };
-                Hop::new(kind, self.add_queued_link(network, LinkId(id as u32))?)
+                Hop::new(kind, self.add_queued_link(network, link)?)
             };
             self.links.push(hop);
         }
@@ -119,11 +122,13 @@ impl Parts {
         queued_link.deliveries =
             spec.deliveries.as_ref().map(|record| Box::new(DeliveryClock::new(Arc::clone(record), window)));
         queued_link.pass_on = spec.pass_on;
+        queued_link.cells = network.cells(id).cloned();
         if let Some(params) = &spec.impairment {
             let link = network.link_name(id);
-            let model = Impairment::new(params, spec.delay, self.streams, &link)
-                .map_err(|error| NetworkError::Impairment { link, error })?;
-            queued_link.impairment = Some(Impaired::new(model));
+            let model = params.validate_unit(network.cells(id).is_some());
+            let model = model.and_then(|()| Impairment::new(params, spec.delay, self.streams, &link));
+            let model = model.map_err(|error| NetworkError::Impairment { link, error })?;
+            queued_link.impairment = Some(Impaired::new(model, params.unit, network.cells(id)));
         }
         self.queued_links.push(queued_link);
         Ok(index)
@@ -279,10 +284,12 @@ impl Parts {
     }
 }
 
-/// Returns whether a link has a plain drop-tail queue, a constant rate, no series, no change of hints and no impairment, so
-/// that it can be simulated as a FIFO link.
-pub(super) fn is_fifo_link(link: &LinkSpec) -> bool {
-    is_drop_tail(&link.queue)
+/// Returns whether a link has a plain drop-tail queue, a constant rate, no series, no change of hints, no cells and no
+/// impairment, so that it can be simulated as a FIFO link.
+pub(super) fn is_fifo_link(network: &Network, id: LinkId) -> bool {
+    let link = network.link(id);
+    network.cells(id).is_none()
+        && is_drop_tail(&link.queue)
         && link.rate_changes.is_empty()
         && link.deliveries.is_none()
         && link.pass_on.is_none()

@@ -4,7 +4,8 @@
 //! size and bandwidth itself.
 
 use super::datagrams::{receive_buffer, send_buffer};
-use super::{Ends, ProtocolTranslator, pacing};
+use super::{Ends, Protocol, ProtocolTranslator, pacing};
+use crate::baseline;
 use crate::decision::{Chosen, Decisions};
 use crate::path::Path;
 use crate::settings::{EndSystemSettings, PacedBy};
@@ -43,9 +44,10 @@ impl ProtocolTranslator for Direct {
 
     fn settings(&self, ends: &Ends<'_>, log: &mut Decisions) -> EndSystemSettings {
         let how = "by the sender itself: a packet socket has no pacing";
+        let buffer = baseline::receive_buffer(ends, Protocol::Direct, receive_buffer(&ends.receive));
         EndSystemSettings {
             send_buffer: log.end_system("send-buffer", send_buffer(&ends.send)),
-            receive_buffer: log.end_system("receive-buffer", receive_buffer(&ends.receive)),
+            receive_buffer: log.end_system("receive-buffer", buffer),
             block: log.end_system("block", block(&ends.send)).unwrap_or_default(),
             pacing: log.end_system("pacing", pacing(ends, PacedBy::Sender, self.pace_margin(), how)),
             ..EndSystemSettings::default()

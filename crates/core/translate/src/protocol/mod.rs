@@ -7,6 +7,7 @@ pub mod selection;
 mod tcp;
 mod udp;
 
+use crate::baseline::Baseline;
 use crate::decision::{Chosen, Decisions};
 use crate::list::translators;
 use crate::path::Path;
@@ -61,6 +62,8 @@ pub(crate) struct Ends<'a> {
     pub(crate) receive: Stream<'a>,
     /// True if the rate is reserved.
     pub(crate) reserved: bool,
+    /// Measurements of this host and the path.
+    pub(crate) measured: Option<&'a Baseline>,
 }
 
 impl<'a> Ends<'a> {
@@ -70,10 +73,11 @@ impl<'a> Ends<'a> {
         send: &'a Specification,
         receive: &'a Specification,
         path: &'a Path,
+        measured: Option<&'a Baseline>,
     ) -> Self {
         let packets = protocol.translator().packets(path);
         let stream = |spec| Stream { spec, path, packets };
-        Self { send: stream(send), receive: stream(receive), reserved: protocol.is_reserved() }
+        Self { send: stream(send), receive: stream(receive), reserved: protocol.is_reserved(), measured }
     }
 }
 
@@ -116,6 +120,16 @@ impl Protocol {
     /// Returns whether it comes with a reservation.
     pub fn is_reserved(self) -> bool {
         self.translator().is_reserved()
+    }
+
+    /// The same protocol without a reservation.
+    #[must_use]
+    pub const fn unreserved(self) -> Self {
+        match self {
+            Self::RTcp => Self::Tcp,
+            Self::RUdp => Self::Udp,
+            Self::Tcp | Self::Udp | Self::Direct => self,
+        }
     }
 
     /// The same protocol with a reservation.

@@ -9,6 +9,7 @@
 //! round trip and the longest delay, 450 ms: 108,000 B.
 
 use super::{Ends, Protocol, ProtocolTranslator, buffer, pacing};
+use crate::baseline;
 use crate::decision::{Chosen, Decisions};
 use crate::path::{IpVersion, Path};
 use crate::settings::{EndSystemSettings, PacedBy};
@@ -68,7 +69,9 @@ impl ProtocolTranslator for Tcp {
         EndSystemSettings {
             send_buffer: log.end_system("send-buffer", send_buffer(send)),
             receive_buffer: log.end_system("receive-buffer", receive_buffer()),
-            block: log.end_system("block", block(send)).unwrap_or_default(),
+            block: log
+                .end_system("block", baseline::block(ends, Protocol::Tcp, block(send)))
+                .unwrap_or_default(),
             no_delay: log.end_system("no-delay", no_delay(send)),
             not_sent_lowat: log.end_system("not-sent-lowat", not_sent_lowat(send)),
             mss: log.end_system("mss", mss(send)),

@@ -9,6 +9,7 @@
 
 use super::datagrams::{receive_buffer, send_buffer};
 use super::{Ends, Protocol, ProtocolTranslator, pacing};
+use crate::baseline;
 use crate::decision::{Chosen, Decisions};
 use crate::path::Path;
 use crate::settings::{EndSystemSettings, PacedBy};
@@ -57,9 +58,10 @@ impl ProtocolTranslator for Udp {
     fn settings(&self, ends: &Ends<'_>, log: &mut Decisions) -> EndSystemSettings {
         let how = "by the sender itself: the kernel ignores SO_MAX_PACING_RATE of UDP without the queue fq";
         let segments = segments(&ends.send);
+        let buffer = baseline::receive_buffer(ends, Protocol::Udp, receive_buffer(&ends.receive));
         EndSystemSettings {
             send_buffer: log.end_system("send-buffer", send_buffer(&ends.send)),
-            receive_buffer: log.end_system("receive-buffer", receive_buffer(&ends.receive)),
+            receive_buffer: log.end_system("receive-buffer", buffer),
             block: log.end_system("block", block(&ends.send, segments)).unwrap_or_default(),
             pacing: log.end_system("pacing", pacing(ends, PacedBy::Sender, self.pace_margin(), how)),
             gso_segment: log.end_system("gso-segment", gso_segment(&ends.send, segments)),

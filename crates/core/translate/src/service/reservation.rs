@@ -2,7 +2,7 @@
 //!
 //! | | value | why |
 //! | --- | --- | --- |
-//! | r | useful rate with headers, and a tenth more | QUANTA table 2: exactly the load lost 5 % and had a round trip of a second; a little more lost nothing |
+//! | r | useful rate with headers, and a tenth more, or the measured margin ([`crate::Baseline::margin`]) | QUANTA table 2: exactly the load lost 5 % and had a round trip of a second; a little more lost nothing |
 //! | b | one message, and what a second of the peak has above the useful rate; at least M | rates are per second |
 //! | p | the peak with headers, or the pace if that is faster | nothing leaves faster |
 //! | m | the last packet of the longest message; a header alone where there are acknowledgements | a shorter message counts as the longest, for which r is enough |
@@ -18,6 +18,7 @@
 //! a tenth: 920,832 bit/s. b = (1 + 100 - 80) x 1308 B = 27,468 B. p = 100 x 1308 B x 8 = 1,046,400 bit/s.
 
 use super::{NetworkTranslator, Traffic};
+use crate::baseline;
 use crate::decision::{Chosen, Decisions};
 use crate::settings::{self, NetworkSettings};
 use crate::stream::Stream;
@@ -25,8 +26,11 @@ use cutline_flow::TrafficSpec;
 use cutline_units::{Bytes, Dscp, Rate};
 use std::fmt::Write as _;
 
-/// Ratio of the reserved rate to the load.
+/// Ratio of the reserved rate to the load where it has not been measured.
 const MARGIN: f64 = 1.1;
+
+/// Header of Ethernet, which schedulers count, B. A tenth covers it, a measured margin may not.
+const LINK_HEADER: f64 = 14.0;
 
 pub(super) struct Reservation;
 
@@ -52,9 +56,15 @@ pub(crate) fn request(traffic: &Traffic<'_>, log: &mut Decisions) -> Option<sett
     let complete = traffic.protocol.translator().is_complete();
     let margin = traffic.protocol.translator().pace_margin();
     let reservation = settings::PlannedReservation {
-        send: direction(SEND, &Flow { data: send, acknowledges: complete.then_some(receive), margin }, log),
+        send: direction(
+            SEND,
+            traffic,
+            &Flow { data: send, acknowledges: complete.then_some(receive), margin },
+            log,
+        ),
         receive: direction(
             RECEIVE,
+            traffic,
             &Flow { data: receive, acknowledges: complete.then_some(send), margin },
             log,
         ),
@@ -90,6 +100,14 @@ impl Flow<'_> {
         let packets = |other: &Stream<'_>| Some(rate? * other.packets_of(other.spec.size?) as f64);
         let each = |other: Stream<'_>| packets(&other).unwrap_or_default() * other.packets.headers as f64;
         self.acknowledges.map_or(0.0, each)
+    }
+
+    /// Packets per second at the useful rate, acknowledgements included; 0 if it is not known.
+    fn packets_per_second(&self) -> f64 {
+        let of = |stream: &Stream<'_>| {
+            Some(stream.sustained_rate()? * stream.packets_of(stream.spec.size?) as f64)
+        };
+        of(&self.data).unwrap_or_default() + self.acknowledges.as_ref().and_then(of).unwrap_or_default()
     }
 
     /// Data with headers per second in a burst, B: the peak, or the pace.
@@ -130,7 +148,12 @@ impl Flow<'_> {
 }
 
 /// The token bucket of a direction, each value noted.
-fn direction(names: Names, flow: &Flow<'_>, log: &mut Decisions) -> Option<TrafficSpec> {
+fn direction(
+    names: Names,
+    traffic: &Traffic<'_>,
+    flow: &Flow<'_>,
+    log: &mut Decisions,
+) -> Option<TrafficSpec> {
     let [bandwidth, bucket, peak, min_policed, max_packet] = names;
     let acknowledgements = flow.acknowledgements(flow.acknowledges.as_ref().and_then(Stream::sustained_rate));
     let load = flow.data_rate() + acknowledgements;
@@ -140,12 +163,18 @@ fn direction(names: Names, flow: &Flow<'_>, log: &mut Decisions) -> Option<Traff
         return None;
     }
     let tspec = "RFC 2215 section 3.6";
-    let rate = bits(load * MARGIN);
+    let (rate, room) = match baseline::margin(&traffic.ends, traffic.protocol, load) {
+        Some((margin, why)) => {
+            let framed = load + flow.packets_per_second() * LINK_HEADER;
+            (bits(framed * margin), format!("{LINK_HEADER} B more for each packet; {why}"))
+        }
+        None => (bits(load * MARGIN), "and a tenth more".to_owned()),
+    };
     let mut why = format!("{} with headers", bits(flow.data_rate()));
     if acknowledgements > 0.0 {
         let _ = write!(why, " and {} of acknowledgements, one for each packet", bits(acknowledgements));
     }
-    why += ", and a tenth more";
+    let _ = write!(why, ", {room}");
     let beyond = flow.data.path.rate.filter(|path| rate > *path);
     if let Some(path) = beyond {
         let _ = write!(why, "; the path has only {path}, so it will be refused");

@@ -98,6 +98,8 @@ impl Map {
                     "an impairment",
                     "leave impairment out, or use `cutline lab run` or `cutline run`",
                 );
+            } else if link.aal5.is_some() {
+                return refuse("cells of ATM", "leave aal5 out, or use `cutline lab run` or `cutline run`");
             } else if !is_drop_tail(link) {
                 return refuse(
                     "a queue other than drop-tail with a limit in bytes",

@@ -28,6 +28,14 @@ pub(super) fn read(
         reverse: impairment::read(reader, "reverse-impairment", delay),
         access: impairment::read(reader, "access-impairment", access_delay),
     };
+    let of_links = [
+        ("impairment", &impairments.forward),
+        ("reverse-impairment", &impairments.reverse),
+        ("access-impairment", &impairments.access),
+    ];
+    for (key, impairment) in of_links {
+        impairment::check_unit(reader, key, impairment.as_ref(), false);
+    }
     let all = [("queue", &queue), ("reverse-queue", &reverse_queue), ("access-queue", &access_queue)];
     for (key, _) in
         all.iter().filter(|(_, queue)| queue.as_ref().is_some_and(|queue| queue.pass_on.is_some()))

@@ -1,7 +1,7 @@
 //! Reads a graph of `[[node]]` and `[[link]]` tables, and computes which nodes can reach each other.
 
-use super::impairment;
 use super::rate_trace::{self, Course};
+use super::{aal5, impairment};
 use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
 use cutline_config::{TableReader, ValueKind, kind};
 use cutline_tables::queue::{self, Named, QueueConfig};
@@ -65,6 +65,10 @@ fn link(
     let Course { rate_changes, deliveries } = course(reader, duration);
     let impairment = impairment::read(reader, "impairment", delay);
     let reverse_impairment = impairment::read(reader, "reverse-impairment", delay);
+    let aal5 = aal5::read(reader, &deliveries);
+    for (key, impairment) in [("impairment", &impairment), ("reverse-impairment", &reverse_impairment)] {
+        impairment::check_unit(reader, key, impairment.as_ref(), reader.has(aal5::KEY));
+    }
     for key in ["reverse-queue", "reverse-impairment"] {
         if reader.has(key) && !both_ways {
             reader.refuse(key, "the link goes one way only (both-ways = false)");
@@ -73,11 +77,17 @@ fn link(
     reader.finish();
     let (from, to, rate, delay) = (from?, to?, rate?, delay?);
     join(reader, (&from, &to), both_ways, joined)?;
-    let forward =
-        LinkSpec { rate_changes, deliveries, impairment, ..LinkSpec::new(&from, &to, rate, delay, &queue) };
+    let forward = LinkSpec {
+        rate_changes,
+        deliveries,
+        impairment,
+        aal5: aal5.clone(),
+        ..LinkSpec::new(&from, &to, rate, delay, &queue)
+    };
     let reverse_queue = reverse_queue.unwrap_or_else(|| Arc::new(QueueConfig::drop_tail(queue.limit)));
     let reverse = both_ways.then(|| LinkSpec {
         impairment: reverse_impairment,
+        aal5,
         ..LinkSpec::new(&to, &from, rate, delay, &reverse_queue)
     });
     Some([Some(forward), reverse].into_iter().flatten().collect())

@@ -16,3 +16,15 @@ pub(super) fn read(reader: &TableReader<'_>, key: &str, delay: Option<Duration>)
     let delay = delay.unwrap_or(Duration::MAX);
     parameter::checked(&table, params.and_then(|params| params.validate_on(delay).map(|()| params)))
 }
+
+/// Reports losses of cells on a link that has none.
+pub(super) fn check_unit(
+    reader: &TableReader<'_>,
+    key: &str,
+    impairment: Option<&ImpairmentParams>,
+    has_cells: bool,
+) {
+    if let Some(Err(error)) = impairment.map(|params| params.validate_unit(has_cells)) {
+        reader.refuse(key, &error.to_string());
+    }
+}

@@ -1,5 +1,6 @@
 //! Reads a [`Scenario`] from a document: the top-level keys, then the topology, then the flows. Unknown keys are errors.
 
+mod aal5;
 mod adaptive;
 mod app;
 mod dumbbell;

@@ -7,7 +7,7 @@ pub use flow::{
     QosSpec, StartSpec, TransportSpec,
 };
 
-use cutline_sim::{Deliveries, ImpairmentParams, Impairments};
+use cutline_sim::{Aal5Params, Deliveries, ImpairmentParams, Impairments};
 use cutline_tables::queue::QueueConfig;
 use cutline_units::{Duration, HintBits, Rate};
 use sha2::{Digest, Sha256};
@@ -126,6 +126,8 @@ pub struct LinkSpec {
     pub deliveries: Option<Arc<Deliveries>>,
     /// Loss, reordering and jitter on the wire behind the queue.
     pub impairment: Option<ImpairmentParams>,
+    /// Cells of ATM that carry the packets.
+    pub aal5: Option<Aal5Params>,
 }
 
 /// A change of a link's rate.
@@ -263,6 +265,7 @@ impl LinkSpec {
             rate_changes: Vec::new(),
             deliveries: None,
             impairment: None,
+            aal5: None,
         }
     }
 }

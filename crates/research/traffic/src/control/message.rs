@@ -1,6 +1,7 @@
 //! Reads and writes the messages of a session: JSON, one message per line.
 
 pub use super::reverse::{Carrier, Law, Member, ReverseFlows, Setting, TestParameters};
+use crate::host::HostUse;
 use crate::report::{MeterReport, SenderReport};
 pub use cutline_signal::authentication::TAG;
 use cutline_units::Duration;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead};
 
 /// The version of the protocol. Both ends must have the same version.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 /// The longest request but `start`, bytes.
 pub const LONGEST_REQUEST: u64 = 4096;
 /// The longest `start`, bytes. It names the flows that the receiver sends.
@@ -64,6 +65,9 @@ pub struct RunRequest {
     /// The seed of the random numbers of the flows that the receiver sends.
     #[serde(default)]
     pub seed: u64,
+    /// The size of the receiver's buffer for datagrams, bytes; `None` for its default.
+    #[serde(default)]
+    pub receive_buffer: Option<u32>,
     /// The flows that the receiver sends.
     #[serde(default)]
     pub reverse: Vec<ReverseFlows>,
@@ -120,6 +124,8 @@ pub struct Report {
     pub received: MeterReport,
     /// Measurements of sent flows.
     pub sent: Vec<SenderReport>,
+    /// Work and losses of the receiver's host.
+    pub host: HostUse,
 }
 
 /// The first message of a receiver.

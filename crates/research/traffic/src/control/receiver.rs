@@ -11,11 +11,12 @@ use super::session_listener::{Entered, SessionListener};
 use super::{ControlError, boot_id};
 use crate::TrafficError;
 use crate::generator::Generator;
+use crate::host::{HostUse, HostWatch};
 use crate::meter::{Meter, MeterParams};
-use crate::plan::{FlowPlan, Transport};
+use crate::plan::{DatagramOptions, FlowPlan, Transport};
 use crate::rendezvous::{Gathered, Gathering};
 use crate::report::{MeterReport, SenderReport, Window};
-use crate::socket::detect_absence;
+use crate::socket::{buffer_size, detect_absence};
 use cutline_signal::clock::ClockOffset;
 use cutline_sys::address::with_port;
 use cutline_sys::now;
@@ -60,6 +61,8 @@ pub struct ReceiverParams {
     /// The largest payload rate of all datagrams that the receiver sends to a sender. Flows of a fixed rate above it are refused
     /// before the run; datagrams above it during the run are not sent.
     pub most_rate: Rate,
+    /// The largest number of connections of one address, or of one IPv6 network, within a minute.
+    pub most_connections: u32,
 }
 
 impl Default for ReceiverParams {
@@ -71,6 +74,7 @@ impl Default for ReceiverParams {
             most_flows: 10_000,
             longest_run: Duration::from_secs(3600),
             most_rate: Rate::from_mbps(100),
+            most_connections: 60,
         }
     }
 }
@@ -114,7 +118,8 @@ impl Receiver {
             listen(address).map_err(TrafficError::system(format!("cannot listen on {address}")))
         };
         let listeners = addresses.iter().map(listen).collect::<Result<_, _>>()?;
-        Ok(Self { door: SessionListener::new(listeners, params.key, params.allow.clone()), params })
+        let door = SessionListener::new(listeners, params.key, params.allow.clone(), params.most_connections);
+        Ok(Self { door, params })
     }
 
     /// Returns the addresses and ports on which the receiver listens.
@@ -195,6 +200,7 @@ fn measure(
         );
     }
     let Gathered { listener, datagrams, sockets, strangers } = gathered;
+    let buffer = buffer_size(&datagrams);
     let meter = Meter::new(listener, datagrams, address, params);
     let generator = Generator::new(plans, Streams::new(start.seed))?
         .with_clock(ClockOffset::from_nanos(offset_ns.saturating_neg()))
@@ -210,7 +216,11 @@ fn measure(
     let ended = AtomicBool::new(false);
     let last = until + PATIENCE;
     let (answered, sent, received) = thread::scope(|scope| {
-        let meter = scope.spawn(|| meter.run(zero, last, &ended));
+        let meter = scope.spawn(|| {
+            let watch = HostWatch::begin();
+            let received = meter.run(zero, last, &ended);
+            (received, HostUse { receive_buffer: buffer, ..watch.end() })
+        });
         let generator = scope.spawn(|| generator.run(zero, until, &ended));
         let patience = zero.saturating_add(last).saturating_since(now());
         let answered = phase.answer_within(patience, LONGEST_REQUEST, Some(LONGEST_SILENCE));
@@ -218,12 +228,13 @@ fn measure(
         (answered, join(generator), join(meter))
     });
     session.sent = sent?;
+    let (received, host) = received;
     let received = session.report.insert(received?);
     received.strangers = received.strangers.saturating_add(strangers);
     match answered? {
         // Without a request the receiver was stopped; the sender still gets the report.
         Some(ControlRequest::Finish) | None => {
-            let report = Report { received: received.clone(), sent: session.sent.clone() };
+            let report = Report { received: received.clone(), sent: session.sent.clone(), host };
             phase.line.send(&ControlReply::Report(Box::new(report)), PATIENCE)
         }
         Some(_) => Err(ControlError::Unexpected("a second `start`".to_owned())),
@@ -341,7 +352,7 @@ struct Run {
 
 /// Checks the run that a sender requests.
 fn check(start: &RunRequest, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Run, String> {
-    let RunRequest { flows, until_ns, interval_ns, seed: _, ref reverse } = *start;
+    let RunRequest { flows, until_ns, interval_ns, receive_buffer, seed: _, ref reverse } = *start;
     let (most_flows, longest_run) = (allowed.most_flows, allowed.longest_run);
     let (until, interval) = (Duration::from_nanos(until_ns), interval_ns.map(Duration::from_nanos));
     if !(1..=most_flows).contains(&flows) {
@@ -360,9 +371,15 @@ fn check(start: &RunRequest, allowed: &ReceiverParams, peer: SocketAddr) -> Resu
             ));
         }
     }
+    if let Some(bytes) = receive_buffer.filter(|bytes| !(1..=DatagramOptions::LARGEST_BUFFER).contains(bytes))
+    {
+        let most = DatagramOptions::LARGEST_BUFFER;
+        return Err(format!("receive_buffer = {bytes} B: must be 1..{most} B"));
+    }
     let plans = check_reverse(reverse, flows, allowed.most_rate, peer)?;
     let token = token().map_err(|error| format!("it has no random numbers: {error}"))?;
-    let params = MeterParams { flows, window: Window::ALL, interval, token, peer: Some(peer.ip()) };
+    let peer = Some(peer.ip());
+    let params = MeterParams { flows, window: Window::ALL, interval, token, receive_buffer, peer };
     Ok(Run { plans, params })
 }
 
@@ -424,7 +441,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut line = Line::new(listener.accept().unwrap().0, None).unwrap();
-        let mut door = SessionListener::new(Vec::new(), None, Vec::new());
+        let mut door = SessionListener::new(Vec::new(), None, Vec::new(), 60);
         let began = now();
         thread::scope(|scope| {
             scope.spawn(move || {

@@ -11,10 +11,11 @@ use super::reverse::ReverseFlows;
 use super::{ControlError, boot_id};
 use crate::TrafficError;
 use crate::generator::{Generator, check_ecn};
+use crate::host::{HostUse, HostWatch};
 use crate::meter::{Meter, MeterParams};
-use crate::plan::{Direction, FlowPlan};
+use crate::plan::{DatagramOptions, Direction, FlowPlan};
 use crate::rendezvous::{Called, call};
-use crate::report::{MeterReport, SenderReport, Window};
+use crate::report::{MeterReport, SenderReport};
 use crate::socket::connect_control;
 use cutline_signal::clock::{self, ClockEstimate, Exchange};
 use cutline_sys::address::with_port;
@@ -49,6 +50,10 @@ pub struct SendParams {
     pub streams: Streams,
     /// The key that the receiver must have; `None` for none.
     pub key: Option<Key>,
+    /// The options of forward flows over datagrams.
+    pub datagrams: DatagramOptions,
+    /// True if the applications of forward flows wait until their last message has left the process, as with blocking sockets.
+    pub blocking: bool,
 }
 
 /// The reports of both ends.
@@ -66,6 +71,10 @@ pub struct BothReports {
     pub clock: ClockReport,
     /// The actual duration of sending.
     pub elapsed: Duration,
+    /// Work and losses of this host: of the thread that sends.
+    pub sender_host: HostUse,
+    /// Work and losses of the receiver's host: of the thread that receives there. `None` without its report.
+    pub receiver_host: Option<HostUse>,
     /// The error that ended the session early; `None` if there was none or `stop` was set.
     pub error: Option<ControlError>,
 }
@@ -103,14 +112,16 @@ pub fn send(
     let called = open_paths(&mut line, &reverse, token, stop)?;
     let zero = begin(&mut line, &clock)?;
     let run = Run { forward, reverse, called, address: data, zero, token, clock: &clock, params };
-    let (mut reports, elapsed, outcome) = run.execute(&mut line, stop)?;
+    let (mut reports, (elapsed, sender_host), outcome) = run.execute(&mut line, stop)?;
     let Ending { report, after, error } = outcome;
+    let receiver_host = report.as_ref().map(|report| report.host);
     let received = match (report, reports.received) {
         (Some(theirs), ours) => Some(join_reports(theirs, ours, &mut reports.sent)),
         (None, ours) => ours,
     };
     let sent = in_order(&names, reports.sent);
-    Ok(BothReports { receiver, sent, received, clock: ClockReport { after, ..clock }, elapsed, error })
+    let clock = ClockReport { after, ..clock };
+    Ok(BothReports { receiver, sent, received, clock, elapsed, sender_host, receiver_host, error })
 }
 
 /// Measurements of this end.
@@ -172,34 +183,39 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Sends and receives in threads, and watches the connection to the receiver meanwhile. Returns the duration of sending, too.
+    /// Sends and receives in threads, and watches the connection to the receiver meanwhile. Returns the duration of sending and the
+    /// work of this host, too.
     fn execute(
         self,
         line: &mut Line,
         stop: &AtomicBool,
-    ) -> Result<(Reports, Duration, Ending), ControlError> {
+    ) -> Result<(Reports, (Duration, HostUse), Ending), ControlError> {
         let Self { forward, reverse, called, address, zero, token, clock, params } = self;
-        let SendParams { duration, linger, interval, streams, .. } = params;
+        let SendParams { duration, linger, interval, streams, datagrams, blocking, .. } = params;
         let (sends, receives) = (!forward.is_empty(), !reverse.is_empty());
         let generator = Generator::new(forward, streams)?
             .with_clock(clock.offset())
             .with_token(token)
-            .with_buffer_waits(linger);
+            .with_buffer_waits(linger)
+            .with_datagram_options(datagrams);
+        let generator = if blocking { generator.with_blocking_writes() } else { generator };
         let generator = match interval {
             Some(width) => generator.with_intervals(width),
             None => generator,
         };
         let flows = reverse.iter().map(|plan| plan.id + 1).max().unwrap_or(0);
         let peer = Some(address.ip());
-        let meter_params = MeterParams { flows, window: Window::ALL, interval, token, peer };
+        let meter_params = MeterParams { flows, interval, token, peer, ..MeterParams::default() };
         let meter = Meter::of_called(called, address, meter_params);
         let (halt, done, close) = (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
         let (sent, received, elapsed, ending) = thread::scope(|scope| {
             let generator = scope.spawn(|| {
+                let watch = HostWatch::begin();
                 let sent = generator.run(zero, duration, &halt);
+                let host = watch.end();
                 // The flows of a direction may all have failed.
                 done.store(sends && !receives, Ordering::Relaxed);
-                sent
+                (sent, host)
             });
             // It receives what is in flight until the receiver has reported.
             let meter = receives.then(|| scope.spawn(|| meter.run(zero, Duration::MAX, &close)));
@@ -226,7 +242,8 @@ impl Run<'_> {
             close.store(true, Ordering::Relaxed);
             (sent, meter.map(join).transpose(), elapsed, ending)
         });
-        Ok((Reports { sent: sent?, received: received? }, elapsed, ending))
+        let (sent, host) = sent;
+        Ok((Reports { sent: sent?, received: received? }, (elapsed, host), ending))
     }
 }
 
@@ -360,6 +377,7 @@ fn ask_to_start(line: &mut Line, plans: &[FlowPlan], params: SendParams) -> Resu
         until_ns: params.duration.as_nanos(),
         interval_ns: params.interval.map(Duration::as_nanos),
         seed: params.streams.seed(),
+        receive_buffer: params.datagrams.receive_buffer,
         reverse: ReverseFlows::of(plans),
     };
     let message = write_message(&ControlRequest::Start(start)).map_err(ControlError::Broken)?;

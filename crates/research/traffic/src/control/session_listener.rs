@@ -21,8 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_GUESTS: usize = 64;
 /// The largest number of guests of one address, or of one IPv6 network.
 const MOST_OF_ONE: usize = 4;
-/// The largest number of connections of one address, or of one IPv6 network, within [`WINDOW`].
-const MOST_IN_WINDOW: u32 = 60;
+/// Time within which the connections of one address are limited.
 const WINDOW: Duration = Duration::from_secs(60);
 /// The largest number of addresses whose connections are counted.
 const MOST_COUNTED: usize = 1024;
@@ -38,6 +37,8 @@ pub(super) struct SessionListener {
     guests: Vec<Candidate>,
     counted: Vec<Counted>,
     refused: u64,
+    /// The largest number of connections of one address, or of one IPv6 network, within [`WINDOW`].
+    most_connections: u32,
 }
 
 #[derive(Debug)]
@@ -66,8 +67,13 @@ pub(super) struct Entered {
 }
 
 impl SessionListener {
-    pub(super) fn new(listeners: Vec<TcpListener>, key: Option<Key>, allow: Vec<Prefix>) -> Self {
-        Self { listeners, key, allow, guests: Vec::new(), counted: Vec::new(), refused: 0 }
+    pub(super) fn new(
+        listeners: Vec<TcpListener>,
+        key: Option<Key>,
+        allow: Vec<Prefix>,
+        most_connections: u32,
+    ) -> Self {
+        Self { listeners, key, allow, guests: Vec::new(), counted: Vec::new(), refused: 0, most_connections }
     }
 
     pub(super) fn listeners(&self) -> &[TcpListener] {
@@ -165,7 +171,7 @@ impl SessionListener {
         self.counted.retain(|counted| now.saturating_since(counted.since) < WINDOW);
         if let Some(counted) = self.counted.iter_mut().find(|counted| counted.of == of) {
             counted.connections = counted.connections.saturating_add(1);
-            return counted.connections <= MOST_IN_WINDOW;
+            return counted.connections <= self.most_connections;
         }
         if self.counted.len() >= MOST_COUNTED {
             self.counted.remove(0);

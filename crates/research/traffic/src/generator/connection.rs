@@ -101,6 +101,11 @@ impl Connection {
         }
     }
 
+    /// Returns whether data waits for room in the kernel's buffer.
+    pub(super) fn is_blocked(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// Queues a write of the application. Returns false if it does not fit and `always` is false.
     pub(super) fn write(&mut self, write: Write, now: Instant, always: bool) -> bool {
         match write {

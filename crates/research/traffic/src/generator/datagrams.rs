@@ -1,7 +1,8 @@
 //! The sender of a flow over a datagram transport. It sends each packet of the state machine as a datagram with the
 //! time of sending.
 
-use super::{Run, TURN};
+use super::shaper::{Shaper, Waiting};
+use super::{Run, Settings, TURN};
 use crate::plan::FlowPlan;
 use crate::report::SenderReport;
 use crate::socket::{adopt_datagrams, datagrams, refused};
@@ -29,6 +30,12 @@ pub(super) struct Datagrams {
     /// True if the other end has opened the path. Then a closed port ends the flow: nobody wants its data any
     /// more.
     is_adopted: bool,
+    /// Rate control; `None` without.
+    shaper: Option<Shaper>,
+    /// True if a datagram that the kernel has no room for is kept until it has; otherwise it is dropped.
+    waits: bool,
+    /// The datagram that is kept.
+    kept: Option<Waiting>,
     /// A buffer of the largest datagram. The payload after the header never changes.
     buffer: Vec<u8>,
 }
@@ -39,7 +46,7 @@ impl Datagrams {
         plan: &FlowPlan,
         params: &TransportParams,
         path: Option<OwnedFd>,
-        start: Instant,
+        (settings, start): (&Settings, Instant),
         (reactor, number): (&Reactor, u32),
     ) -> Result<Self, String> {
         let format = params.datagram_format();
@@ -51,13 +58,19 @@ impl Datagrams {
                 adopt_datagrams(&socket, plan)?;
                 socket
             }
-            None => datagrams(plan)?,
+            None => datagrams(plan, settings.datagrams.send_buffer)?,
         };
-        if replies {
+        // The other end's flows have the settings of that end.
+        let is_ours = !is_adopted;
+        let waits = settings.waits && is_ours;
+        let heard = if replies { EventFlags::IN } else { EventFlags::empty() };
+        let flags = if waits { heard | EventFlags::OUT } else { heard };
+        if !flags.is_empty() {
             reactor
-                .add(&socket, number, EventFlags::IN | EventFlags::ET)
+                .add(&socket, number, flags | EventFlags::ET)
                 .map_err(refused("cannot poll the socket"))?;
         }
+        let shaper = settings.datagrams.shaper.filter(|_| is_ours);
         Ok(Self {
             socket,
             sender: Sender::new(&params.clone().tolerating_lateness(), start),
@@ -68,12 +81,20 @@ impl Datagrams {
             turn: if params.adapts() { TURN } else { usize::MAX },
             counts_timeouts: params.adapts(),
             is_adopted,
+            shaper: shaper.map(|options| Shaper::new(plan, options)),
+            waits,
+            kept: None,
             buffer: vec![b'.'; largest as usize],
         })
     }
 
     pub(super) fn deadline(&self) -> Instant {
-        self.sender.deadline()
+        self.shaper.as_ref().map_or(Instant::FAR_FUTURE, Shaper::deadline).min(self.sender.deadline())
+    }
+
+    /// Returns whether a datagram waits for room in the kernel's buffer.
+    pub(super) const fn is_blocked(&self) -> bool {
+        self.kept.is_some()
     }
 
     pub(super) fn on_deadline(&mut self, now: Instant) {
@@ -105,9 +126,23 @@ impl Datagrams {
 
     /// Sends as many packets as the transport allows, at most `turn`.
     pub(super) fn pump(&mut self, now: Instant, run: &Run, report: &mut SenderReport) -> Result<(), String> {
+        if let Some(kept) = self.kept.take() {
+            self.send(kept, run, report)?;
+        }
         for _ in 0..self.turn {
+            if self.is_blocked() {
+                return Ok(());
+            }
             let Some(packet) = self.sender.transmit_datagram(now) else { break };
-            self.send(&packet, run, report)?;
+            match &mut self.shaper {
+                None => self.send(Waiting { packet, since: cutline_sys::now() }, run, report)?,
+                Some(shaper) => report.unsent += u64::from(!shaper.offer(now, packet)),
+            }
+        }
+        while let Some(waiting) =
+            self.shaper.as_mut().filter(|_| self.kept.is_none()).and_then(|it| it.next(now))
+        {
+            self.send(waiting, run, report)?;
         }
         Ok(())
     }
@@ -133,10 +168,10 @@ impl Datagrams {
         (reply.flow, reply.token) == (self.flow, run.settings.token)
     }
 
-    fn send(&mut self, packet: &PacketDeparture, run: &Run, report: &mut SenderReport) -> Result<(), String> {
-        let PacketDeparture { seq, len, extension } = *packet;
+    fn send(&mut self, waiting: Waiting, run: &Run, report: &mut SenderReport) -> Result<(), String> {
+        let PacketDeparture { seq, len, extension } = waiting.packet;
         let now = now();
-        let sent_at = run.settings.clock.theirs(now);
+        let sent_at = run.settings.clock.theirs(waiting.since);
         let data =
             Data { flow: self.flow, dscp: self.dscp, token: run.settings.token, seq, sent_at, extension };
         let header = data.header_length();
@@ -149,6 +184,7 @@ impl Datagrams {
         self.buffer[..header].copy_from_slice(&data.write()[..header]);
         match net::send(&self.socket, &self.buffer[..length], SendFlags::NOSIGNAL) {
             Ok(_) => run.sent(report, now, length as u64, 1),
+            Err(Errno::AGAIN) if self.waits => self.kept = Some(waiting),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => report.unsent += 1,
             Err(errno @ Errno::CONNREFUSED) if !self.is_adopted => {
                 report.unsent += 1;

@@ -65,7 +65,19 @@ impl Flow {
             Carrier::Connection(connection) => connection.deadline(),
             Carrier::Datagrams(datagrams) => datagrams.deadline(),
         };
-        if self.stopped { carrier } else { carrier.min(self.app.deadline()).min(self.stop) }
+        let app = if self.is_blocked() { Instant::FAR_FUTURE } else { self.app.deadline() };
+        if self.stopped { carrier } else { carrier.min(app).min(self.stop) }
+    }
+
+    /// Returns whether the application waits until its last message has left the process, as one that writes to a blocking
+    /// socket.
+    fn is_blocked(&self) -> bool {
+        self.run.settings.waits
+            && match &self.carrier {
+                Carrier::Connection(connection) => connection.is_blocked(),
+                Carrier::Datagrams(datagrams) => datagrams.is_blocked(),
+                Carrier::Waiting | Carrier::Failed => false,
+            }
     }
 
     /// Returns whether the flow has failed and sends nothing more.
@@ -140,10 +152,14 @@ impl Flow {
                 Connection::open(&self.plan, options, socket, &self.run.settings, (reactor, number))
                     .map(|connection| Carrier::Connection(Box::new(connection)))
             }
-            Transport::Datagrams(params) => {
-                Datagrams::open(&self.plan, params, socket, self.start, (reactor, number))
-                    .map(|datagrams| Carrier::Datagrams(Box::new(datagrams)))
-            }
+            Transport::Datagrams(params) => Datagrams::open(
+                &self.plan,
+                params,
+                socket,
+                (&self.run.settings, self.start),
+                (reactor, number),
+            )
+            .map(|datagrams| Carrier::Datagrams(Box::new(datagrams))),
         };
         match carrier {
             Ok(carrier) => self.carrier = carrier,
@@ -165,6 +181,9 @@ impl Flow {
             if self.stopped {
                 break;
             }
+            if self.is_blocked() {
+                break;
+            }
             let due = self.app.deadline();
             let Some(write) = self.app.poll(now, &mut self.random) else { break };
             if !self.plan.app.needs_reliability() {
@@ -173,6 +192,9 @@ impl Flow {
             self.wrote = now;
             self.report.messages += u64::from(matches!(write, Write::Bytes(_)));
             self.write(write, now);
+            if self.run.settings.waits {
+                self.pump(now);
+            }
         }
     }
 

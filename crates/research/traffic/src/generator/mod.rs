@@ -5,6 +5,7 @@
 //! flow        an application and its carrier
 //! connection  the carrier over TCP
 //! datagrams   the carrier over a datagram transport
+//! shaper      rate control of datagrams below the application
 //! ```
 //!
 //! The loop wakes the flows that are due, writes to the sockets that are ready, and sleeps until the next deadline or
@@ -14,9 +15,10 @@ mod ceiling;
 mod connection;
 mod datagrams;
 mod flow;
+mod shaper;
 
 use crate::agenda::Deadlines;
-use crate::plan::{FlowPlan, PlanError, Transport};
+use crate::plan::{DatagramOptions, FlowPlan, PlanError, Transport};
 use crate::report::{SenderReport, Window, interval_at};
 use crate::{TrafficError, report};
 use ceiling::Ceiling;
@@ -58,6 +60,9 @@ struct Settings {
     token: u64,
     /// Interval between checks of the data in a TCP connection's buffer in the kernel; `None` for never.
     ask: Option<Duration>,
+    datagrams: DatagramOptions,
+    /// True if an application writes only when its last message has left the process.
+    waits: bool,
 }
 
 /// The data of the run that each flow needs.
@@ -141,6 +146,19 @@ impl Generator {
         self.drain = drain;
         let shares = (self.plans.len() as u64).div_ceil(20).max(1);
         self.settings.ask = Some(Duration::from_millis(5 * shares));
+        self
+    }
+
+    /// Sets the options of the flows over datagrams whose paths this end opens.
+    pub fn with_datagram_options(mut self, options: DatagramOptions) -> Self {
+        self.settings.datagrams = options;
+        self
+    }
+
+    /// Lets each application wait until its last message has left the process, as with blocking sockets. An application whose rate
+    /// is above that of the host sends as fast as the socket takes its messages.
+    pub fn with_blocking_writes(mut self) -> Self {
+        self.settings.waits = true;
         self
     }
 

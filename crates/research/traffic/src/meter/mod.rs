@@ -42,13 +42,22 @@ pub struct MeterParams {
     pub interval: Option<Duration>,
     /// The token that packets and connections must have.
     pub token: u64,
+    /// The size of the UDP socket's buffer, bytes; `None` for 8 MiB. The kernel may give less.
+    pub receive_buffer: Option<u32>,
     /// The only address that packets and connections may come from; `None` for any address.
     pub peer: Option<IpAddr>,
 }
 
 impl Default for MeterParams {
     fn default() -> Self {
-        Self { flows: 1_000_000, window: Window::ALL, interval: None, token: 0, peer: None }
+        Self {
+            flows: 1_000_000,
+            window: Window::ALL,
+            interval: None,
+            token: 0,
+            receive_buffer: None,
+            peer: None,
+        }
     }
 }
 
@@ -105,7 +114,7 @@ impl Meter {
     /// Returns an error if the address is not available.
     pub fn bind(address: SocketAddr, params: MeterParams) -> Result<Self, TrafficError> {
         let failed = |error| TrafficError::system(format!("cannot listen on {address}"))(error);
-        let (listener, datagrams) = bind_both(address).map_err(failed)?;
+        let (listener, datagrams) = bind_both(address, params.receive_buffer).map_err(failed)?;
         Inbox::prepare(&datagrams).map_err(failed)?;
         let address = local_address(&listener).map_err(failed)?;
         Ok(Self::new(listener, datagrams, address, params))

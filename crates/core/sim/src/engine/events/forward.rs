@@ -108,9 +108,9 @@ impl EventLoop {
     /// Sends a packet over a wire with an impairment. A lost packet ends when its last bit has left.
     #[cold]
     fn cross_impaired_wire(&mut self, departs: Instant, handle: EventHandle, link: usize, next: Hop) {
-        let window = self.parts.settings.window;
+        let (window, size) = (self.parts.settings.window, self.calendar.payload(handle).size);
         let impaired = self.parts.queued_links[link].impairment.as_mut().expect("the caller has seen it");
-        match impaired.send(departs, window) {
+        match impaired.send(departs, size, window) {
             None => self.calendar.schedule(departs, handle, Hop::new(EventKind::Lost, link).tag()),
             Some(arrives) if next.is_folded_fifo_link() => {
                 self.cross_fifo_links(arrives, handle, next.index());

@@ -214,7 +214,7 @@ impl Stages {
     fn cross_impaired_wire(&mut self, departs: Instant, link: usize, next: Hop, packet: Packet) {
         let window = self.parts.settings.window;
         let impaired = self.parts.queued_links[link].impairment.as_mut().expect("the caller has seen it");
-        match impaired.send(departs, window) {
+        match impaired.send(departs, packet.size, window) {
             None => self.queues[link].lost.push_back((departs, packet)),
             Some(arrives) => self.forward(arrives, next, packet),
         }

@@ -115,16 +115,13 @@ impl Plan {
         check_first_links(network, &uses)?;
         let folded = network.fed_by_one_link();
         let is_stage = |link: LinkId| {
-            let spec = network.link(link);
-            !(is_fifo_link(spec) && (folded[link.0 as usize] || !uses[link.0 as usize].inside))
+            !(is_fifo_link(network, link) && (folded[link.0 as usize] || !uses[link.0 as usize].inside))
         };
         let (shortest, longest) = latencies(network, &is_stage).ok_or(Obstacle::NoFlows)?;
-        let links = (0..network.links().len() as u32).map(LinkId);
-        let is_fifo_stage = |link: &LinkId| {
-            is_fifo_link(network.link(*link)) && uses[link.0 as usize].inside && is_stage(*link)
-        };
-        let fifo_stages: Vec<LinkId> = links.filter(is_fifo_stage).collect();
-        let queued = network.links().iter().filter(|link| !is_fifo_link(link));
+        let is_fifo_stage =
+            |link: &LinkId| is_fifo_link(network, *link) && uses[link.0 as usize].inside && is_stage(*link);
+        let fifo_stages: Vec<LinkId> = network.link_ids().filter(is_fifo_stage).collect();
+        let queued = network.link_ids().filter(|link| !is_fifo_link(network, *link));
         let waits = network.flows().iter().any(|flow| flow.app.needs_reliability());
         let shared = uses.iter().any(|link| link.from_source && link.from_sink);
         let ends_together = waits || shared;
@@ -147,7 +144,7 @@ impl Plan {
 }
 
 fn check_kind(network: &Network) -> Result<(), Obstacle> {
-    if (0..network.links().len() as u32).any(|link| network.is_watched(LinkId(link))) {
+    if network.link_ids().any(|link| network.is_watched(link)) {
         return Err(Obstacle::Watched);
     }
     if network.has_external_endpoints() {
@@ -177,7 +174,7 @@ fn uses(network: &Network) -> Vec<Use> {
 fn check_first_links(network: &Network, uses: &[Use]) -> Result<(), Obstacle> {
     for (id, link) in uses.iter().enumerate().filter(|(_, link)| link.from_source || link.from_sink) {
         let id = LinkId(id as u32);
-        if !is_fifo_link(network.link(id)) {
+        if !is_fifo_link(network, id) {
             return Err(Obstacle::QueueAtHost(network.link_name(id)));
         }
         if link.inside {

@@ -1,0 +1,264 @@
+//! `cutline baseline`: measures what this host and a path can do, as a table for `cutline translate`.
+
+#[cfg(feature = "charts")]
+mod picture;
+mod tables;
+
+use crate::arguments::{duration, rate};
+use crate::exit::Failure;
+use crate::output_file::OutputFile;
+use crate::progress::Countdown;
+use crate::tg::{key, resolve};
+use crate::{interrupt, message, output};
+use cutline_baseline::{BaselineDocument, FileError, HostFingerprint, RowKey};
+use cutline_baseline_runner::{
+    BaselinePlan, Far, FarKind, LEAST_BLOCK, MARGINS, MOST_BLOCK, PAPER_BLOCKS, PAPER_RATES, RunError,
+    Runner, SHARES,
+};
+use cutline_sys::address::ZonedIp;
+use cutline_sys::clock;
+use cutline_text::Printable;
+use cutline_units::{Duration, Rate};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// Measure what this host and a path can do, as a table for `cutline translate`
+///
+/// Sends blocks of several sizes over TCP and UDP at several rates, with the buffers of the kernel and with larger ones, and measures
+/// throughput, loss and its place, delay, round-trip time, retransmissions and processor time (QUANTA section 4.1,
+/// docs/guide/baseline.md). HOST runs `cutline tg receive`. Each measurement is stored in the table at once: Ctrl-C ends the command, and
+/// the same command goes on where it was.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Host of `cutline tg receive`, a name or an address [default port: 5203]
+    #[arg(value_name = "HOST[:PORT]", required_unless_present_any = ["loopback", "namespaces", "show"])]
+    receiver: Option<String>,
+    /// Measure this host alone, over its loopback interface
+    #[arg(long, conflicts_with_all = ["receiver", "from", "key_file"])]
+    loopback: bool,
+    /// Measure this host alone, between two network namespaces that are joined by a pair of virtual interfaces; requires root
+    #[arg(long, conflicts_with_all = ["receiver", "loopback", "from", "key_file"])]
+    namespaces: bool,
+    /// Show the table without measuring
+    #[arg(long, conflicts_with_all = ["receiver", "loopback", "namespaces", "from", "key_file"])]
+    show: bool,
+    /// File of the table
+    #[arg(long, short, value_name = "FILE", default_value = "baseline.json")]
+    output: PathBuf,
+    /// Protocols, with commas between: tcp, udp
+    #[arg(long, value_name = "NAMES", default_value = "tcp,udp", value_delimiter = ',', value_parser = protocol)]
+    protocols: Vec<String>,
+    /// Payload rates, with commas between, beside those that are chosen for the host [default: those of QUANTA: 500kbit, 1500kbit, 10Mbit,
+    /// 25Mbit, 65Mbit]
+    #[arg(long, value_name = "RATES", value_delimiter = ',', value_parser = rate)]
+    rates: Vec<Rate>,
+    /// Sizes of blocks, bytes, with commas between [default: those of QUANTA: 1024, 8192, 65536]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(LEAST_BLOCK..=MOST_BLOCK))]
+    blocks: Vec<u64>,
+    /// Least duration of a measurement, 100ms to 1h
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = measuring_time)]
+    duration: Duration,
+    /// Least number of blocks of a measurement at a rate, which lasts longer for it
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    least_blocks: u32,
+    /// Largest rate [default: 100Mbit to a HOST, else no limit]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    max_rate: Option<Rate>,
+    /// Also send UDP to HOST as fast as its socket takes it, whatever that does to others on the path; without HOST this is always
+    /// measured
+    #[arg(long)]
+    flood: bool,
+    /// Source address; a link-local one with its interface, `fe80::1%eth0`
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<ZonedIp>,
+    /// File with the key that the receiver has, too; nobody else may read it
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Seed of the random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Begin a new table in the place of one that is there; replace the file of --plot
+    #[arg(long)]
+    force: bool,
+    #[cfg(feature = "charts")]
+    #[command(flatten)]
+    picture: picture::PictureArgs,
+    /// Print the table as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline baseline host-b --key-file key
+  cutline baseline host-b --max-rate 1Gbit --flood -o lab.json --plot lab.svg
+  cutline baseline --loopback --duration 500ms
+  sudo cutline baseline --namespaces --rates 10Mbit,100Mbit --blocks 1400,8192
+  cutline baseline --show --json | jq '.rows[] | select(.loss_ratio == 0)'
+  cutline translate video --baseline baseline.json";
+
+/// Parses the name of a protocol.
+fn protocol(text: &str) -> Result<String, String> {
+    match text {
+        "tcp" | "udp" => Ok(text.to_owned()),
+        _ => Err("expected tcp or udp".to_owned()),
+    }
+}
+
+/// Parses the duration of a measurement.
+fn measuring_time(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_millis(100)..=Duration::from_secs(3600);
+    duration(text).and_then(|time| {
+        if range.contains(&time) { Ok(time) } else { Err("it must be 100ms to 1h".to_owned()) }
+    })
+}
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    let existing = existing(args)?;
+    if args.show {
+        let document =
+            existing.ok_or_else(|| Failure::Failed(format!("there is no table {}", shown(&args.output))))?;
+        return print(args, &document, None);
+    }
+    // Errors of the picture's file are reported before the work.
+    #[cfg(feature = "charts")]
+    let picture = args.picture.target(args.force)?;
+    let far = Far::new(far(args)?)?;
+    let runner = Runner::new(&plan(args), far, &args.output, existing, crate::program::BUILD);
+    let mut runner = runner.map_err(|error| match error {
+        RunError::Other { .. } => Failure::Failed(format!(
+            "{}: {error}; --force begins a new table in its place, -o FILE another one",
+            shown(&args.output)
+        )),
+        other => other.into(),
+    })?;
+    let kept =
+        format!("Measurements are kept in {}; the same command goes on with them.", shown(&args.output));
+    let stop = interrupt::cancel_flag(kept)?;
+    let had = runner.document().rows.len();
+    if had > 0 && !runner.document().complete {
+        message::print(&format!("{} has {had} measurements; going on", shown(&args.output)));
+    }
+    let bar = Countdown::new();
+    let outcome = runner.run(&stop, |progress| {
+        let next = progress.next.as_ref().map_or_else(String::new, describe);
+        bar.update(progress.done, progress.all, progress.left, &next);
+    });
+    bar.finish();
+    outcome?;
+    let document = runner.document();
+    if !document.complete {
+        let interrupted = stop.load(Ordering::Relaxed);
+        let why = if interrupted { "interrupted" } else { "not complete" };
+        return Err(Failure::Failed(format!(
+            "{why} after {} measurements, which are in {}",
+            document.rows.len(),
+            shown(&args.output)
+        )));
+    }
+    #[cfg(not(feature = "charts"))]
+    let picture: Option<()> = None;
+    print(args, document, picture)
+}
+
+/// Returns the table that is in the file; `None` if there is none, or it is to be replaced.
+fn existing(args: &Args) -> Result<Option<BaselineDocument>, Failure> {
+    if args.force && !args.show {
+        return Ok(None);
+    }
+    let loaded = cutline_baseline::load(&args.output);
+    loaded.map_err(|error| match error {
+        FileError::System { .. } => Failure::Failed(error.to_string()),
+        FileError::Damaged { .. } | FileError::Format { .. } => {
+            Failure::Failed(format!("{error}; --force begins a new table in its place, -o FILE another one"))
+        }
+    })
+}
+
+fn far(args: &Args) -> Result<FarKind, Failure> {
+    let Some(receiver) = &args.receiver else {
+        return Ok(if args.namespaces { FarKind::Namespaces } else { FarKind::Loopback });
+    };
+    let from = args.from.map(|address| address.with_port(0));
+    let addresses = resolve(receiver, from)?;
+    let key = args.key_file.as_deref().map(key).transpose()?;
+    Ok(FarKind::Host { name: receiver.clone(), addresses, key, from })
+}
+
+fn plan(args: &Args) -> BaselinePlan {
+    let or =
+        |given: &[u64], default: &[u64]| if given.is_empty() { default.to_vec() } else { given.to_vec() };
+    let is_local = args.receiver.is_none();
+    // A host elsewhere may be behind a slow link that others use, too.
+    let most = if is_local { Rate::from_bps(1_000_000_000_000) } else { Rate::from_mbps(100) };
+    let mut protocols = args.protocols.clone();
+    protocols.sort_unstable();
+    protocols.dedup();
+    BaselinePlan {
+        protocols,
+        rates: if args.rates.is_empty() {
+            PAPER_RATES.map(Rate::from_kbps).to_vec()
+        } else {
+            args.rates.clone()
+        },
+        shares: SHARES.to_vec(),
+        margins: MARGINS.to_vec(),
+        blocks: or(&args.blocks, &PAPER_BLOCKS),
+        duration: args.duration,
+        least_blocks: args.least_blocks,
+        max_rate: args.max_rate.unwrap_or(most),
+        unlimited_udp: args.flood || is_local,
+        seed: args.seed,
+    }
+}
+
+/// Returns a measurement in a few words.
+fn describe(key: &RowKey) -> String {
+    let load = match (key.load_bps, key.requested_percent) {
+        (None, _) => "no limit".to_owned(),
+        (Some(load), None) => Rate::from_bps(load).to_string(),
+        (Some(load), Some(percent)) => format!("{} in {percent} %", Rate::from_bps(load)),
+    };
+    format!("{} {load}, {} B, {} buffers", key.protocol, key.block, key.queue.name())
+}
+
+#[cfg(feature = "charts")]
+type PictureFile = picture::PictureFile;
+#[cfg(not(feature = "charts"))]
+type PictureFile = ();
+
+fn print(args: &Args, document: &BaselineDocument, picture: Option<PictureFile>) -> Result<(), Failure> {
+    #[cfg(feature = "charts")]
+    {
+        let picture = match picture {
+            None if args.show => args.picture.target(args.force)?,
+            other => other,
+        };
+        if let Some(picture) = picture {
+            picture.draw(document)?;
+        }
+    }
+    if args.json {
+        return output::print_json(document);
+    }
+    let now = clock::unix_time().as_nanos() / 1_000_000_000;
+    let validity = match document.check(&HostFingerprint::of_this_host(), now) {
+        Ok(()) => String::new(),
+        Err(why) => format!("\nThis table is not valid here: {why}.\n"),
+    };
+    output::print_wrapped(&(tables::show(document) + &validity))
+}
+
+fn shown(path: &Path) -> String {
+    Printable(path.display()).to_string()
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Control(error) => error.into(),
+            RunError::Traffic(error) => error.into(),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}

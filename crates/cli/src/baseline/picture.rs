@@ -1,0 +1,131 @@
+//! The picture of a baseline: throughput and loss by block size and load, and loss and round-trip time by requested bandwidth.
+
+use crate::exit::Failure;
+use crate::output_file::OutputFile;
+use crate::picture_file;
+use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize};
+use cutline_report::chart::{Axis, Chart, Figure, Format, PointSeries};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Options of the picture.
+#[derive(clap::Args)]
+pub struct PictureArgs {
+    /// Draw throughput, loss and delay to FILE, which ends in .svg, .png or .pdf
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+/// The file of the picture.
+pub struct PictureFile {
+    file: OutputFile,
+    format: Format,
+}
+
+impl PictureArgs {
+    /// Creates the file, if one is wanted. One that exists is replaced only with `force`.
+    pub fn target(&self, force: bool) -> Result<Option<PictureFile>, Failure> {
+        let Some(path) = self.plot.as_deref() else { return Ok(None) };
+        let format = picture_file::format("--plot", path)?;
+        Ok(Some(PictureFile { file: OutputFile::create(path, force)?, format }))
+    }
+}
+
+impl PictureFile {
+    /// Draws the picture.
+    pub fn draw(self, document: &BaselineDocument) -> Result<(), Failure> {
+        let figure = figure(document);
+        if self.format != Format::Svg {
+            picture_file::warn_of_scripts(&picture_file::texts(std::slice::from_ref(&figure)));
+        }
+        let drawn = figure.file("baseline", self.format);
+        let drawn =
+            drawn.map_err(|error| Failure::Failed(format!("the picture cannot be drawn: {error}")))?;
+        self.file.write_all(&drawn)
+    }
+}
+
+/// A point of a series: its name, x and y.
+type Named = (String, f64, f64);
+
+fn figure(document: &BaselineDocument) -> Figure {
+    let blocks =
+        || Axis::log("Block, bytes", 2).ticks(document.plan.blocks.iter().map(|block| *block as f64));
+    let load = || Axis::log("Load, Mbit/s", 10);
+    let ratio = || Axis::linear("Requested bandwidth, % of the load with headers");
+    let throughput = || Axis::linear("Received, Mbit/s").from(0.0);
+    let loss = || Axis::linear("Lost, %").from(0.0);
+    let rtt = || Axis::log("Round-trip time, ms", 10);
+    let charts = [
+        panel(document, "Throughput without a limit", (blocks(), throughput()), unlimited(received)),
+        panel(document, "Loss without a limit", (blocks(), loss()), unlimited(lost)),
+        panel(document, "Loss of UDP at a load", (load(), loss()), at_load(lost)),
+        panel(document, "Round-trip time at a load", (load(), rtt()), at_load(round_trip)),
+        panel(document, "Loss by requested bandwidth", (ratio(), loss()), at_margin(lost)),
+        panel(document, "Round-trip time by requested bandwidth", (ratio(), rtt()), at_margin(round_trip)),
+    ];
+    let charts: Vec<Chart> = charts.into_iter().flatten().collect();
+    Figure::grid(format!("Baseline of {} to {}", document.host.name, document.path.receiver), 2, charts)
+        .subtitle(format!(
+            "{}, {} processors, packets of up to {} B",
+            document.host.kernel, document.host.processors, document.path.mtu
+        ))
+        .note("A round-trip time is the mean delay of a block and that of a datagram of 64 B back.")
+}
+
+/// Returns a chart of the rows that `point` selects; `None` if there are none.
+fn panel(
+    document: &BaselineDocument,
+    title: &str,
+    (x, y): (Axis, Axis),
+    point: impl Fn(&BaselineRow) -> Option<Named>,
+) -> Option<Chart> {
+    let mut series: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for (name, x, y) in document.rows.iter().filter_map(point) {
+        series.entry(name).or_default().push((x, y));
+    }
+    if series.is_empty() {
+        return None;
+    }
+    let chart = Chart::new(title).x(x).y(y);
+    Some(series.into_iter().fold(chart, |chart, (name, mut points)| {
+        points.sort_by(|one, two| one.0.total_cmp(&two.0));
+        chart.plot(PointSeries::new(name, points))
+    }))
+}
+
+fn received(row: &BaselineRow) -> Option<f64> {
+    Some(row.throughput_bps * 1e-6)
+}
+
+fn lost(row: &BaselineRow) -> Option<f64> {
+    row.loss_ratio.map(|ratio| ratio * 100.0)
+}
+
+fn round_trip(row: &BaselineRow) -> Option<f64> {
+    row.rtt_ms.filter(|ms| *ms > 0.0)
+}
+
+fn protocol(row: &BaselineRow) -> String {
+    let queue = if row.queue == QueueSize::Large { ", larger buffers" } else { "" };
+    format!("{}{queue}", row.protocol.to_uppercase())
+}
+
+fn unlimited(y: fn(&BaselineRow) -> Option<f64>) -> impl Fn(&BaselineRow) -> Option<Named> {
+    move |row| row.load_bps.is_none().then(|| Some((protocol(row), row.block as f64, y(row)?)))?
+}
+
+fn at_load(y: fn(&BaselineRow) -> Option<f64>) -> impl Fn(&BaselineRow) -> Option<Named> {
+    move |row| {
+        let load = row.load_bps.filter(|_| row.requested_percent.is_none())?;
+        Some((format!("{}, {} B", protocol(row), row.block), load as f64 * 1e-6, y(row)?))
+    }
+}
+
+fn at_margin(y: fn(&BaselineRow) -> Option<f64>) -> impl Fn(&BaselineRow) -> Option<Named> {
+    move |row| {
+        let (percent, load) = row.requested_percent.zip(row.load_bps)?;
+        let name = format!("{}, {}", protocol(row), cutline_units::Rate::from_bps(load));
+        Some((name, f64::from(percent), y(row)?))
+    }
+}

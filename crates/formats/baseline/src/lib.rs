@@ -1,0 +1,23 @@
+//! The table of what a host and a path can do, as `cutline baseline` measures it (QUANTA section 4.1).
+//!
+//! ```text
+//! document     the table: host, path, plan, and a row for each measurement
+//! fingerprint  the host that a table belongs to
+//! file         reading, checking and writing
+//! validity     whether a table holds for a host at a time
+//! ```
+//!
+//! A table is JSON. [`BaselineDocument::baseline`] has its rows as the translators of `cutline-translate` take them. The crate
+//! measures nothing.
+
+mod document;
+mod file;
+mod fingerprint;
+mod validity;
+
+pub use document::{
+    BaselineDocument, BaselineRow, FORMAT, HostRates, PathFingerprint, PlanDocument, QueueSize, RowKey,
+};
+pub use file::{FileError, load, save};
+pub use fingerprint::HostFingerprint;
+pub use validity::{Invalid, LONGEST_AGE};

@@ -1,0 +1,23 @@
+//! Measures what a host and a path can do, as QUANTA section 4.1 does: throughput, loss and its place, delay, round-trip time,
+//! retransmissions and processor time, by load, block size and protocol, with and without rate control and with larger buffers.
+//!
+//! ```text
+//! plan        the measurements of a table, and the next ones
+//! headers     the load of blocks with the headers of their packets
+//! receiver    the other end: a host, or a receiver in this process
+//! measurement one measurement: its flows, and its row
+//! run         all measurements, one after the other, each stored when it is complete
+//! ```
+//!
+//! A measurement is a session of `cutline-traffic` with two flows: blocks of one size to the receiver, and small datagrams back, whose
+//! delay completes the round-trip time. The table and its file are in `cutline-baseline`.
+
+mod headers;
+mod measurement;
+mod plan;
+mod receiver;
+mod run;
+
+pub use plan::{BaselinePlan, LEAST_BLOCK, MARGINS, MOST_BLOCK, PAPER_BLOCKS, PAPER_RATES, SHARES};
+pub use receiver::{Far, FarKind};
+pub use run::{Progress, RunError, Runner};

@@ -1,0 +1,225 @@
+//! All measurements of a table, one after the other. Each is stored when it is complete, so that a run that was stopped goes on
+//! where it was.
+
+use crate::headers::Packets;
+use crate::measurement::measure;
+use crate::plan::{BaselinePlan, duration, missing, unknown};
+use crate::receiver::Far;
+use cutline_baseline::{BaselineDocument, FORMAT, FileError, HostFingerprint, PathFingerprint, RowKey, save};
+use cutline_sys::{SysError, clock, now};
+use cutline_text::Printable;
+use cutline_traffic::TrafficError;
+use cutline_traffic::control::ControlError;
+use cutline_units::{Duration, Instant};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Time that a measurement takes beside sending, before one was made.
+const ASSUMED_OVERHEAD: Duration = Duration::from_millis(600);
+
+/// How often a measurement is tried that sends nothing.
+const TRIES: u32 = 5;
+/// The interval at which the flag to stop is checked while a session may not begin yet.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Reason why measurements end early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The session with the receiver failed.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The generator or the meter failed.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// A system call failed.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// An operation failed.
+    #[error("{0}: {1}")]
+    System(String, io::Error),
+    /// A flow failed.
+    #[error("flow {flow}: {}", Printable(.why))]
+    Flow {
+        /// The flow's name.
+        flow: String,
+        /// Its error.
+        why: String,
+    },
+    /// Nothing was sent, so often in a row.
+    #[error("{0} times in a row, nothing was sent: other programs use all processors, or the duration is too short")]
+    Idle(u32),
+    /// The receiver in this process has ended.
+    #[error("the receiver has ended")]
+    ReceiverGone,
+    /// The table cannot be written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The table belongs to other measurements.
+    #[error("the table has measurements with another {what}: {theirs}, this run has {ours}")]
+    Other {
+        /// The property in which both differ.
+        what: &'static str,
+        /// The value in the table.
+        theirs: String,
+        /// The value of this run.
+        ours: String,
+    },
+}
+
+/// The state of a run.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// Measurements that are complete.
+    pub done: usize,
+    /// All measurements, about: the loads of the host are chosen during the run.
+    pub all: usize,
+    /// Time until the end, about.
+    pub left: Duration,
+    /// The next measurement; `None` at the end.
+    pub next: Option<RowKey>,
+}
+
+/// The measurements of a table.
+pub struct Runner {
+    far: Far,
+    packets: Packets,
+    document: BaselineDocument,
+    file: PathBuf,
+    /// Measurements of this run, and the time that they took beside sending.
+    made: u32,
+    overhead: Duration,
+    /// The beginning of the last measurement of this run.
+    last: Instant,
+}
+
+impl Runner {
+    /// Prepares the measurements of a plan. `existing` is the table that is in the file; its measurements are not repeated.
+    ///
+    /// # Errors
+    /// When the existing table is of another host, path or plan, or there is no path to the receiver.
+    pub fn new(
+        plan: &BaselinePlan,
+        far: Far,
+        file: &Path,
+        existing: Option<BaselineDocument>,
+        program: &str,
+    ) -> Result<Self, RunError> {
+        let packets = far.packets()?;
+        let fresh = BaselineDocument {
+            format: FORMAT,
+            program: program.to_owned(),
+            host: HostFingerprint::of_this_host(),
+            path: PathFingerprint { receiver: far.name.clone(), mtu: packets.mtu },
+            plan: plan.document(),
+            began_s: clock::unix_time().as_nanos() / 1_000_000_000,
+            ..BaselineDocument::default()
+        };
+        let document = match existing {
+            Some(existing) => {
+                check_same(&existing, &fresh)?;
+                existing
+            }
+            None => fresh,
+        };
+        let file = file.to_owned();
+        Ok(Self { far, packets, document, file, made: 0, overhead: Duration::ZERO, last: Instant::ZERO })
+    }
+
+    /// Makes the missing measurements, until all are there or `stop` is set. Calls `each` before every measurement and at the end.
+    ///
+    /// # Errors
+    /// When a measurement fails or the table cannot be written. What is complete is stored.
+    pub fn run(&mut self, stop: &AtomicBool, mut each: impl FnMut(&Progress)) -> Result<(), RunError> {
+        let mut idle = 0;
+        loop {
+            let keys = missing(&mut self.document);
+            each(&self.progress(&keys));
+            let Some(key) = keys.into_iter().next() else { break };
+            self.wait(stop);
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let began = now();
+            self.last = began;
+            let measured = measure(&key, &self.document.plan, self.packets, &self.far, stop)?;
+            let Some(row) = measured else { return Ok(()) };
+            if row.blocks == 0 {
+                idle += 1;
+                if idle == TRIES {
+                    return Err(RunError::Idle(TRIES));
+                }
+                continue;
+            }
+            idle = 0;
+            let sending = duration(&self.document.plan, &key);
+            self.overhead += now().saturating_since(began).saturating_sub(sending);
+            self.made += 1;
+            self.document.rows.push(row);
+            self.store()?;
+        }
+        if !self.document.complete {
+            self.document.complete = true;
+            self.store()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the receiver allows another session.
+    fn wait(&self, stop: &AtomicBool) {
+        let next = self.last.saturating_add(self.far.spacing());
+        while now() < next && !stop.load(Ordering::Relaxed) {
+            thread::park_timeout(LOOK);
+        }
+    }
+
+    /// Returns the table.
+    pub const fn document(&self) -> &BaselineDocument {
+        &self.document
+    }
+
+    fn store(&mut self) -> Result<(), RunError> {
+        self.document.ended_s = clock::unix_time().as_nanos() / 1_000_000_000;
+        Ok(save(&self.file, &self.document)?)
+    }
+
+    fn progress(&self, keys: &[RowKey]) -> Progress {
+        let later = unknown(&self.document);
+        let overhead = if self.made == 0 { ASSUMED_OVERHEAD } else { self.overhead / u64::from(self.made) };
+        let time = |key: &RowKey| duration(&self.document.plan, key) + overhead;
+        let left = keys.iter().chain(&later).map(time).fold(Duration::ZERO, |sum, time| sum + time);
+        let done = self.document.rows.len();
+        Progress { done, all: done + keys.len() + later.len(), left, next: keys.first().cloned() }
+    }
+}
+
+/// Checks that an existing table is of the same host, path and plan.
+fn check_same(existing: &BaselineDocument, ours: &BaselineDocument) -> Result<(), RunError> {
+    if let Some((_, theirs, ours)) = existing.host.difference(&ours.host) {
+        return Err(RunError::Other { what: "host", theirs, ours });
+    }
+    let pairs = [
+        ("receiver", existing.path.receiver.clone(), ours.path.receiver.clone()),
+        ("longest packet of the path", existing.path.mtu.to_string(), ours.path.mtu.to_string()),
+        ("plan", plan_text(existing), plan_text(ours)),
+    ];
+    let different = pairs.into_iter().find(|(_, theirs, ours)| theirs != ours);
+    different.map_or(Ok(()), |(what, theirs, ours)| Err(RunError::Other { what, theirs, ours }))
+}
+
+/// Returns the properties of a plan that the options set.
+fn plan_text(document: &BaselineDocument) -> String {
+    let plan = &document.plan;
+    format!(
+        "{} at {:?} bit/s in blocks of {:?} B, {} ms or {} blocks each, at most {} bit/s, seed {}{}",
+        plan.protocols.join(" and "),
+        plan.rates_bps,
+        plan.blocks,
+        plan.duration_ms,
+        plan.least_blocks,
+        plan.max_rate_bps,
+        plan.seed,
+        if plan.unlimited_udp { ", UDP without rate control" } else { "" }
+    )
+}
