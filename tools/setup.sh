@@ -6,7 +6,8 @@
 #   tools/setup.sh lint     also, for make lint: cargo-deny, built in about two minutes
 #   tools/setup.sh miri     also, for make miri: a nightly Rust with Miri
 #   tools/setup.sh fuzz     also, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
-#   tools/setup.sh python   also, for make wheel and make test-python: Python; maturin, mypy, polars, pandas and pyarrow in target/venv
+#   tools/setup.sh python   also, for make wheel and make test-python: Python; maturin, mypy, polars, pandas,
+#                           pyarrow and xarray in target/venv
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
 #   tools/setup.sh linux    also, for make validate-linux: QEMU, busybox
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
@@ -68,8 +69,8 @@ case "${1:-base}" in
         [ -x "$venv/bin/maturin" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet maturin==1.16.0; }
         [ -x "$venv/bin/mypy" ] || "$venv/bin/pip" install --quiet mypy==1.18.2
         # Libraries that take the simulator's tables; the package works without them.
-        "$venv/bin/python" -c "import numpy, pandas, polars, pyarrow" 2>/dev/null ||
-            "$venv/bin/pip" install --quiet numpy==2.4.6 pandas==3.1.1 polars==2.1.0 pyarrow==26.0.1 ;;
+        "$venv/bin/python" -c "import numpy, pandas, polars, pyarrow, xarray" 2>/dev/null ||
+            "$venv/bin/pip" install --quiet numpy==2.4.6 pandas==3.1.1 polars==2.1.0 pyarrow==26.0.1 xarray==2026.9.0 ;;
     ns2) need ns ns2; need python3 python3 ;;
     ns3) need /usr/include/ns3/core-module.h libns3-dev; need g++ g++; need python3 python3 ;;
     linux) need qemu-system-x86_64 qemu-system-x86; need busybox busybox-static; need python3 python3 ;;

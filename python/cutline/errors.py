@@ -11,7 +11,9 @@
             ResultsLocked      another process stores results in the folder
             ResultsDamaged     files that are not what was stored
         NothingFound           results with nothing of what is asked for (also a LookupError)
-        MissingLibrary         a library that is not installed (also an ImportError)
+    ExtensionError         a method of an extension that returned what is not allowed (also a ValueError)
+    ConformanceError       an extension that does not pass a check (also an AssertionError)
+    MissingLibrary         a library that is not installed (also an ImportError)
         Refused, NoPeer, Lost  the ends of a connection (also a ConnectionError)
     Interrupted                Ctrl-C during runs (a KeyboardInterrupt); the finished ones are in `results`
 """
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from .results import Results
 
 __all__ = [
-    "ArgumentError", "Error", "Interrupted", "Lost", "MissingLibrary", "NoPeer", "NoResults", "NothingFound", "OptionError",
-    "Problem", "Refused", "ResultsDamaged", "ResultsExist", "ResultsLocked", "RunError", "ScenarioError", "StoreError",
+    "ArgumentError", "ConformanceError", "Error", "ExtensionError", "Interrupted", "Lost", "MissingLibrary", "NoPeer", "NoResults",
+    "NothingFound", "OptionError", "Problem", "Refused", "ResultsDamaged", "ResultsExist", "ResultsLocked", "RunError", "ScenarioError", "StoreError",
 ]
 
 
@@ -106,6 +108,14 @@ class ResultsDamaged(StoreError):
 
 class NothingFound(Error, LookupError):
     """Results with nothing of what is asked for."""
+
+
+class ExtensionError(Error, ValueError):
+    """A method of an extension that returned what is not allowed; the text says what is."""
+
+
+class ConformanceError(Error, AssertionError):
+    """An extension that does not pass a check of the conformance suite."""
 
 
 class MissingLibrary(Error, ImportError):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -24,9 +24,11 @@ from . import _native
 from .errors import ArgumentError, MissingLibrary
 
 if TYPE_CHECKING:
+    import numpy
     import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
     import polars  # type: ignore[import-not-found, unused-ignore]
     import pyarrow  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    import xarray
 
     from .sim import Scenario
 
@@ -48,12 +50,24 @@ class Column:
 
 
 class Table:
-    """A table. It is read once; libraries that take Arrow's data share its memory."""
+    """A table. It is read once, when it is first needed; libraries that take Arrow's data share its memory."""
 
-    __slots__ = ("_batches",)
+    __slots__ = ("_found", "_read", "file")
 
-    def __init__(self, batches: _native.Batches) -> None:
-        self._batches = batches
+    file: str | None
+    """The Parquet file of a stored table, for queries that read only a part of it; None for a table in memory."""
+
+    def __init__(self, read: Callable[[], _native.Batches], file: str | None = None) -> None:
+        """Use the attributes of `Results`."""
+        self._read = read
+        self._found: _native.Batches | None = None
+        self.file = file
+
+    @property
+    def _batches(self) -> _native.Batches:
+        if self._found is None:
+            self._found = self._read()
+        return self._found
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows as a stream of Arrow's C data interface."""
@@ -90,6 +104,15 @@ class Table:
         frame: polars.DataFrame = library.DataFrame(self)
         return frame
 
+    def lazy(self) -> polars.LazyFrame:
+        """The table as a lazy frame of polars, which reads only the rows and columns that a query needs.
+
+        A stored table is read from its file by polars, without the check of its digest. A table in memory is not copied.
+        """
+        library = _library("polars", "lazy")
+        frame: polars.LazyFrame = self.to_polars().lazy() if self.file is None else library.scan_parquet(self.file)
+        return frame
+
     def to_pyarrow(self) -> pyarrow.Table:
         """The table as one of pyarrow, without a copy."""
         library = _library("pyarrow", "to_pyarrow")
@@ -102,6 +125,23 @@ class Table:
         _library("pyarrow", "to_pandas")
         frame: pandas.DataFrame = self.to_pyarrow().to_pandas()
         return frame
+
+    def _numbers(self, name: str) -> numpy.ndarray[Any, Any]:
+        """Returns a column of numbers as an array: whole numbers, or floating-point numbers with NaN for a null."""
+        import numpy
+
+        is_whole, memory = self._batches.numbers(name)
+        return numpy.frombuffer(memory, dtype=numpy.int64 if is_whole else numpy.float64)
+
+    def _codes(self, name: str) -> tuple[list[str], numpy.ndarray[Any, Any]]:
+        """Returns the different texts of a column, and for each row the place of its text among them, -1 for a null."""
+        import numpy
+
+        texts, memory = self._batches.codes(name)
+        return texts, numpy.frombuffer(memory, dtype=numpy.int64)
+
+    def _has_texts(self, name: str) -> bool:
+        return self._batches.has_texts(name)
 
     def _names(self) -> list[str]:
         return [name for name, _, _ in self._batches.columns()]
@@ -247,8 +287,9 @@ class Results:
         if isinstance(confidence, bool) or not isinstance(confidence, (int, float)):
             raise ArgumentError(f"confidence: {confidence!r} is not allowed: expected a number between 0 and 1", "confidence")
         keys = None if by is None else _texts("by", by)
-        return Table(self._native.summary(
-            keys, _texts("groups", groups), _texts("points", points), _texts("measures", measures), float(confidence)))
+        found = self._native.summary(
+            keys, _texts("groups", groups), _texts("points", points), _texts("measures", measures), float(confidence))
+        return Table(lambda: found)
 
     def compare(
         self,
@@ -265,11 +306,31 @@ class Results:
         """
         if not isinstance(other, Results):
             other = open(other)
-        return Table(self._native.compare(
-            other._native, _texts("groups", groups), _texts("points", points), _texts("measures", measures)))
+        found = self._native.compare(
+            other._native, _texts("groups", groups), _texts("points", points), _texts("measures", measures))
+        return Table(lambda: found)
+
+    def to_xarray(self, table: str = "flows") -> xarray.Dataset:
+        """Returns a table as a data set of xarray: "flows", "queues", "series" or "queue_series".
+
+        The swept keys are dimensions, with their values as coordinates; keys that vary together are along one dimension, which has the
+        name of the first. The others are `seed`, `flow` or `link`, and for a course over time `start_s`. The columns are variables with
+        their units and meanings. What is not in the table, such as a run that failed, is NaN.
+        """
+        _library("numpy", "to_xarray")
+        _library("xarray", "to_xarray")
+        from . import _xarray
+
+        if not isinstance(table, str):
+            raise ArgumentError(f"table: {table!r} is not allowed: expected the name of a table", "table")
+        found = {"flows": self.flows, "queues": self.queues, "series": self.series, "queue_series": self.queue_series}
+        attributes = {"name": self.name, "made_by": f"cutline {self.info['version']}", "command": self.command}
+        return _xarray.dataset(table, found.get(table, self.points), self.points, attributes)
 
     def _table(self, name: str) -> Table:
-        return Table(self._native.table(name))
+        file = f"{name}.parquet"
+        is_stored = self.folder is not None and file in self.info["files"]
+        return Table(lambda: self._native.table(name), os.path.join(self.folder or "", file) if is_stored else None)
 
     def __repr__(self) -> str:
         place = "in memory" if self.folder is None else f"in {self.folder}"

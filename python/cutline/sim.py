@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _native, _toml
+from . import _native, _toml, extend
 from ._progress import Progress
 from .errors import ArgumentError, Interrupted, RunError
 from .results import Results
@@ -184,6 +184,10 @@ class Scenario:
         seeds, said = tuple(found.pop("seeds")), tuple(found.pop("warnings"))
         return Plan(**found, flows=flows, points=points, seeds=seeds, warnings=said, _text=text)
 
+    def _extensions(self) -> list[type[extend.Extension]]:
+        """The classes of Python that the scenario uses."""
+        return extend._used("\n".join([self._text, *(value for _, value in self._settings)]))
+
     def _with(self, settings: Sequence[tuple[str, str]], replaced: Sequence[str]) -> Scenario:
         kept = [pair for pair in self._settings if pair[0] not in replaced]
         return Scenario(self._text, self._name, [*kept, *settings])
@@ -218,14 +222,14 @@ def run(
 
     scenario: a scenario, or the path of its file.
     seeds: the number of replications, or their seeds as a range such as range(1, 11); None for those of the scenario.
-    jobs: the number of runs at a time; None for one per core.
+    jobs: the number of runs at a time; None for one per core, or one with an extension in Python.
     progress: whether to show progress, if stderr is a terminal or a notebook.
     results: the folder of all results, in which those of the scenario have a folder of its name; None keeps them in memory.
     resume: whether to keep the stored runs and add the missing ones.
     force: whether to replace stored results of another scenario, other seeds or another version, which are an error otherwise.
 
     Other threads of Python run meanwhile. Ctrl-C stops the runs: `Interrupted` has the results of those that finished. Runs that
-    fail are a `RunError` at the end, with the results of the others.
+    fail are a `RunError` at the end, with the results of the others. An exception of an extension ends the runs and is raised here.
     """
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_file(_path("scenario", scenario))
@@ -236,7 +240,11 @@ def run(
     scenario = scenario._with(_seeds(seeds), [key for key, _ in _seeds(seeds)])
     folder = None if results is None else _path("results", results)
     existing = "resume" if resume else "replace" if force else "repeat"
-    execution = _native.Execution.start(scenario._file, folder, existing, jobs)
+    extensions = scenario._extensions()
+    if extensions and jobs is None:
+        # They share one interpreter: more threads would wait for each other.
+        jobs = 1
+    execution = _native.Execution.start(scenario._file, folder, existing, jobs, extend._identity(extensions))
     for text in execution.warnings():
         warnings.warn(text, CutlineWarning, stacklevel=2)
     shown = Progress(progress)
@@ -257,6 +265,11 @@ def run(
         execution.cancel()
         raise
     found, _ = execution.finish()
+    raised = execution.raised()
+    if raised is not None:
+        error, seed = raised
+        error.add_note(f"in a run of {scenario.name} with seed {seed}")
+        raise error
     for kind, text in execution.messages():
         if kind == "failed":
             reasons.append(text)

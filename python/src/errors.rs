@@ -7,6 +7,8 @@ use pyo3::import_exception;
 use pyo3::prelude::*;
 
 import_exception!(cutline.errors, ArgumentError);
+import_exception!(cutline.errors, ConformanceError);
+import_exception!(cutline.errors, ExtensionError);
 import_exception!(cutline.errors, Lost);
 import_exception!(cutline.errors, NoPeer);
 import_exception!(cutline.errors, NoResults);
@@ -22,6 +24,16 @@ import_exception!(cutline.errors, StoreError);
 /// Returns the exception for an argument. The message says what is allowed.
 pub fn argument(parameter: &'static str, message: &str) -> PyErr {
     ArgumentError::new_err((format!("{parameter}: {message}"), parameter))
+}
+
+/// Returns the exception for a method of an extension that returned what is not allowed.
+pub fn extension(message: String) -> PyErr {
+    ExtensionError::new_err(message)
+}
+
+/// Returns the exception for an extension that does not pass a check.
+pub fn conformance(message: String) -> PyErr {
+    ConformanceError::new_err(message)
 }
 
 /// Returns the exception for a parameter of the parameter system, which is an argument with underscores in Python.

@@ -1,6 +1,7 @@
 //! Runs in the background: a thread executes the experiment, and Python waits for it, with the progress at hand.
 
 use crate::errors;
+use crate::extension::guard;
 use crate::results::Results;
 use crate::scenario::ScenarioFile;
 use cutline_results::{ExistingResults, StoreError};
@@ -54,6 +55,8 @@ struct State {
     point: String,
     /// Damaged results that are made again, and runs that failed.
     messages: Vec<(&'static str, String)>,
+    /// The first exception of an extension, with the seed of its run.
+    raised: Option<(PyErr, u64)>,
 }
 
 impl Shared {
@@ -77,6 +80,12 @@ impl Shared {
         // Threads report in any order.
         state.done = state.done.max(news.done);
         (*key.point).clone_into(&mut state.point);
+    }
+
+    /// Ends all runs because of an exception of an extension.
+    fn raised(&self, error: PyErr, seed: u64) {
+        self.state().raised.get_or_insert((error, seed));
+        self.cancel.store(true, Ordering::Relaxed);
     }
 
     fn end(&self) {
@@ -107,9 +116,10 @@ impl Execution {
         points: &[SweepPoint],
         threads: NonZeroUsize,
         store: Option<(PathBuf, ExistingResults)>,
+        version: &str,
         shared: &Shared,
     ) -> Result<Executed, StoreError> {
-        let jobs = runner::plan(points, PRODUCER.version);
+        let jobs = runner::plan(points, version);
         let options = RunOptions { threads, cancel: &shared.cancel, progress: &|news| shared.update(&news) };
         let simulate = |scenario: &Scenario, seed| simulate(scenario, seed, shared);
         let execution = execution::Execution {
@@ -117,15 +127,25 @@ impl Execution {
             points,
             jobs: &jobs,
             options: &options,
-            producer: PRODUCER,
+            producer: Producer { version, ..PRODUCER },
             simulate: &simulate,
         };
         execution.execute(store.as_ref().map(|(folder, existing)| (folder.as_path(), *existing)))
     }
 }
 
-/// Simulates a scenario and counts the simulated time.
+/// Simulates a scenario and counts the simulated time. An exception of an extension cancels all runs.
 fn simulate(scenario: &Scenario, seed: u64, shared: &Shared) -> Result<cutline_results::RunResult, String> {
+    // The thread has its state in Python meanwhile: a call of a method would make and remove it otherwise.
+    let simulated = Python::attach(|py| py.detach(|| guard(|| simulated(scenario, seed, shared))));
+    simulated.unwrap_or_else(|error| {
+        let reason = error.to_string();
+        shared.raised(error, seed);
+        Err(reason)
+    })
+}
+
+fn simulated(scenario: &Scenario, seed: u64, shared: &Shared) -> Result<cutline_results::RunResult, String> {
     let network = scenario.network().map_err(|error| error.to_string())?;
     let mut before = Instant::ZERO;
     let result = scenario.simulate_network(&network, seed, &shared.cancel, |simulation| {
@@ -140,14 +160,17 @@ fn simulate(scenario: &Scenario, seed: u64, shared: &Shared) -> Result<cutline_r
 #[pymethods]
 impl Execution {
     /// Begins the runs. `results` is the folder of all results; `None` keeps them in memory. `existing` is `repeat`, `resume` or
-    /// `replace`. Without `jobs`, there is one run at a time for each core.
+    /// `replace`. Without `jobs`, there is one run at a time for each core. `extensions` is a suffix of the version: extensions with
+    /// other code give other results.
     #[staticmethod]
+    #[pyo3(signature = (scenario, results, existing, jobs, extensions = ""))]
     fn start(
         py: Python<'_>,
         scenario: &ScenarioFile,
         results: Option<PathBuf>,
         existing: &str,
         jobs: Option<usize>,
+        extensions: &str,
     ) -> PyResult<Self> {
         let (points, warnings) = py.detach(|| scenario.checked())?;
         let existing = match existing {
@@ -163,10 +186,11 @@ impl Execution {
         };
         let (points, shared) = (Arc::new(points), Arc::<Shared>::default());
         let (file, of_thread) = (scenario.file.clone(), (Arc::clone(&points), Arc::clone(&shared)));
+        let version = format!("{}{extensions}", PRODUCER.version);
         let work = move || {
             let (points, shared) = of_thread;
             let _ending = Ending(Arc::clone(&shared));
-            Self::run(&file, &points, threads, results.map(|folder| (folder, existing)), &shared)
+            Self::run(&file, &points, threads, results.map(|folder| (folder, existing)), &version, &shared)
         };
         let thread = thread::Builder::new().name("cutline runs".to_owned()).spawn(work)?;
         Ok(Self { thread: Mutex::new(Some(thread)), points, warnings, shared })
@@ -207,6 +231,13 @@ impl Execution {
     /// Returns the messages since the last call: their kind, which is `failed` or `damaged`, and their text.
     fn messages(&self) -> Vec<(&'static str, String)> {
         std::mem::take(&mut self.shared.state().messages)
+    }
+
+    /// Returns the exception of an extension that ended the runs, and the seed of its run.
+    fn raised(&self, py: Python<'_>) -> Option<(Py<PyAny>, u64)> {
+        let state = self.shared.state();
+        // With its traceback.
+        state.raised.as_ref().map(|(error, seed)| (error.clone_ref(py).into_value(py).into_any(), *seed))
     }
 
     /// Waits until the runs have ended, and returns the results and the number of cancelled runs. It may be called once.

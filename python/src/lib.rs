@@ -11,12 +11,14 @@
 //! results     results, summaries and comparisons
 //! table       tables, in Arrow's C data interface
 //! queue       queues that are stepped by hand, and the registry of AQMs
+//! extension   laws, sources of traffic and congestion controls that are written in Python
 //! quality     the quality functions over arrays
 //! translation the consequences of an application's needs
 //! ```
 
 mod errors;
 mod execution;
+mod extension;
 mod quality;
 mod queue;
 mod results;
@@ -35,6 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     queue::register(module)?;
     quality::register(module)?;
     translation::register(module)?;
+    extension::register(module)?;
     module.add_class::<scenario::ScenarioFile>()?;
     module.add_class::<execution::Execution>()?;
     module.add_class::<results::Results>()?;

@@ -1,6 +1,7 @@
 //! Queues that are stepped by hand, for teaching and tests: the objects that the simulator and the router have.
 
 use crate::errors;
+use crate::extension::guard;
 use cutline_aqm::registry;
 use cutline_aqm::{AnyQueue, Arrival, Queue as _, Verdict};
 use cutline_config::{Document, quantity, read};
@@ -61,7 +62,7 @@ impl Queue {
         let config = config.map_err(|errors| problems(&errors))?;
         let rate =
             quantity::rate(rate).map_err(|error| errors::argument("rate", &format!("{rate:?}: {error}")))?;
-        let queue = config.at_rate(rate).and_then(|spec| spec.build());
+        let queue = guard(|| config.at_rate(rate).and_then(|spec| spec.build()))?;
         let queue = queue.map_err(|error| errors::parameter(&error.parameter, &error.to_string()))?;
         let random = Streams::new(seed).stream("queue", "aqm");
         Ok(Self { queue, random, now: Instant::ZERO, shed: Vec::new() })
@@ -80,7 +81,8 @@ impl Queue {
         let now = self.at(now)?;
         let (ecn_capable, scalable) = ecn;
         let arrival = Arrival { flow, ecn_capable, scalable, ..Arrival::new(size, Hint::from_level(hint)) };
-        let verdict = self.queue.enqueue(now, arrival, packet, &mut self.random);
+        let (queue, random) = (&mut self.queue, &mut self.random);
+        let verdict = guard(|| queue.enqueue(now, arrival, packet, random))?;
         self.collect();
         Ok(match verdict {
             Verdict::Pass => ("pass", None),
@@ -92,7 +94,8 @@ impl Queue {
     /// Takes the next packet.
     fn dequeue(&mut self, now: f64) -> PyResult<Option<Departure>> {
         let now = self.at(now)?;
-        let departure = self.queue.dequeue(now);
+        let queue = &mut self.queue;
+        let departure = guard(|| queue.dequeue(now))?;
         self.collect();
         Ok(departure.map(|found| (found.packet, found.size, found.arrived.as_secs_f64(), found.marked)))
     }
@@ -105,8 +108,8 @@ impl Queue {
     /// Takes the steps of the control law that are due.
     fn advance(&mut self, now: f64) -> PyResult<()> {
         let now = self.at(now)?;
-        self.queue.advance(now);
-        Ok(())
+        let queue = &mut self.queue;
+        guard(|| queue.advance(now))
     }
 
     /// Changes the rate of the link.
@@ -114,8 +117,8 @@ impl Queue {
         let now = self.at(now)?;
         let rate =
             quantity::rate(rate).map_err(|error| errors::argument("rate", &format!("{rate:?}: {error}")))?;
-        self.queue.set_rate(now, rate);
-        Ok(())
+        let queue = &mut self.queue;
+        guard(|| queue.set_rate(now, rate))
     }
 
     /// Returns the packets and bytes that wait.
@@ -125,14 +128,16 @@ impl Queue {
     }
 
     /// Returns the AQM's probability; `None` if it has none.
-    fn probability(&self) -> Option<f64> {
-        self.queue.probability().map(|probability| probability.get())
+    fn probability(&self) -> PyResult<Option<f64>> {
+        let queue = &self.queue;
+        guard(|| queue.probability().map(|probability| probability.get()))
     }
 
     /// Returns the average queue, the largest probability and the target of RED and its variants.
-    fn readings(&self) -> (Option<f64>, Option<f64>, Option<f64>) {
-        let readings = self.queue.readings();
-        (readings.average, readings.max_p, readings.target)
+    fn readings(&self) -> PyResult<(Option<f64>, Option<f64>, Option<f64>)> {
+        let queue = &self.queue;
+        let readings = guard(|| queue.readings())?;
+        Ok((readings.average, readings.max_p, readings.target))
     }
 
     /// Returns the counters: name, packets and bytes.

@@ -1,6 +1,7 @@
 //! Scenarios: a file with its settings, as the command has it.
 
 use crate::errors;
+use crate::extension::guard;
 use cutline_scenario::check::{self, check_points};
 use cutline_scenario::{Scenario, SweepPoint};
 use pyo3::prelude::*;
@@ -19,8 +20,8 @@ impl ScenarioFile {
     /// All problems of the scenario, or the first refusal.
     pub fn checked(&self) -> PyResult<(Vec<SweepPoint>, Vec<String>)> {
         let points = self.file.expand().map_err(|errors| errors::scenario(&errors))?;
-        let warnings = check_points(&points, Scenario::check_simulated).map_err(errors::refused)?;
-        Ok((points, warnings))
+        let warnings = guard(|| check_points(&points, Scenario::check_simulated))?;
+        Ok((points, warnings.map_err(errors::refused)?))
     }
 }
 

@@ -9,7 +9,8 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{DataType, SchemaRef};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyString};
+use pyo3::types::{PyBytes, PyCapsule, PyList, PyString};
+use std::collections::HashMap;
 
 /// Batches of rows of one table.
 #[pyclass(module = "cutline._native", frozen)]
@@ -22,6 +23,10 @@ impl Batches {
     /// Returns the table of these batches, which have this schema.
     pub const fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self { schema, batches }
+    }
+
+    fn index(&self, name: &str) -> PyResult<usize> {
+        self.schema.index_of(name).map_err(|_| PyKeyError::new_err(name.to_owned()))
     }
 }
 
@@ -71,7 +76,7 @@ impl Batches {
         start: usize,
         count: usize,
     ) -> PyResult<Bound<'py, PyList>> {
-        let at = self.schema.index_of(name).map_err(|_| PyKeyError::new_err(name.to_owned()))?;
+        let at = self.index(name)?;
         let cells = PyList::empty(py);
         let (mut skipped, mut left) = (start, count);
         for batch in &self.batches {
@@ -102,6 +107,69 @@ impl Batches {
             }
         }
         Ok(cells)
+    }
+
+    /// Returns a column of numbers as the memory of an array: whether these are whole numbers of 64 bits, which is so if no cell is
+    /// null, or floating-point numbers, in which a null is NaN; and the numbers in the machine's byte order.
+    fn numbers<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(bool, Bound<'py, PyBytes>)> {
+        let at = self.index(name)?;
+        let arrays = || self.batches.iter().map(|batch| batch.column(at));
+        let is_whole = arrays().all(|array| *array.data_type() == DataType::Int64 && array.null_count() == 0);
+        let mut bytes = Vec::with_capacity(8 * self.__len__());
+        for array in arrays() {
+            match array.data_type() {
+                DataType::Int64 if is_whole => {
+                    bytes.extend(
+                        array.as_primitive::<Int64Type>().values().iter().flat_map(|one| one.to_ne_bytes()),
+                    );
+                }
+                DataType::Int64 => {
+                    let real = |one: Option<i64>| one.map_or(f64::NAN, |one| one as f64).to_ne_bytes();
+                    bytes.extend(array.as_primitive::<Int64Type>().iter().flat_map(real));
+                }
+                DataType::Float64 => {
+                    let real = |one: Option<f64>| one.unwrap_or(f64::NAN).to_ne_bytes();
+                    bytes.extend(array.as_primitive::<Float64Type>().iter().flat_map(real));
+                }
+                DataType::Boolean => {
+                    let real = |one: Option<bool>| one.map_or(f64::NAN, f64::from).to_ne_bytes();
+                    bytes.extend(array.as_boolean().iter().flat_map(real));
+                }
+                other => {
+                    return Err(PyRuntimeError::new_err(format!("a column of {other} is none of numbers")));
+                }
+            }
+        }
+        Ok((is_whole, PyBytes::new(py, &bytes)))
+    }
+
+    /// Returns a column of texts: the different texts in the order in which they come first, and the number of its text for each
+    /// row, -1 for a null, as the memory of an array of 64-bit numbers.
+    fn codes<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(Vec<String>, Bound<'py, PyBytes>)> {
+        let at = self.index(name)?;
+        let (mut texts, mut numbers) = (Vec::new(), HashMap::new());
+        let mut bytes = Vec::with_capacity(8 * self.__len__());
+        for batch in &self.batches {
+            let array = batch.column(at);
+            let array = array.as_string_view_opt();
+            let array =
+                array.ok_or_else(|| PyRuntimeError::new_err(format!("{name} is no column of texts")))?;
+            for text in array {
+                let code = text.map_or(-1, |text| {
+                    *numbers.entry(text).or_insert_with(|| {
+                        texts.push(text.to_owned());
+                        texts.len() as i64 - 1
+                    })
+                });
+                bytes.extend(code.to_ne_bytes());
+            }
+        }
+        Ok((texts, PyBytes::new(py, &bytes)))
+    }
+
+    /// Returns whether a column has texts.
+    fn has_texts(&self, name: &str) -> PyResult<bool> {
+        Ok(*self.schema.field(self.index(name)?).data_type() == DataType::Utf8View)
     }
 }
 

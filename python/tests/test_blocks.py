@@ -16,7 +16,8 @@ REPOSITORY = Path(__file__).parents[2]
 
 class Queues(unittest.TestCase):
     def test_every_aqm_has_a_class_with_its_parameters(self):
-        self.assertEqual(len(aqm.classes), len(cutline._native.aqms()))
+        added = {extension.name for extension in cutline.extend.registered()}
+        self.assertEqual(set(aqm.classes), {name for name, *_ in cutline._native.aqms()} - added)
         for name, made in aqm.classes.items():
             with self.subTest(name):
                 queue = made("10 Mbit/s", limit="200 packets")

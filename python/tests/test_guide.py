@@ -1,4 +1,4 @@
-"""The Python blocks of docs/guide/python.md are run as a reader would: in order, in one session, in the repository's folder."""
+"""The Python blocks of docs/guide/python.md and docs/guide/extend.md are run as a reader would: in order, in one session, in the repository's folder."""
 
 import contextlib
 import io
@@ -12,29 +12,42 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 class Guide(unittest.TestCase):
-    def test_every_block_works(self):
-        for library in ("numpy", "polars", "pandas", "pyarrow"):
+    def run_blocks(self, name, least):
+        """Runs the blocks of a page in one session. Returns the session and the output."""
+        for library in ("numpy", "polars", "pandas", "pyarrow", "xarray"):
             try:
                 __import__(library)
             except ImportError:
                 self.skipTest(f"{library} is not installed")
-        page = (REPOSITORY / "docs/guide/python.md").read_text()
+        page = (REPOSITORY / "docs/guide" / name).read_text()
         blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-        self.assertGreater(len(blocks), 8)
+        self.assertGreaterEqual(len(blocks), least)
         self.addCleanup(os.chdir, os.getcwd())
-        session, said = {}, io.StringIO()
+        # Classes know the module that they are in.
+        session, said = {"__name__": "guide"}, io.StringIO()
         with tempfile.TemporaryDirectory() as folder:
             os.symlink(REPOSITORY / "examples", Path(folder, "examples"))
             os.chdir(folder)
             for block in blocks:
                 with self.subTest(block), contextlib.redirect_stdout(said):
-                    exec(compile(block, "docs/guide/python.md", "exec"), session)
+                    exec(compile(block, f"docs/guide/{name}", "exec"), session)
             os.chdir(REPOSITORY)
+        return session, said.getvalue()
+
+    def test_every_block_works(self):
+        session, said = self.run_blocks("python.md", 9)
         self.assertEqual(session["keys"], ["dumbbell.rate", "flow.audio.class"])
         self.assertEqual(session["by_group"].height, 8)
         self.assertEqual((session["order"].index("call"), session["surface"].shape), (7, (3, 61)))
+        self.assertEqual(dict(session["data"].sizes)["flow.audio.hint"], 4)
         for part in ("runs    12: 4 points x 3 seeds", "cutline run examples/dumbbell.toml --seeds 3", "goodput_bps"):
-            self.assertIn(part, said.getvalue())
+            self.assertIn(part, said)
+
+    def test_the_page_of_extensions(self):
+        session, said = self.run_blocks("extend.md", 4)
+        self.assertEqual({extension.name for extension in (session["Ramp"], session["Sensor"], session["Gentle"])},
+                         {"ramp", "sensor", "gentle"})
+        self.assertRegex(said, r"16 +group +audio +q ")
 
 
 if __name__ == "__main__":

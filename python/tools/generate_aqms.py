@@ -4,7 +4,7 @@ import keyword
 import textwrap
 from pathlib import Path
 
-from cutline import _native
+from cutline import _native, extend
 
 FILE = Path(__file__).parents[1] / "cutline/_aqms.py"
 WIDTH = 130
@@ -74,7 +74,8 @@ def code(name, title, source, takes_tsq, parameters):
 
 
 def text():
-    aqms = _native.aqms()
+    added = {extension.name for extension in extend.registered()}
+    aqms = [aqm for aqm in _native.aqms() if aqm[0] not in added]
     names = textwrap.fill(", ".join(f'"{class_name(name)}"' for name, *_ in aqms) + ",", WIDTH, initial_indent="    ", subsequent_indent="    ")
     return HEAD + f"__all__ = [\n{names}\n]\n" + "".join("\n\n" + code(*aqm) for aqm in aqms)
 
