@@ -2,6 +2,7 @@
 
 mod common;
 
+mod baseline;
 mod cli;
 mod doctor;
 mod exec;

@@ -6,7 +6,6 @@ mod tables;
 
 use crate::arguments::{duration, rate};
 use crate::exit::Failure;
-use crate::output_file::OutputFile;
 use crate::progress::Countdown;
 use crate::tg::{key, resolve};
 use crate::{interrupt, message, output};

@@ -107,6 +107,7 @@ fn bind(args: &Args) -> Result<Receiver, Failure> {
         most_flows: args.max_flows,
         longest_run: args.max_duration,
         most_rate: args.max_rate,
+        ..ReceiverParams::default()
     };
     let at = |addresses: &[ZonedIp]| {
         let addresses: Vec<_> = addresses.iter().map(|address| address.with_port(port)).collect();

@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | block of TCP | throughput and delay by block size | the most throughput within the delay; where that is equal within 2 %, the least delay if the time of messages matters, else the largest block |
 //! | receive buffer of datagrams | losses with the default and with a larger buffer | the larger one if it loses less |
-//! | bandwidth to request | losses by the ratio of the requested bandwidth to the load | the smallest ratio from which on nothing was lost and the delay was not above twice that of the largest ratio |
+//! | bandwidth to request | losses by the ratio of the requested bandwidth to the load | the smallest ratio from which on nothing was lost and less than a block waited: the mean delay was not above the least one by more than the time of a block, or 5 ms |
 //! | largest rate | throughput without loss | demands above it cannot be met |
 //!
 //! A measurement at another load applies to the next smaller load: nothing is concluded about loads above the largest one that was
@@ -18,8 +18,9 @@ use cutline_units::{Bytes, Duration, Rate};
 
 /// Differences of throughput within this ratio are noise.
 const EQUAL: f64 = 0.02;
-/// A delay above this multiple of that with the largest bandwidth is a queue in front of the requested one.
-const QUEUED: f64 = 2.0;
+/// A delay above the least one by more than this, and than the time of a block, is a queue in front of the requested bandwidth. Shorter ones
+/// come from the host's scheduler.
+const QUEUED: Duration = Duration::from_millis(5);
 /// The loss up to which a rate counts as carried.
 const CARRIED: f64 = 0.001;
 
@@ -139,7 +140,9 @@ impl Baseline {
         let at = self.of(protocol).filter(|point| point.load == Some(nearest));
         let mut ratios: Vec<_> = at.filter_map(|point| Some((point.requested?, point))).collect();
         ratios.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        let calm = ratios.last()?.1.delay?.mul_f64(QUEUED);
+        let least = ratios.iter().filter_map(|(_, point)| point.delay).min()?;
+        let block = nearest.transmission_time(ratios.first()?.1.block);
+        let calm = least + block.max(QUEUED);
         let good =
             |point: &BaselinePoint| point.loss <= 0.0 && point.delay.is_some_and(|delay| delay <= calm);
         let first = ratios.len() - ratios.iter().rev().take_while(|(_, point)| good(point)).count();

@@ -188,6 +188,9 @@ fn row(key: &RowKey, reports: &BothReports) -> BaselineRow {
     let until = there.and_then(|report| report.last).unwrap_or_default().max(reports.elapsed);
     let per_second =
         |bytes: u64| if until.is_zero() { 0.0 } else { bytes as f64 * 8.0 / until.as_secs_f64() };
+    // Before and after sending, both threads wait.
+    let sending = reports.elapsed.as_secs_f64();
+    let cpu = |host: &HostUse| (sending > 0.0).then(|| host.thread_ns as f64 * 1e-9 / sending);
     let due = key
         .load_bps
         .map_or(0.0, |load| load as f64 * reports.elapsed.as_secs_f64() / (key.block as f64 * 8.0));
@@ -213,8 +216,8 @@ fn row(key: &RowKey, reports: &BothReports) -> BaselineRow {
         delay_p99_ms: summary.delay.quantile(0.99).map(Duration::as_millis_f64),
         rtt_ms: delay.zip(mean(back.map(|report| &report.delay))).map(|(there, back)| there + back),
         kernel_rtt_ms: sent.tcp.map(|tcp| tcp.rtt.as_millis_f64()),
-        sender_cpu: reports.sender_host.thread_share(),
-        receiver_cpu: reports.receiver_host.as_ref().and_then(HostUse::thread_share),
+        sender_cpu: cpu(&reports.sender_host),
+        receiver_cpu: reports.receiver_host.as_ref().and_then(cpu),
         sender_busy: reports.sender_host.busy_share(),
         receiver_busy: reports.receiver_host.as_ref().and_then(HostUse::busy_share),
         receive_buffer: host.receive_buffer.filter(|_| !is_tcp),

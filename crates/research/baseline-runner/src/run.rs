@@ -48,7 +48,9 @@ pub enum RunError {
         why: String,
     },
     /// Nothing was sent, so often in a row.
-    #[error("{0} times in a row, nothing was sent: other programs use all processors, or the duration is too short")]
+    #[error(
+        "{0} times in a row, nothing was sent: other programs use all processors, or the duration is too short"
+    )]
     Idle(u32),
     /// The receiver in this process has ended.
     #[error("the receiver has ended")]

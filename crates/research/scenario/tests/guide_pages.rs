@@ -9,7 +9,7 @@ use cutline_params::Choice as _;
 use cutline_params::{Parameter, Parameters};
 use cutline_quality::HintParams;
 use cutline_quality::spec::{CapacityProfile, Preset, Specification};
-use cutline_sim::ImpairmentParams;
+use cutline_sim::{Aal5Params, ImpairmentParams};
 use cutline_tables::specification;
 use cutline_testbed::pages::check_page;
 use cutline_testbed::repository::root;
@@ -73,6 +73,18 @@ In `queues.parquet` and `--json`, `lost` and `reordered` count what the wire has
 A packet is reordered if one that was sent later arrives earlier (RFC 4737). They are null for links without an impairment. `loss_ratio` and
 `packets_dropped` of a flow count both what queues have dropped and what links have lost.
 
+## Cells
+
+`aal5 = {}` of a `[[link]]` carries packets in cells of ATM, in both directions: 48 B of payload in 53 B, with a trailer of 8 B and
+padding for each CSPDU. The link's `rate` is that of cells, and its queue counts packets. With `impairment = { loss = 1e-5, unit =
+\"cell\" }` each cell is lost independently, and with it the CSPDU and the packet; with `to-bad` cells are lost in bursts. A packet of n
+cells is lost with the probability 1 - (1 - `loss`)^n: one of 9148 B has 191 cells.
+
+A connection with a constant bit rate (CBR) is a link of that rate in front of the shared one: its queue drops what exceeds the rate. One
+with an available bit rate (ABR) has no such link. A \"direct\" connection (QUANTA section 2) is UDP with `header = \"0 B\"` over links
+with `aal5 = { encapsulation = \"0 B\" }`.
+
+KEYS
 ## Beside netem
 
 | netem | here |
@@ -189,7 +201,9 @@ fn transports() -> String {
 fn impairments() -> String {
     let mut page = format!("{WRITTEN_BY}{IMPAIRMENTS}");
     table(&mut page, &ImpairmentParams::describe());
-    page
+    let mut keys = String::new();
+    table(&mut keys, &Aal5Params::describe());
+    page.replace("KEYS\n", &format!("{keys}\n"))
 }
 
 fn applications() -> String {
