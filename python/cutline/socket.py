@@ -39,7 +39,8 @@ class Event:
     """Something that has happened to a connection. What does not belong to its kind is None."""
 
     kind: str
-    """agreed, refused, one-sided, violated, restored, hint, rate, asked, lost, recovered or gave-up."""
+    """agreed, refused, one-sided, violated, restored, hint, rate, asked, lost, recovered, gave-up, allocated or
+    unallocated."""
     text: str
     """The same in words."""
     side: str | None = None
@@ -67,6 +68,8 @@ class Event:
     origin: str | None = None
     """Origin of a violation: "sending-host" held its application back, the application at the "receiving-host" did not read, or the
     "network"."""
+    allocated_bps: int | None = None
+    """The rate that the resource manager of the host lets this end send from now on, without headers, bit/s."""
 
     @classmethod
     def _from(cls, found):
@@ -83,6 +86,8 @@ class Event:
             return cls(kind, text, is_new=bool(numbers["is_new"]), after=numbers["after_ns"] / 1e9)
         if kind == "gave-up":
             return cls(kind, text, after=numbers["after_ns"] / 1e9)
+        if kind == "allocated":
+            return cls(kind, text, allocated_bps=numbers["allocated_bps"])
         return cls(kind, text)
 
 

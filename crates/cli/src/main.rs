@@ -30,6 +30,8 @@ mod gateway;
 mod interrupt;
 #[cfg(feature = "machine")]
 mod lab;
+#[cfg(feature = "machine")]
+mod manager;
 mod manuals;
 mod message;
 #[cfg(feature = "machine")]
@@ -109,6 +111,8 @@ enum Command {
     #[cfg(feature = "machine")]
     Reservations(reservations::Args),
     #[cfg(feature = "machine")]
+    Manager(manager::Args),
+    #[cfg(feature = "machine")]
     Monitor(monitor::Args),
     #[cfg(feature = "machine")]
     Top(top::Args),
@@ -150,6 +154,8 @@ impl Command {
             Self::Router(args) => router::execute(&args),
             #[cfg(feature = "machine")]
             Self::Reservations(args) => reservations::execute(&args),
+            #[cfg(feature = "machine")]
+            Self::Manager(args) => manager::execute(&args),
             #[cfg(feature = "machine")]
             Self::Monitor(args) => monitor::execute(&args),
             #[cfg(feature = "machine")]

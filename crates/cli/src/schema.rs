@@ -81,6 +81,8 @@ const DOCUMENTS: &[Document] = &[
     #[cfg(feature = "machine")]
     document::<cutline_provision::status::Status>("reservations", &["cutline reservations --json"]),
     #[cfg(feature = "machine")]
+    document::<cutline_allocation::status::ManagerStatus>("manager", &["cutline manager --json"]),
+    #[cfg(feature = "machine")]
     document::<cutline_monitor::HostDocument>(
         "host",
         &["cutline top --once --json", "the path /api/host of the page, with a hundred sockets"],

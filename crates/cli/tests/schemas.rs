@@ -292,6 +292,71 @@ fn reservations() {
 }
 
 #[test]
+fn the_resource_manager() {
+    use cutline_allocation::ManagerConnection;
+    use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed};
+    use cutline_manager::feedback::{FeedbackParams, HostId, PathId};
+    use cutline_manager::resources::{Capacities, CarrierKind, CpuShare, ResourceParams, SchedulingClass};
+    use cutline_manager_service::{AccessRules, ManagedPath, ManagerService, ManagerSpec};
+    use cutline_units::Rate;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name| folder.path().join(name);
+    let combined = Some(Rate::from_mbps(100));
+    let spec = ManagerSpec {
+        socket: path("m.sock"),
+        state: path("m.state"),
+        capacities: Capacities { combined, cpu: Some(CpuShare::from_percent(150)), ..Capacities::default() },
+        interfaces: vec![("lo".to_owned(), Rate::from_mbps(80))],
+        cpu_per_gbit: [CpuShare::from_percent(20); 2],
+        access: AccessRules::default(),
+        resources: ResourceParams::default(),
+        feedback: FeedbackParams::default(),
+        host: HostId(3),
+        listen: None,
+        keys: None,
+        paths: vec![ManagedPath {
+            path: PathId(5),
+            destinations: vec!["127.0.0.0/8".parse().unwrap()],
+            peers: Vec::new(),
+        }],
+    };
+    let _service = ManagerService::start(spec, &[], |_| {}).unwrap();
+    let mut client = ManagerConnection::connect(&path("m.sock"), None).unwrap();
+    let need = FlowNeed {
+        class: SchedulingClass::RealTime,
+        carrier: CarrierKind::Datagrams,
+        source: "127.0.0.1:4000".parse().unwrap(),
+        destination: "127.0.0.1:5000".parse().unwrap(),
+        desired_bps: Some(8_000_000),
+        minimum_bps: 1_000_000,
+        priority: 5,
+        weight: 1,
+        delay_ms: Some((0.0, 100.0)),
+        loss_percent: None,
+    };
+    client.send(&AllocationRequest::Admit { id: 1, need }).unwrap();
+    let admitted = client.reply(cutline_units::Duration::from_secs(10)).unwrap();
+    assert!(matches!(admitted, Some(AllocationReply::Admitted { id: 1, .. })), "{admitted:?}");
+    let socket = path("m.sock");
+    let socket = socket.to_str().unwrap();
+    let document = json(folder.path(), &["manager", "--socket", socket, "--json"]);
+    schema::check("manager", &document);
+    assert_eq!(document["flows"][0]["granted_bps"], 8_000_000);
+    assert_eq!(document["flows"][0]["pid"], std::process::id());
+    let run = |socket: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cutline"));
+        command.args(["manager", "--socket", socket]).output().unwrap()
+    };
+    let text = String::from_utf8_lossy(&run(socket).stdout).into_owned();
+    for part in ["127.0.0.1:5000", "real-time", "8 Mbit/s", "150.0 %", "this host", "admitted: 1"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let away = run("/nosuch/manager.sock");
+    assert_eq!(away.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&away.stderr).contains("resource manager at /nosuch/manager.sock"));
+}
+
+#[test]
 fn the_traffic_generator() {
     let folder = tempfile::tempdir().unwrap();
     let mut receiver = Command::new(env!("CARGO_BIN_EXE_cutline"))

@@ -23,6 +23,7 @@
 //!   agent             programs at nodes that send each other messages, such as control planes
 //!   adaptive          two agents that adapt a flow's hint to the reports of its receiver
 //!   qos               QoS connections: the end system's protocols as agents
+//!   managed           managers of hosts, which limit QoS connections
 //!   rsvp              reservations: the engine of `rsvp` as an agent at hosts and routers
 //! measure             histograms, interval series, records
 //! watch               what a capture at a link would show
@@ -42,6 +43,7 @@ mod fifo_link;
 mod flow;
 mod id;
 pub mod impairment;
+pub mod managed;
 pub mod measure;
 mod messages;
 mod network;

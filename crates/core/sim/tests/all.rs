@@ -7,6 +7,7 @@ mod adaptive;
 mod agents;
 mod external;
 mod impairment;
+mod managed;
 mod network;
 mod pass_on;
 mod qos;

@@ -2,6 +2,7 @@
 
 use cutline_config::kind::{self, ValueKind};
 use cutline_config::{Document, Errors, TableReader, parameter, read};
+use cutline_manager::resources::{HIGHEST_PRIORITY, MOST_WEIGHT};
 use cutline_params::{Choice as _, Parameters};
 use cutline_provision::{DEFAULT_SOCKET, services};
 use cutline_quality::spec::ConnectionSpecification;
@@ -9,7 +10,8 @@ use cutline_quality::{Class, HintGoal, HintParams};
 use cutline_signal::operation::OperationParams;
 use cutline_signal::renegotiation::Alternatives;
 use cutline_socket::{
-    Access, AckPath, IfRefused, Marking, Pacing, Peer, QosOptions, RateControl, TfrcParams,
+    Access, AckPath, AllocationOptions, IfRefused, Marking, Pacing, Peer, QosOptions, RateControl,
+    SchedulingClass, TfrcParams,
 };
 use cutline_tables::specification;
 use cutline_units::{Dscp, Hint};
@@ -42,8 +44,12 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `reconnect` | whether a connection that breaks is made again within `recovery` | `true`, `false` |
 /// | `service` | which service of the network is asked for a reservation | `mark`, `local`, `rsvp`, and registered ones |
 /// | `service-socket` | where `cutlined` of this host listens | an absolute path |
+/// | `allocation` | the class in which the resource manager of this host is asked for a share | `real-time`, `time-shared` |
+/// | `allocation-weight` | the weight among the connections of the same user | 1 to 1000 |
+/// | `allocation-priority` | the importance: those of low importance are lowered first | 0 to 15 |
+/// | `allocation-socket` | where the resource manager of this host listens | an absolute path |
 /// | `ack-path` | whether a direction that has acknowledgements alone is reserved, too | `reserved`, `best-effort` |
-/// | `if-refused` | what becomes of a connection whose reservation is refused | `best-effort`, `fail` |
+/// | `if-refused` | what becomes of a connection whose reservation or share is refused | `best-effort`, `fail` |
 /// | `reservation-patience` | how long connecting waits for the network | a time |
 /// | `path.*` | what is known of the path | as `cutline translate` |
 /// | `tfrc.*` | how `tfrc` controls the rate | the parameters of TFRC but for sizes, which messages have |
@@ -172,6 +178,7 @@ fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecifica
         let goal = root.or("hint-goal", &hint_goal(), HintGoal::WithinLimit);
         let tfrc = parameters_but(&UNUSED, root, "tfrc").unwrap_or_default();
         let reserve = reservation(root, check);
+        let allocate = allocation(root, check);
         let options = specification.clone().and_then(|it| {
             let options = QosOptions::new(it)
                 .peer(root.or("peer", &peer(), Peer::default()))
@@ -202,7 +209,7 @@ fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecifica
                 }
                 None => options,
             };
-            let options = reserve(options)?;
+            let options = allocate(reserve(options)?);
             Some(if adapts { options.adapt_rate(operation.unwrap_or_default()) } else { options })
         });
         root.finish();
@@ -218,10 +225,13 @@ fn reservation(root: &TableReader<'_>, check: Check) -> impl FnOnce(QosOptions) 
     let if_refused = root.or("if-refused", &if_refused(), IfRefused::default());
     let patience = root.optional("reservation-patience", &kind::duration());
     if check == Check::All && !root.has("service") {
-        for name in ["service-socket", "ack-path", "if-refused", "reservation-patience"] {
+        for name in ["service-socket", "ack-path", "reservation-patience"] {
             if let Some(node) = root.node(name) {
                 root.wrong(name, node, "it to be absent unless service is set", "");
             }
+        }
+        if let Some(node) = root.node("if-refused").filter(|_| !root.has("allocation")) {
+            root.wrong("if-refused", node, "it to be absent unless service or allocation is set", "");
         }
     }
     move |options| {
@@ -234,6 +244,39 @@ fn reservation(root: &TableReader<'_>, check: Check) -> impl FnOnce(QosOptions) 
             None => asking,
         })
     }
+}
+
+/// Reads what is asked of the resource manager of this host. Returns what adds it to a socket's options.
+fn allocation(root: &TableReader<'_>, check: Check) -> impl FnOnce(QosOptions) -> QosOptions + use<> {
+    let class = root.optional("allocation", &scheduling_class());
+    let weight = root.or("allocation-weight", &kind::integer(1, MOST_WEIGHT.into()), 1) as u32;
+    let priority = root.optional("allocation-priority", &kind::integer(0, HIGHEST_PRIORITY.into()));
+    let socket = root.optional("allocation-socket", &kind::absolute_path());
+    let if_refused = root.or("if-refused", &if_refused(), IfRefused::default());
+    if check == Check::All && !root.has("allocation") {
+        for name in ["allocation-weight", "allocation-priority", "allocation-socket"] {
+            if let Some(node) = root.node(name) {
+                root.wrong(name, node, "it to be absent unless allocation is set", "");
+            }
+        }
+    }
+    move |options| {
+        let Some(class) = class else { return options };
+        let allocation = AllocationOptions::new(class).weight(weight).if_refused(if_refused);
+        let allocation = match priority {
+            Some(priority) => allocation.priority(priority as u8),
+            None => allocation,
+        };
+        options.allocation(match socket {
+            Some(path) => allocation.socket(path.as_ref()),
+            None => allocation,
+        })
+    }
+}
+
+fn scheduling_class() -> ValueKind<SchedulingClass> {
+    let words = [("real-time", SchedulingClass::RealTime), ("time-shared", SchedulingClass::TimeShared)];
+    kind::one_of("the class of the connection at the resource manager", &words)
 }
 
 fn service() -> ValueKind<String> {
@@ -353,6 +396,15 @@ mod tests {
         options.set("ack-path", "best-effort").unwrap();
         let error = options.qos_options().unwrap_err();
         assert!(error.contains("key \"ack-path\"") && !error.contains("--set"), "{error}");
+        let mut options = Options::default();
+        options.set("allocation-weight", "2").unwrap();
+        let error = options.qos_options().unwrap_err();
+        assert!(error.contains("absent unless allocation is set"), "{error}");
+        options.set("allocation", "time-shared").unwrap();
+        options.set("if-refused", "fail").unwrap();
+        options.qos_options().unwrap();
+        let error = options.set("allocation-weight", "0").unwrap_err();
+        assert!(error.contains("1 to 1000") || error.contains("from 1"), "{error}");
     }
 
     #[test]
@@ -392,6 +444,11 @@ mod tests {
             ("if-refused", "fail"),
             ("reservation-patience", "500 ms"),
             ("service-socket", "/run/other/cutlined.sock"),
+            ("allocation-priority", "9"),
+            ("allocation-weight", "3"),
+            ("allocation-socket", "/run/other/manager.sock"),
+            ("allocation", "time-shared"),
+            ("allocation", "real-time"),
             ("service", "rsvp"),
         ] {
             options.set(name, text).unwrap_or_else(|errors| panic!("{name}: {errors}"));
@@ -482,8 +539,9 @@ mod tests {
             let mut options = Options::default();
             options.set(name, text).unwrap();
             let error = options.qos_options().unwrap_err();
+            let what = if name == "if-refused" { "service or allocation" } else { "service" };
             let expected = format!(
-                "key \"{name}\": value {text} is not allowed: expected it to be absent unless service is set"
+                "key \"{name}\": value {text} is not allowed: expected it to be absent unless {what} is set"
             );
             assert!(error.contains(&expected), "{error}");
             assert!(options.specification().is_ok(), "a specification alone asks for nothing");

@@ -35,6 +35,8 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_LOST 9 /* The connection is broken, or nothing is heard of the other end. */
 #define CUTLINE_EVENT_RECOVERED 10 /* The connection works again. */
 #define CUTLINE_EVENT_GAVE_UP 11 /* The connection was not made again in the time that the specification gives for that. */
+#define CUTLINE_EVENT_ALLOCATED 12 /* The resource manager of the host lets this end send at most so much from now on. */
+#define CUTLINE_EVENT_UNALLOCATED 13 /* The resource manager has refused this end, or taken its share back: there is no limit from now on. */
 
 /* A direction of a connection, as its end sees it. */
 #define CUTLINE_SIDE_SEND 1 /* Traffic that this end sends. */
@@ -130,6 +132,8 @@ typedef struct cutline_event {
     double worst;
     /* Origin of a violation: one of CUTLINE_EVENT_ORIGIN_*. */
     int64_t origin;
+    /* The rate that the resource manager of the host lets this end send, of messages without headers, bit/s. */
+    int64_t allocated_bps;
 } cutline_event;
 
 /* Largest traffic of a direction: a token bucket. Without one all are -1. */

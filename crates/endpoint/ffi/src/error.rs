@@ -91,7 +91,10 @@ impl From<QosError> for Failure {
     fn from(error: QosError) -> Self {
         let errno = match &error {
             QosError::Option(_) => libc::EINVAL,
-            QosError::Refused { .. } | QosError::NoPeer(_) | QosError::Reservation(_) => libc::ECONNREFUSED,
+            QosError::Refused { .. }
+            | QosError::NoPeer(_)
+            | QosError::Reservation(_)
+            | QosError::Unallocated(_) => libc::ECONNREFUSED,
             QosError::Lost(_) => libc::ECONNABORTED,
             QosError::Inherited => libc::ENOTCONN,
             QosError::Replaced => libc::ECONNRESET,
@@ -105,7 +108,7 @@ impl From<QosError> for Failure {
 fn kind_of(error: &QosError) -> ErrorCode {
     match error {
         QosError::Option(_) => ErrorCode::Argument,
-        QosError::Refused { .. } | QosError::Reservation(_) => ErrorCode::Refused,
+        QosError::Refused { .. } | QosError::Reservation(_) | QosError::Unallocated(_) => ErrorCode::Refused,
         QosError::NoPeer(_) => ErrorCode::NoPeer,
         QosError::Lost(_) => ErrorCode::Lost,
         QosError::NotRecovered { .. }

@@ -1,11 +1,15 @@
 //! The two agents of a QoS connection: who makes messages, and who takes them.
 
-use super::Beginning;
 use super::end::End;
 use super::record::{Passage, QosLog};
+use super::{Beginning, LOWER_HEADERS};
 use crate::agent::{Address, Agent, AgentMessage, Context};
-use cutline_signal::frame::datagram_header;
-use cutline_units::{Duration, Instant};
+use crate::managed::ManagedShare;
+use cutline_manager::feedback::{FlowEdges, FlowReport};
+use cutline_manager::resources::FlowId;
+use cutline_quality::spec::Region;
+use cutline_signal::frame::{DATAGRAM_HEADER, datagram_header};
+use cutline_units::{Duration, Instant, Rate};
 
 /// The agent at the source: an application over a socket that blocks.
 pub(super) struct Sender {
@@ -16,6 +20,69 @@ pub(super) struct Sender {
     waiting: Option<Waiting>,
     /// The first message comes at this share of an interval.
     phase: f64,
+    share: Option<Share>,
+}
+
+/// A connection's share of its host.
+struct Share {
+    spec: ManagedShare,
+    /// `None` while it is not asked for, or if it is refused.
+    flow: Option<FlowId>,
+    is_asked: bool,
+    /// Bytes on the wire for a byte of a message.
+    factor: f64,
+    /// Rate of messages that the session knows.
+    limit: Option<Rate>,
+    /// End of the last interval that was reported.
+    reported: Instant,
+    /// Time of the last renewal.
+    renewed: Instant,
+}
+
+/// Interval of renewals without reports.
+const RENEWAL: Duration = Duration::from_secs(1);
+
+impl Share {
+    fn new(spec: ManagedShare) -> Self {
+        let (flow, is_asked, factor, limit) = (None, false, 1.0, None);
+        Self { spec, flow, is_asked, factor, limit, reported: Instant::ZERO, renewed: Instant::ZERO }
+    }
+
+    /// Asks for the flow once, reports what was delivered, and follows the rate.
+    fn follow(&mut self, now: Instant, end: &mut End, context: &mut Context<'_>) {
+        if !self.is_asked {
+            self.ask(now, end, context);
+        }
+        let Some(flow) = self.flow else { return };
+        let delivery = end.delivered().filter(|delivery| delivery.until > self.reported);
+        if let Some(delivery) = delivery {
+            self.reported = delivery.until;
+            let report = FlowReport { delivery, ..FlowReport::default() };
+            self.spec.host.report(now, flow, Some(&report), context);
+            self.renewed = now;
+        } else if now.saturating_since(self.renewed) >= RENEWAL {
+            self.spec.host.report(now, flow, None, context);
+            self.renewed = now;
+        }
+        let rate = self.spec.host.rate(flow);
+        let rate = rate.map(|rate| Rate::from_bps((rate.as_bps() as f64 / self.factor) as u64));
+        if rate != self.limit {
+            self.limit = rate;
+            end.limit(now, rate, context);
+        }
+    }
+
+    fn ask(&mut self, now: Instant, end: &End, context: &mut Context<'_>) {
+        let Some(sending) = end.sending() else { return };
+        let (Some(desired), size) = (sending.max_throughput(), end.message_size()) else { return };
+        self.is_asked = true;
+        self.factor = (size + DATAGRAM_HEADER as u64 + u64::from(LOWER_HEADERS)) as f64 / size as f64;
+        let on_wire = |rate: Rate| Rate::from_bps((rate.as_bps() as f64 * self.factor).ceil() as u64);
+        let rates = (on_wire(sending.min_throughput().unwrap_or(Rate::from_bps(1))), on_wire(desired));
+        let edges = FlowEdges::new(&Region::new(sending));
+        self.flow = self.spec.host.admit(now, &self.spec, rates, edges, context);
+        self.renewed = now;
+    }
 }
 
 /// A message that waits for its turn.
@@ -33,7 +100,8 @@ pub(super) struct Receiver {
 impl Sender {
     pub(super) fn new(mut beginning: Beginning, to: Address, log: QosLog) -> Self {
         let phase = beginning.random.uniform();
-        Self { end: End::new(beginning, to, log), next: None, waiting: None, phase }
+        let share = beginning.connection.managed.clone().map(Share::new);
+        Self { end: End::new(beginning, to, log), next: None, waiting: None, phase, share }
     }
 
     /// The time between two messages.
@@ -45,6 +113,9 @@ impl Sender {
     fn work(&mut self, now: Instant, context: &mut Context<'_>) {
         if !self.end.may_send() {
             return;
+        }
+        if let Some(share) = &mut self.share {
+            share.follow(now, &mut self.end, context);
         }
         if self.next.is_none() {
             self.next = Some(now.saturating_add(self.interval().mul_f64(self.phase)));
@@ -71,10 +142,10 @@ impl Sender {
         }
     }
 
-    /// Feedback of rate control may have changed when the message that waits may be sent.
+    /// Feedback of rate control, or the manager of the host, may have changed when the message that waits may be sent.
     fn look_again(&mut self, now: Instant) {
         if let (Some(waiting), Some((out, _))) = (&mut self.waiting, self.end.outbound())
-            && out.has_rate_control()
+            && (out.has_rate_control() || self.share.is_some())
         {
             waiting.until = out.ready_at(now);
         }

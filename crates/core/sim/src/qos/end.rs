@@ -4,9 +4,11 @@ use super::driver::Driver;
 use super::record::{EndRecord, QosLog, QosRecord};
 use super::{Beginning, LOWER_HEADERS, QosConnection, Side};
 use crate::agent::{Address, Context, Outbound as AgentMessage};
+use cutline_quality::spec::Specification;
 use cutline_signal::mib::LocalFeedback;
+use cutline_signal::monitor::Delivery;
 use cutline_signal::session::{Opening, Outbound, Purpose};
-use cutline_units::Instant;
+use cutline_units::{Instant, Rate};
 use std::sync::Arc;
 
 /// An end of a connection.
@@ -132,6 +134,24 @@ impl End {
         }
         self.act(now, context, |_, _| {});
         None
+    }
+
+    /// What holds of the traffic that this end sends.
+    pub(super) fn sending(&self) -> Option<&Specification> {
+        self.driver.as_ref().map(|driver| driver.session.sending())
+    }
+
+    /// The traffic that the other end has reported last.
+    pub(super) fn delivered(&self) -> Option<Delivery> {
+        self.driver.as_ref().and_then(|driver| driver.session.delivered().copied())
+    }
+
+    /// The host lets this end send at most at this rate, of messages; `None` lifts the limit.
+    pub(super) fn limit(&mut self, now: Instant, rate: Option<Rate>, context: &mut Context<'_>) {
+        self.act(now, context, |clock, Driver { session, out, .. }| match rate {
+            Some(rate) => session.allocate(clock, rate, out),
+            None => session.deallocate(clock, "the manager of the host has no share".to_owned(), out),
+        });
     }
 
     /// Returns the time of the next call of [`End::advance`].

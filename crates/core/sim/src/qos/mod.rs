@@ -32,6 +32,7 @@ pub use record::{EndRecord, Passage, Passed, QosLog, QosRecord};
 
 use crate::agent::{Address, Agent, AgentSpec};
 use crate::id::NodeId;
+use crate::managed::ManagedShare;
 use crate::network::{Network, NetworkError};
 use application::{Receiver, Sender};
 use cutline_params::{ParameterError, Parameters as _};
@@ -91,6 +92,8 @@ pub struct QosConnection {
     pub clock_ahead: Duration,
     /// Interval between records of the MIBs.
     pub sample: Duration,
+    /// Share of the source's host, which its manager grants; `None` for a connection that is not managed.
+    pub managed: Option<ManagedShare>,
 }
 
 impl QosConnection {
@@ -112,6 +115,7 @@ impl QosConnection {
             stop: Instant::FAR_FUTURE,
             clock_ahead: Duration::ZERO,
             sample: Duration::from_millis(500),
+            managed: None,
         }
     }
 
