@@ -8,7 +8,7 @@ use cutline_results::{FlowRow, Row as _, read_table, seal, write_table};
 use cutline_traffic::control::message::{
     ControlReply, ControlRequest, Hello, LONGEST_START, PROTOCOL, Report, read_message, write_message,
 };
-use cutline_traffic::{MeterReport, ReceiverReport};
+use cutline_traffic::{HostUse, MeterReport, ReceiverReport};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -272,7 +272,7 @@ fn measure(request: &ControlRequest) -> Vec<u8> {
             let error = Some(NASTY.to_owned());
             let flows = vec![ReceiverReport { flow: 0, error, ..ReceiverReport::default() }];
             let received = MeterReport { flows, strangers: 1, overflowed: 0 };
-            ControlReply::Report(Box::new(Report { received, sent: Vec::new() }))
+            ControlReply::Report(Box::new(Report { received, sent: Vec::new(), host: HostUse::default() }))
         }
     })
 }
