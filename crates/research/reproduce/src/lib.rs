@@ -41,6 +41,7 @@ static STUDIES: LazyLock<Vec<Study>> = LazyLock::new(|| {
         ("cascade", Code { own: |_: &FigureText, id| cascade::own(id), ..data_alone }),
         ("qos", qos::CODE),
         ("sieve", data_alone),
+        ("quanta", data_alone),
         ("lab", data_alone),
         ("lab-qos", lab_qos::CODE),
         ("qsock", qsock::CODE),

@@ -6,6 +6,7 @@ mod adaptive;
 mod cascade;
 mod folder;
 mod qos;
+mod quanta;
 mod qsock;
 mod redw;
 mod studies;
