@@ -16,19 +16,21 @@ const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn step(hosts: usize, flows_per_host: usize, delay: u64, loss: f64, seed: u64) {
-    let plan = PathPlan { hosts, flows_per_host, delay: ms(delay), loss, seed, ..PathPlan::default() };
+fn step((hosts, flows_per_host): (usize, usize), messages: f64, delay: u64, loss: f64, seed: u64) {
+    let delay_ms = ms(delay);
+    let plan =
+        PathPlan { hosts, flows_per_host, messages, delay: delay_ms, loss, seed, ..PathPlan::default() };
     let StepResponse { rates, inside, recovered, lowered, before } = step_response(plan);
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let within = rates.iter().filter(|rate| (0.7..=1.05).contains(*rate)).count() as f64 / rates.len() as f64;
     println!(
-        "{hosts:>5} {flows_per_host:>5} {delay:>8} {loss:>5} {seed:>4} {before:>7.3} {mean:>7.3} {within:>7.3} {inside:>7.4} {lowered:>8} {recovered:>9.3}"
+        "{hosts:>5} {flows_per_host:>5} {messages:>10} {delay:>8} {loss:>5} {seed:>4} {before:>7.3} {mean:>7.3} {within:>7.3} {inside:>7.4} {lowered:>8} {recovered:>9.3}"
     );
     drop(std::io::stdout().flush());
 }
 
 fn head() {
-    println!("hosts flows delay/ms  loss seed  before    mean  within  inside  lowered recovered");
+    println!("hosts flows messages/s delay/ms  loss seed  before    mean  within  inside  lowered recovered");
 }
 
 fn steps() {
@@ -37,7 +39,7 @@ fn steps() {
         for delay in [5, 100, 500] {
             for loss in [0.0, 0.3] {
                 for seed in 1..=3 {
-                    step(hosts, flows, delay, loss, seed);
+                    step((hosts, flows), 100.0, delay, loss, seed);
                 }
             }
         }
@@ -47,7 +49,7 @@ fn steps() {
 fn large() {
     head();
     for (hosts, delay) in [(100, 5), (100, 500), (1000, 20), (1000, 500)] {
-        step(hosts, 1, delay, 0.3, 1);
+        step((hosts, 1), 20.0, delay, 0.3, 1);
     }
 }
 

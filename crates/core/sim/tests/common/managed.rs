@@ -23,8 +23,6 @@ use std::collections::BTreeMap;
 /// Length of a message, bytes, and its length on the wire with the headers of this library, UDP and IPv4.
 const MESSAGE: u64 = 1000;
 const ON_WIRE: f64 = 1049.0;
-/// Messages of a connection in a second.
-const RATE: f64 = 20.0;
 const ACCESS: Rate = Rate::from_mbps(100);
 const MANAGER_PORT: u32 = 9;
 
@@ -33,6 +31,8 @@ const MANAGER_PORT: u32 = 9;
 pub struct PathPlan {
     pub hosts: usize,
     pub flows_per_host: usize,
+    /// Messages of a connection in a second, if it is not limited.
+    pub messages: f64,
     /// One-way delay.
     pub delay: Duration,
     /// The probability that a packet back to a host is lost.
@@ -63,6 +63,7 @@ impl Default for PathPlan {
         Self {
             hosts: 2,
             flows_per_host: 1,
+            messages: 100.0,
             delay: Duration::from_millis(20),
             loss: 0.3,
             region: Duration::from_millis(200),
@@ -80,7 +81,7 @@ fn at(seconds: f64) -> Instant {
 
 impl PathPlan {
     fn demand(&self) -> f64 {
-        (self.hosts * self.flows_per_host) as f64 * RATE * ON_WIRE * 8.0
+        (self.hosts * self.flows_per_host) as f64 * self.messages * ON_WIRE * 8.0
     }
 
     pub fn run(self) -> PathRun {
@@ -158,7 +159,7 @@ impl PathPlan {
     ) -> QosLog {
         let longest = self.delay + self.region;
         let send = Specification::builder()
-            .rates(RATE * 0.3, RATE, RATE)
+            .rates(self.messages * 0.3, self.messages, self.messages)
             .size(Bytes::new(MESSAGE))
             .max_delay(longest)
             .loss(2.0)
