@@ -19,7 +19,7 @@ PRELOAD := target/preload/libcutline_preload.so
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
 NET := $(foreach name,sys netlink socket gateway traffic lab daemon cli,-p cutline-$(name))
 
-.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python clean service
+.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python test-python-full clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -228,17 +228,22 @@ install-library: setup
 	mkdir -p $(PREFIX)/lib/pkgconfig
 	sed 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|' packaging/cutline.pc.in > $(PREFIX)/lib/pkgconfig/cutline.pc
 
-# The package for Python, for every Python from 3.11 on.
-wheel: setup
+# The package for Python, for every Python from 3.11 on, with the command.
+wheel: setup $(BIN)
 	@tools/setup.sh python
 	rm -rf target/wheels
-	CARGO_TARGET_DIR=$(CURDIR)/target/python target/venv/bin/maturin build --quiet --locked --release --manifest-path python/Cargo.toml --out target/wheels
+	PATH="$(CURDIR)/target/venv/bin:$$PATH" CUTLINE_COMMAND=$(CURDIR)/$(BIN) CARGO_TARGET_DIR=$(CURDIR)/target/python target/venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir target/wheels .
 	@ls target/wheels/*.whl
 
-# With the simulator's command, whose results are compared.
-test-python: wheel trial
-	target/venv/bin/python -m pip install --quiet --force-reinstall --no-index target/wheels/*.whl
-	target/venv/bin/python -m unittest discover -s python/tests
+# With the command of the wheel, whose results are compared. Its heavy tests are those of test-python-full.
+test-python: wheel
+	target/venv/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index target/wheels/*.whl
+	CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline target/venv/bin/python -m unittest discover -s python/tests
+
+# Also the notebooks, the reference, and figures of a paper from a short study.
+test-python-full: test-python
+	target/venv/bin/cutline reproduce tsq --figure 10 --quick --quiet --resume --results target/studies >/dev/null
+	CUTLINE_FULL=1 CUTLINE_STUDIES=$(CURDIR)/target/studies CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline target/venv/bin/python -m unittest discover -s python/tests
 
 # What install-service installs, built by you and not by root.
 service: $(BIN) $(DAEMON) $(PRELOAD)

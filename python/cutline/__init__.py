@@ -7,24 +7,27 @@
     results = cutline.run("examples/dumbbell.toml", seeds=10)
     print(results.summary(groups=["audio"], measures=["q", "queuing_p99_ms"]))
 
-`cutline.open` opens stored results. `cutline.aqm` has queues that are stepped by hand, `cutline.quality` the quality functions,
-`cutline.translate` the consequences of an application's needs, `cutline.extend` queue laws, sources of traffic and congestion controls
-in Python, and `cutline.errors` the exceptions.
+`cutline.open` opens stored results, `cutline.plot` draws them, `cutline.sweep` runs sweeps over many machines, and `cutline.lab` has
+real packets. `cutline.aqm` has
+queues that are stepped by hand, `cutline.quality` the quality functions, `cutline.translate` the consequences of an application's needs,
+`cutline.extend` queue laws, sources of traffic and congestion controls in Python, and `cutline.errors` the exceptions.
 """
 
-from . import aqm, errors, extend, quality, results, sim, socket
+from . import aqm, errors, extend, lab, plot, quality, results, sim, socket
 from ._native import __version__
+from ._sweep import Sweep, open_sweep, sweep
 from ._translation import Translation, translate
 from .errors import (
-    ArgumentError, ConformanceError, Error, ExtensionError, Interrupted, Lost, MissingLibrary, NoPeer, NoResults, NothingFound, OptionError,
-    Problem, Refused, ResultsDamaged, ResultsExist, ResultsLocked, RunError, ScenarioError, StoreError,
+    ArgumentError, ClusterLost, ConformanceError, Error, ExtensionError, Interrupted, LaboratoryError, Lost, MissingLibrary, NoPeer,
+    NoResults, NothingFound, OptionError, Problem, Refused, ResultsDamaged, ResultsExist, ResultsLocked, RunError, ScenarioError, StoreError, WorkerError,
 )
 from .results import Results, Table, open as open
 from .sim import CutlineWarning, Scenario, run
 
 __all__ = [
-    "ArgumentError", "ConformanceError", "CutlineWarning", "Error", "ExtensionError", "Interrupted", "Lost", "MissingLibrary", "NoPeer", "NoResults", "NothingFound",
-    "OptionError", "Problem", "Refused", "Results", "ResultsDamaged", "ResultsExist", "ResultsLocked", "RunError", "Scenario",
-    "ScenarioError", "StoreError", "Table", "Translation", "__version__", "aqm", "errors", "extend", "quality", "results", "run", "sim",
-    "socket", "translate",
+    "ArgumentError", "ClusterLost", "ConformanceError", "CutlineWarning", "Error", "ExtensionError", "Interrupted",
+    "LaboratoryError", "Lost", "MissingLibrary", "NoPeer", "NoResults", "NothingFound", "OptionError", "Problem", "Refused", "Results", "ResultsDamaged",
+    "ResultsExist", "ResultsLocked", "RunError", "Scenario", "ScenarioError", "StoreError", "Sweep", "Table", "Translation",
+    "WorkerError", "__version__", "aqm", "errors", "extend", "lab", "open_sweep", "plot", "quality", "results", "run", "sim", "socket",
+    "sweep", "translate",
 ]

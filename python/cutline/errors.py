@@ -13,6 +13,9 @@
         NothingFound           results with nothing of what is asked for (also a LookupError)
     ExtensionError         a method of an extension that returned what is not allowed (also a ValueError)
     ConformanceError       an extension that does not pass a check (also an AssertionError)
+    LaboratoryError        a laboratory that cannot be used (also a RuntimeError)
+    WorkerError            a worker of a cluster that cannot run a sweep (also a RuntimeError)
+    ClusterLost            a cluster that does not answer any more (also a ConnectionError)
     MissingLibrary         a library that is not installed (also an ImportError)
         Refused, NoPeer, Lost  the ends of a connection (also a ConnectionError)
     Interrupted                Ctrl-C during runs (a KeyboardInterrupt); the finished ones are in `results`
@@ -28,8 +31,9 @@ if TYPE_CHECKING:
     from .results import Results
 
 __all__ = [
-    "ArgumentError", "ConformanceError", "Error", "ExtensionError", "Interrupted", "Lost", "MissingLibrary", "NoPeer", "NoResults",
-    "NothingFound", "OptionError", "Problem", "Refused", "ResultsDamaged", "ResultsExist", "ResultsLocked", "RunError", "ScenarioError", "StoreError",
+    "ArgumentError", "ClusterLost", "ConformanceError", "Error", "ExtensionError", "Interrupted", "LaboratoryError", "Lost", "MissingLibrary",
+    "NoPeer", "NoResults", "NothingFound", "OptionError", "Problem", "Refused", "ResultsDamaged", "ResultsExist", "ResultsLocked", "RunError",
+    "ScenarioError", "StoreError", "WorkerError",
 ]
 
 
@@ -116,6 +120,18 @@ class ExtensionError(Error, ValueError):
 
 class ConformanceError(Error, AssertionError):
     """An extension that does not pass a check of the conformance suite."""
+
+
+class LaboratoryError(Error, RuntimeError):
+    """A laboratory that cannot be used, for example without root."""
+
+
+class WorkerError(Error, RuntimeError):
+    """A worker of a cluster that cannot run a sweep, such as one with another version of Cutline."""
+
+
+class ClusterLost(Error, ConnectionError):
+    """A cluster that does not answer any more. The parts of the sweep that have come are stored."""
 
 
 class MissingLibrary(Error, ImportError):

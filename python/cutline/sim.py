@@ -177,20 +177,15 @@ class Scenario:
 
     def check(self) -> Plan:
         """Returns the plan of the runs. A scenario that `cutline check` refuses is a `ScenarioError` with the same messages."""
-        text, document = self._file.check()
-        found = json.loads(document)
-        flows = tuple(FlowGroup(quality_class=flow.pop("class"), **flow) for flow in found.pop("flows"))
-        points = tuple(Point(**point) for point in found.pop("points"))
-        seeds, said = tuple(found.pop("seeds")), tuple(found.pop("warnings"))
-        return Plan(**found, flows=flows, points=points, seeds=seeds, warnings=said, _text=text)
-
-    def _extensions(self) -> list[type[extend.Extension]]:
-        """The classes of Python that the scenario uses."""
-        return extend._used("\n".join([self._text, *(value for _, value in self._settings)]))
+        return _plan(*self._file.check())
 
     def _with(self, settings: Sequence[tuple[str, str]], replaced: Sequence[str]) -> Scenario:
         kept = [pair for pair in self._settings if pair[0] not in replaced]
         return Scenario(self._text, self._name, [*kept, *settings])
+
+    def _extensions(self) -> list[type[extend.Extension]]:
+        """The classes of Python that the scenario uses."""
+        return extend._used("\n".join([self._text, *(value for _, value in self._settings)]))
 
     def _identity(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         return self._text, self._name, self._settings
@@ -206,6 +201,14 @@ class Scenario:
 
     def __repr__(self) -> str:
         return f"Scenario({self._name!r}, {self.settings!r})"
+
+
+def _plan(text: str, document: str) -> Plan:
+    found = json.loads(document)
+    flows = tuple(FlowGroup(quality_class=flow.pop("class"), **flow) for flow in found.pop("flows"))
+    points = tuple(Point(**point) for point in found.pop("points"))
+    seeds, said = tuple(found.pop("seeds")), tuple(found.pop("warnings"))
+    return Plan(**found, flows=flows, points=points, seeds=seeds, warnings=said, _text=text)
 
 
 def run(
@@ -231,6 +234,14 @@ def run(
     Other threads of Python run meanwhile. Ctrl-C stops the runs: `Interrupted` has the results of those that finished. Runs that
     fail are a `RunError` at the end, with the results of the others. An exception of an extension ends the runs and is raised here.
     """
+    return _execute(scenario, seeds, jobs, progress, results, resume, force, None)
+
+
+def _execute(
+    scenario: Scenario | str | os.PathLike[str], seeds: int | range | None, jobs: int | None, progress: bool,
+    results: str | os.PathLike[str] | None, resume: bool, force: bool, laboratory: _native.Laboratory | None,
+) -> Results:
+    """Runs a scenario in the simulator or in a laboratory, for `run` and `lab.run`."""
     if not isinstance(scenario, Scenario):
         scenario = Scenario.from_file(_path("scenario", scenario))
     if resume and force:
@@ -239,14 +250,16 @@ def run(
         raise ArgumentError(f"jobs: {jobs!r} is not allowed: expected a number from 1, or None for one per core", "jobs")
     scenario = scenario._with(_seeds(seeds), [key for key, _ in _seeds(seeds)])
     folder = None if results is None else _path("results", results)
-    existing = "resume" if resume else "replace" if force else "repeat"
+    # Measurements are not repeated: they never give the same again.
+    usual = "repeat" if laboratory is None else "refuse"
+    existing = "resume" if resume else "replace" if force else usual
     extensions = scenario._extensions()
     if extensions and jobs is None:
         # They share one interpreter: more threads would wait for each other.
         jobs = 1
-    execution = _native.Execution.start(scenario._file, folder, existing, jobs, extend._identity(extensions))
+    execution = _native.Execution.start(scenario._file, folder, existing, jobs, extend._identity(extensions), laboratory)
     for text in execution.warnings():
-        warnings.warn(text, CutlineWarning, stacklevel=2)
+        warnings.warn(text, CutlineWarning, stacklevel=3)
     shown = Progress(progress)
     reasons: list[str] = []
     try:
@@ -274,7 +287,7 @@ def run(
         if kind == "failed":
             reasons.append(text)
         else:
-            warnings.warn(text, CutlineWarning, stacklevel=2)
+            warnings.warn(text, CutlineWarning, stacklevel=3)
     finished = Results(found)
     if finished.failed:
         more = len(finished.failed) - _SHOWN_REASONS

@@ -3,12 +3,14 @@
 use cutline_analysis::AnalysisError;
 use cutline_config::{Errors, Problem};
 use cutline_results::StoreError as CrateStoreError;
+use cutline_study::StudyError;
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
 import_exception!(cutline.errors, ArgumentError);
 import_exception!(cutline.errors, ConformanceError);
 import_exception!(cutline.errors, ExtensionError);
+import_exception!(cutline.errors, LaboratoryError);
 import_exception!(cutline.errors, Lost);
 import_exception!(cutline.errors, NoPeer);
 import_exception!(cutline.errors, NoResults);
@@ -125,6 +127,22 @@ pub fn analysis(error: AnalysisError) -> PyErr {
         AnalysisError::Nothing(message) => NothingFound::new_err(message),
         AnalysisError::Store(error) => store(&error),
     }
+}
+
+/// Returns the exception for a study that cannot be drawn.
+pub fn study(error: StudyError) -> PyErr {
+    match error {
+        StudyError::Figure(_) => argument("figure", &error.to_string()),
+        StudyError::Files(errors) => scenario(&errors),
+        StudyError::Store(error) => store(&error),
+        StudyError::Nothing { .. } => NoResults::new_err(error.to_string()),
+        error => StoreError::new_err(error.to_string()),
+    }
+}
+
+/// Returns the exception for a laboratory that cannot be used.
+pub fn laboratory(error: &dyn std::error::Error) -> PyErr {
+    LaboratoryError::new_err(error.to_string())
 }
 
 /// Returns a document as text.

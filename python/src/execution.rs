@@ -2,8 +2,10 @@
 
 use crate::errors;
 use crate::extension::guard;
+use crate::laboratory::Laboratory;
 use crate::results::Results;
 use crate::scenario::ScenarioFile;
+use cutline_lab::LabOptions;
 use cutline_results::{ExistingResults, StoreError};
 use cutline_scenario::execution::{Executed, Producer};
 use cutline_scenario::runner::{self, JobProgress, RunEvent, RunOptions};
@@ -19,7 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// This program, for summaries: the same as the command of the same version.
-const PRODUCER: Producer<'static> =
+pub const PRODUCER: Producer<'static> =
     Producer { version: env!("CARGO_PKG_VERSION"), commit: env!("CUTLINE_COMMIT"), now };
 
 /// Returns the current time as summaries have it.
@@ -117,11 +119,18 @@ impl Execution {
         threads: NonZeroUsize,
         store: Option<(PathBuf, ExistingResults)>,
         version: &str,
+        laboratory: Option<&LabOptions>,
         shared: &Shared,
     ) -> Result<Executed, StoreError> {
         let jobs = runner::plan(points, version);
         let options = RunOptions { threads, cancel: &shared.cancel, progress: &|news| shared.update(&news) };
-        let simulate = |scenario: &Scenario, seed| simulate(scenario, seed, shared);
+        let simulate = |scenario: &Scenario, seed| match laboratory {
+            None => simulate(scenario, seed, shared),
+            Some(options) => {
+                let ran = cutline_lab::run(scenario, seed, options, &shared.cancel);
+                ran.map_err(|error| error.to_string())
+            }
+        };
         let execution = execution::Execution {
             file,
             points,
@@ -137,7 +146,9 @@ impl Execution {
 /// Simulates a scenario and counts the simulated time. An exception of an extension cancels all runs.
 fn simulate(scenario: &Scenario, seed: u64, shared: &Shared) -> Result<cutline_results::RunResult, String> {
     // The thread has its state in Python meanwhile: a call of a method would make and remove it otherwise.
-    let simulated = Python::attach(|py| py.detach(|| guard(|| simulated(scenario, seed, shared))));
+    let simulated = Python::attach(|py| {
+        py.detach(|| guard(|| simulated(scenario, seed, &shared.cancel, &shared.simulated)))
+    });
     simulated.unwrap_or_else(|error| {
         let reason = error.to_string();
         shared.raised(error, seed);
@@ -145,13 +156,19 @@ fn simulate(scenario: &Scenario, seed: u64, shared: &Shared) -> Result<cutline_r
     })
 }
 
-fn simulated(scenario: &Scenario, seed: u64, shared: &Shared) -> Result<cutline_results::RunResult, String> {
+/// Simulates a scenario and adds the simulated time, ns, to `passed`.
+pub fn simulated(
+    scenario: &Scenario,
+    seed: u64,
+    cancel: &AtomicBool,
+    passed: &AtomicU64,
+) -> Result<cutline_results::RunResult, String> {
     let network = scenario.network().map_err(|error| error.to_string())?;
     let mut before = Instant::ZERO;
-    let result = scenario.simulate_network(&network, seed, &shared.cancel, |simulation| {
-        let passed = simulation.time().saturating_since(before).as_nanos();
+    let result = scenario.simulate_network(&network, seed, cancel, |simulation| {
+        let step = simulation.time().saturating_since(before).as_nanos();
         before = simulation.time();
-        shared.simulated.fetch_add(passed, Ordering::Relaxed);
+        passed.fetch_add(step, Ordering::Relaxed);
         Ok::<_, SimulateError>(())
     });
     result.map_err(|error| error.to_string())
@@ -159,11 +176,12 @@ fn simulated(scenario: &Scenario, seed: u64, shared: &Shared) -> Result<cutline_
 
 #[pymethods]
 impl Execution {
-    /// Begins the runs. `results` is the folder of all results; `None` keeps them in memory. `existing` is `repeat`, `resume` or
-    /// `replace`. Without `jobs`, there is one run at a time for each core. `extensions` is a suffix of the version: extensions with
-    /// other code give other results.
+    /// Begins the runs. `results` is the folder of all results; `None` keeps them in memory. `existing` is `repeat`, `resume`,
+    /// `replace` or `refuse`. Without `jobs`, there is one run at a time for each core. `extensions` is a suffix of the version: extensions with
+    /// other code give other results. With a laboratory, runs have real packets.
     #[staticmethod]
-    #[pyo3(signature = (scenario, results, existing, jobs, extensions = ""))]
+    #[pyo3(signature = (scenario, results, existing, jobs, extensions = "", laboratory = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn start(
         py: Python<'_>,
         scenario: &ScenarioFile,
@@ -171,11 +189,21 @@ impl Execution {
         existing: &str,
         jobs: Option<usize>,
         extensions: &str,
+        laboratory: Option<&Laboratory>,
     ) -> PyResult<Self> {
-        let (points, warnings) = py.detach(|| scenario.checked())?;
+        let laboratory = laboratory.map(|laboratory| laboratory.options.clone());
+        let (points, warnings) = py.detach(|| match &laboratory {
+            None => scenario.checked(),
+            Some(options) => {
+                let checked = scenario.checked_in(options)?;
+                cutline_lab::permitted().map_err(|error| errors::laboratory(&error))?;
+                Ok(checked)
+            }
+        })?;
         let existing = match existing {
             "resume" => ExistingResults::Resume,
             "replace" => ExistingResults::Replace,
+            "refuse" => ExistingResults::Refuse,
             _ => ExistingResults::Repeat,
         };
         let threads = match jobs {
@@ -186,11 +214,15 @@ impl Execution {
         };
         let (points, shared) = (Arc::new(points), Arc::<Shared>::default());
         let (file, of_thread) = (scenario.file.clone(), (Arc::clone(&points), Arc::clone(&shared)));
-        let version = format!("{}{extensions}", PRODUCER.version);
+        let version = match &laboratory {
+            None => format!("{}{extensions}", PRODUCER.version),
+            Some(options) => options.version(PRODUCER.version),
+        };
         let work = move || {
             let (points, shared) = of_thread;
             let _ending = Ending(Arc::clone(&shared));
-            Self::run(&file, &points, threads, results.map(|folder| (folder, existing)), &version, &shared)
+            let store = results.map(|folder| (folder, existing));
+            Self::run(&file, &points, threads, store, &version, laboratory.as_ref(), &shared)
         };
         let thread = thread::Builder::new().name("cutline runs".to_owned()).spawn(work)?;
         Ok(Self { thread: Mutex::new(Some(thread)), points, warnings, shared })

@@ -9,7 +9,10 @@
 //! scenario    scenarios
 //! execution   runs in the background
 //! results     results, summaries and comparisons
+//! sweep       sweeps over machines
 //! table       tables, in Arrow's C data interface
+//! laboratory  runs with real packets
+//! picture     pictures of results and figures of studies, as documents
 //! queue       queues that are stepped by hand, and the registry of AQMs
 //! extension   laws, sources of traffic and congestion controls that are written in Python
 //! quality     the quality functions over arrays
@@ -19,11 +22,14 @@
 mod errors;
 mod execution;
 mod extension;
+mod laboratory;
+mod picture;
 mod quality;
 mod queue;
 mod results;
 mod scenario;
 mod socket;
+mod sweep;
 mod table;
 mod translation;
 
@@ -38,6 +44,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     quality::register(module)?;
     translation::register(module)?;
     extension::register(module)?;
+    picture::register(module)?;
+    laboratory::register(module)?;
+    sweep::register(module)?;
     module.add_class::<scenario::ScenarioFile>()?;
     module.add_class::<execution::Execution>()?;
     module.add_class::<results::Results>()?;

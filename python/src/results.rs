@@ -6,6 +6,7 @@ use arrow_array::builder::StringViewBuilder;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema};
 use cutline_analysis::compare::{ComparedValues, ResultsComparison};
+use cutline_analysis::picture::PictureSource;
 use cutline_analysis::summary::{MeanRow, ResultsSummary, SummaryRequest};
 use cutline_analysis::{Selection, StoredResults, Tables};
 use cutline_report::stats::{Estimate, Pairing};
@@ -51,6 +52,16 @@ impl Results {
         };
         let (place, summary) = (self.place(), self.summary.clone());
         Ok(Tables { place, summary, flows, queues, points: self.points.clone() })
+    }
+
+    /// Returns the results as the source of a picture.
+    pub fn picture_source(&self) -> PictureSource<'_> {
+        match &self.rows {
+            Rows::Stored(store) => PictureSource::Folder(store.root()),
+            Rows::InMemory(rows) => {
+                PictureSource::Memory { summary: &self.summary, points: &self.points, rows }
+            }
+        }
     }
 
     fn place(&self) -> PathBuf {

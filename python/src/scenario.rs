@@ -2,6 +2,7 @@
 
 use crate::errors;
 use crate::extension::guard;
+use cutline_lab::LabOptions;
 use cutline_scenario::check::{self, check_points};
 use cutline_scenario::{Scenario, SweepPoint};
 use pyo3::prelude::*;
@@ -22,6 +23,21 @@ impl ScenarioFile {
         let points = self.file.expand().map_err(|errors| errors::scenario(&errors))?;
         let warnings = guard(|| check_points(&points, Scenario::check_simulated))?;
         Ok((points, warnings.map_err(errors::refused)?))
+    }
+}
+
+impl ScenarioFile {
+    /// Returns the points of the sweep and the warnings about them, if the laboratory accepts every point.
+    ///
+    /// # Errors
+    /// As [`checked`](Self::checked).
+    pub fn checked_in(&self, options: &LabOptions) -> PyResult<(Vec<SweepPoint>, Vec<String>)> {
+        let points = self.file.expand().map_err(|errors| errors::scenario(&errors))?;
+        let check = |scenario: &Scenario| {
+            cutline_lab::check_with(scenario, &options.stand_ins).map_err(|error| error.to_string())
+        };
+        let warnings = check_points(&points, check).map_err(errors::refused)?;
+        Ok((points, warnings))
     }
 }
 

@@ -1,4 +1,4 @@
-"""The Python blocks of docs/guide/python.md and docs/guide/extend.md are run as a reader would: in order, in one session, in the repository's folder."""
+"""The Python blocks of docs/guide/python.md, extend.md and sweeps.md are run as a reader would: in order, in one session, in the repository's folder."""
 
 import contextlib
 import io
@@ -12,25 +12,30 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 class Guide(unittest.TestCase):
-    def run_blocks(self, name, least):
+    def run_blocks(self, page_name, least, name="guide"):
         """Runs the blocks of a page in one session. Returns the session and the output."""
-        for library in ("numpy", "polars", "pandas", "pyarrow", "xarray"):
+        for library in ("numpy", "polars", "pandas", "pyarrow", "xarray", "distributed", "duckdb"):
             try:
                 __import__(library)
             except ImportError:
                 self.skipTest(f"{library} is not installed")
-        page = (REPOSITORY / "docs/guide" / name).read_text()
+        try:
+            import matplotlib
+        except ImportError:
+            self.skipTest("matplotlib is not installed")
+        matplotlib.use("Agg")
+        page = (REPOSITORY / "docs/guide" / page_name).read_text()
         blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
         self.assertGreaterEqual(len(blocks), least)
         self.addCleanup(os.chdir, os.getcwd())
         # Classes know the module that they are in.
-        session, said = {"__name__": "guide"}, io.StringIO()
+        session, said = {"__name__": name}, io.StringIO()
         with tempfile.TemporaryDirectory() as folder:
             os.symlink(REPOSITORY / "examples", Path(folder, "examples"))
             os.chdir(folder)
             for block in blocks:
                 with self.subTest(block), contextlib.redirect_stdout(said):
-                    exec(compile(block, f"docs/guide/{name}", "exec"), session)
+                    exec(compile(block, f"docs/guide/{page_name}", "exec"), session)
             os.chdir(REPOSITORY)
         return session, said.getvalue()
 
@@ -42,6 +47,12 @@ class Guide(unittest.TestCase):
         self.assertEqual(dict(session["data"].sizes)["flow.audio.hint"], 4)
         for part in ("runs    12: 4 points x 3 seeds", "cutline run examples/dumbbell.toml --seeds 3", "goodput_bps"):
             self.assertIn(part, said)
+
+    def test_the_page_of_sweeps(self):
+        # Workers import the main file, which is not this page.
+        session, said = self.run_blocks("sweeps.md", 5, name="__main__")
+        self.assertTrue(session["found"].complete)
+        self.assertRegex(said, r"16 +group +audio +q ")
 
     def test_the_page_of_extensions(self):
         session, said = self.run_blocks("extend.md", 4)

@@ -20,7 +20,6 @@ use cutline_sys::namespace::sweep;
 use cutline_text::Printable;
 use cutline_units::Duration;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process;
@@ -179,10 +178,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
         cutline_lab::check_with(scenario, &how.stand_ins).map_err(|error| error.to_string())
     })?;
     cutline_lab::permitted()?;
-    let mut version = format!("{VERSION} {}", how.stack.label());
-    for ExternalProgram { flow, command } in &how.stand_ins {
-        write!(version, " {flow}={command}").expect("a string takes whatever is written");
-    }
+    let version = how.version(VERSION);
     let jobs = runner::plan(&points, &version);
     let cancel = interrupt::cancel_flag(kept(args.no_store))?;
     let bar = Bar::new(jobs.len(), args.quiet);

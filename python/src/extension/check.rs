@@ -29,7 +29,7 @@ fn check_extension(py: Python<'_>, kind: &str, name: &str) -> PyResult<()> {
         }));
     });
     let values: [(&str, ParameterValue); 0] = [];
-    let result = match kind {
+    match kind {
         "law" => {
             let spec = AqmSpec::from_values(name, values).map_err(|error| parameter(&error))?;
             checked(py, || cutline_aqm::conformance::check(&spec))
@@ -42,8 +42,7 @@ fn check_extension(py: Python<'_>, kind: &str, name: &str) -> PyResult<()> {
             let algorithm = tcp::Algorithm::from_values(name, values).map_err(|error| parameter(&error))?;
             checked(py, || cutline_transport::conformance::check_congestion_control(&algorithm))
         }
-    };
-    result
+    }
 }
 
 /// Runs a check. Its failure is an exception.

@@ -140,7 +140,7 @@ impl TrafficSource for Source {
                 let refusal = || self.object.refusal("delivered", &answer, allowed);
                 let (started, bytes) = answer.extract::<(f64, u64)>().map_err(|_| refusal())?;
                 let from = Instant::from_nanos((started.max(0.0) * 1e9).round() as u64);
-                if !(started >= 0.0) || from > now || bytes == 0 {
+                if started.is_nan() || started < 0.0 || from > now || bytes == 0 {
                     return Err(refusal());
                 }
                 Some(Completion { started: from, latency: now - from, bytes })

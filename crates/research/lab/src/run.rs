@@ -36,6 +36,15 @@ pub struct LabOptions {
     pub stand_ins: Vec<ExternalProgram>,
 }
 
+impl LabOptions {
+    /// Returns the version of results with these options, of a program with this version. Results with other options are other results.
+    pub fn version(&self, program: &str) -> String {
+        let programs =
+            self.stand_ins.iter().map(|ExternalProgram { flow, command }| format!(" {flow}={command}"));
+        format!("{program} {}{}", self.stack.label(), programs.collect::<String>())
+    }
+}
+
 /// The time from the end of the set-up to the beginning of the scenario. The threads of the hosts start within it.
 pub const LEAD: Duration = Duration::from_millis(100);
 

@@ -14,6 +14,7 @@ use crate::platform::Platform;
 use crate::run_details::run_details;
 use crate::timing;
 use cutline_config::{Document, Errors, Problem};
+use cutline_report::chart::Figure;
 use cutline_report::report::{self, Claim, Report, Section};
 use cutline_results::{Lock, Store, Summary};
 use cutline_scenario::runner::JobProgress;
@@ -224,6 +225,28 @@ impl Study {
             return Err(StudyError::Nothing { study: self.id.clone(), folder: root });
         }
         self.report_on(&figures, &root, changes)
+    }
+
+    /// Draws one figure from the results that are stored in `results`: its charts, each with the name of its files.
+    ///
+    /// # Errors
+    /// When there is no such figure, or the results that it needs are not stored, or damaged.
+    pub fn draw(
+        &self,
+        number: u32,
+        results: &Path,
+        changes: &ExperimentChanges,
+    ) -> Result<Vec<(String, Figure)>, StudyError> {
+        let chosen = self.chosen(&[number])?;
+        let root = self.folder(results, changes);
+        let stored = self.load(&root)?;
+        let has =
+            |id: &String| stored.iter().any(|(experiment, data)| experiment.id == *id && data.is_complete());
+        if !chosen.iter().flat_map(|figure| &figure.experiments).all(has) {
+            return Err(StudyError::Nothing { study: self.id.clone(), folder: root });
+        }
+        let sections = chosen.iter().flat_map(|figure| self.sections(figure, &stored));
+        Ok(sections.flat_map(|section| section.figures).collect())
     }
 
     /// Prepares the experiments that figures need, and checks all of them.

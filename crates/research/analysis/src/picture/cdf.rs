@@ -13,7 +13,7 @@ use std::sync::Arc;
 const SHOWN: f64 = 0.999;
 
 /// One curve for each of the results, points and groups: the packets of all flows and seeds together.
-pub fn panel(sources: &[Source], selection: &Selection, quantity: &str) -> Result<Panel, AnalysisError> {
+pub fn panel(sources: &[Source<'_>], selection: &Selection, quantity: &str) -> Result<Panel, AnalysisError> {
     let mut curves: Vec<(Parts, Cdf)> = Vec::new();
     let (constant, leads) = (constant_keys(sources), leads(sources));
     let mut stored: BTreeSet<Arc<str>> = BTreeSet::new();

@@ -14,21 +14,21 @@ pub const USUAL: [&str; 4] = ["goodput_bps", "queuing_p99_ms", "loss_ratio", "q"
 
 /// The tables of some results.
 pub struct Means<'s> {
-    sources: &'s [Source],
+    sources: &'s [Source<'s>],
     tables: Vec<(Vec<FlowRow>, Vec<QueueRow>)>,
 }
 
 /// A measure of a group or queue at the points of one of the results.
 struct Measured<'s> {
-    source: &'s Source,
+    source: &'s Source<'s>,
     name: Arc<str>,
     /// The values of the seeds at each point.
     at: Vec<(&'s SweptPoint, Vec<(u64, f64)>)>,
 }
 
 impl<'s> Means<'s> {
-    pub fn read(sources: &'s [Source]) -> Result<Self, AnalysisError> {
-        let read = |source: &Source| Ok::<_, AnalysisError>((source.read()?, source.read()?));
+    pub fn read(sources: &'s [Source<'s>]) -> Result<Self, AnalysisError> {
+        let read = |source: &Source<'_>| Ok::<_, AnalysisError>((source.read()?, source.read()?));
         Ok(Self { sources, tables: sources.iter().map(read).collect::<Result<_, _>>()? })
     }
 

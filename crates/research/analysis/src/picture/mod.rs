@@ -14,6 +14,7 @@ mod time;
 use crate::{AnalysisError, Selection};
 use means::Means;
 pub use panels::{Dot, Panel, Picture, Series, Shape};
+pub use source::PictureSource;
 use source::Source;
 use std::path::PathBuf;
 use time::Courses;
@@ -55,6 +56,16 @@ impl PictureRequest {
     /// # Errors
     /// When results cannot be read, have nothing of this kind, or have nothing of what is selected.
     pub fn picture(&self, results: &[PathBuf]) -> Result<Picture, AnalysisError> {
+        let sources: Vec<PictureSource<'_>> =
+            results.iter().map(|path| PictureSource::Folder(path)).collect();
+        self.picture_of(&sources)
+    }
+
+    /// Returns the picture of results that are stored or in memory.
+    ///
+    /// # Errors
+    /// As [`picture`](Self::picture).
+    pub fn picture_of(&self, results: &[PictureSource<'_>]) -> Result<Picture, AnalysisError> {
         let sources = source::open_all(results, &self.selection)?;
         let picture = self.of(&sources)?;
         if picture.panels.is_empty() {
@@ -67,7 +78,7 @@ impl PictureRequest {
         Ok(picture)
     }
 
-    fn of(&self, sources: &[Source]) -> Result<Picture, AnalysisError> {
+    fn of(&self, sources: &[Source<'_>]) -> Result<Picture, AnalysisError> {
         let (panels, notes) = match self.kind {
             PictureKind::Overview => self.overview(sources)?,
             PictureKind::Cdf => (self.cdf(sources)?, Vec::new()),
@@ -94,7 +105,7 @@ impl PictureRequest {
         Ok(picture)
     }
 
-    fn overview(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<Note>), AnalysisError> {
+    fn overview(&self, sources: &[Source<'_>]) -> Result<(Vec<Panel>, Vec<Note>), AnalysisError> {
         if !self.measures.is_empty() || self.by.is_some() {
             let message =
                 " overview takes no measure and no key: choose cdf, time, sweep or plane".to_owned();
@@ -113,13 +124,13 @@ impl PictureRequest {
         Ok((panels, notes))
     }
 
-    fn cdf(&self, sources: &[Source]) -> Result<Vec<Panel>, AnalysisError> {
+    fn cdf(&self, sources: &[Source<'_>]) -> Result<Vec<Panel>, AnalysisError> {
         let usual = ["queuing_ms".to_owned()];
         let quantities = if self.measures.is_empty() { &usual[..] } else { &self.measures };
         quantities.iter().map(|quantity| cdf::panel(sources, &self.selection, quantity)).collect()
     }
 
-    fn time(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<Note>), AnalysisError> {
+    fn time(&self, sources: &[Source<'_>]) -> Result<(Vec<Panel>, Vec<Note>), AnalysisError> {
         let courses = Courses::read(sources)?;
         self.selection.check_groups(&courses.names())?;
         let panel = |measure: &str| courses.panel(&self.selection, measure);
@@ -136,7 +147,7 @@ impl PictureRequest {
         Ok((panels, notes))
     }
 
-    fn sweep(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<Note>), AnalysisError> {
+    fn sweep(&self, sources: &[Source<'_>]) -> Result<(Vec<Panel>, Vec<Note>), AnalysisError> {
         let means = Means::read(sources)?;
         self.selection.check_groups(&means.names())?;
         let panel = |measure: &str| means.along(&self.selection, measure, self.by.as_deref());
@@ -144,7 +155,7 @@ impl PictureRequest {
         Ok((panels, vec![Note::seeds()]))
     }
 
-    fn plane(&self, sources: &[Source]) -> Result<(Vec<Panel>, Vec<Note>), AnalysisError> {
+    fn plane(&self, sources: &[Source<'_>]) -> Result<(Vec<Panel>, Vec<Note>), AnalysisError> {
         let (x, y) = match &*self.measures {
             [] => ("queuing_p99_ms", "goodput_bps"),
             [x, y] => (x.as_str(), y.as_str()),

@@ -2,14 +2,31 @@
 
 use super::panels::{GROUP, Parts};
 use crate::{AnalysisError, Selection, StoredResults};
-use cutline_results::{FlowRow, PointRow, Row, Store, Summary};
+use cutline_results::{FlowRow, PointRow, Row, RunResult, Store, Summary};
 use cutline_scenario::ScenarioFile;
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Stored results, without their tables, which are read when a picture needs them.
-pub struct Source {
+/// Results of which a picture is drawn.
+#[derive(Clone, Copy, Debug)]
+pub enum PictureSource<'r> {
+    /// Stored results: a folder, or its summary.
+    Folder(&'r Path),
+    /// Results in memory.
+    Memory {
+        /// Their summary.
+        summary: &'r Summary,
+        /// The values of the swept keys.
+        points: &'r [PointRow],
+        /// All rows.
+        rows: &'r RunResult,
+    },
+}
+
+/// Results, without the tables of stored ones, which are read when a picture needs them.
+pub struct Source<'r> {
     /// The name in legends: that of the scenario, or the folder if several have the same.
     pub name: String,
     /// The folder.
@@ -20,7 +37,13 @@ pub struct Source {
     pub warm_up_s: f64,
     /// The title of the scenario.
     pub title: String,
-    store: Store,
+    rows: Rows<'r>,
+}
+
+/// Place of the rows.
+enum Rows<'r> {
+    Stored(Store),
+    Memory(&'r RunResult),
 }
 
 /// A point of a sweep.
@@ -41,14 +64,23 @@ pub struct SweptValue {
     pub number: Option<f64>,
 }
 
-impl Source {
-    /// The results in a folder, or in that of a summary, with the points that are selected.
+impl<'r> Source<'r> {
+    /// The results of a source, with the points that are selected.
     ///
     /// # Errors
     /// When there are none, or none of the points is selected.
-    pub fn open(path: &Path, selection: &Selection) -> Result<Self, AnalysisError> {
-        let StoredResults { folder, store, summary } = StoredResults::open(path)?;
-        let mut points = points(&store.read::<PointRow>()?, &summary);
+    pub fn open(source: PictureSource<'r>, selection: &Selection) -> Result<Self, AnalysisError> {
+        let (folder, summary, of_points, rows) = match source {
+            PictureSource::Folder(path) => {
+                let StoredResults { folder, store, summary } = StoredResults::open(path)?;
+                (folder, summary, store.read()?, Rows::Stored(store))
+            }
+            PictureSource::Memory { summary, points, rows } => {
+                let place = PathBuf::from(&summary.name);
+                (place, summary.clone(), points.to_vec(), Rows::Memory(rows))
+            }
+        };
+        let mut points = points(&of_points, &summary);
         selection.check_points(&folder, &points.iter().map(|point| &*point.label).collect::<Vec<_>>())?;
         points.retain(|point| selection.has_point(&point.label));
         Ok(Self {
@@ -57,7 +89,7 @@ impl Source {
             name: summary.name,
             folder,
             points,
-            store,
+            rows,
         })
     }
 
@@ -66,17 +98,28 @@ impl Source {
     /// # Errors
     /// When it does not exist or is damaged.
     pub fn read<R: Row>(&self) -> Result<Vec<R>, AnalysisError> {
-        Ok(self.store.read()?)
+        match &self.rows {
+            Rows::Stored(store) => Ok(store.read()?),
+            Rows::Memory(rows) => {
+                let RunResult { flows, queues, series, queue_series, distributions, timing } = rows;
+                let tables: [&dyn Any; 6] = [flows, queues, series, queue_series, distributions, timing];
+                let table = tables.iter().find_map(|table| table.downcast_ref::<Vec<R>>());
+                Ok(table.cloned().unwrap_or_default())
+            }
+        }
     }
 }
 
-/// The results in these folders, each with a name of its own.
+/// The results of these sources, each with a name of its own.
 ///
 /// # Errors
 /// As [`Source::open`].
-pub fn open_all(paths: &[PathBuf], selection: &Selection) -> Result<Vec<Source>, AnalysisError> {
-    let mut sources: Vec<Source> =
-        paths.iter().map(|path| Source::open(path, selection)).collect::<Result<_, _>>()?;
+pub fn open_all<'r>(
+    found: &[PictureSource<'r>],
+    selection: &Selection,
+) -> Result<Vec<Source<'r>>, AnalysisError> {
+    let mut sources: Vec<Source<'r>> =
+        found.iter().map(|one| Source::open(*one, selection)).collect::<Result<_, _>>()?;
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
     for source in &mut sources {
         if names.iter().filter(|name| **name == source.name).count() > 1 {
@@ -133,7 +176,7 @@ impl SweptPoint {
 pub type Leads = BTreeMap<String, String>;
 
 /// The keys that vary together: each follows from the other.
-pub fn leads(sources: &[Source]) -> Leads {
+pub fn leads(sources: &[Source<'_>]) -> Leads {
     let mut leads = Leads::new();
     let mut known: Vec<&String> = Vec::new();
     for (key, _) in sources.iter().flat_map(|source| &source.points).flat_map(|point| &point.settings) {
@@ -152,17 +195,20 @@ pub fn leads(sources: &[Source]) -> Leads {
 }
 
 /// The keys that have one value at all points.
-pub fn constant_keys(sources: &[Source]) -> BTreeSet<String> {
+pub fn constant_keys(sources: &[Source<'_>]) -> BTreeSet<String> {
     decided_by(sources, |_| Some(""))
 }
 
 /// The keys whose value follows from that of `key` at all points, as in a `[[sweep.together]]`, and those that have one value.
-pub fn keys_with(sources: &[Source], key: &str) -> BTreeSet<String> {
+pub fn keys_with(sources: &[Source<'_>], key: &str) -> BTreeSet<String> {
     decided_by(sources, |point| point.value(key).map(|value| value.text.as_str()))
 }
 
 /// The keys that have one value at all points for which `of` is the same.
-fn decided_by<'s>(sources: &'s [Source], of: impl Fn(&'s SweptPoint) -> Option<&'s str>) -> BTreeSet<String> {
+fn decided_by<'s>(
+    sources: &'s [Source<'_>],
+    of: impl Fn(&'s SweptPoint) -> Option<&'s str>,
+) -> BTreeSet<String> {
     let points = || sources.iter().flat_map(|source| &source.points);
     let keys: BTreeSet<&String> = points().flat_map(|point| &point.settings).map(|(key, _)| key).collect();
     let is_decided = |key: &&String| {
@@ -173,7 +219,7 @@ fn decided_by<'s>(sources: &'s [Source], of: impl Fn(&'s SweptPoint) -> Option<&
 }
 
 /// Returns the settings that are the same at all points of a sweep, in words; empty without a sweep.
-pub fn constants_in_words(sources: &[Source]) -> String {
+pub fn constants_in_words(sources: &[Source<'_>]) -> String {
     let constant = constant_keys(sources);
     let Some(first) = sources.iter().flat_map(|source| &source.points).next() else { return String::new() };
     let settings = first.settings.iter().filter(|(key, _)| constant.contains(key));
@@ -188,7 +234,7 @@ fn named(key: &str, value: &str) -> String {
 }
 
 /// The part of a series' name that says which results it is of, if there are several.
-pub fn of_results(sources: &[Source], source: &Source) -> Parts {
+pub fn of_results(sources: &[Source<'_>], source: &Source<'_>) -> Parts {
     if sources.len() > 1 { vec![("results".to_owned(), source.name.clone())] } else { Vec::new() }
 }
 

@@ -17,7 +17,7 @@ type Seeds = BTreeMap<u64, (f64, f64)>;
 
 /// The intervals of some results.
 pub struct Courses<'s> {
-    sources: &'s [Source],
+    sources: &'s [Source<'s>],
     flows: Vec<Vec<SeriesRow>>,
     queues: Vec<Vec<QueueSeriesRow>>,
 }
@@ -50,7 +50,7 @@ impl Interval for QueueSeriesRow {
 }
 
 impl<'s> Courses<'s> {
-    pub fn read(sources: &'s [Source]) -> Result<Self, AnalysisError> {
+    pub fn read(sources: &'s [Source<'s>]) -> Result<Self, AnalysisError> {
         let flows = sources.iter().map(Source::read).collect::<Result<_, _>>()?;
         let queues = sources.iter().map(Source::read).collect::<Result<_, _>>()?;
         Ok(Self { sources, flows, queues })

@@ -1,0 +1,48 @@
+"""Build backend of the package: maturin's, after the `cutline` command has been built into the wheel's data.
+
+CUTLINE_PROFILE is the Cargo profile of both, `release` unless it says otherwise. CUTLINE_COMMAND is a command that is built already.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import maturin
+from maturin import get_requires_for_build_editable, get_requires_for_build_wheel, prepare_metadata_for_build_wheel
+
+__all__ = [
+    "build_editable", "build_wheel", "get_requires_for_build_editable", "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel",
+]
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "target/wheel-data/scripts"
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """Builds the command and the module into a wheel."""
+    profile = os.environ.get("CUTLINE_PROFILE", "release")
+    _command(profile)
+    os.environ.setdefault("MATURIN_PEP517_ARGS", f"--locked --profile {profile}")
+    return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """Builds the command and the module for an editable installation, without optimisation."""
+    profile = os.environ.get("CUTLINE_PROFILE", "dev")
+    _command(profile)
+    os.environ.setdefault("MATURIN_PEP517_ARGS", f"--locked --profile {profile}")
+    return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+
+
+def _command(profile):
+    """Puts the command where maturin takes the wheel's data from."""
+    built = os.environ.get("CUTLINE_COMMAND")
+    if not built:
+        subprocess.run(["cargo", "build", "--locked", "--profile", profile, "--package", "cutline-cli", "--bin", "cutline"], cwd=ROOT, check=True)
+        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+        built = target / ("debug" if profile == "dev" else profile) / "cutline"
+    DATA.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(built, DATA / "cutline")
+    # A command with symbols is five times as large.
+    subprocess.run(["strip", os.fspath(DATA / "cutline")], check=False)
