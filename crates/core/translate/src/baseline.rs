@@ -33,7 +33,7 @@ pub struct Baseline {
     pub large_buffer: Bytes,
 }
 
-/// What was measured at one load.
+/// Measurement at one load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaselinePoint {
     /// [`Protocol::Tcp`], [`Protocol::Udp`] or [`Protocol::Direct`].

@@ -34,8 +34,7 @@ use cutline_traffic::control::message::{
 };
 use cutline_traffic::header::{Message, Note, Preamble, Proof, Step};
 use cutline_traffic::{
-    HostUse,
-    MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, TcpOptions,
+    HostUse, MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, TcpOptions,
 };
 use cutline_transport::wire::{self, Data, Extension};
 use cutline_transport::{tfrc, udp};

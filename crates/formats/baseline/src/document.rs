@@ -134,7 +134,7 @@ record! {
     }
 }
 
-/// What distinguishes a measurement from the others of a table.
+/// Properties that distinguish a measurement from the others of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowKey {
     /// The protocol's name.

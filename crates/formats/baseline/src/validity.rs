@@ -1,4 +1,4 @@
-//! Whether a table holds for a host at a time.
+//! Validity of a table on a host at a time.
 
 use crate::{BaselineDocument, HostFingerprint};
 use cutline_text::Printable;
@@ -9,7 +9,7 @@ pub const LONGEST_AGE: u64 = 90 * 86_400;
 /// Reason why a table is not to be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// It was measured on another host, or on this one with another kernel.
+    /// The table was measured on another host, or on this one with another kernel.
     #[error("it was measured on another host: its {property} is {}, this host's is {}", Printable(.theirs), Printable(.ours))]
     Host {
         /// The property in which both differ.
@@ -19,7 +19,7 @@ pub enum Invalid {
         /// The value of this host.
         ours: String,
     },
-    /// It is too old.
+    /// The table is too old.
     #[error("it was measured {days} days ago, and is valid for {} days", LONGEST_AGE / 86_400)]
     Old {
         /// The age of the table.

@@ -7,7 +7,7 @@ use crate::run::RunError;
 use cutline_baseline::{BaselineRow, PlanDocument, QueueSize, RowKey};
 use cutline_traffic::control::{BothReports, SendParams, send};
 use cutline_traffic::{
-    DatagramOptions, Direction, FlowPlan, FlowsSummary, HostUse, ReceiverReport, ShaperOptions, TcpOptions,
+    DatagramOptions, Direction, FlowPlan, FlowsSummary, HostUse, RateShaper, ReceiverReport, TcpOptions,
     Transport,
 };
 use cutline_transport::app::{CbrParams, Params};
@@ -138,7 +138,7 @@ fn datagrams(
     DatagramOptions {
         send_buffer: is_large.then_some(plan.large_buffer as u32),
         receive_buffer: Some(buffer as u32),
-        shaper: requested.map(|rate| ShaperOptions { rate, queue, mtu: packets.mtu }),
+        shaper: requested.map(|rate| RateShaper { rate, queue, mtu: packets.mtu }),
     }
 }
 

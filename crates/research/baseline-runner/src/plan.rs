@@ -29,7 +29,7 @@ pub const MARGINS: [u32; 7] = [100, 101, 102, 105, 110, 120, 140];
 const DEFAULT_BUFFER: u64 = 106_496;
 /// The larger buffers.
 const LARGE_BUFFER: u64 = 4 << 20;
-/// What may wait for the requested bandwidth, bytes: STREAMS's high-water mark in QUANTA figure 5 was 32 KB.
+/// Payload that may wait for the requested bandwidth, bytes: STREAMS's high-water mark in QUANTA figure 5 was 32 KB.
 const SHAPER_QUEUE: u64 = 32_768;
 /// The largest share of lost blocks at which a load counts as carried.
 const CARRIED: f64 = 0.01;

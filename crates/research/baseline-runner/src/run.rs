@@ -19,7 +19,7 @@ use std::thread;
 /// Time that a measurement takes beside sending, before one was made.
 const ASSUMED_OVERHEAD: Duration = Duration::from_millis(600);
 
-/// How often a measurement is tried that sends nothing.
+/// Number of attempts at a measurement that sends nothing.
 const TRIES: u32 = 5;
 /// The interval at which the flag to stop is checked while a session may not begin yet.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(50);

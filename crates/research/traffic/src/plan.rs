@@ -110,12 +110,12 @@ pub struct DatagramOptions {
     /// The size of the meter's buffer in the kernel, 1..=67,108,864 bytes (`SO_RCVBUF`); by default 8 MiB.
     pub receive_buffer: Option<u32>,
     /// Rate control of each flow below its application.
-    pub shaper: Option<ShaperOptions>,
+    pub shaper: Option<RateShaper>,
 }
 
 /// Rate control below an application: datagrams wait in a queue that empties at this rate, and are dropped if it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShaperOptions {
+pub struct RateShaper {
     /// The rate of IP packets with their headers; above 0.
     pub rate: Rate,
     /// The payload that may wait, bytes.

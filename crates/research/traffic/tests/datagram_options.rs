@@ -3,7 +3,7 @@
 use cutline_testbed::{in_time, undisturbed};
 use cutline_traffic::control::{BothReports, ControlError, Receiver, ReceiverParams, SendParams, send};
 use cutline_traffic::{
-    DatagramOptions, Direction, FlowPlan, FlowsSummary, ShaperOptions, TcpOptions, Transport,
+    DatagramOptions, Direction, FlowPlan, FlowsSummary, RateShaper, TcpOptions, Transport,
 };
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
@@ -69,7 +69,7 @@ fn summary(reports: &BothReports) -> FlowsSummary {
 
 #[test]
 fn what_exceeds_the_rate_of_a_shaper_waits_or_is_dropped() {
-    let shaper = |rate| ShaperOptions { rate, queue: 5_000, mtu: 65_535 };
+    let shaper = |rate| RateShaper { rate, queue: 5_000, mtu: 65_535 };
     let with = |rate: Rate| DatagramOptions { shaper: Some(shaper(rate)), ..DatagramOptions::default() };
     undisturbed(|| {
         // 240 blocks of 1 kB at 6.4 Mbit/s, into 3.2 Mbit/s with headers.

@@ -1,7 +1,7 @@
 //! Rate control of a flow below its application (QUANTA section 5): datagrams wait in a queue of limited length, which
 //! empties at a given rate, as through the shaper of a reservation.
 
-use crate::plan::{FlowPlan, ShaperOptions};
+use crate::plan::{FlowPlan, RateShaper};
 use cutline_transport::wire::PacketDeparture;
 use cutline_units::{Bytes, Instant, Serializer};
 use std::collections::VecDeque;
@@ -60,7 +60,7 @@ impl PacketSizes {
 }
 
 impl Shaper {
-    pub(super) fn new(plan: &FlowPlan, options: ShaperOptions) -> Self {
+    pub(super) fn new(plan: &FlowPlan, options: RateShaper) -> Self {
         Self {
             line: Serializer::new(options.rate),
             limit: options.queue,
