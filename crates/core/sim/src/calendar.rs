@@ -451,13 +451,17 @@ mod tests {
     fn an_event_at_the_present_time_takes_its_place_among_those_that_are_pending() {
         let mut calendar = Calendar::new(());
         let at = Instant::from_nanos(5);
-        let mut schedule = |calendar: &mut Calendar<()>, tag| {
+        let schedule = |calendar: &mut Calendar<()>, tag| {
             let handle = calendar.allocate();
             calendar.schedule(at, handle, tag);
         };
-        [1, 3, 5].into_iter().for_each(|tag| schedule(&mut calendar, tag));
+        for tag in [1, 3, 5] {
+            schedule(&mut calendar, tag);
+        }
         assert_eq!(calendar.pop(NEVER).map(|event| event.2), Some(1));
-        [4, 0].into_iter().for_each(|tag| schedule(&mut calendar, tag));
+        for tag in [4, 0] {
+            schedule(&mut calendar, tag);
+        }
         let tags: Vec<u32> = std::iter::from_fn(|| calendar.pop(NEVER).map(|event| event.2)).collect();
         assert_eq!(tags, [0, 3, 4, 5]);
     }

@@ -2,7 +2,7 @@
 
 use crate::calendar::{EventHandle, Payload};
 use cutline_transport::endpoint::{DataHeader, PackedHeader, ReplyHeader, WideHeader};
-use cutline_units::{Duration, Ecn, Hint};
+use cutline_units::{Duration, Ecn, Hint, HintBudget};
 
 /// A packet in transit. It is written once as the payload of its calendar entry, and then moved by its handle.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,21 @@ impl Packet {
         ecn: Ecn::NotEct,
         marked: false,
     };
+
+    /// Returns the packet after a link has transmitted it: it has waited in the link's queue, which has marked it at its departure if
+    /// `marked`, and its hint is what is left of its delay budget.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "inlined, a packet in transit stays in registers")]
+    pub(crate) fn transmitted(self, waited: Duration, marked: bool, pass_on: Option<HintBudget>) -> Self {
+        let hint = pass_on.map_or(self.hint, |budget| budget.after(self.hint, waited));
+        Self {
+            queued: self.queued + waited,
+            marked: self.marked | marked,
+            hint,
+            position: self.position + 1,
+            ..self
+        }
+    }
 }
 
 /// The packets that arrive somewhere at the same time are handled in the order of their positions, so by flow. Packets of the same

@@ -1,5 +1,6 @@
 //! Stages against the event loop: the same outcome to the last bit, on random networks.
 
+use crate::common::Plan as Dumbbell;
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, codel, fq_codel, pi, pie, red};
 use cutline_sim::impairment::LossUnit;
 use cutline_sim::{
@@ -182,7 +183,7 @@ impl Middle {
                 Vec::new()
             },
             deliveries: (self.extra == 2).then(|| Arc::new(Deliveries::new(vec![1, 4, 4, 9, 20]))),
-            pass_on: (self.extra == 3).then(|| HintBudget {
+            pass_on: (self.extra == 3).then_some(HintBudget {
                 bits: HintBits::PAPER,
                 step: HintBudget::STEP,
                 largest: true,
@@ -312,5 +313,29 @@ proptest! {
         let stages = finish(Simulation::new(&network, &settings).unwrap(), &steps);
         let events = finish(Simulation::with_event_loop(&network, &settings).unwrap(), &[]);
         prop_assert_eq!(difference(&print(&stages), &print(&events)), None, "{:?}", plan);
+    }
+}
+
+/// With many flows the stages read ahead, and packets cross FIFO links in blocks.
+#[test]
+fn many_flows_have_the_same_outcome() {
+    for tsq in [false, true] {
+        let mut plan = Dumbbell { tsq, access_queue_packets: 3, ..Dumbbell::scaled(350) };
+        for (number, flow) in plan.flows.iter_mut().enumerate().filter(|(number, _)| number % 3 > 0) {
+            *flow = if number % 3 == 1 {
+                (transport(1), app::Params::BULK, flow.2)
+            } else {
+                crate::common::audio(2)
+            };
+        }
+        let network = plan.network();
+        let plan = Plan::new(&network).expect("the papers' dumbbell is cut into stages");
+        assert_eq!((plan.stages, plan.lookahead), (4, Duration::from_millis(50)));
+        let settings = SimulationSettings { duration: Duration::from_secs(6), ..settings(1) };
+        let stages = finish(Simulation::new(&network, &settings).unwrap(), &[1_234_567]);
+        let events = finish(Simulation::with_event_loop(&network, &settings).unwrap(), &[]);
+        let dropped: u64 = stages.flows.iter().map(|flow| flow.record.totals.dropped).sum();
+        assert!(stages.work.data_packets > 10_000 && dropped > 100, "{:?}, {dropped}", stages.work);
+        assert_eq!(difference(&print(&stages), &print(&events)), None);
     }
 }

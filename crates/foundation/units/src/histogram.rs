@@ -118,6 +118,13 @@ impl Histogram {
         self.merge(&zero);
     }
 
+    /// Returns the number of values in the bucket of a value.
+    #[inline]
+    pub fn count_near(&self, value: Duration) -> u32 {
+        let bucket = bucket_of(value.as_nanos());
+        self.counts.get(bucket.wrapping_sub(self.first) as usize).copied().unwrap_or(0)
+    }
+
     /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.total

@@ -184,7 +184,8 @@ impl Parts {
     }
 
     /// Sends a packet over a FIFO link, and over those behind it that may be folded.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "inlined, a packet in transit stays in registers")]
     pub(super) fn cross_fifo_links(
         &mut self,
         now: Instant,
@@ -193,21 +194,33 @@ impl Parts {
     ) -> Crossed {
         let (mut at, mut fifo_link) = (now, fifo_link);
         loop {
-            let link = &mut self.fifo_links[fifo_link];
-            let class = &mut self.fifo_classes[link.class as usize];
-            let Some(passage) = link.offer(class, at, packet.size, self.settings.window) else {
-                return Crossed::Dropped(at);
-            };
-            packet.queued += passage.waited;
-            packet.position += 1;
-            self.hops += 1;
-            at = passage.arrives;
-            let next = self.routes.at(packet.position);
-            if !next.is_folded_fifo_link() {
-                return Crossed::Arrives(at, next);
+            match self.offer_to_fifo_link(at, packet, fifo_link) {
+                Crossed::Arrives(arrives, next) if next.is_folded_fifo_link() => {
+                    (at, fifo_link) = (arrives, next.index());
+                }
+                crossed => return crossed,
             }
-            fifo_link = next.index();
         }
+    }
+
+    /// Sends a packet over a FIFO link.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as cross_fifo_links")]
+    pub(super) fn offer_to_fifo_link(
+        &mut self,
+        now: Instant,
+        packet: &mut Packet,
+        fifo_link: usize,
+    ) -> Crossed {
+        let link = &mut self.fifo_links[fifo_link];
+        let class = &mut self.fifo_classes[link.class as usize];
+        let Some(passage) = link.offer(class, now, packet.size, self.settings.window) else {
+            return Crossed::Dropped(now);
+        };
+        packet.queued += passage.waited;
+        packet.position += 1;
+        self.hops += 1;
+        Crossed::Arrives(passage.arrives, self.routes.at(packet.position))
     }
 
     /// Returns what the queue of a link sees of a packet.

@@ -119,6 +119,12 @@ impl ReceivedRecord {
         dropped_packets: 0,
     };
 
+    /// Returns a number whose reading brings the record into the cache.
+    #[inline]
+    pub(crate) fn first_word(&self) -> u64 {
+        self.total ^ self.dropped_packets
+    }
+
     /// Records that a queue dropped a packet, or that a link lost it.
     pub(crate) fn dropped(&mut self, now: Instant, window: Window) {
         self.total_dropped += 1;

@@ -125,6 +125,12 @@ impl Receiver {
         self.fin_arrived && self.beyond.is_empty()
     }
 
+    /// Returns a number from all over the state; see [`crate::endpoint::Sender::read_ahead`].
+    #[inline]
+    pub(crate) fn read_ahead(&self) -> u64 {
+        self.next ^ self.deadline.as_nanos() ^ self.stats.segments ^ self.stats.marked
+    }
+
     /// Returns the counters.
     pub const fn stats(&self) -> &ReceiverStats {
         &self.stats

@@ -287,6 +287,14 @@ impl Sender {
         self.rtt.rto()
     }
 
+    /// Returns a number from all over the state; see [`crate::endpoint::Sender::read_ahead`].
+    #[inline]
+    pub(crate) fn read_ahead(&self) -> u64 {
+        let times = self.deadline.as_nanos() ^ self.sample_from.as_nanos() ^ self.last_sent.as_nanos();
+        let numbers = self.una ^ self.window.cwnd ^ self.recover ^ self.ecn_recover ^ self.timed;
+        times ^ numbers ^ self.rtt.srtt().as_nanos() ^ self.stats.segments ^ u64::from(self.stats.timeouts)
+    }
+
     /// Returns the counters.
     pub const fn stats(&self) -> &Stats {
         &self.stats

@@ -75,12 +75,7 @@ impl EventLoop {
         };
         self.calendar.schedule(departs, event, free.tag());
         let packet = self.calendar.payload_mut(handle);
-        packet.queued += waited;
-        packet.marked |= marked;
-        if let Some(budget) = self.parts.queued_links[link].pass_on {
-            packet.hint = budget.after(packet.hint, waited);
-        }
-        packet.position += 1;
+        *packet = packet.transmitted(waited, marked, self.parts.queued_links[link].pass_on);
         self.parts.hops += 1;
         let next = self.parts.routes.at(packet.position);
         if self.parts.queued_links[link].impairment.is_some() {

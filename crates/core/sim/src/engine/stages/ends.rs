@@ -4,6 +4,7 @@
 //! Then they are one, which merges the arrivals at both.
 
 use super::Stages;
+use super::ahead::BLOCK;
 use super::inbox::Parcel;
 use crate::engine::endpoints::Endpoints;
 use crate::engine::parts::Parts;
@@ -11,6 +12,11 @@ use crate::packet::Packet;
 use crate::route::{EventKind, Hop};
 use cutline_transport::endpoint::{Header, Outgoing};
 use cutline_units::{Duration, Hint, Instant};
+
+/// Returns the packets of a window from `next` on, as far as a block goes.
+fn block(window: &[Parcel], next: usize) -> &[Parcel] {
+    &window[next..window.len().min(next + BLOCK)]
+}
 
 impl Stages {
     /// Handles the replies that reach the sources up to and including `until`, and the timers of sources and applications.
@@ -20,6 +26,9 @@ impl Stages {
         while let Some(reply) = replies.get(next)
             && reply.at <= until
         {
+            if self.reads_ahead && (next - first).is_multiple_of(BLOCK) {
+                self.parts.read_ahead_of_replies(block(&replies, next));
+            }
             while self.timers.next() < reply.at {
                 self.expire();
             }
@@ -40,6 +49,9 @@ impl Stages {
         while let Some(parcel) = data.get(next)
             && parcel.at <= until
         {
+            if self.reads_ahead && (next - first).is_multiple_of(BLOCK) {
+                self.parts.read_ahead_of_data(block(&data, next));
+            }
             while self.sink_timers.next() < parcel.at {
                 self.expire_at_sink();
             }
@@ -69,10 +81,16 @@ impl Stages {
             // The order of the kinds of events.
             match (parcel, reply) {
                 (Some(parcel), _) if data_at == now => {
+                    if self.reads_ahead && (next_data - first_data).is_multiple_of(BLOCK) {
+                        self.parts.read_ahead_of_data(block(&data, next_data));
+                    }
                     self.reach_sink(parcel);
                     next_data += 1;
                 }
                 (_, Some(reply)) if reply_at == now => {
+                    if self.reads_ahead && (next_reply - first_reply).is_multiple_of(BLOCK) {
+                        self.parts.read_ahead_of_replies(block(&replies, next_reply));
+                    }
                     self.reach_source(reply);
                     next_reply += 1;
                 }
@@ -133,7 +151,8 @@ impl Endpoints for Stages {
         &mut self.parts
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Inbox::push")]
     fn emit(&mut self, now: Instant, position: u32, hint: Hint, outgoing: Outgoing<Header>) {
         let Outgoing { size, ecn, header: Header { packed, wide } } = outgoing;
         let header = wide.map_or(packed, |wide| self.headers.put(wide));

@@ -54,22 +54,27 @@ impl Inbox {
     }
 
     /// Appends a packet that arrives in one of the coming windows.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined, a packet is written field by field, and not copied from the stack"
+    )]
     pub(super) fn push(&mut self, at: Instant, packet: Packet) {
         let number = at.as_nanos() >> self.shift;
-        assert!(number > self.number, "a link to another stage is at least as long as a window");
-        if number - self.number >= self.ring.len() as u64 {
+        let mask = self.ring.len() - 1;
+        if number.wrapping_sub(self.number + 1) >= mask as u64 {
             return self.push_far(number, Parcel { at, packet });
         }
-        let place = number as usize & (self.ring.len() - 1);
-        let batch = &mut self.ring[place];
+        let batch = &mut self.ring[number as usize & mask];
         batch.is_disordered |= at <= batch.last;
         batch.last = at;
         batch.parcels.push(Parcel { at, packet });
     }
 
     #[cold]
+    #[inline(never)]
     fn push_far(&mut self, number: u64, parcel: Parcel) {
+        assert!(number > self.number, "a link to another stage is at least as long as a window");
         self.far.entry(number).or_default().push(parcel);
     }
 
@@ -209,7 +214,7 @@ mod tests {
     const SHIFT: u32 = 4;
 
     fn packet(position: u32, size: u32) -> Packet {
-        Packet { position, size, ..Packet::NONE }
+        Packet { size, position, ..Packet::NONE }
     }
 
     proptest! {

@@ -3,12 +3,12 @@
 use super::Stages;
 use super::inbox::Parcel;
 use super::slab::Packets;
-use crate::engine::parts::Parts;
+use crate::calendar::EventHandle;
+use crate::engine::parts::{Crossed, Parts};
 use crate::packet::Packet;
 use crate::queued_link::Started;
-use crate::route::Hop;
 use cutline_aqm::Verdict;
-use cutline_units::{Instant, Rate};
+use cutline_units::{Duration, Instant, Rate};
 use std::collections::VecDeque;
 
 /// The stage of a queued link: what the link itself does not hold.
@@ -21,7 +21,9 @@ pub(super) struct QueueStage {
     changes: VecDeque<(Instant, Rate)>,
     /// The end of the interval of its series; [`Instant::FAR_FUTURE`] without a series.
     interval_ends: Instant,
-    /// The earliest of the times above.
+    /// The earliest of the next change and the end of the interval.
+    changes_at: Instant,
+    /// The earlier of `changes_at` and `free`.
     due: Instant,
     /// Packets that are lost on the wire, with the time at which their last bit leaves.
     lost: VecDeque<(Instant, Packet)>,
@@ -42,6 +44,7 @@ impl QueueStage {
             } else {
                 Instant::FAR_FUTURE
             },
+            changes_at: Instant::FAR_FUTURE,
             due: Instant::FAR_FUTURE,
             lost: VecDeque::new(),
         };
@@ -54,22 +57,17 @@ impl QueueStage {
         self.lost.front().map_or(self.due, |(departs, _)| self.due.min(*departs))
     }
 
-    fn next_change(&self) -> Instant {
-        self.changes.front().map_or(Instant::FAR_FUTURE, |change| change.0)
-    }
-
     fn find_due(&mut self) {
-        self.due = self.free.min(self.next_change()).min(self.interval_ends);
+        let change = self.changes.front().map_or(Instant::FAR_FUTURE, |change| change.0);
+        self.changes_at = change.min(self.interval_ends);
+        self.due = self.changes_at.min(self.free);
     }
 
     /// Sets the time at which the link is free.
     #[inline]
     fn set_free(&mut self, free: Instant) {
         self.free = free;
-        self.due = self.interval_ends.min(free);
-        if !self.changes.is_empty() {
-            self.find_due();
-        }
+        self.due = self.changes_at.min(free);
     }
 }
 
@@ -93,6 +91,7 @@ impl Stages {
         if !self.queues[link].lost.is_empty() {
             self.lose_packets(link, until);
         }
+        self.empty_outbox();
         self.events += (next - first) as u64;
         self.inboxes.links[link].put_back(parcels, next);
     }
@@ -105,9 +104,14 @@ impl Stages {
         while let Some(parcel) = parcels.get(next)
             && parcel.at <= until
         {
-            self.cross_fifo_links(parcel.at, fifo_link, parcel.packet);
+            let mut packet = parcel.packet;
+            match self.parts.offer_to_fifo_link(parcel.at, &mut packet, fifo_link) {
+                Crossed::Arrives(at, hop) => self.forward(at, hop, packet),
+                Crossed::Dropped(at) => self.drop_packet(at, packet.header, packet.position),
+            }
             next += 1;
         }
+        self.empty_outbox();
         self.events += (next - first) as u64;
         self.inboxes.links[inbox].put_back(parcels, next);
     }
@@ -117,7 +121,7 @@ impl Stages {
     fn step_queue(&mut self, link: usize) {
         let stage = &mut self.queues[link];
         let now = stage.due;
-        if stage.interval_ends == now || stage.next_change() == now {
+        if stage.changes_at == now {
             return self.change_queue(link, now);
         }
         self.events += 1;
@@ -147,10 +151,12 @@ impl Stages {
         match queued_link.arrive(now, arrival, handle) {
             Verdict::Drop(_) => {
                 packets.take(handle);
-                self.drop_packet(now, &parcel.packet);
+                self.drop_packet(now, parcel.packet.header, parcel.packet.position);
             }
             verdict => {
-                packets.get_mut(handle).marked |= verdict == Verdict::Mark;
+                if verdict == Verdict::Mark {
+                    packets.mark(handle);
+                }
                 if !queued_link.busy {
                     self.serve(now, link);
                 }
@@ -164,7 +170,7 @@ impl Stages {
     fn drop_shed(&mut self, now: Instant, link: usize) {
         while let Some((handle, _)) = self.parts.queued_links[link].shed(now) {
             let packet = self.queues[link].packets.take(handle);
-            self.drop_packet(now, &packet);
+            self.drop_packet(now, packet.header, packet.position);
         }
     }
 
@@ -182,21 +188,15 @@ impl Stages {
             return;
         };
         stage.set_free(departs);
-        let mut packet = stage.packets.take(handle);
-        packet.queued += waited;
-        packet.marked |= marked;
-        let queued_link = &mut self.parts.queued_links[link];
-        if let Some(budget) = queued_link.pass_on {
-            packet.hint = budget.after(packet.hint, waited);
-        }
-        packet.position += 1;
         self.parts.hops += 1;
-        let next = self.parts.routes.at(packet.position);
+        let queued_link = &self.parts.queued_links[link];
         if queued_link.impairment.is_some() {
-            self.cross_impaired_wire(departs, link, next, packet);
-        } else {
-            self.forward(arrives, next, packet);
+            return self.cross_impaired_wire(departs, link, handle, waited, marked);
         }
+        let pass_on = queued_link.pass_on;
+        let packet = stage.packets.take(handle).transmitted(waited, marked, pass_on);
+        let next = self.parts.routes.at(packet.position);
+        self.forward(arrives, next, packet);
     }
 
     /// Waits for the link's next delivery, if a packet waits for it. Returns false if a delivery is open now.
@@ -209,14 +209,24 @@ impl Stages {
         next != Some(now)
     }
 
-    /// Sends a packet over a wire with an impairment.
+    /// Sends a packet that a link has transmitted over its wire with an impairment.
     #[cold]
-    fn cross_impaired_wire(&mut self, departs: Instant, link: usize, next: Hop, packet: Packet) {
+    #[inline(never)]
+    fn cross_impaired_wire(
+        &mut self,
+        departs: Instant,
+        link: usize,
+        handle: EventHandle,
+        waited: Duration,
+        marked: bool,
+    ) {
         let window = self.parts.settings.window;
-        let impaired = self.parts.queued_links[link].impairment.as_mut().expect("the caller has seen it");
+        let queued_link = &mut self.parts.queued_links[link];
+        let packet = self.queues[link].packets.take(handle).transmitted(waited, marked, queued_link.pass_on);
+        let impaired = queued_link.impairment.as_mut().expect("the caller has seen it");
         match impaired.send(departs, packet.size, window) {
             None => self.queues[link].lost.push_back((departs, packet)),
-            Some(arrives) => self.forward(arrives, next, packet),
+            Some(arrives) => self.forward(arrives, self.parts.routes.at(packet.position), packet),
         }
     }
 
@@ -232,7 +242,7 @@ impl Stages {
             let impaired =
                 self.parts.queued_links[link].impairment.as_mut().expect("only such links lose packets");
             impaired.counts.lost += u64::from(window.contains(departs));
-            self.drop_packet(departs, &packet);
+            self.drop_packet(departs, packet.header, packet.position);
         }
     }
 }

@@ -10,12 +10,14 @@
 //! inbox   packets and timers by windows
 //! links   a stage for each queue, and for each FIFO link that several links feed
 //! ends    the stages of all sources and of all sinks
+//! ahead   reading ahead
 //! slab    storage of packets in queues, and of long headers
 //! ```
 //!
 //! Within a stage, arrivals, transmissions and timers are handled in the same order as in the event loop: by time, kind of event, flow,
 //! and order of sending ([`EventKind`]). So both have the same outcome, to the last bit.
 
+mod ahead;
 mod ends;
 mod inbox;
 mod links;
@@ -24,7 +26,7 @@ mod slab;
 
 pub use self::plan::{Obstacle, Plan};
 
-use self::inbox::{Inbox, Timers};
+use self::inbox::{Inbox, Parcel, Timers};
 use self::links::QueueStage;
 use self::slab::Headers;
 use super::SimulationSettings;
@@ -35,6 +37,7 @@ use crate::outcome::{SimulationOutcome, Work};
 use crate::packet::Packet;
 use crate::queued_link::QueuedLink;
 use crate::route::{EventKind, Hop};
+use cutline_transport::endpoint::PackedHeader;
 use cutline_units::Instant;
 
 /// A simulation in stages.
@@ -53,6 +56,10 @@ pub(super) struct Stages {
     ends_together: bool,
     /// Headers too long for their packets.
     headers: Headers,
+    /// True if the stages read ahead, because there are many flows.
+    reads_ahead: bool,
+    /// Packets that links have transmitted, with the next hop of each; see [`Stages::forward`].
+    outbox: Vec<(Parcel, Hop)>,
     /// The number of the window that is open.
     window: u64,
     shift: u32,
@@ -71,7 +78,8 @@ struct Inboxes {
 
 impl Inboxes {
     /// Sends a packet to the stage of the next hop on its route.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Inbox::push")]
     fn push(&mut self, at: Instant, next: Hop, packet: Packet) {
         match next.kind() {
             EventKind::Sink => self.data.push(at, packet),
@@ -112,6 +120,8 @@ impl Stages {
             timers: Timers::new(shift, windows),
             ends_together: plan.ends_together,
             headers: Headers::default(),
+            reads_ahead: network.flows().len() >= ahead::FLOWS,
+            outbox: Vec::with_capacity(ahead::BLOCK),
             window: 0,
             shift,
             clock: Instant::ZERO,
@@ -202,9 +212,35 @@ impl Stages {
         self.parts.settle(Work { events: self.events + intervals, ..Work::default() })
     }
 
-    /// Sends a packet on to the next hop on its route, and over the FIFO links that are folded.
-    #[inline]
+    /// Sends a packet that a link has transmitted on to the next hop on its route, and over the FIFO links that are folded. When the
+    /// stages read ahead, it waits in the outbox for a block of others.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Inbox::push")]
     fn forward(&mut self, at: Instant, next: Hop, packet: Packet) {
+        if self.reads_ahead {
+            self.outbox.push((Parcel { at, packet }, next));
+            if self.outbox.len() == ahead::BLOCK {
+                self.empty_outbox();
+            }
+        } else {
+            self.pass_on(at, next, packet);
+        }
+    }
+
+    /// Sends the packets in the outbox on.
+    #[inline(never)]
+    fn empty_outbox(&mut self) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        self.parts.read_ahead_of_links(outbox.iter().map(|(_, next)| *next));
+        for (parcel, next) in outbox.drain(..) {
+            self.pass_on(parcel.at, next, parcel.packet);
+        }
+        self.outbox = outbox;
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Inbox::push")]
+    fn pass_on(&mut self, at: Instant, next: Hop, packet: Packet) {
         if next.is_folded_fifo_link() {
             self.cross_fifo_links(at, next.index(), packet);
         } else {
@@ -213,20 +249,23 @@ impl Stages {
     }
 
     /// Sends a packet over a FIFO link and those behind it that are folded, and on to the next stage.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as Inbox::push")]
     fn cross_fifo_links(&mut self, now: Instant, fifo_link: usize, mut packet: Packet) {
         match self.parts.cross_fifo_links(now, &mut packet, fifo_link) {
             Crossed::Arrives(at, next) => self.inboxes.push(at, next, packet),
-            Crossed::Dropped(at) => self.drop_packet(at, &packet),
+            Crossed::Dropped(at) => self.drop_packet(at, packet.header, packet.position),
         }
     }
 
+    /// Ends a packet with this header at this position of its route.
     #[cold]
-    fn drop_packet(&mut self, at: Instant, packet: &Packet) {
-        if packet.header.is_wide() {
-            self.headers.take(packet.header);
+    #[inline(never)]
+    fn drop_packet(&mut self, at: Instant, header: PackedHeader, position: u32) {
+        if header.is_wide() {
+            self.headers.take(header);
         }
-        let end = self.parts.routes.end(packet.position);
+        let end = self.parts.routes.end(position);
         if end.kind() == EventKind::Sink {
             self.parts.note_dropped(at, end.index());
         }

@@ -23,10 +23,9 @@ impl Packets {
         self.packets.len() as EventHandle - 1
     }
 
-    /// Returns a packet for modification.
-    #[inline]
-    pub(super) fn get_mut(&mut self, handle: EventHandle) -> &mut Packet {
-        &mut self.packets[handle as usize]
+    /// Marks a packet.
+    pub(super) fn mark(&mut self, handle: EventHandle) {
+        self.packets[handle as usize].marked = true;
     }
 
     /// Removes a packet.
