@@ -225,14 +225,12 @@ impl Accounts {
             }
         }
         let set = &self.cells[first..first + WAYS];
+        // Cells of which packets wait come last, and those of flows that have been silent for long first; then who owes least.
         let rank = |cell: &Account| {
-            let is_silent = cell.state & USED == 0 || tick.wrapping_sub(cell.at) > silence();
-            (cell.waiting > 0, !is_silent, cell.finish)
+            let is_live = cell.state & USED != 0 && tick.wrapping_sub(cell.at) <= silence();
+            u64::from(cell.waiting > 0) << 63 | u64::from(is_live) << 62 | cell.finish.max(0.0).to_bits() >> 2
         };
-        let less = |one: &usize, other: &usize| {
-            rank(&set[*one]).partial_cmp(&rank(&set[*other])).expect("a finish is a number")
-        };
-        let place = first + (0..WAYS).min_by(less).expect("a set has cells");
+        let place = first + (0..WAYS).min_by_key(|way| rank(&set[*way])).expect("a set has cells");
         let taken = self.cells[place];
         if taken.waiting > 0 {
             if before.is_none() {

@@ -150,8 +150,11 @@ pub struct SieveAccount<P> {
     share: f64,
     /// The range of f for which the slots of the calendar are wide enough, and narrow enough.
     sorted_for: (f64, f64),
-    /// rtt, s.
+    /// rtt and tau, s; one over tau, and over the part of rtt in which p' grows to 1, 1/s.
     rtt: f64,
+    tau: f64,
+    per_tau: f64,
+    per_slope: f64,
     /// Time of the last call.
     now: Instant,
     went_first: Count,
@@ -187,6 +190,9 @@ impl<P: Copy> Discipline for SieveAccount<P> {
             share: link,
             sorted_for: (0.0, 0.0),
             rtt: params.rtt.as_secs_f64(),
+            tau: params.tau.as_secs_f64(),
+            per_tau: 1.0 / params.tau.as_secs_f64(),
+            per_slope: 1.0 / (SLOPE * params.rtt.as_secs_f64()),
             now: Instant::ZERO,
             went_first: Count::default(),
             paid: Count::default(),
@@ -211,10 +217,17 @@ struct Sender {
 }
 
 impl<P: Copy> SieveAccount<P> {
-    /// The time over which f is taken: tau, or the time of four packets at f.
+    /// An unused share that is kept, B: what f is in tau, or four packets.
     #[inline]
-    fn tau(&self) -> f64 {
-        self.params.tau.as_secs_f64().max(4.0 * MTU / self.share)
+    fn kept(&self) -> f64 {
+        (self.share * self.tau).max(4.0 * MTU)
+    }
+
+    /// One over the time over which f is taken, which is tau, or the time of four packets at f; 1/s.
+    #[inline]
+    fn per_tau(&self) -> f64 {
+        const PER_KEPT: f64 = 1.0 / (4.0 * MTU);
+        self.per_tau.min(self.share * PER_KEPT)
     }
 
     /// Forgets all that was learnt.
@@ -223,7 +236,7 @@ impl<P: Copy> SieveAccount<P> {
         self.hosts.iter_mut().for_each(Accounts::reset);
         self.share = self.link;
         // As if nobody had sent for long.
-        self.v = self.link * self.tau();
+        self.v = self.kept();
         (self.largest, self.floor, self.newcomers) = (self.v, 0.0, [0.0; 2]);
         self.sort();
     }
@@ -231,7 +244,7 @@ impl<P: Copy> SieveAccount<P> {
     /// Sorts the packets into slots that suit f.
     #[cold]
     fn sort(&mut self) {
-        let range = 2.0 * self.share * (self.tau() + 4.0 * self.rtt);
+        let range = 2.0 * (self.kept() + 4.0 * self.share * self.rtt);
         self.calendar.resort(self.floor, range);
         self.sorted_for = (self.share / 4.0, self.share * 2.0);
     }
@@ -243,7 +256,7 @@ impl<P: Copy> SieveAccount<P> {
         let above = to - self.largest;
         if above > 0.0 {
             self.largest = to;
-            self.share += above / self.tau();
+            self.share += above * self.per_tau();
         }
     }
 
@@ -255,8 +268,8 @@ impl<P: Copy> SieveAccount<P> {
             return;
         }
         self.now = now;
-        let x = elapsed / self.tau();
-        // e^x, to the third order.
+        // e^x and e^-x, to the third order.
+        let x = elapsed * self.per_tau();
         let growth = 1.0 + x + 0.5 * x * x;
         if self.backlog.packets == 0 {
             // A short pause says little of the share: it grows by e in tau, up to C.
@@ -266,7 +279,8 @@ impl<P: Copy> SieveAccount<P> {
             self.largest = self.v;
             self.reached = now;
         } else {
-            self.share = (self.share / growth).max(self.link * LEAST_SHARE);
+            let decay = if x < 0.25 { 1.0 - x + 0.5 * x * x } else { 1.0 / growth };
+            self.share = (self.share * decay).max(self.link * LEAST_SHARE);
         }
         if self.share < self.sorted_for.0 || self.share > self.sorted_for.1 {
             self.sort();
@@ -301,19 +315,21 @@ impl<P: Copy> SieveAccount<P> {
     #[inline]
     fn price(&self, wait: f64, target: f64, is_warned: bool) -> f64 {
         let grace = if is_warned { self.rtt } else { 0.0 };
-        let p = ((wait - target - grace) / (SLOPE * self.rtt)).clamp(0.0, 1.0);
+        let p = ((wait - target - grace) * self.per_slope).clamp(0.0, 1.0);
         p * p
     }
 
+    /// Decides on a packet whose flow's own packets make it wait for `wait`, s, where a byte waits for `per_byte` at the share f, s.
+    #[inline]
     fn judge(
         &mut self,
         now: Instant,
         arrival: &Arrival,
         sender: &Sender,
-        wait: f64,
+        (wait, per_byte): (f64, f64),
         random: &mut RandomStream,
     ) -> Verdict {
-        let per_byte = sender.flows / self.share;
+        let per_byte = sender.flows * per_byte;
         let hint = f64::from(arrival.hint.level()).min(LEVELS) / LEVELS;
         let target = (hint * TARGET * self.rtt).max(f64::from(arrival.size) * per_byte);
         let is_warned = self.flows.at(sender.place).is_warned(now);
@@ -361,8 +377,7 @@ impl<P: Copy> Queue<P> for SieveAccount<P> {
     fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
         self.catch_up(now);
         let size = f64::from(arrival.size);
-        let credit = self.share * self.tau();
-        let oldest = self.v - credit;
+        let oldest = self.v - self.kept();
         self.floor = self.floor.max(self.calendar.first_slot().map_or(oldest, |first| first.min(oldest)));
         let sender = self.look_up(now, &arrival, random);
         let (behind, own) = self.flows.at(sender.place).finishes();
@@ -376,13 +391,14 @@ impl<P: Copy> Queue<P> for SieveAccount<P> {
             };
             start = start.max(together);
         }
-        let wait = (start - self.v).max(0.0) / self.share;
+        let per_byte = 1.0 / self.share;
+        let wait = (start - self.v).max(0.0) * per_byte;
         let fits = self.limit.admits(self.backlog, arrival.size);
         let is_last = !fits && self.calendar.last().is_none_or(|last| start >= last.start);
         let verdict = if is_last {
             Verdict::Drop(DropReason::Overflow)
         } else {
-            self.judge(now, &arrival, &sender, wait, random)
+            self.judge(now, &arrival, &sender, (wait, per_byte), random)
         };
         if wait > 0.0 {
             self.paid.add(arrival.size)
@@ -424,7 +440,7 @@ impl<P: Copy> Queue<P> for SieveAccount<P> {
             self.reached = now;
         } else if now.saturating_since(self.reached) > self.params.rtt {
             // What is served for long is where the flows are.
-            let x = f64::from(size) / self.link / self.tau();
+            let x = f64::from(size) / self.link * self.per_tau();
             self.v += (start - self.v) * (x / (1.0 + x));
             self.largest = self.v;
         }
