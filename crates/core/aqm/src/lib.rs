@@ -19,6 +19,8 @@
 
 mod any;
 mod bands;
+#[cfg(test)]
+mod bench;
 mod buckets;
 mod delay_control;
 mod description;
@@ -40,6 +42,7 @@ mod sample_clock;
 mod stats;
 mod turns;
 mod verdict;
+mod visitors;
 
 pub mod abe;
 pub mod ared;
@@ -60,6 +63,7 @@ pub mod red_worcester;
 pub mod registry;
 pub mod sfc;
 pub mod sieve;
+pub mod sieve_account;
 pub mod standing;
 pub mod strict_priority;
 pub mod tsq;
@@ -97,6 +101,7 @@ pub use red_worcester::{RedWorcester, RedWorcesterParams};
 pub use registry::{AnyAqm, AnyDiscipline, AqmDescription, AqmSpec};
 pub use sfc::{Sfc, SfcParams};
 pub use sieve::{Sieve, SieveParams, SieveSpec};
+pub use sieve_account::{SieveAccount, SieveAccountParams};
 pub use stats::{Count, QueueStats};
 pub use strict_priority::{StrictPriority, StrictPriorityParams};
 pub use tsq::{ChargedLanes, InsertionPoint, Offer, Tsq, TsqParams};

@@ -339,5 +339,7 @@ registry! {
         Abe,
         /// Flows below their fair share are served before others.
         Sieve,
+        /// A flow that has used less of its share lately goes before others.
+        SieveAccount,
     }
 }

@@ -77,6 +77,7 @@ mod tests {
             ("dual-pi2", Some(15)),
             ("abe", Some(800)),
             ("sieve", None),
+            ("sieve-account", None),
         ];
         for (name, expected) in expected {
             assert_eq!(delay(name, &[]), expected, "{name}");

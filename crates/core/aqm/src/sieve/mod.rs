@@ -428,7 +428,7 @@ const SPARSE: f64 = 0.25;
 impl Key {
     /// Returns the flow key whose rate counts.
     #[inline]
-    const fn of(self, arrival: &Arrival) -> u32 {
+    pub(crate) const fn of(self, arrival: &Arrival) -> u32 {
         match self {
             Self::Flow | Self::SourceThenFlow | Self::DestinationThenFlow => arrival.flow,
             Self::Source => arrival.hosts[0],
@@ -438,7 +438,7 @@ impl Key {
 
     /// Returns the host key whose rate counts before that of the flow.
     #[inline]
-    const fn host_of(self, arrival: &Arrival) -> Option<u32> {
+    pub(crate) const fn host_of(self, arrival: &Arrival) -> Option<u32> {
         match self {
             Self::Flow | Self::Source | Self::Destination => None,
             Self::SourceThenFlow => Some(arrival.hosts[0]),
@@ -446,10 +446,17 @@ impl Key {
         }
     }
 
+    /// Returns whether hosts count before flows.
+    pub(crate) const fn has_hosts(self) -> bool {
+        matches!(self, Self::SourceThenFlow | Self::DestinationThenFlow)
+    }
+
     /// The table of hosts, if there is one.
     fn hosts(params: &SieveParams, gains: Gains) -> Option<Hosts> {
         let memory = Hosts::memory_of(params.memory);
-        matches!(params.key, Self::SourceThenFlow | Self::DestinationThenFlow)
+        params
+            .key
+            .has_hosts()
             .then(|| Hosts::new(memory, params.tau, params.newcomer_age, gains, params.update))
     }
 }

@@ -11,7 +11,7 @@
 //! count together.
 //!
 //! A flow that takes a cell is a newcomer for a while, unless it has been here in the last seconds: an eighth of the memory
-//! remembers who has taken a cell (two Bloom filters, of which the older one is cleared every [`GENERATION`]). Otherwise small
+//! remembers who has taken a cell ([`Visitors`]). Otherwise small
 //! flows that take each other's cells would be newcomers forever.
 //!
 //! An attacker who knows the salt can find flows that share a set, or even a fingerprint in it. With the fingerprint of a victim they count as one
@@ -23,14 +23,13 @@
 //! Times are counted in ticks of about a millisecond, in 32 bits, and compared by their difference. They wrap after 52 days: a
 //! flow that has been silent for exactly that long may be taken for one that has just sent.
 
+use crate::visitors::Visitors;
 use cutline_units::{Duration, Instant, RandomStream, mix};
 
 /// Cells of a set: two cache lines.
 const WAYS: usize = 8;
 /// One byte in so many remembers who has been here.
 const MEMORIES: usize = 8;
-/// Time for which visitors are written into one filter.
-const GENERATION: Duration = Duration::from_secs(2);
 /// 2^20 ns are a tick.
 const TICK_BITS: u32 = 20;
 /// A tick, s.
@@ -314,51 +313,6 @@ impl Rates {
         let hash = mix(u64::from(flow) ^ salt);
         let set = ((hash >> 32) * self.sets.len() as u64) >> 32;
         (set as usize, (hash as u16).max(1))
-    }
-}
-
-/// Recent visitors of cells: a Bloom filter in two generations (Bloom 1970).
-#[derive(Clone, Debug)]
-struct Visitors {
-    generations: [Box<[u64]>; 2],
-    /// Index of the generation that is written.
-    written: usize,
-    /// Until when.
-    until: Instant,
-}
-
-impl Visitors {
-    fn new(memory: usize) -> Self {
-        let words = (memory / 2 / size_of::<u64>()).max(1);
-        let empty: Box<[u64]> = vec![0; words].into();
-        Self { generations: [empty.clone(), empty], written: 0, until: Instant::ZERO }
-    }
-
-    fn clear(&mut self) {
-        self.generations.iter_mut().for_each(|bits| bits.fill(0));
-    }
-
-    /// Remembers a flow by its hash, and answers whether it was remembered.
-    fn note(&mut self, now: Instant, hash: u64) -> bool {
-        if now >= self.until {
-            let late = now.saturating_since(self.until) >= GENERATION;
-            self.written = 1 - self.written;
-            self.generations[self.written].fill(0);
-            if late {
-                self.clear();
-            }
-            self.until = now.saturating_add(GENERATION);
-        }
-        // The table's place is in the upper bits and the fingerprint in the lower ones, so another round of mixing.
-        let hash = mix(hash);
-        let bits = self.generations[0].len() as u64 * 64;
-        let places = [hash >> 32, hash & 0xffff_ffff].map(|half| (half * bits) >> 32);
-        let holds = |filter: &[u64]| places.iter().all(|at| filter[(at / 64) as usize] >> (at % 64) & 1 == 1);
-        let was_here = self.generations.iter().any(|filter| holds(filter));
-        for at in places {
-            self.generations[self.written][(at / 64) as usize] |= 1 << (at % 64);
-        }
-        was_here
     }
 }
 

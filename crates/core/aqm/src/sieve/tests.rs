@@ -1,135 +1,17 @@
 //! Sieve's promises, each by a queue in front of a link that is driven by hand.
 
 use super::*;
-use cutline_units::{Hint, Streams};
-use std::collections::BTreeMap;
+use crate::bench::{Id, largest};
+use cutline_units::Hint;
 
-/// 8 Mbit/s: a packet of 1000 B takes a millisecond.
-const RATE: Rate = Rate::from_mbps(8);
-const SIZE: u32 = 1000;
+type Bench = crate::bench::Bench<Sieve<(u32, u32)>>;
 
-/// Service of one flow.
-#[derive(Clone, Copy, Debug, Default)]
-struct Got {
-    sent: u32,
-    received: u32,
-    marked: u32,
-    longest: Duration,
+fn usual() -> Bench {
+    with(SieveParams::default())
 }
 
-impl Got {
-    fn lost(self) -> f64 {
-        1.0 - f64::from(self.received) / f64::from(self.sent)
-    }
-}
-
-/// A queue, the link behind it, and flows of fixed rate.
-struct Bench {
-    sieve: Sieve<(u32, u32)>,
-    random: RandomStream,
-    now: Instant,
-    /// The flow of each source, packets per millisecond, hint.
-    sources: Vec<(Id, f64, Hint, bool)>,
-    got: BTreeMap<u32, Got>,
-    /// True if packets that can be marked are scalable.
-    scalable: bool,
-    /// The period of the first flow, ms, if it sends twice its rate in half of the time.
-    pulses: Option<u64>,
-    /// A source that sends ten times as much for a time, ms.
-    surge: Option<(usize, std::ops::Range<u64>)>,
-    /// The number of the packet that left last, by flow.
-    last: BTreeMap<u32, u32>,
-}
-
-#[derive(Clone, Copy)]
-enum Id {
-    Flow(u32),
-    /// A flow of its own for every packet; they are counted as flow 0.
-    NewFlows,
-}
-
-fn largest() -> Hint {
-    HintBits::PAPER.largest()
-}
-
-impl Bench {
-    fn new(params: SieveParams) -> Self {
-        let sieve = Sieve::build(&params, Limit::Packets(2000), true, RATE).unwrap();
-        let random = Streams::new(1).stream("queue", "drop");
-        let (sources, got, last) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        Self {
-            sieve,
-            random,
-            now: Instant::ZERO,
-            sources,
-            got,
-            scalable: false,
-            pulses: None,
-            surge: None,
-            last,
-        }
-    }
-
-    fn flow(mut self, flow: u32, rate: f64) -> Self {
-        self.sources.push((Id::Flow(flow), rate, largest(), false));
-        self
-    }
-
-    /// Runs for a time, of which the second half counts.
-    fn run(mut self, seconds: u64) -> Self {
-        let steps = seconds * 1000;
-        let mut owed = vec![0.5; self.sources.len()];
-        let mut number = 0;
-        for step in 0..steps {
-            if step == steps / 2 {
-                self.got.clear();
-            }
-            self.now = Instant::ZERO + Duration::from_millis(step);
-            for (source, owed) in owed.iter_mut().enumerate() {
-                let pulse = match self.pulses.filter(|_| source == 0) {
-                    None => 1.0,
-                    Some(period) if step % period < period / 2 => 2.0,
-                    Some(_) => 0.0,
-                };
-                let is_surge =
-                    self.surge.as_ref().is_some_and(|(of, time)| *of == source && time.contains(&step));
-                *owed += if is_surge { 10.0 } else { pulse } * self.sources[source].1;
-                while *owed >= 1.0 {
-                    *owed -= 1.0;
-                    number += 1;
-                    self.send(source, number);
-                }
-            }
-            self.depart();
-        }
-        self
-    }
-
-    fn send(&mut self, source: usize, number: u32) {
-        let (id, _, hint, ecn_capable) = self.sources[source];
-        let (flow, named) = match id {
-            Id::Flow(flow) => (flow, flow),
-            Id::NewFlows => (1_000_000 + number, 0),
-        };
-        let scalable = ecn_capable && self.scalable;
-        // Flow 1 comes from a host of its own.
-        let hosts = [u32::from(flow == 1); 2];
-        let arrival = Arrival { flow, hosts, ecn_capable, scalable, ..Arrival::new(SIZE, hint) };
-        let verdict = self.sieve.enqueue(self.now, arrival, (named, number), &mut self.random);
-        let got = self.got.entry(named).or_default();
-        got.sent += 1;
-        got.marked += u32::from(verdict == Verdict::Mark);
-    }
-
-    fn depart(&mut self) {
-        let Some(departure) = self.sieve.dequeue(self.now) else { return };
-        let (flow, number) = departure.packet;
-        let got = self.got.entry(flow).or_default();
-        got.received += 1;
-        got.longest = got.longest.max(self.now.saturating_since(departure.arrived));
-        let before = self.last.insert(flow, number);
-        assert!(flow == 0 || before.is_none_or(|before| before < number), "flow {flow} is reordered");
-    }
+fn with(params: SieveParams) -> Bench {
+    Bench::new(&params)
 }
 
 #[test]
@@ -144,7 +26,7 @@ fn gains_follow_the_round_trip() {
 
 #[test]
 fn the_sparse_go_first_whatever_their_hint() {
-    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.9).flow(2, 0.9).flow(3, 0.05);
+    let mut bench = usual().flow(1, 0.9).flow(2, 0.9).flow(3, 0.05);
     bench.sources[0].2 = Hint::LEAST_DELAY;
     let got = bench.run(20).got;
     assert!(got[&3].lost() < 0.01 && got[&3].longest <= Duration::from_millis(3), "{:?}", got[&3]);
@@ -155,20 +37,17 @@ fn the_sparse_go_first_whatever_their_hint() {
 fn a_flow_keeps_its_order() {
     // Rates from far below to far above the share, in bursts; `depart` looks at the order.
     let rates = [0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5];
-    let bench = rates
-        .iter()
-        .zip(1..)
-        .fold(Bench::new(SieveParams::default()), |bench, (&rate, flow)| bench.flow(flow, rate));
+    let bench = rates.iter().zip(1..).fold(usual(), |bench, (&rate, flow)| bench.flow(flow, rate));
     let bench = bench.run(30);
     assert!(
-        bench.sieve.readings().sieve.unwrap().went_first.packets > 1000
-            && bench.sieve.stats().dropped_in_all().packets > 1000
+        bench.queue.readings().sieve.unwrap().went_first.packets > 1000
+            && bench.queue.stats().dropped_in_all().packets > 1000
     );
 }
 
 #[test]
 fn who_sends_more_loses_more() {
-    let got = Bench::new(SieveParams::default()).flow(1, 0.4).flow(2, 0.6).flow(3, 1.2).run(60).got;
+    let got = usual().flow(1, 0.4).flow(2, 0.6).flow(3, 1.2).run(60).got;
     // A third of the link each, whatever they send.
     for flow in 1..=3 {
         let share = f64::from(got[&flow].received) / 30_000.0;
@@ -180,8 +59,7 @@ fn who_sends_more_loses_more() {
 #[test]
 fn a_flow_that_does_not_respond_keeps_its_share() {
     // 0.6 of the link for nine flows below the share; the tenth sends as much as the link has and gets what is left.
-    let bench =
-        (2..=10).fold(Bench::new(SieveParams::default()).flow(1, 1.0), |bench, flow| bench.flow(flow, 0.066));
+    let bench = (2..=10).fold(usual().flow(1, 1.0), |bench, flow| bench.flow(flow, 0.066));
     let got = bench.run(40).got;
     assert!((2..=10).all(|flow| got[&flow].lost() < 0.005), "{got:?}");
     assert!((got[&1].lost() - 0.6).abs() < 0.05, "{}", got[&1].lost());
@@ -191,7 +69,7 @@ fn a_flow_that_does_not_respond_keeps_its_share() {
 fn a_host_that_splits_its_traffic_gains_only_where_flows_count() {
     // Flow 1 is a host of its own, flows 2 to 10 are those of another one.
     let received = |key| {
-        let bench = Bench::new(SieveParams { key, ..SieveParams::default() });
+        let bench = with(SieveParams { key, ..SieveParams::default() });
         let got = (1..=10).fold(bench, |bench, flow| bench.flow(flow, 0.6)).run(40).got;
         f64::from(got[&1].received) / 20_000.0
     };
@@ -203,7 +81,7 @@ fn a_host_that_splits_its_traffic_gains_only_where_flows_count() {
 #[test]
 fn who_stays_above_the_share_is_led_back() {
     let received = |surcharge| {
-        let bench = Bench::new(SieveParams { surcharge, ..SieveParams::default() });
+        let bench = with(SieveParams { surcharge, ..SieveParams::default() });
         let bench = (2..=8).fold(bench.flow(1, 0.6), |bench, flow| bench.flow(flow, 0.14));
         f64::from(bench.run(60).got[&1].received) / 30_000.0
     };
@@ -215,7 +93,7 @@ fn who_stays_above_the_share_is_led_back() {
 #[test]
 fn pulses_gain_nothing() {
     let received = |pulses: Option<u64>| {
-        let mut bench = Bench::new(SieveParams::default()).flow(1, 0.6).flow(2, 0.6).flow(3, 0.6);
+        let mut bench = usual().flow(1, 0.6).flow(2, 0.6).flow(3, 0.6);
         bench.pulses = pulses;
         f64::from(bench.run(60).got[&1].received)
     };
@@ -230,7 +108,7 @@ fn pulses_gain_nothing() {
 fn new_flows_share_an_allowance() {
     let flood = |share| {
         let mut bench =
-            Bench::new(SieveParams { newcomers: share, ..SieveParams::default() }).flow(1, 0.05).flow(2, 0.6);
+            with(SieveParams { newcomers: share, ..SieveParams::default() }).flow(1, 0.05).flow(2, 0.6);
         bench.sources.push((Id::NewFlows, 2.0, largest(), false));
         bench.run(40).got
     };
@@ -245,21 +123,20 @@ fn new_flows_share_an_allowance() {
 #[test]
 fn the_lanes_are_sure_of_their_share() {
     let first_delay = Duration::from_secs(1);
-    let mut bench =
-        Bench::new(SieveParams { first_delay, newcomer_age: Duration::ZERO, ..SieveParams::default() });
+    let mut bench = with(SieveParams { first_delay, newcomer_age: Duration::ZERO, ..SieveParams::default() });
     bench.sources = vec![(Id::Flow(1), 0.0, largest(), false)];
     (0..900).for_each(|number| bench.send(0, number));
     // Packets that came while the flow was below its share are served first; the others wait in the lanes.
-    while bench.sieve.lanes.backlog().packets < bench.sieve.backlog().packets {
-        bench.sieve.dequeue(bench.now);
+    while bench.queue.lanes.backlog().packets < bench.queue.backlog().packets {
+        bench.queue.dequeue(bench.now);
     }
-    assert!(bench.sieve.lanes.backlog().packets > 100);
+    assert!(bench.queue.lanes.backlog().packets > 100);
     bench.now = Instant::ZERO + Duration::from_millis(1);
     for flow in 0..240 {
         bench.sources = vec![(Id::Flow(1000 + flow), 0.0, largest(), false)];
         bench.send(0, 1000 + flow);
     }
-    let departures = (0..160).filter_map(|_| bench.sieve.dequeue(bench.now));
+    let departures = (0..160).filter_map(|_| bench.queue.dequeue(bench.now));
     let of_lanes = departures.filter(|departure| departure.packet.0 == 1).count();
     assert!((18..=22).contains(&of_lanes), "an eighth of 160, and what was saved up: {of_lanes}");
 }
@@ -267,7 +144,7 @@ fn the_lanes_are_sure_of_their_share() {
 #[test]
 fn who_has_stood_once_gets_out_again() {
     // Flow 3 is sparse, but for a second in which it sends ten times as much.
-    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.7).flow(2, 0.7).flow(3, 0.06);
+    let mut bench = usual().flow(1, 0.7).flow(2, 0.7).flow(3, 0.06);
     bench.surge = Some((2, 5000..6000));
     let got = bench.run(20).got;
     assert!(got[&3].longest <= Duration::from_millis(5), "four seconds later: {:?}", got[&3]);
@@ -277,13 +154,12 @@ fn who_has_stood_once_gets_out_again() {
 fn who_waits_longer_pays_less() {
     // Two flows above their share in the same lanes, one of which always lets the other pass.
     let run = |surcharge| {
-        let mut bench =
-            Bench::new(SieveParams { surcharge, ..SieveParams::default() }).flow(1, 0.7).flow(2, 0.7);
+        let mut bench = with(SieveParams { surcharge, ..SieveParams::default() }).flow(1, 0.7).flow(2, 0.7);
         bench.sources[0].2 = Hint::LEAST_DELAY;
         bench.run(40)
     };
     let bench = run(0.0);
-    assert!(bench.sieve.waits[15] > bench.sieve.waits[0] * 2, "{:?}", bench.sieve.waits);
+    assert!(bench.queue.waits[15] > bench.queue.waits[0] * 2, "{:?}", bench.queue.waits);
     assert!(bench.got[&1].lost() > bench.got[&2].lost() + 0.02, "{:?}", bench.got);
     // Both send the same, so in time both get the same.
     let got = run(1.0).got;
@@ -293,28 +169,27 @@ fn who_waits_longer_pays_less() {
 #[test]
 fn marks_are_no_way_to_stay() {
     // A flow that ignores marks is dropped above `mark-until`, and gets its share.
-    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.55).flow(2, 0.55).flow(3, 2.0);
+    let mut bench = usual().flow(1, 0.55).flow(2, 0.55).flow(3, 2.0);
     bench.sources.iter_mut().for_each(|source| source.3 = true);
     let got = bench.run(60).got;
     assert!((f64::from(got[&3].received) / 30_000.0 - 1.0 / 3.0).abs() < 0.08, "{got:?}");
     // So is one that claims to be scalable.
-    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.55).flow(2, 0.55).flow(3, 2.0);
+    let mut bench = usual().flow(1, 0.55).flow(2, 0.55).flow(3, 2.0);
     bench.scalable = true;
     bench.sources.iter_mut().for_each(|source| source.3 = true);
     let got = bench.run(60).got;
     assert!(f64::from(got[&3].received) / 30_000.0 < 0.42, "{got:?}");
     // Nor does it help to stay a little above the share, and to claim to be scalable.
-    let mut bench =
-        (2..=5).fold(Bench::new(SieveParams::default()).flow(1, 0.3), |bench, flow| bench.flow(flow, 0.21));
+    let mut bench = (2..=5).fold(usual().flow(1, 0.3), |bench, flow| bench.flow(flow, 0.21));
     (bench.scalable, bench.sources[0].3) = (true, true);
     let got = bench.run(60).got;
     assert!(f64::from(got[&1].received) / 30_000.0 < 0.21, "{got:?}");
     // A little above the share, packets are marked and not dropped.
-    let mut bench = Bench::new(SieveParams::default()).flow(1, 0.51).flow(2, 0.51);
+    let mut bench = usual().flow(1, 0.51).flow(2, 0.51);
     bench.sources.iter_mut().for_each(|source| source.3 = true);
     let bench = bench.run(20);
     let (marked, dropped) =
-        (bench.sieve.stats().marked.packets, bench.sieve.stats().dropped_in_all().packets);
+        (bench.queue.stats().marked.packets, bench.queue.stats().dropped_in_all().packets);
     assert!(marked > 10 * dropped, "{marked} marked, {dropped} dropped");
 }
 
@@ -322,11 +197,10 @@ fn marks_are_no_way_to_stay() {
 #[test]
 fn an_attack_by_a_known_salt_ends_with_it() {
     let got = |seconds| {
-        let mut bench =
-            Bench::new(SieveParams::default()).flow(3, 0.05).flow(1, 0.6).flow(2, 0.6).flow(4, 1.0);
+        let mut bench = usual().flow(3, 0.05).flow(1, 0.6).flow(2, 0.6).flow(4, 1.0);
         // The first packet draws the salt.
         bench.send(0, 0);
-        let id = bench.sieve.rates.collisions(3, true).next().unwrap();
+        let id = bench.queue.rates.collisions(3, true).next().unwrap();
         bench.sources[3].0 = Id::Flow(id);
         bench.run(seconds).got[&3]
     };
@@ -340,7 +214,7 @@ fn an_attack_by_a_known_salt_ends_with_it() {
 /// Flows 2 to 11 are those of one host, of which flow 2 is sparse; flow 1 is another host.
 #[test]
 fn a_host_has_one_share_and_its_flows_a_fair_part_of_it() {
-    let bench = Bench::new(SieveParams { key: Key::SourceThenFlow, ..SieveParams::default() });
+    let bench = with(SieveParams { key: Key::SourceThenFlow, ..SieveParams::default() });
     let bench = bench.flow(1, 1.0).flow(2, 0.02).flow(3, 1.0);
     let got = (4..=11).fold(bench, |bench, flow| bench.flow(flow, 0.2)).run(60).got;
     let received = |flow: u32| f64::from(got[&flow].received) / 30_000.0;
@@ -355,7 +229,7 @@ fn a_host_has_one_share_and_its_flows_a_fair_part_of_it() {
 /// Flow 1 is a host of its own, and all new flows come from another one.
 #[test]
 fn new_flows_of_a_host_have_its_share() {
-    let bench = Bench::new(SieveParams { key: Key::SourceThenFlow, ..SieveParams::default() });
+    let bench = with(SieveParams { key: Key::SourceThenFlow, ..SieveParams::default() });
     let mut bench = bench.flow(1, 1.0);
     bench.sources.push((Id::NewFlows, 4.0, largest(), false));
     let got = bench.run(60).got;
@@ -364,11 +238,11 @@ fn new_flows_of_a_host_have_its_share() {
 
 #[test]
 fn an_emptied_queue_is_a_new_one() {
-    let mut bench = Bench::new(SieveParams::default()).flow(1, 1.5).flow(2, 0.1).run(5);
-    let waiting = bench.sieve.backlog().packets;
+    let mut bench = usual().flow(1, 1.5).flow(2, 0.1).run(5);
+    let waiting = bench.queue.backlog().packets;
     let mut flushed = 0;
-    bench.sieve.reset(bench.now, &mut |_| flushed += 1);
-    assert_eq!((flushed, bench.sieve.backlog()), (waiting, Backlog::default()));
-    assert_eq!(bench.sieve.share.get(), 1e6);
-    assert_eq!(bench.sieve.probability(), Some(Probability::ZERO));
+    bench.queue.reset(bench.now, &mut |_| flushed += 1);
+    assert_eq!((flushed, bench.queue.backlog()), (waiting, Backlog::default()));
+    assert_eq!(bench.queue.share.get(), 1e6);
+    assert_eq!(bench.queue.probability(), Some(Probability::ZERO));
 }

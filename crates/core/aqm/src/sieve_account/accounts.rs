@@ -1,0 +1,335 @@
+//! Accounts of flows and of hosts, in memory of fixed size.
+//!
+//! An account is a finish: the virtual time at which the next packet of a flow may start. Nothing has to be kept of a flow whose finish is
+//! below the floor, because its next packet starts at the floor. So the accounts that matter are those of flows that have sent
+//! within tau, and the one that owes least is given up first.
+//!
+//! The table is set-associative: a salted hash of the flow chooses a set of eight cells. A flow that is not in its set takes a cell
+//! that nobody has used for some seconds; if there is none, that of the flow without waiting packets that owes least, and inherits what it owes
+//! (Metwally, Agrawal, El Abbadi 2005, "space saving"). So no flow gains by taking a cell, and a flow that sends much is not forgotten because
+//! many small ones pass by. If packets of all eight wait, the flow shares an account with one of them, as flows do that have the same hash
+//! in other queues. A flow that takes a cell is new for a while, unless it has been here in the last seconds ([`Visitors`]).
+//!
+//! An attacker who knows the salt can find eight flows that share a set with a victim, and take its cell. The salt is drawn from the
+//! queue's random numbers, and again every [`SALT_AGE`]. A flow that is not found by the new salt is looked for by the old one, and moves with its
+//! account, for [`SILENCE`].
+
+use crate::visitors::Visitors;
+use cutline_units::{Duration, Instant, RandomStream, mix};
+
+/// Cells of a set: three cache lines.
+const WAYS: usize = 8;
+/// One byte in so many remembers who has been here.
+const MEMORIES: usize = 8;
+/// 2^20 ns are a tick.
+const TICK_BITS: u32 = 20;
+/// 2^4 ticks are the unit of a flow's age.
+const AGE_BITS: u32 = 4;
+/// Bits of a cell that is used, and of a flow that has just come; the others are its birth, in units of age.
+const USED: u16 = 1 << 15;
+const NEW: u16 = 1 << 14;
+/// The bit of a flow that its host counts among those that wait.
+const COUNTED: u16 = 1 << 13;
+/// The bit of a new flow that has been behind the floor once.
+const BEHIND: u16 = 1 << 12;
+const BIRTH: u16 = BEHIND - 1;
+/// Unit of the lag of new flows, B.
+const LAG: f64 = 1024.0;
+/// Lifetime of a salt.
+const SALT_AGE: Duration = Duration::from_secs(60);
+/// After so long a silence a flow is forgotten.
+const SILENCE: Duration = Duration::from_secs(4);
+
+/// The account of a flow, or of a host.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(8))]
+pub(super) struct Account {
+    /// Virtual time at which its next packet may start, B; of a host, the next packet of its new flows.
+    pub(super) finish: f64,
+    id: u32,
+    /// Time of its last packet, ticks.
+    at: u32,
+    /// The part of the finish that is not the flow's own but that of all new flows, in units of [`LAG`].
+    lag: u16,
+    /// Time until which it counts as warned, ticks.
+    warned_until: u16,
+    /// Of a flow, the packets that wait; of a host, its flows that have packets waiting, without new ones.
+    pub(super) waiting: u16,
+    state: u16,
+}
+
+/// Number of an account in its table.
+pub(super) type Place = u32;
+
+/// The accounts of all flows, or of all hosts.
+#[derive(Clone, Debug)]
+pub(super) struct Accounts {
+    cells: Box<[Account]>,
+    visitors: Visitors,
+    salt: Salt,
+    /// Until when there may be packets of flows that shared an account because all cells of their set were taken.
+    shared_until: Instant,
+    /// The age from which a flow is no newcomer, in units of age.
+    grown_up: u16,
+}
+
+/// Values that the hash depends on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Salt {
+    /// `None` before the first packet.
+    now: Option<u64>,
+    before: u64,
+    /// Until when flows are looked for by the salt before.
+    changing_until: Instant,
+    next: Instant,
+}
+
+impl Accounts {
+    /// A table of `memory` bytes, at least one set.
+    pub(super) fn new(memory: u64, newcomer_age: Duration) -> Self {
+        let memory = memory as usize;
+        let sets = ((memory - memory / MEMORIES) / (WAYS * size_of::<Account>())).max(1);
+        let age = newcomer_age.as_nanos() >> (TICK_BITS + AGE_BITS);
+        Self {
+            cells: vec![Account::default(); sets * WAYS].into(),
+            visitors: Visitors::sceptical(memory / MEMORIES),
+            salt: Salt::default(),
+            shared_until: Instant::ZERO,
+            grown_up: age.min(u64::from(BIRTH / 2)) as u16,
+        }
+    }
+
+    /// Forgets every account.
+    pub(super) fn reset(&mut self) {
+        self.cells.fill(Account::default());
+        self.visitors.clear();
+        self.salt = Salt::default();
+        self.shared_until = Instant::ZERO;
+    }
+
+    /// The share of the cells whose flows have sent within `tau`.
+    pub(super) fn load(&self, now: Instant, tau: Duration) -> f64 {
+        let (now, tau) = (ticks(now), (tau.as_nanos() >> TICK_BITS) as u32);
+        let live = |cell: &&Account| cell.state & USED != 0 && now.wrapping_sub(cell.at) <= tau;
+        self.cells.iter().filter(live).count() as f64 / self.cells.len() as f64
+    }
+
+    /// The account in a place.
+    #[inline]
+    pub(super) fn at(&mut self, place: Place) -> &mut Account {
+        &mut self.cells[place as usize]
+    }
+
+    /// Finds the account of a flow, or takes a cell for it, and notes that a packet of it has come. Answers also whether the flow is new.
+    #[inline]
+    pub(super) fn find(
+        &mut self,
+        now: Instant,
+        id: u32,
+        floor: f64,
+        random: &mut RandomStream,
+    ) -> (Place, bool) {
+        if now >= self.salt.next {
+            self.renew_salt(now, random);
+        }
+        let tick = ticks(now);
+        let first = self.first_of(id, self.salt.now.unwrap_or_default());
+        let place = self.in_set(id, first).unwrap_or_else(|| self.move_in(now, id, first, floor));
+        let cell = &mut self.cells[place];
+        if tick.wrapping_sub(cell.at) > silence() && cell.waiting == 0 {
+            cell.state = USED | NEW | birth(tick);
+            cell.warned_until = tick as u16;
+        }
+        cell.at = tick;
+        let mut is_new = cell.state & NEW != 0;
+        if is_new && birth(tick).wrapping_sub(cell.state) & BIRTH >= self.grown_up {
+            cell.state &= !(NEW | BEHIND);
+            is_new = false;
+        }
+        (place as Place, is_new)
+    }
+
+    /// The name of the account in a place.
+    #[inline]
+    pub(super) const fn name(&self, place: Place) -> u32 {
+        self.cells[place as usize].id
+    }
+
+    /// Notes that a packet waits that was charged to the account in a place. Answers the account's name, and whether its host has to
+    /// count it from now on: it is not new, and the host does not yet.
+    #[inline]
+    pub(super) fn note_waiting(&mut self, place: Place) -> (u32, bool) {
+        let cell = &mut self.cells[place as usize];
+        cell.waiting = cell.waiting.saturating_add(1);
+        let begins = cell.state & (NEW | COUNTED) == 0;
+        if begins {
+            cell.state |= COUNTED;
+        }
+        (cell.id, begins)
+    }
+
+    /// Notes that a packet has left whose account has this name, and was in this place. Answers whether its host has counted the
+    /// account, and has to no longer: no packet waits.
+    #[inline]
+    pub(super) fn note_left(&mut self, place: Place, id: u32) -> bool {
+        let Some(cell) = self.look(place, id) else { return false };
+        cell.waiting = cell.waiting.saturating_sub(1);
+        let ends = cell.waiting == 0 && cell.state & COUNTED != 0;
+        if ends {
+            cell.state &= !COUNTED;
+        }
+        ends
+    }
+
+    /// The account of this name in this place. That of a packet that waits is never given up.
+    #[inline]
+    pub(super) fn look(&mut self, place: Place, id: u32) -> Option<&mut Account> {
+        Some(&mut self.cells[place as usize]).filter(|cell| cell.id == id)
+    }
+
+    /// The place of an account in a set.
+    #[inline]
+    fn in_set(&self, id: u32, first: usize) -> Option<usize> {
+        let set = &self.cells[first..first + WAYS];
+        set.iter().position(|cell| cell.id == id && cell.state & USED != 0).map(|way| first + way)
+    }
+
+    #[cold]
+    fn renew_salt(&mut self, now: Instant, random: &mut RandomStream) {
+        let fresh = (random.uniform() * (1_u64 << 53) as f64) as u64;
+        self.salt = Salt {
+            now: Some(fresh),
+            before: self.salt.now.unwrap_or(fresh),
+            changing_until: if self.salt.now.is_some() { now.saturating_add(SILENCE) } else { now },
+            next: now.saturating_add(SALT_AGE),
+        };
+    }
+
+    /// Finds a cell for a flow that is not in its set, and answers its place. The flow takes one of which no packets wait, with its
+    /// account by the salt before. If packets of all wait, it shares the one that its hash says.
+    #[cold]
+    #[inline(never)]
+    fn move_in(&mut self, now: Instant, id: u32, first: usize, floor: f64) -> usize {
+        let tick = ticks(now);
+        let is_changing = now < self.salt.changing_until;
+        let first_before = self.first_of(id, self.salt.before);
+        let before = if is_changing { self.in_set(id, first_before) } else { None };
+        let way = id as usize % WAYS;
+        if before.is_none() && now < self.shared_until {
+            // It may have packets that are charged to the account that it shared: it stays behind them.
+            let shared = [first, first_before].map(|first| first + way);
+            let shared = shared.into_iter().take(1 + usize::from(is_changing));
+            if let Some(place) = shared.rev().find(|place| self.cells[*place].waiting > 0) {
+                self.shared_until = now.saturating_add(SILENCE);
+                return place;
+            }
+        }
+        let set = &self.cells[first..first + WAYS];
+        // Cells of which packets wait come last, and those of flows that have been silent for long first; then who owes least.
+        let rank = |cell: &Account| {
+            let is_live = cell.state & USED != 0 && tick.wrapping_sub(cell.at) <= silence();
+            u64::from(cell.waiting > 0) << 63 | u64::from(is_live) << 62 | cell.finish.max(0.0).to_bits() >> 2
+        };
+        let place = first + (0..WAYS).min_by_key(|way| rank(&set[*way])).expect("a set has cells");
+        let taken = self.cells[place];
+        if taken.waiting > 0 {
+            if before.is_none() {
+                self.shared_until = now.saturating_add(SILENCE);
+            }
+            return before.unwrap_or(first + way);
+        }
+        let inherited = if taken.finish > floor { taken.finish } else { 0.0 };
+        self.cells[place] = if let Some(before) = before {
+            // Packets that wait stay with the cell before, until they have left.
+            let known = self.cells[before];
+            if known.waiting == 0 {
+                self.cells[before] = Account::default();
+            }
+            let finish = known.finish.max(inherited);
+            Account { finish, lag: 0, waiting: 0, state: known.state & !COUNTED, ..known }
+        } else {
+            let hash = mix(u64::from(id) ^ self.salt.now.unwrap_or_default());
+            let was_here = self.visitors.note(now, hash);
+            let state = if was_here { USED } else { USED | NEW | birth(tick) };
+            Account { finish: inherited, id, at: tick, lag: 0, warned_until: tick as u16, waiting: 0, state }
+        };
+        place
+    }
+
+    /// Flows that an attacker who knows the salt would take: those in the set of `victim`.
+    #[cfg(test)]
+    pub(super) fn collisions(&self, victim: u32) -> impl Iterator<Item = u32> {
+        let place = |flow| self.first_of(flow, self.salt.now.expect("the first packet draws it"));
+        let set = place(victim);
+        (victim + 1..).filter(move |&flow| place(flow) == set)
+    }
+
+    /// Number of the first cell of a flow's set.
+    #[inline]
+    fn first_of(&self, id: u32, salt: u64) -> usize {
+        let sets = (self.cells.len() / WAYS) as u64;
+        (((mix(u64::from(id) ^ salt) >> 32) * sets) >> 32) as usize * WAYS
+    }
+}
+
+impl Account {
+    /// Returns whether its host counts it among the flows that wait.
+    #[inline]
+    pub(super) const fn is_counted(&self) -> bool {
+        self.state & COUNTED != 0
+    }
+
+    /// Where the next packet may start: behind those that wait, and where it could start if the flow had not been new.
+    #[inline]
+    pub(super) fn finishes(&mut self) -> (f64, f64) {
+        let own = self.finish - f64::from(self.lag) * LAG;
+        if self.waiting == 0 {
+            (self.finish, self.lag) = (own, 0);
+        }
+        (self.finish, own)
+    }
+
+    /// Returns whether the flow, which is new, is behind the floor, or has been since it came.
+    #[inline]
+    pub(super) fn is_behind(&mut self, is_now: bool) -> bool {
+        if is_now {
+            self.state |= BEHIND;
+        }
+        self.state & BEHIND != 0
+    }
+
+    /// Sets the finish, of which this much is not the flow's own, B.
+    #[inline]
+    pub(super) fn set_finish(&mut self, finish: f64, lag: f64) {
+        (self.finish, self.lag) = (finish, (lag / LAG) as u16);
+    }
+
+    /// Returns whether the flow was warned less than a round trip ago.
+    #[inline]
+    pub(super) fn is_warned(&self, now: Instant) -> bool {
+        let left = self.warned_until.wrapping_sub(ticks(now) as u16).cast_signed();
+        left > 0
+    }
+
+    /// Notes that a packet of the flow is dropped or marked, which it learns of within `round_trip`.
+    #[inline]
+    pub(super) fn warn(&mut self, now: Instant, round_trip: Duration) {
+        self.warned_until = ticks(now.saturating_add(round_trip)) as u16;
+    }
+}
+
+/// The time of a packet, in ticks. They wrap after 52 days.
+#[inline]
+const fn ticks(now: Instant) -> u32 {
+    (now.as_nanos() >> TICK_BITS) as u32
+}
+
+/// [`SILENCE`] in ticks.
+const fn silence() -> u32 {
+    (SILENCE.as_nanos() >> TICK_BITS) as u32
+}
+
+/// A time in units of age.
+const fn birth(tick: u32) -> u16 {
+    (tick >> AGE_BITS) as u16 & BIRTH
+}

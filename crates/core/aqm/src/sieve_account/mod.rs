@@ -1,0 +1,495 @@
+//! Sieve by accounts: a flow that has used less of its share lately goes before others, and its price is its own wait.
+//!
+//! Every flow has one number, the finish of its last packet in virtual time. The order of service follows from it, and so does the price. Nobody is
+//! believed, and no loop estimates a share: what counts is a flow's own lag behind its share.
+//!
+//! ```text
+//! V      = start of the packet in service, as in start-time fair queueing; f = dV/dt over tau is the fair share
+//! F      = max(F, min(V - f tau, what waits)): the floor, below which no packet starts. An unused share is kept for tau
+//! start  = max(F, finish of the flow),  finish = start + size;  the least finish is served next
+//! w      = (start - V) / f: the wait that the flow's own packets cause, known on arrival
+//! p'     = (w - t - g) / (2 rtt),  t = max(hint / 16 * rtt / 3, size / f);  dropped or marked with p'^2
+//! g      = rtt for two rtt after a drop or a mark, else 0: what a sender cannot have heard of is not held against it
+//! ```
+//!
+//! A flow below its share starts at the floor: it waits for the packets of other such flows alone, and its w is 0. A flow above its share
+//! has a w that grows, whatever others do. It is the only one that waits for this, and its price leads it back. The order alone
+//! gives every flow its share (Goyal, Vin, Cheng 1996). The price only keeps queues short, so it needs neither state nor an integral: a sender
+//! that does not respond fills its own queue and no other one.
+//!
+//! **Hints.** A hint is a flow's own target: a lower one waits less and loses more. It changes nothing for others, and gives nobody a larger share.
+//!
+//! **Marks.** With ECN, packets that can be marked are marked instead of dropped while p'^2 is at most 25 % (`p_Cmax` of RFC 9332 appendix A.1).
+//! Scalable ones are marked also by a ramp on w, from 0.7 ms on, or 1.5 large packets at f, to twice that.
+//!
+//! **New flows.** A flow that has just come is below any share, and a sender could use a new flow for every packet. So flows that were
+//! first seen less than `newcomer-age` ago share two accounts, one for those that have been at the floor by themselves, and one for those that
+//! have been behind it. So a call that begins does not wait for ten slow starts that begin. Each account has the share of a flow, or an
+//! eighth of the link if that is more.
+//!
+//! **Hosts.** With `key = "source"` or `"destination"` all flows of a host are one. With `"source-then-flow"` or `"destination-then-flow"` a packet of a
+//! host counts as many times as flows of the host have packets waiting: so each host has a share f, and each of its flows an equal part of
+//! it. A busy host's call still starts at the floor. New flows of a known host have an account of their own, as one of its flows.
+//!
+//! **A full queue** pushes out the packet with the largest finish. **An idle link** lets V run at the rate of the share, which grows by e in tau up to
+//! the link's rate. V falls to what is served when nothing has reached it for `rtt`: then the flows are below it.
+//!
+//! **Memory** does not grow: 24 B for each of the flows that have sent lately (accounts.rs), and the calendar of packets (calendar.rs). With hosts
+//! before flows, a quarter of `memory` is theirs.
+//!
+//! Worked numbers: three flows that send 3.2, 4.8 and 9.6 Mbit/s over 8 Mbit/s get a third of it each, and lose 17, 44 and 72 %
+//! (`who_sends_more_loses_more`). On a link of 8 Mbit/s with two others, a flow that does not respond waits until p'^2 is what it sends
+//! too much: for 72 % at `rtt` = 100 ms, 33 + 100 + 200 * 0.85 = 303 ms.
+//!
+//! # Validation
+//!
+//! - Order within a flow: `a_flow_keeps_its_order`, and every other test; `flows_keep_their_order` of the calendar.
+//! - Order of service: `the_sparse_go_first_whatever_their_hint`, `it_is_a_sorted_list_to_the_width_of_a_slot`.
+//! - Start-time fairness, the largest wait of a sparse flow, and what a lie gains: `backlogged_flows_get_the_same_to_two_packets`,
+//!   `a_sparse_flow_waits_for_sparse_flows_alone`, `no_claim_gains_a_share`.
+//! - Pulses around tau: `pulses_gain_nothing`.
+//! - Who pays: `who_sends_more_loses_more`, `a_flow_that_does_not_respond_keeps_its_share`, `a_hint_is_a_target`, `marks_are_no_way_to_stay`.
+//! - New flows: `new_flows_share_an_allowance`, `calls_that_begin_do_not_wait_for_slow_starts`.
+//! - Hosts: `a_host_that_splits_its_traffic_gains_only_where_flows_count`, `a_host_has_one_share_and_its_flows_a_fair_part_of_it`,
+//!   `new_flows_of_a_host_have_its_share`.
+//! - A salt that has become known: `an_attack_by_a_known_salt_ends_with_it`.
+//! - A surge: `a_surge_is_soon_forgotten`. A rate that falls: `after_a_fall_of_the_rate_the_sparse_go_first_at_once`.
+//! - No other engine has Sieve. `experiments/suites` compares it with FQ-CoDel, CAKE and DualPI2, cell by cell.
+
+mod accounts;
+mod calendar;
+
+use crate::sieve::Key;
+use crate::{
+    Arrival, Backlog, Count, Departure, Discipline, DropReason, Limit, Queue, QueueStats, Readings, Shed,
+    SieveReadings, Verdict,
+};
+use accounts::{Accounts, Place};
+use calendar::{Calendar, Entry, Owner};
+use cutline_params::{ParameterError, Parameters};
+use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
+
+const OURS: &str = "ours: docs/internals/sieve.md";
+
+/// Parameters of Sieve by accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Parameters)]
+pub struct SieveAccountParams {
+    /// The round-trip time, without queues, of most flows that fill the link.
+    #[param(
+        default = Duration::from_millis(100),
+        range = (Duration::from_millis(1), Duration::from_secs(10)),
+        source = "RFC 8289 section 4.1: suits paths of 10 ms to 300 ms"
+    )]
+    pub rtt: Duration,
+    /// tau: how long an unused share is kept.
+    #[param(
+        default = Duration::from_millis(150),
+        range = (Duration::from_millis(10), Duration::from_secs(100)),
+        source = OURS
+    )]
+    pub tau: Duration,
+    /// Unit that has a share: a flow, all flows of a host, or first a host and then each of its flows.
+    #[param(default = Key::Flow, source = OURS)]
+    pub key: Key,
+    /// Memory for what is known of flows.
+    #[param(default = 65_536, range = (64, 1 << 30), unit = "B", source = OURS)]
+    pub memory: u64,
+    /// Age below which a flow counts as new.
+    #[param(
+        default = Duration::from_millis(200),
+        range = (Duration::ZERO, Duration::from_secs(30)),
+        source = OURS
+    )]
+    pub newcomer_age: Duration,
+}
+
+/// Size of a large packet, B.
+const MTU: f64 = 1500.0;
+/// The part of the link, or of a host's share, that new flows have together at least.
+const NEWCOMERS: f64 = 0.125;
+/// The part of the round trip that a flow's own packets may make it wait free of charge.
+const TARGET: f64 = 1.0 / 3.0;
+/// The largest p' at which packets are marked instead of dropped: `p_Cmax` of RFC 9332 appendix A.1.
+const MARK_UNTIL: f64 = 0.25;
+/// The wait at which scalable senders are marked first, s.
+const RAMP: f64 = 0.0007;
+/// The same in large packets at the fair share.
+const RAMP_PACKETS: f64 = 1.5;
+/// The part of the round trip in which p' grows to 1.
+const SLOPE: f64 = 2.0;
+/// The largest hint with its full delay.
+const LEVELS: f64 = 16.0;
+/// The smallest fair share, as a part of the link.
+const LEAST_SHARE: f64 = 1e-6;
+/// One byte in so many of the memory is for hosts.
+const HOSTS: u64 = 4;
+
+/// The queue.
+#[derive(Clone, Debug)]
+pub struct SieveAccount<P> {
+    params: SieveAccountParams,
+    limit: Limit,
+    ecn: bool,
+    /// C, B/s.
+    link: f64,
+    flows: Accounts,
+    hosts: Option<Accounts>,
+    /// The virtual time at which the next packet of a new flow may start.
+    newcomers: [f64; 2],
+    calendar: Calendar<P>,
+    backlog: Backlog,
+    /// V: start of the packet in service.
+    v: f64,
+    /// The largest V.
+    largest: f64,
+    /// When V was reached last.
+    reached: Instant,
+    /// F: no packet starts before it.
+    floor: f64,
+    /// f, B/s.
+    share: f64,
+    /// The range of f for which the slots of the calendar are wide enough, and narrow enough.
+    sorted_for: (f64, f64),
+    /// rtt and tau, s; one over tau, and over the part of rtt in which p' grows to 1, 1/s.
+    rtt: f64,
+    tau: f64,
+    per_tau: f64,
+    per_slope: f64,
+    /// Time of the last call.
+    now: Instant,
+    went_first: Count,
+    paid: Count,
+    shed: Vec<Shed<P>>,
+    stats: QueueStats,
+}
+
+impl<P: Copy> Discipline for SieveAccount<P> {
+    type Params = SieveAccountParams;
+    const NAME: &'static str = "sieve-account";
+    const TITLE: &'static str = "Sieve by accounts";
+    const SOURCE: &'static str = "ours: docs/internals/sieve.md";
+
+    fn build(params: &Self::Params, limit: Limit, ecn: bool, rate: Rate) -> Result<Self, ParameterError> {
+        params.validate()?;
+        let of_hosts = if params.key.has_hosts() { params.memory / HOSTS } else { 0 };
+        let link = (rate.as_bps() as f64 / 8.0).max(1.0);
+        let mut new = Self {
+            params: *params,
+            limit,
+            ecn,
+            link,
+            flows: Accounts::new(params.memory - of_hosts, params.newcomer_age),
+            hosts: (of_hosts > 0).then(|| Accounts::new(of_hosts, params.newcomer_age)),
+            newcomers: [0.0; 2],
+            calendar: Calendar::new(1.0),
+            backlog: Backlog::default(),
+            v: 0.0,
+            largest: 0.0,
+            reached: Instant::ZERO,
+            floor: 0.0,
+            share: link,
+            sorted_for: (0.0, 0.0),
+            rtt: params.rtt.as_secs_f64(),
+            tau: params.tau.as_secs_f64(),
+            per_tau: 1.0 / params.tau.as_secs_f64(),
+            per_slope: 1.0 / (SLOPE * params.rtt.as_secs_f64()),
+            now: Instant::ZERO,
+            went_first: Count::default(),
+            paid: Count::default(),
+            shed: Vec::new(),
+            stats: QueueStats::default(),
+        };
+        new.forget();
+        Ok(new)
+    }
+}
+
+/// State of the sender of a packet.
+#[derive(Clone, Copy, Debug)]
+struct Sender {
+    place: Place,
+    /// The place of its host, if hosts count before flows.
+    host: Place,
+    is_new: bool,
+    host_is_known: bool,
+    /// Flows that share the share: those of the host that have packets waiting, this one included.
+    flows: f64,
+}
+
+impl<P: Copy> SieveAccount<P> {
+    /// An unused share that is kept, B: what f is in tau, or four packets.
+    #[inline]
+    fn kept(&self) -> f64 {
+        (self.share * self.tau).max(4.0 * MTU)
+    }
+
+    /// One over the time over which f is taken, which is tau, or the time of four packets at f; 1/s.
+    #[inline]
+    fn per_tau(&self) -> f64 {
+        const PER_KEPT: f64 = 1.0 / (4.0 * MTU);
+        self.per_tau.min(self.share * PER_KEPT)
+    }
+
+    /// Forgets all that was learnt.
+    fn forget(&mut self) {
+        self.flows.reset();
+        self.hosts.iter_mut().for_each(Accounts::reset);
+        self.share = self.link;
+        // As if nobody had sent for long.
+        self.v = self.kept();
+        (self.largest, self.floor, self.newcomers) = (self.v, 0.0, [0.0; 2]);
+        self.sort();
+    }
+
+    /// Sorts the packets into slots that suit f.
+    #[cold]
+    fn sort(&mut self) {
+        let range = 2.0 * (self.kept() + 4.0 * self.share * self.rtt);
+        self.calendar.resort(self.floor, range);
+        self.sorted_for = (self.share / 4.0, self.share * 2.0);
+    }
+
+    /// Moves V, and f with it, from the largest V on.
+    #[inline]
+    fn advance_virtual(&mut self, to: f64) {
+        self.v = to;
+        let above = to - self.largest;
+        if above > 0.0 {
+            self.largest = to;
+            self.share += above * self.per_tau();
+        }
+    }
+
+    /// Lets time pass. On an idle link a flow could have had all of it.
+    #[inline]
+    fn catch_up(&mut self, now: Instant) {
+        let elapsed = now.saturating_since(self.now).as_secs_f64();
+        if elapsed <= 0.0 {
+            return;
+        }
+        self.now = now;
+        // e^x and e^-x, to the third order.
+        let x = elapsed * self.per_tau();
+        let growth = 1.0 + x + 0.5 * x * x;
+        if self.backlog.packets == 0 {
+            // A short pause says little of the share: it grows by e in tau, up to C.
+            let before = self.share;
+            self.share = (before * growth).min(self.link);
+            self.v = self.v.max(self.largest) + 0.5 * (before + self.share) * elapsed;
+            self.largest = self.v;
+            self.reached = now;
+        } else {
+            let decay = if x < 0.25 { 1.0 - x + 0.5 * x * x } else { 1.0 / growth };
+            self.share = (self.share * decay).max(self.link * LEAST_SHARE);
+        }
+        if self.share < self.sorted_for.0 || self.share > self.sorted_for.1 {
+            self.sort();
+        }
+    }
+
+    /// Finds the accounts of a packet's flow and host.
+    #[inline]
+    fn look_up(&mut self, now: Instant, arrival: &Arrival, random: &mut RandomStream) -> Sender {
+        let (place, is_new) = self.flows.find(now, self.params.key.of(arrival), self.floor, random);
+        let Some((hosts, id)) = self.hosts.as_mut().zip(self.params.key.host_of(arrival)) else {
+            return Sender { place, host: 0, is_new, host_is_known: false, flows: 1.0 };
+        };
+        let (host, host_is_new) = hosts.find(now, id, self.floor, random);
+        let others = hosts.at(host).waiting.saturating_sub(u16::from(self.flows.at(place).is_counted()));
+        Sender { place, host, is_new, host_is_known: !host_is_new, flows: f64::from(others) + 1.0 }
+    }
+
+    /// Notes that a packet of a sender waits. Answers the names of the accounts that it is charged to.
+    #[inline]
+    fn note_waiting(&mut self, sender: &Sender) -> Owner {
+        let Sender { place, host, .. } = *sender;
+        let (id, begins) = self.flows.note_waiting(place);
+        let host_id = self.hosts.as_mut().map_or(0, |hosts| {
+            hosts.at(host).waiting += u16::from(begins);
+            hosts.name(host)
+        });
+        Owner { place, id, host, host_id }
+    }
+
+    /// p' of a packet whose flow's own packets make it wait for `wait`, s.
+    #[inline]
+    fn price(&self, wait: f64, target: f64, is_warned: bool) -> f64 {
+        let grace = if is_warned { self.rtt } else { 0.0 };
+        let p = ((wait - target - grace) * self.per_slope).clamp(0.0, 1.0);
+        p * p
+    }
+
+    /// Decides on a packet whose flow's own packets make it wait for `wait`, s, where a byte waits for `per_byte` at the share f, s.
+    #[inline]
+    fn judge(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        sender: &Sender,
+        (wait, per_byte): (f64, f64),
+        random: &mut RandomStream,
+    ) -> Verdict {
+        let per_byte = sender.flows * per_byte;
+        let hint = f64::from(arrival.hint.level()).min(LEVELS) / LEVELS;
+        let target = (hint * TARGET * self.rtt).max(f64::from(arrival.size) * per_byte);
+        let is_warned = self.flows.at(sender.place).is_warned(now);
+        let p = self.price(wait, target, is_warned);
+        let may_mark = self.ecn && arrival.ecn_capable && p <= MARK_UNTIL;
+        let mut is_hit = random.chance(Probability::clamped(p));
+        if is_hit && !is_warned {
+            self.flows.at(sender.place).warn(now, self.params.rtt * 2);
+        }
+        if may_mark && arrival.scalable {
+            let ramp = RAMP.max(RAMP_PACKETS * MTU * per_byte);
+            is_hit |= random.chance(Probability::clamped((wait - ramp) / ramp));
+        }
+        Verdict::from_hit(is_hit, may_mark)
+    }
+
+    /// Notes that a packet has left the calendar: its flow may have none that waits.
+    #[inline]
+    fn note_left(&mut self, entry: &Entry<P>) {
+        let Owner { place, id, host, host_id } = entry.owner;
+        if self.flows.note_left(place, id)
+            && let Some(hosts) = &mut self.hosts
+        {
+            if let Some(host) = hosts.look(host, host_id) {
+                host.waiting = host.waiting.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Drops the packet with the largest start.
+    #[cold]
+    fn push_out(&mut self) {
+        let Some(entry) = self.calendar.pop_last() else { return };
+        self.backlog.remove(entry.size);
+        self.note_left(&entry);
+        if let Some(account) = self.flows.look(entry.owner.place, entry.owner.id) {
+            account.finish -= entry.due - entry.start;
+        }
+        self.stats.count_shed(DropReason::Overflow, entry.size);
+        self.shed.push(Shed { packet: entry.packet, size: entry.size, reason: DropReason::Overflow });
+    }
+}
+
+impl<P: Copy> Queue<P> for SieveAccount<P> {
+    fn enqueue(&mut self, now: Instant, arrival: Arrival, packet: P, random: &mut RandomStream) -> Verdict {
+        self.catch_up(now);
+        let size = f64::from(arrival.size);
+        let oldest = self.v - self.kept();
+        self.floor = self.floor.max(self.calendar.first_slot().map_or(oldest, |first| first.min(oldest)));
+        let sender = self.look_up(now, &arrival, random);
+        let (behind, own) = self.flows.at(sender.place).finishes();
+        let (mut start, own) = (behind.max(self.floor), own.max(self.floor));
+        let mut class = 0;
+        if sender.is_new {
+            class = usize::from(self.flows.at(sender.place).is_behind(own > self.floor));
+            let together = match &mut self.hosts {
+                Some(hosts) if sender.host_is_known => hosts.at(sender.host).finish,
+                _ => self.newcomers[class],
+            };
+            start = start.max(together);
+        }
+        let per_byte = 1.0 / self.share;
+        let wait = (start - self.v).max(0.0) * per_byte;
+        let fits = self.limit.admits(self.backlog, arrival.size);
+        let is_last = !fits && self.calendar.last().is_none_or(|last| start >= last.start);
+        let verdict = if is_last {
+            Verdict::Drop(DropReason::Overflow)
+        } else {
+            self.judge(now, &arrival, &sender, (wait, per_byte), random)
+        };
+        if wait > 0.0 {
+            self.paid.add(arrival.size)
+        } else {
+            self.went_first.add(arrival.size)
+        }
+        self.stats.count_arrival(verdict, arrival.size);
+        if matches!(verdict, Verdict::Drop(_)) {
+            return verdict;
+        }
+        let charge = size * sender.flows;
+        self.flows.at(sender.place).set_finish(start + charge, start - own);
+        let owner = self.note_waiting(&sender);
+        if sender.is_new {
+            match &mut self.hosts {
+                Some(hosts) if sender.host_is_known => {
+                    hosts.at(sender.host).finish = start + size * sender.flows.min(1.0 / NEWCOMERS);
+                }
+                _ => self.newcomers[class] = start + size * (self.share / (NEWCOMERS * self.link)).min(1.0),
+            }
+        }
+        self.backlog.add(arrival.size);
+        let entry = Entry { packet, size: arrival.size, arrived: now, start, due: start + charge, owner };
+        self.calendar.push(self.floor, entry);
+        while !self.limit.holds(self.backlog) {
+            self.push_out();
+        }
+        verdict
+    }
+
+    fn dequeue(&mut self, now: Instant) -> Option<Departure<P>> {
+        self.catch_up(now);
+        let entry = self.calendar.pop_first()?;
+        let Entry { packet, size, arrived, start, .. } = entry;
+        self.backlog.remove(size);
+        self.note_left(&entry);
+        if start > self.v {
+            self.advance_virtual(start);
+            self.reached = now;
+        } else if now.saturating_since(self.reached) > self.params.rtt {
+            // What is served for long is where the flows are.
+            let x = f64::from(size) / self.link * self.per_tau();
+            self.v += (start - self.v) * (x / (1.0 + x));
+            self.largest = self.v;
+        }
+        self.stats.dequeued.add(size);
+        Some(Departure { packet, size, arrived, marked: false })
+    }
+
+    fn shed(&mut self) -> Option<Shed<P>> {
+        self.shed.pop()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn readings(&self) -> Readings {
+        let sieve = SieveReadings {
+            went_first: self.went_first,
+            paid: self.paid,
+            fair_share: Rate::from_bps((8.0 * self.share) as u64),
+            load: self.flows.load(self.now, self.params.tau),
+        };
+        Readings { sieve: Some(sieve), ..Readings::default() }
+    }
+
+    fn set_rate(&mut self, now: Instant, rate: Rate) {
+        self.catch_up(now);
+        let link = (rate.as_bps() as f64 / 8.0).max(1.0);
+        self.share *= link / self.link;
+        self.link = link;
+        self.share = self.share.clamp(link * LEAST_SHARE, link);
+        self.sort();
+    }
+
+    fn reset(&mut self, now: Instant, discard: &mut dyn FnMut(P)) {
+        while let Some(Entry { packet, size, .. }) = self.calendar.pop_first() {
+            self.stats.flushed.add(size);
+            self.backlog.remove(size);
+            discard(packet);
+        }
+        self.now = now;
+        self.reached = now;
+        self.forget();
+    }
+
+    fn stats(&self) -> &QueueStats {
+        &self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests;
