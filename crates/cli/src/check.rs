@@ -27,12 +27,16 @@ const EXAMPLES: &str = "Examples:
   cutline check experiments/tsq/audio.toml --json | jq .points";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    args.execute(Scenario::check_simulated)
+    args.execute(Scenario::check_simulated, check::describe_simulated)
 }
 
 impl Args {
-    /// Prints what would run, if `supports` accepts every point.
-    pub fn execute<E: Display>(&self, supports: impl Fn(&Scenario) -> Result<(), E>) -> Result<(), Failure> {
+    /// Prints what would run, if `supports` accepts every point; as text, in the words of `describe`.
+    pub fn execute<E: Display>(
+        &self,
+        supports: impl Fn(&Scenario) -> Result<(), E>,
+        describe: impl Fn(&[SweepPoint]) -> String,
+    ) -> Result<(), Failure> {
         let (_, points) = match self.scenario.load() {
             Ok(loaded) => loaded,
             Err(errors) => {
@@ -46,7 +50,7 @@ impl Args {
         if self.json {
             output::print_json(&check::document(&points))
         } else {
-            output::print_wrapped(&check::describe(&points))
+            output::print_wrapped(&describe(&points))
         }
     }
 }

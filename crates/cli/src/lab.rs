@@ -158,7 +158,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Run(args) => run(args),
         Command::Shell(args) => shell(args),
-        Command::Check(args) => args.execute(cutline_lab::check),
+        Command::Check(args) => args.execute(cutline_lab::check, cutline_scenario::check::describe),
         Command::Clean => clean(),
     }
 }

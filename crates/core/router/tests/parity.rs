@@ -121,9 +121,9 @@ fn take(shaper: &mut Shaper, now: Instant, sendings: &mut Vec<Sending>) {
     }
 }
 
-/// Everything that is due before `until`.
+/// Everything that is due until `until`: in the simulator, too, a link becomes free before a packet of the same time arrives.
 fn advance(shaper: &mut Shaper, until: Instant, sendings: &mut Vec<Sending>) {
-    while shaper.deadline() < until {
+    while shaper.deadline() <= until {
         let due = shaper.deadline();
         shaper.advance(due);
         take(shaper, due, sendings);

@@ -8,8 +8,8 @@
 //! ```text
 //! network, dumbbell   the description: nodes, links, flows, routes
 //! id                  the numbers of its parts
-//! engine              the event loop: moves packets, calls the endpoints
-//!   calendar          the event queue
+//! engine              moves packets, calls the endpoints: in stages, or event by event
+//!   calendar          the queue of events
 //!   fifo_link         links that are folded into arithmetic
 //!   queued_link       links with an event per packet
 //!   transmitter       a rate that changes while a packet is on the wire

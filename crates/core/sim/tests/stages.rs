@@ -4,7 +4,8 @@ use crate::common::Plan as Dumbbell;
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, codel, fq_codel, pi, pie, red};
 use cutline_sim::impairment::LossUnit;
 use cutline_sim::{
-    Aal5Params, Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, NodeId, Plan,
+    Aal5Params, Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, NodeId, Obstacle,
+    Plan,
     Simulation, SimulationOutcome, SimulationSettings, Window,
 };
 use cutline_transport::endpoint::TransportParams;
@@ -338,4 +339,89 @@ fn many_flows_have_the_same_outcome() {
         assert!(stages.work.data_packets > 10_000 && dropped > 100, "{:?}, {dropped}", stages.work);
         assert_eq!(difference(&print(&stages), &print(&events)), None);
     }
+}
+
+fn obstacle(network: &Network) -> String {
+    Plan::new(network).unwrap_err().to_string()
+}
+
+#[test]
+fn a_network_that_cannot_be_cut_says_why() {
+    let dumbbell = || Dumbbell::paper(4).network();
+    let mut watched = dumbbell();
+    watched.watch(cutline_sim::LinkId(0));
+    assert_eq!(Plan::new(&watched), Err(Obstacle::Watched));
+    let mut external = dumbbell();
+    external.use_external_endpoints();
+    assert_eq!(Plan::new(&external), Err(Obstacle::External));
+    let mut observed = dumbbell();
+    observed.observe(2);
+    assert_eq!(Plan::new(&observed), Err(Obstacle::Agents));
+    assert_eq!(Plan::new(&Network::new()), Err(Obstacle::NoFlows));
+    let every_link_is_a_queue = Dumbbell { serve_every_link: true, ..Dumbbell::paper(4) }.network();
+    assert_eq!(
+        obstacle(&every_link_is_a_queue),
+        "a flow begins at link `s1->r1`, whose queue decides packet by packet"
+    );
+}
+
+/// Two hosts at one router, by links of this delay; a flow each way, so that the first link of the data of one is the first link of the
+/// replies of the other.
+fn pair_of_hosts(delay: Duration) -> Network {
+    let mut network = Network::new();
+    let [left, router, right] = ["a", "r", "b"].map(|name| network.add_node(name));
+    let rate = Rate::from_mbps(8);
+    for (from, to) in [(left, router), (router, right), (right, router), (router, left)] {
+        network.add_link(LinkSpec {
+            from,
+            to,
+            rate,
+            delay,
+            queue: queue(0, 20, rate),
+            rate_changes: Vec::new(),
+            deliveries: None,
+            pass_on: None,
+            impairment: None,
+            series: false,
+        });
+    }
+    let group = network.add_group("flows");
+    for (number, (from, to)) in [(left, right), (right, left)].into_iter().enumerate() {
+        let flow = FlowSpec {
+            name: format!("flow.{number}"),
+            group,
+            route: network.route(from, to).unwrap(),
+            return_route: network.route(to, from).unwrap(),
+            host: None,
+            hint: Hint::from_level(16),
+            adaptive: None,
+            transport: transport(0),
+            app: app::Params::BULK,
+            start: (Instant::ZERO, Instant::ZERO),
+            stop: Instant::FAR_FUTURE,
+            series: true,
+            distributions: Distributions::PerFlow,
+        };
+        network.add_flow(flow).unwrap();
+    }
+    network
+}
+
+#[test]
+fn a_cycle_of_links_without_delay_is_simulated_event_by_event() {
+    let obstacle = obstacle(&pair_of_hosts(Duration::ZERO));
+    assert_eq!(obstacle, "the latency of 0 ns behind link `a->r` is too short for a window");
+    let outcome = cutline_sim::run(&pair_of_hosts(Duration::ZERO), &settings(1)).unwrap();
+    assert!(outcome.flows.iter().all(|flow| flow.record.totals.received > 100));
+}
+
+#[test]
+fn a_link_that_carries_the_data_of_one_host_and_its_replies_joins_sources_and_sinks() {
+    let network = pair_of_hosts(Duration::from_millis(3));
+    // All links are folded or first links, so sources and sinks are all there is.
+    assert_eq!(Plan::new(&network).map(|plan| plan.stages), Ok(1));
+    let stages = finish(Simulation::new(&network, &settings(1)).unwrap(), &[777]);
+    let events = finish(Simulation::with_event_loop(&network, &settings(1)).unwrap(), &[]);
+    assert_eq!(difference(&print(&stages), &print(&events)), None);
+    assert!(stages.work.data_packets > 500);
 }

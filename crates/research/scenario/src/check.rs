@@ -4,6 +4,7 @@ use crate::spec::{FlowSpec, Scenario, Topology};
 use crate::sweep::SweepPoint;
 use cutline_config::{Errors, Problem};
 use cutline_results::PointSummary;
+use cutline_sim::{Network, Plan};
 use cutline_text::Printable;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -173,6 +174,27 @@ pub fn describe(points: &[SweepPoint]) -> String {
         let _ = writeln!(text, "point   ... and {} more", points.len() - LISTED);
     }
     text
+}
+
+/// Returns the text of [`describe`], and how the network of the first point is simulated: in stages or event by event.
+pub fn describe_simulated(points: &[SweepPoint]) -> String {
+    let mut text = describe(points);
+    if let Ok(network) = points[0].scenario.network() {
+        let _ = writeln!(text, "engine  {}", Printable(engine(&network)));
+    }
+    text
+}
+
+fn engine(network: &Network) -> String {
+    match Plan::new(network) {
+        Ok(plan) => format!(
+            "{}, lookahead {}, windows of {}",
+            count(plan.stages, "stage"),
+            plan.lookahead,
+            plan.window()
+        ),
+        Err(obstacle) => format!("event by event: {obstacle}"),
+    }
 }
 
 fn network(scenario: &Scenario) -> String {

@@ -1,7 +1,7 @@
 //! Tests of an experiment's execution: the same rows in memory and stored, with the runs that failed or were cancelled.
 
 use cutline_results::{ExistingResults, FlowRow, RunResult};
-use cutline_scenario::check::{check_points, describe};
+use cutline_scenario::check::{check_points, describe, describe_simulated};
 use cutline_scenario::execution::{Executed, Execution, Producer, Rows};
 use cutline_scenario::runner::{RunOptions, plan};
 use cutline_scenario::{Scenario, ScenarioFile};
@@ -99,6 +99,8 @@ fn a_check_describes_the_runs_or_names_the_refusal() {
     let points = ScenarioFile::parse(TEXT, "small.toml").unwrap().expand().unwrap();
     assert_eq!(check_points(&points, Scenario::check_simulated), Ok(Vec::new()));
     assert!(describe(&points).contains("runs    4: 2 points x 2 seeds from 1\n"), "{}", describe(&points));
+    let engine = describe_simulated(&points);
+    assert!(engine.contains("\nengine  4 stages, lookahead "), "{engine}");
     let refused = check_points(&points, |scenario| match scenario.flows[0].hint.level() {
         16 => Err("too patient"),
         _ => Ok(()),
