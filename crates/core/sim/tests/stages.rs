@@ -308,10 +308,10 @@ proptest! {
         steps in prop::collection::vec(1u64..400_000, 0..8),
     ) {
         let network = network(&shape);
-        let plan = Plan::new(&network);
+        let plan = Plan::cut(&network);
         prop_assume!(plan.is_ok());
-        let settings = settings(seed);
-        let stages = finish(Simulation::new(&network, &settings).unwrap(), &steps);
+        let (plan, settings) = (plan.unwrap(), settings(seed));
+        let stages = finish(Simulation::in_stages(&network, &settings, &plan).unwrap(), &steps);
         let events = finish(Simulation::with_event_loop(&network, &settings).unwrap(), &[]);
         prop_assert_eq!(difference(&print(&stages), &print(&events)), None, "{:?}", plan);
     }
@@ -419,8 +419,11 @@ fn a_cycle_of_links_without_delay_is_simulated_event_by_event() {
 fn a_link_that_carries_the_data_of_one_host_and_its_replies_joins_sources_and_sinks() {
     let network = pair_of_hosts(Duration::from_millis(3));
     // All links are folded or first links, so sources and sinks are all there is.
-    assert_eq!(Plan::new(&network).map(|plan| plan.stages), Ok(1));
-    let stages = finish(Simulation::new(&network, &settings(1)).unwrap(), &[777]);
+    let plan = Plan::cut(&network).unwrap();
+    assert_eq!((plan.stages, plan.lookahead), (1, Duration::from_millis(6)));
+    // A window of 4 ms has four packets of 1 ms.
+    assert_eq!(obstacle(&network), "the latency of 6 ms behind link `a->r` is too short for a window");
+    let stages = finish(Simulation::in_stages(&network, &settings(1), &plan).unwrap(), &[777]);
     let events = finish(Simulation::with_event_loop(&network, &settings(1)).unwrap(), &[]);
     assert_eq!(difference(&print(&stages), &print(&events)), None);
     assert!(stages.work.data_packets > 500);

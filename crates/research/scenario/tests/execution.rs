@@ -99,8 +99,15 @@ fn a_check_describes_the_runs_or_names_the_refusal() {
     let points = ScenarioFile::parse(TEXT, "small.toml").unwrap().expand().unwrap();
     assert_eq!(check_points(&points, Scenario::check_simulated), Ok(Vec::new()));
     assert!(describe(&points).contains("runs    4: 2 points x 2 seeds from 1\n"), "{}", describe(&points));
-    let engine = describe_simulated(&points);
-    assert!(engine.contains("\nengine  4 stages, lookahead "), "{engine}");
+    let engine = |delay: &str| {
+        let mut file = ScenarioFile::parse(TEXT, "small.toml").unwrap();
+        file.set_pair(&format!("dumbbell.access-delay={delay}")).unwrap();
+        describe_simulated(&file.expand().unwrap())
+    };
+    let stages = "\nengine  4 stages, lookahead 50 ms, windows of 33.554432 ms\n";
+    assert!(engine("50 ms").ends_with(stages), "{}", engine("50 ms"));
+    let events = "event by event: the latency of 1 ms behind link `s1->r1` is too short for a window\n";
+    assert!(engine("1 ms").ends_with(events), "{}", engine("1 ms"));
     let refused = check_points(&points, |scenario| match scenario.flows[0].hint.level() {
         16 => Err("too patient"),
         _ => Ok(()),

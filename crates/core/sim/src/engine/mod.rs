@@ -78,12 +78,22 @@ impl Simulation {
     /// When a queue cannot be built.
     pub fn new(network: &Network, settings: &SimulationSettings) -> Result<Self, NetworkError> {
         match Plan::new(network) {
-            Ok(plan) => {
-                let stages = Stages::new(network, settings, &plan)?;
-                Ok(Self { engine: Engine::Stages(Box::new(stages)) })
-            }
+            Ok(plan) => Self::in_stages(network, settings, &plan),
             Err(_) => Self::with_event_loop(network, settings),
         }
+    }
+
+    /// Sets up a network at time zero, to be simulated in stages. The plan must be the network's.
+    ///
+    /// # Errors
+    /// When a queue cannot be built.
+    pub fn in_stages(
+        network: &Network,
+        settings: &SimulationSettings,
+        plan: &Plan,
+    ) -> Result<Self, NetworkError> {
+        let stages = Stages::new(network, settings, plan)?;
+        Ok(Self { engine: Engine::Stages(Box::new(stages)) })
     }
 
     /// Sets up a network at time zero, to be simulated event by event. The outcome is the same as that of stages.

@@ -11,12 +11,10 @@ use crate::network::{LinkSpec, Network};
 use cutline_units::{Duration, Rate};
 use std::fmt;
 
-/// The shortest window. A shorter one costs more to open than its packets gain.
-const SHORTEST: Duration = Duration::from_micros(1);
 /// Windows are shortened to this number of packets on the fastest link...
-const PACKETS: u64 = 512;
-/// ...and networks are not cut if it has fewer.
-const LEAST_PACKETS: f64 = 0.5;
+const PACKETS: f64 = 512.0;
+/// ...and networks are not cut if a window has fewer: opening it then costs more than its packets gain.
+const LEAST_PACKETS: u64 = 8;
 /// The bits of a packet for these numbers.
 const PACKET_BITS: f64 = 8000.0;
 /// The limits of the number of windows that are kept ready.
@@ -27,6 +25,10 @@ const WINDOWS: (u64, u64) = (16, 4096);
 pub struct Plan {
     /// The least latency from one stage to another.
     pub lookahead: Duration,
+    /// The link behind which it is.
+    nearest: LinkId,
+    /// The number of packets that the fastest link can send in a window.
+    packets: u64,
     /// The number of stages.
     pub stages: usize,
     /// A window is 2^shift nanoseconds long.
@@ -105,11 +107,23 @@ struct Way {
 }
 
 impl Plan {
-    /// Cuts a network into stages.
+    /// Cuts a network into stages if they are faster than the event loop.
+    ///
+    /// # Errors
+    /// The reason why the network is simulated event by event.
+    pub fn new(network: &Network) -> Result<Self, Obstacle> {
+        let plan = Self::cut(network)?;
+        if plan.packets < LEAST_PACKETS {
+            return Err(short_latency(network, plan.nearest, plan.lookahead));
+        }
+        Ok(plan)
+    }
+
+    /// Cuts a network into stages, even if windows are so short that the event loop is faster.
     ///
     /// # Errors
     /// The reason why the network must be simulated event by event.
-    pub fn new(network: &Network) -> Result<Self, Obstacle> {
+    pub fn cut(network: &Network) -> Result<Self, Obstacle> {
         check_kind(network)?;
         let uses = uses(network);
         check_first_links(network, &uses)?;
@@ -126,15 +140,17 @@ impl Plan {
         let shared = uses.iter().any(|link| link.from_source && link.from_sink);
         let ends_together = waits || shared;
         let stages = queued.count() + fifo_stages.len() + if ends_together { 1 } else { 2 };
-        let fastest = stage_links(network, &is_stage).map(|link| link.rate).max();
-        let shift = shift(shortest.latency, fastest).ok_or_else(|| Obstacle::ShortLatency {
-            link: network.link_name(shortest.link),
-            latency: shortest.latency,
-        })?;
+        let fastest = fastest(network, &is_stage).as_bps() as f64;
+        let enough = Duration::from_secs_f64(PACKETS * PACKET_BITS / fastest);
+        let length = shortest.latency.min(enough).as_nanos();
+        let shift =
+            length.checked_ilog2().ok_or_else(|| short_latency(network, shortest.link, shortest.latency))?;
+        let packets = (Duration::from_nanos(1 << shift).as_secs_f64() * fastest / PACKET_BITS) as u64;
         // Some windows more, for packets that wait on the way.
         let windows = (longest.as_nanos() >> shift) + 8;
         let windows = windows.clamp(WINDOWS.0, WINDOWS.1).next_power_of_two() as usize;
-        Ok(Self { lookahead: shortest.latency, stages, shift, windows, fifo_stages, ends_together })
+        let (lookahead, nearest) = (shortest.latency, shortest.link);
+        Ok(Self { lookahead, nearest, packets, stages, shift, windows, fifo_stages, ends_together })
     }
 
     /// The length of a window.
@@ -223,22 +239,14 @@ fn least_delay(link: &LinkSpec) -> Duration {
     }
 }
 
-fn stage_links<'n>(
-    network: &'n Network,
-    is_stage: &impl Fn(LinkId) -> bool,
-) -> impl Iterator<Item = &'n LinkSpec> {
-    let all = network.links().iter().enumerate();
-    all.filter(|(id, _)| is_stage(LinkId(*id as u32))).map(|(_, link)| link)
+fn short_latency(network: &Network, link: LinkId, latency: Duration) -> Obstacle {
+    Obstacle::ShortLatency { link: network.link_name(link), latency }
 }
 
-/// Returns the length of a window as a power of two of nanoseconds; `None` if the lookahead is too short for any.
-fn shift(lookahead: Duration, fastest: Option<Rate>) -> Option<u32> {
-    // Without a link that is a stage, there is no bottleneck that bounds the packets.
-    let rate = fastest.map_or(1e6, |rate| rate.as_bps() as f64);
-    let packets = lookahead.as_secs_f64() * rate / PACKET_BITS;
-    if lookahead < SHORTEST || packets < LEAST_PACKETS {
-        return None;
-    }
-    let enough = Duration::from_secs_f64(PACKETS as f64 * PACKET_BITS / rate);
-    Some(lookahead.min(enough.max(SHORTEST)).as_nanos().ilog2())
+/// Returns the rate of the fastest link that is a stage; of all links if none is.
+fn fastest(network: &Network, is_stage: &impl Fn(LinkId) -> bool) -> Rate {
+    let all = || network.links().iter().enumerate();
+    let stages = all().filter(|(id, _)| is_stage(LinkId(*id as u32))).map(|(_, link)| link.rate).max();
+    let fastest = stages.or_else(|| all().map(|(_, link)| link.rate).max());
+    fastest.expect("a network with flows has links")
 }
