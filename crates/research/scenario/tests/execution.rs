@@ -104,7 +104,7 @@ fn a_check_describes_the_runs_or_names_the_refusal() {
         file.set_pair(&format!("dumbbell.access-delay={delay}")).unwrap();
         describe_simulated(&file.expand().unwrap())
     };
-    let stages = "\nengine  4 stages, lookahead 50 ms, windows of 33.554432 ms\n";
+    let stages = "\nengine  3 stages, lookahead 50 ms, windows of 33.554432 ms\n";
     assert!(engine("50 ms").ends_with(stages), "{}", engine("50 ms"));
     let events = "event by event: the latency of 1 ms behind link `s1->r1` is too short for a window\n";
     assert!(engine("1 ms").ends_with(events), "{}", engine("1 ms"));
