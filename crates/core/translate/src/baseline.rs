@@ -15,6 +15,7 @@ use crate::decision::Chosen;
 use crate::protocol::{Ends, Protocol};
 use crate::stream::Stream;
 use cutline_units::{Bytes, Duration, Rate};
+use std::fmt::Write as _;
 
 /// Differences of throughput within this ratio are noise.
 const EQUAL: f64 = 0.02;
@@ -210,7 +211,7 @@ pub(crate) fn margin(ends: &Ends<'_>, protocol: Protocol, load: f64) -> Option<(
     if let Some((loss, delay)) = below {
         let delay =
             delay.map_or_else(|| "nothing arrived".to_owned(), |delay| format!("the delay was {delay}"));
-        why += &format!("; with less {} % was lost, and {delay}", percent(loss));
+        let _ = write!(why, "; with less {} % was lost, and {delay}", percent(loss));
     }
     Some((ratio, why))
 }

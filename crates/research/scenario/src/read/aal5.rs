@@ -2,19 +2,18 @@
 
 use cutline_config::{TableReader, parameter};
 use cutline_params::Parameters as _;
-use cutline_sim::{Aal5Params, Deliveries};
-use std::sync::Arc;
+use cutline_sim::Aal5Params;
 
 /// The key in the table of a link.
 pub(super) const KEY: &str = "aal5";
 const EXPECTED: &str = "a table such as {} or { encapsulation = 0 }";
 
-/// Reads the cells of a link; `None` if they are absent, or wrong, which is reported. A recorded course of deliveries has its own frames.
-pub(super) fn read(reader: &TableReader<'_>, deliveries: &Option<Arc<Deliveries>>) -> Option<Aal5Params> {
+/// Reads the cells of a link; `None` if they are absent, or wrong, which is reported. A link that follows a record of deliveries (`has_deliveries`) has none.
+pub(super) fn read(reader: &TableReader<'_>, has_deliveries: bool) -> Option<Aal5Params> {
     let table = reader.table(KEY, EXPECTED)?;
     let values = parameter::values(&table, &Aal5Params::describe());
     table.finish();
-    if deliveries.is_some() {
+    if has_deliveries {
         reader.refuse(
             KEY,
             "the record of the link's deliveries counts bytes of packets: leave one of them out",

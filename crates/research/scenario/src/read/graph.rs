@@ -65,7 +65,7 @@ fn link(
     let Course { rate_changes, deliveries } = course(reader, duration);
     let impairment = impairment::read(reader, "impairment", delay);
     let reverse_impairment = impairment::read(reader, "reverse-impairment", delay);
-    let aal5 = aal5::read(reader, &deliveries);
+    let aal5 = aal5::read(reader, deliveries.is_some());
     for (key, impairment) in [("impairment", &impairment), ("reverse-impairment", &reverse_impairment)] {
         impairment::check_unit(reader, key, impairment.as_ref(), reader.has(aal5::KEY));
     }
