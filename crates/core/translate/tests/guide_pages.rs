@@ -35,6 +35,9 @@ cutline translate game --protocol r-udp --json      another protocol; as JSON
 `--protocol` and `--service` choose what is described below. `--rtt`, `--rate`, `--mtu`, `--loss` and `--ipv6` say what is known of
 the path. Demands that no setting can meet, such as a shorter delay than the path has, are listed at the end.
 
+`--baseline FILE` replaces rules by measurements of this host and the path ([baseline.md](baseline.md)): the block of TCP, the receive buffer
+of datagrams, the bandwidth to request, and the largest rate.
+
 **A setting is left as it is unless something is demanded.** The kernel tunes TCP's buffers better than any fixed value would be,
 and a buffer that is set by hand is not tuned any more.
 

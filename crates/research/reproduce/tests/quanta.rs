@@ -5,11 +5,26 @@ use crate::common::{measured, measured_and_drawn, study};
 #[test]
 fn every_figure_is_measured_and_drawn() {
     let evaluation = measured_and_drawn(study("quanta"), &[]);
-    let of = |id: &str| measured(&evaluation, &format!("quanta.{id}"));
-    assert!(of("loss-10") > 0.0 && of("delay") < 0.1, "{} {}", of("loss-10"), of("delay"));
-    assert!((6.0..9.5).contains(&of("cells-8")), "{}", of("cells-8"));
-    assert!(of("picks-up") > of("starves"), "{} {}", of("picks-up"), of("starves"));
-    assert!(of("allocated") > of("starves"), "{} {}", of("allocated"), of("starves"));
+    let of = |id: &str| measured(&evaluation, id);
+    assert!(
+        of("requested.loss-10") > 0.0 && of("requested.delay") < 0.1,
+        "{} {}",
+        of("requested.loss-10"),
+        of("requested.delay")
+    );
+    assert!((6.0..9.5).contains(&of("cells.cells-8")), "{}", of("cells.cells-8"));
+    assert!(
+        of("network-load.picks-up") > of("network-load.starves"),
+        "{} {}",
+        of("network-load.picks-up"),
+        of("network-load.starves")
+    );
+    assert!(
+        of("network-load.allocated") > of("network-load.starves"),
+        "{} {}",
+        of("network-load.allocated"),
+        of("network-load.starves")
+    );
 }
 
 #[test]
