@@ -29,6 +29,7 @@ use std::sync::atomic::Ordering;
 /// the same command goes on where it was.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of the command line")]
 pub struct Args {
     /// Host of `cutline tg receive`, a name or an address [default port: 5203]
     #[arg(value_name = "HOST[:PORT]", required_unless_present_any = ["loopback", "namespaces", "show"])]

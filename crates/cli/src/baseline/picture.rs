@@ -57,7 +57,12 @@ fn figure(document: &BaselineDocument) -> Figure {
     let loss = || Axis::linear("Lost, %").from(0.0);
     let rtt = || Axis::log("Round-trip time, ms", 10);
     let charts = [
-        panel(document, "Throughput without a limit", (blocks(), throughput()), unlimited(received)),
+        panel(
+            document,
+            "Throughput without a limit",
+            (blocks(), throughput()),
+            unlimited(|row| Some(row.throughput_bps * 1e-6)),
+        ),
         panel(document, "Loss without a limit", (blocks(), loss()), unlimited(lost)),
         panel(document, "Loss of UDP at a load", (load(), loss()), at_load(lost)),
         panel(document, "Round-trip time at a load", (load(), rtt()), at_load(round_trip)),
@@ -92,10 +97,6 @@ fn panel(
         points.sort_by(|one, two| one.0.total_cmp(&two.0));
         chart.plot(PointSeries::new(name, points))
     }))
-}
-
-fn received(row: &BaselineRow) -> Option<f64> {
-    Some(row.throughput_bps * 1e-6)
 }
 
 fn lost(row: &BaselineRow) -> Option<f64> {

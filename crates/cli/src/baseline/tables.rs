@@ -6,6 +6,9 @@ use cutline_translate::Protocol;
 use cutline_units::Rate;
 use std::fmt::Write as _;
 
+/// Test whether a row belongs to a step.
+type IsOf = fn(&BaselineRow) -> bool;
+
 /// Returns host, path, measurements and their results.
 pub fn show(document: &BaselineDocument) -> String {
     let host = &document.host;
@@ -18,7 +21,7 @@ pub fn show(document: &BaselineDocument) -> String {
         document.path.mtu,
         times(document)
     );
-    let steps: [(&str, fn(&BaselineRow) -> bool); 3] = [
+    let steps: [(&str, IsOf); 3] = [
         ("Without a limit: as fast as the socket takes the blocks", |row| row.load_bps.is_none()),
         ("At a load", |row| row.load_bps.is_some() && row.requested_percent.is_none()),
         ("At a load, into a requested bandwidth, per cent of the load with headers", |row| {
