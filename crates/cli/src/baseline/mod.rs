@@ -118,7 +118,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     if args.show {
         let document =
             existing.ok_or_else(|| Failure::Failed(format!("there is no table {}", shown(&args.output))))?;
-        return print(args, &document, None);
+        #[cfg(feature = "charts")]
+        if let Some(picture) = args.picture.target(args.force)? {
+            picture.draw(&document)?;
+        }
+        return print(args, &document);
     }
     // Errors of the picture's file are reported before the work.
     #[cfg(feature = "charts")]
@@ -156,9 +160,11 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
             shown(&args.output)
         )));
     }
-    #[cfg(not(feature = "charts"))]
-    let picture: Option<()> = None;
-    print(args, document, picture)
+    #[cfg(feature = "charts")]
+    if let Some(picture) = picture {
+        picture.draw(document)?;
+    }
+    print(args, document)
 }
 
 /// Returns the table that is in the file; `None` if there is none, or it is to be replaced.
@@ -222,22 +228,8 @@ fn describe(key: &RowKey) -> String {
     format!("{} {load}, {} B, {} buffers", key.protocol, key.block, key.queue.name())
 }
 
-#[cfg(feature = "charts")]
-type PictureFile = picture::PictureFile;
-#[cfg(not(feature = "charts"))]
-type PictureFile = ();
-
-fn print(args: &Args, document: &BaselineDocument, picture: Option<PictureFile>) -> Result<(), Failure> {
-    #[cfg(feature = "charts")]
-    {
-        let picture = match picture {
-            None if args.show => args.picture.target(args.force)?,
-            other => other,
-        };
-        if let Some(picture) = picture {
-            picture.draw(document)?;
-        }
-    }
+/// Prints the table, and whether it is valid here.
+fn print(args: &Args, document: &BaselineDocument) -> Result<(), Failure> {
     if args.json {
         return output::print_json(document);
     }
