@@ -98,8 +98,18 @@ fn text(status: &ManagerStatus) -> String {
 }
 
 fn flows(flows: &[FlowStatus]) -> Table {
-    let head =
-        ["destination", "class", "process", "by", "limited by", "user", "desired", "promised", "granted"];
+    let head = [
+        "destination",
+        "class",
+        "process",
+        "by",
+        "limited by",
+        "user",
+        "desired",
+        "promised",
+        "granted",
+        "missed",
+    ];
     let mut table = Table::new(5, &head);
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for flow in flows {
@@ -114,6 +124,7 @@ fn flows(flows: &[FlowStatus]) -> Table {
             rate(flow.desired_bps),
             rate(flow.promised_bps),
             rate(flow.granted_bps),
+            flow.missed_deadlines.to_string(),
         ]);
     }
     table

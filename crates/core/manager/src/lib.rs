@@ -9,6 +9,9 @@
 //! - [`feedback`]: how much a path carries: prediction of degradation, graceful lowering in an order, raises with
 //!   hysteresis, summaries between hosts.
 //!
+//! [`scheduling`] orders the messages of managed flows on their host: by deadline, by weight, within the rates of their
+//! classes.
+//!
 //! ```
 //! use cutline_manager::feedback::{FeedbackParams, HostId};
 //! use cutline_manager::resources::{
@@ -43,6 +46,7 @@
 pub mod feedback;
 mod manager;
 pub mod resources;
+pub mod scheduling;
 
 pub use manager::{
     FlowRoute, MANAGER_SNAPSHOT_VERSION, ManagedFlowRecord, Manager, ManagerOutput, ManagerSnapshot,

@@ -27,6 +27,11 @@ pub trait FlowHolder: Send + Sync {
 
     /// Returns the report of the last interval; `None` if nothing has been measured since the last call.
     fn report(&self) -> Option<FlowReport>;
+
+    /// Returns the number of messages that have left after their deadlines.
+    fn missed(&self) -> u64 {
+        0
+    }
 }
 
 /// Notice of a flow.
@@ -83,6 +88,8 @@ struct Entry {
     standing: FlowStanding,
     /// The rate that the holder was given last.
     rate: Option<Rate>,
+    /// Number of missed deadlines that the manager knows.
+    missed: u64,
     /// Time at which the flow is asked for again.
     again: Instant,
 }
@@ -140,7 +147,9 @@ pub fn hold(path: &Path, need: FlowNeed, holder: Weak<dyn FlowHolder>) -> io::Re
         let id = state.next;
         state.next += 1;
         let standing = FlowStanding::Pending;
-        state.flows.insert(id, Entry { need, holder, standing, rate: None, again: Instant::FAR_FUTURE });
+        state
+            .flows
+            .insert(id, Entry { need, holder, standing, rate: None, missed: 0, again: Instant::FAR_FUTURE });
         state.commands.push_back(Command::Admit(id));
         id
     };
@@ -294,6 +303,7 @@ impl HolderThread {
                     continue;
                 };
                 entry.standing = FlowStanding::Granted(rate);
+                entry.missed = 0;
                 requests.push(change(*id, &entry.need));
                 if entry.rate != Some(rate) {
                     let (before, cause) = (entry.rate.replace(rate), AllocationCause::Share);
@@ -392,12 +402,20 @@ impl HolderThread {
             let state = lock(&self.shared.state);
             let granted =
                 state.flows.iter().filter(|(_, entry)| matches!(entry.standing, FlowStanding::Granted(_)));
-            granted.map(|(id, entry)| (*id, entry.holder.clone())).collect()
+            granted.map(|(id, entry)| (*id, entry.missed, entry.holder.clone())).collect()
         };
-        for (id, holder) in holders {
-            if let Some(report) = holder.upgrade().and_then(|holder| holder.report()) {
+        for (id, known, holder) in holders {
+            let Some(holder) = holder.upgrade() else { continue };
+            if let Some(report) = holder.report() {
                 let report = ReportLine::from(&report);
                 self.send(&AllocationRequest::Report { id, report })?;
+            }
+            let missed = holder.missed();
+            if missed != known {
+                self.send(&AllocationRequest::Missed { id, missed })?;
+                if let Some(entry) = lock(&self.shared.state).flows.get_mut(&id) {
+                    entry.missed = missed;
+                }
             }
         }
         self.send(&AllocationRequest::Renew {})

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! A client numbers its flows. A flow may send at a rate from its `rate` reply on, which comes after those by which
-//! other flows make room. A client renews the leases of its flows by `renew`, or that of one flow by `report`; neither
-//! has a reply.
+//! other flows make room. A client renews the leases of its flows by `renew`, or that of one flow by `report`. Neither
+//! of them nor `missed` has a reply.
 //!
 //! All flows of a client end when its connection is closed, or its process has ended. A connection that was closed by
 //! the manager, because it has been started again, is another case: the client connects again, says the session that
@@ -187,6 +187,13 @@ pub enum AllocationRequest {
         #[serde(flatten)]
         report: ReportLine,
     },
+    /// Reports how many messages of a flow have left after their deadlines since it began.
+    Missed {
+        /// The client's number for it.
+        id: u64,
+        /// Number of messages.
+        missed: u64,
+    },
     /// Renews the leases of all flows of the client.
     Renew {},
     /// Ends a flow.
@@ -356,6 +363,7 @@ mod tests {
                 loss_percent: Some(0.5),
             },
             AllocationRequest::Report { id: 7, report },
+            AllocationRequest::Missed { id: 7, missed: 3 },
             AllocationRequest::Renew {},
             AllocationRequest::Release { id: 7 },
             AllocationRequest::Status {},

@@ -6,6 +6,7 @@
 
 use crate::connection::Connection;
 use crate::error::QosError;
+use crate::gate::GatedFlow;
 use crate::reservation::IfRefused;
 use cutline_allocation::protocol::FlowNeed;
 use cutline_allocation::{AllocatedFlow, DEFAULT_SOCKET, FlowHolder, FlowNotice, FlowStanding, hold};
@@ -20,7 +21,7 @@ use cutline_sys::{lock, now};
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// Share of the host that a connection asks the resource manager for.
 ///
@@ -125,6 +126,8 @@ struct State {
     factor: f64,
     /// End of the last interval that was reported.
     reported: Instant,
+    /// Place among the datagram sockets of this process; `None` for a stream, which the kernel paces, and without a share.
+    gate: Option<Arc<GatedFlow>>,
 }
 
 impl Allocator {
@@ -219,7 +222,10 @@ impl Allocator {
         &self,
         notice: FlowNotice,
     ) -> impl FnOnce(&mut Session, &mut Outbound, &mut Inbound) + use<> {
-        let factor = lock(&self.state).factor.max(1.0);
+        let mut state = lock(&self.state);
+        let factor = state.factor.max(1.0);
+        self.set_gate(&mut state, &notice);
+        drop(state);
         move |session, out, _| match notice {
             FlowNotice::Rate { rate, .. } => {
                 let bps = (rate.as_bps() as f64 / factor) as u64;
@@ -231,6 +237,28 @@ impl Allocator {
                 session.deallocate(now(), reason, out);
             }
         }
+    }
+
+    fn set_gate(&self, state: &mut State, notice: &FlowNotice) {
+        let AllocationOptions { class, weight, .. } = self.options;
+        match notice {
+            FlowNotice::Rate { rate, .. } if self.transport == Transport::Udp => match &state.gate {
+                Some(gate) => gate.set_rate(class, weight, *rate),
+                None => state.gate = Some(Arc::new(GatedFlow::new(class, weight, *rate))),
+            },
+            FlowNotice::Rate { .. } => {}
+            FlowNotice::Refused(_) | FlowNotice::Revoked(_) => state.gate = None,
+        }
+    }
+
+    /// Returns the place among the datagram sockets of this process; `None` if the connection has none.
+    pub fn gate(&self) -> Option<Arc<GatedFlow>> {
+        lock(&self.state).gate.clone()
+    }
+
+    /// Returns the length of a message with its headers.
+    pub fn on_wire(&self, bytes: u64) -> Bytes {
+        Bytes::new((bytes as f64 * lock(&self.state).factor.max(1.0)).ceil() as u64)
     }
 
     /// Returns what the connection has delivered in the last interval, unless it was reported before.

@@ -6,6 +6,7 @@ use crate::mib::Mib;
 use crate::reservation::ReservationStatus;
 use crate::time::duration;
 use cutline_allocation::FlowStanding;
+use cutline_manager::scheduling::SchedulingStats;
 use cutline_provision::GrantEvent as ReservationEvent;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::monitor::Sample;
@@ -117,6 +118,12 @@ impl ConnectionHandle {
     /// Its rate counts all headers.
     pub fn allocation(&self) -> Option<FlowStanding> {
         self.0.connection().allocator.as_ref()?.standing()
+    }
+
+    /// Returns the counters of messages and missed deadlines among the managed datagram sockets of this process; `None` for a stream,
+    /// and without a share. The deadline of a message is the longest acceptable delay after the call that sends it.
+    pub fn scheduling(&self) -> Option<SchedulingStats> {
+        Some(self.0.connection().allocator.as_ref()?.gate()?.stats())
     }
 
     /// Asks the other end for something else. The outcome is an [`Event`]. Until then, what was agreed on holds.

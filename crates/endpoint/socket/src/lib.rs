@@ -63,6 +63,7 @@
 //! udp         datagrams
 //! tcp         streams
 //! allocation  share of the host's resources
+//! gate        order in which managed datagram sockets send
 //! reservation what the network is asked for, and gives
 //! mib         all that is known of a connection
 //! recovery    making a broken connection again
@@ -77,6 +78,7 @@ mod connecting;
 mod connection;
 mod connection_handle;
 mod error;
+mod gate;
 mod handler;
 mod hint_mark;
 mod keeper;
@@ -98,6 +100,7 @@ pub use connecting::{Connect, Connecting, Readiness};
 pub use connection_handle::ConnectionHandle;
 pub use cutline_allocation::FlowStanding;
 pub use cutline_manager::resources::SchedulingClass;
+pub use cutline_manager::scheduling::SchedulingStats;
 pub use cutline_provision::{Access, GrantEvent as ReservationEvent};
 pub use cutline_quality::Class;
 pub use cutline_quality::spec::{ConnectionSpecification, Measure, Preset, Specification};

@@ -227,3 +227,52 @@ fn socket_rate(socket: &QosUdpSocket) -> Rate {
         _ => Rate::ZERO,
     }
 }
+
+/// Two threads of one process that send as fast as they may: the class keeps to what was granted, and messages that wait
+/// longer than they may are counted, here and at the manager.
+#[test]
+fn missed_deadlines_are_counted_and_reported() {
+    let host = Host::new(Rate::from_mbps(8));
+    let _service = host.start();
+    // A delay of 1 us has passed when the message leaves.
+    let strict = Specification::builder()
+        .rates(1.0, 200.0, 200.0)
+        .size(Bytes::new(1000))
+        .max_delay(cutline_units::Duration::from_micros(1))
+        .build()
+        .unwrap();
+    let options = QosOptions::sending(strict).peer(Peer::Plain);
+    let options = options.allocation(host.options(SchedulingClass::RealTime));
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = receiver.local_addr().unwrap();
+    let sockets: Vec<_> = (0..2).map(|_| QosUdpSocket::connect(to, &options).unwrap()).collect();
+    for socket in &sockets {
+        next(socket, allocated);
+    }
+    let threads: Vec<_> = sockets
+        .iter()
+        .map(|socket| {
+            let socket = socket.clone();
+            thread::spawn(move || (0..100).for_each(|_| assert_eq!(socket.send(&[1; 1000]).unwrap(), 1000)))
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    for socket in &sockets {
+        let stats = socket.scheduling().unwrap();
+        assert_eq!(stats.sent, 100);
+        assert!(stats.missed > 50 && stats.latest > cutline_units::Duration::ZERO, "{stats:?}");
+    }
+    let until = Instant::now() + PATIENCE;
+    let mut client = cutline_allocation::ManagerConnection::connect(&host.spec.socket, None).unwrap();
+    loop {
+        use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
+        client.send(&AllocationRequest::Status {}).unwrap();
+        let reply = client.reply(cutline_units::Duration::from_secs(10)).unwrap();
+        let Some(AllocationReply::Status { status }) = reply else { panic!("{reply:?}") };
+        if status.flows.len() == 2 && status.flows.iter().all(|flow| flow.missed_deadlines > 50) {
+            break;
+        }
+        assert!(Instant::now() < until, "{status:?}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -55,6 +55,8 @@ pub struct ManagedHost {
     pub sessions: BTreeMap<ClientKey, HostSession>,
     tokens: BTreeMap<String, ClientKey>,
     pub places: BTreeMap<FlowId, FlowPlace>,
+    /// Missed deadlines of flows, as their clients report.
+    pub missed: BTreeMap<FlowId, u64>,
     policies: BTreeMap<UserId, UserPolicy>,
     next_key: u64,
     store: Store,
@@ -116,6 +118,7 @@ impl ManagedHost {
             sessions: BTreeMap::new(),
             tokens: BTreeMap::new(),
             places: BTreeMap::new(),
+            missed: BTreeMap::new(),
             policies: BTreeMap::new(),
             next_key: 1,
             store,
@@ -313,6 +316,7 @@ impl ManagedHost {
             session.flows.remove(&place.id);
         }
         self.touched.remove(&flow);
+        self.missed.remove(&flow);
         self.changes.push(Change::Gone(flow));
         Some(place)
     }
@@ -329,6 +333,11 @@ impl ManagedHost {
             AllocationRequest::Report { id, report } => {
                 if let Some(flow) = self.flow_of(key, id) {
                     self.manager.report(now, key, flow, &report.report());
+                }
+            }
+            AllocationRequest::Missed { id, missed } => {
+                if let Some(flow) = self.flow_of(key, id) {
+                    self.missed.insert(flow, missed);
                 }
             }
             AllocationRequest::Renew {} => {

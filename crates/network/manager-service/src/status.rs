@@ -88,6 +88,7 @@ impl ManagedHost {
             priority: request.priority,
             weight: request.weight,
             lease_s: found.lease.saturating_since(now).as_secs_f64(),
+            missed_deadlines: self.missed.get(&flow).copied().unwrap_or_default(),
             ahead: outlook.map(|outlook| outlook.ahead),
         })
     }

@@ -148,6 +148,11 @@ impl Outbound {
         self.effective.size.map(Bytes::get)
     }
 
+    /// The longest acceptable delay of a message; `None` if any is acceptable.
+    pub const fn max_delay(&self) -> Option<Duration> {
+        self.effective.max_delay
+    }
+
     /// A message is about to be given to a kernel that may take it only later. A report of the other end may have it before
     /// [`Outbound::on_send`] or [`Outbound::retract`].
     pub fn begin(&mut self, now: Instant, bytes: u64) {

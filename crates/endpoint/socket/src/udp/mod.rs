@@ -17,6 +17,7 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
+use crate::allocation::Allocator;
 use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
@@ -387,6 +388,11 @@ impl FlowHolder for Inner {
     fn report(&self) -> Option<FlowReport> {
         let waiting = Bytes::new(cutline_sys::send_queue(&self.socket).unwrap_or_default());
         self.connection.allocator.as_ref()?.report(&self.connection, waiting)
+    }
+
+    fn missed(&self) -> u64 {
+        let gate = self.connection.allocator.as_ref().and_then(Allocator::gate);
+        gate.map_or(0, |gate| gate.stats().missed)
     }
 }
 

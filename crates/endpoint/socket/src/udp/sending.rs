@@ -2,6 +2,7 @@
 
 use super::errors::{Judged, count};
 use super::{Attempt, Inner};
+use crate::gate::Passage;
 use crate::options::Pacing;
 use crate::recovery::Admission;
 use crate::signals::{self, sleep};
@@ -24,6 +25,8 @@ use std::time;
 const LONGEST_LOOK: Duration = Duration::from_millis(5);
 /// The longest time between looks for another limit of the host.
 const LONGEST_LIMITED: Duration = Duration::from_millis(50);
+/// Time after which a message that does not wait may try again, if others were first.
+const NEXT_TURN: Duration = Duration::from_millis(1);
 /// Interval of checks for feedback while the round-trip time is unknown.
 const FIRST_LOOKS: Duration = Duration::from_millis(10);
 /// A call waits for room by itself, so that the time is known in which it does.
@@ -37,8 +40,10 @@ impl Inner {
         self.over_any(Direction::Send, None, || {
             self.check_place()?;
             self.take_fault()?;
+            let begun = now();
             let out = self.may_send(message)?;
             let (out, now) = self.pace(out)?;
+            let (out, now) = self.take_turn(out, now, message.len(), (begun, true))?;
             let waits = !self.nonblocking.load(Ordering::Relaxed);
             self.transmit(out, now, message, waits)
         })
@@ -104,7 +109,37 @@ impl Inner {
         if !wait.is_zero() {
             self.connection.feed_back(|feedback| feedback.unpaced += 1);
         }
-        self.transmit(out, now, message, false).map(Attempt::Sent)
+        match self.take_turn(out, now, message.len(), (now, false)) {
+            Ok((out, now)) => self.transmit(out, now, message, false).map(Attempt::Sent),
+            Err(_) => Ok(Attempt::Early(time::Duration::from_nanos(NEXT_TURN.as_nanos()))),
+        }
+    }
+
+    /// Waits for the turn of a message among those of the managed sockets of this process.
+    fn take_turn<'c>(
+        &'c self,
+        out: MutexGuard<'c, Outbound>,
+        now: Instant,
+        length: usize,
+        (begun, may_wait): (Instant, bool),
+    ) -> io::Result<(MutexGuard<'c, Outbound>, Instant)> {
+        let Some(allocator) = &self.connection.allocator else { return Ok((out, now)) };
+        let Some(gate) = allocator.gate().filter(|_| self.pacing != Pacing::Count) else {
+            return Ok((out, now));
+        };
+        let deadline = out.max_delay().map_or(Instant::FAR_FUTURE, |delay| begun.saturating_add(delay));
+        let waits = may_wait && self.pacing == Pacing::Block && !self.nonblocking.load(Ordering::Relaxed);
+        drop(out);
+        let passage = gate.pass(allocator.on_wire(length as u64), deadline, waits, || self.is_up());
+        let mut out = self.connection.outbound();
+        let now = cutline_sys::now();
+        if passage == Passage::Later {
+            out.on_refused(now);
+            drop(out);
+            self.connection.feed_back(|feedback| feedback.pacing_waits += 1);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok((out, now))
     }
 
     /// Sends a message. While it waits for room in the send queue, the application is held back.
