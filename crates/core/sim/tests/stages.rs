@@ -4,9 +4,8 @@ use crate::common::Plan as Dumbbell;
 use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams, codel, fq_codel, pi, pie, red};
 use cutline_sim::impairment::LossUnit;
 use cutline_sim::{
-    Aal5Params, Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, NodeId, Obstacle,
-    Plan,
-    Simulation, SimulationOutcome, SimulationSettings, Window,
+    Aal5Params, Deliveries, Distributions, FlowSpec, ImpairmentParams, LinkSpec, Network, NodeId, Simulation,
+    SimulationOutcome, SimulationSettings, StageObstacle, StagePlan, Window,
 };
 use cutline_transport::endpoint::TransportParams;
 use cutline_transport::tcp::Algorithm;
@@ -38,7 +37,7 @@ struct Pair {
     access_us: u64,
     access_kbps: u64,
     access_packets: u32,
-    /// It shares its first link with the flow before it.
+    /// True if it shares its first link with the flow before it.
     shares: bool,
     series: bool,
     own: bool,
@@ -308,7 +307,7 @@ proptest! {
         steps in prop::collection::vec(1u64..400_000, 0..8),
     ) {
         let network = network(&shape);
-        let plan = Plan::cut(&network);
+        let plan = StagePlan::cut(&network);
         prop_assume!(plan.is_ok());
         let (plan, settings) = (plan.unwrap(), settings(seed));
         let stages = finish(Simulation::in_stages(&network, &settings, &plan).unwrap(), &steps);
@@ -330,7 +329,7 @@ fn many_flows_have_the_same_outcome() {
             };
         }
         let network = plan.network();
-        let plan = Plan::new(&network).expect("the papers' dumbbell is cut into stages");
+        let plan = StagePlan::new(&network).expect("the papers' dumbbell is cut into stages");
         assert_eq!((plan.stages, plan.lookahead), (4, Duration::from_millis(50)));
         let settings = SimulationSettings { duration: Duration::from_secs(6), ..settings(1) };
         let stages = finish(Simulation::new(&network, &settings).unwrap(), &[1_234_567]);
@@ -342,7 +341,7 @@ fn many_flows_have_the_same_outcome() {
 }
 
 fn obstacle(network: &Network) -> String {
-    Plan::new(network).unwrap_err().to_string()
+    StagePlan::new(network).unwrap_err().to_string()
 }
 
 #[test]
@@ -350,14 +349,14 @@ fn a_network_that_cannot_be_cut_says_why() {
     let dumbbell = || Dumbbell::paper(4).network();
     let mut watched = dumbbell();
     watched.watch(cutline_sim::LinkId(0));
-    assert_eq!(Plan::new(&watched), Err(Obstacle::Watched));
+    assert_eq!(StagePlan::new(&watched), Err(StageObstacle::Watched));
     let mut external = dumbbell();
     external.use_external_endpoints();
-    assert_eq!(Plan::new(&external), Err(Obstacle::External));
+    assert_eq!(StagePlan::new(&external), Err(StageObstacle::External));
     let mut observed = dumbbell();
     observed.observe(2);
-    assert_eq!(Plan::new(&observed), Err(Obstacle::Agents));
-    assert_eq!(Plan::new(&Network::new()), Err(Obstacle::NoFlows));
+    assert_eq!(StagePlan::new(&observed), Err(StageObstacle::Agents));
+    assert_eq!(StagePlan::new(&Network::new()), Err(StageObstacle::NoFlows));
     let every_link_is_a_queue = Dumbbell { serve_every_link: true, ..Dumbbell::paper(4) }.network();
     assert_eq!(
         obstacle(&every_link_is_a_queue),
@@ -419,7 +418,7 @@ fn a_cycle_of_links_without_delay_is_simulated_event_by_event() {
 fn a_link_that_carries_the_data_of_one_host_and_its_replies_joins_sources_and_sinks() {
     let network = pair_of_hosts(Duration::from_millis(3));
     // All links are folded or first links, so sources and sinks are all there is.
-    let plan = Plan::cut(&network).unwrap();
+    let plan = StagePlan::cut(&network).unwrap();
     assert_eq!((plan.stages, plan.lookahead), (1, Duration::from_millis(6)));
     // A window of 4 ms has four packets of 1 ms.
     assert_eq!(obstacle(&network), "the latency of 6 ms behind link `a->r` is too short for a window");

@@ -4,7 +4,7 @@ use crate::spec::{FlowSpec, Scenario, Topology};
 use crate::sweep::SweepPoint;
 use cutline_config::{Errors, Problem};
 use cutline_results::PointSummary;
-use cutline_sim::{Network, Plan};
+use cutline_sim::{Network, StagePlan};
 use cutline_text::Printable;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -186,7 +186,7 @@ pub fn describe_simulated(points: &[SweepPoint]) -> String {
 }
 
 fn engine(network: &Network) -> String {
-    match Plan::new(network) {
+    match StagePlan::new(network) {
         Ok(plan) => format!(
             "{}, lookahead {}, windows of {}",
             count(plan.stages, "stage"),

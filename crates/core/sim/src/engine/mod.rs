@@ -2,7 +2,7 @@
 //!
 //! A network is simulated in one of two ways, with the same outcome to the last bit. The [event loop](events) takes one event
 //! after the other from a calendar. It simulates every network. The [stages](stages) each do one kind of work for a window of time,
-//! and exchange packets by windows. They are faster, and need links with a propagation delay; [`stages::Plan`] decides.
+//! and exchange packets by windows. They are faster, and need links with a propagation delay; [`stages::StagePlan`] decides.
 //!
 //! A packet of a flow with private access links takes four steps through a dumbbell: it arrives at the bottleneck's
 //! queue, the bottleneck transmits it, it reaches the sink; the acknowledgement arrives at the return queue, and
@@ -35,7 +35,7 @@ use crate::outcome::SimulationOutcome;
 use crate::watch::Observation;
 use cutline_units::{Duration, Instant};
 
-pub use self::stages::{Obstacle, Plan};
+pub use self::stages::{StageObstacle, StagePlan};
 
 /// Settings of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +72,12 @@ enum Engine {
 }
 
 impl Simulation {
-    /// Sets up a network at time zero, in stages if it has a [`Plan`].
+    /// Sets up a network at time zero, in stages if it has a [`StagePlan`].
     ///
     /// # Errors
     /// When a queue cannot be built.
     pub fn new(network: &Network, settings: &SimulationSettings) -> Result<Self, NetworkError> {
-        match Plan::new(network) {
+        match StagePlan::new(network) {
             Ok(plan) => Self::in_stages(network, settings, &plan),
             Err(_) => Self::with_event_loop(network, settings),
         }
@@ -90,7 +90,7 @@ impl Simulation {
     pub fn in_stages(
         network: &Network,
         settings: &SimulationSettings,
-        plan: &Plan,
+        plan: &StagePlan,
     ) -> Result<Self, NetworkError> {
         let stages = Stages::new(network, settings, plan)?;
         Ok(Self { engine: Engine::Stages(Box::new(stages)) })

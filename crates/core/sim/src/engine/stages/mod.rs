@@ -24,7 +24,7 @@ mod links;
 mod plan;
 mod slab;
 
-pub use self::plan::{Obstacle, Plan};
+pub use self::plan::{StageObstacle, StagePlan};
 
 use self::inbox::{Inbox, Parcel, Timers};
 use self::links::QueueStage;
@@ -101,7 +101,7 @@ impl Stages {
     pub(super) fn new(
         network: &Network,
         settings: &SimulationSettings,
-        plan: &Plan,
+        plan: &StagePlan,
     ) -> Result<Self, NetworkError> {
         let parts = Parts::new(network, settings)?;
         let queues: Vec<QueueStage> =
@@ -140,7 +140,7 @@ impl Stages {
     }
 
     /// Makes stages of the plan's FIFO links: in routes, the index of their hop is that of their inbox.
-    fn cut_at_fifo_links(&mut self, plan: &Plan) {
+    fn cut_at_fifo_links(&mut self, plan: &StagePlan) {
         for link in &plan.fifo_stages {
             let hop = &mut self.parts.links[link.0 as usize];
             let inbox = self.queues.len() + self.fifo_links.len();

@@ -22,7 +22,7 @@ const WINDOWS: (u64, u64) = (16, 4096);
 
 /// The cut of a network into stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct StagePlan {
     /// The least latency from one stage to another.
     pub lookahead: Duration,
     /// The link behind which it is.
@@ -43,14 +43,14 @@ pub struct Plan {
 
 /// The reason why a network is simulated event by event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
-    /// Its links are watched.
+pub enum StageObstacle {
+    /// Watched links.
     Watched,
-    /// Its endpoints are external.
+    /// External endpoints.
     External,
-    /// It has agents: adaptive hints, QoS connections or reservations.
+    /// Agents: adaptive hints, QoS connections, reservations.
     Agents,
-    /// It has no flows.
+    /// A network without flows.
     NoFlows,
     /// A flow begins at this link, whose queue is not a plain FIFO queue.
     QueueAtHost(String),
@@ -65,7 +65,7 @@ pub enum Obstacle {
     },
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for StageObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Watched => write!(f, "links are observed packet by packet"),
@@ -106,12 +106,12 @@ struct Way {
     longest: Duration,
 }
 
-impl Plan {
+impl StagePlan {
     /// Cuts a network into stages if they are faster than the event loop.
     ///
     /// # Errors
     /// The reason why the network is simulated event by event.
-    pub fn new(network: &Network) -> Result<Self, Obstacle> {
+    pub fn new(network: &Network) -> Result<Self, StageObstacle> {
         let plan = Self::cut(network)?;
         if plan.packets < LEAST_PACKETS {
             return Err(short_latency(network, plan.nearest, plan.lookahead));
@@ -123,7 +123,7 @@ impl Plan {
     ///
     /// # Errors
     /// The reason why the network must be simulated event by event.
-    pub fn cut(network: &Network) -> Result<Self, Obstacle> {
+    pub fn cut(network: &Network) -> Result<Self, StageObstacle> {
         check_kind(network)?;
         let uses = uses(network);
         check_first_links(network, &uses)?;
@@ -131,7 +131,7 @@ impl Plan {
         let is_stage = |link: LinkId| {
             !(is_fifo_link(network, link) && (folded[link.0 as usize] || !uses[link.0 as usize].inside))
         };
-        let (shortest, longest) = latencies(network, &is_stage).ok_or(Obstacle::NoFlows)?;
+        let (shortest, longest) = latencies(network, &is_stage).ok_or(StageObstacle::NoFlows)?;
         let is_fifo_stage =
             |link: &LinkId| is_fifo_link(network, *link) && uses[link.0 as usize].inside && is_stage(*link);
         let fifo_stages: Vec<LinkId> = network.link_ids().filter(is_fifo_stage).collect();
@@ -159,17 +159,17 @@ impl Plan {
     }
 }
 
-fn check_kind(network: &Network) -> Result<(), Obstacle> {
+fn check_kind(network: &Network) -> Result<(), StageObstacle> {
     if network.link_ids().any(|link| network.is_watched(link)) {
-        return Err(Obstacle::Watched);
+        return Err(StageObstacle::Watched);
     }
     if network.has_external_endpoints() {
-        return Err(Obstacle::External);
+        return Err(StageObstacle::External);
     }
     let observed = (0..network.flows().len()).any(|flow| network.is_observed(flow));
     if observed || !network.agents().is_empty() || network.flows().iter().any(|flow| flow.adaptive.is_some())
     {
-        return Err(Obstacle::Agents);
+        return Err(StageObstacle::Agents);
     }
     Ok(())
 }
@@ -187,14 +187,14 @@ fn uses(network: &Network) -> Vec<Use> {
 }
 
 /// Checks that packets enter the network over FIFO links that no other packets use.
-fn check_first_links(network: &Network, uses: &[Use]) -> Result<(), Obstacle> {
+fn check_first_links(network: &Network, uses: &[Use]) -> Result<(), StageObstacle> {
     for (id, link) in uses.iter().enumerate().filter(|(_, link)| link.from_source || link.from_sink) {
         let id = LinkId(id as u32);
         if !is_fifo_link(network, id) {
-            return Err(Obstacle::QueueAtHost(network.link_name(id)));
+            return Err(StageObstacle::QueueAtHost(network.link_name(id)));
         }
         if link.inside {
-            return Err(Obstacle::SharedFirstLink(network.link_name(id)));
+            return Err(StageObstacle::SharedFirstLink(network.link_name(id)));
         }
     }
     Ok(())
@@ -239,8 +239,8 @@ fn least_delay(link: &LinkSpec) -> Duration {
     }
 }
 
-fn short_latency(network: &Network, link: LinkId, latency: Duration) -> Obstacle {
-    Obstacle::ShortLatency { link: network.link_name(link), latency }
+fn short_latency(network: &Network, link: LinkId, latency: Duration) -> StageObstacle {
+    StageObstacle::ShortLatency { link: network.link_name(link), latency }
 }
 
 /// Returns the rate of the fastest link that is a stage; of all links if none is.
