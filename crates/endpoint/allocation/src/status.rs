@@ -124,7 +124,7 @@ pub struct PathStatus {
     pub coordinator: u64,
     /// Number of the last decision.
     pub epoch: u64,
-    /// How far flows are lowered, in ranks: 0 not at all, 16 to their minima.
+    /// Extent to which flows are lowered, in ranks: 0 not at all, 16 to their minima.
     pub cutoff: f64,
     /// Hosts of the path.
     pub hosts: Vec<HostStatus>,

@@ -67,7 +67,7 @@ fn a_client_that_does_not_come_back_loses_its_share() {
     assert_eq!(place.client().admit(1, need(SchedulingClass::RealTime, 60)), Ok(60_000_000));
 }
 
-/// What a process that is killed leaves: the snapshot of its start, and the journal since.
+/// A process that is killed leaves the snapshot of its start, and the journal since.
 #[test]
 fn the_journal_has_what_a_killed_process_has_answered() {
     let place = Place::new();
