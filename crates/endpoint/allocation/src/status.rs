@@ -106,7 +106,6 @@ pub struct FlowStatus {
     /// Time until the end of its lease, s.
     pub lease_s: f64,
     /// Messages that have left after their deadlines, as the client reports.
-    #[serde(default)]
     pub missed_deadlines: u64,
     /// Position in the region of operation that is predicted: 1 at the best, 0 at the edge; null without a path.
     pub ahead: Option<f64>,
