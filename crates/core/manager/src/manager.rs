@@ -15,9 +15,9 @@ use crate::feedback::{
     PathOutput, PathSnapshot, PathStart, SummaryError,
 };
 use crate::resources::{
-    AdmissionAnswer, AllocationEvent, Capacities, ClientKey, CpuShare, FlowAllocation, FlowId, FlowRecord,
-    FlowRequest, ResourceKind, ResourceManager, ResourceParams, ResourceSnapshot, SnapshotError, UserId,
-    UserPolicy,
+    AdmissionAnswer, AllocationEvent, AllocationRecord, Capacities, ClientKey, CpuShare, FlowAllocation,
+    FlowId, FlowRequest, ResourceKind, ResourceManager, ResourceParams, ResourceSnapshot, SnapshotError,
+    UserId, UserPolicy,
 };
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Rate};
@@ -95,7 +95,7 @@ pub struct ManagerSnapshot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ManagedFlowRecord {
-    flow: FlowRecord,
+    flow: AllocationRecord,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<(u64, PathFlowRecord)>,
 }

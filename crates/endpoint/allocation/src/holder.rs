@@ -57,9 +57,9 @@ pub enum FlowNotice {
 pub enum FlowStanding {
     /// Not answered yet.
     Pending,
-    /// It may send at this rate, with all headers.
+    /// Permission to send at this rate, with all headers.
     Granted(Rate),
-    /// It is refused, for this reason.
+    /// Refusal, with the reason.
     Refused(String),
     /// The manager cannot be asked, for this reason.
     Away(String),

@@ -42,7 +42,7 @@ pub const LONGEST_LINE: usize = 4096;
 /// The longest line of the manager, bytes: its status has all flows.
 pub const LONGEST_REPLY: usize = 16 << 20;
 
-/// What a flow needs of its host.
+/// Needs of a flow from its host.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowNeed {
     /// Class.
@@ -159,7 +159,7 @@ pub enum AllocationRequest {
     Admit {
         /// The client's number for it.
         id: u64,
-        /// What it needs.
+        /// Its needs.
         #[serde(flatten)]
         need: FlowNeed,
     },

@@ -106,7 +106,6 @@ pub struct FlowStatus {
     /// Time until the end of its lease, s.
     pub lease_s: f64,
     /// Messages that have left after their deadlines, as the client reports.
-    #[serde(default)]
     pub missed_deadlines: u64,
     /// Position in the region of operation that is predicted: 1 at the best, 0 at the edge; null without a path.
     pub ahead: Option<f64>,
@@ -124,7 +123,7 @@ pub struct PathStatus {
     pub coordinator: u64,
     /// Number of the last decision.
     pub epoch: u64,
-    /// How far flows are lowered, in ranks: 0 not at all, 16 to their minima.
+    /// Extent to which flows are lowered, in ranks: 0 not at all, 16 to their minima.
     pub cutoff: f64,
     /// Hosts of the path.
     pub hosts: Vec<HostStatus>,

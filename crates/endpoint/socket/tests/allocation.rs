@@ -167,6 +167,7 @@ fn without_a_manager_nothing_is_limited_and_a_later_one_limits() {
     let service = host.start();
     assert_eq!(service.taken_over(), 1);
     assert!(matches!(socket.allocation(), Some(FlowStanding::Granted(_))));
+    // Nothing is to happen, so there is no event to wait for.
     thread::sleep(Duration::from_millis(500));
     assert!(socket.events().all(|event| !matches!(event, Event::Allocated { .. } | Event::Unallocated(_))));
 }

@@ -42,7 +42,7 @@ const TURN: Duration = Duration::from_millis(10);
 /// Interval at which budgets begin anew.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What other threads want.
+/// Requests of other threads.
 #[derive(Debug, Default)]
 struct Inbox {
     reserved: Option<BTreeMap<String, Rate>>,

@@ -151,6 +151,7 @@ fn a_flow_that_is_not_renewed_is_revoked() {
     assert_eq!(client.0.lease(), Duration::from_millis(300));
     client.admit(1, need(SchedulingClass::RealTime, 60)).unwrap();
     for _ in 0..6 {
+        // The pace of a client that renews three times in a lease.
         std::thread::sleep(std::time::Duration::from_millis(100));
         client.send(&AllocationRequest::Renew {});
     }

@@ -85,6 +85,7 @@ fn a_host_whose_flows_see_a_queue_lowers_those_of_the_other() {
         if lowered.iter().all(Option::is_some) {
             break;
         }
+        // The interval of the reports.
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     let [Some((first_rate, delay)), Some((second_rate, _))] = lowered else { panic!("{lowered:?}") };

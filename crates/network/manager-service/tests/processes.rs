@@ -15,6 +15,7 @@ fn holder() {
     let Ok(socket) = std::env::var(SOCKET) else { return };
     let mut client = Client::connect(socket.as_ref(), None).unwrap();
     client.admit(1, need(SchedulingClass::RealTime, 60)).unwrap();
+    // The other test kills this process long before.
     std::thread::sleep(std::time::Duration::from_secs(60));
 }
 

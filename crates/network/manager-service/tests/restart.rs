@@ -59,7 +59,7 @@ fn a_client_that_does_not_come_back_loses_its_share() {
     let service = place.start();
     let mut client = place.client();
     client.admit(1, need(SchedulingClass::RealTime, 60)).unwrap();
-    // The process of the manager goes first, so it learns nothing of the client's end.
+    // The manager ends before the client, so it learns nothing of the client's end.
     drop((service, client));
     let _service = place.start();
     assert_eq!(place.status().all_flows, 1);
@@ -67,7 +67,7 @@ fn a_client_that_does_not_come_back_loses_its_share() {
     assert_eq!(place.client().admit(1, need(SchedulingClass::RealTime, 60)), Ok(60_000_000));
 }
 
-/// What a process that is killed leaves: the snapshot of its start, and the journal since.
+/// A process that is killed leaves the snapshot of its start, and the journal since.
 #[test]
 fn the_journal_has_what_a_killed_process_has_answered() {
     let place = Place::new();

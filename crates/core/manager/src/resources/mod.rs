@@ -53,7 +53,7 @@ pub use request::{
     AdmissionAnswer, ClientKey, FlowId, FlowRequest, HIGHEST_PRIORITY, MOST_WEIGHT, SchedulingClass,
     Shortage, ShortageScope, UserId, UserPolicy,
 };
-pub use snapshot::{FlowRecord, RESOURCE_SNAPSHOT_VERSION, ResourceSnapshot, SnapshotError};
+pub use snapshot::{AllocationRecord, RESOURCE_SNAPSHOT_VERSION, ResourceSnapshot, SnapshotError};
 
 use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Instant, Rate};

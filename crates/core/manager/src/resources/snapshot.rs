@@ -22,7 +22,7 @@ pub struct ResourceSnapshot {
     next_flow: FlowId,
     capacities: CapacitiesState,
     policies: BTreeMap<UserId, PolicyState>,
-    flows: Vec<FlowRecord>,
+    flows: Vec<AllocationRecord>,
     revoked: Vec<RevokedState>,
     stats: [u64; 6],
 }
@@ -75,7 +75,7 @@ struct PolicyState {
 /// ([`ResourceSnapshot::update`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FlowRecord {
+pub struct AllocationRecord {
     id: FlowId,
     user: UserId,
     client: ClientKey,
@@ -103,7 +103,7 @@ struct RevokedState {
     cause: AllocationCause,
 }
 
-impl FlowRecord {
+impl AllocationRecord {
     fn new(now: Instant, flow: &Flow) -> Self {
         let FlowRequest { user, client, class, carrier, interface, desired, minimum, cpu, priority, weight } =
             flow.request;
@@ -168,7 +168,7 @@ impl FlowRecord {
 
 impl ResourceSnapshot {
     /// Adds a flow, or replaces its state by a later one.
-    pub fn update(&mut self, record: FlowRecord) {
+    pub fn update(&mut self, record: AllocationRecord) {
         self.next_flow = self.next_flow.max(FlowId(record.id.0.saturating_add(1)));
         match self.flows.binary_search_by_key(&record.id, |flow| flow.id) {
             Ok(at) => self.flows[at] = record,
@@ -191,9 +191,9 @@ impl ResourceSnapshot {
 
 impl ResourceManager {
     /// The state of a flow as data; `None` if there is no such flow. Shares are computed first.
-    pub fn record(&mut self, now: Instant, flow: FlowId) -> Option<FlowRecord> {
+    pub fn record(&mut self, now: Instant, flow: FlowId) -> Option<AllocationRecord> {
         self.settle();
-        self.by_id.get(&flow).map(|slot| FlowRecord::new(now, &self.flows[*slot]))
+        self.by_id.get(&flow).map(|slot| AllocationRecord::new(now, &self.flows[*slot]))
     }
 
     /// The state as data. Shares are computed first.
@@ -226,7 +226,7 @@ impl ResourceManager {
                 interfaces: interfaces.iter().map(|(index, found)| (*index, interface(found))).collect(),
             },
             policies: self.policies.iter().map(|(user, found)| (*user, policy(found))).collect(),
-            flows: self.by_id.values().map(|slot| FlowRecord::new(now, &self.flows[*slot])).collect(),
+            flows: self.by_id.values().map(|slot| AllocationRecord::new(now, &self.flows[*slot])).collect(),
             revoked: self.revoked.iter().filter_map(revoked).collect(),
             stats: [admitted, reduced, refused, released, lost, expired],
         }
@@ -299,7 +299,7 @@ impl ResourceManager {
         Ok(manager)
     }
 
-    fn restore_flow(&mut self, now: Instant, state: &FlowRecord) -> Result<(), ParameterError> {
+    fn restore_flow(&mut self, now: Instant, state: &AllocationRecord) -> Result<(), ParameterError> {
         let request = state.request();
         request.validate()?;
         state.check_rates()?;

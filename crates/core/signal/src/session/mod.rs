@@ -231,7 +231,7 @@ impl Session {
         self.hint.as_ref().map(HintControl::hint)
     }
 
-    /// What holds of the traffic that this end sends.
+    /// The effective specification of the traffic that this end sends.
     pub const fn sending(&self) -> &Specification {
         &self.send.contract.effective
     }

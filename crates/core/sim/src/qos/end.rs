@@ -136,7 +136,7 @@ impl End {
         None
     }
 
-    /// What holds of the traffic that this end sends.
+    /// The effective specification of the traffic that this end sends.
     pub(super) fn sending(&self) -> Option<&Specification> {
         self.driver.as_ref().map(|driver| driver.session.sending())
     }

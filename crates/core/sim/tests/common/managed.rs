@@ -47,7 +47,7 @@ pub struct PathPlan {
     pub seed: u64,
 }
 
-/// What has happened.
+/// Observations of a run.
 pub struct PathRun {
     pub hosts: Vec<SimulatedHost>,
     logs: Vec<QosLog>,

@@ -1,6 +1,7 @@
 //! All targets, in a table.
 
 mod agentx;
+mod allocation_request;
 mod control_messages;
 mod cutlined_request;
 mod folder;
@@ -50,13 +51,21 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 28] = [
+const TARGETS: [Target; 29] = [
     Target {
         name: "agentx",
         parse: agentx::parse,
         seeds: &[],
         longest: 1024,
         tries: 300_000,
+        memory: LITTLE,
+    },
+    Target {
+        name: "allocation-request",
+        parse: allocation_request::parse,
+        seeds: &[],
+        longest: 1024,
+        tries: 100_000,
         memory: LITTLE,
     },
     Target {
