@@ -499,7 +499,7 @@ fn errors_distinguish_other_servers() {
     assert!(why("").contains("does not answer as a receiver of cutline tg"));
     let other = why("{\"hello\":{\"cutline_tg\":99,\"boot_id\":\"\"}}\n");
     assert!(other.contains("version 99") && other.contains("version 5"), "{other}");
-    let broken = why("{\"hello\":{\"cutline_tg\":4}}\n");
+    let broken = why("{\"hello\":{\"cutline_tg\":5}}\n");
     assert!(broken.contains("broke"), "{broken}");
     let older = why("{\"hello\":{\"cutline_tg\":1,\"boot_id\":\"x\"}}\n");
     assert!(older.contains("version 1 of the protocol"), "{older}");
