@@ -3,6 +3,7 @@
 //! `CUTLINE_BLESS=1 cargo test -p cutline-fuzz seeds::` writes them; the diff is the review. Seeds of texts that people
 //! write are files of the corpus like any other.
 
+use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_fuzz::find;
 use cutline_manager::feedback::{Cutoff, Directive, HostId, HostState, Loads, PathId, PathSummary, RankLoad};
@@ -830,4 +831,32 @@ fn table<R: Row>(rows: &[R]) -> Seed {
     let path = folder.path().join(R::FILE);
     write_table(&path, rows).unwrap();
     (R::FILE.to_owned(), fs::read(path).unwrap())
+}
+
+#[test]
+fn tables_of_baselines() {
+    let row = BaselineRow {
+        protocol: "udp".into(),
+        block: 8192,
+        load_bps: Some(10_000_000),
+        throughput_bps: 9.5e6,
+        loss_ratio: Some(0.05),
+        delay_ms: Some(0.4),
+        ..BaselineRow::default()
+    };
+    let with = |percent: u32, loss: f64, ms: f64| BaselineRow {
+        requested_percent: Some(percent),
+        loss_ratio: Some(loss),
+        delay_ms: Some(ms),
+        ..row.clone()
+    };
+    let large = BaselineRow { queue: QueueSize::Large, loss_ratio: Some(0.0), ..row.clone() };
+    let document = BaselineDocument {
+        format: cutline_baseline::FORMAT,
+        complete: true,
+        rows: vec![row.clone(), large, with(100, 0.11, 12.0), with(140, 0.0, 0.2)],
+        ..BaselineDocument::default()
+    };
+    let text = serde_json::to_string_pretty(&document).unwrap();
+    check("baseline-table", vec![seed("table", text)]);
 }

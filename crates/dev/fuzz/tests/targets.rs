@@ -28,6 +28,8 @@ macro_rules! targets {
 
 targets! {
     agentx: "agentx",
+    allocation_request: "allocation-request",
+    baseline_table: "baseline-table",
     control_reply: "control-reply",
     control_request: "control-request",
     cutlined_request: "cutlined-request",

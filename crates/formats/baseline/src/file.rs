@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 /// The largest file, bytes. A row has about 900 B.
 const LARGEST: u64 = 64 << 20;
 
+/// The largest block, bytes, and the largest load, bit/s.
+const LARGEST_BLOCK: u64 = 1_000_000_000;
+const LARGEST_LOAD: u64 = 1_000_000_000_000_000;
+
 /// Reason why a table cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -41,6 +45,17 @@ pub enum FileError {
     },
 }
 
+/// Reason why a text is no table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// The text is not a table of baselines, or is damaged.
+    #[error("it is no table of cutline baseline, or it is damaged: {}", Printable(.0))]
+    Damaged(String),
+    /// The text has a format of another version.
+    #[error("it has format {0}, and this program reads format {FORMAT}: measure again")]
+    Format(u64),
+}
+
 /// Reads a table; `None` if there is no file, or an empty one.
 ///
 /// # Errors
@@ -59,18 +74,29 @@ pub fn load(path: &Path) -> Result<Option<BaselineDocument>, FileError> {
     if text.is_empty() {
         return Ok(None);
     }
-    let damaged = |why: String| FileError::Damaged { path: path.to_owned(), why };
-    let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    let path = || path.to_owned();
+    parse(&text).map(Some).map_err(|error| match error {
+        TableError::Damaged(why) => FileError::Damaged { path: path(), why },
+        TableError::Format(found) => FileError::Format { path: path(), found },
+    })
+}
+
+/// Reads the text of a table.
+///
+/// # Errors
+/// When it is not a table, is damaged, or has another format.
+pub fn parse(text: &str) -> Result<BaselineDocument, TableError> {
+    let damaged = |error: serde_json::Error| TableError::Damaged(error.to_string());
+    let value: serde_json::Value = serde_json::from_str(text).map_err(damaged)?;
     match value.get("format").and_then(serde_json::Value::as_u64) {
         Some(format) if format == u64::from(FORMAT) => {}
-        Some(found) => return Err(FileError::Format { path: path.to_owned(), found }),
-        None => return Err(damaged("it has no `format`".to_owned())),
+        Some(found) => return Err(TableError::Format(found)),
+        None => return Err(TableError::Damaged("it has no `format`".to_owned())),
     }
     // Again from the text, so that an error has its line.
-    let document: BaselineDocument =
-        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    check(&document).map_err(damaged)?;
-    Ok(Some(document))
+    let document: BaselineDocument = serde_json::from_str(text).map_err(damaged)?;
+    check(&document).map_err(TableError::Damaged)?;
+    Ok(document)
 }
 
 /// Writes a table. The temporary file beside it has the same name with `.tmp` added.
@@ -102,8 +128,11 @@ fn check(document: &BaselineDocument) -> Result<(), String> {
                 return wrong(field, value.unwrap_or_default(), &format!("0..{most}"));
             }
         }
-        if row.block == 0 {
-            return wrong("block", 0.0, "above 0");
+        if !(1..=LARGEST_BLOCK).contains(&row.block) {
+            return wrong("block", row.block as f64, &format!("1..{LARGEST_BLOCK}"));
+        }
+        if let Some(load) = row.load_bps.filter(|load| !(1..=LARGEST_LOAD).contains(load)) {
+            return wrong("load_bps", load as f64, &format!("1..{LARGEST_LOAD}"));
         }
         if !keys.insert(row.key()) {
             return Err(format!("rows[{number}]: the measurement of {:?} is there twice", row.key()));
@@ -184,7 +213,8 @@ mod tests {
                 good.replacen("\"loss_ratio\": 0.05", "\"loss_ratio\": 5.0", 1),
                 "rows[0].loss_ratio = 5: must be 0..1",
             ),
-            (good.replacen("\"block\": 8192", "\"block\": 0", 1), "rows[0].block = 0: must be above 0"),
+            (good.replacen("\"block\": 8192", "\"block\": 0", 1), "rows[0].block = 0: must be 1..1000000000"),
+            (good.replacen("10000000", "0", 1), "rows[0].load_bps = 0: must be 1..1000000000000000"),
             (good.replacen("\"large\"", "\"default\"", 1), "is there twice"),
             (good.replacen("\"blocks\": 0", "\"blocks\": -1", 1), "line"),
             (good.replacen("\"rows\"", "\"more\": 1, \"rows\"", 1), "unknown field `more`"),

@@ -18,6 +18,6 @@ mod validity;
 pub use document::{
     BaselineDocument, BaselineRow, FORMAT, HostRates, PathFingerprint, PlanDocument, QueueSize, RowKey,
 };
-pub use file::{FileError, load, save};
+pub use file::{FileError, TableError, load, parse, save};
 pub use fingerprint::HostFingerprint;
 pub use validity::{Invalid, LONGEST_AGE};

@@ -2,6 +2,7 @@
 
 mod agentx;
 mod allocation_request;
+mod baseline_table;
 mod control_messages;
 mod cutlined_request;
 mod folder;
@@ -51,7 +52,7 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 29] = [
+const TARGETS: [Target; 30] = [
     Target {
         name: "agentx",
         parse: agentx::parse,
@@ -67,6 +68,14 @@ const TARGETS: [Target; 29] = [
         longest: 1024,
         tries: 100_000,
         memory: LITTLE,
+    },
+    Target {
+        name: "baseline-table",
+        parse: baseline_table::parse,
+        seeds: &[],
+        longest: 8192,
+        tries: 15_000,
+        memory: TREE,
     },
     Target {
         name: "control-reply",
