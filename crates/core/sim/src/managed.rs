@@ -14,7 +14,9 @@
 
 use crate::agent::{Address, Agent, AgentMessage, AgentSpec, Context, Outbound};
 use crate::network::{Network, NetworkError};
-use cutline_manager::feedback::{ControllerStats, FeedbackParams, FlowEdges, FlowReport, HostId, PathId};
+use cutline_manager::feedback::{
+    ControllerStats, FeedbackParams, FlowEdges, FlowReport, HostId, PathFeedback, PathId,
+};
 use cutline_manager::resources::{
     AllocationEvent, Capacities, CarrierKind, ClientKey, CpuShare, FlowId, FlowRequest, ResourceParams,
     SchedulingClass, UserId,
@@ -179,14 +181,14 @@ impl SimulatedHost {
     pub fn stats(&self) -> ControllerStats {
         let state = self.lock();
         let path = state.spec.path.and_then(|path| state.manager.path(path));
-        path.map(|path| path.stats()).unwrap_or_default()
+        path.map(PathFeedback::stats).unwrap_or_default()
     }
 
     /// The host that coordinates the path, as far as this one knows.
     pub fn coordinator(&self) -> HostId {
         let state = self.lock();
         let path = state.spec.path.and_then(|path| state.manager.path(path));
-        path.map_or(state.spec.host, |path| path.coordinator())
+        path.map_or(state.spec.host, PathFeedback::coordinator)
     }
 
     /// Number of summaries that were sent.

@@ -24,7 +24,7 @@ const fn ms(ms: u64) -> Duration {
 /// 4. 95 % of the half seconds are inside of the region.
 /// 5. Without losses: what arrives is 70 % to 105 % of the capacity in 95 % of the seconds, and 150 s after the capacity
 ///    has come back, flows send at least 90 % of their demand.
-fn assert_settles(name: &str, plan: PathPlan) {
+fn assert_settles(name: &str, plan: &PathPlan) {
     for loss in [0.0, 0.3] {
         assert_settles_with(&format!("{name}, loss {loss}"), PathPlan { loss, ..plan.clone() });
     }
@@ -54,20 +54,20 @@ fn assert_settles_with(name: &str, plan: PathPlan) {
 fn a_host_alone_settles() {
     for delay in [5, 500] {
         let plan = PathPlan { hosts: 1, flows_per_host: 4, delay: ms(delay), ..PathPlan::default() };
-        assert_settles(&format!("1 host, {delay} ms"), plan);
+        assert_settles(&format!("1 host, {delay} ms"), &plan);
     }
 }
 
 #[test]
 fn two_hosts_settle() {
     let plan = PathPlan { flows_per_host: 2, delay: ms(100), ..PathPlan::default() };
-    assert_settles("2 hosts, 100 ms", plan);
+    assert_settles("2 hosts, 100 ms", &plan);
 }
 
 #[test]
 fn ten_hosts_settle_over_a_long_path() {
     let plan = PathPlan { hosts: 10, delay: ms(500), ..PathPlan::default() };
-    assert_settles("10 hosts, 500 ms", plan);
+    assert_settles("10 hosts, 500 ms", &plan);
 }
 
 /// The rule: with prediction more of the half seconds in which a bottleneck halves, over 20 s, are inside of the region

@@ -177,7 +177,7 @@ impl Allocator {
             return Err(ParameterError::new("allocation", "real-time", allowed).into());
         }
         let minimum = sending.min_throughput().map_or(0, on_wire);
-        let least = if class == SchedulingClass::RealTime { 1 } else { 0 };
+        let least = u64::from(class == SchedulingClass::RealTime);
         let edges = FlowEdges::new(&Region::new(sending));
         let need = FlowNeed {
             class,

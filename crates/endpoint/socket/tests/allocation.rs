@@ -69,6 +69,7 @@ fn next<T>(socket: &cutline_socket::ConnectionHandle, mut pick: impl FnMut(Event
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is passed as a function of events")]
 fn allocated(event: Event) -> Option<(Option<Rate>, Rate)> {
     match event {
         Event::Allocated { before, rate } => Some((before, rate)),
@@ -257,7 +258,9 @@ fn missed_deadlines_are_counted_and_reported() {
             thread::spawn(move || (0..100).for_each(|_| assert_eq!(socket.send(&[1; 1000]).unwrap(), 1000)))
         })
         .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    for thread in threads {
+        thread.join().unwrap();
+    }
     for socket in &sockets {
         let stats = socket.scheduling().unwrap();
         assert_eq!(stats.sent, 100);

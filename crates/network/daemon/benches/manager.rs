@@ -3,6 +3,7 @@
 //!
 //! `cargo bench -p cutline-daemon --bench manager` needs root. The aim is less than 100 us for a decision, and 1,000
 //! requests a second.
+#![expect(clippy::disallowed_methods, reason = "a bench waits in real time")]
 
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed, ReportLine};
 use cutline_allocation::{ManagerConnection, ManagerError};

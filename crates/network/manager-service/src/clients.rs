@@ -63,7 +63,7 @@ struct Connection {
 /// All connections.
 #[derive(Debug, Default)]
 pub struct Connections {
-    connections: BTreeMap<ConnectionId, Connection>,
+    all: BTreeMap<ConnectionId, Connection>,
     sessions: BTreeMap<ClientKey, ConnectionId>,
     /// Clients with input that is not handled yet.
     queue: VecDeque<ConnectionId>,
@@ -83,7 +83,7 @@ impl Connections {
     }
 
     pub fn len(&self) -> usize {
-        self.connections.len()
+        self.all.len()
     }
 
     /// Takes the clients that have come. `admit` returns the policy of a user with these groups.
@@ -105,8 +105,8 @@ impl Connections {
             let refuse = |message: String| {
                 let _gone = (&stream).write_all(AllocationReply::Error { message }.line().as_bytes());
             };
-            let of_user = self.connections.values().filter(|other| other.process.user == user).count();
-            if self.connections.len() >= MOST_CLIENTS || user != 0 && of_user >= MOST_CLIENTS_OF_USER {
+            let of_user = self.all.values().filter(|other| other.process.user == user).count();
+            if self.all.len() >= MOST_CLIENTS || user != 0 && of_user >= MOST_CLIENTS_OF_USER {
                 refuse("client limit reached: ask again later".to_owned());
                 self.refused += 1;
                 continue;
@@ -117,7 +117,7 @@ impl Connections {
                 continue;
             };
             let handle = pidfd_open(peer.pid, PidfdFlags::empty()).ok();
-            while self.connections.contains_key(&self.next) {
+            while self.all.contains_key(&self.next) {
                 self.next = (self.next + 1) % (u32::MAX / 4);
             }
             let (id, interest) = (self.next, EventFlags::IN);
@@ -138,7 +138,7 @@ impl Connections {
                     is_queued: false,
                     interest,
                 };
-                self.connections.insert(id, connection);
+                self.all.insert(id, connection);
             }
         }
     }
@@ -146,7 +146,7 @@ impl Connections {
     /// Reads as a descriptor is ready for. Returns the client if it has gone.
     pub fn ready(&mut self, number: u32, flags: EventFlags) -> Option<ConnectionId> {
         let (id, has_ended) = ((number - self.base) / 2, (number - self.base) % 2 == 1);
-        let connection = self.connections.get_mut(&id)?;
+        let connection = self.all.get_mut(&id)?;
         self.touched.insert(id);
         // Its flows end with it, so what it has sent before it went is worth nothing.
         if has_ended || flags.intersects(EventFlags::HUP | EventFlags::ERR) {
@@ -161,7 +161,7 @@ impl Connections {
 
     fn enqueue(&mut self, id: ConnectionId) {
         let lines = &self.lines;
-        if let Some(connection) = self.connections.get_mut(&id)
+        if let Some(connection) = self.all.get_mut(&id)
             && !connection.is_queued
             && connection.outgoing.is_empty()
             && !connection.is_leaving
@@ -182,7 +182,7 @@ impl Connections {
     pub fn next_requests(&mut self) -> Option<(ConnectionId, Option<ClientKey>, Vec<AllocationRequest>)> {
         let id = self.queue.pop_front()?;
         self.touched.insert(id);
-        let Some(connection) = self.connections.get_mut(&id) else { return Some((id, None, Vec::new())) };
+        let Some(connection) = self.all.get_mut(&id) else { return Some((id, None, Vec::new())) };
         connection.is_queued = false;
         let lines = self.lines.entry(connection.process.user).or_default();
         let mut requests = Vec::new();
@@ -206,7 +206,7 @@ impl Connections {
             self.lines.iter().filter(|(_, lines)| **lines >= MOST_LINES).map(|(user, _)| *user).collect();
         self.lines.clear();
         let ids: Vec<ConnectionId> = self
-            .connections
+            .all
             .iter()
             .filter(|(_, its)| paused.contains(&its.process.user))
             .map(|(id, _)| *id)
@@ -215,12 +215,12 @@ impl Connections {
     }
 
     pub fn process(&self, id: ConnectionId) -> Option<&ClientProcess> {
-        self.connections.get(&id).map(|connection| &connection.process)
+        self.all.get(&id).map(|connection| &connection.process)
     }
 
     /// Gives a connection a session. Returns the connection that had it before.
     pub fn set_session(&mut self, id: ConnectionId, session: ClientKey) -> Option<ConnectionId> {
-        if let Some(connection) = self.connections.get_mut(&id) {
+        if let Some(connection) = self.all.get_mut(&id) {
             connection.session = Some(session);
         }
         self.sessions.insert(session, id).filter(|before| *before != id)
@@ -228,7 +228,7 @@ impl Connections {
 
     /// Sends a message to a client, which may have gone.
     pub fn send(&mut self, id: ConnectionId, reply: &AllocationReply) {
-        if let Some(connection) = self.connections.get_mut(&id) {
+        if let Some(connection) = self.all.get_mut(&id) {
             connection.send(reply);
             self.touched.insert(id);
         }
@@ -243,13 +243,13 @@ impl Connections {
 
     /// Returns whether a further status may wait for clients.
     pub fn has_room_for_status(&self) -> bool {
-        self.connections.values().map(|its| its.status_bytes).sum::<usize>() < MOST_STATUS
+        self.all.values().map(|its| its.status_bytes).sum::<usize>() < MOST_STATUS
     }
 
     /// Sends a status to a client.
     pub fn send_status(&mut self, id: ConnectionId, reply: &AllocationReply) {
         self.send(id, reply);
-        if let Some(connection) = self.connections.get_mut(&id) {
+        if let Some(connection) = self.all.get_mut(&id) {
             connection.status_bytes = connection.outgoing.len();
         }
     }
@@ -257,7 +257,7 @@ impl Connections {
     /// Sends an error to a client, and disconnects it when it has read that.
     pub fn fail(&mut self, id: ConnectionId, message: String) {
         self.send(id, &AllocationReply::Error { message });
-        if let Some(connection) = self.connections.get_mut(&id) {
+        if let Some(connection) = self.all.get_mut(&id) {
             connection.is_leaving = true;
         }
     }
@@ -267,7 +267,7 @@ impl Connections {
     pub fn flush(&mut self, reactor: &Reactor) -> Vec<ConnectionId> {
         let mut ended = Vec::new();
         for id in std::mem::take(&mut self.touched) {
-            let Some(connection) = self.connections.get_mut(&id) else { continue };
+            let Some(connection) = self.all.get_mut(&id) else { continue };
             if !connection.flush() || connection.is_leaving && connection.outgoing.is_empty() {
                 ended.push(id);
                 continue;
@@ -277,7 +277,7 @@ impl Connections {
                 continue;
             }
             self.enqueue(id);
-            let Some(connection) = self.connections.get_mut(&id) else { continue };
+            let Some(connection) = self.all.get_mut(&id) else { continue };
             let wanted = connection.wanted();
             if wanted != connection.interest {
                 connection.interest = wanted;
@@ -291,7 +291,7 @@ impl Connections {
 
     /// Disconnects a client. Returns its session, if no other connection has it.
     pub fn remove(&mut self, id: ConnectionId) -> Option<ClientKey> {
-        let connection = self.connections.remove(&id)?;
+        let connection = self.all.remove(&id)?;
         let session = connection.session?;
         if self.sessions.get(&session) != Some(&id) {
             return None;

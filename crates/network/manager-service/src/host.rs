@@ -322,10 +322,10 @@ impl ManagedHost {
     }
 
     /// Handles a request of a session; `hello` and `status` are handled elsewhere.
-    pub fn handle(&mut self, now: Instant, key: ClientKey, request: AllocationRequest) {
-        match request {
+    pub fn handle(&mut self, now: Instant, key: ClientKey, request: &AllocationRequest) {
+        match *request {
             AllocationRequest::Hello { .. } | AllocationRequest::Status {} => {}
-            AllocationRequest::Admit { id, need } => self.admit(now, key, id, &need),
+            AllocationRequest::Admit { id, ref need } => self.admit(now, key, id, need),
             AllocationRequest::Change { id, desired_bps, minimum_bps, delay_ms, loss_percent } => {
                 let edges = FlowEdges { delay: delay_ms, loss: loss_percent };
                 self.change(now, key, id, (desired_bps, minimum_bps), edges);

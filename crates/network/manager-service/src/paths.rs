@@ -222,7 +222,9 @@ pub fn check_keys(keys: &[PathKey]) -> Result<Vec<(u64, Key)>, String> {
 }
 
 /// Number of the key, signed bytes, summary, tag.
-fn parse(datagram: &[u8]) -> Option<(u64, &[u8], &[u8], &[u8])> {
+type Parts<'b> = (u64, &'b [u8], &'b [u8], &'b [u8]);
+
+fn parse(datagram: &[u8]) -> Option<Parts<'_>> {
     if datagram.len() > LONGEST || datagram.first() != Some(&VERSION) {
         return None;
     }

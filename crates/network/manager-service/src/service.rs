@@ -239,7 +239,7 @@ impl Service {
                         break;
                     }
                     (AllocationRequest::Status {}, Some(_)) => self.send_status(id),
-                    (request, Some(key)) => self.host.handle(now(), key, request),
+                    (request, Some(key)) => self.host.handle(now(), key, &request),
                 }
             }
             if now() >= until {

@@ -124,7 +124,7 @@ fn capacities_that_shrink_lower_flows_at_once() {
 fn a_user_without_a_rule_may_be_kept_out() {
     let mut place = Place::new();
     place.spec.access = AccessRules { is_open: false, users: Vec::new(), groups: Vec::new() };
-    let _service = place.start();
+    let service = place.start();
     let own = rustix::process::geteuid().as_raw();
     let connected = Client::connect(&place.spec.socket, None).map(drop);
     if own == 0 {
@@ -132,7 +132,7 @@ fn a_user_without_a_rule_may_be_kept_out() {
     } else {
         assert!(connected.unwrap_err().to_string().contains("user = "));
     }
-    drop(_service);
+    drop(service);
     let policy = cutline_manager::resources::UserPolicy { weight: 7, ..Default::default() };
     place.spec.access.users.push(AccessRule { id: own, policy });
     let _service = place.start();

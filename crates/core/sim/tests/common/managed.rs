@@ -49,6 +49,7 @@ pub struct PathPlan {
 
 /// Observations of a run.
 pub struct PathRun {
+    #[allow(dead_code, reason = "the bench does not look at single hosts")]
     pub hosts: Vec<SimulatedHost>,
     logs: Vec<QosLog>,
     plan: PathPlan,

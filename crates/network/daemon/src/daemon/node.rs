@@ -359,7 +359,7 @@ impl Node {
         let mut rates: BTreeMap<String, Rate> = BTreeMap::new();
         for (spec, id) in self.config.interfaces.iter().zip(self.interfaces.ids()) {
             let reserved =
-                id.and_then(|id| self.engine.share(id)).map_or(Rate::ZERO, |share| share.reserved());
+                id.and_then(|id| self.engine.share(id)).map_or(Rate::ZERO, admission::Share::reserved);
             let sum = rates.entry(spec.name.clone()).or_default();
             *sum = Rate::from_bps(sum.as_bps() + reserved.as_bps());
         }
