@@ -145,10 +145,14 @@ fn what_managers_read_is_what_the_program_reads() {
     let received =
         [("throughput_bps", 1.0), ("loss_percent", 1e4), ("mean_delay_ms", 1e3), ("max_delay_ms", 1e3)];
     for agent in &agents {
-        // A violation of the delay (2) began in one of the intervals, with the longest delay there. That of the loss (5) is
-        // judged over more than one.
+        // Violations of the delay (2) and of the loss (5). The delay is a high percentile of one of the intervals.
         let delay = until(|| agent.violation(2).ok_or("no violation"));
-        has(&recording, [("max_delay_ms", 1e3)], [delay]);
+        let longest = until(|| {
+            let intervals = recorded(&recording, "received");
+            let longest = intervals.iter().filter_map(|line| in_units(line, [("max_delay_ms", 1e3)])).max();
+            longest.filter(|[longest]| *longest >= delay).ok_or((delay, longest))
+        });
+        assert!((100_000..=longest[0]).contains(&delay), "{delay} of at most {longest:?}");
         until(|| agent.violation(5).ok_or("no violation"));
         let mut seen = Vec::new();
         while seen.len() < INTERVALS {
