@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the suites and judges a queue in each of their cells.
 
-    python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, 9001 to 9003
+    python3 experiments/suites/judge.py target/trial/cutline            the judged seeds, 9101 to 9103
     python3 experiments/suites/judge.py target/trial/cutline --seed 101 --seeds 2       seeds for tuning
     ... --queue sieve-account --queue sieve --suite drops --all --page cells.md
 
@@ -114,7 +114,7 @@ def page(cells, queues):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cutline")
-    parser.add_argument("--seed", type=int, default=9001)
+    parser.add_argument("--seed", type=int, default=9101)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--suite", action="append")
     parser.add_argument("--queue", action="append", help="judged queues; by default sieve and sieve-account")

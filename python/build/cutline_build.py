@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import maturin
-from maturin import get_requires_for_build_editable, get_requires_for_build_wheel, prepare_metadata_for_build_wheel
+from maturin import get_requires_for_build_editable, get_requires_for_build_wheel
 
 __all__ = [
     "build_editable", "build_wheel", "get_requires_for_build_editable", "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel",
@@ -17,6 +17,12 @@ __all__ = [
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "target/wheel-data/scripts"
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """Writes the metadata, for which maturin wants the folder of the data."""
+    DATA.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

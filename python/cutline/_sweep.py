@@ -33,7 +33,7 @@ from .errors import (
     ArgumentError, ClusterLost, Error, Interrupted, NoResults, ResultsDamaged, ResultsExist, RunError, StoreError, WorkerError,
 )
 from .results import Results, _counted, _library
-from .sim import CutlineWarning, Scenario, _path, _seeds
+from .sim import CutlineWarning, Grid, Scenario, _path, _seeds
 
 if TYPE_CHECKING:
     import polars  # type: ignore[import-not-found, unused-ignore]
@@ -128,7 +128,7 @@ class Sweep:
 
     def __init__(self, folder: Path) -> None:
         """Use `cutline.sweep` or `cutline.open_sweep`."""
-        self.folder = os.fspath(folder)
+        self.folder: str = os.fspath(folder)
         self._root = folder
         self._manifest = _read_manifest(folder)
 
@@ -221,7 +221,7 @@ def open_sweep(path: str | os.PathLike[str]) -> Sweep:
 
 def sweep(
     scenario: Scenario | str | os.PathLike[str],
-    grid: Mapping[str | tuple[str, ...], Any] | None = None,
+    grid: Grid | None = None,
     seeds: int | range | None = None,
     client: Any = None,
     *,
@@ -445,15 +445,19 @@ class _Machines(Protocol):
 
     def start(self, part: _Part) -> None:
         """Starts a part."""
+        ...
 
     def free(self) -> int:
         """Returns how many more parts may be started."""
+        ...
 
     def wait(self, seconds: float) -> Iterator[tuple[_Part, _Done | None]]:
         """Waits so long at most, and returns parts that are done; None for a part that was cancelled."""
+        ...
 
     def stop(self) -> None:
         """Ends all parts early."""
+        ...
 
 
 def _run(machines: _Machines, store: _Store, todo: list[_Part], shown: Progress, count: int) -> None:

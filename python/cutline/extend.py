@@ -55,17 +55,17 @@ class _Parameter:
     kind: ClassVar[str]
 
     def __init__(self, default: Any, least: float, most: float, choices: Sequence[str], unit: str, source: str, doc: str) -> None:
-        self.default = default
-        self.least = least
-        self.most = most
-        self.choices = list(choices)
-        self.unit = unit
-        self.source = source
-        self.doc = doc
-        self.name = ""
+        self.default: Any = default
+        self.least: float = least
+        self.most: float = most
+        self.choices: list[str] = list(choices)
+        self.unit: str = unit
+        self.source: str = source
+        self.doc: str = doc
+        self.name: str = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._attribute = name
+        self._attribute: str = name
         self.name = name.replace("_", "-")
 
     def _get(self, owner: object) -> Any:
@@ -92,7 +92,7 @@ class _Parameter:
 class Number(_Parameter):
     """A number from `least` to `most`."""
 
-    kind = "number"
+    kind: ClassVar[str] = "number"
 
     def __init__(self, default: float, *, least: float, most: float, unit: str = "", source: str, doc: str) -> None:
         super().__init__(default, least, most, (), unit, source, doc)
@@ -109,7 +109,7 @@ class Number(_Parameter):
 class Count(_Parameter):
     """A whole number from `least` to `most`."""
 
-    kind = "count"
+    kind: ClassVar[str] = "count"
 
     def __init__(self, default: int, *, least: int, most: int, unit: str = "", source: str, doc: str) -> None:
         super().__init__(default, least, most, (), unit, source, doc)
@@ -133,7 +133,7 @@ class Count(_Parameter):
 class Time(_Parameter):
     """A time from `least` to `most`, in seconds. Scenarios write it with its unit, such as `20 ms`."""
 
-    kind = "time"
+    kind: ClassVar[str] = "time"
 
     def __init__(self, default: float, *, least: float, most: float, source: str, doc: str) -> None:
         super().__init__(default, least, most, (), "", source, doc)
@@ -156,7 +156,7 @@ class Time(_Parameter):
 class Flag(_Parameter):
     """Yes or no."""
 
-    kind = "flag"
+    kind: ClassVar[str] = "flag"
 
     def __init__(self, default: bool, *, source: str, doc: str) -> None:
         super().__init__(default, 0, 1, (), "", source, doc)
@@ -178,7 +178,7 @@ class Flag(_Parameter):
 class Choice(_Parameter):
     """One of several names in kebab-case."""
 
-    kind = "choice"
+    kind: ClassVar[str] = "choice"
 
     def __init__(self, default: str, *, choices: Sequence[str], source: str, doc: str) -> None:
         super().__init__(default, 0, 1, choices, "", source, doc)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Description", "Style", "cdf", "describe", "overview", "paper", "plane", "save", "studies", "sweep", "time"]
 
 Style = Literal["screen", "one-column", "two-column"]
+"""The width, fonts and lines of a figure."""
 
 Given = Results | str | os.PathLike[str]
 
@@ -164,7 +165,7 @@ def save(axes: Axes | Iterable[Axes], path: str | os.PathLike[str], **options: A
     dpi = {"dpi": 200, **options} if file.suffix == ".png" else options
     try:
         with matplotlib.rc_context(_FILES):
-            _list(axes)[0].figure.savefig(unfinished, **dpi)
+            _list(axes)[0].figure.get_figure(root=True).savefig(unfinished, **dpi)
         os.replace(unfinished, file)
     except OSError as error:
         raise StoreError(error.errno, f"{os.fspath(path)} cannot be written: {error.strerror or error}") from error
@@ -246,7 +247,7 @@ def _chart(chart: dict[str, Any], axes: Axes, names: list[str], with_title: bool
 def _line(axes: Axes, series: dict[str, Any], slot: int, x: list[float], y: list[float], low: list[float], high: list[float]) -> None:
     colour = "#222222" if series["expected"] else _COLOURS[slot % len(_COLOURS)]
     is_marked = series["marked"] or series["expected"]
-    markers = {"marker": _MARKERS[slot % len(_MARKERS)], "markerfacecolor": "none" if series["expected"] else colour} if is_marked else {}
+    markers: dict[str, Any] = {"marker": _MARKERS[slot % len(_MARKERS)], "markerfacecolor": "none" if series["expected"] else colour} if is_marked else {}
     if series["shape"] == "steps":
         axes.step(x, y, where="post", label=series["name"], color=colour, linestyle=_DASHES[slot % len(_DASHES)], **markers)
     else:
@@ -309,7 +310,7 @@ def _axis(axes: Axes, which: Literal["x", "y"], described: dict[str, Any]) -> No
     if which == "x":
         # Markers at the end of the axis are whole.
         if "high" in bounds and described["log"] is None and any(
-                line.get_marker() not in ("None", "") and len(line.get_xdata()) and max(line.get_xdata()) > 0.98 * bounds["high"]
+                line.get_marker() not in ("None", "") and max(line.get_xydata()[:, 0], default=0.0) > 0.98 * bounds["high"]
                 for line in axes.get_lines()):
             bounds["high"] += 0.03 * (bounds["high"] - bounds.get("low", 0.0))
         elif "low" in bounds and "high" not in bounds and described["log"] is None and axes.dataLim.x1 > bounds["low"]:
@@ -332,22 +333,22 @@ def _cut(axes: Axes, series: list[dict[str, Any]], cap: float) -> None:
 
 
 def _legend(figure: Figure | None, axes: list[Axes], style: str) -> None:
-    handles = {}
+    handles: dict[str, Any] = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels()):
             handles.setdefault(label, handle)
     if len(handles) < 2:
         return
     if figure is None:
-        axes[0].legend(handles.values(), handles.keys())
+        axes[0].legend(list(handles.values()), list(handles))
         return
     if style == "screen":
         # The title is above the panels.
-        figure.legend(handles.values(), handles.keys(), loc="outside right upper")
+        figure.legend(list(handles.values()), list(handles), loc="outside right upper")
         return
     longest = max(map(len, handles))
     across = max(1, (64 if style == "one-column" else 140) // (longest + 10))
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=min(across, len(handles)))
+    figure.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=min(across, len(handles)))
 
 
 def _list(axes: Axes | Iterable[Axes]) -> list[Axes]:

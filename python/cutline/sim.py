@@ -24,9 +24,12 @@ from ._progress import Progress
 from .errors import ArgumentError, Interrupted, RunError
 from .results import Results
 
-__all__ = ["CutlineWarning", "FlowGroup", "Plan", "Point", "Scenario", "run"]
+__all__ = ["CutlineWarning", "FlowGroup", "Grid", "Plan", "Point", "Scenario", "run"]
 
 _SHOWN_REASONS = 5
+
+Grid = Mapping[str, Any] | Mapping[tuple[str, ...], Any] | Mapping[str | tuple[str, ...], Any]
+"""Keys, or tuples of keys that vary together, and their values."""
 
 
 class CutlineWarning(UserWarning):
@@ -150,7 +153,7 @@ class Scenario:
         pairs = [(_key("settings", key), _toml.setting("settings", key, value)) for key, value in settings.items()]
         return self._with(pairs, [key for key, _ in pairs])
 
-    def sweep(self, values: Mapping[str | tuple[str, ...], Any]) -> Scenario:
+    def sweep(self, values: Grid) -> Scenario:
         """Returns the scenario with a sweep in the place of its own: all combinations of the values, the first key slowest.
 
         `{"flow.audio.hint": range(1, 17), "dumbbell.queue.aqm": ["pi", "pie"]}` has 32 points. Keys that vary together are a tuple:
@@ -160,7 +163,8 @@ class Scenario:
             raise ArgumentError(f"values: {values!r} is not allowed: expected a mapping of keys and lists of values", "values")
         alone: dict[str, list[Any]] = {}
         together: list[dict[str, list[Any]]] = []
-        for key, found in values.items():
+        keys_and_values: Mapping[Any, Any] = values
+        for key, found in keys_and_values.items():
             members = _members(key, found)
             if isinstance(key, str):
                 alone[key] = members

@@ -46,7 +46,9 @@ fn failed(error: QosError) -> PyErr {
     let text = error.to_string();
     match error {
         QosError::Option(_) => OptionError::new_err(text),
-        QosError::Refused { .. } | QosError::Reservation(_) | QosError::Unallocated(_) => Refused::new_err(text),
+        QosError::Refused { .. } | QosError::Reservation(_) | QosError::Unallocated(_) => {
+            Refused::new_err(text)
+        }
         QosError::NoPeer(_) => NoPeer::new_err(text),
         QosError::Lost(_) => Lost::new_err(text),
         QosError::NotRecovered { .. } | QosError::Silent(_) => PyTimeoutError::new_err(text),

@@ -239,12 +239,6 @@ class Types(unittest.TestCase):
         for line, kind in enumerate(WRONG.values(), 2):
             self.assertRegex(found.stdout, rf"<string>:{line}: error: .*\[{kind}\]")
 
-    def test_the_package_itself_passes(self):
-        files = [f"cutline/{name}.py" for name in ("sim", "results", "errors", "aqm", "_queue", "_aqms", "quality", "_translation", "_toml", "_progress")]
-        found = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", *files], cwd=REPOSITORY / "python",
-                               capture_output=True, text=True, timeout=600)
-        self.assertEqual(found.returncode, 0, found.stdout)
-
 
 if __name__ == "__main__":
     unittest.main()

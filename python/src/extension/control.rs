@@ -81,7 +81,7 @@ pub struct Acknowledgement {
     now: f64,
     /// Bytes newly acknowledged.
     bytes: u64,
-    /// Whether it echoes a mark.
+    /// True if it echoes a mark.
     marked: bool,
     /// Everything below this sequence number has arrived.
     una: u64,

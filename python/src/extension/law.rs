@@ -16,9 +16,9 @@ pub struct Packet {
     hint: u16,
     /// A number that all packets of the flow share.
     flow: u32,
-    /// Whether the packet may be marked.
+    /// True if the packet may be marked.
     ecn_capable: bool,
-    /// Whether the sender responds to marks in proportion to their share.
+    /// True if the sender responds to marks in proportion to their share.
     scalable: bool,
     /// Time that the packet has spent in earlier queues, seconds.
     waited: f64,

@@ -42,7 +42,7 @@ fn raise(error: PyErr) -> ! {
     resume_unwind(Box::new(Raised(error)))
 }
 
-/// What is chosen by name: an AQM, an application or a congestion control.
+/// Kind of an extension that is chosen by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Law,

@@ -14,6 +14,7 @@
 //! queue's random numbers, and again every [`SALT_AGE`]. A flow that is not found by the new salt is looked for by the old one, and moves with its
 //! account, for [`SILENCE`].
 
+use super::calendar::nearer;
 use crate::visitors::Visitors;
 use cutline_units::{Duration, Instant, RandomStream, mix};
 
@@ -112,6 +113,15 @@ impl Accounts {
         let (now, tau) = (ticks(now), (tau.as_nanos() >> TICK_BITS) as u32);
         let live = |cell: &&Account| cell.state & USED != 0 && now.wrapping_sub(cell.at) <= tau;
         self.cells.iter().filter(live).count() as f64 / self.cells.len() as f64
+    }
+
+    /// Brings the finishes that follow from what all new flows have sent nearer to `v`, to `part` of their distance.
+    #[cold]
+    pub(super) fn bring_nearer(&mut self, v: f64, part: f64) {
+        for cell in self.cells.iter_mut().filter(|cell| cell.lag > 0) {
+            cell.finish = nearer(cell.finish, v, part);
+            cell.lag = (f64::from(cell.lag) * part).ceil() as u16;
+        }
     }
 
     /// The account in a place.
@@ -279,7 +289,7 @@ impl Account {
         self.state & COUNTED != 0
     }
 
-    /// Where the next packet may start: behind those that wait, and where it could start if the flow had not been new.
+    /// Virtual times at which the next packet may start: behind those that wait, and if the flow had not been new.
     #[inline]
     pub(super) fn finishes(&mut self) -> (f64, f64) {
         let own = self.finish - f64::from(self.lag) * LAG;
@@ -301,7 +311,13 @@ impl Account {
     /// Sets the finish, of which this much is not the flow's own, B.
     #[inline]
     pub(super) fn set_finish(&mut self, finish: f64, lag: f64) {
-        (self.finish, self.lag) = (finish, (lag / LAG) as u16);
+        (self.finish, self.lag) = (finish, (lag * (1.0 / LAG)).ceil() as u16);
+    }
+
+    /// Returns whether packets may wait whose place follows from what all new flows have sent.
+    #[inline]
+    pub(super) const fn has_lag(&self) -> bool {
+        self.lag > 0
     }
 
     /// Returns whether the flow was warned less than a round trip ago.

@@ -28,6 +28,8 @@ pub(super) struct Entry<P> {
     pub(super) start: f64,
     /// Virtual time by which packets leave, B.
     pub(super) due: f64,
+    /// True if `due` follows from what all new flows have sent.
+    pub(super) is_new: bool,
     pub(super) owner: Owner,
 }
 
@@ -163,6 +165,23 @@ impl<P: Copy> Calendar<P> {
         Some(entry)
     }
 
+    /// Brings the packets of new flows nearer to `v`, to `part` of their distance, and sorts all packets anew.
+    #[cold]
+    pub(super) fn bring_nearer(&mut self, (v, part): (f64, f64), floor: f64, range: f64) {
+        for slot in 0..SLOTS as usize {
+            let mut next = self.slots[slot].head;
+            while next != NIL {
+                let Node { entry, next: behind, .. } = &mut self.nodes[next as usize];
+                if entry.is_new {
+                    entry.start = nearer(entry.start, v, part);
+                    entry.due = nearer(entry.due, v, part);
+                }
+                next = *behind;
+            }
+        }
+        self.resort(floor, range);
+    }
+
     /// Sorts all packets into slots that cover at least `range` bytes of virtual time from `floor` on.
     #[cold]
     pub(super) fn resort(&mut self, floor: f64, range: f64) {
@@ -283,6 +302,12 @@ impl<P: Copy> Calendar<P> {
     }
 }
 
+/// A virtual time at `part` of its distance to `v`, if it is after `v`.
+#[inline]
+pub(super) fn nearer(time: f64, v: f64, part: f64) -> f64 {
+    if time > v { v + (time - v) * part } else { time }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,6 +320,7 @@ mod tests {
             arrived: Instant::ZERO,
             start,
             due: start,
+            is_new: false,
             owner: Owner { id: flow, ..Owner::default() },
         }
     }

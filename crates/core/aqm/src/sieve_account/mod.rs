@@ -65,7 +65,7 @@ use crate::{
     SieveReadings, Verdict,
 };
 use accounts::{Accounts, Place};
-use calendar::{Calendar, Entry, Owner};
+use calendar::{Calendar, Entry, Owner, nearer};
 use cutline_params::{ParameterError, Parameters};
 use cutline_units::{Duration, Instant, Probability, RandomStream, Rate};
 
@@ -142,12 +142,14 @@ pub struct SieveAccount<P> {
     v: f64,
     /// The largest V.
     largest: f64,
-    /// When V was reached last.
+    /// Time at which V was reached last.
     reached: Instant,
     /// F: no packet starts before it.
     floor: f64,
     /// f, B/s.
     share: f64,
+    /// The weight of new flows when the packets were sorted last.
+    sorted_weight: f64,
     /// The range of f for which the slots of the calendar are wide enough, and narrow enough.
     sorted_for: (f64, f64),
     /// rtt and tau, s; one over tau, and over the part of rtt in which p' grows to 1, 1/s.
@@ -188,6 +190,7 @@ impl<P: Copy> Discipline for SieveAccount<P> {
             reached: Instant::ZERO,
             floor: 0.0,
             share: link,
+            sorted_weight: 1.0,
             sorted_for: (0.0, 0.0),
             rtt: params.rtt.as_secs_f64(),
             tau: params.tau.as_secs_f64(),
@@ -238,15 +241,32 @@ impl<P: Copy> SieveAccount<P> {
         // As if nobody had sent for long.
         self.v = self.kept();
         (self.largest, self.floor, self.newcomers) = (self.v, 0.0, [0.0; 2]);
+        self.sorted_weight = 1.0;
         self.sort();
+    }
+
+    /// How much a byte of a new flow counts: an eighth of the link is the share of all of them.
+    #[inline]
+    fn newcomers_weight(&self) -> f64 {
+        (self.share / (NEWCOMERS * self.link)).min(1.0)
     }
 
     /// Sorts the packets into slots that suit f.
     #[cold]
     fn sort(&mut self) {
         let range = 2.0 * (self.kept() + 4.0 * self.share * self.rtt);
-        self.calendar.resort(self.floor, range);
-        self.sorted_for = (self.share / 4.0, self.share * 2.0);
+        let weight = self.newcomers_weight();
+        let part = weight / self.sorted_weight;
+        if part < 1.0 {
+            // New flows have an eighth of the link together, also those that waited when a share was more than that.
+            self.flows.bring_nearer(self.v, part);
+            self.newcomers = self.newcomers.map(|finish| nearer(finish, self.v, part));
+            self.calendar.bring_nearer((self.v, part), self.floor, range);
+        } else {
+            self.calendar.resort(self.floor, range);
+        }
+        self.sorted_weight = weight;
+        self.sorted_for = (self.share / 2.0, self.share * 2.0);
     }
 
     /// Moves V, and f with it, from the largest V on.
@@ -352,10 +372,9 @@ impl<P: Copy> SieveAccount<P> {
         let Owner { place, id, host, host_id } = entry.owner;
         if self.flows.note_left(place, id)
             && let Some(hosts) = &mut self.hosts
+            && let Some(host) = hosts.look(host, host_id)
         {
-            if let Some(host) = hosts.look(host, host_id) {
-                host.waiting = host.waiting.saturating_sub(1);
-            }
+            host.waiting = host.waiting.saturating_sub(1);
         }
     }
 
@@ -401,27 +420,30 @@ impl<P: Copy> Queue<P> for SieveAccount<P> {
             self.judge(now, &arrival, &sender, (wait, per_byte), random)
         };
         if wait > 0.0 {
-            self.paid.add(arrival.size)
+            self.paid.add(arrival.size);
         } else {
-            self.went_first.add(arrival.size)
+            self.went_first.add(arrival.size);
         }
         self.stats.count_arrival(verdict, arrival.size);
         if matches!(verdict, Verdict::Drop(_)) {
             return verdict;
         }
         let charge = size * sender.flows;
-        self.flows.at(sender.place).set_finish(start + charge, start - own);
+        let account = self.flows.at(sender.place);
+        account.set_finish(start + charge, start - own);
+        let is_new = account.has_lag();
         let owner = self.note_waiting(&sender);
         if sender.is_new {
             match &mut self.hosts {
                 Some(hosts) if sender.host_is_known => {
                     hosts.at(sender.host).finish = start + size * sender.flows.min(1.0 / NEWCOMERS);
                 }
-                _ => self.newcomers[class] = start + size * (self.share / (NEWCOMERS * self.link)).min(1.0),
+                _ => self.newcomers[class] = start + size * self.newcomers_weight(),
             }
         }
         self.backlog.add(arrival.size);
-        let entry = Entry { packet, size: arrival.size, arrived: now, start, due: start + charge, owner };
+        let entry =
+            Entry { packet, size: arrival.size, arrived: now, start, due: start + charge, is_new, owner };
         self.calendar.push(self.floor, entry);
         while !self.limit.holds(self.backlog) {
             self.push_out();

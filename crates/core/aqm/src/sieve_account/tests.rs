@@ -274,7 +274,7 @@ fn a_sparse_flow_waits_for_sparse_flows_alone() {
     }
 }
 
-/// Whatever a flow claims, and however much it sends, it gets a third of what three flows get, to 2 %.
+/// A flow gets a third of what three flows get, to 2 %, for any claim and any rate of its own.
 #[test]
 fn no_claim_gains_a_share() {
     for hint in [1, 4, 16] {

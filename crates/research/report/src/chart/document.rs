@@ -34,7 +34,7 @@ pub struct ChartDocument {
     /// The vertical axis.
     pub y: AxisDocument,
     /// The series, from the lowest to the uppermost.
-    pub series: Vec<SeriesDocument>,
+    pub series: Vec<ChartSeriesDocument>,
     /// Labelled lines across the chart.
     pub references: Vec<ReferenceDocument>,
 }
@@ -60,7 +60,7 @@ pub struct AxisDocument {
 
 /// A series of a chart.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SeriesDocument {
+pub struct ChartSeriesDocument {
     /// The name in the legend.
     pub name: String,
     /// The shape: `line`, `steps`, `markers` or `bars`.
@@ -112,7 +112,7 @@ impl Chart {
         };
         for element in &self.elements {
             match element {
-                Element::Line(line) => found.series.push(SeriesDocument {
+                Element::Line(line) => found.series.push(ChartSeriesDocument {
                     name: line.name.clone(),
                     shape: match line.join {
                         Join::Straight => "line",
@@ -124,7 +124,7 @@ impl Chart {
                     expected: line.kind == SeriesKind::Expected,
                     points: line.points.iter().map(coordinates).collect(),
                 }),
-                Element::Bars(bars) => found.series.push(SeriesDocument {
+                Element::Bars(bars) => found.series.push(ChartSeriesDocument {
                     name: bars.name.clone(),
                     shape: "bars",
                     marked: false,

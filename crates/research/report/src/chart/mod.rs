@@ -38,7 +38,7 @@ pub(crate) mod tests;
 
 pub use axis::{Axis, Scale};
 pub use colour::Theme;
-pub use document::{AxisDocument, ChartDocument, FigureDocument, ReferenceDocument, SeriesDocument};
+pub use document::{AxisDocument, ChartDocument, ChartSeriesDocument, FigureDocument, ReferenceDocument};
 pub use element::{Bars, ChartPoint, Element, PointSeries, Reference};
 pub use figure::{Chart, Figure, Legend};
 pub use formats::{Format, FormatError, missing_scripts};
