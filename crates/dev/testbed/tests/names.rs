@@ -28,7 +28,6 @@ const SHARED: [(&str, &[&str]); 4] = [
             "Standing",
             "Tcp",
             "Tfrc",
-            "TokenBucket",
             "Totals",
         ],
     ),

@@ -245,7 +245,7 @@ impl<P: Copy> SieveAccount<P> {
         self.sort();
     }
 
-    /// How much a byte of a new flow counts: an eighth of the link is the share of all of them.
+    /// Weight of a byte of a new flow: an eighth of the link is the share of all of them.
     #[inline]
     fn newcomers_weight(&self) -> f64 {
         (self.share / (NEWCOMERS * self.link)).min(1.0)
