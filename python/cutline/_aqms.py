@@ -9,7 +9,7 @@ from ._queue import Queue
 
 __all__ = [
     "DropTail", "Pi", "Red", "Ared", "RedWorcester", "Blue", "Sfc", "Pie", "Pi2", "CoDel", "FqCoDel", "FqPie", "Cake",
-    "StrictPriority", "Drr", "DualPi2", "Abe", "Sieve",
+    "StrictPriority", "Drr", "DualPi2", "Abe", "Sieve", "SieveAccount",
 ]
 
 
@@ -891,3 +891,39 @@ class Sieve(Queue):
             falling=falling, rising=rising, update=update, first_delay=first_delay, lanes_share=lanes_share, newcomers=newcomers,
             newcomer_age=newcomer_age, surcharge=surcharge, mark_until=mark_until, without=without, bits=bits, l=l,
             max_ratio=max_ratio, age_credit=age_credit, below=below)
+
+
+class SieveAccount(Queue):
+    """Sieve by accounts (ours: docs/internals/sieve.md).
+
+    TSQ does not work over it.
+
+    rtt: The round-trip time, without queues, of most flows that fill the link. Allowed is a time from 1 ms to 10 s; the default
+        is 100 ms (RFC 8289 section 4.1: suits paths of 10 ms to 300 ms).
+    tau: tau: how long an unused share is kept. Allowed is a time from 10 ms to 100 s; the default is 150 ms (ours:
+        docs/internals/sieve.md).
+    key: Unit that has a share: a flow, all flows of a host, or first a host and then each of its flows. Allowed is one of flow,
+        source, destination, source-then-flow, destination-then-flow; the default is flow (ours: docs/internals/sieve.md).
+    memory: Memory for what is known of flows. Allowed is a whole number from 64 to 1073741824 B; the default is 65536 (ours:
+        docs/internals/sieve.md).
+    newcomer_age: Age below which a flow counts as new. Allowed is a time from 0 ns to 30 s; the default is 200 ms (ours:
+        docs/internals/sieve.md).
+    """
+
+    name = "sieve-account"
+
+    def __init__(
+        self,
+        rate: str | float,
+        *,
+        limit: str = "1000 packets",
+        ecn: bool = True,
+        seed: int = 1,
+        rtt: str | None = None,
+        tau: str | None = None,
+        key: str | None = None,
+        memory: int | str | None = None,
+        newcomer_age: str | None = None,
+    ) -> None:
+        super().__init__(rate, limit=limit, ecn=ecn, seed=seed, rtt=rtt, tau=tau, key=key, memory=memory,
+            newcomer_age=newcomer_age)
