@@ -634,6 +634,9 @@ impl Inner {
         };
         let waits = !self.nonblocking.load(Ordering::Relaxed);
         let written = outlet.write(&self.socket, bytes, (&self.connection, token), waits);
+        // A call that reads at the same time would take it for the end of the stream.
+        let failure = outlet.take_failure().map(io::Error::from);
+        self.notice(failure.as_ref(), Met::ByControl);
         // The message may have kept control messages back.
         let later = outlet.send_control(&self.socket, &self.connection);
         if written.is_ok() {

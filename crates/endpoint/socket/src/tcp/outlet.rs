@@ -29,12 +29,14 @@ pub struct Outlet {
     is_shut_down: bool,
     /// True if the application wants to send and has no room.
     is_held: bool,
+    /// The error that the kernel has reported after it had taken a part of what a call wrote. It reports it once.
+    failure: Option<Errno>,
 }
 
 impl Outlet {
     /// Returns a buffer that begins with bytes that the kernel has not taken yet.
     pub const fn new(pending: Vec<u8>) -> Self {
-        Self { pending, owed: 0, is_shut_down: false, is_held: false }
+        Self { pending, owed: 0, is_shut_down: false, is_held: false, failure: None }
     }
 
     /// Returns whether a message has begun and not ended.
@@ -111,8 +113,17 @@ impl Outlet {
         }
         match failure {
             Some(errno) if written == 0 => Err(errno.into()),
+            Some(errno) if ![Errno::AGAIN, Errno::INTR].contains(&errno) => {
+                self.failure = Some(errno);
+                Ok(written)
+            }
             _ => Ok(written),
         }
+    }
+
+    /// Takes the error that a call has met after a part was written, and so has not returned.
+    pub const fn take_failure(&mut self) -> Option<Errno> {
+        self.failure.take()
     }
 
     /// The application waits for room from now on.

@@ -192,6 +192,44 @@ fn a_call_that_waits_is_interrupted_once_and_the_next_one_waits_for_the_connecti
     });
 }
 
+/// The kernel reports a reset once. If it does so to a call of which it has taken a part, that call succeeds, and a reader must not take
+/// what follows for the end of the stream.
+#[test]
+fn a_reset_in_the_middle_of_a_write_is_no_end_of_the_stream() {
+    let listener = listener("127.0.0.1:0".parse().unwrap());
+    let bytes = vec![7; 1 << 20];
+    for options in [within(10_000), quick(QosOptions::default())] {
+        let is_partial = (0..20).any(|_| {
+            let (ours, theirs) = connect(&listener, &options);
+            let written = thread::scope(|scope| {
+                let writes = scope.spawn(|| {
+                    loop {
+                        match (&ours).write(&bytes) {
+                            Ok(written) if written == bytes.len() => {}
+                            written => return written,
+                        }
+                    }
+                });
+                // The writer has filled the buffers.
+                while ours.mib().send.sent.messages < 2 || ours.0.outlet.try_lock().is_ok() {
+                    thread::sleep(ms(1));
+                }
+                thread::sleep(ms(20));
+                reset(&theirs);
+                writes.join().unwrap()
+            });
+            let mut reader = &ours;
+            let read = reader.read(&mut [0; 10]);
+            if written.is_ok() {
+                let error = read.expect_err("a reset is no end");
+                assert!(is_loss(&error) || error.kind() == io::ErrorKind::ConnectionReset, "{error}");
+            }
+            written.is_ok()
+        });
+        assert!(is_partial, "no write was cut in twenty");
+    }
+}
+
 #[test]
 fn a_listener_that_comes_back_in_time_is_found_and_a_later_one_is_not() {
     let place = {
