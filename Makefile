@@ -19,7 +19,7 @@ PRELOAD := target/preload/libcutline_preload.so
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
 NET := $(foreach name,sys netlink socket gateway traffic lab daemon cli,-p cutline-$(name))
 
-.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python test-python-full clean service
+.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel test-python test-python-full clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -46,6 +46,7 @@ help:
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
 	@echo "make deb       a Debian package with all that: target/deb; make check-deb installs it over a copy of this system, tries it and removes it (root)"
+	@echo "make check-systemd  starts a copy of this system with the programs as a gateway under systemd, in namespaces of its own: two starts, kill -9, down (root)"
 	@echo "make package   a package of each crate, built as those who depend on it would"
 	@echo "make service  builds what install-service installs"
 	@echo "make install-service  the command and cutlined below /usr/local, the systemd units of the router and of cutlined, examples of their files (as root)"
@@ -139,7 +140,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri test-real-time validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
+validate: miri test-real-time check-systemd validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -276,6 +277,10 @@ deb: $(BIN) $(DAEMON) $(PRELOAD)
 # Installs it over a copy of this system, tries it and removes it (root).
 check-deb: deb
 	tools/check-deb.sh target/deb/cutline_$(VERSION)_$$(dpkg --print-architecture).deb
+
+# Runs the units under a systemd of their own (root).
+check-systemd: service
+	tools/check-systemd.sh
 
 # The packages of all crates that others can use, each built from its package alone.
 package: setup
