@@ -6,10 +6,11 @@
 //! manager is away, a flow keeps the rate that it had. A copy of the process by fork has none of its threads, and none
 //! of its flows.
 
-use crate::connection::{ManagerConnection, ManagerError};
+use crate::connection::ManagerConnection;
 use crate::protocol::{AllocationReply, AllocationRequest, FlowNeed, ReportLine};
 use cutline_manager::feedback::{FlowEdges, FlowReport};
 use cutline_manager::resources::AllocationCause;
+use cutline_service::JsonLineError;
 use cutline_sys::process::{PerProcess, generation};
 use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
 use cutline_sys::{lock, now};
@@ -254,7 +255,7 @@ impl HolderThread {
     ///
     /// # Errors
     /// When the manager has gone.
-    fn turn(&mut self) -> Result<(), ManagerError> {
+    fn turn(&mut self) -> Result<(), JsonLineError> {
         let is_idle = lock(&self.shared.state).flows.is_empty();
         if is_idle {
             // All flows were released before.
@@ -281,7 +282,7 @@ impl HolderThread {
     }
 
     /// Connects, and asks for the flows that the manager does not have any more.
-    fn connect(&mut self) -> Result<(), ManagerError> {
+    fn connect(&mut self) -> Result<(), JsonLineError> {
         let connection = ManagerConnection::connect(&self.shared.path, self.session.as_deref())?;
         self.session = Some(connection.session().to_owned());
         self.interval = (connection.lease() / 4).clamp(SHORTEST_INTERVAL, INTERVAL);
@@ -317,12 +318,12 @@ impl HolderThread {
         requests.iter().try_for_each(|request| self.send(request))
     }
 
-    fn send(&mut self, request: &AllocationRequest) -> Result<(), ManagerError> {
+    fn send(&mut self, request: &AllocationRequest) -> Result<(), JsonLineError> {
         self.connection.as_mut().map_or(Ok(()), |connection| connection.send(request))
     }
 
     /// Sends what other threads want. Without a connection it is done when there is one.
-    fn carry_out(&mut self) -> Result<(), ManagerError> {
+    fn carry_out(&mut self) -> Result<(), JsonLineError> {
         let commands = std::mem::take(&mut lock(&self.shared.state).commands);
         for command in commands {
             let request = {
@@ -342,7 +343,7 @@ impl HolderThread {
     }
 
     /// Takes the manager's lines.
-    fn listen(&mut self) -> Result<(), ManagerError> {
+    fn listen(&mut self) -> Result<(), JsonLineError> {
         loop {
             let Some(connection) = &mut self.connection else { return Ok(()) };
             let Some(reply) = connection.reply(Duration::ZERO)? else { return Ok(()) };
@@ -384,7 +385,7 @@ impl HolderThread {
     }
 
     /// Asks for flows again that were refused or revoked.
-    fn ask_again(&mut self) -> Result<(), ManagerError> {
+    fn ask_again(&mut self) -> Result<(), JsonLineError> {
         let at = now();
         let mut requests = Vec::new();
         for (id, entry) in &mut lock(&self.shared.state).flows {
@@ -397,7 +398,7 @@ impl HolderThread {
     }
 
     /// Reports what flows deliver, and renews all leases.
-    fn report(&mut self) -> Result<(), ManagerError> {
+    fn report(&mut self) -> Result<(), JsonLineError> {
         let holders: Vec<_> = {
             let state = lock(&self.shared.state);
             let granted =
@@ -422,7 +423,7 @@ impl HolderThread {
     }
 
     /// Notes that the manager has gone. Flows keep the rates that they have.
-    fn lose(&mut self, error: &ManagerError) {
+    fn lose(&mut self, error: &JsonLineError) {
         self.connection = None;
         let (_, rest) = self.retry;
         self.retry = (now().saturating_add(rest), (rest + rest).min(RETRY.1));

@@ -16,6 +16,6 @@ mod holder;
 pub mod protocol;
 pub mod status;
 
-pub use connection::{ManagerConnection, ManagerError};
+pub use connection::ManagerConnection;
 pub use holder::{AllocatedFlow, FlowHolder, FlowNotice, FlowStanding, hold};
 pub use protocol::DEFAULT_SOCKET;

@@ -269,10 +269,7 @@ fn missed_deadlines_are_counted_and_reported() {
     let until = Instant::now() + PATIENCE;
     let mut client = cutline_allocation::ManagerConnection::connect(&host.spec.socket, None).unwrap();
     loop {
-        use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
-        client.send(&AllocationRequest::Status {}).unwrap();
-        let reply = client.reply(cutline_units::Duration::from_secs(10)).unwrap();
-        let Some(AllocationReply::Status { status }) = reply else { panic!("{reply:?}") };
+        let status = client.status(cutline_units::Duration::from_secs(10)).unwrap();
         if status.flows.len() == 2 && status.flows.iter().all(|flow| flow.missed_deadlines > 50) {
             break;
         }

@@ -1,11 +1,12 @@
 //! A manager in a folder of its own, and clients of it.
 
+use cutline_allocation::ManagerConnection;
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed};
 use cutline_allocation::status::ManagerStatus;
-use cutline_allocation::{ManagerConnection, ManagerError};
 use cutline_manager::feedback::{FeedbackParams, HostId};
 use cutline_manager::resources::{Capacities, CarrierKind, CpuShare, ResourceParams, SchedulingClass};
 use cutline_manager_service::{AccessRules, ManagerService, ManagerSpec};
+use cutline_service::JsonLineError;
 use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -65,7 +66,7 @@ impl Place {
 pub struct Client(pub ManagerConnection);
 
 impl Client {
-    pub fn connect(socket: &Path, session: Option<&str>) -> Result<Self, ManagerError> {
+    pub fn connect(socket: &Path, session: Option<&str>) -> Result<Self, JsonLineError> {
         ManagerConnection::connect(socket, session).map(Self)
     }
 
