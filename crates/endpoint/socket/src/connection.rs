@@ -10,6 +10,7 @@ use crate::options::QosOptions;
 use crate::recovery::Candidate;
 use crate::reservation::{ReservationStatus, Reserver};
 use cutline_allocation::FlowHolder;
+use cutline_manager::feedback::FlowReport;
 use cutline_publish::ManagerRequest;
 use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
@@ -331,6 +332,19 @@ impl Connection {
         let Some(allocator) = &self.allocator else { return Ok(()) };
         let sending = lock(&self.session).sending().clone();
         allocator.ask(&sending, self.standing())
+    }
+
+    /// Returns the report to the resource manager about the last interval. `None` without a share, and if the interval was
+    /// reported before.
+    pub fn flow_report(&self, socket: impl AsFd) -> Option<FlowReport> {
+        let waiting = Bytes::new(send_queue(socket).unwrap_or_default());
+        self.allocator.as_ref()?.report(self, waiting)
+    }
+
+    /// Number of messages that have left after their deadlines.
+    pub fn missed_deadlines(&self) -> u64 {
+        let gate = self.allocator.as_ref().and_then(Allocator::gate);
+        gate.map_or(0, |gate| gate.stats().missed)
     }
 
     /// Asks for what holds from now on.
