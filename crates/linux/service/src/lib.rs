@@ -19,7 +19,7 @@ mod sighup;
 mod socket_file;
 
 pub use json_lines::{JsonLineClient, JsonLineError};
-pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong};
+pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong, write_pending};
 pub use outlet::{Outlet, Pen, Written};
 pub use sd_notify::SdNotify;
 pub use sighup::SighupWatcher;
