@@ -3,9 +3,8 @@
 use cutline_allocation::ManagerConnection;
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed};
 use cutline_allocation::status::ManagerStatus;
-use cutline_manager::feedback::{FeedbackParams, HostId};
-use cutline_manager::resources::{Capacities, CarrierKind, CpuShare, ResourceParams, SchedulingClass};
-use cutline_manager_service::{AccessRules, ManagerService, ManagerSpec};
+use cutline_manager::resources::{Capacities, CarrierKind, ResourceParams, SchedulingClass};
+use cutline_manager_service::{ManagerService, ManagerSpec};
 use cutline_service::JsonLineError;
 use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
@@ -31,15 +30,8 @@ impl Place {
             socket: path("manager.sock"),
             state: path("manager.state"),
             capacities: Capacities { datagrams: Some(Rate::from_mbps(100)), ..Capacities::default() },
-            interfaces: Vec::new(),
-            cpu_per_gbit: [CpuShare::ZERO; 2],
-            access: AccessRules::default(),
             resources: ResourceParams { user_share: 1.0, ..ResourceParams::default() },
-            feedback: FeedbackParams::default(),
-            host: HostId(0),
-            listen: None,
-            keys: None,
-            paths: Vec::new(),
+            ..ManagerSpec::default()
         };
         Self { folder, spec, said: Arc::default() }
     }
