@@ -17,8 +17,8 @@ pub struct ManagerConnection {
 }
 
 impl ManagerConnection {
-    /// Connects to the manager whose socket is at `path`. A client that connects again names its session, and has its
-    /// flows again ([`ManagerConnection::held`]).
+    /// Connects to the manager whose socket is at `path`. A client that connects again names its session, and takes
+    /// over its flows ([`ManagerConnection::held`]).
     ///
     /// # Errors
     /// When no process listens there, this process may not use the manager, or it speaks another version.
@@ -37,7 +37,7 @@ impl ManagerConnection {
         }
     }
 
-    /// The session, by which a later connection has the flows again.
+    /// Name of the session, with which a later connection takes over the flows.
     pub fn session(&self) -> &str {
         &self.session
     }
