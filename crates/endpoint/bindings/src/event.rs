@@ -31,9 +31,9 @@ pub enum EventKind {
     Recovered = 10,
     /// The connection was not made again in the time that the specification gives for that.
     GaveUp = 11,
-    /// The resource manager of the host lets this end send at most so much from now on.
+    /// The resource manager of the host has granted another rate to this end.
     Allocated = 12,
-    /// The resource manager has refused this end, or taken its share back: there is no limit from now on.
+    /// The resource manager has refused or revoked the share of this end. Its rate is not limited any more.
     Unallocated = 13,
 }
 
@@ -88,7 +88,7 @@ pub struct Event {
     pub worst: f64,
     /// Origin of a violation: one of `CUTLINE_EVENT_ORIGIN_*`.
     pub origin: i64,
-    /// The rate that the resource manager of the host lets this end send, of messages without headers, bit/s.
+    /// The rate that the resource manager of the host has granted to this end, of messages without headers, bit/s.
     pub allocated_bps: i64,
 }
 

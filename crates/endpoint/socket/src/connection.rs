@@ -10,6 +10,7 @@ use crate::options::QosOptions;
 use crate::recovery::Candidate;
 use crate::reservation::{ReservationStatus, Reserver};
 use cutline_allocation::FlowHolder;
+use cutline_manager::feedback::FlowReport;
 use cutline_publish::ManagerRequest;
 use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
@@ -53,7 +54,7 @@ pub struct Connection {
     opened: Duration,
     /// True if the connection is not published.
     is_private: bool,
-    /// Specification that the application has asked for at first; `None` unless managers of the host may weaken limits.
+    /// First specification of the application; `None` unless managers of the host may weaken limits.
     managed: Option<Box<ConnectionSpecification>>,
     /// True while data wait for the application, as far as the service thread has seen.
     is_unread: AtomicBool,
@@ -317,7 +318,7 @@ impl Connection {
         due
     }
 
-    /// Begins to ask the resource manager of the host, for a connection that is served from now on.
+    /// Requests a share from the resource manager of the host, for a connection that the service thread serves from now on.
     ///
     /// # Errors
     /// When a real-time connection has no highest rate, or the thread cannot be started.
@@ -333,7 +334,20 @@ impl Connection {
         allocator.ask(&sending, self.standing())
     }
 
-    /// Asks for what holds from now on.
+    /// Returns the report to the resource manager about the last interval. `None` without a share, and if the interval was
+    /// reported before.
+    pub fn flow_report(&self, socket: impl AsFd) -> Option<FlowReport> {
+        let waiting = Bytes::new(send_queue(socket).unwrap_or_default());
+        self.allocator.as_ref()?.report(self, waiting)
+    }
+
+    /// Returns the number of messages that have left after their deadlines.
+    pub fn missed_deadlines(&self) -> u64 {
+        let gate = self.allocator.as_ref().and_then(Allocator::gate);
+        gate.map_or(0, |gate| gate.stats().missed)
+    }
+
+    /// Requests a share for the specification that holds from now on.
     fn allocate_again(&self) {
         if let Err(error) = self.allocate() {
             self.tell([Event::Unallocated(error.to_string())]);

@@ -54,7 +54,7 @@
 //! options     what an application asks for
 //! error       why it cannot have it
 //! settings    what follows from it for the socket: buffers, marks
-//! session     what follows from it for the session
+//! session     the session of a connection, from its options
 //! hint_mark   the delay hint as the mark of packets
 //! patience    timeouts of calls that receive
 //! connecting  the addresses of a name, one after the other or together

@@ -272,7 +272,7 @@ impl QosOptions {
         Self { connect_timeout: Some(crate::time::duration(time)), ..self }
     }
 
-    /// The reservation of a connection between these addresses, the own one first; none if none is wanted.
+    /// The reservation of a connection between these addresses, that of this end first; `None` if the options request none.
     pub(crate) fn reserver(&self, transport: Transport, addresses: [SocketAddr; 2]) -> Option<Reserver> {
         let reservation = self.reservation.clone()?;
         Some(Reserver::new(reservation, self.path.clone(), transport, addresses))
@@ -337,26 +337,26 @@ impl QosOptions {
         Self { is_private: !publish, ..self }
     }
 
-    /// Sets whether managers of this host may ask for weaker limits, and for a new negotiation of what was asked for at first, by
-    /// way of the monitor (SNMP). They may not unless this is set. A weaker limit is negotiated with the other end as
+    /// Sets whether managers of this host may request weaker limits, and a new negotiation of the first specification, through
+    /// the monitor (SNMP). The default is no. A weaker limit is negotiated with the other end as
     /// [`renegotiate`](crate::ConnectionHandle::renegotiate) does it, so the application gets the same events.
     #[must_use]
     pub fn managed(self, managed: bool) -> Self {
         Self { is_managed: managed, ..self }
     }
 
-    /// Asks the resource manager of this host for a share of what this end sends. The rate that it grants limits the
-    /// connection: a faster application is held back as beyond an agreed rate. [`Event::Allocated`](crate::Event::Allocated) says each
-    /// change. Connecting waits for the first answer. Without a manager, nothing is limited; one that is started later serves the
-    /// connection from then on, and one that is started again has its flows as before.
+    /// Requests a share for the sending direction from the resource manager of this host. The granted rate limits the connection:
+    /// a faster application is delayed as above an agreed rate. [`Event::Allocated`](crate::Event::Allocated) reports each change.
+    /// Connecting waits for the first answer. Without a manager, nothing is limited. A manager that is started later serves the
+    /// connection from then on, and a restarted manager takes over its flows.
     ///
-    /// A real-time connection has to have a highest rate when both ends agree: connecting is an error otherwise.
+    /// The agreed specification of a real-time connection must have a highest rate; otherwise connecting fails.
     #[must_use]
     pub fn allocation(self, allocation: AllocationOptions) -> Self {
         Self { allocation: Some(allocation), ..self }
     }
 
-    /// The share of a connection between these addresses, the own one first; none if none is wanted.
+    /// The share of a connection between these addresses, that of this end first; `None` if the options request none.
     pub(crate) fn allocator(&self, transport: Transport, addresses: [SocketAddr; 2]) -> Option<Allocator> {
         Some(Allocator::new(self.allocation.clone()?, transport, addresses))
     }

@@ -97,7 +97,7 @@ struct State {
 }
 
 impl Reserver {
-    /// The reservation of a connection between these addresses, the own one first.
+    /// The reservation of a connection between these addresses, that of this end first.
     pub fn new(
         options: ReservationOptions,
         path: Path,

@@ -21,7 +21,6 @@ mod tests;
 
 pub use listener::QosTcpListener;
 
-use crate::allocation::Allocator;
 use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
@@ -693,13 +692,11 @@ impl FlowHolder for Inner {
     }
 
     fn report(&self) -> Option<FlowReport> {
-        let waiting = Bytes::new(cutline_sys::send_queue(&self.socket).unwrap_or_default());
-        self.connection.allocator.as_ref()?.report(&self.connection, waiting)
+        self.connection.flow_report(&self.socket)
     }
 
     fn missed(&self) -> u64 {
-        let gate = self.connection.allocator.as_ref().and_then(Allocator::gate);
-        gate.map_or(0, |gate| gate.stats().missed)
+        self.connection.missed_deadlines()
     }
 }
 

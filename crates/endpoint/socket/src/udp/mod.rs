@@ -17,7 +17,6 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::allocation::Allocator;
 use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
@@ -39,7 +38,7 @@ use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::now;
 use cutline_translate::Protocol;
-use cutline_units::{Bytes, Duration, Hint, Instant};
+use cutline_units::{Duration, Hint, Instant};
 use dial::Joining;
 use errors::Errors;
 use listener::Entrance;
@@ -386,13 +385,11 @@ impl FlowHolder for Inner {
     }
 
     fn report(&self) -> Option<FlowReport> {
-        let waiting = Bytes::new(cutline_sys::send_queue(&self.socket).unwrap_or_default());
-        self.connection.allocator.as_ref()?.report(&self.connection, waiting)
+        self.connection.flow_report(&self.socket)
     }
 
     fn missed(&self) -> u64 {
-        let gate = self.connection.allocator.as_ref().and_then(Allocator::gate);
-        gate.map_or(0, |gate| gate.stats().missed)
+        self.connection.missed_deadlines()
     }
 }
 
