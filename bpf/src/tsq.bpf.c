@@ -72,7 +72,7 @@ CL_NOINLINE int cl_configure(__u32 instance)
     struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
     struct cutline_config *config = bpf_map_lookup_elem(&cutline_configs, &instance);
     struct cl_state *state = cl_state(instance);
-    __u32 generation, law;
+    __u32 generation;
 
     if (!state || !config || !statistics)
         return -CL_ENOENT;
@@ -81,12 +81,8 @@ CL_NOINLINE int cl_configure(__u32 instance)
         statistics->refused_generation = generation;
         return -CL_EINVAL;
     }
-    law = state->config.law;
-    state->config = *config;
+    cl_tsq_change(&state->tsq, &state->config, config, bpf_ktime_get_ns());
     state->config.generation = generation;
-    state->tsq.byte_time = cl_byte_time(cl_rate(&state->config));
-    if (law != state->config.law)
-        cl_law_reset(&state->tsq.law, &state->config, bpf_ktime_get_ns());
     statistics->generation = generation;
     return 0;
 }

@@ -8,7 +8,7 @@
  *     qdisc forget FOLDER INSTANCE INTERFACE                undoes `set`
  *     qdisc costs                                           calls, instructions and time of each loaded program
  */
-#include "../include/cutline/qdisc.h"
+#include "fields.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -25,6 +25,14 @@ static void fail(const char *what)
 {
     printf("FAILED %s: %s\n", what, strerror(errno));
     exit(1);
+}
+
+/* Sets a field of a configuration by its name. */
+static void set(struct cutline_config *config, const char *name, const char *value)
+{
+    errno = EINVAL;
+    if (set_field(config, name, strtoull(value, NULL, 0)))
+        fail(name);
 }
 
 static int pinned(const char *folder, const char *map)
@@ -77,48 +85,6 @@ static void fill(const char *folder, const char *template, const char *outer, cl
     inner = bpf_map_create(info.type, "cutline_inner", info.key_size, info.value_size, entries, &options);
     if (inner < 0 || bpf_map_update_elem(pinned(folder, outer), &instance, &inner, BPF_ANY))
         fail(outer);
-}
-
-struct field { const char *name; size_t at, size; };
-#define FIELD(name, member) { name, __builtin_offsetof(struct cutline_config, member), sizeof ((struct cutline_config *)0)->member }
-
-static const struct field FIELDS[] = {
-    FIELD("link_bps", link_bps), FIELD("shape_bps", shape_bps), FIELD("burst", burst), FIELD("limit_bytes", limit_bytes),
-    FIELD("limit_packets", limit_packets), FIELD("overhead", overhead), FIELD("least_bytes", least_bytes), FIELD("law", law),
-    FIELD("tsq.l", tsq.l), FIELD("tsq.ratio_root", tsq.ratio_root), FIELD("tsq.bits", tsq.bits), FIELD("pi.a", pi.a), FIELD("pi.b", pi.b),
-    FIELD("pi.q_ref", pi.q_ref), FIELD("pi.period", pi.period), FIELD("pi.mean_packet", pi.mean_packet), FIELD("pi2.alpha", pi2.alpha),
-    FIELD("pi2.beta", pi2.beta), FIELD("pi2.target", pi2.target), FIELD("pi2.t_update", pi2.t_update), FIELD("sieve.rtt", sieve.rtt),
-    FIELD("sieve.tau", sieve.tau), FIELD("sieve.newcomer_age", sieve.newcomer_age),
-};
-
-static void set(struct cutline_config *config, const char *name, const char *value)
-{
-    long long number = strtoll(value, NULL, 0);
-
-    if (!strncmp(name, "hint.", 5)) {
-        config->hints[atoi(name + 5) & (CUTLINE_CODE_POINTS - 1)] = number;
-        return;
-    }
-    for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
-        if (!strcmp(FIELDS[i].name, name)) {
-            memcpy((char *)config + FIELDS[i].at, &number, FIELDS[i].size);
-            return;
-        }
-    errno = EINVAL;
-    fail(name);
-}
-
-/* The paper's TSQ over PI at 10 Mbit/s, with hints in the code points of pool 2 (`xxxx11`). */
-static void begin(struct cutline_config *config)
-{
-    *config = (struct cutline_config){
-        .layout = CUTLINE_LAYOUT, .link_bps = 10000000, .shape_bps = 10000000, .burst = 10000000, .limit_packets = 800,
-        .law = CUTLINE_LAW_PI, .salt = 1, .tsq = { .l = 40000000, .bits = 4 },
-        .pi = { .a = 1.822e-5 * CUTLINE_ONE, .b = 1.816e-5 * CUTLINE_ONE, .q_ref = 200 << CUTLINE_PACKET_BITS, .period = 5882353 },
-        .sieve = { .rtt = 100000000, .tau = 150000000, .newcomer_age = 200000000 },
-    };
-    for (int i = 0; i < CUTLINE_CODE_POINTS; i++)
-        config->hints[i] = (i & 3) == 3 ? (i >> 2) + 1 : CUTLINE_HINTS;
 }
 
 static struct cutline_interface key_of(const char *interface)

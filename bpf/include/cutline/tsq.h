@@ -5,8 +5,9 @@
  *     w  = d td / 2^n + ta                       weight; the queue is kept in its order (eq. 2)
  *     p' = min(1, ((l + q) / (l + q'))^2 p)      drop probability (eq. 5)
  *
- * Weights and delays are whole ns and those of the crate `aqm`, to the ns. p' is wrong by less than 2^-21 of itself, and 2^-58, while l + q is below
- * 2^40 ns (18 minutes): the ratio of the delays has 23 fractional bits, is at least 1, and is used twice.
+ * Weights and delays are whole ns and those of the crate `aqm`, to the ns. With r = (l + q) / (l + q'), p' is wrong by less than
+ * 2^-21 p' + 2^-60 (1 + r) while l + q is below 2^40 ns (18 minutes): r has 23 fractional bits, is at least 1, and is used twice. The kernel's dice
+ * have 32 bits, so a packet is hit with a probability that is wrong by 2^-32 more.
  *
  * The queue is a lane for each hint, a list of slots. The head with the least weight is next, and among equals the one that came first. The
  * bytes ahead of a weight are all but those behind it. In a lane, these are found by a cursor for each pair of lanes, which moves only towards
@@ -21,6 +22,7 @@
 #define CUTLINE_TSQ_H
 
 #include "law.h"
+#include "shaper.h"
 
 #define CL_LANES CUTLINE_HINTS
 /* No slot, and the weight of no packet. */
@@ -316,6 +318,18 @@ CL_INLINE enum cl_verdict cl_tsq_judge(struct cl_tsq *tsq, cl_slots slots, const
     if (config->limit_bytes && tsq->backlog.bytes + size > config->limit_bytes)
         return CL_OVERFLOW;
     return cl_tsq_hits(tsq, slots, config, cl_law_p(&tsq->law, config), point, dice) ? CL_EARLY : CL_PASS;
+}
+
+/* Goes on with another configuration. What waits stays, and so do its weights. */
+CL_INLINE void cl_tsq_change(struct cl_tsq *tsq, struct cutline_config *config, const struct cutline_config *to, cl_u64 now)
+{
+    cl_u32 law = config->law;
+
+    cl_law_advance(&tsq->law, config, tsq->byte_time, now, &tsq->backlog);
+    *config = *to;
+    tsq->byte_time = cl_byte_time(cl_rate(config));
+    if (law != config->law)
+        cl_law_reset(&tsq->law, config, now);
 }
 
 /* Returns whether the configuration of TSQ and its law is in range. */
