@@ -4,11 +4,11 @@
 
 use crate::peer;
 use cutline_aqm::{
-    Aqm, Arrival, DropProbability, DropReason, Limit, NoEarlyDrop, Pi, PiParams, Queue, Tsq, TsqParams,
-    Verdict,
+    Aqm, Arrival, DelayEstimate, DropProbability, DropReason, Limit, NoEarlyDrop, Pi, Pi2, Pi2Params,
+    PiParams, Queue, Tsq, TsqParams, Verdict,
 };
 use cutline_bpf_parity::{fixed, float};
-use cutline_units::{Duration, Hint, Instant, RandomStream, Rate, Streams};
+use cutline_units::{Duration, Hint, Instant, Probability, RandomStream, Rate, Streams};
 use std::fmt::Write as _;
 
 const SECONDS: u64 = 40;
@@ -115,14 +115,14 @@ fn compare<A: DropProbability>(case: &Case, law: A) -> Outcome {
         let [weight, q, q_prime] =
             [offer.weight.as_nanos(), offer.q.as_nanos(), offer.q_prime.as_nanos()].map(i128::from);
         expected.push(vec![number, weight, q, q_prime]);
-        probabilities.push(queue.probability().map_or(0.0, |p| p.get()));
+        probabilities.push(queue.probability().map_or(0.0, Probability::get));
         let source = &mut sources[source];
         let gap = f64::from(size) * 8.0 / source.rate;
         source.next += gap * (0.5 + 1.5 * ((stored * 7 % 11) as f64 / 11.0));
         match number {
             0 => {
                 (stored, outcome.passed, source.rate) =
-                    (stored + 1, outcome.passed + 1, source.rate + 150_000.0 * gap)
+                    (stored + 1, outcome.passed + 1, source.rate + 150_000.0 * gap);
             }
             1 => (outcome.early, source.rate) = (outcome.early + 1, (source.rate / 2.0).max(20_000.0)),
             _ => (outcome.overflow, source.rate) = (outcome.overflow + 1, (source.rate / 2.0).max(20_000.0)),
@@ -222,4 +222,32 @@ fn a_queue_without_a_law_only_overflows() {
     };
     let found = compare(&case, NoEarlyDrop);
     assert!(found.early == 0 && found.overflow > 100, "too little happens");
+}
+
+/// A queue that is empty for seconds misses updates.
+#[test]
+fn tsq_over_pi2_decides_alike() {
+    const RATES: Rates = &[(0.0, 15_000_000), (10.0, 80_000_000), (14.0, 8_000_000)];
+    let control = Pi2Params::default().control;
+    let params = Pi2Params { estimate: DelayEstimate::LinkRate, ..Pi2Params::default() };
+    let per_ns = |gain: f64| fixed(gain * 1e-9);
+    let settings = format!(
+        "set law 2\nset pi2.alpha {}\nset pi2.beta {}\nset pi2.target {}\nset pi2.t_update {}\n",
+        per_ns(control.alpha),
+        per_ns(control.beta),
+        control.target.as_nanos(),
+        control.t_update.as_nanos()
+    );
+    let law = Pi2::build(&params, Rate::from_mbps(15)).unwrap();
+    let case = Case {
+        name: "tsq-pi2",
+        params: TsqParams::default(),
+        limit: Limit::Packets(800),
+        rates: RATES,
+        settings,
+        hints: ALL,
+    };
+    let found = compare(&case, law);
+    assert!(found.passed > 20_000 && found.early > 1000, "too little happens");
+    assert!(found.largest_error < 1e-8, "{}", found.largest_error);
 }
