@@ -41,7 +41,10 @@ int main(int count, char **words)
     for (int i = 0; i < WARM_UP + packets; i++) {
         if (i == WARM_UP)
             begin = now();
-        send(sockets[i % SOCKETS], payload, sizeof payload, 0);
+        if (send(sockets[i % SOCKETS], payload, sizeof payload, 0) < 0) {
+            perror("FAILED blast");
+            return 1;
+        }
     }
     printf("BLAST %s %.1f\n", words[3], (now() - begin) / packets);
     return 0;

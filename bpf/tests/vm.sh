@@ -57,9 +57,11 @@ run() { # STEP LOAD...: the queue's packets and those that the load received
     /load "$@" | grep -v ^QUEUE
     show "$step"
 }
-# The other end takes what comes for an address that is not its own, and drops it.
-$ip -n r neigh add 10.0.2.77 lladdr $($ip -n dst -br link show sink | awk '{ print $3 }') dev bottleneck
-blast() { nsenter --net=/run/netns/r /blast 20000 10.0.2.77 "$1"; } # STEP
+# STEP: the other end takes what comes for an address that is not its own, and drops it.
+blast() {
+    $ip -n r neigh replace 10.0.2.77 lladdr "$($ip -n dst -br link show sink | awk '{ print $3 }')" dev bottleneck
+    nsenter --net=/run/netns/r /blast 20000 10.0.2.77 "$1"
+}
 slab() { echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"; }
 
 for queue in $(cat /queues); do
