@@ -153,13 +153,19 @@ SEC("struct_ops")
 struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
 {
     __u32 instance = cl_instance(sch), index;
-    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
-    void *slots = bpf_map_lookup_elem(&cutline_slots, &instance);
-    struct cl_state *state = cl_state(instance);
+    struct cutline_statistics *statistics;
+    struct cl_state *state;
     __u64 now, at, wait;
     struct sk_buff *skb;
     struct cl_slot *slot;
+    void *slots;
 
+    /* The kernel asks again after each packet. */
+    if (!sch->q.qlen)
+        return 0;
+    statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    slots = bpf_map_lookup_elem(&cutline_slots, &instance);
+    state = cl_state(instance);
     if (!state || !statistics || !slots || state->owner != (__u64)sch || !state->tsq.backlog.packets)
         return 0;
     now = bpf_ktime_get_ns();
