@@ -164,6 +164,7 @@ pub fn directions() -> Table<DirectionInstance> {
         (15, "loss_percent", Usual),
         (16, "gap_ms", Usual),
         (17, "violations_begun", Usual),
+        (38, "overflowed_datagrams", Usual),
     ];
     let spreads = [
         spread(18, "last_delay", |row| row.last_delay.as_ref()),
