@@ -185,7 +185,7 @@ validate-page: setup
 	@tools/setup.sh page
 	$(CARGO) test --locked -p cutline-monitor --test all
 
-# `cutline doctor explain` before ten planted faults and twenty hosts without one, in network namespaces (root; nft). Seven minutes.
+# `cutline doctor explain` before eleven planted faults and twenty hosts without one, in network namespaces (root; nft). Eight minutes.
 validate-explain: setup
 	$(CARGO) test --locked -p cutline-cli --test all -- explain:: --include-ignored --nocapture --test-threads 1
 
