@@ -17,6 +17,7 @@ use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
+use cutline_sys::vacant::vacate;
 use cutline_translate::Protocol;
 use cutline_units::Instant;
 use rustix::io::Errno;
@@ -34,7 +35,7 @@ use std::sync::{Arc, Mutex, Weak};
 /// Every other end gets a socket of its own, connected to it, on the same port. One that is no QoS socket is accepted with its
 /// first datagram, unless [`Peer::Speaks`] or a key demands one.
 pub struct QosUdpListener {
-    entrance: Arc<Entrance>,
+    pub(super) entrance: Arc<Entrance>,
     nonblocking: AtomicBool,
     /// The process that has made it. Another one would take datagrams of a negotiation away.
     generation: u32,
@@ -207,6 +208,13 @@ impl QosUdpListener {
         arrivals.accepted.retain(|_, accepted| accepted.socket.strong_count() > 0);
         arrivals.accepted.insert(peer, Accepted { socket: Arc::downgrade(&this.0), to });
         Ok(this)
+    }
+}
+
+impl Drop for QosUdpListener {
+    /// Closes the socket, so that its port is free afterwards, although a connection may use the entrance for a moment.
+    fn drop(&mut self) {
+        let _later = vacate(&self.entrance.socket);
     }
 }
 

@@ -37,6 +37,7 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::now;
+use cutline_sys::vacant::vacate;
 use cutline_translate::Protocol;
 use cutline_units::{Duration, Hint, Instant};
 use dial::Joining;
@@ -376,6 +377,12 @@ impl SharedCalls for Inner {
 
     fn is_reconnecting(&self) -> bool {
         self.recovery.as_ref().is_some_and(Recovery::is_under_way)
+    }
+
+    /// Closes the socket, so that its port is free when the drop of the last handle returns.
+    fn on_last_handle(&self) {
+        // Without room for another descriptor, the thread that serves connections closes it, after microseconds.
+        let _later = vacate(&self.socket);
     }
 }
 

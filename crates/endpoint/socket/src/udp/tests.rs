@@ -879,6 +879,31 @@ fn a_connection_from_the_same_port_takes_the_place_of_the_one_before() {
     soon("reports of the new one", || second.mib().reports.used > 0 && theirs.mib().reports.used > 0);
 }
 
+/// A thread of this library may be serving a socket that its application closes.
+#[test]
+fn the_port_of_a_closed_socket_is_free() {
+    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let to = listener.local_addr().unwrap();
+    let socket = at_port(0);
+    socket.connect(to).unwrap();
+    let (ours, theirs) = met(&listener, || QosUdpSocket::over(socket, &QosOptions::default()).unwrap());
+    let port = ours.local_addr().unwrap().port();
+    // As that thread does.
+    let [served, served_there] = [&ours, &theirs].map(|socket| Arc::clone(&socket.0));
+    let copy = ours.clone();
+    drop(ours);
+    assert!(UdpSocket::bind(("127.0.0.1", port)).is_err(), "a clone keeps it open");
+    drop(copy);
+    at_port(port);
+    let entrance = Arc::clone(&listener.entrance);
+    drop((theirs, listener));
+    at_port(to.port());
+    // It meets no connection and no data.
+    served.serve(now());
+    served_there.serve(now());
+    drop(entrance);
+}
+
 /// Programs that run one after another often get the port of one before, whose connection the other end still has.
 #[test]
 fn the_first_messages_from_the_port_of_an_end_before_arrive() {
