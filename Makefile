@@ -19,7 +19,7 @@ PRELOAD := target/preload/libcutline_preload.so
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
 NET := $(foreach name,sys netlink socket gateway traffic lab daemon cli,-p cutline-$(name))
 
-.PHONY: help setup trial demo check test test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb package wheel test-python test-python-full clean service
+.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel test-python test-python-full clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -29,6 +29,8 @@ help:
 	@echo "make test-real-time  the tests that tell time, with their claims judged: on a machine that does nothing else (root)"
 	@echo "make attack    everything that we know against a router, cutlined and gateways at work, stored results and the laboratory, ATTACK_TIME seconds each,"
 	@echo "               in namespaces of its own (root); ATTACK=name,... only these, ATTACK_SEED=... the choices of an earlier run"
+	@echo "make bpf       the kernel's queues into target/bpf, with clang and the kernel's types, which it downloads (for developers)"
+	@echo "make test-vm   loads them into a kernel in a virtual machine and uses them: one to two minutes on one core (downloads a kernel)"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make bless     write golden results and generated pages anew; read the diff, and say in the commit why they change"
@@ -46,6 +48,7 @@ help:
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
 	@echo "make deb       a Debian package with all that: target/deb; make check-deb installs it over a copy of this system, tries it and removes it (root)"
+	@echo "make check-systemd  starts a copy of this system with the programs as a gateway under systemd, in namespaces of its own: two starts, kill -9, down (root)"
 	@echo "make package   a package of each crate, built as those who depend on it would"
 	@echo "make service  builds what install-service installs"
 	@echo "make install-service  the command and cutlined below /usr/local, the systemd units of the router and of cutlined, examples of their files (as root)"
@@ -91,6 +94,15 @@ test-real-time: setup
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-lab -p cutline-traffic -p cutline-results
 	CUTLINE_REAL_TIME=1 $(CARGO) test --locked --no-fail-fast -p cutline-cli --test all -- exec:: router_autorate:: router:: \
 		tg:: lab:: router_faults:: doctor::
+
+# The queueing disciplines for the kernel (bpf/README.md).
+bpf:
+	python3 validate/bpf_build.py
+
+# They are loaded and used in a virtual machine in virtual time. Where it cannot run, this says why.
+test-vm: setup
+	@tools/setup.sh linux
+	python3 validate/qdisc_vm.py
 
 attack: setup
 	CUTLINE_ATTACK_SECONDS=$(ATTACK_TIME) CUTLINE_ATTACK="$(ATTACK)" \
@@ -139,7 +151,7 @@ bench: $(BIN) bench-router
 bench-router: setup
 	$(CARGO) bench --locked -p cutline-cli --bench router -- --json $(CURDIR)/bench-router.json
 
-validate: miri test-real-time validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
+validate: miri test-real-time check-systemd validate-recipes validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-ns2 validate-ns3 validate-linux-tcp validate-linux
 
 validate-ns2: $(BIN)
 	@tools/setup.sh ns2
@@ -173,7 +185,7 @@ validate-page: setup
 	@tools/setup.sh page
 	$(CARGO) test --locked -p cutline-monitor --test all
 
-# `cutline doctor explain` before ten planted faults and twenty hosts without one, in network namespaces (root; nft). Seven minutes.
+# `cutline doctor explain` before eleven planted faults and twenty hosts without one, in network namespaces (root; nft). Eight minutes.
 validate-explain: setup
 	$(CARGO) test --locked -p cutline-cli --test all -- explain:: --include-ignored --nocapture --test-threads 1
 
@@ -276,6 +288,10 @@ deb: $(BIN) $(DAEMON) $(PRELOAD)
 # Installs it over a copy of this system, tries it and removes it (root).
 check-deb: deb
 	tools/check-deb.sh target/deb/cutline_$(VERSION)_$$(dpkg --print-architecture).deb
+
+# Runs the units under a systemd of their own (root).
+check-systemd: service
+	tools/check-systemd.sh
 
 # The packages of all crates that others can use, each built from its package alone.
 package: setup

@@ -9,7 +9,7 @@
 #   tools/setup.sh python   also, for make wheel and make test-python: Python; maturin, mypy, polars, pandas,
 #                           pyarrow and xarray in target/venv
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
-#   tools/setup.sh linux    also, for make validate-linux: QEMU, busybox
+#   tools/setup.sh linux    also, for make validate-linux and make test-vm: QEMU, busybox
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
 #   tools/setup.sh mib      also, for make validate-mib: smilint
 #   tools/setup.sh programs also, for the tests of gateways with real applications: ffmpeg, omniORB with its IDL compiler, a C++ compiler

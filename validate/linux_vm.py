@@ -60,22 +60,34 @@ def apt(folder: Path) -> Path:
 
 def image(folder: Path, plan: str, name: str) -> Path:
     """The first file system: busybox, ip, tc, the modules, the load and what it has to do."""
+    files = {"init": HERE / "linux/init.sh"} | programs(folder)
+    contents = {name: (0o100755, file.read_bytes()) for name, file in files.items()} | modules(folder, MODULES)
+    contents["plan"] = (0o100644, plan.encode())
+    written = folder / f"{name}.cpio"
+    written.write_bytes(archive(contents))
+    return written
+
+
+def programs(folder: Path) -> dict[str, Path]:
+    """Programs of the first file system by their paths in it: busybox, ip, tc and the load."""
     load = folder / "load"
     subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", load, HERE / "linux/load.c", "-lm"], check=True)
-    files = {"init": HERE / "linux/init.sh", "load": load, "bin/busybox": Path(shutil.which("busybox"))}
+    files = {"load": load, "bin/busybox": Path(shutil.which("busybox"))}
     for tool in ("ip", "tc"):
         program = Path(shutil.which(tool) or f"/usr/sbin/{tool}").resolve()
         files[f"tools/{tool}"] = program
         needed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
         files |= {word.lstrip("/"): Path(word).resolve() for word in needed.split() if word.startswith("/")}
-    contents = {name: (0o100755, file.read_bytes()) for name, file in files.items()}
-    for number, module in enumerate(MODULES):
+    return files
+
+
+def modules(folder: Path, names: tuple[str, ...]) -> dict[str, tuple[int, bytes]]:
+    """Modules of the first file system, numbered in the order of loading. Those that the kernel has built in are left out."""
+    contents = {}
+    for number, module in enumerate(names):
         for file in folder.glob(f"root/usr/lib/modules/*/kernel/**/{module}.ko.xz"):
             contents[f"modules/{number:02}-{module}.ko"] = (0o100644, lzma.decompress(file.read_bytes()))
-    contents["plan"] = (0o100644, plan.encode())
-    written = folder / f"{name}.cpio"
-    written.write_bytes(archive(contents))
-    return written
+    return contents
 
 
 def archive(contents: dict[str, tuple[int, bytes]]) -> bytes:
@@ -97,15 +109,19 @@ def padded(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % 4)
 
 
-def measure(folder: Path, name: str, plan: list[str], timeout: float) -> tuple[str, dict[str, dict]]:
-    """Runs the lines of a plan; the kernel's version, and by the name of each line what was measured."""
+def boot(folder: Path, files: Path, timeout: float) -> subprocess.CompletedProcess:
+    """Runs the machine with this first file system until it turns itself off."""
     command = [
         "qemu-system-x86_64", "-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=0,sleep=off", "-m", "1024",
-        "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel(folder),
-        "-initrd", image(folder, "".join(f"{line}\n" for line in plan), name),
+        "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel(folder), "-initrd", files,
         "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr no_timer_check",
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL)
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL)
+
+
+def measure(folder: Path, name: str, plan: list[str], timeout: float) -> tuple[str, dict[str, dict]]:
+    """Runs the lines of a plan; the kernel's version, and by the name of each line what was measured."""
+    done = boot(folder, image(folder, "".join(f"{line}\n" for line in plan), name), timeout)
     version, runs, run = "", {}, {}
     for line in done.stdout.splitlines():
         word, _, rest = line.strip().rpartition("KERNEL ")[2].partition(" ") if "KERNEL " in line else line.partition(" ")

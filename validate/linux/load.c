@@ -247,6 +247,7 @@ int main(int count, char **arguments) {
     enter("dst");
     struct sockaddr_in here = address("10.0.2.1", PORT);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), sink = socket(AF_INET, SOCK_DGRAM, 0), on = 1, room = 1 << 24;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* After a load before this one. */
     if (bind(listener, (void *)&here, sizeof here) < 0 || listen(listener, MOST) < 0) fail("listen");
     setsockopt(sink, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
     setsockopt(sink, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);

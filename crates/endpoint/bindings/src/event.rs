@@ -100,7 +100,7 @@ pub enum EventOrigin {
     SendingHost = 1,
     /// The network, as far as both ends know.
     Network = 2,
-    /// The application at the receiving host did not read.
+    /// The receiving host: its application did not read, or its receive buffer was full.
     ReceivingHost = 3,
 }
 
@@ -149,7 +149,7 @@ impl Event {
             }
             ViolationOrigin::Network => (EventOrigin::Network, ""),
             ViolationOrigin::ReceivingHost => {
-                (EventOrigin::ReceivingHost, "; the application at the receiving host did not read")
+                (EventOrigin::ReceivingHost, "; at the receiving host, which did not read or had no room")
             }
         };
         let limit = it.limit;

@@ -45,7 +45,7 @@ typedef struct cutline_options cutline_options;
 /* Origin of a violation. */
 #define CUTLINE_EVENT_ORIGIN_SENDING_HOST 1 /* The sending host held its application back. */
 #define CUTLINE_EVENT_ORIGIN_NETWORK 2 /* The network, as far as both ends know. */
-#define CUTLINE_EVENT_ORIGIN_RECEIVING_HOST 3 /* The application at the receiving host did not read. */
+#define CUTLINE_EVENT_ORIGIN_RECEIVING_HOST 3 /* The receiving host: its application did not read, or its receive buffer was full. */
 
 /* State of a direction's reservation. */
 #define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was asked for. */
@@ -242,6 +242,8 @@ typedef struct cutline_totals {
     int64_t duplicated;
     /* Time in which data waited for the receiving application, which did not read, ns. */
     int64_t unread_ns;
+    /* Datagrams that the receiving host dropped because the receive buffer of the socket was full. */
+    int64_t overflowed;
 } cutline_totals;
 
 /* Traffic delivered in an interval, and its measures. Times that are unknown are -1. */
@@ -280,6 +282,8 @@ typedef struct cutline_interval {
     int64_t gap_ns;
     /* Time in which data waited for the receiving application, which did not read, ns. */
     int64_t unread_ns;
+    /* Datagrams that the receiving host dropped because the receive buffer of the socket was full. */
+    int64_t overflowed;
 } cutline_interval;
 
 /* The summary of many times. Without any, count is 0 and the times are -1. */

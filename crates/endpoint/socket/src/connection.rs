@@ -190,10 +190,13 @@ impl Connection {
         }
     }
 
-    /// Notes the time since which data have waited for the application, which does not read; `None` without data.
+    /// Notes the time since which data have waited for the application, which does not read; `None` without data: what seemed to wait
+    /// was a control message.
     pub fn note_unread(&self, since: Option<Instant>) {
-        if let Some(since) = since.filter(|_| !self.is_unread.swap(true, Ordering::Relaxed)) {
-            self.inbound().on_unread(since);
+        match since {
+            Some(since) if !self.is_unread.swap(true, Ordering::Relaxed) => self.inbound().on_unread(since),
+            Some(_) => {}
+            None => self.note_read(),
         }
     }
 

@@ -141,6 +141,8 @@ impl QosUdpSocket {
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
+        let overflowed =
+            Inbox::count_overflows(&socket).map_err(QosError::system("cannot ask for lost datagrams"))?;
         Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
         let local = socket.local_addr().map_err(QosError::system("the socket has no address"))?;
         let shares = (
@@ -153,7 +155,7 @@ impl QosUdpSocket {
             errors,
             peer,
             connection: Connection::new(session, directions, shares, options),
-            reader: Mutex::new(DatagramReader::new(peer, entrance.is_some())),
+            reader: Mutex::new(DatagramReader::new(peer, entrance.is_some(), overflowed)),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),

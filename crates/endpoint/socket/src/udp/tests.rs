@@ -1055,3 +1055,73 @@ fn both_ends_know_that_the_network_loses_messages() {
     });
     assert!(path.counts().1 > 0);
 }
+
+/// Bursts of 40 messages into a receive buffer that has room for fewer, of an application that reads all that is there every 5 ms.
+#[test]
+fn both_ends_know_that_the_receiving_host_drops_messages() {
+    let spec = Specification::builder().rates(20.0, 40.0, 80.0).size(Bytes::new(100)).loss(0.05);
+    let spec = spec.coerce_all().build().unwrap();
+    let sending = QosOptions::sending(spec.clone()).pacing(Pacing::Count);
+    let (ours, theirs) = pair(LOOPBACK[0], &sending, &QosOptions::receiving(spec));
+    rustix::net::sockopt::set_socket_recv_buffer_size(&theirs.0.socket, 4096).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                (0..40).for_each(|_| assert_eq!(ours.send(&[7; 100]).unwrap(), 100));
+                sleep(Duration::from_millis(50)).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                while theirs.recv(&mut [0; 100]).is_ok() {}
+                sleep(Duration::from_millis(5)).unwrap();
+            }
+        });
+        let there = scope.spawn(|| origin(&theirs, Direction::Receive)).join();
+        let here = scope.spawn(|| origin(&ours, Direction::Send)).join();
+        is_over.store(true, Ordering::SeqCst);
+        assert_eq!(
+            (here.unwrap(), there.unwrap()),
+            (ViolationOrigin::ReceivingHost, ViolationOrigin::ReceivingHost)
+        );
+    });
+    let received = theirs.mib().receive.received;
+    // Reports may be dropped, too, and the last messages may be dropped unseen.
+    assert!(received.overflowed > 0 && received.overflowed >= received.lost(), "{received:?}");
+}
+
+/// Time without messages is not time in which a message lies unread, also if the service thread sees the message first.
+#[test]
+fn a_message_is_unread_from_its_arrival_on() {
+    for is_watched in [false, true] {
+        let (ours, theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+        theirs.set_nonblocking(is_watched).unwrap();
+        patient(&theirs);
+        let exchange = |is_seen: bool| {
+            let before = now();
+            ours.send(b"message").unwrap();
+            if is_seen {
+                soon("it arrives", || {
+                    let mut readable = [PollFd::new(&theirs.0.socket, PollFlags::IN)];
+                    theirs.has_pending() || wait(&mut readable, Duration::ZERO).unwrap()
+                });
+                theirs.0.serve(now());
+                assert!(theirs.0.connection.is_unread());
+            }
+            soon("it is read", || theirs.recv(&mut [0; 100]).is_ok());
+            theirs.set_nonblocking(true).unwrap();
+            let nothing = theirs.recv(&mut [0; 100]).map_err(|error| error.kind());
+            assert_eq!(nothing.unwrap_err(), io::ErrorKind::WouldBlock);
+            theirs.set_nonblocking(is_watched).unwrap();
+            now() - before
+        };
+        exchange(false);
+        let unread = || theirs.mib().receive.received.unread;
+        let before = unread();
+        sleep(Duration::from_millis(300)).unwrap();
+        let at_most = exchange(true);
+        assert!(before < unread() && unread() - before <= at_most, "{:?} of {at_most:?}", unread() - before);
+    }
+}

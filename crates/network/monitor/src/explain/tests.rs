@@ -485,7 +485,16 @@ fn hosts_that_are_the_origin() {
         row.send.unread_ms = 2500.0;
         row.send.violations = vec![violation("delay", 100.0, 700.0, "receiving-host")];
     });
-    assert_cause(&unread, DeliveryCause::ReceivingHost, &["violates its delay"]);
+    assert_cause(&unread, DeliveryCause::ReceivingHost, &["violates its delay", "2500 ms"]);
+    let dropped = explained(None, |row, _| {
+        row.send.overflowed_datagrams = 31;
+        row.send.violations = vec![violation("loss", 2.0, 7.0, "receiving-host")];
+    });
+    assert_cause(&dropped, DeliveryCause::ReceivingHost, &["violates its loss", "31 did not fit"]);
+    let silent = explained(None, |row, _| {
+        row.send.violations = vec![violation("recovery", 500.0, 3000.0, "sending-host")];
+    });
+    assert_cause(&silent, DeliveryCause::SendingHost, &["violates its recovery", "reports wait"]);
 }
 
 #[test]

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/* Arithmetic in fixed point, for the kernel and for the host.
+ *
+ * A probability has 60 fractional bits. A product of two 64-bit numbers is taken with all its 128 bits and then shifted, so a product is
+ * wrong by less than one unit of its result. eBPF has no floating point, no 128-bit numbers and no signed division. */
+#ifndef CUTLINE_FIXED_H
+#define CUTLINE_FIXED_H
+
+#include "qdisc.h"
+
+#define CL_INLINE static inline __attribute__((always_inline))
+#define CL_NOINLINE static __attribute__((noinline))
+#define CL_MAX_U64 (~0ULL)
+/* Keeps the compiler from knowing a value, so that it does not remove a check that the kernel's verifier needs. */
+#define CL_OPAQUE(value) __asm__ volatile("" : "+r"(value))
+
+CL_INLINE cl_u64 cl_min(cl_u64 a, cl_u64 b) { return a < b ? a : b; }
+CL_INLINE cl_u64 cl_max(cl_u64 a, cl_u64 b) { return a > b ? a : b; }
+/* a - b, or 0 if b is larger. */
+CL_INLINE cl_u64 cl_since(cl_u64 a, cl_u64 b) { return a > b ? a - b : 0; }
+
+/* Returns a * b / 2^shift, rounded down; at most 2^64 - 1. 1 <= shift <= 63. */
+CL_INLINE cl_u64 cl_mul_shift(cl_u64 a, cl_u64 b, cl_u32 shift)
+{
+    cl_u64 al = a & 0xffffffff, ah = a >> 32, bl = b & 0xffffffff, bh = b >> 32;
+    cl_u64 low = al * bl, middle = ah * bl + (low >> 32), other = al * bh + (middle & 0xffffffff);
+    cl_u64 high = ah * bh + (middle >> 32) + (other >> 32);
+
+    if (high >> shift)
+        return CL_MAX_U64;
+    return high << (64 - shift) | (other << 32 | (low & 0xffffffff)) >> shift;
+}
+
+/* Terms of a sum are bounded by this: four probabilities of 1, of any sign. */
+#define CL_TERM (4 * CUTLINE_ONE - 1)
+
+/* Returns gain * (to - from) / 2^shift, rounded towards 0, within -CL_TERM to CL_TERM. */
+CL_INLINE cl_s64 cl_gain(cl_u64 gain, cl_u64 to, cl_u64 from, cl_u32 shift)
+{
+    if (to >= from)
+        return (cl_s64)cl_min(cl_mul_shift(gain, to - from, shift), CL_TERM);
+    return -(cl_s64)cl_min(cl_mul_shift(gain, from - to, shift), CL_TERM);
+}
+
+/* Returns the probability nearest to a number. */
+CL_INLINE cl_u64 cl_probability(cl_s64 p)
+{
+    if (p < 0)
+        return 0;
+    return cl_min((cl_u64)p, CUTLINE_ONE);
+}
+
+/* Returns p + n * step as a probability: n equal steps, of which each is clamped. */
+CL_INLINE cl_u64 cl_steps(cl_u64 p, cl_s64 step, cl_u64 n)
+{
+    cl_u64 size = step < 0 ? -(cl_u64)step : (cl_u64)step, room = step < 0 ? p : CUTLINE_ONE - p;
+
+    if (!size)
+        return p;
+    if (n > room / size)
+        return step < 0 ? 0 : CUTLINE_ONE;
+    return step < 0 ? p - n * size : p + n * size;
+}
+
+/* Time of a byte on a link, 2^-32 ns: the rate in bit/s is 1000 to 10^13. Rounded down. */
+CL_INLINE cl_u64 cl_byte_time(cl_u64 bps)
+{
+    cl_u64 whole = 8000000000ULL / bps, rest = 8000000000ULL % bps, high, low;
+
+    /* The rest is below 2^33 and below the rate, so neither shift loses a bit. */
+    rest <<= 16;
+    high = rest / bps;
+    rest = (rest % bps) << 16;
+    low = rest / bps;
+    return whole << 32 | high << 16 | low;
+}
+
+/* Time that bytes take on a link, ns, rounded down; at most 2^54. The number of bytes is below 2^32. */
+CL_INLINE cl_u64 cl_drain(cl_u64 byte_time, cl_u64 bytes)
+{
+    cl_u64 time = bytes * (byte_time >> 32) + (bytes * (byte_time & 0xffffffff) >> 32);
+
+    return cl_min(time, 1ULL << 54);
+}
+
+/* Samples of a law at fixed times, without a timer. */
+struct cl_clock {
+    cl_u64 next; /* time of the next sample, ns */
+};
+
+/* Returns the number of samples that are due at `now`, and moves on to the first one after it. */
+CL_INLINE cl_u64 cl_due(struct cl_clock *clock, cl_u64 now, cl_u64 period)
+{
+    cl_u64 due;
+
+    if (now < clock->next)
+        return 0;
+    due = (now - clock->next) / period + 1;
+    clock->next += due * period;
+    return due;
+}
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/* TSQ as a queueing discipline: lanes by hint over PI, PI2 or RED-Worcester, with a link's rate. */
+#include "kernel.bpf.h"
+
+/* A packet that waits. The inner map of `cutline_slots` has one for each packet of the limit. */
+struct cl_slot {
+    struct sk_buff __kptr *skb;
+    cl_u64 weight;       /* w, ns */
+    cl_u64 arrived;      /* time at which it came, ns */
+    cl_u64 number;       /* packets that came before it */
+    cl_u64 bytes_before; /* bytes that entered its lane before it */
+    cl_u32 size;         /* bytes on the link */
+    cl_u32 length;       /* bytes of the frame */
+    cl_u32 next;         /* slot of the next packet of the lane, or of the next free slot */
+    cl_u32 level;        /* of its hint */
+};
+
+typedef void *cl_slots;
+
+CL_INLINE struct cl_slot *cl_slot(cl_slots slots, cl_u32 index) { return bpf_map_lookup_elem(slots, &index); }
+
+#include "../include/cutline/tsq.h"
+
+/* The only entry of the inner map of `cutline_states`. */
+struct cl_state {
+    cl_u64 owner; /* the queueing discipline that the instance belongs to; 0: none */
+    struct cutline_config config;
+    struct cl_shaper shaper;
+    struct cl_tsq tsq;
+};
+
+struct cl_states {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct cl_state);
+} cutline_state_template SEC(".maps");
+
+struct cl_slot_map {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_INNER_MAP);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct cl_slot);
+} cutline_slot_template SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CL_INSTANCES);
+    __type(key, __u32);
+    __array(values, struct cl_states);
+} cutline_states SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CL_INSTANCES);
+    __type(key, __u32);
+    __array(values, struct cl_slot_map);
+} cutline_slots SEC(".maps");
+
+CL_INLINE struct cl_state *cl_state(__u32 instance)
+{
+    void *states = bpf_map_lookup_elem(&cutline_states, &instance);
+    __u32 first = 0;
+
+    return states ? bpf_map_lookup_elem(states, &first) : 0;
+}
+
+/* Takes over a configuration that is in range. */
+CL_NOINLINE int cl_configure(__u32 instance)
+{
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    struct cutline_config *config = bpf_map_lookup_elem(&cutline_configs, &instance);
+    struct cl_state *state = cl_state(instance);
+    __u32 generation;
+
+    if (!state || !config || !statistics)
+        return -CL_ENOENT;
+    generation = config->generation;
+    if (!cl_config_is_valid(config) || !cl_tsq_is_valid(config)) {
+        statistics->refused_generation = generation;
+        return -CL_EINVAL;
+    }
+    cl_tsq_change(&state->tsq, &state->config, config, bpf_ktime_get_ns());
+    state->config.generation = generation;
+    statistics->generation = generation;
+    return 0;
+}
+
+SEC("struct_ops")
+int BPF_PROG(cutline_tsq_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
+{
+    __u32 instance = cl_instance(sch), length = cl_length(skb), size, level, index;
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    struct cutline_config *config = bpf_map_lookup_elem(&cutline_configs, &instance);
+    void *slots = bpf_map_lookup_elem(&cutline_slots, &instance);
+    struct cl_state *state = cl_state(instance);
+    __u64 now = bpf_ktime_get_ns();
+    enum cl_verdict verdict;
+    struct cl_point point;
+    struct sk_buff *old;
+    struct cl_slot *slot;
+    int octet;
+
+    if (!state || !config || !statistics || !slots || state->owner != (__u64)sch)
+        goto drop;
+    if (config->generation != state->config.generation && config->generation != statistics->refused_generation)
+        cl_configure(instance);
+    octet = cl_traffic_class(skb);
+    level = state->config.hints[octet < 0 ? 0 : (octet >> 2 & 63)];
+    size = cl_size(&state->config, length, cl_segments(skb));
+    cl_count(&statistics->received, length);
+    if (octet < 0)
+        cl_count(&statistics->not_ip, length);
+    if (!state->tsq.backlog.packets)
+        cl_shaper_begin(&state->shaper, now);
+    verdict = cl_tsq_judge(&state->tsq, slots, &state->config, now, level, size, (__u64)bpf_get_prandom_u32() << 28, &point);
+    statistics->probability = cl_law_p(&state->tsq.law, &state->config);
+    if (verdict == CL_EARLY) {
+        cl_count(&statistics->early, length);
+        goto drop_of_hint;
+    }
+    index = CL_NIL;
+    slot = 0;
+    if (verdict == CL_PASS) {
+        index = cl_tsq_take(&state->tsq, slots);
+        slot = cl_slot(slots, index);
+    }
+    if (!slot) {
+        cl_count(&statistics->overflow, length);
+        goto drop_of_hint;
+    }
+    cl_tsq_push(&state->tsq, slots, now, &point, slot, index, size);
+    slot->length = length;
+    slot->level = level;
+    cl_count(&statistics->backlog, length);
+    sch->q.qlen++;
+    sch->qstats.backlog += length;
+    old = bpf_kptr_xchg(&slot->skb, skb);
+    if (old)
+        bpf_kfree_skb(old);
+    return CL_XMIT_SUCCESS;
+
+drop_of_hint:
+    cl_count(&cl_hint(statistics, level)->dropped, length);
+drop:
+    sch->qstats.drops++;
+    bpf_qdisc_skb_drop(skb, to_free);
+    return CL_XMIT_DROP;
+}
+
+SEC("struct_ops")
+struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
+{
+    __u32 instance = cl_instance(sch), index;
+    struct cutline_statistics *statistics;
+    struct cl_state *state;
+    __u64 now, at, wait;
+    struct sk_buff *skb;
+    struct cl_slot *slot;
+    void *slots;
+
+    /* The kernel asks again after each packet. */
+    if (!sch->q.qlen)
+        return 0;
+    statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    slots = bpf_map_lookup_elem(&cutline_slots, &instance);
+    state = cl_state(instance);
+    if (!state || !statistics || !slots || state->owner != (__u64)sch || !state->tsq.backlog.packets)
+        return 0;
+    now = bpf_ktime_get_ns();
+    at = now;
+    if (state->config.shape_bps) {
+        if (state->shaper.free_at > now) {
+            bpf_qdisc_watchdog_schedule(sch, state->shaper.free_at, 0);
+            return 0;
+        }
+        at = cl_shaper_start(&state->shaper, &state->config, now, &statistics->slipped);
+    }
+    cl_law_advance(&state->tsq.law, &state->config, state->tsq.byte_time, now, &state->tsq.backlog);
+    index = cl_tsq_pop(&state->tsq, slots, cl_tsq_next(&state->tsq));
+    slot = cl_slot(slots, index);
+    if (!slot)
+        return 0;
+    /* Without shaping, what the interface still has is bounded by `burst`. */
+    if (!state->config.shape_bps)
+        at = cl_min(cl_max(state->shaper.free_at, now), now + state->config.burst);
+    state->shaper.free_at = at + cl_drain(state->tsq.byte_time, slot->size);
+    state->tsq.service_ends = state->shaper.free_at;
+    wait = cl_since(state->config.shape_bps ? at : now, slot->arrived);
+    cl_depart(statistics, slot->level, slot->length, wait);
+    sch->q.qlen--;
+    sch->qstats.backlog -= slot->length;
+    skb = bpf_kptr_xchg(&slot->skb, 0);
+    cl_tsq_give_back(&state->tsq, slot, index);
+    if (!skb)
+        return 0;
+    bpf_qdisc_bstats_update(sch, skb);
+    return skb;
+}
+
+/* Frees what waits. */
+CL_NOINLINE int cl_flush(__u32 instance)
+{
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    void *slots = bpf_map_lookup_elem(&cutline_slots, &instance);
+    struct cl_state *state = cl_state(instance);
+    struct sk_buff *skb;
+    struct cl_slot *slot;
+
+    if (!state || !statistics || !slots)
+        return 0;
+    for (__u32 i = 0; i < state->tsq.fresh && CL_CAN_LOOP; i++) {
+        slot = cl_slot(slots, i);
+        if (!slot)
+            break;
+        skb = bpf_kptr_xchg(&slot->skb, 0);
+        if (!skb)
+            continue;
+        cl_count(&statistics->unsent, slot->length);
+        cl_uncount(&statistics->backlog, slot->length);
+        bpf_kfree_skb(skb);
+    }
+    state->shaper.free_at = bpf_ktime_get_ns();
+    cl_tsq_reset(&state->tsq, &state->config, state->shaper.free_at);
+    return 0;
+}
+
+SEC("struct_ops")
+int BPF_PROG(cutline_tsq_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
+{
+    int assigned = cl_assigned(sch), error;
+    struct cutline_statistics *statistics;
+    struct cl_state *state;
+    __u32 instance;
+
+    if (assigned < 0)
+        return assigned;
+    instance = assigned;
+    statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    state = cl_state(instance);
+    if (!state || !statistics)
+        return -CL_ENOENT;
+    if (state->owner)
+        return -CL_EBUSY;
+    error = cl_configure(instance);
+    if (error)
+        return error;
+    cl_flush(instance);
+    cl_begin(statistics, state->config.generation);
+    state->owner = (__u64)sch;
+    sch->limit = instance;
+    return 0;
+}
+
+SEC("struct_ops")
+void BPF_PROG(cutline_tsq_reset, struct Qdisc *sch)
+{
+    __u32 instance = cl_instance(sch);
+    struct cl_state *state = cl_state(instance);
+
+    if (state && state->owner == (__u64)sch)
+        cl_flush(instance);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cutline_tsq_destroy, struct Qdisc *sch)
+{
+    __u32 instance = cl_instance(sch);
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    struct cl_state *state = cl_state(instance);
+
+    /* It is called also where adding failed. */
+    if (!state || !statistics || state->owner != (__u64)sch)
+        return;
+    cl_flush(instance);
+    state->owner = 0;
+    statistics->running = 0;
+}
+
+SEC(".struct_ops")
+struct Qdisc_ops cutline_tsq = {
+    .enqueue = (void *)cutline_tsq_enqueue,
+    .dequeue = (void *)cutline_tsq_dequeue,
+    .init = (void *)cutline_tsq_init,
+    .reset = (void *)cutline_tsq_reset,
+    .destroy = (void *)cutline_tsq_destroy,
+    .id = CUTLINE_TSQ_NAME,
+};
+
+char _license[] SEC("license") = "Dual MIT/GPL";

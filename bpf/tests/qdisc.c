@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/* Loads Cutline's queueing disciplines in the virtual machine of `make test-vm`, and prints their statistics. It is a test of the interface of
+ * include/cutline/qdisc.h, in its order of steps.
+ *
+ *     qdisc load OBJECT FOLDER                              loads an object and pins its maps in a folder of a bpffs
+ *     qdisc set FOLDER INSTANCE INTERFACE [NAME VALUE]...   configures an interface of this network namespace
+ *     qdisc show FOLDER INSTANCE                            a line of JSON
+ *     qdisc forget FOLDER INSTANCE INTERFACE                undoes `set`
+ *     qdisc costs                                           calls, instructions and time of each loaded program
+ */
+#include "fields.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void fail(const char *what)
+{
+    printf("FAILED %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+/* Sets a field of a configuration by its name. */
+static void set(struct cutline_config *config, const char *name, const char *value)
+{
+    errno = EINVAL;
+    if (set_field(config, name, strtoull(value, NULL, 0)))
+        fail(name);
+}
+
+static int pinned(const char *folder, const char *map)
+{
+    char path[256];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s", folder, map);
+    fd = bpf_obj_get(path);
+    if (fd < 0)
+        fail(path);
+    return fd;
+}
+
+static void load(const char *object, const char *folder)
+{
+    struct bpf_object *loaded = bpf_object__open_file(object, NULL);
+    struct bpf_map *map;
+
+    if (!loaded || bpf_object__load(loaded))
+        fail(object);
+    bpf_object__for_each_map(map, loaded) {
+        char path[256];
+
+        if (bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS) {
+            if (!bpf_map__attach_struct_ops(map))
+                fail(bpf_map__name(map));
+        } else if (!strncmp(bpf_map__name(map), "cutline_", 8)) {
+            snprintf(path, sizeof path, "%s/%s", folder, bpf_map__name(map));
+            if (bpf_map__pin(map, path))
+                fail(path);
+        }
+    }
+}
+
+/* Creates an inner map like its template, with so many entries. */
+static void fill(const char *folder, const char *template, const char *outer, cl_u32 instance, cl_u32 entries)
+{
+    struct bpf_map_info info = { 0 };
+    cl_u32 size = sizeof info;
+    LIBBPF_OPTS(bpf_map_create_opts, options);
+    int fd = pinned(folder, template), inner;
+
+    if (bpf_map_get_info_by_fd(fd, &info, &size))
+        fail(template);
+    options.map_flags = info.map_flags;
+    options.btf_fd = bpf_btf_get_fd_by_id(info.btf_id);
+    options.btf_key_type_id = info.btf_key_type_id;
+    options.btf_value_type_id = info.btf_value_type_id;
+    inner = bpf_map_create(info.type, "cutline_inner", info.key_size, info.value_size, entries, &options);
+    if (inner < 0 || bpf_map_update_elem(pinned(folder, outer), &instance, &inner, BPF_ANY))
+        fail(outer);
+}
+
+static struct cutline_interface key_of(const char *interface)
+{
+    struct stat namespace;
+
+    if (stat("/proc/self/ns/net", &namespace))
+        fail("/proc/self/ns/net");
+    return (struct cutline_interface){ .namespace_inode = namespace.st_ino, .index = if_nametoindex(interface) };
+}
+
+static void configure(const char *folder, cl_u32 instance, const char *interface, char **words)
+{
+    struct cutline_interface key = key_of(interface);
+    struct cutline_assignment assignment = { .instance = instance, .queues = 1 };
+    struct cutline_config config;
+    int configs = pinned(folder, "cutline_configs"), interfaces = pinned(folder, "cutline_interfaces");
+    int is_known = !bpf_map_lookup_elem(interfaces, &key, &assignment);
+
+    if (!is_known || bpf_map_lookup_elem(configs, &instance, &config) || !config.layout)
+        begin(&config);
+    for (; words[0] && words[1]; words += 2)
+        set(&config, words[0], words[1]);
+    config.generation++;
+    if (!is_known) {
+        fill(folder, "cutline_state_template", "cutline_states", instance, 1);
+        fill(folder, "cutline_slot_template", "cutline_slots", instance, config.limit_packets);
+    }
+    if (bpf_map_update_elem(configs, &instance, &config, BPF_ANY) || bpf_map_update_elem(interfaces, &key, &assignment, BPF_ANY))
+        fail(interface);
+}
+
+static void forget(const char *folder, cl_u32 instance, const char *interface)
+{
+    struct cutline_interface key = key_of(interface);
+
+    if (bpf_map_delete_elem(pinned(folder, "cutline_interfaces"), &key) || bpf_map_delete_elem(pinned(folder, "cutline_states"), &instance) ||
+        bpf_map_delete_elem(pinned(folder, "cutline_slots"), &instance))
+        fail(interface);
+}
+
+static void tell_count(const char *name, struct cutline_count count)
+{
+    printf(", \"%s\": [%llu, %llu]", name, (unsigned long long)count.packets, (unsigned long long)count.bytes);
+}
+
+static void show(const char *folder, cl_u32 instance)
+{
+    struct cutline_statistics found;
+
+    if (bpf_map_lookup_elem(pinned(folder, "cutline_statistics"), &instance, &found))
+        fail("cutline_statistics");
+    printf("{\"layout\": %u, \"generation\": %u, \"refused\": %u, \"running\": %u", found.layout, found.generation, found.refused_generation,
+           found.running);
+    tell_count("received", found.received);
+    tell_count("sent", found.sent);
+    tell_count("early", found.early);
+    tell_count("overflow", found.overflow);
+    tell_count("unsent", found.unsent);
+    tell_count("not_ip", found.not_ip);
+    tell_count("backlog", found.backlog);
+    tell_count("below", found.below_fair_share);
+    tell_count("above", found.above_fair_share);
+    printf(", \"p\": %.9f, \"slipped_ms\": %.3f, \"fair_share_bps\": %llu, \"flows\": %u, \"cells\": %u, \"hints\": {", found.probability / (double)CUTLINE_ONE,
+           found.slipped / 1e6, (unsigned long long)found.fair_share_bps, found.flows, found.cells);
+    for (int i = 0, first = 1; i < CUTLINE_HINTS; i++) {
+        struct cutline_hint_statistics *hint = &found.hints[i];
+
+        if (!hint->departed.packets && !hint->dropped.packets)
+            continue;
+        printf("%s\"%d\": {\"departed\": %llu, \"dropped\": %llu, \"mean_wait_ms\": %.3f, \"longest_wait_ms\": %.3f}", first ? "" : ", ", i + 1,
+               (unsigned long long)hint->departed.packets, (unsigned long long)hint->dropped.packets,
+               hint->departed.packets ? hint->waited / 1e6 / hint->departed.packets : 0, hint->longest_wait / 1e6);
+        first = 0;
+    }
+    printf("}, \"waits\": [");
+    for (int i = 0; i < CUTLINE_WAITS; i++)
+        printf("%s%llu", i ? ", " : "", (unsigned long long)found.waits[i]);
+    printf("]}\n");
+}
+
+static void costs(void)
+{
+    for (cl_u32 id = 0; !bpf_prog_get_next_id(id, &id);) {
+        struct bpf_prog_info info = { 0 };
+        cl_u32 size = sizeof info;
+        int fd = bpf_prog_get_fd_by_id(id);
+
+        if (fd < 0 || bpf_prog_get_info_by_fd(fd, &info, &size))
+            fail("bpf_prog_get_info_by_fd");
+        if (info.type == BPF_PROG_TYPE_STRUCT_OPS)
+            printf("COST {\"program\": \"%s\", \"calls\": %llu, \"ns\": %llu, \"instructions\": %u, \"jited\": %u, \"verified\": %u}\n", info.name,
+                   (unsigned long long)info.run_cnt, (unsigned long long)info.run_time_ns, info.xlated_prog_len / 8, info.jited_prog_len,
+                   info.verified_insns);
+        close(fd);
+    }
+}
+
+int main(int count, char **words)
+{
+    if (count == 4 && !strcmp(words[1], "load"))
+        load(words[2], words[3]);
+    else if (count >= 5 && !strcmp(words[1], "set"))
+        configure(words[2], atoi(words[3]), words[4], words + 5);
+    else if (count == 4 && !strcmp(words[1], "show"))
+        show(words[2], atoi(words[3]));
+    else if (count == 5 && !strcmp(words[1], "forget"))
+        forget(words[2], atoi(words[3]), words[4]);
+    else if (count == 2 && !strcmp(words[1], "costs"))
+        costs();
+    else {
+        errno = EINVAL;
+        fail("qdisc load|set|show|forget|costs");
+    }
+    return 0;
+}

@@ -1,0 +1,152 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+# The first process of the virtual machine of `make test-vm`: uses the queueing disciplines as an operator does, and prints what happened.
+# validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "TC step [statistics]", "RESULT {load}" after "RUN step",
+# "COST {program}", or "SLAB step objects".
+/bin/busybox --install -s /bin
+ip=/tools/ip tc=/tools/tc # Not busybox's own.
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs run /run
+mkdir -p /run/netns /var /bpf
+ln -s /run /var/run
+# Entering a namespace hides what is mounted below /sys.
+mount -t bpf bpf /bpf
+for module in /modules/*.ko; do insmod "$module" || echo "FAILED insmod $module"; done
+sysctl -qw net.core.rmem_max=67108864 net.core.default_qdisc=pfifo kernel.bpf_stats_enabled=1
+echo
+echo "KERNEL $(uname -r)"
+
+up() { $ip -n "$1" link set "$2" up; }
+
+for namespace in src r dst; do $ip netns add $namespace && $ip -n $namespace link set lo up; done
+$ip link add out mtu 986 netns src type veth peer name in mtu 986 netns r
+$ip link add sink mtu 986 netns dst type veth peer name bottleneck mtu 986 netns r
+for host in 1 11 12; do $ip -n src addr add 10.0.1.$host/24 dev out; done
+$ip -n r addr add 10.0.1.2/24 dev in
+$ip -n dst addr add 10.0.2.1/24 dev sink
+$ip -n r addr add 10.0.2.2/24 dev bottleneck
+for link in src:out r:in r:bottleneck dst:sink; do
+    $ip -n ${link%:*} link set ${link#*:} gso_max_segs 1
+    up ${link%:*} ${link#*:}
+done
+$ip -n src route add default via 10.0.1.2
+$ip -n dst route add default via 10.0.2.2
+$ip netns exec r sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1
+for namespace in src dst; do
+    $ip netns exec $namespace sysctl -qw net.ipv4.tcp_no_metrics_save=1 net.ipv4.tcp_ecn=0 net.ipv6.conf.all.disable_ipv6=1
+done
+$ip netns exec dst $tc qdisc add dev sink root netem delay 50ms limit 100000
+
+status() { # STEP COMMAND...
+    step=$1; shift
+    "$@" >/run/output 2>&1
+    echo "STATUS $step $?"
+}
+qdisc() { nsenter --net=/run/netns/r /qdisc "$@"; }
+attach() { $ip netns exec r $tc qdisc add dev bottleneck root handle 10: "$kind"; }
+detach() { $ip netns exec r $tc qdisc del dev bottleneck root; }
+show() { # STEP
+    echo "TC $1 $($ip netns exec r $tc -s -j qdisc show dev bottleneck | tr -d '\n')"
+    echo "SHOW $1 $(qdisc show $folder 3)"
+}
+run() { # STEP LOAD...: the queue's packets and those that the load received
+    step=$1; shift
+    echo "RUN $step"
+    /load "$@" | grep -v ^QUEUE
+    show "$step"
+}
+# STEP: the other end takes what comes for an address that is not its own, and drops it.
+blast() {
+    $ip -n r neigh replace 10.0.2.77 lladdr "$($ip -n dst -br link show sink | awk '{ print $3 }')" dev bottleneck
+    nsenter --net=/run/netns/r /blast 20000 10.0.2.77 "$1"
+}
+slab() { echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"; }
+
+for queue in $(cat /queues); do
+    kind=cutline_${queue}1 folder=/bpf/$queue
+    echo "QDISC $queue"
+    mkdir $folder
+    status load /qdisc load /$queue.bpf.o $folder
+
+    # What is refused.
+    status unconfigured attach
+    status set qdisc set $folder 3 bottleneck link_bps 5
+    status out-of-range attach
+    status set qdisc set $folder 3 bottleneck link_bps 10000000
+    status attached attach
+    status twice $ip netns exec r $tc qdisc replace dev bottleneck root handle 11: $kind
+    show attached
+
+    # A link of 10 Mbit/s, TCP with the largest hint, and two kinds of calls: 23 is the code point of hint 6.
+    run mixed 1 14 4 tcp:10:reno udp:call:4:128000:cbr:0:23 udp:plain:4:128000:cbr
+    /qdisc costs
+    run overload 2 6 2 udp:flood:1:20000000:cbr udp:call:4:128000:cbr:0:23
+
+    # Changes while traffic flows: the rate, and a rate that is out of range.
+    /load 3 9 1 tcp:10:reno >/dev/null &
+    load=$!
+    sleep 3
+    status set qdisc set $folder 3 bottleneck shape_bps 4000000
+    sleep 1; show slower
+    sleep 2; show slower-later
+    status set qdisc set $folder 3 bottleneck shape_bps 7
+    sleep 1; show refused
+    status set qdisc set $folder 3 bottleneck shape_bps 10000000
+    wait $load
+    show changed
+
+    # The interface goes down and up under load.
+    /load 4 8 1 tcp:10:reno >/dev/null &
+    load=$!
+    sleep 2; $ip -n r link set bottleneck down; show down
+    sleep 1; up r bottleneck; $ip -n r route replace 10.0.2.0/24 dev bottleneck; sleep 1; show up
+    wait $load
+    show up-later
+
+    # Large packets that the interface would segment.
+    for link in src:out r:in r:bottleneck dst:sink; do $ip -n ${link%:*} link set ${link#*:} gso_max_segs 64; done
+    run segments 5 8 2 tcp:4:reno udp:call:4:128000:cbr:0:23
+    for link in src:out r:in r:bottleneck dst:sink; do $ip -n ${link%:*} link set ${link#*:} gso_max_segs 1; done
+
+    # Added and removed under load, with a limit of one packet at last.
+    slab before
+    /load 6 12 1 tcp:10:reno udp:call:4:128000:cbr:0:23 >/dev/null &
+    load=$!
+    for round in $(seq 40); do
+        sleep .1; status detached detach
+        sleep .1; status attached attach
+    done
+    show attached-again
+    status set qdisc set $folder 3 bottleneck limit_packets 1
+    sleep 1; show one-packet
+    wait $load
+    sleep 3
+    status detached detach
+    show detached
+    status forget qdisc forget $folder 3 bottleneck
+    status forgotten attach
+    sleep 1
+    slab after
+
+    # Without shaping, in front of a device without a rate: everything passes.
+    status set qdisc set $folder 3 bottleneck shape_bps 0 link_bps 1000000000
+    status attached attach
+    run unshaped 7 4 1 udp:call:4:128000:cbr:0:23 udp:plain:4:128000:cbr
+    sysctl -qw kernel.bpf_stats_enabled=0
+    blast $queue
+    sysctl -qw kernel.bpf_stats_enabled=1
+    status detached detach
+    status forget qdisc forget $folder 3 bottleneck
+done
+
+# The kernel's own on the same packets, for the costs beside each other.
+for kind in noqueue pfifo fq_codel "cake unlimited"; do
+    $ip netns exec r $tc qdisc add dev bottleneck root handle 10: $kind >/dev/null 2>&1
+    blast ${kind% *}
+    detach >/dev/null 2>&1
+done
+dmesg | grep -E "WARNING|BUG|refcount|Oops" | sed 's/^/KERNELMESSAGE /'
+echo "DONE"
+poweroff -f

@@ -1,0 +1,13 @@
+//! The tests of the kernel's arithmetic, in one program.
+
+mod arithmetic;
+mod queue;
+
+use cutline_bpf_parity::Peer;
+use std::path::Path;
+
+/// Returns the program, compiled for one test, which runs beside others.
+fn peer(test: &str) -> Peer {
+    Peer::compile(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(test))
+        .expect("tools/setup.sh base installs a C compiler")
+}

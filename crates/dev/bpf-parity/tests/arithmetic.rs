@@ -1,0 +1,150 @@
+//! Drain times, charges and laws, beside those of the crate `aqm`.
+
+use crate::peer;
+use cutline_aqm::{
+    Aqm, Backlog, DelayControlParams, DelayEstimate, DrainRate, DropProbability, Pi, Pi2, Pi2Params, PiParams,
+};
+use cutline_bpf_parity::{fixed, float};
+use cutline_units::{Duration, Instant, Probability, RandomStream, Rate, Streams};
+use std::fmt::Write as _;
+
+/// A whole number below `end`, with as many small as large ones.
+fn below(random: &mut RandomStream, end: u64) -> u64 {
+    ((end as f64).powf(random.uniform()) - 1.0) as u64
+}
+
+/// The header promises whole ns, rounded down, for all rates of the interface and for up to 4 GB.
+#[test]
+fn drain_times_are_the_same() {
+    let mut random = Streams::new(1).stream("drain", "times");
+    let mut commands = String::new();
+    let expected: Vec<i128> = (0..20_000)
+        .map(|_| {
+            let (bps, bytes) = (1000 + below(&mut random, 10_000_000_000_000), below(&mut random, 1 << 32));
+            writeln!(commands, "drain {bps} {bytes}").unwrap();
+            i128::from(DrainRate::new(Rate::from_bps(bps)).time(bytes).as_nanos())
+        })
+        .collect();
+    let answers = peer("drain").run(&commands).unwrap();
+    assert_eq!(answers.concat(), expected);
+}
+
+/// TSQ eq. 5 as exactly as floating point can: p', and the ratio of the delays.
+fn charge(p: f64, l: u64, q: u64, q_prime: u64) -> (f64, f64) {
+    let ratio = (l + q) as f64 / (l + q_prime) as f64;
+    ((ratio * ratio * p).min(1.0), ratio)
+}
+
+/// The header promises 2^-21 p' + 2^-60 (1 + r), where r is the ratio of the delays.
+#[test]
+fn the_charge_is_wrong_by_less_than_a_two_millionth() {
+    let mut random = Streams::new(2).stream("charge", "delays");
+    let mut commands = String::new();
+    let mut expected = Vec::new();
+    for round in 0..20_000 {
+        let l = 1_000_000 + below(&mut random, 999_000_000);
+        let q = below(&mut random, (1 << 40) - 1_000_000_000);
+        let q_prime = below(&mut random, q + 1);
+        let p = if round % 10 == 0 { below(&mut random, 1 << 60) } else { fixed(random.uniform().powi(6)) };
+        writeln!(commands, "set tsq.l {l}\ncharge {p} {q} {q_prime}").unwrap();
+        expected.push(charge(float(p.into()), l, q, q_prime));
+    }
+    let answers = peer("charge").run(&commands).unwrap().concat();
+    let mut largest: f64 = 0.0;
+    for (answer, (expected, ratio)) in answers.into_iter().map(float).zip(expected) {
+        let error = (answer - expected).abs();
+        assert!(
+            error <= expected * 0.5_f64.powi(21) + (1.0 + ratio) * 0.5_f64.powi(60),
+            "{answer} for {expected}"
+        );
+        largest = largest.max(error / expected.max(1e-6));
+    }
+    println!("largest error of p' above 1e-6, as a part of it: {largest:.2e}");
+}
+
+#[test]
+fn the_paper_s_charge_is_bounded_where_a_bound_is_set() {
+    let (p, root) = (fixed(1e-3), (10.0_f64.sqrt() * (1 << 23) as f64) as u64);
+    let commands = format!(
+        "set tsq.l 40000000\ncharge {p} 400000000 25000000\nset tsq.ratio_root {root}\ncharge {p} 400000000 25000000\n"
+    );
+    let answers = peer("bounded").run(&commands).unwrap().concat();
+    // TSQ eq. 5: (440 / 65)^2 = 45.8
+    assert!((float(answers[0]) - 0.045_822_5).abs() < 1e-6, "{}", float(answers[0]));
+    assert!((float(answers[1]) - 0.01).abs() < 1e-8, "{}", float(answers[1]));
+}
+
+/// Lengths of a queue at times: a walk with long pauses and with steps that are shorter than a sample.
+fn walk(seed: u64, steps: usize) -> Vec<(u64, Backlog)> {
+    let mut random = Streams::new(seed).stream("walk", "steps");
+    let (mut now, mut packets) = (0, 0.0_f64);
+    (0..steps)
+        .map(|step| {
+            now += if step % 1000 == 999 { 50_000_000_000 } else { below(&mut random, 40_000_000) };
+            packets = (packets + 60.0 * (random.uniform() - 0.49)).clamp(0.0, 900.0);
+            let packets = packets as u32;
+            (now, Backlog { packets, bytes: u64::from(packets) * 1000 + u64::from(packets % 7) })
+        })
+        .collect()
+}
+
+/// The largest difference between p of a law and that of the same law in fixed point.
+fn largest_difference(name: &str, mut law: impl DropProbability, rate: Rate, settings: &str) -> f64 {
+    let mut commands = format!("{settings}set shape_bps {}\ntsq 0\n", rate.as_bps());
+    let mut expected = Vec::new();
+    for (now, backlog) in walk(3, 20_000) {
+        writeln!(commands, "law {now} {} {}", backlog.packets, backlog.bytes).unwrap();
+        law.advance(Instant::from_nanos(now), backlog);
+        expected.push(law.probability().map_or(0.0, Probability::get));
+    }
+    assert!(expected.iter().filter(|p| **p > 0.0 && **p < 1.0).count() > 5000, "{name} is at a bound");
+    let answers = peer(name).run(&commands).unwrap().concat();
+    assert_eq!(answers.len(), expected.len());
+    let differences =
+        answers.into_iter().map(float).zip(expected).map(|(answer, expected)| (answer - expected).abs());
+    let largest = differences.fold(0.0, f64::max);
+    println!("{name}: largest error of p {largest:.2e}");
+    largest
+}
+
+fn pi_settings(params: &PiParams) -> String {
+    let period = Duration::from_secs_f64(1.0 / params.frequency).as_nanos();
+    let q_ref = (params.q_ref * (1 << 20) as f64) as u64;
+    let (a, b, mean_packet) = (fixed(params.a), fixed(params.b), params.mean_packet.unwrap_or_default());
+    format!(
+        "set law 1\nset pi.a {a}\nset pi.b {b}\nset pi.period {period}\nset pi.q_ref {q_ref}\nset pi.mean_packet {mean_packet}\n"
+    )
+}
+
+/// 20,000 readings over some 20 minutes. The header promises 2^-58 + 2^-60 |q - qref| for each sample.
+#[test]
+fn pi_in_fixed_point_is_pi() {
+    for (name, params) in [
+        ("pi-paper", PiParams { q_ref: 200.0, ..PiParams::default() }),
+        (
+            "pi-bytes",
+            PiParams { a: 2e-5, b: 1.9e-5, q_ref: 300.0, mean_packet: Some(1000), ..PiParams::default() },
+        ),
+    ] {
+        let law = Pi::build(&params, Rate::from_mbps(15)).unwrap();
+        let largest = largest_difference(name, law, Rate::from_mbps(15), &pi_settings(&params));
+        assert!(largest < 1e-9, "{name}: {largest}");
+    }
+}
+
+#[test]
+fn pi2_in_fixed_point_is_pi2() {
+    let control = DelayControlParams { target: Duration::from_millis(200), ..Pi2Params::default().control };
+    let params = Pi2Params { control, estimate: DelayEstimate::LinkRate, ..Pi2Params::default() };
+    let per_ns = |gain: f64| fixed(gain * 1e-9);
+    let settings = format!(
+        "set law 2\nset pi2.alpha {}\nset pi2.beta {}\nset pi2.target {}\nset pi2.t_update {}\n",
+        per_ns(control.alpha),
+        per_ns(control.beta),
+        control.target.as_nanos(),
+        control.t_update.as_nanos()
+    );
+    let law = Pi2::build(&params, Rate::from_mbps(15)).unwrap();
+    let largest = largest_difference("pi2", law, Rate::from_mbps(15), &settings);
+    assert!(largest < 1e-7, "{largest}");
+}

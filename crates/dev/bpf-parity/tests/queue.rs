@@ -1,0 +1,253 @@
+//! The whole queue: the same arrivals and the same dice give the same verdicts and the same order.
+//!
+//! Sources halve their rate after a loss, so that the queue fills and drains as it does behind TCP.
+
+use crate::peer;
+use cutline_aqm::{
+    Aqm, Arrival, DelayEstimate, DropProbability, DropReason, Limit, NoEarlyDrop, Pi, Pi2, Pi2Params,
+    PiParams, Queue, Tsq, TsqParams, Verdict,
+};
+use cutline_bpf_parity::{fixed, float};
+use cutline_units::{Duration, Hint, Instant, Probability, RandomStream, Rate, Streams};
+use std::fmt::Write as _;
+
+const SECONDS: u64 = 40;
+
+/// A source: its rate grows steadily, and is halved by a loss.
+struct Source {
+    hint: u16,
+    size: u32,
+    rate: f64,
+    next: f64,
+}
+
+/// Rates of the link by time, s.
+type Rates = &'static [(f64, u64)];
+
+struct Case {
+    name: &'static str,
+    params: TsqParams,
+    limit: Limit,
+    rates: Rates,
+    settings: String,
+    hints: &'static [u16],
+}
+
+#[derive(Default)]
+struct Outcome {
+    passed: usize,
+    early: usize,
+    overflow: usize,
+    largest_error: f64,
+}
+
+const STEADY: Rates = &[(0.0, 15_000_000)];
+
+fn sources(hints: &[u16], random: &mut RandomStream) -> Vec<Source> {
+    let size = [1000, 1500, 200, 640];
+    let each = |number: usize| Source {
+        hint: hints[number % hints.len()],
+        size: size[number % size.len()],
+        rate: 400_000.0,
+        next: random.uniform(),
+    };
+    (0..40).map(each).collect()
+}
+
+/// Runs both, and compares each verdict, weight and departure. `law` is the Rust law that the settings configure in C.
+fn compare<A: DropProbability>(case: &Case, law: A) -> Outcome {
+    let bits = u32::from(case.params.bits as u8);
+    let rate = Rate::from_bps(case.rates[0].1);
+    let mut queue = Tsq::new(&case.params, case.limit, false, rate, law).unwrap();
+    let mut random = Streams::new(7).stream(case.name, "dice");
+    let mut sources = sources(case.hints, &mut Streams::new(8).stream(case.name, "sources"));
+    let mut commands = format!(
+        "{}set tsq.bits {bits}\nset tsq.l {}\nset shape_bps {}\n",
+        case.settings,
+        case.params.l.as_nanos(),
+        rate.as_bps()
+    );
+    match case.limit {
+        Limit::Packets(packets) => writeln!(commands, "set limit_packets {packets}"),
+        Limit::Bytes(bytes) => writeln!(commands, "set limit_packets 100000\nset limit_bytes {bytes}"),
+    }
+    .unwrap();
+    writeln!(commands, "tsq 0").unwrap();
+    let (mut expected, mut probabilities) = (Vec::new(), Vec::new());
+    let (mut stored, mut outcome, mut free_at, mut bps) =
+        (0_i128, Outcome::default(), 0.0_f64, rate.as_bps());
+    let mut rates = case.rates[1..].iter();
+    let mut change = rates.next();
+    loop {
+        let source = (0..sources.len()).min_by(|a, b| sources[*a].next.total_cmp(&sources[*b].next)).unwrap();
+        let at = sources[source].next;
+        if at > SECONDS as f64 {
+            break;
+        }
+        // All that leaves before.
+        while free_at <= at && queue.backlog().packets > 0 {
+            let now = Instant::from_nanos((free_at * 1e9) as u64);
+            let departure = queue.dequeue(now).unwrap();
+            writeln!(commands, "dequeue {}", now.as_nanos()).unwrap();
+            expected.push(vec![departure.packet]);
+            free_at += f64::from(departure.size) * 8.0 / bps as f64;
+        }
+        free_at = free_at.max(at);
+        let now = Instant::from_nanos((at * 1e9) as u64);
+        if let Some((_, to)) = change.filter(|(from, _)| at >= *from) {
+            (bps, change) = (*to, rates.next());
+            queue.set_rate(now, Rate::from_bps(bps));
+            writeln!(commands, "set shape_bps {bps}\nchange {}", now.as_nanos()).unwrap();
+        }
+        let Source { hint, size, .. } = sources[source];
+        let dice = random.clone().uniform();
+        let hint = Hint::from_level(hint);
+        let offer = queue.offer(now, hint);
+        let arrival = Arrival::new(size, hint);
+        let verdict = queue.enqueue(now, arrival, stored, &mut random);
+        writeln!(commands, "enqueue {} {} {size} {}", now.as_nanos(), hint.level(), fixed(dice)).unwrap();
+        let number = match verdict {
+            Verdict::Pass => 0,
+            Verdict::Drop(DropReason::Early) => 1,
+            Verdict::Drop(DropReason::Overflow) => 2,
+            Verdict::Mark => panic!("nothing can be marked"),
+        };
+        let [weight, q, q_prime] =
+            [offer.weight.as_nanos(), offer.q.as_nanos(), offer.q_prime.as_nanos()].map(i128::from);
+        expected.push(vec![number, weight, q, q_prime]);
+        probabilities.push(queue.probability().map_or(0.0, Probability::get));
+        let source = &mut sources[source];
+        let gap = f64::from(size) * 8.0 / source.rate;
+        source.next += gap * (0.5 + 1.5 * ((stored * 7 % 11) as f64 / 11.0));
+        match number {
+            0 => {
+                (stored, outcome.passed, source.rate) =
+                    (stored + 1, outcome.passed + 1, source.rate + 150_000.0 * gap);
+            }
+            1 => (outcome.early, source.rate) = (outcome.early + 1, (source.rate / 2.0).max(20_000.0)),
+            _ => (outcome.overflow, source.rate) = (outcome.overflow + 1, (source.rate / 2.0).max(20_000.0)),
+        }
+    }
+    let answers = peer(case.name).run(&commands).unwrap();
+    assert_eq!(answers.len(), expected.len());
+    let mut probabilities = probabilities.into_iter();
+    for (line, (answer, expected)) in answers.iter().zip(&expected).enumerate() {
+        assert_eq!(answer[..expected.len()], expected[..], "{}, answer {line}", case.name);
+        if answer.len() > 1 {
+            let error = (float(answer[4]) - probabilities.next().unwrap()).abs();
+            outcome.largest_error = outcome.largest_error.max(error);
+        }
+    }
+    let Outcome { passed, early, overflow, largest_error } = outcome;
+    println!(
+        "{}: {passed} passed, {early} dropped early, {overflow} at the limit; largest error of p {largest_error:.1e}",
+        case.name
+    );
+    outcome
+}
+
+fn pi(params: &PiParams) -> (Pi, String) {
+    let period = Duration::from_secs_f64(1.0 / params.frequency).as_nanos();
+    let q_ref = (params.q_ref * (1 << 20) as f64) as u64;
+    let (a, b, mean_packet) = (fixed(params.a), fixed(params.b), params.mean_packet.unwrap_or_default());
+    let settings = format!(
+        "set law 1\nset pi.a {a}\nset pi.b {b}\nset pi.period {period}\nset pi.q_ref {q_ref}\nset pi.mean_packet {mean_packet}\n"
+    );
+    (Pi::build(params, Rate::from_mbps(15)).unwrap(), settings)
+}
+
+const ALL: &[u16] = &[16, 6, 1, 16, 12, 3, 16, 9];
+
+#[test]
+fn tsq_over_pi_decides_alike() {
+    let gains = PiParams { a: 2e-4, b: 1.99e-4, ..PiParams::default() };
+    let (law, settings) = pi(&gains);
+    let case = Case {
+        name: "tsq-pi",
+        params: TsqParams::default(),
+        limit: Limit::Packets(800),
+        rates: STEADY,
+        settings,
+        hints: ALL,
+    };
+    let found = compare(&case, law);
+    assert!(found.passed > 20_000 && found.early > 300, "too little happens");
+    assert!(found.largest_error < 1e-12, "{}", found.largest_error);
+}
+
+#[test]
+fn a_queue_of_two_bits_limited_in_bytes_decides_alike() {
+    let (law, settings) =
+        pi(&PiParams { a: 2e-4, b: 1.9e-4, q_ref: 150.0, mean_packet: Some(1000), ..PiParams::default() });
+    let params = TsqParams { bits: 2, l: Duration::from_millis(100), ..TsqParams::default() };
+    let case = Case {
+        name: "tsq-bytes",
+        params,
+        limit: Limit::Bytes(150_000),
+        rates: STEADY,
+        settings,
+        hints: &[4, 1, 2, 4, 3],
+    };
+    let found = compare(&case, law);
+    assert!(found.passed > 20_000 && found.early > 20 && found.overflow > 20, "too little happens");
+}
+
+/// Weights that would fall are raised, and cursors that are too far go back.
+#[test]
+fn changes_of_the_rate_are_followed_alike() {
+    const RATES: Rates =
+        &[(0.0, 15_000_000), (6.0, 4_000_000), (9.0, 30_000_000), (12.0, 2_000_000), (20.0, 15_000_000)];
+    let (law, settings) = pi(&PiParams { a: 2e-4, b: 1.99e-4, ..PiParams::default() });
+    let case = Case {
+        name: "tsq-rates",
+        params: TsqParams::default(),
+        limit: Limit::Packets(600),
+        rates: RATES,
+        settings,
+        hints: ALL,
+    };
+    let found = compare(&case, law);
+    assert!(found.passed > 15_000 && found.early > 300, "too little happens");
+}
+
+#[test]
+fn a_queue_without_a_law_only_overflows() {
+    let case = Case {
+        name: "tsq-none",
+        params: TsqParams::default(),
+        limit: Limit::Packets(50),
+        rates: STEADY,
+        settings: "set law 0\n".to_owned(),
+        hints: ALL,
+    };
+    let found = compare(&case, NoEarlyDrop);
+    assert!(found.early == 0 && found.overflow > 100, "too little happens");
+}
+
+/// A queue that is empty for seconds misses updates.
+#[test]
+fn tsq_over_pi2_decides_alike() {
+    const RATES: Rates = &[(0.0, 15_000_000), (10.0, 80_000_000), (14.0, 8_000_000)];
+    let control = Pi2Params::default().control;
+    let params = Pi2Params { estimate: DelayEstimate::LinkRate, ..Pi2Params::default() };
+    let per_ns = |gain: f64| fixed(gain * 1e-9);
+    let settings = format!(
+        "set law 2\nset pi2.alpha {}\nset pi2.beta {}\nset pi2.target {}\nset pi2.t_update {}\n",
+        per_ns(control.alpha),
+        per_ns(control.beta),
+        control.target.as_nanos(),
+        control.t_update.as_nanos()
+    );
+    let law = Pi2::build(&params, Rate::from_mbps(15)).unwrap();
+    let case = Case {
+        name: "tsq-pi2",
+        params: TsqParams::default(),
+        limit: Limit::Packets(800),
+        rates: RATES,
+        settings,
+        hints: ALL,
+    };
+    let found = compare(&case, law);
+    assert!(found.passed > 20_000 && found.early > 1000, "too little happens");
+    assert!(found.largest_error < 1e-8, "{}", found.largest_error);
+}

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Loads the queueing disciplines of `bpf/` into Debian's newest kernel in a virtual machine, uses them, and judges what happened.
+
+    python3 validate/qdisc_vm.py --work target/linux-vm
+
+`bpf/tests/vm.sh` is what the machine does; `CHECKS` is what has to come of it. The machine counts instructions as nanoseconds
+(`linux_vm.py`), so the same objects and the same kernel give the same output, however busy the host is.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import bpf_build
+import linux_vm
+
+MODULES = ("veth", "sch_netem", "sch_fq_codel", "sch_cake")
+LINK_MBPS = 10.0
+TIMEOUT = 900
+"""The longest that the machine may take, s."""
+REFUSED = 2
+"""Exit status of tc when the kernel refuses."""
+
+
+@dataclass
+class Found:
+    """What the machine has printed about one queueing discipline."""
+
+    status: list[tuple[str, int]] = field(default_factory=list)
+    shown: dict[str, dict] = field(default_factory=dict)
+    tc: dict[str, list] = field(default_factory=dict)
+    loads: dict[str, dict] = field(default_factory=dict)
+    slabs: dict[str, int] = field(default_factory=dict)
+    costs: list[dict] = field(default_factory=list)
+
+    def codes(self, step: str) -> list[int]:
+        """Exit statuses of a step."""
+        return [code for name, code in self.status if name == step]
+
+
+def image(work: Path, tools: bpf_build.Tools, objects: list[Path]) -> Path:
+    """The first file system."""
+    program = tools.work / "qdisc"
+    tools.compile_program(bpf_build.ROOT / "bpf/tests/qdisc.c", program)
+    blast = tools.work / "blast"
+    subprocess.run(["gcc", "-O2", "-Wall", "-static", "-o", blast, bpf_build.ROOT / "bpf/tests/blast.c"], check=True)
+    files = {"blast": blast, "init": bpf_build.ROOT / "bpf/tests/vm.sh", "qdisc": program} | linux_vm.programs(work)
+    files |= {f"peer/{name}": (tools.libraries / name).resolve() for name in bpf_build.LIBRARIES}
+    files |= {path.name: path for path in objects}
+    contents = {name: (0o100755, path.read_bytes()) for name, path in files.items()} | linux_vm.modules(work, MODULES)
+    queues = " ".join(path.name.removesuffix(".bpf.o") for path in objects)
+    contents["queues"] = (0o100644, f"{queues}\n".encode())
+    written = work / "qdisc.cpio"
+    written.write_bytes(linux_vm.archive(contents))
+    return written
+
+
+def read(output: str) -> tuple[str, dict[str, Found], dict[str, float], list[str]]:
+    """The kernel's version, what was found by queueing discipline, instructions a packet by queue, and what went wrong."""
+    version, found, blasts, wrong, queue, step = "", {}, {}, [], Found(), ""
+    for line in output.splitlines():
+        word, _, rest = line.strip().partition(" ")
+        name, _, value = rest.partition(" ")
+        if word == "KERNEL":
+            version = rest
+        elif word == "QDISC":
+            queue = found[rest] = Found()
+        elif word == "RUN":
+            step = rest
+        elif word == "STATUS":
+            queue.status.append((name, int(value)))
+        elif word in ("SHOW", "TC"):
+            (queue.shown if word == "SHOW" else queue.tc)[name] = json.loads(value)
+        elif word == "BLAST":
+            blasts[name] = float(value)
+        elif word == "SLAB":
+            queue.slabs[name] = int(value)
+        elif word == "RESULT":
+            queue.loads[step] = json.loads(rest)
+        elif word == "COST":
+            queue.costs.append(json.loads(rest))
+        elif word in ("FAILED", "KERNELMESSAGE"):
+            wrong.append(line)
+    if "\nDONE" not in output:
+        wrong.append(f"the machine stopped early:\n{output[-1500:]}")
+    return version, found, blasts, wrong
+
+
+def lost(counts: dict) -> int:
+    """Packets that were dropped for any reason."""
+    return sum(counts[reason][0] for reason in ("early", "overflow", "unsent"))
+
+
+def between(queue: Found, first: str, second: str) -> float:
+    """Bits that were sent between two readings."""
+    return 8 * (queue.shown[second]["sent"][1] - queue.shown[first]["sent"][1])
+
+
+def refusals(queue: Found) -> str:
+    """Without a configuration, with one that is out of range, or where it is already, it is refused; otherwise not."""
+    wrong = [step for step in ("unconfigured", "out-of-range", "twice", "forgotten") if queue.codes(step) != [REFUSED]]
+    wrong += [step for step in ("load", "set", "attached", "detached", "forget") if set(queue.codes(step)) != {0}]
+    return ", ".join(wrong)
+
+
+def accounting(queue: Found) -> str:
+    """Every packet and byte that was received was sent, was dropped for a reason, or waits; the kernel counts the same."""
+    wrong = []
+    for step, shown in queue.shown.items():
+        for unit in (0, 1):
+            parts = sum(shown[part][unit] for part in ("sent", "early", "overflow", "unsent", "backlog"))
+            if shown["received"][unit] != parts:
+                wrong.append(f"{step}: {shown['received'][unit]} received, {parts} accounted for")
+        by_hint = sum(hint["departed"] for hint in shown["hints"].values())
+        if by_hint != shown["sent"][0] or sum(shown["waits"]) != shown["sent"][0]:
+            wrong.append(f"{step}: {shown['sent'][0]} sent, {by_hint} by hint, {sum(shown['waits'])} by wait")
+    shown, [kernel] = queue.shown["unshaped"], queue.tc["unshaped"]
+    if (kernel["packets"], kernel["bytes"], kernel["drops"]) != (*shown["sent"], lost(shown)):
+        wrong.append(f"unshaped: {kernel} against {shown}")
+    return "; ".join(wrong)
+
+
+def shaping(queue: Found) -> str:
+    """A full link sends at its rate, give or take 1 %: ten Mbit/s, and four after the change."""
+    wrong = []
+    slower = between(queue, "slower", "slower-later") / 2e6
+    if abs(slower - 4) > 0.04:
+        wrong.append(f"{slower:.3f} instead of 4 Mbit/s")
+    goodput = sum(queue.loads["mixed"]["goodputs"]) / 1e6
+    if not 0.8 * LINK_MBPS < goodput < LINK_MBPS:
+        wrong.append(f"{goodput:.3f} Mbit/s of TCP's goodput over a link of {LINK_MBPS}")
+    if queue.shown["overload"]["slipped_ms"] > 100:
+        wrong.append(f"the schedule has slipped by {queue.shown['overload']['slipped_ms']} ms")
+    return "; ".join(wrong)
+
+
+def changes(queue: Found) -> str:
+    """A change is taken over by the next packet, one that is out of range is not, and says so."""
+    before, after, refused = (queue.shown[step] for step in ("segments", "slower", "refused"))
+    wrong = [] if after["generation"] > 0 and after["refused"] == 0 else ["the change is not in use"]
+    if refused["refused"] != after["generation"] + 1 or refused["generation"] != after["generation"]:
+        wrong.append(f"a rate of 7 bit/s: {refused['generation']} in use, {refused['refused']} refused")
+    if before["generation"] != refused["generation"] + 2:
+        wrong.append("the change after the refused one is not in use")
+    return "; ".join(wrong)
+
+
+def down_and_up(queue: Found) -> str:
+    """What waits when the interface goes down is counted as unsent, and traffic goes on when it is up again."""
+    before, down, up = (queue.shown[step] for step in ("changed", "down", "up-later"))
+    wrong = [] if down["backlog"][0] == 0 and down["unsent"][0] > before["unsent"][0] else ["nothing was flushed"]
+    if up["sent"][0] < down["sent"][0] + 500:
+        wrong.append("no traffic after it")
+    return "; ".join(wrong)
+
+
+def leaks(queue: Found) -> str:
+    """After forty rounds of adding and removing, no packet is left."""
+    wrong = [] if queue.shown["detached"]["backlog"] == [0, 0] and queue.shown["detached"]["running"] == 0 else ["packets wait"]
+    if queue.slabs["after"] > queue.slabs["before"] + 100:
+        wrong.append(f"{queue.slabs['before']} packets of the kernel before, {queue.slabs['after']} after")
+    return "; ".join(wrong)
+
+
+def one_packet(queue: Found) -> str:
+    """With a limit of one packet the queue goes on, with one packet."""
+    shown, before = queue.shown["one-packet"], queue.shown["attached-again"]
+    return "" if shown["backlog"][0] <= 1 and shown["sent"][0] > before["sent"][0] + 20 else f"backlog {shown['backlog']}"
+
+
+def segments(queue: Found) -> str:
+    """Packets of several segments count with all their bytes: the link's rate is kept."""
+    load = queue.loads["segments"]
+    goodput = sum(load["goodputs"]) / 1e6
+    return "" if 0.7 * LINK_MBPS < goodput < LINK_MBPS else f"{goodput:.3f} Mbit/s of goodput over a link of {LINK_MBPS}"
+
+
+def unshaped(queue: Found) -> str:
+    """Without a rate to shape to nothing waits for more than a millisecond, and nothing is lost."""
+    shown = queue.shown["unshaped"]
+    slow = sum(shown["waits"][11:])
+    return "" if lost(shown) == 0 and slow == 0 and shown["sent"][0] > 400 else f"{lost(shown)} lost, {slow} waited"
+
+
+def order_by_hint(queue: Found) -> str:
+    """TSQ: a smaller hint waits less and loses more, and PI drops early."""
+    shown = queue.shown["mixed"]
+    six, sixteen = shown["hints"]["6"], shown["hints"]["16"]
+    wrong = [] if six["mean_wait_ms"] < 0.7 * sixteen["mean_wait_ms"] else ["hint 6 does not wait less"]
+    loss = {name: hint["dropped"] / (hint["dropped"] + hint["departed"]) for name, hint in shown["hints"].items()}
+    if loss["6"] <= loss["16"]:
+        wrong.append(f"hint 6 loses {loss['6']:.4f}, hint 16 {loss['16']:.4f}")
+    if shown["early"][0] < 20:
+        wrong.append("PI has dropped nothing")
+    return "; ".join(wrong)
+
+
+COMMON = (refusals, accounting, shaping, changes, down_and_up, segments, leaks, one_packet, unshaped)
+CHECKS = {"tsq": (*COMMON, order_by_hint)}
+
+
+def cannot_run() -> str:
+    """Why the machine cannot run here; empty if it can."""
+    for program, package in (("qemu-system-x86_64", "qemu-system-x86"), ("busybox", "busybox-static"), ("gcc", "gcc"), ("apt-get", "apt")):
+        if not shutil.which(program):
+            return f"`{program}` is missing (Debian's package {package})"
+    return ""
+
+
+def main() -> int:
+    """Builds, runs and judges."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=Path("target/linux-vm"), help="the machine's folder (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("target/bpf"), help="folder of the objects (default: %(default)s)")
+    parser.add_argument("--verbose", action="store_true", help="print the machine's output as well")
+    arguments = parser.parse_args()
+    if reason := cannot_run():
+        print(f"test-vm: not run: {reason}")
+        return 0
+    try:
+        tools, objects = bpf_build.build(arguments.work, arguments.out)
+    except subprocess.CalledProcessError as error:
+        if error.cmd[0] != "apt-get":
+            raise
+        print(f"test-vm: not run: the packages cannot be downloaded: {error.stderr.strip().splitlines()[-1]}")
+        return 0
+    output = linux_vm.boot(arguments.work, image(arguments.work, tools, objects), TIMEOUT).stdout
+    if arguments.verbose:
+        print(output)
+    version, found, blasts, wrong = read(output)
+    print(f"Linux {version}")
+    for name, queue in found.items():
+        for check in CHECKS[name]:
+            try:
+                failure = check(queue)
+            except KeyError as missing:
+                failure = f"the machine has not printed {missing}"
+            print(f"{'FAILED' if failure else 'ok':7}{name}: {check.__doc__}")
+            if failure:
+                wrong.append(f"{name}, {check.__name__}: {failure}")
+        for cost in queue.costs:
+            if cost["calls"] and name in cost["program"]:
+                each = cost["ns"] / cost["calls"]
+                print(f"       {cost['program']}: {cost['instructions']} BPF instructions long, {each:.0f} x86 instructions a call ({cost['calls']} calls)")
+    for name, each in blasts.items():
+        print(f"       {name}: {each:.0f} x86 instructions to send a packet, {each - blasts['noqueue']:.0f} more than without a queue")
+    for line in wrong:
+        print(f"test-vm: {line}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
