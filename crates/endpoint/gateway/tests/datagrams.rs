@@ -1,12 +1,12 @@
 //! Datagrams through a pair of gateways on the loopback interface.
 
-use crate::common::{Settings, Watched, pair};
+use crate::common::{Settings, Watched, echo, is_answered, pair};
 use cutline_gateway::{GatewaySide, Limits, ProgramTransport};
 use cutline_quality::spec::Specification;
 use cutline_socket::QosOptions;
 use cutline_testbed::LossyPath;
 use cutline_units::{Bytes, Duration as Time};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
@@ -177,28 +177,6 @@ fn a_server_that_takes_nothing_is_told() {
     far.told.wait_for(&format!("{nobody} does not take datagrams: Connection refused"));
     let document = far.stop();
     assert!(document.connections[0].unsent > 0 && document.connections[0].received.received_messages > 10);
-}
-
-/// A server that answers each datagram with the same.
-fn echo() -> SocketAddr {
-    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let at = server.local_addr().unwrap();
-    spawn(move || {
-        let mut buffer = vec![0; 65_535];
-        while let Ok((length, from)) = server.recv_from(&mut buffer) {
-            let _gone = server.send_to(&buffer[..length], from);
-        }
-    });
-    at
-}
-
-/// Sends a datagram until an answer comes, at most a minute.
-fn is_answered(program: &UdpSocket) -> bool {
-    program.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-    (0..300).any(|number: u32| {
-        let sent = program.send(&number.to_be_bytes());
-        sent.is_ok() && program.recv(&mut [0; 10]).is_ok()
-    })
 }
 
 #[test]

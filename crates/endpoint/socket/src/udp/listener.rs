@@ -233,7 +233,7 @@ impl AsFd for QosUdpListener {
     }
 }
 
-/// Opens a socket that nobody shares an address with, but for connections of an earlier listener.
+/// Opens a socket whose address no other socket has, except connections of an earlier listener.
 fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
