@@ -19,6 +19,15 @@ pub enum RowKind {
     Router,
 }
 
+/// Returns the unit of a measure that has a limit ([`LimitRow`], [`ViolationRow`]), by its name.
+pub fn unit_of(measure: &str) -> &'static str {
+    match measure {
+        "rate" => "messages/s",
+        "loss" => "%",
+        _ => "ms",
+    }
+}
+
 record! {
     schema is a feature;
 

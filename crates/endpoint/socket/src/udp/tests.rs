@@ -1120,6 +1120,7 @@ fn a_message_is_unread_from_its_arrival_on() {
         exchange(false);
         let unread = || theirs.mib().receive.received.unread;
         let before = unread();
+        // A time without data, which has no event of its own.
         sleep(Duration::from_millis(300)).unwrap();
         let at_most = exchange(true);
         assert!(before < unread() && unread() - before <= at_most, "{:?} of {at_most:?}", unread() - before);

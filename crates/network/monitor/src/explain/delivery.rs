@@ -2,7 +2,7 @@
 
 use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, Way};
 use super::queues::{BUSY, too_long};
-use super::wording::{ms, name, percent, rate, socket};
+use super::wording::{measured, ms, name, percent, rate, socket};
 use super::{DeliveryCause, DeliveryFinding, Strength};
 
 /// Share of a violated delay from which the wait in a queue explains it.
@@ -321,10 +321,10 @@ fn unexplained(delivered: &Delivered<'_>) -> DeliveryFinding {
     let who = socket(delivered.entry);
     let what = match delivered.violations("network").next() {
         Some(violation) => format!(
-            "{who} violates its {} (limit {}, worst {:.1}, for {:.1} s)",
+            "{who} violates its {} (limit {}, worst {}, for {:.1} s)",
             name(&violation.measure),
-            violation.limit,
-            violation.measured,
+            measured(&violation.measure, violation.limit),
+            measured(&violation.measure, violation.measured),
             violation.for_s
         ),
         None => format!("{who} loses {}", percent(delivered.loss())),
