@@ -9,12 +9,16 @@
  * A program that includes this file defines, before that, a type `cl_table`, `cl_u64 cl_random(void)` with 53 random bits, and
  *
  *     struct cl_set *cl_set(cl_table table, cl_u32 index)        a set, or NULL
+ *     CL_CAN_LOOP                                                true, for ever or until the kernel has had enough
  */
 #ifndef CUTLINE_ACCOUNTS_H
 #define CUTLINE_ACCOUNTS_H
 
 #include "fixed.h"
 
+#ifndef CL_MOVE_IN
+#define CL_MOVE_IN(accounts, table, now, id, floor) cl_move_in(accounts, table, now, id, floor)
+#endif
 #define CL_WAYS 8
 /* Bits of a flow's state; the others are its birth, in units of 2^24 ns. */
 #define CL_USED 0x8000
@@ -63,6 +67,8 @@ struct cl_accounts {
     cl_u64 shared_until;   /* until when there may be packets of flows that shared an account, ns */
     cl_u32 sets;
     cl_u32 grown_up; /* age from which a flow is no newcomer, 2^24 ns */
+    cl_u32 instance; /* of the program that includes this file */
+    cl_u32 reserved;
 };
 
 /* What a packet finds: the cell of its flow. */
@@ -94,18 +100,25 @@ CL_INLINE struct cl_account *cl_at(cl_table table, cl_u32 place)
 }
 
 /* Remembers a flow by its hash, and returns whether it was remembered. A filter with more than a quarter of its bits set is not believed. */
-CL_NOINLINE int cl_visit(struct cl_visitors *visitors, cl_u64 now, cl_u64 hash)
+CL_SEPARATE int cl_visit(struct cl_visitors *visitors, cl_u64 now, cl_u64 hash)
 {
     const cl_u64 bits = CL_VISITOR_WORDS * 64;
     cl_u32 is_in[2], written;
 
+    if (!visitors)
+        return 0;
     if (now >= visitors->until) {
         int late = now - visitors->until >= CL_GENERATION;
 
         visitors->written ^= 1;
-        for (cl_u32 i = 0; i < 2 * CL_VISITOR_WORDS; i++)
-            if (late || i / CL_VISITOR_WORDS == (visitors->written & 1))
-                visitors->words[i] = 0;
+        for (cl_u32 i = 0; i < CL_VISITOR_WORDS && CL_CAN_LOOP; i++) {
+            cl_u32 at = i & (CL_VISITOR_WORDS - 1);
+
+            if (late || visitors->written & 1)
+                visitors->words[CL_VISITOR_WORDS + at] = 0;
+            if (late || !(visitors->written & 1))
+                visitors->words[at] = 0;
+        }
         if (late)
             visitors->set[0] = visitors->set[1] = 0;
         visitors->set[visitors->written & 1] = 0;
@@ -139,8 +152,10 @@ CL_INLINE cl_u32 cl_set_of(const struct cl_accounts *accounts, cl_u32 id, cl_u64
 }
 
 /* Returns the cell of a flow in a set; CL_WAYS if it has none. */
-CL_INLINE cl_u32 cl_way_of(const struct cl_set *set, cl_u32 id)
+CL_SEPARATE cl_u32 cl_way_of(const struct cl_set *set, cl_u32 id)
 {
+    if (!set)
+        return CL_WAYS;
     for (cl_u32 way = 0; way < CL_WAYS; way++)
         if (set->cells[way].id == id && set->cells[way].state & CL_USED)
             return way;
@@ -249,7 +264,7 @@ CL_INLINE void cl_find(struct cl_accounts *accounts, cl_table table, cl_u64 now,
     if (!set)
         return;
     way = cl_way_of(set, id);
-    found->place = way < CL_WAYS ? mine * CL_WAYS + way : cl_move_in(accounts, table, now, id, floor);
+    found->place = way < CL_WAYS ? mine * CL_WAYS + way : CL_MOVE_IN(accounts, table, now, id, floor);
     cell = cl_at(table, found->place);
     if (!cell)
         return;

@@ -6,13 +6,17 @@
  * A program that includes this file defines, before that, `struct cl_node` with the fields below, a type `cl_nodes` and
  *
  *     struct cl_node *cl_node(cl_nodes nodes, cl_u32 index)      a node, or NULL
- *     CL_CAN_LOOP                                                true, for ever or until the kernel has had enough
+ *
+ * It may define CL_RESORT, CL_SORT (sieve.h) and CL_MOVE_IN (accounts.h), which call `cl_resort`, `cl_sieve_sort` and `cl_move_in` another way.
  */
 #ifndef CUTLINE_CALENDAR_H
 #define CUTLINE_CALENDAR_H
 
 #include "accounts.h"
 
+#ifndef CL_RESORT
+#define CL_RESORT(calendar, nodes, floor, range) cl_resort(calendar, nodes, floor, range)
+#endif
 #define CL_CALENDAR 4096
 #define CL_NIL 0xffffffffU
 
@@ -33,12 +37,16 @@ struct cl_calendar {
     cl_u64 words; /* the words of `bits` that are not 0 */
     cl_u64 base;  /* number of the first slot of the ring, counted from virtual time 0 */
     cl_u64 width; /* of a slot, 2^-4 B */
+    cl_u64 v;     /* virtual time to which packets of new flows are brought nearer when they are sorted, 2^-4 B */
+    cl_u64 part;  /* the part of their distance at which they are then, 2^-32; 0: all of it */
     cl_u32 free;  /* first node of the list of free ones */
     cl_u32 fresh; /* nodes from here on have never been used */
+    cl_u32 instance; /* of the program that includes this file */
+    cl_u32 reserved;
 };
 
 /* Returns the number of zero bits below the lowest one; the word is not 0. */
-CL_INLINE cl_u32 cl_lowest(cl_u64 word)
+CL_SEPARATE cl_u32 cl_lowest(cl_u64 word)
 {
     cl_u32 bit = 0;
 
@@ -175,9 +183,9 @@ CL_INLINE cl_u64 cl_nearer(cl_u64 time, cl_u64 v, cl_u64 part)
     return time > v ? v + cl_mul_shift(time - v, part, 32) : time;
 }
 
-/* Sorts all packets into slots that cover at least `range` of virtual time from `floor` on. Before that, the packets of new flows are
- * brought nearer to `v`, to a part, 2^-32, of their distance. */
-CL_NOINLINE int cl_resort(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 floor, cl_u64 range, cl_u64 v, cl_u64 part)
+/* Sorts all packets into slots that cover at least `range` of virtual time from `floor` on. Before that, the packets of new flows are brought nearer to `v`
+ * once, if there is a `part`. */
+CL_NOINLINE int cl_resort(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 floor, cl_u64 range)
 {
     cl_u32 first = CL_NIL, last = CL_NIL, slot, next;
     cl_u64 end = range;
@@ -201,12 +209,13 @@ CL_NOINLINE int cl_resort(struct cl_calendar *calendar, cl_nodes nodes, cl_u64 f
         node = cl_node(nodes, next);
         if (!node)
             break;
-        if (node->is_new && part >> 32 == 0) {
-            node->start = cl_nearer(node->start, v, part);
-            node->due = cl_nearer(node->due, v, part);
+        if (node->is_new && calendar->part) {
+            node->start = cl_nearer(node->start, calendar->v, calendar->part);
+            node->due = cl_nearer(node->due, calendar->v, calendar->part);
         }
         end = cl_max(end, cl_since(node->due, floor) + cl_since(node->due, floor) / 4);
     }
+    calendar->part = 0;
     cl_set_range(calendar, end);
     calendar->base = floor / calendar->width;
     while (CL_CAN_LOOP) {
@@ -250,7 +259,7 @@ CL_INLINE void cl_calendar_push(struct cl_calendar *calendar, cl_nodes nodes, cl
 
     calendar->base = calendar->words ? cl_max(first, calendar->base) : first;
     if (number >= calendar->base + CL_CALENDAR) {
-        cl_resort(calendar, nodes, floor, 2 * cl_since(node->due, floor), 0, 1ULL << 32);
+        CL_RESORT(calendar, nodes, floor, 2 * cl_since(node->due, floor));
         number = node->due / calendar->width;
     }
     cl_append(calendar, nodes, cl_max(number, calendar->base) & (CL_CALENDAR - 1), node, index);

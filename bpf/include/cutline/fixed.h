@@ -10,6 +10,12 @@
 
 #define CL_INLINE static inline __attribute__((always_inline))
 #define CL_NOINLINE static __attribute__((noinline))
+/* A function that the kernel's verifier reads once, and not once for each call. Its arguments are numbers, or pointers to one structure. */
+#ifdef __bpf__
+#define CL_SEPARATE __attribute__((noinline))
+#else
+#define CL_SEPARATE static __attribute__((unused))
+#endif
 #define CL_MAX_U64 (~0ULL)
 /* Keeps the compiler from knowing a value, so that it does not remove a check that the kernel's verifier needs. */
 #define CL_OPAQUE(value) __asm__ volatile("" : "+r"(value))
@@ -63,7 +69,7 @@ CL_INLINE cl_u64 cl_steps(cl_u64 p, cl_s64 step, cl_u64 n)
 }
 
 /* Returns the number of the highest bit; the word is not 0. */
-CL_INLINE cl_u32 cl_highest(cl_u64 word)
+CL_SEPARATE cl_u32 cl_highest(cl_u64 word)
 {
     cl_u32 bit = 0;
 
@@ -76,7 +82,7 @@ CL_INLINE cl_u32 cl_highest(cl_u64 word)
 }
 
 /* Returns a / b with 60 fractional bits, at most 1, by three divisions of 20 bits each. Wrong by less than 2^-42 of itself and 2^-60. */
-CL_INLINE cl_u64 cl_fraction(cl_u64 a, cl_u64 b)
+CL_SEPARATE cl_u64 cl_fraction(cl_u64 a, cl_u64 b)
 {
     cl_u64 quotient = 0;
 

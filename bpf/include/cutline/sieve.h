@@ -20,6 +20,9 @@
 #include "law.h"
 #include "shaper.h"
 
+#ifndef CL_SORT
+#define CL_SORT(sieve, nodes, table) cl_sieve_sort(sieve, nodes, table)
+#endif
 #define CL_BYTE_BITS 4
 #define CL_SHARE_BITS 16
 /* A second has 32 fractional bits, and the exponent of a decay 40. */
@@ -91,7 +94,7 @@ CL_INLINE cl_u64 cl_weight(const struct cl_sieve *sieve) { return cl_fraction(8 
 /* Sorts the packets into slots that suit f. */
 CL_NOINLINE int cl_sieve_sort(struct cl_sieve *sieve, cl_nodes nodes, cl_table table)
 {
-    cl_u64 range = 2 * (cl_kept(sieve) + 4 * cl_bytes_in(sieve->share, sieve->rtt)), weight = cl_weight(sieve), part = 1ULL << 32;
+    cl_u64 range = 2 * (cl_kept(sieve) + 4 * cl_bytes_in(sieve->share, sieve->rtt)), weight = cl_weight(sieve), part;
 
     if (weight < sieve->sorted_weight) {
         /* New flows have an eighth of the link together, also those that waited when a share was more than that. */
@@ -112,8 +115,10 @@ CL_NOINLINE int cl_sieve_sort(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
         }
         for (cl_u32 i = 0; i < 2; i++)
             sieve->newcomers[i] = cl_nearer(sieve->newcomers[i], sieve->v, part);
+        sieve->calendar.v = sieve->v;
+        sieve->calendar.part = cl_max(part, 1);
     }
-    cl_resort(&sieve->calendar, nodes, sieve->floor, range, sieve->v, part);
+    CL_RESORT(&sieve->calendar, nodes, sieve->floor, range);
     sieve->sorted_weight = weight;
     sieve->sorted_low = sieve->share / 2;
     sieve->sorted_high = sieve->share * 2;
@@ -141,7 +146,7 @@ CL_INLINE void cl_catch_up(struct cl_sieve *sieve, cl_nodes nodes, cl_table tabl
         sieve->share = cl_max(cl_mul_shift(before, decay, CL_EXPONENT_BITS), cl_max(sieve->link / 1000000, 1));
     }
     if (sieve->share < sieve->sorted_low || sieve->share > sieve->sorted_high)
-        cl_sieve_sort(sieve, nodes, table);
+        CL_SORT(sieve, nodes, table);
 }
 
 /* Sets what follows from the configuration, but for the rate. */
@@ -188,7 +193,7 @@ CL_INLINE void cl_sieve_reset(struct cl_sieve *sieve, cl_nodes nodes, cl_table t
     sieve->floor = sieve->newcomers[0] = sieve->newcomers[1] = 0;
     sieve->sorted_weight = 1ULL << 32;
     sieve->now = sieve->reached = now;
-    cl_sieve_sort(sieve, nodes, table);
+    CL_SORT(sieve, nodes, table);
 }
 
 /* Goes on with another configuration. */
@@ -203,7 +208,7 @@ CL_INLINE void cl_sieve_change(struct cl_sieve *sieve, cl_nodes nodes, cl_table 
     part = cl_fraction(sieve->share, sieve->link);
     sieve->link = cl_rate(config) << (CL_SHARE_BITS - 3);
     sieve->share = cl_max(cl_mul_shift(sieve->link, part, 60), cl_max(sieve->link / 1000000, 1));
-    cl_sieve_sort(sieve, nodes, table);
+    CL_SORT(sieve, nodes, table);
 }
 
 /* Returns whether another packet of this size fits. */
