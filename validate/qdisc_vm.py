@@ -199,8 +199,22 @@ def order_by_hint(queue: Found) -> str:
     return "; ".join(wrong)
 
 
+def calls_go_first(queue: Found) -> str:
+    """Sieve: calls below the fair share wait for less than 10 ms and lose nothing, beside ten TCP and beside a flood, whatever their hint."""
+    wrong = []
+    for step, names in (("mixed", ("call", "plain")), ("overload", ("call",))):
+        for name in names:
+            call = queue.loads[step]["classes"][name]
+            if call["received"] != call["sent"] or call["p99"] > 0.01:
+                wrong.append(f"{step}: {name} has {call['received']:.0f} of {call['sent']:.0f} packets, with a delay of {call['p99'] * 1e3:.1f} ms (p99)")
+    flood = queue.loads["overload"]["classes"]["flood"]
+    if flood["received"] > 0.55 * flood["sent"]:
+        wrong.append("the flood has lost too little")
+    return "; ".join(wrong)
+
+
 COMMON = (refusals, accounting, shaping, changes, down_and_up, segments, leaks, one_packet, unshaped)
-CHECKS = {"tsq": (*COMMON, order_by_hint)}
+CHECKS = {"tsq": (*COMMON, order_by_hint), "sieve": (*COMMON, calls_go_first)}
 
 
 def cannot_run() -> str:
@@ -239,7 +253,8 @@ def main() -> int:
                 failure = check(queue)
             except KeyError as missing:
                 failure = f"the machine has not printed {missing}"
-            print(f"{'FAILED' if failure else 'ok':7}{name}: {check.__doc__}")
+            about = check.__doc__.strip()
+            print(f"{'FAILED' if failure else 'ok':7}{name}: {about}")
             if failure:
                 wrong.append(f"{name}, {check.__name__}: {failure}")
         for cost in queue.costs:
