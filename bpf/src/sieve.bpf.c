@@ -212,7 +212,6 @@ int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, stru
         cl_shaper_begin(&state->shaper, now);
     cl_sieve_arrive(&state->sieve, nodes, table, &state->config, now, level, size, id, &arrival);
     cl_count(arrival.waits ? &statistics->above_fair_share : &statistics->below_fair_share, length);
-    statistics->probability = arrival.p;
     statistics->fair_share_bps = cl_sieve_share(&state->sieve);
     verdict = cl_sieve_verdict(&arrival, (__u64)bpf_get_prandom_u32() << 28);
     if (verdict == 1) {
@@ -321,7 +320,6 @@ CL_SEPARATE int cl_flush(__u32 instance)
     state->shaper.free_at = bpf_ktime_get_ns();
     state->sieve.calendar.instance = state->sieve.accounts.instance = instance;
     cl_sieve_reset(&state->sieve, nodes, table, &state->config, state->shaper.free_at);
-    statistics->cells = state->sieve.accounts.sets * CL_WAYS;
     return 0;
 }
 
@@ -350,7 +348,6 @@ int BPF_PROG(cutline_sieve_init, struct Qdisc *sch, struct nlattr *opt, struct n
         return error;
     cl_flush(instance);
     cl_begin(statistics, state->config.generation);
-    statistics->cells = state->sieve.accounts.sets * CL_WAYS;
     state->owner = (__u64)sch;
     sch->limit = instance;
     return 0;

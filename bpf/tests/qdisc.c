@@ -168,8 +168,8 @@ static void show(const char *folder, cl_u32 instance)
     tell_count("backlog", found.backlog);
     tell_count("below", found.below_fair_share);
     tell_count("above", found.above_fair_share);
-    printf(", \"p\": %.9f, \"slipped_ms\": %.3f, \"fair_share_bps\": %llu, \"flows\": %u, \"cells\": %u, \"hints\": {", found.probability / (double)CUTLINE_ONE,
-           found.slipped / 1e6, (unsigned long long)found.fair_share_bps, found.flows, found.cells);
+    printf(", \"p\": %.9f, \"slipped_ms\": %.3f, \"fair_share_bps\": %llu, \"hints\": {", found.probability / (double)CUTLINE_ONE,
+           found.slipped / 1e6, (unsigned long long)found.fair_share_bps);
     for (int i = 0, first = 1; i < CUTLINE_HINTS; i++) {
         struct cutline_hint_statistics *hint = &found.hints[i];
 

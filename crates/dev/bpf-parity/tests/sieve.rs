@@ -86,8 +86,6 @@ fn compare(case: &Case) -> Outcome {
         (0_u32, 0.0_f64, rate.as_bps(), 0.0, 1_u32 << 20);
     let mut rates = case.rates[1..].iter();
     let mut change = rates.next();
-    // Which line of the answers is an arrival.
-    let mut lines = Vec::new();
     loop {
         let number = (0..sources.len()).min_by(|a, b| sources[*a].next.total_cmp(&sources[*b].next)).unwrap();
         let at = sources[number].next;
@@ -99,7 +97,6 @@ fn compare(case: &Case) -> Outcome {
             let departure = queue.dequeue(now).unwrap();
             writeln!(commands, "sieve-dequeue {}", now.as_nanos()).unwrap();
             order.push(departure.packet);
-            lines.push(false);
             free_at += f64::from(departure.size) * 8.0 / bps as f64;
         }
         free_at = free_at.max(at);
@@ -137,7 +134,6 @@ fn compare(case: &Case) -> Outcome {
         verdicts.push(verdict);
         shares.push(readings.fair_share.as_bps() as f64);
         paid.push(i128::from(readings.paid.packets > before));
-        lines.push(true);
         stored += u32::from(verdict == 0);
         let gap = f64::from(size) * 8.0 / source.rate;
         source.next += gap * (0.5 + 0.1 * f64::from(stored * 7 % 11));
@@ -151,29 +147,31 @@ fn compare(case: &Case) -> Outcome {
         }
     }
     let answers = peer(case.name).run(&commands).unwrap();
-    assert_eq!(answers.len(), lines.len());
-    let mut outcome = Outcome { pushed_out: (shed, 0), ..Outcome::default() };
-    let (mut arrivals, mut departed) = (0, Vec::new());
-    for (answer, is_arrival) in answers.iter().zip(&lines) {
-        if !*is_arrival {
-            departed.push(answer[0]);
-            continue;
-        }
-        outcome.early += usize::from(verdicts[arrivals] == 1);
-        outcome.overflow += usize::from(verdicts[arrivals] == 2);
+    assert_eq!(answers.len(), verdicts.len() + order.len());
+    let outcome = judge(&answers, &verdicts, &shares, &paid, &order);
+    let outcome = Outcome { pushed_out: (shed, outcome.pushed_out.1), ..outcome };
+    println!("{}: {outcome:?}", case.name);
+    outcome
+}
+
+/// Compares the answers with the crate's verdicts, shares, packets behind others of their flow, and order of departure. Answers to departures have three
+/// numbers, those to arrivals four or more.
+fn judge(answers: &[Vec<i128>], verdicts: &[i128], shares: &[f64], paid: &[i128], order: &[u32]) -> Outcome {
+    let mut outcome = Outcome { verdicts: verdicts.len(), departures: order.len(), ..Outcome::default() };
+    let arrivals = answers.iter().filter(|answer| answer.len() > 3);
+    for (((answer, verdict), share), paid) in arrivals.zip(verdicts).zip(shares).zip(paid) {
+        outcome.early += usize::from(*verdict == 1);
+        outcome.overflow += usize::from(*verdict == 2);
         outcome.own_overflow += usize::from(answer[0] == 2);
-        outcome.differ += usize::from(answer[0] != verdicts[arrivals]);
-        outcome.waits_differ += usize::from(answer[3] != paid[arrivals]);
-        outcome.share += (answer[2] as f64 / shares[arrivals] - 1.0).abs();
+        outcome.differ += usize::from(answer[0] != *verdict);
+        outcome.waits_differ += usize::from(answer[3] != *paid);
+        outcome.share += (answer[2] as f64 / share - 1.0).abs() / verdicts.len() as f64;
         outcome.p += float(answer[1]);
         outcome.pushed_out.1 += answer.len() - 4;
-        arrivals += 1;
     }
-    (outcome.verdicts, outcome.share) = (arrivals, outcome.share / arrivals as f64);
-    outcome.departures = departed.len();
+    let departures = answers.iter().filter(|answer| answer.len() == 3);
     outcome.out_of_order =
-        departed.iter().zip(&order).filter(|(number, expected)| **number != i128::from(**expected)).count();
-    println!("{}: {outcome:?}", case.name);
+        departures.zip(order).filter(|(answer, number)| answer[0] != i128::from(**number)).count();
     outcome
 }
 
