@@ -126,7 +126,7 @@ static void dequeue(cl_u64 now)
         printf("-1\n");
         return;
     }
-    tsq.service_ends = now + cl_drain(tsq.byte_time, slot->size);
+    cl_tsq_serve(&tsq, &used, now, slot->size);
     printf("%llu\n", (unsigned long long)slot->number);
     cl_tsq_give_back(&tsq, slot, index);
 }

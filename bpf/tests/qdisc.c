@@ -146,6 +146,8 @@ static void forget(const char *folder, cl_u32 instance, const char *interface)
         fail(interface);
 }
 
+#define PACKET ((double)(1 << CUTLINE_PACKET_BITS))
+
 static void tell_count(const char *name, struct cutline_count count)
 {
     printf(", \"%s\": [%llu, %llu]", name, (unsigned long long)count.packets, (unsigned long long)count.bytes);
@@ -168,6 +170,7 @@ static void show(const char *folder, cl_u32 instance)
     tell_count("backlog", found.backlog);
     tell_count("below", found.below_fair_share);
     tell_count("above", found.above_fair_share);
+    printf(", \"average\": %.3f, \"max_p\": %.6f, \"target\": %.3f", found.average / PACKET, found.max_p / (double)CUTLINE_ONE, found.target / PACKET);
     printf(", \"p\": %.9f, \"slipped_ms\": %.3f, \"fair_share_bps\": %llu, \"hints\": {", found.probability / (double)CUTLINE_ONE,
            found.slipped / 1e6, (unsigned long long)found.fair_share_bps);
     for (int i = 0, first = 1; i < CUTLINE_HINTS; i++) {

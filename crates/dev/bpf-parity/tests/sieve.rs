@@ -180,6 +180,10 @@ fn check(found: &Outcome) {
     assert!(found.differ * 100 <= found.verdicts, "{} verdicts of {} differ", found.differ, found.verdicts);
     let ratio = found.p / found.early as f64;
     assert!((ratio - 1.0).abs() < 0.02, "the sum of p is {ratio} of the drops");
+    assert!(
+        found.waits_differ * 100 <= found.verdicts && found.out_of_order * 4 <= found.departures,
+        "{found:?}"
+    );
     assert!(found.share < 0.01, "the fair share differs by {}", found.share);
 }
 
