@@ -103,7 +103,7 @@ def between(queue: Found, first: str, second: str) -> float:
 def refusals(queue: Found) -> str:
     """Without a configuration, with one that is out of range, or where it is already, it is refused; otherwise not."""
     wrong = [step for step in ("unconfigured", "out-of-range", "twice", "forgotten") if queue.codes(step) != [REFUSED]]
-    wrong += [step for step in ("load", "set", "attached", "detached", "forget") if set(queue.codes(step)) != {0}]
+    wrong += [step for step in ("set", "attached", "detached", "forget") if set(queue.codes(step)) != {0}]
     return ", ".join(wrong)
 
 
@@ -199,8 +199,45 @@ def order_by_hint(queue: Found) -> str:
     return "; ".join(wrong)
 
 
+def other_laws(queue: Found) -> str:
+    """TSQ: PI2 holds a shorter queue than PI, RED-Worcester's average is between its thresholds; both drop early, more of the smaller hint."""
+    wrong = []
+    for law in ("pi2", "redw"):
+        before, after = queue.shown[f"before-{law}"], queue.shown[law]
+        if after["early"][0] - before["early"][0] < 20:
+            wrong.append(f"{law} has dropped {after['early'][0] - before['early'][0]}")
+        loss = {}
+        for name in ("6", "16"):
+            first, last = (shown["hints"][name] for shown in (before, after))
+            counts = [last[what] - first[what] for what in ("departed", "dropped")]
+            loss[name] = counts[1] / sum(counts)
+            wait = (last["mean_wait_ms"] * last["departed"] - first["mean_wait_ms"] * first["departed"]) / counts[0]
+            if law == "pi2" and wait > 50:
+                wrong.append(f"hint {name} waits for {wait:.1f} ms under PI2")
+        if loss["6"] <= loss["16"]:
+            wrong.append(f"{law}: hint 6 loses {loss['6']:.4f}, hint 16 {loss['16']:.4f}")
+    red = queue.shown["redw"]
+    if not 20 < red["average"] < 80 or not 18 < red["target"] <= 60 or red["max_p"] <= 0:
+        wrong.append(f"RED-Worcester: average {red['average']}, target {red['target']}, max_p {red['max_p']}")
+    return "; ".join(wrong)
+
+
+def calls_go_first(queue: Found) -> str:
+    """Sieve: calls below the fair share wait for less than 10 ms and lose nothing, beside ten TCP and beside a flood, whatever their hint."""
+    wrong = []
+    for step, names in (("mixed", ("call", "plain")), ("overload", ("call",))):
+        for name in names:
+            call = queue.loads[step]["classes"][name]
+            if call["received"] != call["sent"] or call["p99"] > 0.01:
+                wrong.append(f"{step}: {name} has {call['received']:.0f} of {call['sent']:.0f} packets, with a delay of {call['p99'] * 1e3:.1f} ms (p99)")
+    flood = queue.loads["overload"]["classes"]["flood"]
+    if flood["received"] > 0.55 * flood["sent"]:
+        wrong.append("the flood has lost too little")
+    return "; ".join(wrong)
+
+
 COMMON = (refusals, accounting, shaping, changes, down_and_up, segments, leaks, one_packet, unshaped)
-CHECKS = {"tsq": (*COMMON, order_by_hint)}
+CHECKS = {"tsq": (*COMMON, order_by_hint, other_laws), "sieve": (*COMMON, calls_go_first)}
 
 
 def cannot_run() -> str:
@@ -239,7 +276,8 @@ def main() -> int:
                 failure = check(queue)
             except KeyError as missing:
                 failure = f"the machine has not printed {missing}"
-            print(f"{'FAILED' if failure else 'ok':7}{name}: {check.__doc__}")
+            about = check.__doc__.strip()
+            print(f"{'FAILED' if failure else 'ok':7}{name}: {about}")
             if failure:
                 wrong.append(f"{name}, {check.__name__}: {failure}")
         for cost in queue.costs:
