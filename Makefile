@@ -83,8 +83,9 @@ demo: $(BIN)
 # The same random cases every time, so that a change that has nothing to do with a failure is not held up by it;
 # `make properties` looks for new ones.
 test: setup
+	@tools/setup.sh python
 	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked --no-fail-fast
-	@$(MAKE) --no-print-directory test-python-quick
+	@$(MAKE) --no-print-directory test-python-quick BUILT=yes
 
 # Format, clippy and tests of the crates in which most changes begin, as any user, without what the other crates need.
 check:
@@ -143,7 +144,6 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(CARGO) deny --locked check bans licenses sources
-	$(CARGO) deny --locked --manifest-path python/Cargo.toml check -A unmatched-skip -A unnecessary-skip -A license-not-encountered bans licenses sources
 	@tools/advisories.sh
 
 # The tests of the crate with unsafe code, in an interpreter that finds undefined behaviour. Those that need the kernel are
@@ -252,27 +252,25 @@ install-library: setup
 wheel: setup $(BIN)
 	@tools/setup.sh python
 	rm -rf target/wheels
-	PATH="$(CURDIR)/target/venv/bin:$$PATH" CUTLINE_COMMAND=$(CURDIR)/$(BIN) CARGO_TARGET_DIR=$(CURDIR)/target/python target/venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir target/wheels .
+	PATH="$(CURDIR)/target/venv/bin:$$PATH" CUTLINE_COMMAND=$(CURDIR)/$(BIN) target/venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir target/wheels .
 	@ls target/wheels/*.whl
 
 # From an empty environment to a first figure by the lines of the README, with the wheel alone; then `pip install .`.
 check-wheel: wheel
 	tools/check-wheel.sh target/wheels/*.whl
 
-# The tests of the package as `make test` runs them: an extension of the tests' profile beside the command that the workspace's tests have
-# built. Both share what crates of others they have in common.
+# The tests of the package as `make test` runs them, with the extension and the command that the workspace's tests have built (BUILT=yes).
 test-python-quick: python-tree
-	@[ -x $(TARGET)/debug/cutline ] || $(CARGO) build --locked -p cutline-cli --bin cutline
 	CUTLINE_COMMAND=$(abspath $(TARGET)/debug/cutline) PYTHONPATH=$(CURDIR)/target/python-tree PYTHONDONTWRITEBYTECODE=1 \
 		timeout 1200 target/venv/bin/python -m pytest $(PYTEST) python/tests
 
 # The package as a folder for PYTHONPATH.
 python-tree: setup
 	@tools/setup.sh python
-	$(CARGO) build --locked --manifest-path python/Cargo.toml --target-dir $(TARGET)
+	@[ -n "$(BUILT)" ] || $(CARGO) build --locked -p cutline-py -p cutline-cli
 	rm -rf target/python-tree && mkdir -p target/python-tree/cutline
 	cp python/cutline/*.py python/cutline/*.pyi python/cutline/py.typed target/python-tree/cutline
-	cp $(TARGET)/debug/lib_native.so target/python-tree/cutline/_native.abi3.so
+	cp $$(ls -t $(TARGET)/debug/lib_native.so $(TARGET)/debug/deps/lib_native.so 2>/dev/null | head -1) target/python-tree/cutline/_native.abi3.so
 
 # With the wheel and its command, whose results are compared. Its heavy tests are those of test-python-full.
 test-python: wheel
@@ -335,7 +333,7 @@ check-systemd: service
 
 # The packages of all crates that others can use, each built from its package alone.
 package: setup
-	$(CARGO) package --workspace --exclude cutline-fuzz --exclude cutline-testbed --locked
+	$(CARGO) package --workspace --exclude cutline-fuzz --exclude cutline-testbed --exclude cutline-py --locked
 
 clean:
 	$(CARGO) clean
