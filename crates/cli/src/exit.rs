@@ -5,6 +5,8 @@ use anstyle::{AnsiColor, Style};
 use cutline_analysis::AnalysisError;
 use cutline_config::Errors;
 use cutline_results::StoreError;
+#[cfg(feature = "machine")]
+use cutline_service::JsonLineError;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -59,6 +61,13 @@ impl From<AnalysisError> for Failure {
             AnalysisError::Nothing(message) => Self::Failed(message),
             AnalysisError::Store(error) => error.into(),
         }
+    }
+}
+
+#[cfg(feature = "machine")]
+impl From<JsonLineError> for Failure {
+    fn from(error: JsonLineError) -> Self {
+        Self::Failed(error.to_string())
     }
 }
 

@@ -3,10 +3,8 @@
 use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
-use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
 use cutline_allocation::status::{CapacityStatus, FlowStatus, ManagerStatus, PathStatus};
-use cutline_allocation::{DEFAULT_SOCKET, ManagerConnection, ManagerError};
-use cutline_text::Printable;
+use cutline_allocation::{DEFAULT_SOCKET, ManagerConnection};
 use cutline_units::{Duration, Rate};
 use std::path::PathBuf;
 
@@ -34,27 +32,8 @@ const EXAMPLES: &str = "Examples:
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let status = ask(args)?;
+    let status = ManagerConnection::connect(&args.socket, None)?.status(PATIENCE)?;
     if args.json { output::print_json(&status) } else { output::print_wrapped(&text(&status)) }
-}
-
-fn ask(args: &Args) -> Result<ManagerStatus, Failure> {
-    let other = |why: &str| {
-        Failure::Failed(format!("resource manager at {}: {why}", Printable(args.socket.display())))
-    };
-    let mut connection = ManagerConnection::connect(&args.socket, None)?;
-    connection.send(&AllocationRequest::Status {})?;
-    match connection.reply(PATIENCE)? {
-        Some(AllocationReply::Status { status }) => Ok(*status),
-        Some(_) => Err(other("it has answered something else")),
-        None => Err(other("it has not answered in time")),
-    }
-}
-
-impl From<ManagerError> for Failure {
-    fn from(error: ManagerError) -> Self {
-        Self::Failed(error.to_string())
-    }
 }
 
 fn text(status: &ManagerStatus) -> String {

@@ -1,7 +1,8 @@
-//! Format of a picture, by the name of its file.
+//! Files of pictures: the format by the name, and a figure in a new file.
 
 use crate::exit::Failure;
 use crate::message;
+use crate::output_file::OutputFile;
 use cutline_report::chart::{Figure, Format, Theme, missing_scripts};
 use cutline_text::Printable;
 use std::path::Path;
@@ -15,6 +16,32 @@ pub fn format(option: &str, file: &Path) -> Result<Format, Failure> {
         let file = Printable(file.display());
         Failure::Usage(format!("{option} {file}: expected a name that ends with .svg, .png or .pdf"))
     })
+}
+
+/// A new file for a figure.
+pub struct PictureFile {
+    file: OutputFile,
+    format: Format,
+}
+
+impl PictureFile {
+    /// Creates the file that the option `--plot` names, if it is given. A file that exists is replaced only with `force`.
+    pub fn create(plot: Option<&Path>, force: bool) -> Result<Option<Self>, Failure> {
+        let Some(path) = plot else { return Ok(None) };
+        let format = format("--plot", path)?;
+        Ok(Some(Self { file: OutputFile::create(path, force)?, format }))
+    }
+
+    /// Draws a figure, whose ids in the document begin with `id`, and closes the file.
+    pub fn draw(self, id: &str, figure: &Figure) -> Result<(), Failure> {
+        if self.format != Format::Svg {
+            warn_of_scripts(&texts(std::slice::from_ref(figure)));
+        }
+        let drawn = figure.file(id, self.format);
+        let drawn =
+            drawn.map_err(|error| Failure::Failed(format!("the picture cannot be drawn: {error}")))?;
+        self.file.write_all(&drawn)
+    }
 }
 
 /// The texts of figures.

@@ -3,9 +3,8 @@
 use crate::exit::Failure;
 use crate::output;
 use crate::table::Table;
-use cutline_provision::protocol::{Reply, Request};
 use cutline_provision::status::{InterfaceStatus, ReservationStatus, SenderStatus, Status};
-use cutline_provision::{ClientError, DEFAULT_SOCKET, DaemonClient};
+use cutline_provision::{DEFAULT_SOCKET, DaemonClient};
 use cutline_text::Printable;
 use cutline_units::{Duration, Rate};
 use std::net::SocketAddr;
@@ -34,27 +33,8 @@ const EXAMPLES: &str = "Examples:
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
-    let status = ask(args)?;
+    let status = DaemonClient::connect(&args.socket)?.status(PATIENCE)?;
     if args.json { output::print_json(&status) } else { output::print_wrapped(&text(&status)) }
-}
-
-fn ask(args: &Args) -> Result<Status, Failure> {
-    let other = |why: &dyn std::fmt::Display| {
-        Failure::Failed(format!("cutlined at {}: {why}", Printable(args.socket.display())))
-    };
-    let mut client = DaemonClient::connect(&args.socket)?;
-    client.send(&Request::Status {})?;
-    match client.reply(PATIENCE)? {
-        Some(Reply::Status { status }) => serde_json::from_value(status).map_err(|error| other(&error)),
-        Some(_) => Err(other(&"it has answered something else")),
-        None => Err(other(&"it has not answered in time")),
-    }
-}
-
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Self {
-        Self::Failed(error.to_string())
-    }
 }
 
 fn text(status: &Status) -> String {

@@ -295,9 +295,9 @@ fn reservations() {
 fn the_resource_manager() {
     use cutline_allocation::ManagerConnection;
     use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed};
-    use cutline_manager::feedback::{FeedbackParams, HostId, PathId};
-    use cutline_manager::resources::{Capacities, CarrierKind, CpuShare, ResourceParams, SchedulingClass};
-    use cutline_manager_service::{AccessRules, ManagedPath, ManagerService, ManagerSpec};
+    use cutline_manager::feedback::{HostId, PathId};
+    use cutline_manager::resources::{Capacities, CarrierKind, CpuShare, SchedulingClass};
+    use cutline_manager_service::{ManagedPath, ManagerService, ManagerSpec};
     use cutline_units::Rate;
     let folder = tempfile::tempdir().unwrap();
     let path = |name| folder.path().join(name);
@@ -308,17 +308,13 @@ fn the_resource_manager() {
         capacities: Capacities { combined, cpu: Some(CpuShare::from_percent(150)), ..Capacities::default() },
         interfaces: vec![("lo".to_owned(), Rate::from_mbps(80))],
         cpu_per_gbit: [CpuShare::from_percent(20); 2],
-        access: AccessRules::default(),
-        resources: ResourceParams::default(),
-        feedback: FeedbackParams::default(),
         host: HostId(3),
-        listen: None,
-        keys: None,
         paths: vec![ManagedPath {
             path: PathId(5),
             destinations: vec!["127.0.0.0/8".parse().unwrap()],
             peers: Vec::new(),
         }],
+        ..ManagerSpec::default()
     };
     let _service = ManagerService::start(spec, &[], |_| {}).unwrap();
     let mut client = ManagerConnection::connect(&path("m.sock"), None).unwrap();

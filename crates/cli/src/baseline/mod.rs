@@ -6,6 +6,8 @@ mod tables;
 
 use crate::arguments::{duration, rate};
 use crate::exit::Failure;
+#[cfg(feature = "charts")]
+use crate::picture_file::PictureFile;
 use crate::progress::Countdown;
 use crate::tg::{key, resolve};
 use crate::{interrupt, message, output};
@@ -82,8 +84,9 @@ pub struct Args {
     #[arg(long)]
     force: bool,
     #[cfg(feature = "charts")]
-    #[command(flatten)]
-    picture: picture::PictureArgs,
+    /// Draw throughput, loss and delay to FILE, which ends in .svg, .png or .pdf
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Print the table as one JSON document
     #[arg(long)]
     json: bool,
@@ -119,14 +122,14 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
         let document =
             existing.ok_or_else(|| Failure::Failed(format!("there is no table {}", shown(&args.output))))?;
         #[cfg(feature = "charts")]
-        if let Some(picture) = args.picture.target(args.force)? {
-            picture.draw(&document)?;
+        if let Some(picture) = PictureFile::create(args.plot.as_deref(), args.force)? {
+            picture.draw("baseline", &picture::figure(&document))?;
         }
         return print(args, &document);
     }
     // Errors of the picture's file are reported before the work.
     #[cfg(feature = "charts")]
-    let picture = args.picture.target(args.force)?;
+    let picture = PictureFile::create(args.plot.as_deref(), args.force)?;
     let far = Far::new(far(args)?)?;
     let runner = Runner::new(&plan(args), far, &args.output, existing, crate::program::BUILD);
     let mut runner = runner.map_err(|error| match error {
@@ -162,7 +165,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     }
     #[cfg(feature = "charts")]
     if let Some(picture) = picture {
-        picture.draw(document)?;
+        picture.draw("baseline", &picture::figure(document))?;
     }
     print(args, document)
 }

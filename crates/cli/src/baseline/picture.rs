@@ -1,54 +1,14 @@
 //! The picture of a baseline: throughput and loss by block size and load, and loss and round-trip time by requested bandwidth.
 
-use crate::exit::Failure;
-use crate::output_file::OutputFile;
-use crate::picture_file;
 use cutline_baseline::{BaselineDocument, BaselineRow, QueueSize};
-use cutline_report::chart::{Axis, Chart, Figure, Format, PointSeries};
+use cutline_report::chart::{Axis, Chart, Figure, PointSeries};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-/// Options of the picture.
-#[derive(clap::Args)]
-pub struct PictureArgs {
-    /// Draw throughput, loss and delay to FILE, which ends in .svg, .png or .pdf
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-}
-
-/// The file of the picture.
-pub struct PictureFile {
-    file: OutputFile,
-    format: Format,
-}
-
-impl PictureArgs {
-    /// Creates the file, if one is wanted. One that exists is replaced only with `force`.
-    pub fn target(&self, force: bool) -> Result<Option<PictureFile>, Failure> {
-        let Some(path) = self.plot.as_deref() else { return Ok(None) };
-        let format = picture_file::format("--plot", path)?;
-        Ok(Some(PictureFile { file: OutputFile::create(path, force)?, format }))
-    }
-}
-
-impl PictureFile {
-    /// Draws the picture.
-    pub fn draw(self, document: &BaselineDocument) -> Result<(), Failure> {
-        let figure = figure(document);
-        if self.format != Format::Svg {
-            picture_file::warn_of_scripts(&picture_file::texts(std::slice::from_ref(&figure)));
-        }
-        let drawn = figure.file("baseline", self.format);
-        let drawn =
-            drawn.map_err(|error| Failure::Failed(format!("the picture cannot be drawn: {error}")))?;
-        self.file.write_all(&drawn)
-    }
-}
 
 /// A point of a series: its name, x and y.
 type Named = (String, f64, f64);
 
-fn figure(document: &BaselineDocument) -> Figure {
+/// Returns a panel for each measure that the table has.
+pub fn figure(document: &BaselineDocument) -> Figure {
     let blocks =
         || Axis::log("Block, bytes", 2).ticks(document.plan.blocks.iter().map(|block| *block as f64));
     let load = || Axis::log("Load, Mbit/s", 10);

@@ -7,6 +7,8 @@ use super::{flent, tables};
 use crate::arguments::duration;
 use crate::exit::Failure;
 use crate::output_file::OutputFile;
+#[cfg(feature = "charts")]
+use crate::picture_file::PictureFile;
 use crate::table::{Table, number};
 use crate::{interrupt, message, output};
 use cutline_sys::address::ZonedIp;
@@ -59,8 +61,9 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     #[cfg(feature = "charts")]
-    #[command(flatten)]
-    picture: super::picture::PictureArgs,
+    /// Draw delays and rates over time to FILE, which ends in .svg, .png or .pdf
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Write the intervals of all flows to FILE for flent's plotter; the name must end in .gz
     #[arg(long, value_name = "FILE")]
     flent: Option<PathBuf>,
@@ -85,7 +88,7 @@ const LINGER: Duration = Duration::from_millis(500);
 pub fn execute(args: &Args) -> Result<(), Failure> {
     let measurement = measurement(args)?;
     #[cfg(feature = "charts")]
-    let picture = args.picture.target(args.force)?;
+    let picture = PictureFile::create(args.plot.as_deref(), args.force)?;
     let from = args.from.map(|address| address.with_port(0));
     let receivers = resolve(&args.receiver, from)?;
     let receiver = receivers[0];
@@ -115,7 +118,7 @@ pub fn execute(args: &Args) -> Result<(), Failure> {
     }
     #[cfg(feature = "charts")]
     if let Some(picture) = picture {
-        picture.draw(&document)?;
+        picture.draw("rrul", &super::picture::figure(&document))?;
     }
     if let Some(target) = flent {
         flent::write(&target, &found, &found.flow_totals())?;

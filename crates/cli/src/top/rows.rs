@@ -3,7 +3,7 @@
 use cutline_flow::TrafficSpec;
 use cutline_monitor::{HostDocument, RouterEntry, SocketEntry};
 use cutline_provision::status::Status;
-use cutline_publish::DirectionRow;
+use cutline_publish::{DirectionRow, unit_of};
 use cutline_router_service::{Direction, FlowStatistics, HostStatistics};
 use std::net::SocketAddr;
 
@@ -334,12 +334,13 @@ fn direction_facts(title: &str, direction: &DirectionRow) -> Vec<String> {
     );
     let violated = direction.violations.iter().map(|violation| {
         format!(
-            "  violated for {} s: {} is {}, the limit is {}; origin: {}",
+            "  violated for {} s: {} is {} {unit}, the limit is {} {unit}; origin: {}",
             digits(violation.for_s),
             violation.measure,
             digits(violation.measured),
             digits(violation.limit),
-            violation.origin
+            violation.origin,
+            unit = unit_of(&violation.measure)
         )
     });
     std::iter::once(counted).chain(violated).collect()

@@ -169,6 +169,26 @@ impl Bed {
         });
     }
 
+    /// A video from a to b: 25 pictures a second, of 4 datagrams of 1000 B each, and of 16 once a second.
+    pub fn video(&mut self, port: u16) {
+        let [source, sink] = self.lab.sockets(false, port);
+        self.work(move |stop| {
+            let (start, mut pictures) = (Instant::now(), 0);
+            while !stop.load(Ordering::Relaxed) {
+                for _ in 0..if pictures % 25 == 0 { 16 } else { 4 } {
+                    let _lost = source.send(&[0; 972]);
+                }
+                pictures += 1;
+                sleep((Duration::from_millis(40) * pictures).saturating_sub(start.elapsed()));
+            }
+        });
+        self.work(move |stop| {
+            while !stop.load(Ordering::Relaxed) {
+                let _none = sink.recv(&mut [0; 2000]);
+            }
+        });
+    }
+
     /// Flows of datagrams from another host beside a: 50 datagrams of 1000 B a second each.
     pub fn many(&mut self, host: &'static str, flows: u16) {
         let open = |number| UdpSocket::bind((host, 7000 + number)).unwrap();

@@ -16,6 +16,7 @@
 //! The queue allocates its own notes while it grows, and an allocation that fails would end the process. So before more
 //! frames than ever are stored, the room that the queue may need for them is tried.
 
+use crate::top_flows::Place;
 use cutline_units::{Dscp, Hint};
 use cutline_wire::{self as wire, Headers};
 
@@ -33,6 +34,8 @@ pub(crate) struct Frame {
     hint: Hint,
     /// The class of its cell.
     class: u8,
+    /// Place of its flow among those that send most.
+    place: Place,
     /// The next slot in the list of free ones.
     next: u32,
 }
@@ -166,9 +169,10 @@ impl Frames {
 
     /// Copies a frame into room that was taken for it.
     #[inline]
-    pub(crate) fn fill(&mut self, slot: Slot, bytes: &[u8], headers: Headers, hint: Hint) {
+    pub(crate) fn fill(&mut self, slot: Slot, bytes: &[u8], headers: Headers, (hint, place): (Hint, Place)) {
         let frame = &mut self.places[slot as usize];
-        (frame.length, frame.headers, frame.hint) = (bytes.len() as u32, headers, hint);
+        (frame.length, frame.headers) = (bytes.len() as u32, headers);
+        (frame.hint, frame.place) = (hint, place);
         let start = frame.cell as usize * UNIT;
         self.room[start..start + bytes.len()].copy_from_slice(bytes);
     }
@@ -209,7 +213,15 @@ impl Frames {
         }
         self.unused = self.places.len() as Slot;
         let (headers, hint) = (Headers::default(), Hint::LEAST_DELAY);
-        self.places.push(Frame { cell: 0, length: 0, headers, hint, class: 0, next: NONE });
+        self.places.push(Frame {
+            cell: 0,
+            length: 0,
+            headers,
+            hint,
+            class: 0,
+            place: Place::NONE,
+            next: NONE,
+        });
         true
     }
 
@@ -349,10 +361,11 @@ impl Frames {
         self.places[slot as usize].hint
     }
 
-    /// Returns the hash of a frame's flow.
+    /// Returns the hash of a frame's flow, and the flow's place among those that send most.
     #[inline]
-    pub(crate) fn flow(&self, slot: Slot) -> u32 {
-        self.places[slot as usize].headers.flow
+    pub(crate) fn flow(&self, slot: Slot) -> (u32, Place) {
+        let frame = &self.places[slot as usize];
+        (frame.headers.flow, frame.place)
     }
 
     /// Returns a frame to change it.

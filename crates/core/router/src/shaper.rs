@@ -30,7 +30,7 @@ use crate::reserved::{
     CountedReservation, Judgement, Link, ReservationError, ReservationId, ReservedClass, Waiting,
 };
 use crate::stats::{Loss, ShaperStats};
-use crate::top_flows::TopFlows;
+use crate::top_flows::{Place, TopFlows};
 use cutline_aqm::{AnyQueue, Arrival, Backlog, Departure, Limit, Queue, QueueSpec, Readings, Shed, Verdict};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_params::ParameterError;
@@ -234,24 +234,25 @@ impl Shaper {
         if headers.ip.is_none() {
             self.stats.not_ip.add(bytes.len() as u32);
         }
-        if let Some(ip) = headers.ip {
-            self.flows.arrive(now, headers.flow, arrival.hint, ip, bytes);
-        }
-        if self.reserved.is_some() && self.is_reserved(now, arrived, bytes, &headers, &arrival) {
+        let place = match headers.ip {
+            Some(ip) => self.flows.arrive(now, headers.flow, arrival.hint, ip, bytes),
+            None => Place::NONE,
+        };
+        if self.reserved.is_some() && self.is_reserved(now, arrived, bytes, &headers, (&arrival, place)) {
             return;
         }
         if !self.retired.is_empty() && self.is_full(arrival.size) {
-            return self.drop_arrived(Loss::Overflow, &arrival, bytes.len());
+            return self.drop_arrived(Loss::Overflow, &arrival, place, bytes.len());
         }
         let Some(slot) = self.frames.take(bytes.len()) else {
-            return self.drop_arrived(Loss::Memory, &arrival, bytes.len());
+            return self.drop_arrived(Loss::Memory, &arrival, place, bytes.len());
         };
         let verdict = self.queue.enqueue(now, arrival, slot, &mut self.random);
         if let Verdict::Drop(reason) = verdict {
             self.frames.release(slot);
-            self.drop_arrived(reason.into(), &arrival, bytes.len());
+            self.drop_arrived(reason.into(), &arrival, place, bytes.len());
         } else {
-            self.frames.fill(slot, bytes, headers, arrival.hint);
+            self.frames.fill(slot, bytes, headers, (arrival.hint, place));
             self.mark_and_remark(slot, &headers, bytes.len() as u32, verdict == Verdict::Mark);
             if !self.busy {
                 self.start_next(now);
@@ -262,9 +263,9 @@ impl Shaper {
 
     /// Counts a frame that was dropped when it arrived.
     #[inline]
-    fn drop_arrived(&mut self, loss: Loss, arrival: &Arrival, length: usize) {
+    fn drop_arrived(&mut self, loss: Loss, arrival: &Arrival, place: Place, length: usize) {
         self.stats.drop_queued(loss, arrival.hint, length);
-        self.flows.drop_frame(arrival.flow, length);
+        self.flows.drop_frame((arrival.flow, place), length);
     }
 
     /// Puts a frame into the reserved class if it conforms to its reservation. Returns whether that has settled it.
@@ -274,7 +275,7 @@ impl Shaper {
         arrived: Instant,
         bytes: &[u8],
         headers: &Headers,
-        arrival: &Arrival,
+        (arrival, flow_place): (&Arrival, Place),
     ) -> bool {
         let (Some(class), Some(ip)) = (&mut self.reserved, headers.ip) else { return false };
         let length = bytes.len() as u32;
@@ -291,11 +292,11 @@ impl Shaper {
             class.lose(place, length);
             self.stats.reserved.dropped.add(length);
             self.stats.lose(Loss::Memory, bytes.len());
-            self.flows.drop_frame(headers.flow, bytes.len());
+            self.flows.drop_frame((headers.flow, flow_place), bytes.len());
             return true;
         };
         class.push(Waiting { slot, size: arrival.size, arrived: now });
-        self.frames.fill(slot, bytes, *headers, arrival.hint);
+        self.frames.fill(slot, bytes, *headers, (arrival.hint, flow_place));
         self.mark_and_remark(slot, headers, length, false);
         if !self.busy {
             self.start_next(now);
@@ -342,7 +343,7 @@ impl Shaper {
         if mark {
             self.frames.get_mut(slot).set_ce();
             self.stats.marked.add(length);
-            self.flows.mark(headers.flow, length as usize);
+            self.flows.mark(self.frames.flow(slot), length as usize);
         }
     }
 

@@ -5,8 +5,8 @@
 //! Recent bytes and unlisted bytes are halved each second, so flows that have ended make room, and a flow that sends much is listed within a
 //! few of its frames. No attack on the hash is feasible: it is salted ([`cutline_wire::FlowKeys`]).
 //!
-//! A frame costs one look at the keys of a set, which fit into the first cache (2.5 kB in all), and the counters of its flow. Nothing is
-//! allocated after the start.
+//! A frame costs one look at the keys of a set, which fit into the first cache (2.5 kB in all), and a line of the cache with the counters
+//! of its flow. It remembers the [`Place`] of its flow, so that its departure needs the second alone. Nothing is allocated after the start.
 
 use crate::flow_filter::selector;
 use crate::stats::HintCounters;
@@ -14,6 +14,7 @@ use cutline_aqm::Count;
 use cutline_flow::FlowSelector;
 use cutline_units::{Dscp, Duration, Hint, Instant};
 use cutline_wire::Ip;
+use std::net::Ipv4Addr;
 
 /// Number of sets.
 const SETS: usize = 64;
@@ -53,11 +54,40 @@ struct Set {
     second: u32,
 }
 
+/// Place of a flow in the table, which a frame remembers. Another flow may have taken it when the frame leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(u16);
+
+impl Place {
+    /// Place of the frames of flows that are not listed.
+    pub(crate) const NONE: Self = Self(u16::MAX);
+}
+
+/// Counters at a place. What changes with each frame is in the first line of the cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Entry {
+    /// Hash of the flow; 0 for a free place.
+    hash: u32,
+    dscp: Dscp,
+    hint: Hint,
+    received: Count,
+    departed: Count,
+    waited: Duration,
+    longest_wait: Duration,
+    dropped: Count,
+    marked: Count,
+    flow: FlowSelector,
+}
+
 /// Counters of the flows of a direction that send most.
 #[derive(Clone, Debug)]
 pub struct TopFlows {
     sets: Box<[Set; SETS]>,
-    counters: Box<[Option<FlowCounters>]>,
+    entries: Box<[Entry]>,
+    /// The second of the latest arrival, and its end.
+    second: u32,
+    ends: Instant,
 }
 
 impl Set {
@@ -89,28 +119,49 @@ impl Set {
 
 impl Default for TopFlows {
     fn default() -> Self {
-        Self { sets: Box::new([Set::default(); SETS]), counters: vec![None; SETS * WAYS].into() }
+        Self {
+            sets: Box::new([Set::default(); SETS]),
+            entries: vec![Entry::new(0, FlowSelector::to(Ipv4Addr::UNSPECIFIED.into())); SETS * WAYS].into(),
+            second: 0,
+            ends: Instant::ZERO,
+        }
     }
 }
 
 impl TopFlows {
-    /// Counts the arrival of a frame that is IP.
+    /// Counts the arrival of a frame that is IP. Returns the place of its flow.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: Instant, flow: u32, hint: Hint, ip: Ip, frame: &[u8]) {
+    pub(crate) fn arrive(&mut self, now: Instant, flow: u32, hint: Hint, ip: Ip, frame: &[u8]) -> Place {
+        if now >= self.ends {
+            self.begin_second(now);
+        }
         let number = set_of(flow);
         let set = &mut self.sets[number];
-        set.age((now.as_nanos() / SECOND) as u32);
+        set.age(self.second);
         let length = frame.len() as u32;
-        let Some(way) = set.way_of(flow).or_else(|| self.list(number, flow, ip, frame)) else { return };
-        let set = &mut self.sets[number];
-        set.recent[way] = set.recent[way].saturating_add(length);
-        if let Some(counters) = &mut self.counters[number * WAYS + way] {
-            (counters.dscp, counters.hint) = (ip.dscp(), hint);
-            counters.received.add(length);
-        }
+        let way = match set.way_of(flow) {
+            Some(way) => way,
+            None => match self.list(number, flow, ip, frame) {
+                Some(way) => way,
+                None => return Place::NONE,
+            },
+        };
+        let recent = &mut self.sets[number].recent[way];
+        *recent = recent.saturating_add(length);
+        let place = number * WAYS + way;
+        let entry = &mut self.entries[place];
+        (entry.dscp, entry.hint) = (ip.dscp(), hint);
+        entry.received.add(length);
+        Place(place as u16)
     }
 
-    /// Lists a flow in the place of its set's smallest one, if flows that are not listed have sent more than that. Returns its place.
+    #[cold]
+    fn begin_second(&mut self, now: Instant) {
+        let second = now.as_nanos() / SECOND;
+        (self.second, self.ends) = (second as u32, Instant::from_nanos((second + 1).saturating_mul(SECOND)));
+    }
+
+    /// Lists a flow in the way of its set's smallest one, if flows that are not listed have sent more than that. Returns the way.
     fn list(&mut self, number: usize, flow: u32, ip: Ip, frame: &[u8]) -> Option<usize> {
         let set = &mut self.sets[number];
         set.unlisted = set.unlisted.saturating_add(frame.len() as u32);
@@ -120,39 +171,50 @@ impl TopFlows {
         }
         let selector = selector(frame, ip)?;
         (set.flows[smallest], set.recent[smallest], set.unlisted) = (flow, 0, 0);
-        self.counters[number * WAYS + smallest] = Some(FlowCounters::new(selector));
+        self.entries[number * WAYS + smallest] = Entry::new(flow, selector);
         Some(smallest)
     }
 
     /// Counts the start of a frame's transmission after a wait.
     #[inline]
-    pub(crate) fn depart(&mut self, flow: u32, length: usize, waited: Duration) {
-        if let Some(counters) = self.listed(flow) {
-            counters.queue.depart(length, waited);
+    pub(crate) fn depart(&mut self, (flow, place): (u32, Place), length: usize, waited: Duration) {
+        if let Some(entry) = self.listed(flow, place) {
+            entry.departed.add(length as u32);
+            entry.waited += waited;
+            entry.longest_wait = entry.longest_wait.max(waited);
         }
     }
 
     /// Counts a frame that was dropped.
     #[inline]
-    pub(crate) fn drop_frame(&mut self, flow: u32, length: usize) {
-        if let Some(counters) = self.listed(flow) {
-            counters.queue.dropped.add(length as u32);
+    pub(crate) fn drop_frame(&mut self, (flow, place): (u32, Place), length: usize) {
+        if let Some(entry) = self.listed(flow, place) {
+            entry.dropped.add(length as u32);
         }
     }
 
     /// Counts a frame that was marked.
     #[inline]
-    pub(crate) fn mark(&mut self, flow: u32, length: usize) {
-        if let Some(counters) = self.listed(flow) {
-            counters.marked.add(length as u32);
+    pub(crate) fn mark(&mut self, (flow, place): (u32, Place), length: usize) {
+        if let Some(entry) = self.listed(flow, place) {
+            entry.marked.add(length as u32);
         }
     }
 
     #[inline]
-    fn listed(&mut self, flow: u32) -> Option<&mut FlowCounters> {
+    fn listed(&mut self, flow: u32, place: Place) -> Option<&mut Entry> {
+        let mut place = place.0 as usize;
+        if self.entries.get(place).is_none_or(|entry| entry.hash != flow) {
+            place = self.find(flow)?;
+        }
+        Some(&mut self.entries[place])
+    }
+
+    /// Returns the place of a flow that was listed, or has another place, since the frame arrived.
+    #[inline]
+    fn find(&self, flow: u32) -> Option<usize> {
         let number = set_of(flow);
-        let way = self.sets[number].way_of(flow)?;
-        self.counters[number * WAYS + way].as_mut()
+        Some(number * WAYS + self.sets[number].way_of(flow)?)
     }
 
     /// Returns the flows that have sent in the last seconds before `now`, with their recent rates.
@@ -166,26 +228,35 @@ impl TopFlows {
             set
         });
         let recent = aged.flat_map(|set| set.recent);
-        self.counters.iter().zip(recent).filter(|(_, recent)| *recent > 0).filter_map(
-            move |(counters, recent)| {
-                let recent_bps = (f64::from(recent) * 8.0 / seconds) as u64;
-                Some(FlowCounters { recent_bps, ..(*counters)? })
-            },
-        )
+        let entries = self.entries.iter().zip(recent);
+        entries.filter(|(entry, recent)| entry.hash != 0 && *recent > 0).map(move |(entry, recent)| {
+            let recent_bps = (f64::from(recent) * 8.0 / seconds) as u64;
+            FlowCounters { recent_bps, ..entry.counters() }
+        })
     }
 }
 
-impl FlowCounters {
-    fn new(flow: FlowSelector) -> Self {
+impl Entry {
+    fn new(hash: u32, flow: FlowSelector) -> Self {
         Self {
-            flow,
+            hash,
             dscp: Dscp::default(),
             hint: Hint::LEAST_DELAY,
             received: Count::default(),
+            departed: Count::default(),
+            waited: Duration::ZERO,
+            longest_wait: Duration::ZERO,
+            dropped: Count::default(),
             marked: Count::default(),
-            queue: HintCounters::default(),
-            recent_bps: 0,
+            flow,
         }
+    }
+
+    /// Returns its counters, without a rate.
+    const fn counters(&self) -> FlowCounters {
+        let &Self { dscp, hint, received, departed, waited, longest_wait, dropped, marked, flow, .. } = self;
+        let queue = HintCounters { departed, dropped, waited, longest_wait };
+        FlowCounters { flow, dscp, hint, received, marked, queue, recent_bps: 0 }
     }
 }
 
@@ -210,10 +281,10 @@ mod tests {
         frame
     }
 
-    fn arrive(counts: &mut TopFlows, now: Instant, frame: &[u8]) -> u32 {
+    fn arrive(counts: &mut TopFlows, now: Instant, frame: &[u8]) -> (u32, Place) {
         let headers = Headers::parse(frame, 7);
-        counts.arrive(now, headers.flow, Hint::from_level(16), headers.ip.unwrap(), frame);
-        headers.flow
+        let place = counts.arrive(now, headers.flow, Hint::from_level(16), headers.ip.unwrap(), frame);
+        (headers.flow, place)
     }
 
     /// 20 flows of 100 frames a second among 5000 that send one each: all of them are listed with nearly all of their frames.
@@ -223,8 +294,8 @@ mod tests {
         for step in 0..100_u64 {
             let now = Instant::from_nanos(step * SECOND / 100);
             for number in 1..=20 {
-                let flow = arrive(&mut counts, now, &frame(number, 1000));
-                counts.depart(flow, 1014, Duration::from_millis(5));
+                let (flow, place) = arrive(&mut counts, now, &frame(number, 1000));
+                counts.depart((flow, place), 1014, Duration::from_millis(5));
             }
             for number in 0..50 {
                 arrive(&mut counts, now, &frame(1000 + step as u16 * 50 + number, 1000));
@@ -257,12 +328,41 @@ mod tests {
     #[test]
     fn drops_and_marks_are_those_of_listed_flows() {
         let mut counts = TopFlows::default();
-        let flow = arrive(&mut counts, Instant::ZERO, &frame(1, 1000));
-        counts.drop_frame(flow, 1014);
-        counts.mark(flow, 1014);
-        counts.drop_frame(flow + SETS as u32, 1014);
-        counts.drop_frame(0, 1014);
+        let (flow, place) = arrive(&mut counts, Instant::ZERO, &frame(1, 1000));
+        counts.drop_frame((flow, place), 1014);
+        counts.mark((flow, place), 1014);
+        counts.drop_frame((flow + SETS as u32, place), 1014);
+        counts.drop_frame((0, Place::NONE), 1014);
         let listed = counts.active(Instant::ZERO).next().unwrap();
         assert_eq!((listed.queue.dropped.packets, listed.marked.packets), (1, 1));
+    }
+
+    /// A frame remembers the place of its flow, which another flow has when it leaves.
+    #[test]
+    fn a_frame_whose_place_has_changed_hands_counts_for_its_own_flow() {
+        let mut counts = TopFlows::default();
+        let (flow, place) = arrive(&mut counts, Instant::ZERO, &frame(1, 1000));
+        // Flows of the same set: more of them than it has ways.
+        let same = |number: &u16| {
+            set_of(Headers::parse(&frame(*number, 1000), 7).flow) == set_of(flow) && *number != 1
+        };
+        let others: Vec<u16> = (2..5000).filter(same).take(WAYS).collect();
+        for _ in 0..20 {
+            for number in &others {
+                let (other, place) = arrive(&mut counts, Instant::ZERO, &frame(*number, 1000));
+                counts.depart((other, place), 1014, Duration::from_millis(1));
+            }
+        }
+        assert!(counts.find(flow).is_none(), "it was listed no more");
+        counts.depart((flow, place), 1014, Duration::from_secs(9));
+        assert!(counts.active(Instant::ZERO).all(|flow| flow.queue.longest_wait == Duration::from_millis(1)));
+        // Listed again, elsewhere or not, it gets what its earlier frames do.
+        for _ in 0..50 {
+            arrive(&mut counts, Instant::ZERO, &frame(1, 1000));
+        }
+        counts.depart((flow, Place::NONE), 1014, Duration::from_secs(9));
+        counts.drop_frame((flow, Place(place.0 ^ 1)), 1014);
+        let own = counts.active(Instant::ZERO).find(|flow| flow.flow.source_port == Some(1)).unwrap();
+        assert_eq!((own.queue.departed.packets, own.queue.dropped.packets), (1, 1));
     }
 }

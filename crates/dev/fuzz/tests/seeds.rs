@@ -219,7 +219,7 @@ fn reports() {
     let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
     let mut arrivals = Arrivals::new(at(0), &params).unwrap();
     let mut departures = Departures::new(at(0), &params).unwrap();
-    let (mut reports, mut unread) = (Vec::new(), Vec::new());
+    let (mut reports, mut unread, mut overflowed) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=4_u32 {
         let begin = u64::from(number - 1) * 500;
         for message in (0..25).filter(|message| number != 2 || message % 5 > 0) {
@@ -243,6 +243,8 @@ fn reports() {
         // An application that does not read.
         report.received.unread = Duration::from_millis(100);
         unread.push(report.encode());
+        report.received.overflowed = number.into();
+        overflowed.push(report.encode());
     }
     check(
         "report",
@@ -251,6 +253,7 @@ fn reports() {
             seed("losses", reports[1].clone()),
             seed("row", reports.concat()),
             seed("unread", unread.concat()),
+            seed("overflowed", overflowed.concat()),
             seed("feedback", feedback().concat()),
         ],
     );

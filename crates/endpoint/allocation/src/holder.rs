@@ -1,15 +1,15 @@
-//! Holder of the flows of a process: a thread that asks the resource manager for them, renews their leases, and has
-//! them again after the manager has been started again.
+//! Holder of the flows of a process: a thread that requests shares for them from the resource manager, renews their leases,
+//! and takes them over after a restart of the manager.
 //!
-//! There is one thread for each manager's socket, from the first flow on. Without a manager it tries again and again,
-//! at most every two seconds, so that a manager that is started later serves the flows that are there. While the
-//! manager is away, a flow keeps the rate that it had. A copy of the process by fork has none of its threads, and none
-//! of its flows.
+//! There is one thread for each socket of a manager, from the first flow on. Without a manager, the thread tries to connect
+//! at least every two seconds, so that a manager that is started later serves the existing flows. While the manager is
+//! absent, a flow keeps its rate. A forked child has neither the threads of its parent nor its flows.
 
-use crate::connection::{ManagerConnection, ManagerError};
+use crate::connection::ManagerConnection;
 use crate::protocol::{AllocationReply, AllocationRequest, FlowNeed, ReportLine};
 use cutline_manager::feedback::{FlowEdges, FlowReport};
 use cutline_manager::resources::AllocationCause;
+use cutline_service::JsonLineError;
 use cutline_sys::process::{PerProcess, generation};
 use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
 use cutline_sys::{lock, now};
@@ -20,9 +20,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Holder of a flow: it limits the flow to the rate that it may use, and knows what it delivers.
+/// Holder of a flow: limits the flow to its granted rate, and measures its delivery.
 pub trait FlowHolder: Send + Sync {
-    /// Takes a notice. It is called by the thread of the holder, and should not wait.
+    /// Handles a notice. The thread of the holder calls this method, which must not wait.
     fn on_notice(&self, notice: FlowNotice);
 
     /// Returns the report of the last interval; `None` if nothing has been measured since the last call.
@@ -39,16 +39,16 @@ pub trait FlowHolder: Send + Sync {
 pub enum FlowNotice {
     /// The flow may send at this rate from now on, with all headers.
     Rate {
-        /// The rate before; `None` if it had none.
+        /// The previous rate; `None` if the flow had none.
         before: Option<Rate>,
         /// The rate from now on.
         rate: Rate,
         /// Reason of the change.
         cause: AllocationCause,
     },
-    /// The flow is refused, for this reason. It is asked for again every five seconds.
+    /// The flow is refused, for this reason. The request is repeated every five seconds.
     Refused(String),
-    /// The flow has ended at the manager. It is asked for again.
+    /// The manager has revoked the flow. The request is repeated.
     Revoked(AllocationCause),
 }
 
@@ -61,16 +61,16 @@ pub enum FlowStanding {
     Granted(Rate),
     /// Refusal, with the reason.
     Refused(String),
-    /// The manager cannot be asked, for this reason.
+    /// The manager cannot be reached, for this reason.
     Away(String),
 }
 
-/// A flow that is held at the manager. It ends there when this is dropped.
+/// A flow that is held at the manager. The manager releases it when this value is dropped.
 #[derive(Debug)]
 pub struct AllocatedFlow {
     id: u64,
     shared: Arc<Shared>,
-    /// The process that has asked for it.
+    /// The process that has requested it.
     generation: u32,
 }
 
@@ -86,11 +86,11 @@ struct Entry {
     need: FlowNeed,
     holder: Weak<dyn FlowHolder>,
     standing: FlowStanding,
-    /// The rate that the holder was given last.
+    /// The rate in the last notice to the holder.
     rate: Option<Rate>,
-    /// Number of missed deadlines that the manager knows.
+    /// Number of missed deadlines in the last report to the manager.
     missed: u64,
-    /// Time at which the flow is asked for again.
+    /// Time at which the flow is requested again.
     again: Instant,
 }
 
@@ -104,7 +104,7 @@ struct State {
 struct Shared {
     path: PathBuf,
     state: Mutex<State>,
-    /// The end by which the thread is woken.
+    /// The end of a socket pair that wakes the thread.
     wake: UnixStream,
 }
 
@@ -118,15 +118,15 @@ impl std::fmt::Debug for Shared {
 const INTERVAL: Duration = Duration::from_millis(500);
 /// The shortest interval of reports and renewals.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(25);
-/// Time after which a flow that was refused is asked for again.
+/// Time after which a refused flow is requested again.
 const REFUSED_REST: Duration = Duration::from_secs(5);
-/// Time after which a flow whose lease had expired is asked for again.
+/// Time after which a flow whose lease had expired is requested again.
 const EXPIRED_REST: Duration = Duration::from_millis(100);
 /// Times between attempts to connect: the first, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 /// Holds a flow at the manager whose socket is at `path`, until the returned value is dropped. It does not wait for an
-/// answer: `holder` gets the notices.
+/// answer: notices go to `holder`.
 ///
 /// # Errors
 /// When the thread cannot be started.
@@ -185,8 +185,8 @@ impl AllocatedFlow {
         state.flows.get(&self.id).map_or(FlowStanding::Pending, |entry| entry.standing.clone())
     }
 
-    /// Asks for other rates: the highest useful one, `None` if more is always useful, and the lowest acceptable one;
-    /// and sets the edges of the flow's region.
+    /// Requests other rates: the highest useful one, `None` if more is always useful, and the lowest acceptable one.
+    /// Sets the edges of the flow's region.
     pub fn change(&self, desired: Option<Rate>, minimum: Rate, edges: FlowEdges) {
         if self.generation != generation() {
             return;
@@ -223,7 +223,7 @@ impl Drop for AllocatedFlow {
 
 impl Shared {
     fn wake_up(&self) {
-        // If there is no room, the thread is woken already.
+        // If there is no room, the thread has been woken before.
         let _woken = (&self.wake).write(&[1]);
     }
 }
@@ -250,11 +250,11 @@ impl HolderThread {
         }
     }
 
-    /// Does what is to be done now.
+    /// Does the work that is due: connects, sends requests, reads replies, reports.
     ///
     /// # Errors
-    /// When the manager has gone.
-    fn turn(&mut self) -> Result<(), ManagerError> {
+    /// When the connection to the manager has failed.
+    fn turn(&mut self) -> Result<(), JsonLineError> {
         let is_idle = lock(&self.shared.state).flows.is_empty();
         if is_idle {
             // All flows were released before.
@@ -280,8 +280,8 @@ impl HolderThread {
         Ok(())
     }
 
-    /// Connects, and asks for the flows that the manager does not have any more.
-    fn connect(&mut self) -> Result<(), ManagerError> {
+    /// Connects, and requests the flows that the manager does not have any more.
+    fn connect(&mut self) -> Result<(), JsonLineError> {
         let connection = ManagerConnection::connect(&self.shared.path, self.session.as_deref())?;
         self.session = Some(connection.session().to_owned());
         self.interval = (connection.lease() / 4).clamp(SHORTEST_INTERVAL, INTERVAL);
@@ -294,7 +294,7 @@ impl HolderThread {
         let mut notices = Vec::new();
         {
             let mut state = lock(&self.shared.state);
-            // Those are about flows that are asked for, or released, here.
+            // Pending commands concern flows that are requested or released here.
             state.commands.clear();
             for (id, entry) in &mut state.flows {
                 let Some(rate) = held.get(id).copied() else {
@@ -317,12 +317,12 @@ impl HolderThread {
         requests.iter().try_for_each(|request| self.send(request))
     }
 
-    fn send(&mut self, request: &AllocationRequest) -> Result<(), ManagerError> {
+    fn send(&mut self, request: &AllocationRequest) -> Result<(), JsonLineError> {
         self.connection.as_mut().map_or(Ok(()), |connection| connection.send(request))
     }
 
-    /// Sends what other threads want. Without a connection it is done when there is one.
-    fn carry_out(&mut self) -> Result<(), ManagerError> {
+    /// Sends the requests of other threads. Without a connection they wait for the next one.
+    fn carry_out(&mut self) -> Result<(), JsonLineError> {
         let commands = std::mem::take(&mut lock(&self.shared.state).commands);
         for command in commands {
             let request = {
@@ -341,8 +341,8 @@ impl HolderThread {
         Ok(())
     }
 
-    /// Takes the manager's lines.
-    fn listen(&mut self) -> Result<(), ManagerError> {
+    /// Reads and handles the manager's replies.
+    fn listen(&mut self) -> Result<(), JsonLineError> {
         loop {
             let Some(connection) = &mut self.connection else { return Ok(()) };
             let Some(reply) = connection.reply(Duration::ZERO)? else { return Ok(()) };
@@ -369,7 +369,7 @@ impl HolderThread {
         let is_refused_change =
             matches!(notice, FlowNotice::Refused(_)) && matches!(entry.standing, FlowStanding::Granted(_));
         if is_refused_change {
-            // The flow keeps what it has.
+            // The flow keeps its rate.
             return None;
         }
         let is_known = entry.standing == standing && matches!(notice, FlowNotice::Refused(_));
@@ -383,8 +383,8 @@ impl HolderThread {
         (!is_known).then(|| (entry.holder.clone(), notice))
     }
 
-    /// Asks for flows again that were refused or revoked.
-    fn ask_again(&mut self) -> Result<(), ManagerError> {
+    /// Repeats the requests of flows that were refused or revoked.
+    fn ask_again(&mut self) -> Result<(), JsonLineError> {
         let at = now();
         let mut requests = Vec::new();
         for (id, entry) in &mut lock(&self.shared.state).flows {
@@ -396,8 +396,8 @@ impl HolderThread {
         requests.iter().try_for_each(|request| self.send(request))
     }
 
-    /// Reports what flows deliver, and renews all leases.
-    fn report(&mut self) -> Result<(), ManagerError> {
+    /// Reports the delivery of flows, and renews all leases.
+    fn report(&mut self) -> Result<(), JsonLineError> {
         let holders: Vec<_> = {
             let state = lock(&self.shared.state);
             let granted =
@@ -421,8 +421,8 @@ impl HolderThread {
         self.send(&AllocationRequest::Renew {})
     }
 
-    /// Notes that the manager has gone. Flows keep the rates that they have.
-    fn lose(&mut self, error: &ManagerError) {
+    /// Notes that the connection to the manager has failed. Flows keep their rates.
+    fn lose(&mut self, error: &JsonLineError) {
         self.connection = None;
         let (_, rest) = self.retry;
         self.retry = (now().saturating_add(rest), (rest + rest).min(RETRY.1));
@@ -434,7 +434,7 @@ impl HolderThread {
         }
     }
 
-    /// Waits until there is something to do.
+    /// Waits for a reply, a request of another thread, or the next deadline.
     fn wait(&mut self) {
         let due = {
             let state = lock(&self.shared.state);
@@ -471,7 +471,7 @@ fn change(id: u64, need: &FlowNeed) -> AllocationRequest {
     }
 }
 
-/// Gives notices to holders. No lock is held meanwhile.
+/// Delivers notices to holders. The caller holds no lock.
 fn deliver(notices: impl IntoIterator<Item = (Weak<dyn FlowHolder>, FlowNotice)>) {
     for (holder, notice) in notices {
         if let Some(holder) = holder.upgrade() {

@@ -4,18 +4,17 @@
 //! ```text
 //! protocol   requests and replies, JSON documents in lines
 //! status     the manager's state, as a document
-//! connection a connection to the manager, for a program that asks for one thing
+//! connection a connection to the manager, for a program with a single request
 //! holder     the thread that holds the flows of a process, over restarts of the manager
 //! ```
 //!
-//! The decisions are those of [`cutline_manager`]. Nothing here limits a rate: the holder of a flow does, as its
-//! notices say.
+//! [`cutline_manager`] decides. Nothing here limits a rate: the holder of a flow limits its flow to the rate in its notices.
 
 mod connection;
 mod holder;
 pub mod protocol;
 pub mod status;
 
-pub use connection::{ManagerConnection, ManagerError};
+pub use connection::ManagerConnection;
 pub use holder::{AllocatedFlow, FlowHolder, FlowNotice, FlowStanding, hold};
 pub use protocol::DEFAULT_SOCKET;

@@ -13,17 +13,16 @@
 //!                                                  {"reply":"released","id":1}
 //! ```
 //!
-//! A client numbers its flows. A flow may send at a rate from its `rate` reply on, which comes after those by which
-//! other flows make room. A client renews the leases of its flows by `renew`, or that of one flow by `report`. Neither
-//! of them nor `missed` has a reply.
+//! A client numbers its flows. A flow may send at a rate from its `rate` reply on. The replies that lower other flows to
+//! make room are sent before it. A client renews the leases of all its flows by `renew`, or that of one flow by `report`.
+//! Requests of the kinds `renew`, `report` and `missed` have no reply.
 //!
-//! All flows of a client end when its connection is closed, or its process has ended. A connection that was closed by
-//! the manager, because it has been started again, is another case: the client connects again, says the session that
-//! it was given, and has its flows again, as `welcome` lists them. A session belongs to its user, and is valid for the
-//! length of a lease.
+//! All flows of a client end when the client closes its connection, or its process ends. When the manager is restarted, the
+//! client connects again, names the session that the earlier `welcome` has assigned, and takes over its flows, which the new
+//! `welcome` lists. A session belongs to its user, and is valid for the length of a lease.
 //!
-//! A line of a client has at most [`LONGEST_LINE`] bytes. What cannot be understood is answered with `error`, and then
-//! the connection is closed.
+//! A line of a client has at most [`LONGEST_LINE`] bytes. A malformed line is answered with `error`, and then the connection
+//! is closed.
 
 use crate::status::ManagerStatus;
 use cutline_manager::feedback::{FlowEdges, FlowReport};
@@ -51,7 +50,7 @@ pub struct FlowNeed {
     pub carrier: CarrierKind,
     /// Address of this end.
     pub source: SocketAddr,
-    /// Address of the other end. Its route decides on the interface and the path that are charged.
+    /// Address of the other end. Its route determines the interface and the path whose capacities the flow uses.
     pub destination: SocketAddr,
     /// The highest useful rate with all headers, bit/s; `None` if more is always useful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,17 +86,17 @@ impl FlowNeed {
 /// Report of a flow in numbers. Times are those of this host's monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportLine {
-    /// Begin of the interval, ns.
+    /// Beginning of the interval, ns.
     pub since_ns: u64,
     /// End of the interval, ns.
     pub until_ns: u64,
-    /// Messages that were sent in it.
+    /// Messages that were sent in the interval.
     pub sent: u64,
     /// Messages that were received.
     pub messages: u64,
-    /// Their bytes.
+    /// Bytes of the received messages.
     pub bytes: u64,
-    /// Messages that were lost; negative if late ones made up for more.
+    /// Messages that were lost; negative if more messages arrived late than were lost.
     #[serde(default)]
     pub lost: i64,
     /// Mean, quantile and worst of the one-way delays, ns; absent if none is known.
@@ -127,7 +126,7 @@ impl From<&FlowReport> for ReportLine {
 }
 
 impl ReportLine {
-    /// The report as the manager takes it.
+    /// Converts the report for the manager.
     pub fn report(&self) -> FlowReport {
         let mut report = FlowReport { backlog: Bytes::new(self.backlog), ..FlowReport::default() };
         let delivery = &mut report.delivery;
@@ -149,13 +148,13 @@ impl ReportLine {
 pub enum AllocationRequest {
     /// The first line of a connection.
     Hello {
-        /// Version of the protocol that the client has.
+        /// Version of the protocol that the client supports.
         version: u32,
         /// Session of a client that connects again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session: Option<String>,
     },
-    /// Asks for a flow.
+    /// Requests a share for a flow.
     Admit {
         /// The client's number for it.
         id: u64,
@@ -163,7 +162,7 @@ pub enum AllocationRequest {
         #[serde(flatten)]
         need: FlowNeed,
     },
-    /// Asks for other rates of a flow. If that is refused, the flow keeps what it has.
+    /// Requests other rates of a flow. If the request is refused, the flow keeps its rates.
     Change {
         /// The client's number for it.
         id: u64,
@@ -179,7 +178,7 @@ pub enum AllocationRequest {
         #[serde(default)]
         loss_percent: Option<f64>,
     },
-    /// Reports what a flow delivers, and renews its lease.
+    /// Reports the delivery of a flow, and renews its lease.
     Report {
         /// The client's number for it.
         id: u64,
@@ -201,7 +200,7 @@ pub enum AllocationRequest {
         /// The client's number for it.
         id: u64,
     },
-    /// Asks for the manager's state.
+    /// Requests the manager's status.
     Status {},
 }
 
@@ -222,14 +221,14 @@ pub enum AllocationReply {
     Welcome {
         /// Version of the protocol that is spoken.
         version: u32,
-        /// Session, by which the client has its flows again after the manager has been started again.
+        /// Session, with which the client takes over its flows after a restart of the manager.
         session: String,
         /// Time without `renew` or `report` after which a flow is revoked, ms.
         lease_ms: u64,
         /// Flows that the session has.
         flows: Vec<HeldFlow>,
     },
-    /// A flow is admitted. It may send from its `rate` on.
+    /// A flow is admitted. It may send from its `rate` reply on.
     Admitted {
         /// The client's number.
         id: u64,
@@ -243,7 +242,7 @@ pub enum AllocationReply {
     Refused {
         /// The client's number.
         id: u64,
-        /// Reason, with the resource that lacks, or the field that is not allowed.
+        /// Reason, with the exhausted resource, or the field whose value is not allowed.
         reason: String,
     },
     /// A flow may send at this rate from now on.
@@ -258,37 +257,37 @@ pub enum AllocationReply {
         /// Reason of the change.
         cause: AllocationCause,
     },
-    /// A flow has ended: it has no share any more.
+    /// A flow is revoked: it has no share any more.
     Revoked {
         /// The client's number.
         id: u64,
         /// Reason.
         cause: AllocationCause,
     },
-    /// A flow has ended, as the client wished.
+    /// A flow is released at the request of the client.
     Released {
         /// The client's number.
         id: u64,
     },
-    /// The manager's state.
+    /// The manager's status.
     Status {
         /// The document.
         status: Box<ManagerStatus>,
     },
-    /// The line was not understood, or a limit is reached. The connection ends.
+    /// The line was malformed, or a limit is reached. The connection is closed.
     Error {
         /// The error.
         message: String,
     },
 }
 
-/// Reason why a line of a client is no request.
+/// Reason why a line of a client is not a request.
 #[derive(Debug, thiserror::Error)]
 pub enum AllocationLineError {
-    /// Longer than a line may be.
+    /// A line that exceeds the limit.
     #[error("a line is longer than {LONGEST_LINE} B")]
     TooLong,
-    /// Not a JSON document of this kind.
+    /// A line that is not a JSON document of this kind.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
 }
@@ -297,7 +296,7 @@ impl AllocationRequest {
     /// Reads a line without its end.
     ///
     /// # Errors
-    /// When it is no request of this version.
+    /// When the line is not a request of this version.
     pub fn parse(line: &[u8]) -> Result<Self, AllocationLineError> {
         if line.len() > LONGEST_LINE {
             return Err(AllocationLineError::TooLong);

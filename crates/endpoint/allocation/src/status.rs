@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 pub struct ManagerStatus {
     /// Time since the start of the process, s.
     pub elapsed_s: f64,
-    /// Flows that an earlier process has admitted and this one has taken over, since its start.
+    /// Flows of an earlier process that this process has taken over since its start.
     pub taken_over: u64,
     /// Capacities with their use.
     pub capacities: Vec<CapacityStatus>,
@@ -39,11 +39,11 @@ pub struct CapacityStatus {
     pub unit: String,
     /// The capacity.
     pub capacity: u64,
-    /// Part of it that reservations of RSVP hold.
+    /// Part of the capacity that reservations of RSVP hold.
     pub reserved: u64,
-    /// Part of it that is promised to flows.
+    /// Part of the capacity that is promised to flows.
     pub promised: u64,
-    /// Part of it that flows may use now.
+    /// Part of the capacity that flows may use now.
     pub in_use: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct FlowStatus {
     pub flow: u64,
     /// The user's number.
     pub uid: u32,
-    /// The process; null while its client has not come back after a restart.
+    /// The process; null after a restart, until its client has connected again.
     pub pid: Option<u32>,
     /// Class: `real-time` or `time-shared`.
     pub class: String,
@@ -83,23 +83,23 @@ pub struct FlowStatus {
     /// Address of the other end.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub destination: SocketAddr,
-    /// The interface that is charged; null if none is.
+    /// The interface whose capacity the flow uses; null if none is limited.
     pub interface: Option<String>,
-    /// The path; null if it takes none that is managed.
+    /// The path; null if the flow takes none of the managed paths.
     pub path: Option<u64>,
     /// The highest useful rate, bit/s.
     pub desired_bps: u64,
     /// The lowest acceptable rate, bit/s.
     pub minimum_bps: u64,
-    /// Rate that others cannot take, bit/s.
+    /// Rate that is promised to the flow, bit/s.
     pub promised_bps: u64,
     /// Rate that it may use now, bit/s.
     pub granted_bps: u64,
     /// Limit of its path, bit/s; null if there is none.
     pub limit_bps: Option<u64>,
-    /// Resource that limits its share; null if it has all that it may use.
+    /// Resource that limits its share; null if the share is the desired rate.
     pub limited_by: Option<String>,
-    /// Importance that counts.
+    /// Importance after the limit of the user.
     pub priority: u8,
     /// Weight among the flows of its user.
     pub weight: u32,
@@ -119,7 +119,7 @@ pub struct PathStatus {
     pub path: u64,
     /// This host's number.
     pub host: u64,
-    /// The host that coordinates.
+    /// Number of the coordinating host.
     pub coordinator: u64,
     /// Number of the last decision.
     pub epoch: u64,
@@ -150,7 +150,7 @@ pub struct HostStatus {
     /// Its address.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub address: SocketAddr,
-    /// True if it was heard in the last seconds.
+    /// True if a summary of the host was received in the last seconds.
     pub is_heard: bool,
 }
 
@@ -160,11 +160,11 @@ pub struct HostStatus {
 pub struct ManagerCounters {
     /// Requests that were admitted with the desired rate.
     pub admitted: u64,
-    /// Requests that were admitted with less.
+    /// Requests that were admitted with less than the desired rate.
     pub reduced: u64,
     /// Requests that were refused.
     pub refused: u64,
-    /// Flows whose client released them, or ended.
+    /// Flows that ended because their client released them, or disconnected.
     pub released: u64,
     /// Flows that were revoked because capacities shrank.
     pub revoked: u64,

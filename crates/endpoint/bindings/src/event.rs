@@ -31,9 +31,9 @@ pub enum EventKind {
     Recovered = 10,
     /// The connection was not made again in the time that the specification gives for that.
     GaveUp = 11,
-    /// The resource manager of the host lets this end send at most so much from now on.
+    /// The resource manager of the host has granted another rate to this end.
     Allocated = 12,
-    /// The resource manager has refused this end, or taken its share back: there is no limit from now on.
+    /// The resource manager has refused or revoked the share of this end. Its rate is not limited any more.
     Unallocated = 13,
 }
 
@@ -88,7 +88,7 @@ pub struct Event {
     pub worst: f64,
     /// Origin of a violation: one of `CUTLINE_EVENT_ORIGIN_*`.
     pub origin: i64,
-    /// The rate that the resource manager of the host lets this end send, of messages without headers, bit/s.
+    /// The rate that the resource manager of the host has granted to this end, of messages without headers, bit/s.
     pub allocated_bps: i64,
 }
 
@@ -100,7 +100,7 @@ pub enum EventOrigin {
     SendingHost = 1,
     /// The network, as far as both ends know.
     Network = 2,
-    /// The application at the receiving host did not read.
+    /// The receiving host: its application did not read, or its receive buffer was full.
     ReceivingHost = 3,
 }
 
@@ -149,7 +149,7 @@ impl Event {
             }
             ViolationOrigin::Network => (EventOrigin::Network, ""),
             ViolationOrigin::ReceivingHost => {
-                (EventOrigin::ReceivingHost, "; the application at the receiving host did not read")
+                (EventOrigin::ReceivingHost, "; at the receiving host, which did not read or had no room")
             }
         };
         let limit = it.limit;

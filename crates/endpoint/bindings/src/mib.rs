@@ -56,6 +56,8 @@ pub struct Totals {
     pub duplicated: i64,
     /// Time in which data waited for the receiving application, which did not read, ns.
     pub unread_ns: i64,
+    /// Datagrams that the receiving host dropped because the receive buffer of the socket was full.
+    pub overflowed: i64,
 }
 
 /// Traffic delivered in an interval, and its measures. Times that are unknown are -1.
@@ -96,6 +98,8 @@ pub struct Interval {
     pub gap_ns: i64,
     /// Time in which data waited for the receiving application, which did not read, ns.
     pub unread_ns: i64,
+    /// Datagrams that the receiving host dropped because the receive buffer of the socket was full.
+    pub overflowed: i64,
 }
 
 /// The summary of many times. Without any, count is 0 and the times are -1.
@@ -364,6 +368,7 @@ impl From<&Received> for Totals {
             late: count(it.late),
             duplicated: count(it.duplicated),
             unread_ns: nanos(it.unread),
+            overflowed: count(it.overflowed),
         }
     }
 }
@@ -389,6 +394,7 @@ impl From<Option<&Delivery>> for Interval {
             jitter_worst_ns: nanos_or_unknown(it.jitter.map(|jitter| jitter.worst)),
             gap_ns: nanos(it.gap),
             unread_ns: nanos(it.unread),
+            overflowed: count(it.overflowed),
         }
     }
 }

@@ -42,7 +42,7 @@ impl RunningProgram<'_> {
     fn publish_to(&self, path: &Path, ended: &Receiver<()>) -> io::Result<()> {
         let put = |turn: &mut Turn<'_>| turn.put(RowKind::Program, self.process.into(), &self.row());
         let pause = |_: &mut Publisher, time| Ok(!has_ended(ended, time));
-        // No request is about something else than a socket.
+        // Every request concerns a socket.
         Publisher::connect(path, PROGRAM)?.run(put, pause, drop)
     }
 

@@ -90,6 +90,7 @@ record! {
         max_jitter_ms: Option<f64>, gauge("ms"), "The largest change; null if there is none.";
         clock_error_ms: Option<f64>, gauge("ms"), "The largest error of the delays because of the two clocks; null if it is not known.";
         unread_ms: f64, gauge("ms"), "Time in which data waited in it for the program, which did not read.";
+        overflowed: u64, gauge("datagrams"), "Datagrams that the host dropped in it because the receive buffer of the socket was full.";
     }
 
     /// A message that a connection received.
@@ -154,6 +155,7 @@ impl IntervalReceived {
             max_jitter_ms: of.jitter.map(|jitter| ms(jitter.worst)),
             clock_error_ms: mib.clock.as_ref().map(|clock| ms(clock.error)),
             unread_ms: ms(of.unread),
+            overflowed: of.overflowed,
         }
     }
 }

@@ -22,10 +22,10 @@ const STACK: usize = 256 << 10;
 const FAREWELL: Duration = Duration::from_secs(15);
 /// Largest number of failures that are reported one by one.
 const MOST_TOLD: usize = 100;
-/// Largest number of strangers that are reported one by one. Everybody can be one, so they do not count among the failures.
+/// Largest number of strangers that are reported one by one. Any host can cause them, so they do not count as failures.
 const MOST_STRANGERS_TOLD: usize = 10;
 
-/// Takes what happens, in words.
+/// Receiver of messages for the log.
 pub type Notify = Box<dyn Fn(&str) + Send + Sync>;
 
 /// State that the threads of a gateway share.
@@ -39,13 +39,13 @@ pub struct Shared {
     told: AtomicUsize,
     told_strangers: AtomicUsize,
     has_told_limit: AtomicBool,
-    /// The threads of connections that run, and that one has ended.
+    /// Number of running threads of connections, and a signal that one has ended.
     running: Mutex<usize>,
     ended: Condvar,
 }
 
 impl Shared {
-    /// The state of a gateway that begins.
+    /// Creates the state of a gateway.
     ///
     /// # Errors
     /// When the system has no descriptor for the request to stop.
@@ -65,7 +65,7 @@ impl Shared {
         })
     }
 
-    /// Tells of a failure, unless there were many.
+    /// Reports a failure, unless there were many.
     pub fn tell(&self, what: impl Display) {
         match self.told.fetch_add(1, Ordering::Relaxed) {
             told if told < MOST_TOLD => (self.notify)(&what.to_string()),
@@ -85,7 +85,7 @@ impl Shared {
         }
     }
 
-    /// Counts a connection for which there is no place, and reports the limit once.
+    /// Counts a connection beyond the limit, and reports the limit once.
     pub fn turn_away(&self, route: usize, peer: SocketAddr, full: Full) {
         self.book.turn_away(route);
         if self.has_told_limit.swap(true, Ordering::Relaxed) {
@@ -108,7 +108,7 @@ impl Shared {
         (self.notify)(&format!("{route}: {why}"));
     }
 
-    /// Says what the network has not reserved for a connection that goes on nevertheless.
+    /// Reports the missing reservation of a connection that continues without it.
     pub fn tell_unreserved(&self, route: usize, reservation: Option<&ReservationStatus>) {
         let Some(reservation) = reservation else { return };
         for (way, standing) in [("send", &reservation.send), ("receive", &reservation.receive)] {
@@ -126,7 +126,7 @@ impl Shared {
         thread.spawn(move || work(&running.0)).map(drop)
     }
 
-    /// Records what is delivered, until the gateway ends.
+    /// Records the delivery of all connections until the gateway ends.
     pub fn record(&self) {
         while !self.stop.is_set() {
             let _ready = self.stop.poll([], Some(cutline_units::Duration::from_nanos(nanos(RECORD_EVERY))));
@@ -134,7 +134,7 @@ impl Shared {
         }
     }
 
-    /// Waits for the threads of connections, which have been asked to end.
+    /// Waits for the threads of connections, which have been requested to end.
     pub fn wait_for_connections(&self) {
         let running = lock(&self.running);
         let _late = self.ended.wait_timeout_while(running, FAREWELL, |running| *running > 0);

@@ -1,75 +1,28 @@
 //! A client's connection to `cutlined`.
 
 use crate::protocol::{LONGEST_REPLY, Reply, Request, VERSION};
-use cutline_service::{ExchangeError, LineClient};
-use cutline_sys::now;
-use cutline_text::Printable;
+use crate::status::Status;
+use cutline_service::{JsonLineClient, JsonLineError};
 use cutline_units::Duration;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Reason why `cutlined` cannot be asked.
-#[derive(Debug, thiserror::Error)]
-#[error("cutlined at {}: {why}", Printable(path.display()))]
-pub struct ClientError {
-    /// The path of its socket.
-    path: PathBuf,
-    why: Why,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Why {
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error("it has closed the connection")]
-    Closed,
-    #[error("it has not answered in time")]
-    Late,
-    #[error("it says: {}", Printable(.0))]
-    Refused(String),
-    #[error("its line cannot be read: {0}")]
-    Line(#[from] serde_json::Error),
-    #[error("its line is longer than {LONGEST_REPLY} B")]
-    TooLong,
-}
-
-impl From<ExchangeError> for Why {
-    fn from(error: ExchangeError) -> Self {
-        match error {
-            ExchangeError::Io(error) => Self::Io(error),
-            ExchangeError::Closed => Self::Closed,
-            ExchangeError::Late => Self::Late,
-            ExchangeError::TooLong(_) => Self::TooLong,
-        }
-    }
-}
-
-/// A connection to `cutlined`. What was asked for over it ends when it is dropped.
+/// A connection to `cutlined`. Reservations that were requested over it end when it is dropped.
 #[derive(Debug)]
-pub struct DaemonClient {
-    path: PathBuf,
-    lines: LineClient,
-}
-
-/// Time that `cutlined` may take to answer at the beginning, and to read.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub struct DaemonClient(JsonLineClient);
 
 impl DaemonClient {
     /// Connects to the `cutlined` whose socket is at `path`.
     ///
     /// # Errors
-    /// When nobody listens there, this process may not connect, or it speaks another version.
-    pub fn connect(path: &Path) -> Result<Self, ClientError> {
-        let failed = |why| ClientError { path: path.to_owned(), why };
-        let lines =
-            LineClient::connect(path, LONGEST_REPLY, PATIENCE).map_err(|error| failed(error.into()))?;
-        let mut this = Self { path: path.to_owned(), lines };
+    /// When no process listens there, this process may not connect, or `cutlined` speaks another version.
+    pub fn connect(path: &Path) -> Result<Self, JsonLineError> {
+        let mut this = Self(JsonLineClient::connect("cutlined", path, LONGEST_REPLY)?);
         this.send(&Request::Hello { version: VERSION })?;
-        match this.reply(PATIENCE)? {
-            Some(Reply::Welcome { version: VERSION }) => Ok(this),
-            Some(other) => Err(failed(Why::Refused(other.line().trim_end().to_owned()))),
-            None => Err(failed(Why::Late)),
+        let reply = this.0.greeting()?;
+        match this.accepted(reply)? {
+            Reply::Welcome { version: VERSION } => Ok(this),
+            other => Err(this.0.refused(other.line().trim_end().to_owned())),
         }
     }
 
@@ -77,36 +30,45 @@ impl DaemonClient {
     ///
     /// # Errors
     /// When the connection has ended, or `cutlined` does not read.
-    pub fn send(&mut self, request: &Request) -> Result<(), ClientError> {
-        let sent = self.lines.send(request.line().trim_end(), now().saturating_add(PATIENCE));
-        sent.map_err(|error| self.failed(error))
+    pub fn send(&mut self, request: &Request) -> Result<(), JsonLineError> {
+        self.0.send(request.line().trim_end())
     }
 
-    /// Returns the next line of `cutlined`, for which it waits at most so long; `None` if none has come.
+    /// Returns the next reply of `cutlined`, or `None` if none arrives within `time`.
     ///
     /// # Errors
-    /// When the connection has ended, or what came is no line of `cutlined`.
-    pub fn reply(&mut self, time: Duration) -> Result<Option<Reply>, ClientError> {
-        let reply = match self.lines.next(now().saturating_add(time)) {
-            Ok(None) => return Ok(None),
-            Ok(Some(line)) => serde_json::from_slice(line).map_err(Why::from),
-            Err(error) => Err(error.into()),
-        };
-        match reply {
-            Ok(Reply::Error { message }) => Err(self.failed(Why::Refused(message))),
-            Ok(reply) => Ok(Some(reply)),
-            Err(why) => Err(self.failed(why)),
+    /// When the connection has ended, or the reply is an error or malformed.
+    pub fn reply(&mut self, time: Duration) -> Result<Option<Reply>, JsonLineError> {
+        let reply = self.0.receive(time)?;
+        reply.map(|reply| self.accepted(reply)).transpose()
+    }
+
+    /// Requests the status of `cutlined`, and waits for it for at most `time`.
+    ///
+    /// # Errors
+    /// Those of [`DaemonClient::send`] and [`DaemonClient::reply`], and when `cutlined` does not answer in time.
+    pub fn status(&mut self, time: Duration) -> Result<Status, JsonLineError> {
+        self.send(&Request::Status {})?;
+        match self.reply(time)? {
+            Some(Reply::Status { status }) => self.0.document(status),
+            Some(_) => Err(self.0.unexpected()),
+            None => Err(self.0.late()),
         }
     }
 
-    fn failed(&self, why: impl Into<Why>) -> ClientError {
-        ClientError { path: self.path.clone(), why: why.into() }
+    /// Returns the reply, unless it is an error.
+    fn accepted(&self, reply: Reply) -> Result<Reply, JsonLineError> {
+        match reply {
+            Reply::Error { message } => Err(self.0.refused(message)),
+            reply => Ok(reply),
+        }
     }
 }
 
 impl AsFd for DaemonClient {
-    /// The descriptor to wait for. It says nothing of lines that were received already: before waiting, read until there is none.
+    /// The descriptor to wait for. It does not report replies that are already received: before waiting, read until there
+    /// is none.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.lines.as_fd()
+        self.0.as_fd()
     }
 }

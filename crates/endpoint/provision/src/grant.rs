@@ -1,9 +1,10 @@
 //! Grants and their events.
 
-use crate::client::{ClientError, DaemonClient};
+use crate::client::DaemonClient;
 use crate::protocol::Reply;
 use crate::refusal::{Reason, Refusal};
 use cutline_flow::TrafficSpec;
+use cutline_service::JsonLineError;
 use cutline_sys::now;
 use cutline_units::Duration;
 use std::collections::VecDeque;
@@ -118,7 +119,7 @@ impl Grant {
     /// Waits until all that was asked for is reserved, or something is refused.
     ///
     /// # Errors
-    /// Says what was refused, or that nobody has answered in time. The request is at work nevertheless, until the grant is dropped.
+    /// The refusal, or the absence of an answer in time. The request remains until the grant is dropped.
     pub fn wait(&mut self, time: Duration) -> Result<(), Refusal> {
         let until = now().saturating_add(time);
         loop {
@@ -166,7 +167,7 @@ impl Grant {
     }
 
     /// The agent has gone, and with it what it gave.
-    fn fail(&mut self, error: &ClientError) {
+    fn fail(&mut self, error: &JsonLineError) {
         let refusal = Refusal::new(Reason::NoAgent(error.to_string()));
         for direction in [Direction::Send, Direction::Receive] {
             let standing = &mut self.standings[direction as usize];

@@ -52,7 +52,7 @@ mod refusal;
 mod services;
 pub mod status;
 
-pub use client::{ClientError, DaemonClient};
+pub use client::DaemonClient;
 pub use demand::{Demand, Flow, Transport};
 pub use grant::{Direction, Grant, GrantEvent, Standing};
 pub use refusal::{Reason, Refusal};

@@ -21,7 +21,7 @@ pub struct Status {
     pub clients: u64,
     /// Clients that were refused, because the largest number was connected.
     pub refused_clients: u64,
-    /// Messages to standard error that were dropped, because it is not read or cannot be written.
+    /// Messages that were dropped because standard error could not be written.
     pub dropped_output: u64,
     /// Counters of the protocol since the start.
     pub counters: ProtocolCounters,
@@ -41,13 +41,12 @@ pub struct InterfaceStatus {
     pub address: Option<IpAddr>,
     /// Installer of reservations there: `tc`, `router` or `none`.
     pub control: String,
-    /// Reason why nothing can be reserved there, or reservations are not in effect, at this time; null if all
-    /// is well.
+    /// Reason why the interface accepts no reservations, or its reservations are not in effect, at this time; null if there is none.
     pub problem: Option<String>,
     /// The rate of its link, bit/s.
     pub rate_bps: u64,
-    /// Rate that can be reserved, bit/s; null if the traffic there is not controlled, or the interface has
-    /// not been there.
+    /// Rate that can be reserved, bit/s; null if the traffic of the interface is not controlled, or the interface has
+    /// never been present.
     pub reservable_bps: Option<u64>,
     /// Reserved rate, bit/s.
     pub reserved_bps: Option<u64>,
@@ -55,7 +54,7 @@ pub struct InterfaceStatus {
     pub reservations: Option<u64>,
     /// Packets that have left as part of a present reservation.
     pub reserved_packets: u64,
-    /// Their bytes, as the installer counts them, B.
+    /// Bytes of these packets, as the installer counts them.
     pub reserved_bytes: u64,
     /// Packets of these reservations that exceeded them and became best effort. Traffic control counts them in `reserved_packets`, too.
     pub excess_packets: u64,
@@ -79,7 +78,7 @@ pub struct SessionStatus {
     pub destination: SocketAddr,
     /// Senders of the session.
     pub senders: Vec<SenderStatus>,
-    /// Reservations for them.
+    /// Reservations for the senders.
     pub reservations: Vec<ReservationStatus>,
 }
 
@@ -92,9 +91,9 @@ pub struct SenderStatus {
     pub source: SocketAddr,
     /// Token bucket of its packets.
     pub bucket: TrafficSpec,
-    /// The interface that its messages come from; null if it is an application of this host.
+    /// The interface at which its messages arrive; null if the sender is an application of this host.
     pub from_interface: Option<String>,
-    /// The neighbour that they come from.
+    /// The neighbour that sends them.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub from: Option<IpAddr>,
     /// The interfaces by which the packets leave.
@@ -105,9 +104,9 @@ pub struct SenderStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReservationStatus {
-    /// The interface; null if an application of this host has reserved.
+    /// The interface; null for a reservation by an application of this host.
     pub interface: Option<String>,
-    /// The neighbour that has reserved.
+    /// The neighbour that made the reservation.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub next: Option<IpAddr>,
     /// `FF`, `SE` or `WF`.
@@ -127,7 +126,7 @@ pub struct LocalStatus {
     pub flow: Flow,
     /// Reserved token bucket.
     pub bucket: TrafficSpec,
-    /// The interface; null while no route leads there, or it was refused there.
+    /// The interface; null without a route, and after a refusal.
     pub interface: Option<String>,
 }
 
@@ -141,23 +140,23 @@ pub struct ProtocolCounters {
     pub sent_bytes: u64,
     /// Messages sent again because no acknowledgement came.
     pub sent_again: u64,
-    /// Messages that the kernel did not take.
+    /// Messages that the kernel refused to send.
     pub unsent: u64,
-    /// Messages that were lost because too many waited to be read.
+    /// Messages that were lost because the receive buffer was full.
     pub overflowed: u64,
     /// Messages received and understood, by type.
     pub received: Vec<MessageCount>,
     /// Messages that were malformed.
     pub malformed: u64,
-    /// Messages that were not authenticated and had to be.
+    /// Messages without the required authentication.
     pub without_integrity: u64,
-    /// Messages with a key that is not known.
+    /// Messages with an unknown key.
     pub unknown_key: u64,
     /// Messages with a wrong digest.
     pub forged: u64,
-    /// Messages that were repeated, or came too late.
+    /// Messages that were repeated or too old.
     pub replayed: u64,
-    /// Messages of neighbours that have not shown yet that they are recent.
+    /// Messages of neighbours that have not yet proved that their messages are recent.
     pub unproven: u64,
     /// Messages at an interface or by a carrier that is not used, or about state of an interface where they did not arrive.
     pub misplaced: u64,
@@ -165,7 +164,7 @@ pub struct ProtocolCounters {
     pub not_admitted: u64,
     /// Reservations that could not be installed.
     pub not_installed: u64,
-    /// States that ended because they were not refreshed.
+    /// States that expired because they were not refreshed.
     pub expired: u64,
     /// Paths that ended because there was no room for newer ones.
     pub evicted: u64,

@@ -21,7 +21,7 @@ mod rows;
 pub use publisher::{PUBLISH_EVERY, Publisher, SEARCH_EVERY, Turn};
 pub use request::{ManagerRequest, RequestLines};
 pub use rows::{
-    DELAY_BOUNDS_MS, DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, SpreadRow, ViolationRow,
+    DELAY_BOUNDS_MS, DirectionRow, LimitRow, ProgramRow, RowKind, SocketRow, SpreadRow, ViolationRow, unit_of,
 };
 
 use rustix::process::{getegid, geteuid, getgid, getuid};

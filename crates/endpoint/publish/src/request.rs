@@ -17,7 +17,7 @@ pub enum ManagerRequest {
         /// The worst value that is acceptable from now on, in the measure's unit.
         worst: f64,
     },
-    /// A new negotiation of what the owner has asked for at first.
+    /// A new negotiation of the owner's first specification.
     Renegotiate {
         /// Number of the socket.
         socket: u64,
@@ -38,15 +38,15 @@ impl ManagerRequest {
     }
 }
 
-/// Lines of a monitor that have come so far.
+/// Received bytes of a monitor, taken line by line.
 #[derive(Debug, Default)]
 pub struct RequestLines(Vec<u8>);
 
-/// The longest line, bytes. Longer ones are of a later version.
+/// The longest line, bytes. Longer lines belong to a later version, and are skipped.
 const LONGEST: usize = 4096;
 
 impl RequestLines {
-    /// Adds what has come. Returns the requests that are complete; lines that are none are skipped.
+    /// Adds received bytes. Returns the complete requests, and skips lines that are not requests.
     pub fn add(&mut self, bytes: &[u8]) -> Vec<ManagerRequest> {
         self.0.extend_from_slice(bytes);
         let mut requests = Vec::new();

@@ -19,6 +19,15 @@ pub enum RowKind {
     Router,
 }
 
+/// Returns the unit of a measure that has a limit ([`LimitRow`], [`ViolationRow`]), by its name.
+pub fn unit_of(measure: &str) -> &'static str {
+    match measure {
+        "rate" => "messages/s",
+        "loss" => "%",
+        _ => "ms",
+    }
+}
+
 record! {
     schema is a feature;
 
@@ -73,6 +82,7 @@ record! {
         lost_messages: u64, counter("messages"), "Messages lost.";
         late_messages: u64, counter("messages"), "Messages received after one with a higher number.";
         unread_ms: f64, counter("ms"), "Time in which data waited for the receiving application, which did not read.";
+        overflowed_datagrams: u64, counter("datagrams"), "Datagrams that the receiving host dropped because the receive buffer of the socket was full.";
         #[serde(skip_serializing_if = "Option::is_none")]
         rate: Option<f64>, gauge("messages/s"), "Messages received per second in the last interval; null before the first.";
         #[serde(skip_serializing_if = "Option::is_none")]

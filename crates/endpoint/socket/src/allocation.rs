@@ -1,5 +1,5 @@
-//! Share of the host's resources for what a connection sends: it is asked for at the resource manager of the host
-//! ([`cutline_allocation`]), and limits the rate.
+//! Share of the host's resources for the sending direction of a connection: it is requested from the resource manager of the
+//! host ([`cutline_allocation`]), and limits the rate.
 //!
 //! The manager counts headers, the application does not. The rates of requests and notices are converted by the size of
 //! messages: each has this library's header, and those of UDP or TCP and IP for each packet.
@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// Share of the host that a connection asks the resource manager for.
+/// Share of the host that a connection requests from the resource manager.
 ///
 /// ```
 /// use cutline_socket::{AllocationOptions, Preset, QosOptions, SchedulingClass};
@@ -44,12 +44,12 @@ pub struct AllocationOptions {
 
 /// Default time for which connecting waits for the manager's answer.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Default priority: in the middle.
+/// Default priority: the middle of the range.
 const PRIORITY: u8 = 7;
 
 impl AllocationOptions {
-    /// The options of a connection of this class: a real-time one is promised the highest rate of its specification, a
-    /// time-shared one the lowest, and a part of what is left.
+    /// Options of a connection of this class. A real-time connection is promised the highest rate of its specification. A
+    /// time-shared connection is promised the lowest rate, and shares the remaining capacity.
     pub fn new(class: SchedulingClass) -> Self {
         Self {
             class,
@@ -79,13 +79,13 @@ impl AllocationOptions {
         Self { socket: path.to_owned(), ..self }
     }
 
-    /// Says what becomes of a connection that the manager refuses.
+    /// Sets the outcome of a connection that the manager refuses.
     #[must_use]
     pub fn if_refused(self, if_refused: IfRefused) -> Self {
         Self { if_refused, ..self }
     }
 
-    /// Sets how long connecting waits for the manager's answer: 1 s unless set. Where no manager is, it does not wait.
+    /// Sets the longest time that connecting waits for the manager's answer: 1 s unless set. Without a manager, it does not wait.
     #[must_use]
     pub fn patience(self, time: std::time::Duration) -> Self {
         Self { patience: crate::time::duration(time), ..self }
@@ -110,9 +110,9 @@ impl AllocationOptions {
 pub struct Allocator {
     options: AllocationOptions,
     transport: Transport,
-    /// The own address, and that of the other end.
+    /// Addresses of this end and of the other end.
     addresses: [SocketAddr; 2],
-    /// The connection itself, once it is served.
+    /// The connection, once the service thread serves it.
     holder: OnceLock<Weak<dyn FlowHolder>>,
     state: Mutex<State>,
 }
@@ -136,13 +136,13 @@ impl Allocator {
         Self { options, transport, addresses, holder, state }
     }
 
-    /// Begins to ask for the connection, whose thread serves it from now on.
+    /// Sets the connection for which shares are requested from now on.
     pub fn begin(&self, holder: Weak<dyn FlowHolder>) {
-        // It was none before.
+        // It was not set before.
         let _first = self.holder.set(holder);
     }
 
-    /// Asks for what holds now.
+    /// Requests a share for the specification that holds now.
     ///
     /// # Errors
     /// When a real-time connection has no highest rate, or the thread cannot be started.
@@ -197,7 +197,7 @@ impl Allocator {
         Ok((need, factor))
     }
 
-    /// Returns the manager's answer; `None` while it may still come. `is_limited` says whether the rate is limited yet.
+    /// Returns the manager's answer; `None` while it may still come. `is_limited` is true once the session limits its rate.
     pub fn settled(&self, is_limited: bool) -> Option<Result<(), QosError>> {
         let state = lock(&self.state);
         let (Some(flow), Some(asked)) = (&state.flow, state.asked) else { return Some(Ok(())) };
@@ -212,12 +212,12 @@ impl Allocator {
         }
     }
 
-    /// Returns the standing at the manager; `None` before anything was asked for.
+    /// Returns the standing at the manager; `None` before the first request.
     pub fn standing(&self) -> Option<FlowStanding> {
         lock(&self.state).flow.as_ref().map(AllocatedFlow::standing)
     }
 
-    /// Returns a notice as a change of the session.
+    /// Converts a notice to a change of the session.
     pub fn change(
         &self,
         notice: FlowNotice,
@@ -261,7 +261,7 @@ impl Allocator {
         Bytes::new((bytes as f64 * lock(&self.state).factor.max(1.0)).ceil() as u64)
     }
 
-    /// Returns what the connection has delivered in the last interval, unless it was reported before.
+    /// Returns the report of the last interval; `None` if it was reported before.
     pub fn report(&self, connection: &Connection, backlog: Bytes) -> Option<FlowReport> {
         let delivery = connection.delivered()?;
         let mut state = lock(&self.state);
@@ -286,7 +286,7 @@ fn in_words(cause: cutline_manager::resources::AllocationCause) -> &'static str 
 
 /// The longest packet, bytes.
 const MTU: u64 = 1500;
-/// Size of messages where it is open.
+/// Assumed size of messages if the specification leaves it open, bytes.
 const OPEN_SIZE: u64 = 1000;
 
 /// Bytes on the wire for a byte of a message.

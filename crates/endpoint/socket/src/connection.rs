@@ -10,6 +10,7 @@ use crate::options::QosOptions;
 use crate::recovery::Candidate;
 use crate::reservation::{ReservationStatus, Reserver};
 use cutline_allocation::FlowHolder;
+use cutline_manager::feedback::FlowReport;
 use cutline_publish::ManagerRequest;
 use cutline_quality::spec::{ConnectionSpecification, Measure};
 use cutline_signal::mib::{LocalFeedback, TcpFigures};
@@ -53,7 +54,7 @@ pub struct Connection {
     opened: Duration,
     /// True if the connection is not published.
     is_private: bool,
-    /// Specification that the application has asked for at first; `None` unless managers of the host may weaken limits.
+    /// First specification of the application; `None` unless managers of the host may weaken limits.
     managed: Option<Box<ConnectionSpecification>>,
     /// True while data wait for the application, as far as the service thread has seen.
     is_unread: AtomicBool,
@@ -189,10 +190,13 @@ impl Connection {
         }
     }
 
-    /// Notes the time since which data have waited for the application, which does not read; `None` without data.
+    /// Notes the time since which data have waited for the application, which does not read; `None` without data: what seemed to wait
+    /// was a control message.
     pub fn note_unread(&self, since: Option<Instant>) {
-        if let Some(since) = since.filter(|_| !self.is_unread.swap(true, Ordering::Relaxed)) {
-            self.inbound().on_unread(since);
+        match since {
+            Some(since) if !self.is_unread.swap(true, Ordering::Relaxed) => self.inbound().on_unread(since),
+            Some(_) => {}
+            None => self.note_read(),
         }
     }
 
@@ -280,7 +284,7 @@ impl Connection {
         note(&mut lock(&self.feedback));
     }
 
-    /// Lets the session do something, and then passes on what it has to send, to tell, and to mark. Returns when the session
+    /// Calls the session, and then passes on its messages, events and marks. Returns when the session
     /// is due again.
     pub fn with_session(
         &self,
@@ -317,7 +321,7 @@ impl Connection {
         due
     }
 
-    /// Begins to ask the resource manager of the host, for a connection that is served from now on.
+    /// Requests a share from the resource manager of the host, for a connection that the service thread serves from now on.
     ///
     /// # Errors
     /// When a real-time connection has no highest rate, or the thread cannot be started.
@@ -333,7 +337,20 @@ impl Connection {
         allocator.ask(&sending, self.standing())
     }
 
-    /// Asks for what holds from now on.
+    /// Returns the report to the resource manager about the last interval. `None` without a share, and if the interval was
+    /// reported before.
+    pub fn flow_report(&self, socket: impl AsFd) -> Option<FlowReport> {
+        let waiting = Bytes::new(send_queue(socket).unwrap_or_default());
+        self.allocator.as_ref()?.report(self, waiting)
+    }
+
+    /// Returns the number of messages that have left after their deadlines.
+    pub fn missed_deadlines(&self) -> u64 {
+        let gate = self.allocator.as_ref().and_then(Allocator::gate);
+        gate.map_or(0, |gate| gate.stats().missed)
+    }
+
+    /// Requests a share for the specification that holds from now on.
     fn allocate_again(&self) {
         if let Err(error) = self.allocate() {
             self.tell([Event::Unallocated(error.to_string())]);
@@ -363,7 +380,7 @@ impl Connection {
         self.handling.call();
     }
 
-    /// Returns whether nobody has answered at the address of the other end.
+    /// Returns whether the address of the other end has not answered.
     pub fn was_silent(&self) -> bool {
         lock(&self.events).iter().any(|event| matches!(event, Event::OneSided(OneSidedReason::NoAnswer)))
     }

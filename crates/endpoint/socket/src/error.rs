@@ -54,7 +54,7 @@ pub enum QosError {
     /// The network has refused a reservation, which was said to be an error.
     #[error("the reservation is refused: {0}")]
     Reservation(cutline_provision::Refusal),
-    /// The resource manager of this host has refused a share, which was said to be an error.
+    /// The resource manager of this host has refused a share, and the options make that an error.
     #[error("the resource manager of this host refuses: {0}")]
     Unallocated(String),
     /// A system call failed.

@@ -2,8 +2,8 @@
 //! ones by deadline, time-shared ones by weight, each class within the rates that the host has granted
 //! ([`cutline_manager::scheduling`]).
 //!
-//! A message comes here when its own connection may send it. While several wait at the same time, in several threads, the
-//! scheduler says whose turn it is. A single thread never waits here for others.
+//! A message arrives at the gate when the pacing of its own connection permits it. While several threads wait at the same time,
+//! the scheduler selects the next message. A single thread never waits here for others.
 
 use cutline_manager::resources::{FlowId, SchedulingClass};
 use cutline_manager::scheduling::{
@@ -14,7 +14,7 @@ use cutline_sys::{lock, now};
 use cutline_units::{Bytes, Duration, Instant, Rate};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The longest wait before a thread looks again, such as at the end of its connection.
+/// The longest time between checks of a waiting thread, such as for the end of its connection.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 struct Gate {
@@ -45,11 +45,11 @@ fn gate() -> &'static Gate {
 pub enum Passage {
     /// The message may be sent now.
     Now,
-    /// Others are first, and the call does not wait.
+    /// Messages of others are due first, and the call does not wait.
     Later,
 }
 
-/// A managed connection at the gate. It leaves when this is dropped.
+/// A managed connection at the gate. It is removed when this value is dropped.
 #[derive(Debug)]
 pub struct GatedFlow {
     flow: FlowId,
@@ -62,7 +62,7 @@ impl GatedFlow {
         let mut state = lock(&gate().state);
         let flow = FlowId(state.next);
         state.next += 1;
-        // The weight was checked with the options.
+        // The options have checked the weight.
         let _checked = state.scheduler.set_flow(flow, class, weight, rate);
         Self { flow, generation: cutline_sys::process::generation() }
     }
@@ -99,7 +99,7 @@ impl GatedFlow {
                     state.scheduler.withdraw(ticket);
                     drop(state);
                     gate.changed.notify_all();
-                    // A connection that was lost meanwhile is noticed by the caller.
+                    // The caller detects a connection that was lost meanwhile.
                     return if waits { Passage::Now } else { Passage::Later };
                 }
             }
@@ -110,7 +110,7 @@ impl GatedFlow {
 fn wait<'g>(gate: &'g Gate, state: MutexGuard<'g, State>, turn: SendTurn) -> MutexGuard<'g, State> {
     let until = match turn {
         SendTurn::Wait(until) => until.saturating_since(now()).min(LONGEST_WAIT),
-        // It is another thread's turn, which is awake.
+        // The message of another thread is due, and that thread is awake.
         SendTurn::Send { .. } | SendTurn::Idle => LONGEST_WAIT,
     };
     let until = std::time::Duration::from_nanos(until.as_nanos());

@@ -272,7 +272,7 @@ impl QosOptions {
         Self { connect_timeout: Some(crate::time::duration(time)), ..self }
     }
 
-    /// The reservation of a connection between these addresses, the own one first; none if none is wanted.
+    /// The reservation of a connection between these addresses, that of this end first; `None` if the options request none.
     pub(crate) fn reserver(&self, transport: Transport, addresses: [SocketAddr; 2]) -> Option<Reserver> {
         let reservation = self.reservation.clone()?;
         Some(Reserver::new(reservation, self.path.clone(), transport, addresses))
@@ -330,33 +330,33 @@ impl QosOptions {
         Self { trace: Some(trace.clone()), ..self }
     }
 
-    /// Sets whether the monitor of this host is told what the connection delivers ([`cutline_publish`]). It is unless this is set to
+    /// Sets whether the delivery of the connection is published to the monitor of this host ([`cutline_publish`]). It is unless this is set to
     /// false, or the environment variable `CUTLINE_PUBLISH` is `off`. Messages cost nothing more for it.
     #[must_use]
     pub fn publish(self, publish: bool) -> Self {
         Self { is_private: !publish, ..self }
     }
 
-    /// Sets whether managers of this host may ask for weaker limits, and for a new negotiation of what was asked for at first, by
-    /// way of the monitor (SNMP). They may not unless this is set. A weaker limit is negotiated with the other end as
+    /// Sets whether managers of this host may request weaker limits, and a new negotiation of the first specification, through
+    /// the monitor (SNMP). The default is no. A weaker limit is negotiated with the other end as
     /// [`renegotiate`](crate::ConnectionHandle::renegotiate) does it, so the application gets the same events.
     #[must_use]
     pub fn managed(self, managed: bool) -> Self {
         Self { is_managed: managed, ..self }
     }
 
-    /// Asks the resource manager of this host for a share of what this end sends. The rate that it grants limits the
-    /// connection: a faster application is held back as beyond an agreed rate. [`Event::Allocated`](crate::Event::Allocated) says each
-    /// change. Connecting waits for the first answer. Without a manager, nothing is limited; one that is started later serves the
-    /// connection from then on, and one that is started again has its flows as before.
+    /// Requests a share for the sending direction from the resource manager of this host. The granted rate limits the connection:
+    /// a faster application is delayed as above an agreed rate. [`Event::Allocated`](crate::Event::Allocated) reports each change.
+    /// Connecting waits for the first answer. Without a manager, nothing is limited. A manager that is started later serves the
+    /// connection from then on, and a restarted manager takes over its flows.
     ///
-    /// A real-time connection has to have a highest rate when both ends agree: connecting is an error otherwise.
+    /// The agreed specification of a real-time connection must have a highest rate; otherwise connecting fails.
     #[must_use]
     pub fn allocation(self, allocation: AllocationOptions) -> Self {
         Self { allocation: Some(allocation), ..self }
     }
 
-    /// The share of a connection between these addresses, the own one first; none if none is wanted.
+    /// The share of a connection between these addresses, that of this end first; `None` if the options request none.
     pub(crate) fn allocator(&self, transport: Transport, addresses: [SocketAddr; 2]) -> Option<Allocator> {
         Some(Allocator::new(self.allocation.clone()?, transport, addresses))
     }
@@ -365,7 +365,7 @@ impl QosOptions {
     /// ([`cutline_provision`]). Connecting then waits until the network has answered. The other end should ask the same service.
     ///
     /// # Errors
-    /// When there is no such service; the error lists those that there are.
+    /// When there is no such service; the error lists the existing ones.
     pub fn service(self, name: &str, access: &Access) -> Result<Self, UnknownService> {
         let reservation = ReservationOptions::new(open(name, access)?);
         Ok(Self { reservation: Some(reservation), ..self })
@@ -377,7 +377,7 @@ impl QosOptions {
         self.reservation_with(|reservation| reservation.ack_path = ack_path)
     }
 
-    /// Says what becomes of a connection whose reservation is refused. Nothing happens without a service.
+    /// Sets the outcome of a connection whose reservation is refused. It has no effect without a service.
     #[must_use]
     pub fn if_refused(self, if_refused: IfRefused) -> Self {
         self.reservation_with(|reservation| reservation.if_refused = if_refused)

@@ -9,8 +9,8 @@ use rustix::fd::AsFd;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Largest time for which a call that receives waits for the application's data. The kernel's own timeout
-/// begins anew with each call of the system, so with each control message.
+/// Longest time that a receiving call waits for the application's data. The kernel's own timeout starts again with each system
+/// call, so with each control message.
 #[derive(Debug, Default)]
 pub struct Patience(AtomicU64);
 
@@ -22,7 +22,7 @@ impl Patience {
         self.0.store(time.map_or(0, |time| duration(time).as_nanos()), Ordering::Relaxed);
     }
 
-    /// The end of a call that begins now.
+    /// Returns the deadline of a call that begins now.
     pub fn until(&self) -> Until {
         let time = self.0.load(Ordering::Relaxed);
         Until(signals::keep_until((time > 0).then(|| now().saturating_add(Duration::from_nanos(time)))))
@@ -30,15 +30,15 @@ impl Patience {
 }
 
 impl Until {
-    /// The time; `None` if it never comes.
+    /// Returns the time; `None` for never.
     pub const fn time(&self) -> Option<Instant> {
         self.0
     }
 
-    /// Waits for data until then, unless the call waits as long as it takes, which the kernel does.
+    /// Waits for data until the deadline. Without a deadline, it returns at once: the kernel waits in the call that receives.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] when nothing has come.
+    /// [`io::ErrorKind::WouldBlock`] when nothing has arrived.
     pub fn wait(&self, socket: impl AsFd) -> io::Result<()> {
         let Some(until) = self.0 else { return Ok(()) };
         let mut readable = [PollFd::new(&socket, PollFlags::IN)];

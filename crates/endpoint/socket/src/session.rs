@@ -1,4 +1,4 @@
-//! The session of a connection, as its options say.
+//! The session of a connection, from its options.
 
 use crate::error::QosError;
 use crate::options::{Marking, Peer, QosOptions};
@@ -10,20 +10,20 @@ use cutline_units::Streams;
 
 /// Role of an end of a connection.
 pub enum Role {
-    /// Asks the other end.
+    /// The end that begins the negotiation.
     Initiator,
-    /// Is asked.
+    /// The end that answers.
     Responder,
     /// The other end is a plain socket.
     Alone,
 }
 
-/// Random bytes that nobody can guess.
+/// Unpredictable random bytes.
 pub fn random<const N: usize>() -> Result<[u8; N], QosError> {
     cutline_sys::random().map_err(QosError::system("cannot get random numbers"))
 }
 
-/// A session as its options say, that begins now.
+/// Creates a session from the options, which begins now.
 pub fn begin(options: &QosOptions, role: &Role, carrier: Carrier) -> Result<Session, QosError> {
     options.rate_control.check_carrier(carrier)?;
     if options.rate_control.needs_feedback() && options.peer == Peer::Plain {

@@ -1,8 +1,7 @@
 //! Connections that are limited by the resource manager of the host.
 
-use cutline_manager::feedback::{FeedbackParams, HostId};
-use cutline_manager::resources::{Capacities, CpuShare, ResourceParams};
-use cutline_manager_service::{AccessRules, ManagerService, ManagerSpec};
+use cutline_manager::resources::{Capacities, ResourceParams};
+use cutline_manager_service::{ManagerService, ManagerSpec};
 use cutline_quality::spec::Specification;
 use cutline_socket::{
     AllocationOptions, Event, FlowStanding, IfRefused, Marking, Peer, QosError, QosOptions, QosTcpListener,
@@ -30,15 +29,8 @@ impl Host {
             socket: path("manager.sock"),
             state: path("manager.state"),
             capacities: Capacities { combined: Some(combined), ..Capacities::default() },
-            interfaces: Vec::new(),
-            cpu_per_gbit: [CpuShare::ZERO; 2],
-            access: AccessRules::default(),
             resources: ResourceParams { user_share: 1.0, ..ResourceParams::default() },
-            feedback: FeedbackParams::default(),
-            host: HostId(0),
-            listen: None,
-            keys: None,
-            paths: Vec::new(),
+            ..ManagerSpec::default()
         };
         Self { _folder: folder, spec }
     }
@@ -269,10 +261,7 @@ fn missed_deadlines_are_counted_and_reported() {
     let until = Instant::now() + PATIENCE;
     let mut client = cutline_allocation::ManagerConnection::connect(&host.spec.socket, None).unwrap();
     loop {
-        use cutline_allocation::protocol::{AllocationReply, AllocationRequest};
-        client.send(&AllocationRequest::Status {}).unwrap();
-        let reply = client.reply(cutline_units::Duration::from_secs(10)).unwrap();
-        let Some(AllocationReply::Status { status }) = reply else { panic!("{reply:?}") };
+        let status = client.status(cutline_units::Duration::from_secs(10)).unwrap();
         if status.flows.len() == 2 && status.flows.iter().all(|flow| flow.missed_deadlines > 50) {
             break;
         }

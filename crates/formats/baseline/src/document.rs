@@ -1,4 +1,4 @@
-//! The table: host, path, plan, and a row for each measurement. Rates are of payload unless something else is said.
+//! The table: host, path, plan, and a row for each measurement. Rates count payload unless stated otherwise.
 
 use crate::HostFingerprint;
 use cutline_records::record;
@@ -43,7 +43,7 @@ pub struct BaselineDocument {
 pub struct HostRates {
     /// The protocol: `tcp` or `udp`.
     pub protocol: String,
-    /// Payload rates, bit/s: shares of what it carried without a limit.
+    /// Payload rates, bit/s: shares of the rate that the protocol carried without a limit.
     pub rates_bps: Vec<u64>,
 }
 
@@ -52,10 +52,10 @@ pub struct HostRates {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueSize {
-    /// Those of the kernel.
+    /// Default buffers of the kernel.
     #[default]
     Default,
-    /// Larger ones, as the plan has them.
+    /// Larger buffers, with the sizes of the plan.
     Large,
 }
 
@@ -161,7 +161,7 @@ impl BaselineRow {
         }
     }
 
-    /// Returns the measurement as the translators take it; `None` if its protocol is unknown.
+    /// Converts the measurement for the translators; `None` if its protocol is unknown.
     fn point(&self) -> Option<BaselinePoint> {
         Some(BaselinePoint {
             protocol: Protocol::parse(&self.protocol).ok()?,
@@ -177,7 +177,7 @@ impl BaselineRow {
 }
 
 impl BaselineDocument {
-    /// Returns the measurements as the translators take them.
+    /// Converts the measurements for the translators.
     pub fn baseline(&self) -> Baseline {
         Baseline {
             points: self.rows.iter().filter_map(BaselineRow::point).collect(),

@@ -1,5 +1,5 @@
-//! Reading, checking and writing a table. A table that is written replaces the one before it as a whole, so that a process that is
-//! killed leaves a complete file.
+//! Reading, checking and writing a table. A new table replaces the previous one as a whole, so that a process that is killed leaves
+//! a complete file.
 
 use crate::document::{BaselineDocument, BaselineRow, FORMAT};
 use cutline_files::write_whole;
@@ -19,7 +19,7 @@ const LARGEST_LOAD: u64 = 1_000_000_000_000_000;
 /// Reason why a table cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The system refuses it.
+    /// The system refuses to read or write the file.
     #[error("{}: {source}", Printable(.path.display()))]
     System {
         /// The file.
@@ -40,7 +40,7 @@ pub enum FileError {
     Format {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// Version of its format.
         found: u64,
     },
 }
@@ -93,7 +93,7 @@ pub fn parse(text: &str) -> Result<BaselineDocument, TableError> {
         Some(found) => return Err(TableError::Format(found)),
         None => return Err(TableError::Damaged("it has no `format`".to_owned())),
     }
-    // Again from the text, so that an error has its line.
+    // Parsed again from the text, so that an error has its line.
     let document: BaselineDocument = serde_json::from_str(text).map_err(damaged)?;
     check(&document).map_err(TableError::Damaged)?;
     Ok(document)
@@ -102,7 +102,7 @@ pub fn parse(text: &str) -> Result<BaselineDocument, TableError> {
 /// Writes a table. The temporary file beside it has the same name with `.tmp` added.
 ///
 /// # Errors
-/// When a symbolic link is in its place, or the system refuses it.
+/// When the path is a symbolic link, or the system refuses to write.
 pub fn save(path: &Path, document: &BaselineDocument) -> Result<(), FileError> {
     let system = |source| FileError::System { path: path.to_owned(), source };
     if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) {
@@ -115,7 +115,7 @@ pub fn save(path: &Path, document: &BaselineDocument) -> Result<(), FileError> {
     write_whole(path, Path::new(&temporary), text.as_bytes()).map_err(system)
 }
 
-/// Checks what the types do not: ranges, and that no measurement is there twice.
+/// Checks properties that the types do not ensure: the ranges of numbers, and that no measurement is there twice.
 fn check(document: &BaselineDocument) -> Result<(), String> {
     let mut keys = BTreeSet::new();
     for (number, row) in document.rows.iter().enumerate() {

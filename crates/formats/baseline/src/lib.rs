@@ -1,4 +1,4 @@
-//! The table of what a host and a path can do, as `cutline baseline` measures it (QUANTA section 4.1).
+//! The table of the performance of a host and a path, as `cutline baseline` measures it (QUANTA section 4.1).
 //!
 //! ```text
 //! document     the table: host, path, plan, and a row for each measurement
@@ -7,7 +7,7 @@
 //! validity     whether a table holds for a host at a time
 //! ```
 //!
-//! A table is JSON. [`BaselineDocument::baseline`] has its rows as the translators of `cutline-translate` take them. The crate
+//! A table is JSON. [`BaselineDocument::baseline`] converts its rows for the translators of `cutline-translate`. The crate
 //! measures nothing.
 
 mod document;

@@ -6,7 +6,7 @@ use cutline_text::Printable;
 /// The age up to which a table is valid, seconds: 90 days. Drivers and networks change.
 pub const LONGEST_AGE: u64 = 90 * 86_400;
 
-/// Reason why a table is not to be used.
+/// Reason why a table is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// The table was measured on another host, or on this one with another kernel.
@@ -34,7 +34,7 @@ impl BaselineDocument {
     /// Checks that the table holds for `host` at `now_s`, seconds since 1970-01-01T00:00:00Z.
     ///
     /// # Errors
-    /// The first reason why it does not.
+    /// The first reason why the table is not valid.
     pub fn check(&self, host: &HostFingerprint, now_s: u64) -> Result<(), Invalid> {
         if let Some((property, theirs, ours)) = self.host.difference(host) {
             return Err(Invalid::Host { property, theirs, ours });

@@ -178,7 +178,7 @@ pub fn interface() -> ValueKind<String> {
     text().only("the name of an interface, of 1 to 15 bytes", fits)
 }
 
-/// An absolute path that may be that of a local socket.
+/// An absolute path that a local socket can have.
 pub fn absolute_path() -> ValueKind<String> {
     let fits =
         |path: &String| path.starts_with('/') && path.len() <= LONGEST_SOCKET_PATH && !path.contains('\0');

@@ -1,7 +1,7 @@
 //! Tables as Arrow's record batches, for other languages.
 //!
 //! The columns have the names and types of the Parquet files: whole numbers and flags are 64-bit integers. A field has its
-//! unit (unless it is `-`) and its meaning as metadata. Texts are views: a name that many rows have is in memory once.
+//! unit (unless it is `-`) and its meaning as metadata. Texts are views, so that a name of many rows is in memory once.
 
 use crate::column::{CellKind, CellValue, Column, Row};
 use crate::error::StoreError;
@@ -72,8 +72,8 @@ fn array<R>(column: &Column<R>, rows: &[R]) -> ArrayRef {
 }
 
 impl Store {
-    /// Returns a table as record batches, one for each row group of its file. It is what was stored: its digest is the one in
-    /// the summary.
+    /// Returns a table as record batches, one for each row group of its file. The digest of the file is compared with that in the
+    /// summary.
     ///
     /// # Errors
     /// When it does not exist or is damaged.
@@ -110,10 +110,10 @@ fn read_group<R: Row>(file: &TableFile<R>, group: usize) -> Result<RecordBatch, 
     Ok(assemble::<R>(columns, rows))
 }
 
-/// The cells of a column: the values that are there, and which are.
+/// The cells of a column: the present values, and which cells have one.
 struct Cells<T> {
     values: Vec<T>,
-    /// `None` if all are there.
+    /// `None` if every cell has a value.
     valid: Option<NullBuffer>,
 }
 
@@ -128,7 +128,7 @@ fn read_column<D: ParquetType, R>(
     Ok(Cells { values, valid })
 }
 
-/// Returns the values with a gap for each that is missing.
+/// Returns the values with a gap for each cell without one.
 fn spread<T: Copy + Default + arrow_buffer::ArrowNativeType>(
     values: Vec<T>,
     valid: Option<&NullBuffer>,

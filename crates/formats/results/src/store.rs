@@ -40,7 +40,7 @@ impl Store {
         self.read_as::<R, _>(parse_table)
     }
 
-    /// Returns a table in the form that `parse` makes of the path and the content of its file.
+    /// Reads the file of a table, checks its digest, and returns the result of `parse` for its path and content.
     pub(crate) fn read_as<R: Row, T>(
         &self,
         parse: impl Fn(&Path, Vec<u8>) -> Result<T, StoreError>,

@@ -148,7 +148,7 @@ pub(crate) struct TableFile<R> {
 }
 
 impl<R: Row> TableFile<R> {
-    /// Opens the file at `path`, which has this content.
+    /// Opens a table from the path of its file and the content of the file.
     pub(crate) fn open(path: &Path, bytes: Vec<u8>) -> Result<Self, StoreError> {
         let bytes = Bytes::from(bytes);
         let reader =

@@ -1,4 +1,4 @@
-//! Applications: a class with some parameters as texts, as people write them on a command line or in a program.
+//! Applications: a class with parameters as texts, as written on a command line or in a program.
 
 use cutline_config::parameter;
 use cutline_params::{ParameterError, ParameterValue};
@@ -16,7 +16,7 @@ pub fn request(class: &str, settings: &[(&str, &str)]) -> Result<TranslationRequ
             let names: Vec<_> = parameters.iter().map(|about| about.name).collect();
             return Err(ParameterError::unknown(key, text, &names));
         };
-        // What cannot be read is refused as a word, since the error then has the nearest allowed one.
+        // A text that is not a value is checked as a word, so that the error has the nearest allowed word.
         let word = |_| ParameterValue::Choice((*text).to_owned().into());
         let value = parameter::parse(about, text).unwrap_or_else(word);
         about.check(&value)?;

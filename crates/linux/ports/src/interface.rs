@@ -8,7 +8,7 @@ use std::io;
 /// The interface of a port.
 pub struct PortInterface {
     pub name: String,
-    /// The length of the longest frame that it sends, Ethernet header included, bytes.
+    /// The length of the longest frame that the interface sends, Ethernet header included, bytes.
     pub largest_frame: u32,
     pub watch: InterfaceWatch,
 }
@@ -35,7 +35,7 @@ impl PortInterface {
         PortError::Removed { name: self.name.clone() }
     }
 
-    /// The error of a port whose counters the kernel does not give.
+    /// The error of a port whose counters cannot be read from the kernel.
     pub fn uncounted(&self, error: io::Error) -> PortError {
         SysError::new(format!("the counters of `{}` cannot be read", self.name), error).into()
     }

@@ -7,8 +7,10 @@
 //! regular_file  reading its file, if that is a regular file that is not too long
 //! outlet        output that never blocks
 //! lines         lines over a local stream socket, found and exchanged
+//! json_lines    the client of a service whose lines are documents in JSON
 //! ```
 
+mod json_lines;
 mod lines;
 mod outlet;
 pub mod regular_file;
@@ -16,7 +18,8 @@ mod sd_notify;
 mod sighup;
 mod socket_file;
 
-pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong};
+pub use json_lines::{JsonLineClient, JsonLineError};
+pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong, write_pending};
 pub use outlet::{Outlet, Pen, Written};
 pub use sd_notify::SdNotify;
 pub use sighup::SighupWatcher;

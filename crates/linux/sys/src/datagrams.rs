@@ -6,7 +6,7 @@
 
 use crate::clock;
 use crate::local_address::LocalAddress;
-use crate::sockopt::{SO_RXQ_OVFL, SO_TIMESTAMPNS, check};
+use crate::sockopt::{SO_RXQ_OVFL, SO_TIMESTAMPNS, SocketOption, check};
 use cutline_units::{Duration, Instant};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::net::sockopt::{set_ip_recvtos, set_ipv6_recvtclass};
@@ -23,6 +23,10 @@ const BATCH: usize = 64;
 pub(crate) const NAME: usize = size_of::<libc::sockaddr_storage>();
 /// Room for a time stamp, a traffic class of either protocol and a drop counter, each behind its header, bytes.
 pub(crate) const CONTROL: usize = 256;
+/// Option with the figures of a socket's memory, each an `u32` (`SK_MEMINFO_...` in `linux/sock_diag.h`).
+const SO_MEMINFO: SocketOption<u32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_MEMINFO);
+/// Place of the number of dropped datagrams among these figures, bytes (`SK_MEMINFO_DROPS`).
+const MEMINFO_DROPS: usize = 8 * 4;
 /// Largest waiting time of a datagram behind which no other one is likely to wait.
 const FRESH: Duration = Duration::from_micros(15);
 /// Time after which no processor can still be about to put a datagram into the queue of a socket that was connected meanwhile. It
@@ -195,6 +199,22 @@ impl Inbox {
         SO_TIMESTAMPNS.set(&socket, 1)
     }
 
+    /// Asks the kernel to count the datagrams that it drops because the receive buffer is full ([`Inbox::overflowed`]). Returns how many
+    /// it has dropped so far, as far as it says.
+    ///
+    /// # Errors
+    /// When it cannot count them.
+    pub fn count_overflows(socket: impl AsFd) -> io::Result<u32> {
+        SO_RXQ_OVFL.set(&socket, 1)?;
+        let mut values = [0; MEMINFO_DROPS + 4];
+        // Since Linux 4.12.
+        let values = SO_MEMINFO.get_bytes(&socket, &mut values).unwrap_or_default();
+        Ok(values
+            .get(MEMINFO_DROPS..)
+            .and_then(<[u8]>::first_chunk)
+            .map_or(0, |drops| u32::from_ne_bytes(*drops)))
+    }
+
     /// Asks the kernel for time stamps, traffic classes and the count of dropped datagrams.
     ///
     /// # Errors
@@ -339,6 +359,16 @@ impl Inbox {
         unsafe { &*(std::ptr::from_ref(head) as *const [u8]) }
     }
 
+    /// Returns how many datagrams the socket had dropped when a datagram of the last call came into its queue; 0 if none, or if nobody has
+    /// asked for it. It wraps around.
+    ///
+    /// # Panics
+    /// As [`datagram`](Self::datagram).
+    #[inline]
+    pub fn overflowed(&self, number: usize) -> u32 {
+        self.ancillaries[number].0.overflowed
+    }
+
     /// Returns when a datagram of the last call arrived at the kernel, on the scale of [`crate::now`].
     ///
     /// # Panics
@@ -477,6 +507,32 @@ mod tests {
             assert_eq!(inbox.fill(&ours, Wait::ForOne).unwrap(), 1);
             assert!(inbox.is_of_peer(0) && !inbox.names_senders);
         }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs a datagram socket, which Miri has not")]
+    fn dropped_datagrams_are_counted_also_those_of_before() {
+        let [a, b] = ["127.0.0.1:0"; 2].map(|address| UdpSocket::bind(address).unwrap());
+        a.connect(b.local_addr().unwrap()).unwrap();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&b, 4096).unwrap();
+        let overflow = || (0..100).for_each(|_| assert_eq!(a.send(&[7; 500]).unwrap(), 500));
+        let mut inbox = Inbox::connected(HEAD, 1, a.local_addr().unwrap());
+        overflow();
+        let before = Inbox::count_overflows(&b).unwrap();
+        let taken = std::iter::from_fn(|| inbox.fill(&b, Wait::No).ok()).count() as u32;
+        assert!(taken > 0 && taken + before == 100, "{taken} + {before}");
+        overflow();
+        let mut seen = Vec::new();
+        while inbox.fill(&b, Wait::No).is_ok() {
+            seen.push(inbox.overflowed(0));
+        }
+        a.send(b"last").unwrap();
+        inbox.fill(&b, Wait::No).unwrap();
+        assert!(
+            seen.iter().all(|dropped| *dropped == before),
+            "the queue was not full before them: {seen:?}"
+        );
+        assert_eq!(inbox.overflowed(0), before + 100 - seen.len() as u32);
     }
 
     #[test]

@@ -7,11 +7,11 @@ use std::io;
 /// The most groups of a process (Linux `NGROUPS_MAX`).
 const MOST_GROUPS: usize = 65_536;
 
-/// Returns the supplementary groups of the process that has connected a local stream socket, at that time. Its primary group is in
-/// `SO_PEERCRED`.
+/// Returns the supplementary groups of the process at the other end of a local stream socket, at the time of the connection. The
+/// primary group is in `SO_PEERCRED`.
 ///
 /// # Errors
-/// When the socket is none of this kind.
+/// When the socket is not a connected local stream socket.
 pub fn peer_groups(socket: impl AsFd) -> io::Result<Vec<u32>> {
     let mut groups: Vec<libc::gid_t> = vec![0; 64];
     loop {

@@ -1,4 +1,4 @@
-//! Sending a datagram with control messages, such as the address that it leaves with.
+//! Sending a datagram with control messages, such as its source address.
 #![expect(unsafe_code, reason = "sendmsg with control messages, which rustix does not offer")]
 
 use crate::sockopt::{SocketOption, check};

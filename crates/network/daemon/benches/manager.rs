@@ -5,9 +5,10 @@
 //! requests a second.
 #![expect(clippy::disallowed_methods, reason = "a bench waits in real time")]
 
+use cutline_allocation::ManagerConnection;
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed, ReportLine};
-use cutline_allocation::{ManagerConnection, ManagerError};
 use cutline_manager::resources::{CarrierKind, SchedulingClass};
+use cutline_service::JsonLineError;
 use cutline_units::Duration;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -53,7 +54,7 @@ impl Host {
         host
     }
 
-    fn connect(&self, session: Option<&str>) -> Result<ManagerConnection, ManagerError> {
+    fn connect(&self, session: Option<&str>) -> Result<ManagerConnection, JsonLineError> {
         ManagerConnection::connect(&self.folder.path().join("m.sock"), session)
     }
 

@@ -10,7 +10,7 @@
 
 use crate::requests::RequestId;
 use cutline_provision::protocol::{LONGEST_LINE, Reply, Request, VERSION};
-use cutline_service::LineBuffer;
+use cutline_service::{LineBuffer, write_pending};
 use cutline_sys::reactor::{EventFlags, Reactor};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write as _};
@@ -354,17 +354,9 @@ impl Connection {
 
     /// Sends pending output without blocking. Returns false if the client has disconnected.
     fn flush(&mut self) -> bool {
-        let mut sent = 0;
-        while sent < self.outgoing.len() {
-            match self.stream.write(&self.outgoing[sent..]) {
-                Ok(0) => return false,
-                Ok(length) => sent += length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
+        if write_pending(&mut self.stream, &mut self.outgoing).is_err() {
+            return false;
         }
-        self.outgoing.drain(..sent);
         if self.outgoing.is_empty() {
             self.outgoing.shrink_to(SLICE);
         }

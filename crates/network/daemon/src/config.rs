@@ -489,6 +489,7 @@ mod tests {
     fn a_manager_is_read_with_its_users_and_paths() {
         let read = |text: &str| DaemonConfig::parse(text, "c.toml").map(|config| config.manager.unwrap());
         let default = read("[manager]").unwrap();
+        assert_eq!(default, ManagerSpec::default());
         assert_eq!(default.socket, Path::new("/run/cutline/manager.sock"));
         assert!(default.access.is_open && default.capacities == Capacities::default());
         let all = "[manager]\ncombined = '900 Mbit/s'\ndatagrams = '600 Mbit/s'\ncpu = 150\ndatagrams-cpu = 20\n\

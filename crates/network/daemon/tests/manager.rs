@@ -1,7 +1,7 @@
 //! The resource manager in `cutlined`: a table of its file. It outlives a kill of its process.
 
 use crate::common::{Net, eventually};
-use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed};
+use cutline_allocation::protocol::FlowNeed;
 use cutline_allocation::status::ManagerStatus;
 use cutline_allocation::{FlowHolder, FlowNotice, FlowStanding, ManagerConnection, hold};
 use cutline_manager::feedback::FlowReport;
@@ -33,12 +33,7 @@ fn need(class: SchedulingClass, mbps: u64) -> FlowNeed {
 }
 
 fn status(socket: &Path) -> ManagerStatus {
-    let mut connection = ManagerConnection::connect(socket, None).unwrap();
-    connection.send(&AllocationRequest::Status {}).unwrap();
-    match connection.reply(Duration::from_secs(20)).unwrap() {
-        Some(AllocationReply::Status { status }) => *status,
-        other => panic!("{other:?}"),
-    }
+    ManagerConnection::connect(socket, None).unwrap().status(Duration::from_secs(20)).unwrap()
 }
 
 /// Holder that notes what it is told.

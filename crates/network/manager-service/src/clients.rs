@@ -6,7 +6,7 @@
 
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, LONGEST_LINE};
 use cutline_manager::resources::{ClientKey, UserPolicy};
-use cutline_service::LineBuffer;
+use cutline_service::{LineBuffer, write_pending};
 use cutline_sys::peer_groups;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use rustix::net::sockopt::socket_peercred;
@@ -337,17 +337,9 @@ impl Connection {
 
     /// Sends pending output without blocking. Returns false if the client has disconnected.
     fn flush(&mut self) -> bool {
-        let mut sent = 0;
-        while sent < self.outgoing.len() {
-            match self.stream.write(&self.outgoing[sent..]) {
-                Ok(0) => return false,
-                Ok(length) => sent += length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
-            }
+        if write_pending(&mut self.stream, &mut self.outgoing).is_err() {
+            return false;
         }
-        self.outgoing.drain(..sent);
         self.status_bytes = self.status_bytes.min(self.outgoing.len());
         if self.outgoing.is_empty() {
             self.outgoing.shrink_to(LONGEST_LINE);

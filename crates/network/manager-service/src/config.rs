@@ -101,6 +101,26 @@ const MOST_CPUS: i64 = 100_000;
 /// The most hosts of a path.
 const MOST_PEERS: usize = 4096;
 
+impl Default for ManagerSpec {
+    /// Returns the settings of an empty table.
+    fn default() -> Self {
+        Self {
+            socket: DEFAULT_SOCKET.into(),
+            state: DEFAULT_STATE.into(),
+            capacities: Capacities::default(),
+            interfaces: Vec::new(),
+            cpu_per_gbit: [CpuShare::ZERO; 2],
+            access: AccessRules::default(),
+            resources: ResourceParams::default(),
+            feedback: FeedbackParams::default(),
+            host: HostId(0),
+            listen: None,
+            keys: None,
+            paths: Vec::new(),
+        }
+    }
+}
+
 impl ManagerSpec {
     /// Reads the table. Problems are reported to the reader of the file.
     pub fn read(table: &TableReader<'_>) -> Option<Self> {

@@ -44,6 +44,9 @@ fn publish_host(publisher: &mut Publisher, second: u64) {
     let mut router = Statistics { elapsed_s: second as f64, ..Statistics::default() };
     router.forward.name.push_str("lan0 -> wan0");
     router.forward.queue.push_str("sieve");
+    router.reverse.name.push_str("wan0 -> lan0");
+    router.reverse.queue.push_str("sieve");
+    router.reverse.rate_bps = 40_000_000;
     router.forward.rate_bps = 10_000_000;
     router.forward.sent.bytes = second * 1_200_000;
     router.forward.waits_us.bounds = vec![1000.0, 2000.0, 4000.0];
@@ -117,6 +120,36 @@ fn publish_host(publisher: &mut Publisher, second: u64) {
 const POINTS: &str =
     "(document.querySelector('.chart path.c0')?.getAttribute('d') ?? '').split(/[ML]/).length - 1";
 
+/// Texts whose contrast with what is behind them is less than WCAG AA asks for (success criterion 1.4.3): 4.5, and 3 of large ones. A
+/// text of a drawing has its colour as `fill`.
+const PALE_TEXTS: &str = r"(() => {
+    const parts = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
+    const light = ([r, g, b]) => [r, g, b]
+        .map((part) => part / 255)
+        .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, part, number) => sum + part * [0.2126, 0.7152, 0.0722][number], 0);
+    const behind = (element) => {
+        for (let at = element; at; at = at.parentElement) {
+            const colour = parts(getComputedStyle(at).backgroundColor);
+            if (colour.length === 3 || colour[3] === 1) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const pale = [];
+    for (const element of document.querySelectorAll('body *')) {
+        const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== '');
+        if (!own || element.getClientRects().length === 0) continue;
+        const style = getComputedStyle(element);
+        const colour = parts(element instanceof SVGElement ? style.fill : style.color);
+        const [one, other] = [light(colour), light(behind(element))];
+        const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+        const size = parseFloat(style.fontSize);
+        const needed = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700) ? 3 : 4.5;
+        if (contrast < needed) pale.push(`${element.textContent.trim().slice(0, 40)}: ${contrast.toFixed(2)}`);
+    }
+    return pale;
+})()";
+
 #[test]
 fn links_sockets_and_reasons_are_drawn_and_move_with_keys() {
     let Some(mut browser) = browser() else { return };
@@ -149,7 +182,8 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
         "packets a second now",
         "dropped early by the queue",
         "Agreed: min-rate = 60 messages/s, max-delay = 100 ms.",
-        "delay is 250, the limit is 100. Origin: network.",
+        "delay is 250 ms, the limit is 100 ms. Origin: network.",
+        "violates its delay (limit 100 ms, worst 250 ms, for 3.0 s)",
         "99th percentile: 2.00 ms",
         "10.0.0.2:5000",
         "[2001:db8::1]:443",
@@ -164,7 +198,14 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
     assert_eq!(browser.evaluate("document.getElementById('evil')"), json!(null), "a text became markup");
     browser.wait_for("document.querySelector('.radar .seen.bad') !== null");
     browser.wait_for(&format!("{POINTS} >= 4"));
-    browser.picture("host.png");
+    let mut grounds = Vec::new();
+    for (scheme, picture) in [("dark", "dark.png"), ("light", "host.png")] {
+        browser.prefer(scheme);
+        grounds.push(browser.evaluate("getComputedStyle(document.body).backgroundColor"));
+        assert_eq!(browser.evaluate(PALE_TEXTS), json!([]), "{scheme}");
+        browser.picture(picture);
+    }
+    assert_ne!(grounds[0], grounds[1], "a page for dark rooms and one for light ones");
     // The pointer is one for all charts; the keyboard moves it.
     browser.evaluate("document.querySelector('.chart svg').focus()");
     assert_eq!(browser.evaluate("document.querySelectorAll('.cursor').length"), json!(0));
@@ -185,5 +226,9 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
     browser.open(&format!("http://{at}/"), [390, 800]);
     browser.wait_for_text("lan0 -> wan0: sieve at 10.0 Mbit/s");
     browser.wait_for("document.documentElement.scrollWidth <= 390");
+    assert_eq!(browser.evaluate(PALE_TEXTS), json!([]));
+    // Texts of charts are as large as others: 11 px, as far as the margins of the page allow.
+    let height = "document.querySelector('.chart text').getBoundingClientRect().height";
+    browser.wait_for(&format!("{height} >= 10"));
     browser.picture("phone.png");
 }

@@ -32,10 +32,10 @@ pub fn unknown(what: &str, measure: &str, known: &[&'static str]) -> AnalysisErr
     AnalysisError::choice("measure", format_args!("{measure}: not {what}; {meant}expected one of: {known}"))
 }
 
-/// Returns the swept key that is called `by`, by its whole path or by its end.
+/// Returns the swept key whose path, or the end of whose path, is `by`.
 ///
 /// # Errors
-/// Names the swept keys if none of them is called so.
+/// The names of the swept keys, if none of them matches.
 pub fn swept_key<'k>(keys: &[&'k str], by: &str) -> Result<&'k str, AnalysisError> {
     let is_asked = |key: &&str| *key == by || key.strip_suffix(by).is_some_and(|rest| rest.ends_with('.'));
     if let Some(key) = keys.iter().copied().find(is_asked) {

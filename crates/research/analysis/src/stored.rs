@@ -37,7 +37,7 @@ impl StoredResults {
 /// The tables that comparisons and summaries are about. They may be stored or in memory.
 #[derive(Clone, Debug)]
 pub struct Tables {
-    /// The folder, or another name in messages.
+    /// The name in messages, such as the folder.
     pub place: PathBuf,
     /// The summary of the results.
     pub summary: Summary,
@@ -53,7 +53,7 @@ impl Tables {
     /// Reads the tables in a folder, or beside a summary.
     ///
     /// # Errors
-    /// When there are none, or they are damaged.
+    /// When the tables are missing or damaged.
     pub fn read(path: &Path) -> Result<Self, AnalysisError> {
         let StoredResults { store, summary, .. } = StoredResults::open(path)?;
         let (flows, queues, points) = (store.read()?, store.read()?, store.read()?);

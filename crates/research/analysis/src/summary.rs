@@ -1,7 +1,7 @@
 //! Means over replications with confidence intervals: of each point, or along some of the swept keys.
 //!
-//! A measure of a group in a run is the mean over its flows. Along some keys, the points that agree in them are averaged for each
-//! seed, and the interval is that of the means of the seeds. With every key, there is one point for each mean.
+//! A measure of a group in a run is the mean over its flows. For means along some keys, the points with equal values of these keys
+//! are averaged for each seed, and the interval is that of the seeds' means. For means along all keys, each point has its own mean.
 
 use crate::columns::{quantities, swept_key, unknown};
 use crate::{AnalysisError, Selection, Tables};
@@ -62,7 +62,7 @@ impl SummaryRequest {
     /// Returns the means of the tables.
     ///
     /// # Errors
-    /// When a key is not swept, a measure is unknown, or the tables have nothing of what is selected.
+    /// When a key is not swept, a measure is unknown, or no row of the tables is selected.
     pub fn summary(&self, tables: &Tables) -> Result<ResultsSummary, AnalysisError> {
         let keys = self.keys(&tables.points)?;
         let values = self.values(tables)?;
@@ -83,7 +83,7 @@ impl SummaryRequest {
                 means[at].by_seed.entry(*seed).or_default().push(*value);
             }
         }
-        // Measures that were asked for come one after another: each joins those of its group or queue.
+        // Requested measures follow one another: each is added to those of its group or queue.
         let mut first: BTreeMap<(&Place, &Subject), usize> = BTreeMap::new();
         let order = means
             .iter()

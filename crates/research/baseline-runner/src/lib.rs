@@ -1,4 +1,4 @@
-//! Measures what a host and a path can do, as QUANTA section 4.1 does: throughput, loss and its place, delay, round-trip time,
+//! Measures the performance of a host and a path, as QUANTA section 4.1 does: throughput, loss and its place, delay, round-trip time,
 //! retransmissions and processor time, by load, block size and protocol, with and without rate control and with larger buffers.
 //!
 //! ```text

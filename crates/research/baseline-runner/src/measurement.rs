@@ -29,7 +29,7 @@ const BACK_RATE: Rate = Rate::from_bps(50 * BACK_SIZE * 8);
 /// Time after the end of sending in which packets in flight arrive.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Measures what a key says; `None` if `stop` was set meanwhile.
+/// Makes the measurement of a key; `None` if `stop` was set meanwhile.
 pub(crate) fn measure(
     key: &RowKey,
     plan: &PlanDocument,
@@ -54,7 +54,7 @@ pub(crate) fn measure(
         blocking: key.load_bps.is_none(),
     };
     let reports = far.within(|| send(&far.addresses, plans, params, stop))?;
-    // The error of a session that was stopped is of no interest.
+    // A session that was stopped reports an error, which is not a failure.
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
@@ -153,7 +153,7 @@ struct Places {
 
 impl Places {
     /// Assigns the lost blocks: first those that are counted for this flow alone, then those that the counters of the hosts
-    /// explain. What is left was lost on the path.
+    /// explain. The others were lost on the path.
     fn of(lost: u64, unsent: u64, in_buffer: u64, at_interfaces: u64) -> Self {
         let mut left = lost;
         let mut take = |most: u64| {

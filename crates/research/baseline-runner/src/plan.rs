@@ -3,7 +3,7 @@
 //! | step | load | block | buffers |
 //! | --- | --- | --- | --- |
 //! | limits | as fast as the socket takes the blocks (QUANTA figures 4 and 5, without flow control) | all | default, large |
-//! | rates | the given ones, and shares of what the protocol carried in the first step (figure 5, table 1) | all | default; UDP large |
+//! | rates | the given loads, and shares of the rate that the protocol carried in the first step (figure 5, table 1) | all | default; UDP large |
 //! | margins | two loads, with a limit below the application of 100 % of the load and more (table 2) | the middle one | default |
 //!
 //! Each step depends on the rows of those before it, so the list of what is missing is computed again after each measurement.
@@ -13,7 +13,7 @@ use cutline_units::{Duration, Rate};
 
 /// The loads of QUANTA's tables 1 and 2, kbit/s.
 pub const PAPER_RATES: [u64; 5] = [500, 1_500, 10_000, 25_000, 65_000];
-/// The sizes of its blocks, bytes.
+/// The sizes of blocks in QUANTA's tables, bytes.
 pub const PAPER_BLOCKS: [u64; 3] = [1024, 8192, 65_536];
 /// The smallest and the largest block, bytes.
 pub const LEAST_BLOCK: u64 = 64;
@@ -21,11 +21,11 @@ pub const LEAST_BLOCK: u64 = 64;
 pub const MOST_BLOCK: u64 = 65_536;
 /// The longest payload of a UDP datagram in IPv4 (RFC 768, RFC 791); IPv6 allows 20 B more.
 const LONGEST_DATAGRAM: u64 = 65_507;
-/// Loads that are chosen for a host: shares of what a protocol carried without a limit, per cent.
+/// Loads that are chosen for a host: shares of the rate that a protocol carried without a limit, per cent.
 pub const SHARES: [u32; 5] = [25, 50, 75, 90, 100];
 /// Requested bandwidths, per cent of the load with headers.
 pub const MARGINS: [u32; 7] = [100, 101, 102, 105, 110, 120, 140];
-/// `SO_RCVBUF` of the kernel's default of 212,992 B, which it doubles.
+/// `SO_RCVBUF` that gives the kernel's default of 212,992 B: the kernel doubles the value.
 const DEFAULT_BUFFER: u64 = 106_496;
 /// The larger buffers.
 const LARGE_BUFFER: u64 = 4 << 20;
@@ -39,9 +39,9 @@ const CARRIED: f64 = 0.01;
 pub struct BaselinePlan {
     /// The names of the protocols: `tcp`, `udp`.
     pub protocols: Vec<String>,
-    /// Loads beside those that are chosen for the host.
+    /// Loads in addition to those that are chosen for the host.
     pub rates: Vec<Rate>,
-    /// Loads that are chosen for the host: shares of what a protocol carried without a limit, per cent.
+    /// Loads that are chosen for the host: shares of the rate that a protocol carried without a limit, per cent.
     pub shares: Vec<u32>,
     /// Requested bandwidths, per cent of the load with headers.
     pub margins: Vec<u32>,
@@ -86,7 +86,7 @@ impl BaselinePlan {
     }
 }
 
-/// Returns the measurements that are missing in a table: all that can be told now, in order. Adds the loads of the host once the
+/// Returns the measurements that are missing in a table, as far as they are known now, in order. Adds the loads of the host once the
 /// first step is complete.
 pub(crate) fn missing(document: &mut BaselineDocument) -> Vec<RowKey> {
     let limits = lacking(document, limits(&document.plan));
@@ -101,7 +101,7 @@ pub(crate) fn missing(document: &mut BaselineDocument) -> Vec<RowKey> {
     lacking(document, keys)
 }
 
-/// Returns how many measurements follow those of the first step, about; the loads of the host are not known yet.
+/// Returns the approximate number of measurements after the first step, when the loads of the host are not known yet.
 pub(crate) fn unknown(document: &BaselineDocument) -> Vec<RowKey> {
     if !document.host_rates.is_empty() {
         return Vec::new();
@@ -142,8 +142,8 @@ fn limits(plan: &PlanDocument) -> Vec<RowKey> {
     keys
 }
 
-/// Returns the loads of each protocol: shares of the most that it received without a limit. If it was not measured so, another
-/// protocol's count, and at last the largest load.
+/// Returns the loads of each protocol: shares of the most that it received without a limit. Without such a
+/// measurement, the loads of another protocol count, and otherwise the largest load.
 fn host_rates(document: &BaselineDocument) -> Vec<HostRates> {
     let received = |protocol: Option<&str>| {
         let rows =
@@ -227,7 +227,7 @@ fn middle(values: &[u64]) -> Option<u64> {
     values.get(values.len() / 2).or(values.last()).copied()
 }
 
-/// Returns how long a measurement sends.
+/// Returns the duration of sending of a measurement.
 pub(crate) fn duration(plan: &PlanDocument, key: &RowKey) -> Duration {
     let least = Duration::from_millis(plan.duration_ms);
     let Some(load) = key.load_bps else { return least };

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
-/// The addresses of both namespaces. They are of this pair only.
+/// Addresses of the interfaces in both namespaces. No other namespace has a route to them.
 const NETWORK: [&str; 2] = ["198.18.34.1", "198.18.34.2"];
 /// The longest measurement that a receiver in this process allows.
 const LONGEST: Duration = Duration::from_secs(86_400);
@@ -61,7 +61,7 @@ impl Far {
     /// Prepares the other end: starts a receiver if it is in this process.
     ///
     /// # Errors
-    /// When a receiver in this process cannot be started, or there may be no namespaces.
+    /// When a receiver in this process cannot be started, or namespaces cannot be made.
     pub fn new(kind: FarKind) -> Result<Self, RunError> {
         match kind {
             FarKind::Host { name, addresses, key, from } => {
@@ -70,7 +70,7 @@ impl Far {
             FarKind::Loopback => Self::in_this_process("loopback", "127.0.0.1", None),
             FarKind::Namespaces => {
                 namespace::permitted()?;
-                // What a killed process has left is in nobody's way, but it is removed where that is possible.
+                // Namespaces of a killed process are harmless, and are removed if possible.
                 let _left = namespace::sweep();
                 let pair = pair()?;
                 Self::in_this_process("namespaces", NETWORK[1], Some(pair))
@@ -119,7 +119,7 @@ impl Far {
         if self.local.is_some() { Duration::ZERO } else { Duration::from_millis(1_100) }
     }
 
-    /// Runs `work` where the sender is.
+    /// Runs `work` in the namespace of the sender.
     pub(crate) fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, RunError> {
         match self.local.as_ref().and_then(|local| local.sender.as_ref()) {
             Some(namespace) => Ok(namespace.within(work)?),

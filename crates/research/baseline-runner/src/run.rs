@@ -1,5 +1,5 @@
-//! All measurements of a table, one after the other. Each is stored when it is complete, so that a run that was stopped goes on
-//! where it was.
+//! All measurements of a table, one after the other. Each is stored when it is complete, so that a later run makes
+//! only the missing ones.
 
 use crate::headers::Packets;
 use crate::measurement::measure;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Time that a measurement takes beside sending, before one was made.
+/// Assumed time of a measurement in addition to sending, before the first one.
 const ASSUMED_OVERHEAD: Duration = Duration::from_millis(600);
 
 /// Number of attempts at a measurement that sends nothing.
@@ -47,7 +47,7 @@ pub enum RunError {
         /// Its error.
         why: String,
     },
-    /// Nothing was sent, so often in a row.
+    /// Several attempts in a row have sent nothing.
     #[error(
         "{0} times in a row, nothing was sent: other programs use all processors, or the duration is too short"
     )]
@@ -75,9 +75,9 @@ pub enum RunError {
 pub struct Progress {
     /// Measurements that are complete.
     pub done: usize,
-    /// All measurements, about: the loads of the host are chosen during the run.
+    /// Approximate number of all measurements: the loads of the host are chosen during the run.
     pub all: usize,
-    /// Time until the end, about.
+    /// Approximate time until the end.
     pub left: Duration,
     /// The next measurement; `None` at the end.
     pub next: Option<RowKey>,
@@ -89,7 +89,7 @@ pub struct Runner {
     packets: Packets,
     document: BaselineDocument,
     file: PathBuf,
-    /// Measurements of this run, and the time that they took beside sending.
+    /// Number of measurements of this run, and their time in addition to sending.
     made: u32,
     overhead: Duration,
     /// The beginning of the last measurement of this run.
@@ -132,7 +132,7 @@ impl Runner {
     /// Makes the missing measurements, until all are there or `stop` is set. Calls `each` before every measurement and at the end.
     ///
     /// # Errors
-    /// When a measurement fails or the table cannot be written. What is complete is stored.
+    /// When a measurement fails or the table cannot be written. Complete measurements are stored.
     pub fn run(&mut self, stop: &AtomicBool, mut each: impl FnMut(&Progress)) -> Result<(), RunError> {
         let mut idle = 0;
         loop {

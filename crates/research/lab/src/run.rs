@@ -37,7 +37,8 @@ pub struct LabOptions {
 }
 
 impl LabOptions {
-    /// Returns the version of results with these options, of a program with this version. Results with other options are other results.
+    /// Returns the version of results with these options, from the version of the program. Results with other options have another
+    /// origin.
     pub fn version(&self, program: &str) -> String {
         let programs =
             self.stand_ins.iter().map(|ExternalProgram { flow, command }| format!(" {flow}={command}"));

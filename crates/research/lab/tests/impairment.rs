@@ -5,7 +5,7 @@
 use cutline_lab::{LabOptions, run};
 use cutline_results::RunResult;
 use cutline_scenario::{Scenario, ScenarioFile};
-use cutline_testbed::{may_make_namespaces, undisturbed};
+use cutline_testbed::{in_time, may_make_namespaces, undisturbed};
 use std::sync::atomic::AtomicBool;
 
 /// Command for the tests that need root.
@@ -63,16 +63,20 @@ fn the_laboratory_loses_and_reorders_what_the_simulator_does() {
         assert_eq!(rows.timing[0].failed_flows, 0);
         let [departed, lost, reordered] = wire(&rows);
         let flow = &rows.flows[0];
-        // The link loses, and nothing else does; 12 ms of datagrams may be under way.
+        // The link loses, and nothing else does.
         assert_eq!(flow.packets_dropped, lost);
         let ended = flow.packets_received + flow.packets_dropped;
-        assert!(ended <= flow.packets_sent && flow.packets_sent - ended <= 12, "{flow:?}");
+        assert!(ended <= flow.packets_sent && lost * 10 < departed, "{flow:?} {departed}");
+        in_time!(flow.packets_sent - ended <= 12, "12 ms of datagrams may be in transit: {flow:?}");
         // The same draws for the same packets; the last ones may be on the other side of the run's end.
         let close = |one: u64, other: u64| one.abs_diff(other) <= 4;
-        assert!(close(departed, simulated[0]) && close(lost, simulated[1]), "{lost} {simulated:?}");
-        assert!((50..150).contains(&lost), "{lost} of 2000; the mean is 95");
+        in_time!(
+            close(departed, simulated[0]) && close(lost, simulated[1]),
+            "{departed} {lost} {simulated:?}"
+        );
+        in_time!((50..150).contains(&lost), "{lost} of 2000; the mean is 95");
         // When packets arrive differs by the hosts' lateness, so the order may.
-        assert!(reordered.abs_diff(simulated[2]) * 4 <= simulated[2], "{reordered} {simulated:?}");
+        in_time!(reordered.abs_diff(simulated[2]) * 4 <= simulated[2], "{reordered} {simulated:?}");
     });
 }
 
@@ -90,7 +94,10 @@ fn the_kernels_tcp_repairs_what_the_link_loses() {
         // A packet that opens a connection is no data.
         assert!(dropped <= lost && lost - dropped <= 3, "{dropped} of {lost}");
         let transfer = rows.flows.iter().find(|flow| &*flow.flow == "transfer").unwrap();
-        assert!(transfer.packets_dropped > 0 && transfer.retransmissions.unwrap() > 0, "{transfer:?}");
-        assert!(transfer.goodput_bps > 100e3, "{transfer:?}");
+        in_time!(
+            transfer.packets_dropped > 0 && transfer.retransmissions.unwrap() > 0,
+            "it meets losses: {transfer:?}"
+        );
+        in_time!(transfer.goodput_bps > 100e3, "{transfer:?}");
     });
 }

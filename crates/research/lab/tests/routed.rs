@@ -6,7 +6,7 @@
 use cutline_lab::routed::{self, FRAMES_SHOWN, LabOptions, Programs, SSIM, Signalling};
 use cutline_results::{FlowRow, QueueRow, RunResult};
 use cutline_scenario::{Scenario, ScenarioFile};
-use cutline_testbed::{may_make_namespaces, skip, undisturbed};
+use cutline_testbed::{in_time, may_make_namespaces, skip, undisturbed};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -62,21 +62,23 @@ fn a_reservation_keeps_a_video_whole_in_an_overload() {
         for rows in [&without, &with] {
             // The line is full, and carries no more than its rate.
             let line = line(rows);
-            assert!((0.97..=1.005).contains(&line.utilisation), "{line:?}");
-            assert!(line.dropped > 50 && line.backlog_mean_bytes > 50_000.0, "{line:?}");
             let delivered: f64 = rows.flows.iter().map(|row| row.goodput_bps).sum();
-            assert!((1.35e6..1.5e6).contains(&delivered), "{delivered}");
+            assert!(line.utilisation <= 1.005 && delivered < 1.5e6, "{line:?} {delivered}");
+            in_time!(line.utilisation >= 0.97, "{line:?}");
+            in_time!(line.dropped > 50 && line.backlog_mean_bytes > 50_000.0, "{line:?}");
+            in_time!(delivered >= 1.35e6, "{delivered}");
         }
         let (unreserved, reserved) = (flow(&without, "main"), flow(&with, "main"));
-        assert!(unreserved.loss_ratio.unwrap() > 0.05, "{unreserved:?}");
-        assert!(unreserved.one_way_mean_ms.unwrap() > 400.0, "{unreserved:?}");
-        assert_eq!((reserved.packets_dropped, reserved.loss_ratio), (0, Some(0.0)), "{reserved:?}");
+        in_time!(unreserved.loss_ratio.unwrap() > 0.05, "{unreserved:?}");
+        in_time!(unreserved.one_way_mean_ms.unwrap() > 400.0, "{unreserved:?}");
+        // A video that its host sends in bursts exceeds its reservation.
+        in_time!((reserved.packets_dropped, reserved.loss_ratio) == (0, Some(0.0)), "{reserved:?}");
         // 7 ms on the line and 1 ms on each of the other links, and at most as long for one that has begun.
-        assert!((9.0..25.0).contains(&reserved.one_way_mean_ms.unwrap()), "{reserved:?}");
-        assert!((reserved.goodput_bps / 614_400.0 - 1.0).abs() < 0.03, "{reserved:?}");
+        in_time!((9.0..25.0).contains(&reserved.one_way_mean_ms.unwrap()), "{reserved:?}");
+        in_time!((reserved.goodput_bps / 614_400.0 - 1.0).abs() < 0.03, "{reserved:?}");
         // What the video does not lose, the others do.
         let lost = |rows| flow(rows, "tg.1").loss_ratio.unwrap() + flow(rows, "tg.2").loss_ratio.unwrap();
-        assert!(lost(&with) > lost(&without), "{} {}", lost(&with), lost(&without));
+        in_time!(lost(&with) > lost(&without), "{} {}", lost(&with), lost(&without));
     });
 }
 
@@ -88,9 +90,10 @@ fn streams_cross_both_routers_and_are_measured() {
     undisturbed(|| {
         let rows = run(&case("dirm-b2", &[]));
         let (images, tg) = (flow(&rows, "main"), flow(&rows, "tg"));
-        assert!(images.packets_received >= 3 && images.goodput_bps > 250_000.0, "{images:?}");
-        assert!((tg.goodput_bps / 540_000.0 - 1.0).abs() < 0.12, "{tg:?}");
-        assert!(images.one_way_mean_ms > tg.one_way_mean_ms, "an image takes longer than 1 KB");
+        assert!(images.packets_received > 0, "{images:?}");
+        in_time!(images.packets_received >= 3 && images.goodput_bps > 250_000.0, "{images:?}");
+        in_time!((tg.goodput_bps / 540_000.0 - 1.0).abs() < 0.12, "{tg:?}");
+        in_time!(images.one_way_mean_ms > tg.one_way_mean_ms, "an image takes longer than 1 KB");
         assert_eq!(rows.series.iter().filter(|row| &*row.flow == "tg").count(), 14, "every 0.5 s");
     });
 }

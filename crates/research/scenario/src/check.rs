@@ -16,7 +16,7 @@ const LISTED: usize = 20;
 /// Checks that `supports` accepts every point. Returns the warnings about them.
 ///
 /// # Errors
-/// The first point that is refused, and why.
+/// The first unsupported point, and the reason.
 pub fn check_points<E: Display>(
     points: &[SweepPoint],
     supports: impl Fn(&Scenario) -> Result<(), E>,
@@ -63,7 +63,7 @@ pub struct ScenarioDocument {
     flows: Vec<FlowGroup>,
     /// The points of the sweep; a single one if there is no sweep.
     points: Vec<PointSummary>,
-    /// Warnings about settings that are allowed and hardly meant, such as a queue that is smaller than a
+    /// Warnings about settings that are allowed and probably mistakes, such as a queue that is smaller than a
     /// packet.
     warnings: Vec<String>,
 }

@@ -12,18 +12,18 @@ use std::path::Path;
 /// The program that makes results, and its clock.
 #[derive(Clone, Copy)]
 pub struct Producer<'p> {
-    /// The version that is stored with the results. Results of another version are other results.
+    /// The version that is stored with the results. Results of another version have another origin.
     pub version: &'p str,
     /// The commit that the program is built from, in words.
     pub commit: &'p str,
-    /// Returns the current time as summaries have it.
+    /// Returns the current time in the format of summaries.
     pub now: fn() -> String,
 }
 
 /// Function that runs a scenario with a seed.
 pub type Simulate<'s> = dyn Fn(&Scenario, u64) -> Result<RunResult, String> + Sync + 's;
 
-/// The runs of an experiment, and the way to execute them.
+/// The runs of an experiment, and their execution.
 pub struct Execution<'e> {
     /// The scenario's file.
     pub file: &'e ScenarioFile,

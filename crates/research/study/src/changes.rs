@@ -21,8 +21,8 @@ impl ExperimentChanges {
         Self { quick, ..Self::default() }
     }
 
-    /// Takes the scenario files with these names from a folder where they are there and differ from the texts in the program. Returns
-    /// the names of these.
+    /// Replaces scenario files of the program by those of a folder that have the same names and other texts. Returns the names of the
+    /// replaced files.
     ///
     /// # Errors
     /// When a file is there and cannot be read.

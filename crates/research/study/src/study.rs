@@ -110,7 +110,7 @@ impl ReadyStudy<'_> {
 }
 
 impl Study {
-    /// Reads a study from the texts of its files. `code` has what they do not: irregular measures and charts.
+    /// Reads a study from the texts of its files. `code` has the irregular measures and charts, which the files cannot express.
     ///
     /// # Errors
     /// All problems of `study.toml` and `figures.toml`.

@@ -12,14 +12,14 @@ use std::fs;
 /// Work and losses of a host during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostUse {
-    /// Processor time of the thread that sends or receives, ns. The kernel's work for its packets in system calls is in it, that in
-    /// interrupts is not.
+    /// Processor time of the thread that sends or receives, ns. It includes the kernel's work in system calls, and
+    /// excludes that in interrupts.
     pub thread_ns: u64,
     /// The duration of the measurement, ns.
     pub elapsed_ns: u64,
-    /// Time for which processors were in use by anybody, in units of the kernel's ticks, all processors together.
+    /// Time in use of all processors together, by any program, in ticks of the kernel.
     pub busy_ticks: u64,
-    /// The same, with the time for which they were idle.
+    /// Time in use and idle time of all processors together, in ticks of the kernel.
     pub ticks: u64,
     /// The counters of the kernel.
     pub drops: HostDrops,
@@ -32,7 +32,7 @@ pub struct HostUse {
 pub struct HostDrops {
     /// Datagrams that did not fit into the buffer of a receiving socket.
     pub receive_buffer: u64,
-    /// Datagrams that did not fit into the queue of an interface, and whose sender was told so.
+    /// Datagrams that did not fit into the queue of an interface, which the system call reported as an error.
     pub send_buffer: u64,
     /// Datagrams that were discarded because a fragment was missing.
     pub reassembly: u64,
@@ -48,7 +48,7 @@ impl HostUse {
         (self.elapsed_ns > 0).then(|| self.thread_ns as f64 / self.elapsed_ns as f64)
     }
 
-    /// Returns the share of all processors' time that was used by anybody, 0..=1; `None` if it is not known.
+    /// Returns the used share of all processors' time, 0..=1; `None` if it is not known.
     pub fn busy_share(&self) -> Option<f64> {
         (self.ticks > 0).then(|| self.busy_ticks as f64 / self.ticks as f64)
     }

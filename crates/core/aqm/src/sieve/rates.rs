@@ -15,14 +15,14 @@
 //! flows that take each other's cells would be newcomers forever.
 //!
 //! An attacker who knows the salt can find flows that share a set, or even a fingerprint in it. With the fingerprint of a victim they count as one
-//! flow with it; with eight flows in its set they take its cell, and it inherits the bytes of the least of them. The salt is drawn from the queue's random
-//! numbers, and drawn again every [`SALT_AGE`]. A flow that is not found by the new salt is looked for by the old one for a while, and moves
-//! with what is known of it. So an attack by a salt that has become known ends with it, and what the victim has inherited is forgotten
+//! flow with it; with eight flows in its set they take its cell, and it inherits the bytes of the least of them. The [`Salt`] changes
+//! every minute, and flows move with what is known of them. So an attack by a salt that has become known ends with it, and what the victim has inherited is forgotten
 //! after 16 tau more (`who_shares_a_cell_by_a_known_salt_does_not_by_the_next`).
 //!
 //! Times are counted in ticks of about a millisecond, in 32 bits, and compared by their difference. They wrap after 52 days: a
 //! flow that has been silent for exactly that long may be taken for one that has just sent.
 
+use crate::salt::Salt;
 use crate::visitors::Visitors;
 use cutline_units::{Duration, Instant, RandomStream, mix};
 
@@ -42,8 +42,6 @@ const NEW: u16 = 1 << 15;
 const SURCHARGE_UNITS: f64 = 4096.0;
 /// The largest logarithm of a surcharge.
 pub(super) const LARGEST_SURCHARGE: f64 = 8.0;
-/// Lifetime of a salt.
-const SALT_AGE: Duration = Duration::from_secs(60);
 /// After so many times tau nothing is left of what a flow has sent.
 const FORGOTTEN: f32 = 16.0;
 
@@ -111,17 +109,6 @@ pub(super) struct Rates {
     grown_up: u16,
 }
 
-/// Values that the hash depends on.
-#[derive(Clone, Copy, Debug, Default)]
-struct Salt {
-    /// `None` before the first packet.
-    now: Option<u64>,
-    before: u64,
-    /// Until when flows are looked for by the salt before.
-    changing_until: Instant,
-    next: Instant,
-}
-
 impl Rates {
     /// A table of `memory` bytes, at least one set.
     pub(super) fn new(memory: u64, tau: Duration, newcomer_age: Duration) -> Self {
@@ -173,10 +160,10 @@ impl Rates {
         falling: f64,
         random: &mut RandomStream,
     ) -> Seen {
-        if now >= self.salt.next {
+        if self.salt.is_due(now) {
             self.renew_salt(now, random);
         }
-        let salt = self.salt.now.expect("the first packet draws it");
+        let salt = self.salt.now().expect("the first packet draws it");
         let tick = ticks(now);
         let (set, fingerprint) = self.place(flow, salt);
         let ways = &self.sets[set].0;
@@ -238,15 +225,8 @@ impl Rates {
 
     #[cold]
     fn renew_salt(&mut self, now: Instant, random: &mut RandomStream) {
-        let fresh = (random.uniform() * (1_u64 << 53) as f64) as u64;
-        let before = self.salt.now.unwrap_or(fresh);
         let forgotten = Duration::from_nanos((f64::from(self.tau * FORGOTTEN)) as u64) * (1 << TICK_BITS);
-        self.salt = Salt {
-            now: Some(fresh),
-            before,
-            changing_until: if self.salt.now.is_some() { now.saturating_add(forgotten) } else { now },
-            next: now.saturating_add(SALT_AGE),
-        };
+        self.salt.draw(now, forgotten, random);
     }
 
     /// Takes a cell for a flow that is not in its set, with what is known of it by the salt before. Answers also when the flow, or the
@@ -261,7 +241,7 @@ impl Rates {
         least_weight: Option<Instant>,
     ) -> (usize, u32, Origin) {
         let (tick, tau) = (ticks(now), self.tau);
-        let known = if now < self.salt.changing_until { self.move_out(flow) } else { None };
+        let known = if self.salt.is_changing(now) { self.move_out(flow) } else { None };
         let stands = |cell: &Cell| is_waiting(cell.last_weight, least_weight);
         let ways = &mut self.sets[set].0;
         // Each once: most of the time that a packet takes in a full table is that of the exponentials.
@@ -280,7 +260,7 @@ impl Rates {
                 Origin::Moved(before),
             )
         } else {
-            let hash = mix(u64::from(flow) ^ self.salt.now.unwrap_or_default());
+            let hash = mix(u64::from(flow) ^ self.salt.now().unwrap_or_default());
             let standing = if self.visitors.note(now, hash) { 0 } else { age_units(tick) };
             (Cell { fingerprint, standing, ..inherited }, cell.at, Origin::Nowhere)
         };
@@ -290,7 +270,7 @@ impl Rates {
 
     /// Removes a flow from where the salt before had put it; answers also the number of that cell.
     fn move_out(&mut self, flow: u32) -> Option<(Cell, usize)> {
-        let (set, fingerprint) = self.place(flow, self.salt.before);
+        let (set, fingerprint) = self.place(flow, self.salt.before());
         let ways = &mut self.sets[set].0;
         let way = ways.iter().position(|cell| cell.fingerprint == fingerprint)?;
         Some((std::mem::take(&mut ways[way]), set * WAYS + way))
@@ -299,7 +279,7 @@ impl Rates {
     /// Flows that an attacker who knows the salt would take: those in the set of `victim`, or even in its cell.
     #[cfg(test)]
     pub(super) fn collisions(&self, victim: u32, in_cell: bool) -> impl Iterator<Item = u32> {
-        let place = |flow| self.place(flow, self.salt.now.expect("the first packet draws it"));
+        let place = |flow| self.place(flow, self.salt.now().expect("the first packet draws it"));
         let (set, fingerprint) = place(victim);
         (victim + 1..).filter(move |&flow| {
             let other = place(flow);

@@ -10,11 +10,11 @@
 //! many small ones pass by. If packets of all eight wait, the flow shares an account with one of them, as flows do that have the same hash
 //! in other queues. A flow that takes a cell is new for a while, unless it has been here in the last seconds ([`Visitors`]).
 //!
-//! An attacker who knows the salt can find eight flows that share a set with a victim, and take its cell. The salt is drawn from the
-//! queue's random numbers, and again every [`SALT_AGE`]. A flow that is not found by the new salt is looked for by the old one, and moves with its
-//! account, for [`SILENCE`].
+//! An attacker who knows the salt can find eight flows that share a set with a victim, and take its cell. The [`Salt`] changes every
+//! minute, and a flow moves with its account, for [`SILENCE`] after the change.
 
 use super::calendar::nearer;
+use crate::salt::Salt;
 use crate::visitors::Visitors;
 use cutline_units::{Duration, Instant, RandomStream, mix};
 
@@ -36,8 +36,6 @@ const BEHIND: u16 = 1 << 12;
 const BIRTH: u16 = BEHIND - 1;
 /// Unit of the lag of new flows, B.
 const LAG: f64 = 1024.0;
-/// Lifetime of a salt.
-const SALT_AGE: Duration = Duration::from_secs(60);
 /// After so long a silence a flow is forgotten.
 const SILENCE: Duration = Duration::from_secs(4);
 
@@ -72,17 +70,6 @@ pub(super) struct Accounts {
     shared_until: Instant,
     /// The age from which a flow is no newcomer, in units of age.
     grown_up: u16,
-}
-
-/// Values that the hash depends on.
-#[derive(Clone, Copy, Debug, Default)]
-struct Salt {
-    /// `None` before the first packet.
-    now: Option<u64>,
-    before: u64,
-    /// Until when flows are looked for by the salt before.
-    changing_until: Instant,
-    next: Instant,
 }
 
 impl Accounts {
@@ -139,11 +126,11 @@ impl Accounts {
         floor: f64,
         random: &mut RandomStream,
     ) -> (Place, bool) {
-        if now >= self.salt.next {
-            self.renew_salt(now, random);
+        if self.salt.is_due(now) {
+            self.salt.draw(now, SILENCE, random);
         }
         let tick = ticks(now);
-        let first = self.first_of(id, self.salt.now.unwrap_or_default());
+        let first = self.first_of(id, self.salt.now().unwrap_or_default());
         let place = self.in_set(id, first).unwrap_or_else(|| self.move_in(now, id, first, floor));
         let cell = &mut self.cells[place];
         if tick.wrapping_sub(cell.at) > silence() && cell.waiting == 0 {
@@ -204,25 +191,14 @@ impl Accounts {
         set.iter().position(|cell| cell.id == id && cell.state & USED != 0).map(|way| first + way)
     }
 
-    #[cold]
-    fn renew_salt(&mut self, now: Instant, random: &mut RandomStream) {
-        let fresh = (random.uniform() * (1_u64 << 53) as f64) as u64;
-        self.salt = Salt {
-            now: Some(fresh),
-            before: self.salt.now.unwrap_or(fresh),
-            changing_until: if self.salt.now.is_some() { now.saturating_add(SILENCE) } else { now },
-            next: now.saturating_add(SALT_AGE),
-        };
-    }
-
     /// Finds a cell for a flow that is not in its set, and answers its place. The flow takes one of which no packets wait, with its
     /// account by the salt before. If packets of all wait, it shares the one that its hash says.
     #[cold]
     #[inline(never)]
     fn move_in(&mut self, now: Instant, id: u32, first: usize, floor: f64) -> usize {
         let tick = ticks(now);
-        let is_changing = now < self.salt.changing_until;
-        let first_before = self.first_of(id, self.salt.before);
+        let is_changing = self.salt.is_changing(now);
+        let first_before = self.first_of(id, self.salt.before());
         let before = if is_changing { self.in_set(id, first_before) } else { None };
         let way = id as usize % WAYS;
         if before.is_none() && now < self.shared_until {
@@ -258,7 +234,7 @@ impl Accounts {
             let finish = known.finish.max(inherited);
             Account { finish, lag: 0, waiting: 0, state: known.state & !COUNTED, ..known }
         } else {
-            let hash = mix(u64::from(id) ^ self.salt.now.unwrap_or_default());
+            let hash = mix(u64::from(id) ^ self.salt.now().unwrap_or_default());
             let was_here = self.visitors.note(now, hash);
             let state = if was_here { USED } else { USED | NEW | birth(tick) };
             Account { finish: inherited, id, at: tick, lag: 0, warned_until: tick as u16, waiting: 0, state }
@@ -269,7 +245,7 @@ impl Accounts {
     /// Flows that an attacker who knows the salt would take: those in the set of `victim`.
     #[cfg(test)]
     pub(super) fn collisions(&self, victim: u32) -> impl Iterator<Item = u32> {
-        let place = |flow| self.first_of(flow, self.salt.now.expect("the first packet draws it"));
+        let place = |flow| self.first_of(flow, self.salt.now().unwrap_or_default());
         let set = place(victim);
         (victim + 1..).filter(move |&flow| place(flow) == set)
     }

@@ -1,10 +1,11 @@
 //! Sieve's promises, each by a queue in front of a link that is driven by hand.
 
 use super::*;
-use crate::bench::{Id, largest};
+use crate::bench::{Id, largest, promises};
 use cutline_units::Hint;
 
-type Bench = crate::bench::Bench<SieveAccount<(u32, u32)>>;
+type Q = SieveAccount<(u32, u32)>;
+type Bench = crate::bench::Bench<Q>;
 
 fn usual() -> Bench {
     with(SieveAccountParams::default())
@@ -16,88 +17,49 @@ fn with(params: SieveAccountParams) -> Bench {
 
 #[test]
 fn the_sparse_go_first_whatever_their_hint() {
-    let mut bench = usual().flow(1, 0.9).flow(2, 0.9).flow(3, 0.05);
-    bench.sources[0].2 = Hint::LEAST_DELAY;
-    let got = bench.run(20).got;
-    assert!(got[&3].lost() == 0.0 && got[&3].longest <= Duration::from_millis(3), "{:?}", got[&3]);
-    assert!(got[&1].lost() > 0.3 && got[&2].lost() > 0.3, "{got:?}");
+    promises::the_sparse_go_first_whatever_their_hint::<Q>(0.0);
 }
 
 #[test]
 fn a_flow_keeps_its_order() {
-    // Rates from far below to far above the share, in bursts; `depart` looks at the order.
-    let rates = [0.01, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5];
-    let bench = rates.iter().zip(1..).fold(usual(), |bench, (&rate, flow)| bench.flow(flow, rate));
-    let bench = bench.run(30);
-    assert!(
-        bench.queue.readings().sieve.unwrap().went_first.packets > 1000
-            && bench.queue.stats().dropped_in_all().packets > 1000
-    );
+    promises::a_flow_keeps_its_order::<Q>();
 }
 
 #[test]
 fn who_sends_more_loses_more() {
-    let got = usual().flow(1, 0.4).flow(2, 0.6).flow(3, 1.2).run(60).got;
-    // A third of the link each, whatever they send.
-    for flow in 1..=3 {
-        let share = f64::from(got[&flow].received) / 30_000.0;
-        assert!((share - 1.0 / 3.0).abs() < 0.01, "flow {flow}: {share}");
-    }
-    assert!(got[&1].lost() < got[&2].lost() && got[&2].lost() < got[&3].lost());
+    promises::who_sends_more_loses_more::<Q>(0.01);
 }
 
 #[test]
 fn a_flow_that_does_not_respond_keeps_its_share() {
-    // 0.6 of the link for nine flows below the share; the tenth sends as much as the link has and gets what is left.
-    let bench = (2..=10).fold(usual().flow(1, 1.0), |bench, flow| bench.flow(flow, 0.066));
-    let got = bench.run(40).got;
-    assert!((2..=10).all(|flow| got[&flow].lost() == 0.0), "{got:?}");
-    assert!((got[&1].lost() - 0.6).abs() < 0.02, "{}", got[&1].lost());
+    promises::a_flow_that_does_not_respond_keeps_its_share::<Q>(0.0, 0.02);
 }
 
 #[test]
 fn a_host_that_splits_its_traffic_gains_only_where_flows_count() {
-    // Flow 1 is a host of its own, flows 2 to 10 are those of another one.
-    let received = |key| {
-        let bench = with(SieveAccountParams { key, ..SieveAccountParams::default() });
-        let got = (1..=10).fold(bench, |bench, flow| bench.flow(flow, 0.6)).run(40).got;
-        f64::from(got[&1].received) / 20_000.0
-    };
-    assert!((received(Key::Flow) - 0.1).abs() < 0.01, "{}", received(Key::Flow));
-    assert!((received(Key::Source) - 0.5).abs() < 0.02, "{}", received(Key::Source));
+    let by = |key| SieveAccountParams { key, ..SieveAccountParams::default() };
+    promises::a_host_that_splits_its_traffic_gains_only_where_flows_count::<Q>(
+        (&by(Key::Flow), 0.01),
+        (&by(Key::Source), 0.02),
+    );
 }
 
 #[test]
 fn pulses_gain_nothing() {
-    let received = |pulses: Option<u64>| {
-        let mut bench = usual().flow(1, 0.6).flow(2, 0.6).flow(3, 0.6);
-        bench.pulses = pulses;
-        f64::from(bench.run(60).got[&1].received)
-    };
-    // Periods around tau = 250 ms.
-    for period in [20, 100, 250, 500] {
-        let gain = received(Some(period)) / received(None);
-        assert!(gain < 1.02, "pulses of {period} ms get {gain} times as much");
-    }
+    promises::pulses_gain_nothing::<Q>(1.02);
 }
 
 #[test]
 fn new_flows_share_an_allowance() {
-    let mut bench = usual().flow(1, 0.05).flow(2, 0.6);
-    bench.sources.push((Id::NewFlows, 2.0, largest(), false));
-    let got = bench.run(40).got;
-    assert!(got[&1].lost() == 0.0 && got[&1].longest <= Duration::from_millis(5), "{:?}", got[&1]);
+    let [call, flow] = promises::flood_of_new_flows::<Q>(&SieveAccountParams::default());
+    assert!(call.lost() == 0.0 && call.longest <= Duration::from_millis(5), "{call:?}");
     // All new flows are one that sends too much: 0.05 + f + f = 1.
-    assert!((f64::from(got[&2].received) / 20_000.0 - 0.475).abs() < 0.05, "{:?}", got[&2]);
+    assert!((f64::from(flow.received) / 20_000.0 - 0.475).abs() < 0.05, "{flow:?}");
 }
 
 #[test]
 fn a_surge_is_soon_forgotten() {
-    // Flow 3 is sparse, but for a second in which it sends ten times as much.
-    let mut bench = usual().flow(1, 0.7).flow(2, 0.7).flow(3, 0.06);
-    bench.surge = Some((2, 5000..6000));
-    let got = bench.run(20).got;
-    assert!(got[&3].longest <= Duration::from_millis(5), "four seconds later: {:?}", got[&3]);
+    promises::a_surge_is_soon_forgotten::<Q>();
 }
 
 /// A flow that claims to mind delay waits less and loses more, and does not get more.
@@ -113,25 +75,14 @@ fn a_hint_is_a_target() {
 #[test]
 fn marks_are_no_way_to_stay() {
     // A flow that ignores marks is dropped above `MARK_UNTIL`, and gets its share; scalable or not.
-    for scalable in [false, true] {
-        let mut bench = usual().flow(1, 0.55).flow(2, 0.55).flow(3, 2.0);
-        bench.scalable = scalable;
-        bench.sources.iter_mut().for_each(|source| source.3 = true);
-        let got = bench.run(60).got;
-        assert!((f64::from(got[&3].received) / 30_000.0 - 1.0 / 3.0).abs() < 0.01, "{got:?}");
+    for is_scalable in [false, true] {
+        let share = promises::share_of_a_flow_that_ignores_marks::<Q>(is_scalable);
+        assert!((share - 1.0 / 3.0).abs() < 0.01, "{share}");
     }
     // Nor does it help to stay a little above the share, and to claim to be scalable.
-    let mut bench = (2..=5).fold(usual().flow(1, 0.3), |bench, flow| bench.flow(flow, 0.21));
-    (bench.scalable, bench.sources[0].3) = (true, true);
-    let got = bench.run(60).got;
-    assert!(f64::from(got[&1].received) / 30_000.0 < 0.204, "{got:?}");
-    // A little above the share, packets are marked and not dropped.
-    let mut bench = usual().flow(1, 0.51).flow(2, 0.51);
-    bench.sources.iter_mut().for_each(|source| source.3 = true);
-    let bench = bench.run(20);
-    let (marked, dropped) =
-        (bench.queue.stats().marked.packets, bench.queue.stats().dropped_in_all().packets);
-    assert!(marked > 2 * dropped, "{marked} marked, {dropped} dropped");
+    let share = promises::share_of_a_scalable_flow_above_its_share::<Q>();
+    assert!(share < 0.204, "{share}");
+    promises::marks_come_before_drops::<Q>(2);
 }
 
 /// Flow 3 is a call; flows 101 to 108 flood from ids that have its set by the first salt.
@@ -150,29 +101,18 @@ fn an_attack_by_a_known_salt_ends_with_it() {
     assert!(after.lost() == 0.0 && after.longest <= Duration::from_millis(5), "{after:?}");
 }
 
-/// Flows 2 to 11 are those of one host, of which flow 2 is sparse; flow 1 is another host.
 #[test]
 fn a_host_has_one_share_and_its_flows_a_fair_part_of_it() {
-    let bench = with(SieveAccountParams { key: Key::SourceThenFlow, ..SieveAccountParams::default() });
-    let bench = bench.flow(1, 1.0).flow(2, 0.02).flow(3, 1.0);
-    let got = (4..=11).fold(bench, |bench, flow| bench.flow(flow, 0.2)).run(60).got;
-    let received = |flow: u32| f64::from(got[&flow].received) / 30_000.0;
-    assert!((received(1) - 0.5).abs() < 0.02, "{}", received(1));
-    assert!(got[&2].lost() == 0.0 && got[&2].longest <= Duration::from_millis(5), "{:?}", got[&2]);
-    // (0.5 - 0.02) / 9
-    for flow in 3..=11 {
-        assert!((received(flow) - 0.053).abs() < 0.005, "flow {flow}: {}", received(flow));
-    }
+    let by_host = SieveAccountParams { key: Key::SourceThenFlow, ..SieveAccountParams::default() };
+    promises::a_host_has_one_share_and_its_flows_a_fair_part_of_it::<Q>(&by_host, 0.02, 0.005);
 }
 
-/// Flow 1 is a host of its own, and all new flows come from another one.
 #[test]
 fn new_flows_of_a_host_have_its_share() {
-    let bench = with(SieveAccountParams { key: Key::SourceThenFlow, ..SieveAccountParams::default() });
-    let mut bench = bench.flow(1, 1.0);
-    bench.sources.push((Id::NewFlows, 4.0, largest(), false));
-    let got = bench.run(60).got;
-    assert!((f64::from(got[&1].received) / 30_000.0 - 0.5).abs() < 0.06, "{got:?}");
+    promises::new_flows_of_a_host_have_its_share::<Q>(&SieveAccountParams {
+        key: Key::SourceThenFlow,
+        ..SieveAccountParams::default()
+    });
 }
 
 /// Three calls begin with ten flows that send a burst each 20 ms, beside two flows that fill the link.

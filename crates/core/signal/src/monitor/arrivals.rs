@@ -59,6 +59,8 @@ pub struct Delivery {
     pub silence: Duration,
     /// Time of the interval in which data waited because the receiving application did not read.
     pub unread: Duration,
+    /// Datagrams that the receiving host dropped because the receive buffer of the socket was full.
+    pub overflowed: u64,
 }
 
 impl Delivery {
@@ -141,6 +143,9 @@ pub struct Received {
     pub delay: Duration,
     /// Time in which data waited because the receiving application did not read.
     pub unread: Duration,
+    /// Datagrams that the receiving host dropped because the receive buffer of the socket was full: messages, which are among
+    /// the lost ones, and control messages.
+    pub overflowed: u64,
 }
 
 impl Received {
@@ -329,6 +334,20 @@ impl Arrivals {
         self.unread_since = None;
     }
 
+    /// Returns whether data wait for the application.
+    pub const fn is_unread(&self) -> bool {
+        self.unread_since.is_some()
+    }
+
+    /// Takes how many datagrams this host has dropped before one that arrived at this time, because the receive buffer was full. The
+    /// caller gives it before that datagram.
+    pub fn on_overflow(&mut self, arrived: Instant, datagrams: u64) {
+        if arrived >= self.schedule.until() {
+            self.on_deadline(arrived);
+        }
+        self.total.overflowed = self.total.overflowed.saturating_add(datagrams);
+    }
+
     fn count_unread(&mut self, now: Instant) {
         if let Some(since) = self.unread_since.filter(|since| *since < now) {
             self.total.unread = saturating_sum(self.total.unread, now - since);
@@ -425,6 +444,7 @@ impl Arrivals {
             gap: self.gap.max(under_way),
             silence,
             unread: total.unread - before.unread,
+            overflowed: total.overflowed - before.overflowed,
         };
         (self.before, self.gap, self.last) = (total, Duration::ZERO, Some(delivery));
         if self.waiting.len() == MOST_WAITING {

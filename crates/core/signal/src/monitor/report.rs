@@ -13,6 +13,8 @@
 //! | 3 x 8 | sent since the beginning: messages, bytes, how long the application was held back, ns |
 //! | 8 | when this report is sent, by its sender's clock, ns |
 //! | 2 x 8 | the latest report from the other end: when it was sent, when it arrived; all ones if there was none |
+//! | 0 or 8 | time in which data waited for the application of its sender, which did not read, ns; left out if it and what follows are 0 |
+//! | 0 or 8 | datagrams that the host of its sender has dropped because the receive buffer was full; left out if it is 0 |
 //!
 //! All numbers are big-endian. Everything but the last interval's figures are totals, so a lost report does no harm.
 
@@ -79,10 +81,11 @@ pub struct PeerReports {
 }
 
 impl Report {
-    /// The length of a report of an application that reads, bytes. Only others have the time in which data waited at their end.
+    /// The length of a report of an application that reads, bytes. Only others have the time in which data waited at their end, and
+    /// what was dropped there.
     pub const LENGTH: usize = 4 + 22 * 8;
-    /// The length of any other report, bytes.
-    pub const LONGEST: usize = Self::LENGTH + 8;
+    /// The length of the longest report, bytes.
+    pub const LONGEST: usize = Self::LENGTH + 2 * 8;
 
     /// The report after an interval of `arrivals` that is over, and of `departures`, which have begun at the same time. `clock` is what is
     /// known of the other end's clock, `stamps` are of the time at which the report is sent.
@@ -107,8 +110,8 @@ impl Report {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; Self::LONGEST];
         let mut to = Writer::new(&mut bytes);
-        let Received { expected, messages, bytes: received, late, duplicated, impossible: _, delay, unread } =
-            self.received;
+        let Received { expected, messages, bytes: received, late, duplicated, delay, .. } = self.received;
+        let Received { unread, overflowed, .. } = self.received;
         to.u32(self.number).duration(self.elapsed);
         to.u64(expected).u64(messages).u64(received).u64(late).u64(duplicated).duration(delay);
         write_spread(self.delay, &mut to);
@@ -119,11 +122,12 @@ impl Report {
         to.instant(self.stamps.sent);
         let Echo { sent, received } = self.stamps.echo.unwrap_or(NO_ECHO);
         to.instant(sent).instant(received);
-        if unread.is_zero() {
-            bytes.truncate(Self::LENGTH);
-        } else {
-            to.duration(unread);
-        }
+        to.duration(unread).u64(overflowed);
+        bytes.truncate(match (unread.is_zero(), overflowed) {
+            (true, 0) => Self::LENGTH,
+            (false, 0) => Self::LENGTH + 8,
+            _ => Self::LONGEST,
+        });
         bytes
     }
 
@@ -140,6 +144,7 @@ impl Report {
             impossible: 0,
             delay: read_time(&mut from)?,
             unread: Duration::ZERO,
+            overflowed: 0,
         };
         let (delay, delay_error) = (read_spread(&mut from)?, from.duration()?);
         let jitter = read_spread(&mut from)?;
@@ -149,7 +154,16 @@ impl Report {
         let echo = Echo { sent: from.instant()?, received: from.instant()? };
         let stamps = Stamps { sent: stamp, echo: (echo != NO_ECHO).then_some(echo) };
         if !from.is_at_end() {
-            received.unread = read_time(&mut from).filter(|unread| !unread.is_zero())?;
+            received.unread = read_time(&mut from)?;
+            let last = if from.is_at_end() {
+                received.unread.as_nanos()
+            } else {
+                received.overflowed = from.u64()?;
+                received.overflowed
+            };
+            if last == 0 {
+                return None;
+            }
         }
         let report =
             Self { number, elapsed, received, delay, delay_error, jitter, gap, silence, sent, stamps };
@@ -249,6 +263,7 @@ impl PeerReports {
             gap: report.gap,
             silence: report.silence,
             unread: received.unread - received_before.unread,
+            overflowed: received.overflowed - received_before.overflowed,
         };
         let held = report.sent.held - sent_before.held;
         self.demand = Some(Demand {
@@ -316,6 +331,7 @@ impl PeerReports {
                 (received.duplicated < before.duplicated, "the duplicates fall"),
                 (received.delay < before.delay, "the sum of delays falls"),
                 (received.unread < before.unread, "the time of unread data falls"),
+                (received.overflowed < before.overflowed, "the datagrams dropped by the host fall"),
                 (report.sent.messages < sent_before.messages, "the messages sent fall"),
                 (report.sent.bytes < sent_before.bytes, "the bytes sent fall"),
                 (report.sent.held < sent_before.held, "the time held back falls"),

@@ -472,15 +472,15 @@ proptest! {
     /// Differences are those of accepted totals, and nothing panics, whatever reports arrive.
     #[test]
     fn reports_never_panic_and_totals_add_up(
-        reports in prop::collection::vec((1_u32..9, prop::array::uniform8(0_u64..60), 0_u64..2000), 1..30), sent in 0_u64..60,
+        reports in prop::collection::vec((1_u32..9, prop::array::uniform9(0_u64..60), 0_u64..2000), 1..30), sent in 0_u64..60,
     ) {
         let mut peer = PeerReports::default();
         let (mut messages, mut lost) = (0, 0);
-        for (number, [expected, received, bytes, late, duplicated, delay, out, held], time) in reports {
+        for (number, [expected, received, bytes, late, duplicated, delay, out, held, overflowed], time) in reports {
             let report = Report {
                 number,
                 elapsed: ms(time),
-                received: Received { expected, messages: received, bytes, late, duplicated, impossible: 0, delay: ms(delay), unread: Duration::ZERO },
+                received: Received { expected, messages: received, bytes, late, duplicated, impossible: 0, delay: ms(delay), unread: Duration::ZERO, overflowed },
                 delay: None,
                 delay_error: Duration::ZERO,
                 jitter: None,
@@ -525,4 +525,32 @@ fn data_that_wait_for_the_application_are_in_the_delivery_and_in_the_report() {
     assert_eq!(pair.arrivals.take().unwrap().unread, ms(150));
     let long = Report { received: Received { unread: ms(501), ..report.received }, ..report };
     assert_eq!(Report::decode(&long.encode()), None, "longer than the measurement");
+}
+
+/// Messages that the receiving host dropped are lost, and both ends know how many it dropped.
+#[test]
+fn datagrams_dropped_at_a_full_buffer_are_in_the_delivery_and_in_the_report() {
+    let mut pair = Pair::new();
+    pair.arrivals.on_overflow(at(400), 3);
+    let report = pair.interval(1, &[20, 21, 22]);
+    assert_eq!((report.received.overflowed, report.encode().len()), (3, Report::LONGEST));
+    assert_eq!(Report::decode(&report.encode()), Some(report.clone()));
+    let delivery = pair.accept(report.clone()).unwrap();
+    assert_eq!((delivery.overflowed, delivery.lost), (3, 3));
+    assert_eq!(pair.arrivals.take().unwrap().overflowed, 3);
+    // One before a datagram of the interval after the next counts there.
+    pair.arrivals.on_overflow(at(1000), 1);
+    assert_eq!(pair.arrivals.take().unwrap().overflowed, 0);
+    let fewer = |overflowed| {
+        let received = Received { overflowed, ..report.received };
+        Report { number: 2, elapsed: ms(1000), received, stamps: stamps(1000), ..report.clone() }
+    };
+    let falls = Err(Refused::Contradiction("the datagrams dropped by the host fall"));
+    assert_eq!(pair.accept(fewer(2)), falls);
+    assert_eq!(pair.accept(fewer(4)).unwrap().overflowed, 1);
+    // A value that is left out is never written as 0.
+    let mut zero = report.encode();
+    zero[Report::LENGTH..].fill(0);
+    assert_eq!((Report::decode(&zero), Report::decode(&zero[..Report::LENGTH + 8])), (None, None));
+    assert!(Report::decode(&zero[..Report::LENGTH]).is_some());
 }

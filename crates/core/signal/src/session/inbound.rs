@@ -127,6 +127,14 @@ impl Inbound {
         }
     }
 
+    /// This host has dropped so many datagrams before the next one, which arrived at this time, because the receive buffer was full.
+    pub fn on_overflow(&mut self, arrived: Instant, datagrams: u64) {
+        self.arrivals.on_overflow(arrived, datagrams);
+        if let Some(recorder) = &self.recorder {
+            recorder.note(arrived, Input::Overflow(datagrams), Vec::new());
+        }
+    }
+
     /// The application has read everything.
     pub fn on_read(&mut self, now: Instant) {
         self.arrivals.on_read(now);

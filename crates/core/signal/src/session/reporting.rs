@@ -115,7 +115,7 @@ impl Session {
         let is_silent = silence > self.params.monitor.interval * MISSED;
         if let (Standing::Joined(token), Some(negotiation)) = (self.standing, &self.negotiation) {
             if is_silent {
-                self.send.watch.on_silence(now, silence);
+                self.send.watch.on_silence(now, silence, inbound.arrivals.is_unread());
             }
             self.reports += 1;
             let stamps = self.stamper.stamp(now);

@@ -115,6 +115,8 @@ pub enum Input {
     },
     /// [`Inbound::on_unread`].
     Unread,
+    /// [`Inbound::on_overflow`], with the number of datagrams.
+    Overflow(u64),
     /// [`Inbound::on_read`].
     Read,
     /// [`Inbound::on_plain`], with the length.
@@ -219,6 +221,7 @@ impl TraceStep {
                 inbound.on_message(at, *number, *sent, *bytes);
             }
             Input::Unread => inbound.on_unread(at),
+            Input::Overflow(datagrams) => inbound.on_overflow(at, *datagrams),
             Input::Read => inbound.on_read(at),
             Input::Plain(bytes) => inbound.on_plain(at, *bytes),
         }

@@ -17,7 +17,11 @@
 //! back, and for how long data waited at the receiving host because the application there did not read. A tenth of the interval
 //! makes that host the origin: the receiving one of any violation, the sending one of a low rate or a long gap. If both
 //! qualify, the longer time decides, and of equal times the receiver's, since a receiver that does not read fills the sender's
-//! queue as well. Otherwise the network is the origin.
+//! queue as well. The receiving host is also the origin of loss of which it has dropped at least half itself, because the receive
+//! buffer of the socket was full. Otherwise the network is the origin.
+//!
+//! If nothing is heard of a direction, not even reports, while data wait at the sending host for its own application, then the reports
+//! may wait behind them, and the sending host is the origin.
 //!
 //! *Rate*: the limits of an interval fall anywhere between two messages, so at exactly `min-rate` one message more or less may be
 //! in it. An application that offers less than `min-rate` is not served badly.
@@ -82,13 +86,14 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViolationOrigin {
     /// The sending host: its application was held back for a tenth of the interval or more, because the send queue was full or
-    /// its turn had not come. The receiving end knows it from the sender's reports.
+    /// its turn had not come. The receiving end knows it from the sender's reports. Also if no report is heard there while other
+    /// data wait for its application.
     SendingHost,
     /// The network, as far as both ends know.
     #[default]
     Network,
-    /// The receiving host: data waited there for a tenth of the interval or more, because its application did not read. The
-    /// sending end knows it from the receiver's reports.
+    /// The receiving host: data waited there for a tenth of the interval or more, because its application did not read, or it has
+    /// dropped at least half of the lost messages. The sending end knows it from the receiver's reports.
     ReceivingHost,
 }
 
@@ -108,6 +113,13 @@ impl ViolationOrigin {
         // A report may claim any length, so nothing is multiplied.
         let is_long = |time: Duration| !time.is_zero() && time >= length / HELD_SHARE;
         let unread = delivery.unread;
+        let dropped = delivery.overflowed;
+        if measure == Measure::Loss
+            && dropped > 0
+            && dropped >= delivery.lost.max(0).unsigned_abs().div_ceil(2)
+        {
+            return Self::ReceivingHost;
+        }
         let held = match (measure, demand) {
             (Measure::Rate | Measure::Gap, Some(demand)) => length.saturating_sub(demand.time),
             _ => Duration::ZERO,
@@ -260,8 +272,10 @@ impl Watch {
     }
 
     /// Nothing has been heard of the direction for so long, not even a report: an interval in which nothing but the
-    /// recovery is known.
-    pub fn on_silence(&mut self, now: Instant, silence: Duration) {
+    /// recovery is known. `is_unread` says whether data of the other direction wait here for the application, so that reports may
+    /// wait behind them.
+    pub fn on_silence(&mut self, now: Instant, silence: Duration, is_unread: bool) {
+        let origin = if is_unread { ViolationOrigin::SendingHost } else { ViolationOrigin::Network };
         if let Some(axis) = self.operation.region().axis(Measure::Recovery).copied() {
             let judged = Judged::new(&axis, ms(silence));
             self.operation.observe(Measure::Recovery, judged.value);
@@ -269,7 +283,7 @@ impl Watch {
             self.track(
                 &axis,
                 judged,
-                (0.0, ViolationOrigin::Network),
+                (0.0, origin),
                 &Delivery { since: now, until: now, silence, ..Delivery::default() },
             );
         }

@@ -179,9 +179,9 @@ fn a_sender_that_sends_nothing_violates_no_rate_and_no_gap() {
 #[test]
 fn silence_of_the_reports_is_a_broken_connection() {
     let mut watch = watch();
-    watch.on_silence(Instant::ZERO + ms(6000), ms(5000));
+    watch.on_silence(Instant::ZERO + ms(6000), ms(5000), false);
     assert_eq!(events(&mut watch), []);
-    watch.on_silence(Instant::ZERO + ms(6500), ms(5500));
+    watch.on_silence(Instant::ZERO + ms(6500), ms(5500), false);
     let [Event::Violated(violation)] = events(&mut watch)[..] else { panic!("one event") };
     assert_eq!((violation.measure, violation.since), (Measure::Recovery, Instant::ZERO + ms(1000)));
     for number in 14..16 {
@@ -247,7 +247,7 @@ fn without_limits_nothing_is_violated() {
     let mut watch = Watch::new(&Specification::OPEN, WatchParams::default()).unwrap();
     let bad = Delivery { messages: 0, lost: 35, gap: ms(9999), silence: ms(9999), ..good(0) };
     assert_eq!(watch.on_interval(&bad, Duration::ZERO, None), Assessment::default());
-    watch.on_silence(Instant::ZERO, ms(9999));
+    watch.on_silence(Instant::ZERO, ms(9999), false);
     assert_eq!(events(&mut watch), []);
 }
 
@@ -293,4 +293,38 @@ fn the_origin_follows_from_what_both_ends_know() {
             .violations()
             .any(|it| (it.measure, it.origin) == (Measure::Delay, ViolationOrigin::ReceivingHost))
     );
+}
+
+#[test]
+fn loss_that_the_receiving_host_has_dropped_is_its_own() {
+    let spec = Specification::builder().loss(1.0).build().unwrap();
+    for (lost, overflowed, origin) in [
+        (10, 0, ViolationOrigin::Network),
+        (10, 4, ViolationOrigin::Network),
+        (10, 5, ViolationOrigin::ReceivingHost),
+        // Control messages are dropped as well.
+        (10, 12, ViolationOrigin::ReceivingHost),
+        (11, 5, ViolationOrigin::Network),
+    ] {
+        let mut watch = Watch::new(&spec, WatchParams::default()).unwrap();
+        let delivery = Delivery { sent: 35, messages: 35 - lost, lost: lost as i64, overflowed, ..good(0) };
+        watch.on_interval(&delivery, Duration::ZERO, None);
+        let [violation] = watch.violations().collect::<Vec<_>>()[..] else { panic!("one violation") };
+        assert_eq!(violation.origin, origin, "{overflowed} of {lost}");
+    }
+    // It says nothing about a delay.
+    let mut watch = watch();
+    watch.on_interval(&Delivery { overflowed: 9, ..delay(0, 200) }, Duration::ZERO, None);
+    let late = watch.violations().find(|violation| violation.measure == Measure::Delay).unwrap();
+    assert_eq!(late.origin, ViolationOrigin::Network);
+}
+
+#[test]
+fn silence_of_an_end_whose_own_application_does_not_read_is_its_own() {
+    for (is_unread, origin) in [(false, ViolationOrigin::Network), (true, ViolationOrigin::SendingHost)] {
+        let mut watch = watch();
+        watch.on_silence(Instant::ZERO + ms(6500), ms(5500), is_unread);
+        let [violation] = watch.violations().collect::<Vec<_>>()[..] else { panic!("one violation") };
+        assert_eq!((violation.measure, violation.origin), (Measure::Recovery, origin));
+    }
 }

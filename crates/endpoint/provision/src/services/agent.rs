@@ -1,11 +1,12 @@
-//! `local` and `rsvp`: both ask this host's `cutlined`.
+//! `local` and `rsvp`: both request reservations from this host's `cutlined`.
 
 use super::{Access, Provisioner, ReservationService};
-use crate::client::{ClientError, DaemonClient};
+use crate::client::DaemonClient;
 use crate::demand::Demand;
 use crate::grant::{Grant, RECEIVE, SEND};
 use crate::protocol::{Request, Senders};
 use crate::refusal::{Reason, Refusal};
+use cutline_service::JsonLineError;
 use std::path::PathBuf;
 
 /// A class of this host's traffic control for what a flow sends. What it receives is not in this host's power.
@@ -52,7 +53,7 @@ impl ReservationService for Rsvp {
     }
 }
 
-/// `cutlined`, and what of it a service asks for.
+/// `cutlined`, and the kind of request of a service.
 #[derive(Debug)]
 struct Agent {
     name: &'static str,
@@ -67,7 +68,7 @@ impl Provisioner for Agent {
     }
 
     fn request(&self, demand: &Demand) -> Result<Grant, Refusal> {
-        let failed = |error: ClientError| Refusal::new(Reason::NoAgent(error.to_string()));
+        let failed = |error: JsonLineError| Refusal::new(Reason::NoAgent(error.to_string()));
         let mut client = DaemonClient::connect(&self.socket).map_err(failed)?;
         let requests = (self.requests)(demand);
         for request in requests.iter().flatten() {

@@ -91,6 +91,7 @@ fn direction(
         lost_messages: received.lost(),
         late_messages: received.late,
         unread_ms: ms(received.unread),
+        overflowed_datagrams: received.overflowed,
         rate: last.map(Delivery::rate),
         throughput_bps: last.map(|last| last.throughput().as_bps()),
         loss_percent: last.and_then(Delivery::loss),

@@ -29,7 +29,7 @@ pub struct Outlet {
     is_shut_down: bool,
     /// True if the application wants to send and has no room.
     is_held: bool,
-    /// The error that the kernel has reported after it had taken a part of what a call wrote. It reports it once.
+    /// Error that the kernel reported after it had accepted a part of the bytes of a call. The kernel reports an error once.
     failure: Option<Errno>,
 }
 
@@ -121,7 +121,7 @@ impl Outlet {
         }
     }
 
-    /// Takes the error that a call has met after a part was written, and so has not returned.
+    /// Takes the error of a call that was not returned, because the call had written a part of its bytes.
     pub const fn take_failure(&mut self) -> Option<Errno> {
         self.failure.take()
     }

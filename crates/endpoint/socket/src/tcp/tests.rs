@@ -3,7 +3,7 @@
 use super::*;
 use crate::options::Marking;
 use crate::options::Peer;
-use cutline_quality::spec::Specification;
+use cutline_quality::spec::{Measure, Specification};
 use cutline_signal::monitor::MonitorParams;
 use cutline_signal::negotiation::NegotiationParams;
 use cutline_signal::negotiation::OneSidedReason;
@@ -454,4 +454,43 @@ fn both_ends_know_that_an_application_does_not_read() {
             (ViolationOrigin::ReceivingHost, ViolationOrigin::ReceivingHost)
         );
     });
+}
+
+/// Time without data is not time in which data lie unread, also if the service thread sees them first.
+#[test]
+fn data_are_unread_from_the_time_on_at_which_they_are_seen() {
+    let (mut ours, mut theirs) = pair(LOOPBACK[0], &QosOptions::default(), &QosOptions::default());
+    ours.write_all(b"message").unwrap();
+    theirs.read_exact(&mut [0; 7]).unwrap();
+    let before = theirs.mib().receive.received.unread;
+    // A time without data, which has no event of its own.
+    crate::signals::sleep(Duration::from_millis(300)).unwrap();
+    let begun = now();
+    ours.write_all(b"message").unwrap();
+    while !theirs.0.connection.is_unread() {
+        assert!(now() - begun < Duration::from_secs(60), "it is not seen");
+        theirs.0.serve(now());
+    }
+    theirs.read_exact(&mut [0; 7]).unwrap();
+    let (unread, at_most) = (theirs.mib().receive.received.unread - before, now() - begun);
+    assert!(Duration::ZERO < unread && unread <= at_most, "{unread:?} of {at_most:?}");
+}
+
+/// An end whose application does not read does not see reports, which wait behind data. It does not call that the network's.
+#[test]
+fn an_end_that_does_not_read_knows_why_it_hears_no_reports() {
+    let spec = Specification::builder().recovery(Duration::from_millis(100)).coerce_all().build().unwrap();
+    let asks = quick(QosOptions::sending(spec.clone()));
+    let (ours, mut theirs) = pair(LOOPBACK[0], &asks, &quick(QosOptions::receiving(spec)));
+    // Our application does not read this, and the reports come behind it.
+    theirs.write_all(&[7; 1000]).unwrap();
+    let violation = loop {
+        match ours.wait_for_event(time::Duration::from_secs(60)).expect("no event comes") {
+            Event::Violated(Direction::Send, violation) if violation.measure == Measure::Recovery => {
+                break violation;
+            }
+            _ => {}
+        }
+    };
+    assert_eq!(violation.origin, ViolationOrigin::SendingHost, "{violation:?}");
 }

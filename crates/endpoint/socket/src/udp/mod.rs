@@ -17,7 +17,6 @@ mod tests;
 
 pub use listener::QosUdpListener;
 
-use crate::allocation::Allocator;
 use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
@@ -38,8 +37,9 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::now;
+use cutline_sys::vacant::vacate;
 use cutline_translate::Protocol;
-use cutline_units::{Bytes, Duration, Hint, Instant};
+use cutline_units::{Duration, Hint, Instant};
 use dial::Joining;
 use errors::Errors;
 use listener::Entrance;
@@ -107,7 +107,7 @@ impl QosUdpSocket {
     /// answers. Where none does, it is a plain socket to the first address that the network has not refused.
     ///
     /// # Errors
-    /// When an option is not allowed, the ends do not agree, there is no such address, nobody receives there, or the time is over
+    /// When an option is not allowed, the ends do not agree, there is no such address, no socket receives there, or the time is over
     /// ([`QosOptions::connect_timeout`]).
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         Self::connecting(address, options)?.finish()
@@ -142,6 +142,8 @@ impl QosUdpSocket {
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
         Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
+        let overflowed =
+            Inbox::count_overflows(&socket).map_err(QosError::system("cannot ask for lost datagrams"))?;
         Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
         let local = socket.local_addr().map_err(QosError::system("the socket has no address"))?;
         let shares = (
@@ -154,7 +156,7 @@ impl QosUdpSocket {
             errors,
             peer,
             connection: Connection::new(session, directions, shares, options),
-            reader: Mutex::new(DatagramReader::new(peer, entrance.is_some())),
+            reader: Mutex::new(DatagramReader::new(peer, entrance.is_some(), overflowed)),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
@@ -288,7 +290,7 @@ impl AsFd for QosUdpSocket {
 }
 
 impl Inner {
-    /// Lets the session do something, and sends what it has to send.
+    /// Calls the session, and sends its control messages.
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
         let send = |message: &[u8]| {
             // A control message that is lost is sent again, or made up for by the next report. Those of a session that is over belong
@@ -319,7 +321,7 @@ impl Inner {
         !self.is_replaced.load(Ordering::Relaxed) && self.recovery.as_ref().is_none_or(Recovery::is_up)
     }
 
-    /// Ends the connection in favour of another one from the same address, whose listener gets what it has sent so far.
+    /// Ends the connection in favour of another one from the same address, whose listener gets its received datagrams.
     fn retire(&self, entrance: &Entrance) {
         if self.is_replaced.swap(true, Ordering::Relaxed) {
             return;
@@ -376,6 +378,12 @@ impl SharedCalls for Inner {
     fn is_reconnecting(&self) -> bool {
         self.recovery.as_ref().is_some_and(Recovery::is_under_way)
     }
+
+    /// Closes the socket, so that its port is free when the drop of the last handle returns.
+    fn on_last_handle(&self) {
+        // Without room for another descriptor, the thread that serves connections closes it, after microseconds.
+        let _later = vacate(&self.socket);
+    }
 }
 
 impl FlowHolder for Inner {
@@ -386,13 +394,11 @@ impl FlowHolder for Inner {
     }
 
     fn report(&self) -> Option<FlowReport> {
-        let waiting = Bytes::new(cutline_sys::send_queue(&self.socket).unwrap_or_default());
-        self.connection.allocator.as_ref()?.report(&self.connection, waiting)
+        self.connection.flow_report(&self.socket)
     }
 
     fn missed(&self) -> u64 {
-        let gate = self.connection.allocator.as_ref().and_then(Allocator::gate);
-        gate.map_or(0, |gate| gate.stats().missed)
+        self.connection.missed_deadlines()
     }
 }
 

@@ -28,11 +28,14 @@ pub struct DatagramReader {
     single: Inbox,
     /// Datagram that was peeked at and not taken.
     glance: Vec<u8>,
+    /// Datagrams that the kernel has dropped before the latest one, as it counts them.
+    overflowed: u32,
 }
 
 impl DatagramReader {
-    /// Returns a reader of a socket that is connected to this peer, and that was made for it alone or accepted by a listener.
-    pub fn new(peer: SocketAddr, is_accepted: bool) -> Self {
+    /// Returns a reader of a socket that is connected to this peer, and that was made for it alone or accepted by a listener. Its kernel
+    /// has dropped so many datagrams so far ([`Inbox::count_overflows`]).
+    pub fn new(peer: SocketAddr, is_accepted: bool, overflowed: u32) -> Self {
         let inbox = if is_accepted { Inbox::accepted } else { Inbox::connected };
         Self {
             peer,
@@ -41,6 +44,7 @@ impl DatagramReader {
             early: VecDeque::new(),
             single: inbox(LONGEST, 1, peer),
             glance: vec![0; LONGEST],
+            overflowed,
         }
     }
 }
@@ -116,6 +120,7 @@ impl DatagramReader {
         let (mut found, mut strangers) = (Vec::new(), Vec::new());
         for number in 0..count {
             let (head, at) = (self.inbox.head(number), self.inbox.arrival(number));
+            note_overflow(&mut self.overflowed, (self.inbox.overflowed(number), at), inbound);
             if !self.inbox.is_of_peer(number) {
                 strangers.extend(Stranger::of(&self.inbox, number));
                 continue;
@@ -156,6 +161,7 @@ impl DatagramReader {
         if is_message && is_ours || self.single.fill(socket, Wait::No)? == 0 {
             return Ok(None);
         }
+        note_overflow(&mut self.overflowed, (self.single.overflowed(0), self.single.arrival(0)), inbound);
         if !self.single.is_of_peer(0) {
             return Ok(Some(Stranger::of(&self.single, 0).map_or(Taken::Other, Taken::Stranger)));
         }
@@ -171,6 +177,15 @@ impl DatagramReader {
             }
             Purpose::Nothing => Taken::Other,
         }))
+    }
+}
+
+/// Takes the kernel's count of dropped datagrams with one that arrived at a time. It comes with no datagram before the first drop.
+#[inline]
+fn note_overflow(before: &mut u32, (count, at): (u32, Instant), inbound: &mut Inbound) {
+    if count != 0 && count != *before {
+        inbound.on_overflow(at, count.wrapping_sub(*before).into());
+        *before = count;
     }
 }
 

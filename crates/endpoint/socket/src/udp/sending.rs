@@ -23,9 +23,9 @@ use std::time;
 /// The longest time between looks for feedback, while sending waits for its turn under rate control and another thread
 /// receives.
 const LONGEST_LOOK: Duration = Duration::from_millis(5);
-/// The longest time between looks for another limit of the host.
+/// The longest time between checks for another limit of the host.
 const LONGEST_LIMITED: Duration = Duration::from_millis(50);
-/// Time after which a message that does not wait may try again, if others were first.
+/// Time after which a call that does not wait may try again, if messages of others were due first.
 const NEXT_TURN: Duration = Duration::from_millis(1);
 /// Interval of checks for feedback while the round-trip time is unknown.
 const FIRST_LOOKS: Duration = Duration::from_millis(10);
@@ -115,7 +115,7 @@ impl Inner {
         }
     }
 
-    /// Waits for the turn of a message among those of the managed sockets of this process.
+    /// Waits until the scheduler of the managed sockets of this process selects the message.
     fn take_turn<'c>(
         &'c self,
         out: MutexGuard<'c, Outbound>,

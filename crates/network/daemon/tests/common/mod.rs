@@ -175,12 +175,7 @@ impl Net {
     }
 
     pub fn status(&self, node: &str) -> Status {
-        let mut client = self.client(node);
-        client.send(&Request::Status {}).unwrap();
-        match client.reply(PATIENCE).unwrap() {
-            Some(Reply::Status { status }) => serde_json::from_value(status).unwrap(),
-            other => panic!("{other:?}"),
-        }
+        self.client(node).status(PATIENCE).unwrap()
     }
 
     /// Returns the reserved rate on an interface, bit/s.

@@ -1,11 +1,11 @@
 //! A manager in a folder of its own, and clients of it.
 
+use cutline_allocation::ManagerConnection;
 use cutline_allocation::protocol::{AllocationReply, AllocationRequest, FlowNeed};
 use cutline_allocation::status::ManagerStatus;
-use cutline_allocation::{ManagerConnection, ManagerError};
-use cutline_manager::feedback::{FeedbackParams, HostId};
-use cutline_manager::resources::{Capacities, CarrierKind, CpuShare, ResourceParams, SchedulingClass};
-use cutline_manager_service::{AccessRules, ManagerService, ManagerSpec};
+use cutline_manager::resources::{Capacities, CarrierKind, ResourceParams, SchedulingClass};
+use cutline_manager_service::{ManagerService, ManagerSpec};
+use cutline_service::JsonLineError;
 use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -30,15 +30,8 @@ impl Place {
             socket: path("manager.sock"),
             state: path("manager.state"),
             capacities: Capacities { datagrams: Some(Rate::from_mbps(100)), ..Capacities::default() },
-            interfaces: Vec::new(),
-            cpu_per_gbit: [CpuShare::ZERO; 2],
-            access: AccessRules::default(),
             resources: ResourceParams { user_share: 1.0, ..ResourceParams::default() },
-            feedback: FeedbackParams::default(),
-            host: HostId(0),
-            listen: None,
-            keys: None,
-            paths: Vec::new(),
+            ..ManagerSpec::default()
         };
         Self { folder, spec, said: Arc::default() }
     }
@@ -65,7 +58,7 @@ impl Place {
 pub struct Client(pub ManagerConnection);
 
 impl Client {
-    pub fn connect(socket: &Path, session: Option<&str>) -> Result<Self, ManagerError> {
+    pub fn connect(socket: &Path, session: Option<&str>) -> Result<Self, JsonLineError> {
         ManagerConnection::connect(socket, session).map(Self)
     }
 

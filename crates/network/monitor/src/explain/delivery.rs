@@ -2,7 +2,7 @@
 
 use super::interval::{Delivered, FEW_LOSSES, FlowInterval, Interval, Way};
 use super::queues::{BUSY, too_long};
-use super::wording::{ms, name, percent, rate, socket};
+use super::wording::{measured, ms, name, percent, rate, socket};
 use super::{DeliveryCause, DeliveryFinding, Strength};
 
 /// Share of a violated delay from which the wait in a queue explains it.
@@ -124,30 +124,39 @@ fn host(delivered: &Delivered<'_>, origin: &str) -> Option<DeliveryFinding> {
     let violation = delivered.violations(origin).next()?;
     let who = socket(delivered.entry);
     let measure = name(&violation.measure);
-    let fields = [format!("{}.violations", delivered.path)];
-    Some(if origin == "sending-host" {
-        DeliveryFinding::new(
+    let violates = format!("{who} violates its {measure}");
+    let (held, unread) = (ms(delivered.row.held_ms), ms(delivered.row.unread_ms));
+    let dropped = delivered.row.overflowed_datagrams;
+    let (cause, sentence, next) = match (origin, &*violation.measure) {
+        ("sending-host", "recovery") => (
             DeliveryCause::SendingHost,
-            Strength::Strong,
             format!(
-                "the sending host held the application back: {who} violates its {measure}, and was held for {} in all",
-                ms(delivered.row.held_ms)
+                "the application of the sending end does not read: {violates}, and reports wait behind data there"
             ),
-            &fields,
+            "look at the application of the sending end: it leaves data unread, and reports come behind them",
+        ),
+        ("sending-host", _) => (
+            DeliveryCause::SendingHost,
+            format!("the sending host held the application back: {violates}, and was held for {held} in all"),
             "send less, or agree on a higher rate: cutline translate shows what the settings follow from",
-        )
-    } else {
-        DeliveryFinding::new(
+        ),
+        (_, "loss") if dropped > 0 => (
             DeliveryCause::ReceivingHost,
-            Strength::Strong,
             format!(
-                "the receiving application does not read: {who} violates its {measure}, and data waited there for {} in all",
-                ms(delivered.row.unread_ms)
+                "the receiving host drops datagrams: {violates}, and {dropped} did not fit into the receive buffer in all"
             ),
-            &fields,
+            "look at the receiving application: it reads less often than data arrives, or the buffer is too small for bursts",
+        ),
+        _ => (
+            DeliveryCause::ReceivingHost,
+            format!(
+                "the receiving application does not read: {violates}, and data waited there for {unread} in all"
+            ),
             "look at the receiving application: it reads less often than data arrives",
-        )
-    })
+        ),
+    };
+    let fields = [format!("{}.violations", delivered.path)];
+    Some(DeliveryFinding::new(cause, Strength::Strong, sentence, &fields, next))
 }
 
 /// Returns the cause of bad delivery whose origin is the network.
@@ -312,10 +321,10 @@ fn unexplained(delivered: &Delivered<'_>) -> DeliveryFinding {
     let who = socket(delivered.entry);
     let what = match delivered.violations("network").next() {
         Some(violation) => format!(
-            "{who} violates its {} (limit {}, worst {:.1}, for {:.1} s)",
+            "{who} violates its {} (limit {}, worst {}, for {:.1} s)",
             name(&violation.measure),
-            violation.limit,
-            violation.measured,
+            measured(&violation.measure, violation.limit),
+            measured(&violation.measure, violation.measured),
             violation.for_s
         ),
         None => format!("{who} loses {}", percent(delivered.loss())),

@@ -399,6 +399,19 @@ fn one_unresponsive_flow() {
     let short = Stream { packets: 1850, dropped: 205, wait_ms: 10.0, protocol: 6, ..flood.clone() };
     let short = Traffic { mean_wait_ms: 10.0, flows: vec![call(), short], ..way.clone() };
     assert_eq!(explained(Some(&short), untouched).findings, []);
+    // Bursts of others make it lose several packets at a time, to which it responds once: 400 packets a second that wait 22.5 ms.
+    let beside = Stream { packets: 2000, dropped: 220, wait_ms: 22.5, protocol: 6, ..flood.clone() };
+    let among = |stream: &Stream| {
+        let flows = vec![call(), stream.clone()];
+        Traffic { mean_wait_ms: 22.5, dropped: stream.dropped, flows, ..way.clone() }
+    };
+    assert_eq!(explained(Some(&among(&beside)), untouched).findings, []);
+    let datagrams = Stream { protocol: 17, ..beside };
+    assert_cause(
+        &explained(Some(&among(&datagrams)), untouched),
+        DeliveryCause::UnresponsiveFlow,
+        &["11 % of its packets"],
+    );
     // In a queue of 700 ms slow start lasts for seconds. A TCP that still does so in a short queue is none that responds.
     let tcp = |wait_ms| {
         let flows = vec![call(), Stream { protocol: 6, wait_ms, ..flood.clone() }];
@@ -485,7 +498,16 @@ fn hosts_that_are_the_origin() {
         row.send.unread_ms = 2500.0;
         row.send.violations = vec![violation("delay", 100.0, 700.0, "receiving-host")];
     });
-    assert_cause(&unread, DeliveryCause::ReceivingHost, &["violates its delay"]);
+    assert_cause(&unread, DeliveryCause::ReceivingHost, &["violates its delay", "2500 ms"]);
+    let dropped = explained(None, |row, _| {
+        row.send.overflowed_datagrams = 31;
+        row.send.violations = vec![violation("loss", 2.0, 7.0, "receiving-host")];
+    });
+    assert_cause(&dropped, DeliveryCause::ReceivingHost, &["violates its loss", "31 did not fit"]);
+    let silent = explained(None, |row, _| {
+        row.send.violations = vec![violation("recovery", 500.0, 3000.0, "sending-host")];
+    });
+    assert_cause(&silent, DeliveryCause::SendingHost, &["violates its recovery", "reports wait"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Numbers and names in sentences.
 
 use crate::document::SocketEntry;
+use cutline_publish::unit_of;
 use cutline_text::Printable;
 
 /// Returns a rate with three digits.
@@ -21,6 +22,11 @@ pub fn ms(time: f64) -> String {
 /// Returns a share in per cent.
 pub fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))
+}
+
+/// Returns the value of a measure of a specification in its unit.
+pub fn measured(measure: &str, value: f64) -> String {
+    format!("{} {}", number(value), unit_of(measure))
 }
 
 fn number(value: f64) -> String {
@@ -54,5 +60,7 @@ mod tests {
         assert_eq!(rates, ["1 kbit/s", "64 kbit/s", "15 Mbit/s", "2.5 Gbit/s"]);
         assert_eq!((ms(0.126), ms(12.34), ms(150.0)), ("0.13 ms".into(), "12.3 ms".into(), "150 ms".into()));
         assert_eq!(percent(0.041), "4.1 %");
+        let measured = ["rate", "delay", "loss"].map(|measure| measured(measure, 2.5));
+        assert_eq!(measured, ["2.5 messages/s", "2.5 ms", "2.5 %"]);
     }
 }

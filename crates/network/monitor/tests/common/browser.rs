@@ -72,6 +72,12 @@ impl Browser {
         self.call("Page.navigate", &json!({ "url": address }));
     }
 
+    /// Draws the page in `light` or `dark`, as a user prefers it.
+    pub fn prefer(&mut self, scheme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.call("Emulation.setEmulatedMedia", &json!({ "features": [feature] }));
+    }
+
     /// Returns the value of an expression in the page.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let answer =

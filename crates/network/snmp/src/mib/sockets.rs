@@ -171,8 +171,10 @@ pub fn directions() -> Table<DirectionInstance> {
         spread(28, "delay", |row| row.delay.as_ref()),
         spread(33, "jitter", |row| row.jitter.as_ref()),
     ];
-    let mut all = columns(prefix, |row: &DirectionInstance| Some(row.row()), &fields);
+    let of = |fields: &[_]| columns(prefix, |row: &DirectionInstance| Some(row.row()), fields);
+    let mut all = of(&fields);
     all.extend(spreads.into_iter().flatten());
+    all.extend(of(&[(38, "overflowed_datagrams", Usual)]));
     Table {
         definition: Definition {
             arc: 3,

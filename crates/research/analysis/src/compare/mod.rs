@@ -58,7 +58,7 @@ impl ResultsComparison {
     /// Compares two sets of tables. See [`ResultsComparison::read`].
     ///
     /// # Errors
-    /// When they have nothing in common, or have nothing of what is selected.
+    /// When they have no selected rows in common.
     pub fn between(
         a: &Tables,
         b: &Tables,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Results of which a picture is drawn.
+/// Results that a picture shows.
 #[derive(Clone, Copy, Debug)]
 pub enum PictureSource<'r> {
     /// Stored results: a folder, or its summary.
@@ -65,7 +65,7 @@ pub struct SweptValue {
 }
 
 impl<'r> Source<'r> {
-    /// The results of a source, with the points that are selected.
+    /// Returns the results of a source, with the selected points.
     ///
     /// # Errors
     /// When there are none, or none of the points is selected.

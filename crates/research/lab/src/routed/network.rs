@@ -54,12 +54,12 @@ pub struct Ends {
     /// The nodes.
     pub from: String,
     pub to: String,
-    /// The nodes of the gateways, if it has any: from which and to which there is a reservation.
+    /// The nodes of the gateways, between which there is a reservation; `None` without gateways.
     pub gateways: [String; 2],
-    /// Addresses of the reservation: of the flow, or of the connection between its gateways. Port 0 is any.
+    /// Addresses of the reservation: of the flow, or of the connection between its gateways. Port 0 is any port.
     pub source: SocketAddrV4,
     pub sink: SocketAddrV4,
-    /// Address at which a program listens that sends over gateways.
+    /// Address at which a program that sends over gateways listens.
     pub program: SocketAddr,
 }
 
@@ -256,7 +256,7 @@ impl Nodes {
     /// Checks that the namespaces have their names still.
     ///
     /// # Errors
-    /// When somebody has removed one.
+    /// When a namespace has been removed.
     pub fn check(&self) -> Result<(), LabError> {
         Ok(self.namespaces.values().chain([&self.wires]).try_for_each(Namespace::check)?)
     }

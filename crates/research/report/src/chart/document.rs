@@ -52,7 +52,7 @@ pub struct AxisDocument {
     pub low: Option<f64>,
     /// The upper end, if it does not follow the data.
     pub high: Option<f64>,
-    /// The only ticks: values and labels.
+    /// The only ticks, as values and labels.
     pub ticks: Option<Vec<(f64, String)>>,
     /// Larger values do not extend the axis.
     pub cap: Option<f64>,

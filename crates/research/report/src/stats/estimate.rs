@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A mean over replications with its confidence interval, of 95 % unless another confidence was chosen.
+/// A mean over replications with its confidence interval, of 95 % by default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean.

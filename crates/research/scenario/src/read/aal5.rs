@@ -8,7 +8,8 @@ use cutline_sim::Aal5Params;
 pub(super) const KEY: &str = "aal5";
 const EXPECTED: &str = "a table such as {} or { encapsulation = 0 }";
 
-/// Reads the cells of a link; `None` if they are absent, or wrong, which is reported. A link that follows a record of deliveries (`has_deliveries`) has none.
+/// Reads the cells of a link; `None` if they are absent, or invalid, which is reported. A link that follows a record of deliveries
+/// (`has_deliveries`) must not have cells.
 pub(super) fn read(reader: &TableReader<'_>, has_deliveries: bool) -> Option<Aal5Params> {
     let table = reader.table(KEY, EXPECTED)?;
     let values = parameter::values(&table, &Aal5Params::describe());

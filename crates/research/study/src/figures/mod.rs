@@ -24,11 +24,11 @@ pub struct FigureText {
     pub heading: String,
     /// The experiments that it shows, the main one first; empty if nothing needs to be simulated.
     pub experiments: Vec<String>,
-    /// Experiments that it does not show, with which claims compare it.
+    /// Experiments that it does not show, but that its claims compare with the shown ones.
     pub beside: Vec<String>,
     /// The paper's statement, in our words.
     pub says: String,
-    /// Every claim is judged for each of the experiments: the first is that of the statement, the others are variants.
+    /// True if every claim is judged for each of the experiments: the first is that of the statement, the others are variants.
     pub(crate) has_variants: bool,
     /// The claims that are checked.
     pub(crate) claims: Vec<ClaimData>,
@@ -37,7 +37,7 @@ pub struct FigureText {
     /// The charts that are data, and the number of them side by side.
     pub(crate) panels: Vec<Panel>,
     pub(crate) columns: usize,
-    /// The names of series are on the lines, and not above the panels.
+    /// True if the names of series are on the lines, and not above the panels.
     pub(crate) names_on_lines: bool,
     /// Remarks below the figure.
     pub(crate) notes: Vec<String>,
@@ -47,12 +47,12 @@ pub struct FigureText {
 pub type FindOwn = fn(figure: &FigureText, id: &str) -> Option<Own>;
 
 impl FigureText {
-    /// The title above its panels.
+    /// Returns the title above its panels.
     pub(crate) fn title(&self) -> &str {
         self.title.as_ref().unwrap_or(&self.heading)
     }
 
-    /// All experiments that it needs.
+    /// Returns all experiments that the figure needs.
     pub(crate) fn needs(&self) -> impl Iterator<Item = &String> {
         self.experiments.iter().chain(&self.beside)
     }
@@ -121,7 +121,7 @@ pub fn section(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Section {
     }
 }
 
-/// [`section`], as a study wants it.
+/// Returns the [`section`] in the form that a study expects.
 pub fn sections(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> {
     vec![section(figure, stored)]
 }

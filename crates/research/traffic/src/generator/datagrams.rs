@@ -32,9 +32,9 @@ pub(super) struct Datagrams {
     is_adopted: bool,
     /// Rate control; `None` without.
     shaper: Option<Shaper>,
-    /// True if a datagram that the kernel has no room for is kept until it has; otherwise it is dropped.
+    /// True if a datagram is kept until the kernel has room for it; otherwise it is dropped.
     waits: bool,
-    /// The datagram that is kept.
+    /// The datagram that waits for room in the kernel.
     kept: Option<Waiting>,
     /// A buffer of the largest datagram. The payload after the header never changes.
     buffer: Vec<u8>,
@@ -60,7 +60,7 @@ impl Datagrams {
             }
             None => datagrams(plan, settings.datagrams.send_buffer)?,
         };
-        // The other end's flows have the settings of that end.
+        // Flows of the other end have the settings of that end.
         let is_ours = !is_adopted;
         let waits = settings.waits && is_ours;
         let heard = if replies { EventFlags::IN } else { EventFlags::empty() };

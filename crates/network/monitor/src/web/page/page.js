@@ -62,7 +62,9 @@ function command(text) {
 
 // --- charts -----------------------------------------------------------------------------------------------------------------
 
-const WIDTH = 480, HEIGHT = 150, LEFT = 76, RIGHT = 8, TOP = 8, BOTTOM = 20;
+// In units of the drawing, which are about as long as pixels, so that texts have their size also on a phone.
+const WIDTH = matchMedia("(max-width: 40rem)").matches ? 340 : 480;
+const HEIGHT = 150, LEFT = 76, RIGHT = 8, TOP = 8, BOTTOM = 20;
 
 class Chart {
   // `lines`: [{ column, title }]; `format`: words of a value; `source()`: the series.
@@ -424,12 +426,17 @@ function renderSocket() {
   place.querySelector(".pair").replaceChildren(...directions.map(([title, one]) => directionFacts(title, one, it)));
 }
 
+/** A value of a measure in its unit. */
+function measured(measure, value) {
+  return `${digits(value)} ${{ rate: "messages/s", loss: "%" }[measure] ?? "ms"}`;
+}
+
 function directionFacts(title, direction, it) {
   const facts = [
     `Agreed: ${direction.effective || "nothing is demanded"}.`,
     `Messages: ${direction.sent_messages} sent, ${direction.received_messages} received, ${direction.lost_messages} lost.`,
     ...(direction.violations ?? []).map((one) =>
-      `Violated for ${digits(one.for_s)} s: ${one.measure} is ${digits(one.measured)}, the limit is ${digits(one.limit)}. Origin: ${one.origin}.`),
+      `Violated for ${digits(one.for_s)} s: ${one.measure} is ${measured(one.measure, one.measured)}, the limit is ${measured(one.measure, one.limit)}. Origin: ${one.origin}.`),
   ];
   if (title === "sends" && it.reservation !== "none") {
     facts.push(`Reservation: ${it.reservation}${known(it.reserved_bps) ? `, ${rate(it.reserved_bps)}` : ""}${it.refusal ? `: ${it.refusal}` : ""}.`);

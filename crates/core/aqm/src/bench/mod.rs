@@ -1,5 +1,7 @@
 //! A queue in front of a link that is driven by hand: flows of fixed rate, and what each got. For the tests of Sieve's designs.
 
+pub(crate) mod promises;
+
 use crate::{Arrival, Discipline, Limit, Queue, Verdict};
 use cutline_units::{Duration, Hint, HintBits, Instant, RandomStream, Rate, Streams};
 use std::collections::BTreeMap;
