@@ -463,6 +463,7 @@ fn data_are_unread_from_the_time_on_at_which_they_are_seen() {
     ours.write_all(b"message").unwrap();
     theirs.read_exact(&mut [0; 7]).unwrap();
     let before = theirs.mib().receive.received.unread;
+    // Nothing happens meanwhile: it is the time that must not be counted.
     crate::signals::sleep(Duration::from_millis(300)).unwrap();
     let begun = now();
     ours.write_all(b"message").unwrap();

@@ -1120,6 +1120,7 @@ fn a_message_is_unread_from_its_arrival_on() {
         exchange(false);
         let unread = || theirs.mib().receive.received.unread;
         let before = unread();
+        // Nothing happens meanwhile: it is the time that must not be counted.
         sleep(Duration::from_millis(300)).unwrap();
         let at_most = exchange(true);
         assert!(before < unread() && unread() - before <= at_most, "{:?} of {at_most:?}", unread() - before);
