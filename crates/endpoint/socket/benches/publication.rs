@@ -56,7 +56,9 @@ fn exchange([from, to]: &[QosUdpSocket; 2], message: &mut [u8]) {
 fn load(pairs: &[[QosUdpSocket; 2]], is_paced: bool, until: Instant) -> u64 {
     let (begun, mut message, mut rounds) = (now(), [7; SIZE], 0);
     while now() < until {
-        pairs.iter().for_each(|pair| exchange(pair, &mut message));
+        for pair in pairs {
+            exchange(pair, &mut message);
+        }
         rounds += 1;
         if is_paced {
             let due = begun + EVERY * rounds;
