@@ -184,10 +184,11 @@ def rows():
         arrow = pyarrow.table(table)
         shared = 0
         for name in arrow.column_names:
-            column, other = arrow[name], frame[name].to_arrow()
+            column = arrow[name]
             if not pyarrow.types.is_primitive(column.type):
                 continue
-            chunks = other.chunks if isinstance(other, pyarrow.ChunkedArray) else [other]
+            # A series of several chunks is joined by to_arrow, so each chunk is asked.
+            chunks = [chunk.to_arrow() for chunk in frame[name].get_chunks()]
             same = [one.buffers()[1].address for one in column.chunks] == [one.buffers()[1].address for one in chunks]
             if not same:
                 sys.exit(f"{name} was copied")

@@ -358,7 +358,7 @@ class _Store:
                 (self.root / "records" / f"part-{number:05}.json").unlink()
         for table in (*_TABLES, "records"):
             for file in (self.root / table).iterdir():
-                if file.name.split(".")[0] not in {f"part-{number:05}" for number in self.stored}:
+                if file.name.endswith(".unfinished") or file.name.split(".")[0] not in {f"part-{number:05}" for number in self.stored}:
                     file.unlink()
 
     def _remove(self) -> None:

@@ -89,7 +89,7 @@ def translate(
         >>> import cutline
         >>> call = cutline.translate("audio", rtt="50 ms")
         >>> call.protocol, call.hint
-        ('udp', 1)
+        ('udp', 9)
     """
     path: list[tuple[str, str]] = []
     for name, value, unit in (("rtt", rtt, " s"), ("rate", rate, " bit/s"), ("mtu", mtu, ""), ("loss", loss, "")):

@@ -290,6 +290,11 @@ def _reference(axes: Axes, reference: dict[str, Any]) -> None:
                       textcoords="offset points", ha="left", va="top", fontsize="small", color="#444444", rotation=90)
 
 
+def _rightmost(line: Any) -> float:
+    """Returns the greatest x of a line of matplotlib, 0 of an empty one."""
+    return float(max(line.get_xydata()[:, 0], default=0.0))
+
+
 def _axis(axes: Axes, which: Literal["x", "y"], described: dict[str, Any]) -> None:
     getattr(axes, f"set_{which}label")(described["label"])
     if described["log"] is not None:
@@ -310,7 +315,7 @@ def _axis(axes: Axes, which: Literal["x", "y"], described: dict[str, Any]) -> No
     if which == "x":
         # Markers at the end of the axis are whole.
         if "high" in bounds and described["log"] is None and any(
-                line.get_marker() not in ("None", "") and max(line.get_xydata()[:, 0], default=0.0) > 0.98 * bounds["high"]
+                line.get_marker() not in ("None", "") and _rightmost(line) > 0.98 * bounds["high"]
                 for line in axes.get_lines()):
             bounds["high"] += 0.03 * (bounds["high"] - bounds.get("low", 0.0))
         elif "low" in bounds and "high" not in bounds and described["log"] is None and axes.dataLim.x1 > bounds["low"]:

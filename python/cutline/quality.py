@@ -3,9 +3,9 @@
     >>> import numpy
     >>> from cutline.quality import quality
     >>> round(quality("audio", delay_s=0.15, throughput_bps=64_000), 3)
-    1.0
+    0.83
     >>> quality("audio", numpy.linspace(0.1, 0.5, 5), 64_000).round(3)
-    array([1.])
+    array([0.83 , 0.83 , 0.692, 0.5  , 0.1  ])
 
 A number gives a number, a list a list, and an array of NumPy an array; NumPy broadcasts them. `classes` has the applications.
 """

@@ -32,7 +32,10 @@ __all__ = ["CutlineWarning", "FlowGroup", "Grid", "Plan", "Point", "Scenario", "
 
 _SHOWN_REASONS = 5
 
-Grid = Mapping[str, Any] | Mapping[tuple[str, ...], Any] | Mapping[str | tuple[str, ...], Any]
+Grid = (
+    Mapping[str, Any] | Mapping[tuple[str, str], Any] | Mapping[tuple[str, str, str], Any] | Mapping[tuple[str, ...], Any]
+    | Mapping[str | tuple[str, ...], Any]
+)
 """Keys, or tuples of keys that vary together, and their values."""
 
 

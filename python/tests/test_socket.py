@@ -355,7 +355,7 @@ class Reservations(unittest.TestCase):
         self.assertEqual(ours.mib.reservation.send.refusal.reason, "no-agent", "it is gone")
 
     def test_what_belongs_to_a_reservation_needs_a_service(self):
-        with self.assertRaisesRegex(cutline.OptionError, "if-refused.*unless service is set"):
+        with self.assertRaisesRegex(cutline.OptionError, "if-refused.*unless service or allocation is set"):
             socket.create_connection(("127.0.0.1", 1), options={"if-refused": "fail"})
         ours, theirs = pair(SOCK_DGRAM)
         with ours, theirs:

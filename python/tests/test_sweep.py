@@ -163,8 +163,8 @@ class OnThisMachine(InFolder):
         for value in (float("nan"), float("inf"), float("-inf"), 2**63, None, b"x", 1j, {1: 2}):
             with self.subTest(value=value), self.assertRaisesRegex(cutline.ArgumentError, "dumbbell.rate.*expected"):
                 cutline.sweep("small.toml", {"dumbbell.rate": ["4 Mbit/s", value]}, progress=False)
-        for grid, said in (({"dumbbell.rate": ["4 Mbit/s", "-3 Mbit/s"]}, "-3 Mbit/s is not allowed.*above 0"),
-                           ({"flow.audio.app.rate": ["-1 kbit/s"]}, "-1 kbit/s is not allowed"),
+        for grid, said in (({"dumbbell.rate": ["4 Mbit/s", "-3 Mbit/s"]}, '-3 Mbit/s" is not allowed.*above 0'),
+                           ({"flow.audio.app.rate": ["-1 kbit/s"]}, '-1 kbit/s" is not allowed'),
                            ({"flow.audio.hnit": [3]}, "hnit.*did you mean"), ({"flow.audoi.hint": [3]}, 'there is no flow "audoi"'),
                            ({"dumbbell.rate": [True]}, "dumbbell.rate"), ({"flow.bulk.count": ["x"]}, "flow.bulk.count"),
                            ({"flow.audio.hint": []}, "no values to sweep over")):
