@@ -8,6 +8,9 @@ SECONDS_EACH ?= 60
 ATTACK_TIME ?= 10
 ATTACK ?=
 ATTACK_SEED ?=
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Each test that is skipped is printed with its reason.
+PYTEST := -q -rs -p no:cacheprovider
 BIN := target/release/cutline
 DAEMON := target/release/cutlined
 LIBRARY := target/library
@@ -19,7 +22,7 @@ PRELOAD := target/preload/libcutline_preload.so
 CORE := $(foreach folder,$(wildcard crates/foundation/* crates/core/*),-p cutline-$(notdir $(folder)))
 NET := $(foreach name,sys netlink socket gateway traffic lab daemon cli,-p cutline-$(name))
 
-.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel test-python test-python-full clean service
+.PHONY: help setup trial demo check bpf test test-vm test-net test-real-time attack properties bless lint miri bench bench-router validate validate-ns2 validate-ns3 validate-linux validate-linux-tcp validate-traces validate-exec validate-page validate-explain validate-mib validate-programs validate-rsvp validate-recipes install install-command install-library install-service deb check-deb check-systemd package wheel check-wheel python-reference bench-python python-tree test-python test-python-quick test-python-full clean service
 
 help:
 	@echo "make demo      build, run the whole TSQ evaluation, write the report ($(RESULTS)/tsq/report.html)"
@@ -46,7 +49,11 @@ help:
 	@echo "make validate-recipes  follows the recipes for an AQM, a transport, a traffic source, a congestion control and a column in a copy of the repository"
 	@echo "make install   the command, cutlined and the library of cutline exec into $(PREFIX), with manuals; the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
-	@echo "make wheel     the package for Python into target/wheels; make test-python  its tests"
+	@echo "make wheel     the package for Python into target/wheels; make check-wheel  from an empty environment to a first figure with it"
+	@echo "make test-python  the tests of the package with the wheel; make test-python-quick  with a build of the tests' profile, as make test does;"
+	@echo "               make test-python-full  also the notebooks, the reference of the package and a figure of a paper (LaTeX)"
+	@echo "make python-reference  the reference of the package as pages, built without a network: target/python-reference"
+	@echo "make bench-python  the cost of Python beside the command, of sweeps and of tables; writes bench-python.json"
 	@echo "make deb       a Debian package with all that: target/deb; make check-deb installs it over a copy of this system, tries it and removes it (root)"
 	@echo "make check-systemd  starts a copy of this system with the programs as a gateway under systemd, in namespaces of its own: two starts, kill -9, down (root)"
 	@echo "make package   a package of each crate, built as those who depend on it would"
@@ -76,7 +83,9 @@ demo: $(BIN)
 # The same random cases every time, so that a change that has nothing to do with a failure is not held up by it;
 # `make properties` looks for new ones.
 test: setup
+	@tools/setup.sh python
 	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked --no-fail-fast
+	@$(MAKE) --no-print-directory test-python-quick BUILT=yes
 
 # Format, clippy and tests of the crates in which most changes begin, as any user, without what the other crates need.
 check:
@@ -135,7 +144,6 @@ lint: setup
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 	$(CARGO) deny --locked check bans licenses sources
-	$(CARGO) deny --locked --manifest-path python/Cargo.toml check -A unmatched-skip -A unnecessary-skip -A license-not-encountered bans licenses sources
 	@tools/advisories.sh
 
 # The tests of the crate with unsafe code, in an interpreter that finds undefined behaviour. Those that need the kernel are
@@ -244,18 +252,48 @@ install-library: setup
 wheel: setup $(BIN)
 	@tools/setup.sh python
 	rm -rf target/wheels
-	PATH="$(CURDIR)/target/venv/bin:$$PATH" CUTLINE_COMMAND=$(CURDIR)/$(BIN) CARGO_TARGET_DIR=$(CURDIR)/target/python target/venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir target/wheels .
+	PATH="$(CURDIR)/target/venv/bin:$$PATH" CUTLINE_COMMAND=$(CURDIR)/$(BIN) target/venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir target/wheels .
 	@ls target/wheels/*.whl
 
-# With the command of the wheel, whose results are compared. Its heavy tests are those of test-python-full.
+# From an empty environment to a first figure by the lines of the README, with the wheel alone; then `pip install .`.
+check-wheel: wheel
+	tools/check-wheel.sh target/wheels/*.whl
+
+# The tests of the package as `make test` runs them, with the extension and the command that the workspace's tests have built (BUILT=yes).
+test-python-quick: python-tree
+	CUTLINE_COMMAND=$(abspath $(TARGET)/debug/cutline) PYTHONPATH=$(CURDIR)/target/python-tree PYTHONDONTWRITEBYTECODE=1 \
+		timeout 1200 target/venv/bin/python -m pytest $(PYTEST) python/tests
+
+# The package as a folder for PYTHONPATH.
+python-tree: setup
+	@tools/setup.sh python
+	@[ -n "$(BUILT)" ] || $(CARGO) build --locked -p cutline-py -p cutline-cli
+	rm -rf target/python-tree && mkdir -p target/python-tree/cutline
+	cp python/cutline/*.py python/cutline/*.pyi python/cutline/py.typed target/python-tree/cutline
+	cp $$(ls -t $(TARGET)/debug/lib_native.so $(TARGET)/debug/deps/lib_native.so 2>/dev/null | head -1) target/python-tree/cutline/_native.abi3.so
+
+# With the wheel and its command, whose results are compared. Its heavy tests are those of test-python-full.
 test-python: wheel
 	target/venv/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index target/wheels/*.whl
-	CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline target/venv/bin/python -m unittest discover -s python/tests
+	CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline target/venv/bin/python -m pytest $(PYTEST) python/tests
 
 # Also the notebooks, the reference, and figures of a paper from a short study.
 test-python-full: test-python
+	@tools/setup.sh python-full
 	target/venv/bin/cutline reproduce tsq --figure 10 --quick --quiet --resume --results target/studies >/dev/null
-	CUTLINE_FULL=1 CUTLINE_STUDIES=$(CURDIR)/target/studies CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline target/venv/bin/python -m unittest discover -s python/tests
+	CUTLINE_FULL=1 CUTLINE_STUDIES=$(CURDIR)/target/studies CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline \
+		target/venv/bin/python -m pytest $(PYTEST) python/tests
+
+# The reference of the package, from its docstrings: needs no network once the environment is there.
+python-reference: setup
+	@tools/setup.sh python
+	target/venv/bin/python -m mkdocs build --strict --quiet -f python/reference/mkdocs.yml -d $(CURDIR)/target/python-reference
+	@echo "target/python-reference/index.html"
+
+# With the wheel, of the release profile: some ten minutes.
+bench-python: wheel
+	target/venv/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index target/wheels/*.whl
+	target/venv/bin/python python/benches/cost.py --cutline target/venv/bin/cutline --json bench-python.json
 
 # What install-service installs, built by you and not by root.
 service: $(BIN) $(DAEMON) $(PRELOAD)
@@ -295,7 +333,7 @@ check-systemd: service
 
 # The packages of all crates that others can use, each built from its package alone.
 package: setup
-	$(CARGO) package --workspace --exclude cutline-fuzz --exclude cutline-testbed --locked
+	$(CARGO) package --workspace --exclude cutline-fuzz --exclude cutline-testbed --exclude cutline-py --locked
 
 clean:
 	$(CARGO) clean

@@ -4,7 +4,6 @@
 set -eu
 
 if ls -d "${CARGO_HOME:-$HOME/.cargo}"/advisory-dbs/*/ >/dev/null 2>&1; then
-    "${CARGO:-cargo}" deny --offline --locked check advisories
-    exec "${CARGO:-cargo}" deny --offline --locked --manifest-path python/Cargo.toml check advisories
+    exec "${CARGO:-cargo}" deny --offline --locked check advisories
 fi
 echo "advisories: not checked, there is no copy of them; \`cargo deny fetch db\` gets one where the network allows it"

@@ -6,8 +6,9 @@
 #   tools/setup.sh lint     also, for make lint: cargo-deny, built in about two minutes
 #   tools/setup.sh miri     also, for make miri: a nightly Rust with Miri
 #   tools/setup.sh fuzz     also, for make fuzz: a C++ compiler, which builds libFuzzer from its crate
-#   tools/setup.sh python   also, for make wheel and make test-python: Python; maturin, mypy, polars, pandas,
-#                           pyarrow and xarray in target/venv
+#   tools/setup.sh python   also, for make test, make wheel and make test-python: Python, and what python/tests/requirements.txt lists
+#                           in target/venv
+#   tools/setup.sh python-full  also, for make test-python-full: LaTeX
 #   tools/setup.sh ns2      also, for make bench and make validate: ns-2
 #   tools/setup.sh linux    also, for make validate-linux and make test-vm: QEMU, busybox
 #   tools/setup.sh peers    also, for the tests of cutline exec with other programs: a browser, curl, iperf3, Go, Python, tshark
@@ -64,13 +65,18 @@ case "${1:-base}" in
     miri) cargo +nightly miri --version >/dev/null 2>&1 || rustup toolchain install nightly --profile minimal --component miri,rust-src ;;
     fuzz) need c++ g++ ;;
     python)
-        need python3 "python3 python3-venv"
+        # Debian has Python without what makes environments in another package.
+        python3 -c "import ensurepip" 2>/dev/null || need /usr/lib/python3/ensurepip "python3 python3-venv"
         venv="$(dirname "$0")/../target/venv"
-        [ -x "$venv/bin/maturin" ] || { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet maturin==1.16.0; }
-        [ -x "$venv/bin/mypy" ] || "$venv/bin/pip" install --quiet mypy==1.18.2
-        # Libraries that take the simulator's tables; the package works without them.
-        "$venv/bin/python" -c "import numpy, pandas, polars, pyarrow, xarray" 2>/dev/null ||
-            "$venv/bin/pip" install --quiet numpy==2.4.6 pandas==3.1.1 polars==2.1.0 pyarrow==26.0.1 xarray==2026.9.0 ;;
+        wanted="$(dirname "$0")/../python/tests/requirements.txt"
+        # A copy of the list is written when all of it is installed.
+        if ! cmp -s "$wanted" "$venv/requirements.txt"; then
+            [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
+            "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$wanted"
+            cp "$wanted" "$venv/requirements.txt"
+        fi ;;
+    # A figure for a paper is compiled by LaTeX.
+    python-full) "$0" python; need pdflatex "texlive-latex-base texlive-pictures" ;;
     ns2) need ns ns2; need python3 python3 ;;
     ns3) need /usr/include/ns3/core-module.h libns3-dev; need g++ g++; need python3 python3 ;;
     linux) need qemu-system-x86_64 qemu-system-x86; need busybox busybox-static; need python3 python3 ;;
@@ -82,5 +88,5 @@ case "${1:-base}" in
     page) need chromium chromium; need promtool prometheus ;;
     programs)
         need ffmpeg ffmpeg; need c++ g++; need omniidl omniidl; need /usr/include/omniORB4/CORBA.h libomniorb4-dev ;;
-    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, ns2, ns3, linux, traces, peers, mib, page, programs" ;;
+    *) fail "unknown part \`$1\`; allowed are base, lint, miri, fuzz, python, python-full, ns2, ns3, linux, traces, peers, mib, page, programs" ;;
 esac

@@ -19,7 +19,7 @@ import linux_vm
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("clang-19", "llvm-19", "libbpf-dev", "bpftool/trixie-backports", "libc6")
-OBJECTS = ("tsq",)
+OBJECTS = ("tsq", "sieve")
 LIBRARIES = ("libbpf.so.1", "libelf.so.1", "libz.so.1", "libzstd.so.1", "libc.so.6", "ld-linux-x86-64.so.2")
 """Of the program that loads the objects, which is not linked to those of the host."""
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-missing-declarations", "-Wno-microsoft-anon-tag", "-Wno-unused-parameter")

@@ -67,7 +67,7 @@ CL_INLINE struct cl_state *cl_state(__u32 instance)
 }
 
 /* Takes over a configuration that is in range. */
-CL_NOINLINE int cl_configure(__u32 instance)
+CL_SEPARATE int cl_configure(__u32 instance)
 {
     struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
     struct cutline_config *config = bpf_map_lookup_elem(&cutline_configs, &instance);
@@ -116,6 +116,11 @@ int BPF_PROG(cutline_tsq_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct
         cl_shaper_begin(&state->shaper, now);
     verdict = cl_tsq_judge(&state->tsq, slots, &state->config, now, level, size, (__u64)bpf_get_prandom_u32() << 28, &point);
     statistics->probability = cl_law_p(&state->tsq.law, &state->config);
+    if (state->config.law == CUTLINE_LAW_RED_WORCESTER) {
+        statistics->average = state->tsq.law.red.avg >> (CL_AVERAGE_BITS - CUTLINE_PACKET_BITS);
+        statistics->max_p = state->tsq.law.red.max_p;
+        statistics->target = state->tsq.law.red.target >> (CL_AVERAGE_BITS - CUTLINE_PACKET_BITS);
+    }
     if (verdict == CL_EARLY) {
         cl_count(&statistics->early, length);
         goto drop_of_hint;
@@ -185,8 +190,8 @@ struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
     /* Without shaping, what the interface still has is bounded by `burst`. */
     if (!state->config.shape_bps)
         at = cl_min(cl_max(state->shaper.free_at, now), now + state->config.burst);
-    state->shaper.free_at = at + cl_drain(state->tsq.byte_time, slot->size);
-    state->tsq.service_ends = state->shaper.free_at;
+    cl_tsq_serve(&state->tsq, &state->config, at, slot->size);
+    state->shaper.free_at = state->tsq.service_ends;
     wait = cl_since(state->config.shape_bps ? at : now, slot->arrived);
     cl_depart(statistics, slot->level, slot->length, wait);
     sch->q.qlen--;
@@ -200,7 +205,7 @@ struct sk_buff *BPF_PROG(cutline_tsq_dequeue, struct Qdisc *sch)
 }
 
 /* Frees what waits. */
-CL_NOINLINE int cl_flush(__u32 instance)
+CL_SEPARATE int cl_flush(__u32 instance)
 {
     struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
     void *slots = bpf_map_lookup_elem(&cutline_slots, &instance);
@@ -234,6 +239,9 @@ int BPF_PROG(cutline_tsq_init, struct Qdisc *sch, struct nlattr *opt, struct net
     struct cl_state *state;
     __u32 instance;
 
+    /* Without a use like this, the compiler leaves the structure out of the types by which the loader finds its size. */
+    if (!bpf_core_type_id_local(struct cl_slot))
+        return -CL_EINVAL;
     if (assigned < 0)
         return assigned;
     instance = assigned;

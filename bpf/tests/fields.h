@@ -17,15 +17,25 @@ static const struct field FIELDS[] = {
     FIELD("limit_packets", limit_packets), FIELD("overhead", overhead), FIELD("least_bytes", least_bytes), FIELD("law", law),
     FIELD("tsq.l", tsq.l), FIELD("tsq.ratio_root", tsq.ratio_root), FIELD("tsq.bits", tsq.bits), FIELD("pi.a", pi.a), FIELD("pi.b", pi.b),
     FIELD("pi.q_ref", pi.q_ref), FIELD("pi.period", pi.period), FIELD("pi.mean_packet", pi.mean_packet), FIELD("pi2.alpha", pi2.alpha),
-    FIELD("pi2.beta", pi2.beta), FIELD("pi2.target", pi2.target), FIELD("pi2.t_update", pi2.t_update), FIELD("sieve.rtt", sieve.rtt),
+    FIELD("pi2.beta", pi2.beta), FIELD("pi2.target", pi2.target), FIELD("pi2.t_update", pi2.t_update), FIELD("red.min_th",
+    red_worcester.min_th), FIELD("red.max_th", red_worcester.max_th), FIELD("red.max_p", red_worcester.max_p), FIELD("red.w_q",
+    red_worcester.w_q), FIELD("red.ln_keep", red_worcester.ln_keep), FIELD("red.w_t", red_worcester.w_t), FIELD("red.interval",
+    red_worcester.interval), FIELD("red.alpha", red_worcester.alpha), FIELD("red.beta", red_worcester.beta), FIELD("red.range",
+    red_worcester.range), FIELD("red.floor", red_worcester.floor), FIELD("red.ceiling", red_worcester.ceiling), FIELD("red.mean_packet",
+    red_worcester.mean_packet), FIELD("red.gentle", red_worcester.gentle),
+    FIELD("sieve.rtt", sieve.rtt),
     FIELD("sieve.tau", sieve.tau), FIELD("sieve.newcomer_age", sieve.newcomer_age),
 };
 
-/* Sets a field, and answers 0 if there is one of this name. Hints are `hint.CODE_POINT`. */
+/* Sets a field, and answers 0 if there is one of this name. Hints are `hint.CODE_POINT`, delays `red.delay.LEVEL`. */
 static int set_field(struct cutline_config *config, const char *name, unsigned long long number)
 {
     if (!strncmp(name, "hint.", 5)) {
         config->hints[atoi(name + 5) & (CUTLINE_CODE_POINTS - 1)] = number;
+        return 0;
+    }
+    if (!strncmp(name, "red.delay.", 10)) {
+        config->red_worcester.delays[(atoi(name + 10) - 1) & (CUTLINE_HINTS - 1)] = number;
         return 0;
     }
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)

@@ -10,6 +10,12 @@
  *     change NOW                      goes on with this configuration
  *     enqueue NOW LEVEL SIZE DICE     answers the verdict (0 pass, 1 early, 2 overflow), w, q and q' in ns, and p, 2^-60
  *     dequeue NOW                     answers the number of the packet among those that were stored, or -1
+ *     sieve NOW SETS SALT             begins with an empty queue of this configuration, in which SALT is the first salt to draw
+ *     sieve-change NOW                goes on with this configuration
+ *     sieve-enqueue NOW LEVEL SIZE FLOW DICE VERDICT SALT
+ *                                     acts by this verdict (0 pass, 1 early, 2 overflow), and answers its own, p, 2^-60, the fair share, bit/s, whether
+ *                                     the packet waits, and the numbers of stored packets that were pushed out
+ *     sieve-dequeue NOW               as dequeue, with the width of a slot, B, and the virtual time at which the packet is due, B
  */
 #include "fields.h"
 
@@ -33,6 +39,35 @@ typedef struct slots *cl_slots;
 static struct cl_slot *cl_slot(cl_slots slots, cl_u32 index) { return index < slots->count ? slots->first + index : NULL; }
 
 #include "../include/cutline/tsq.h"
+
+struct cl_node {
+    cl_u64 start, due, arrived;
+    cl_u32 size, length, place, id, next, previous, level, is_new;
+    cl_u64 number;
+};
+
+struct nodes {
+    struct cl_node *first;
+    cl_u32 count;
+};
+
+struct table {
+    struct cl_set *first;
+    cl_u32 count;
+};
+
+typedef struct nodes *cl_nodes;
+typedef struct table *cl_table;
+
+static cl_u64 salt;
+
+static cl_u64 cl_random(void) { return salt; }
+static struct cl_node *cl_node(cl_nodes nodes, cl_u32 index) { return index < nodes->count ? nodes->first + index : NULL; }
+static struct cl_set *cl_set(cl_table table, cl_u32 index);
+
+#include "../include/cutline/sieve.h"
+
+static struct cl_set *cl_set(cl_table table, cl_u32 index) { return index < table->count ? table->first + index : NULL; }
 
 static struct cutline_config config, used;
 static struct cl_tsq tsq;
@@ -91,9 +126,68 @@ static void dequeue(cl_u64 now)
         printf("-1\n");
         return;
     }
-    tsq.service_ends = now + cl_drain(tsq.byte_time, slot->size);
+    cl_tsq_serve(&tsq, &used, now, slot->size);
     printf("%llu\n", (unsigned long long)slot->number);
     cl_tsq_give_back(&tsq, slot, index);
+}
+
+static struct cl_sieve sieve;
+static struct nodes nodes;
+static struct table table;
+static cl_u64 stored;
+
+static void begin_sieve(cl_u64 now, cl_u32 sets)
+{
+    memset(&sieve, 0, sizeof sieve);
+    used = config;
+    stored = 0;
+    nodes.count = used.limit_packets + 1;
+    free(nodes.first);
+    nodes.first = calloc(nodes.count, sizeof *nodes.first);
+    table.count = sets;
+    free(table.first);
+    table.first = calloc(sets, sizeof *table.first);
+    cl_sieve_reset(&sieve, &nodes, &table, &used, now);
+}
+
+static void sieve_enqueue(cl_u64 now, cl_u32 level, cl_u32 size, cl_u32 flow, cl_u64 dice, int verdict)
+{
+    struct cl_arrival arrival;
+
+    cl_sieve_arrive(&sieve, &nodes, &table, &used, now, level, size, flow, &arrival);
+    printf("%d %llu %llu %u", cl_sieve_verdict(&arrival, dice), (unsigned long long)arrival.p, (unsigned long long)cl_sieve_share(&sieve), arrival.waits);
+    if (verdict == 1)
+        cl_sieve_warn(&used, &table, now, &arrival);
+    if (verdict == 0) {
+        cl_u32 index = cl_take_node(&sieve.calendar, &nodes);
+        struct cl_node *node = cl_node(&nodes, index);
+
+        if (!node) {
+            fprintf(stderr, "there is no node\n");
+            exit(1);
+        }
+        node->number = stored++;
+        cl_sieve_push(&sieve, &nodes, &table, now, &arrival, node, index);
+        while ((node = cl_node(&nodes, index = cl_sieve_push_out(&sieve, &nodes, &table, &used)))) {
+            printf(" %llu", (unsigned long long)node->number);
+            cl_give_node_back(&sieve.calendar, node, index);
+        }
+    }
+    printf("\n");
+}
+
+static void sieve_dequeue(cl_u64 now)
+{
+    cl_u32 index = cl_sieve_pop(&sieve, &nodes, &table, &used, now);
+    struct cl_node *node = cl_node(&nodes, index);
+
+    if (!node) {
+        printf("-1 0 0\n");
+        return;
+    }
+    printf("%llu %llu %llu\n", (unsigned long long)node->number, (unsigned long long)sieve.calendar.width >> CL_BYTE_BITS,
+           (unsigned long long)node->due >> CL_BYTE_BITS);
+    cl_give_node_back(&sieve.calendar, node, index);
 }
 
 int main(void)
@@ -140,6 +234,24 @@ int main(void)
             enqueue(now, level, size, next());
         } else if (!strcmp(word, "dequeue")) {
             dequeue(next());
+        } else if (!strcmp(word, "sieve")) {
+            cl_u64 now = next();
+            cl_u32 sets = next();
+
+            salt = next();
+            begin_sieve(now, sets);
+        } else if (!strcmp(word, "sieve-change")) {
+            cl_sieve_change(&sieve, &nodes, &table, &used, &config, next());
+        } else if (!strcmp(word, "sieve-enqueue")) {
+            cl_u64 now = next();
+            cl_u32 level = next(), size = next(), flow = next();
+            cl_u64 dice = next();
+            int verdict = next();
+
+            salt = next();
+            sieve_enqueue(now, level, size, flow, dice, verdict);
+        } else if (!strcmp(word, "sieve-dequeue")) {
+            sieve_dequeue(next());
         } else {
             fprintf(stderr, "there is no command `%s`\n", word);
             return 1;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 # The first process of the virtual machine of `make test-vm`: uses the queueing disciplines as an operator does, and prints what happened.
 # validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "TC step [statistics]", "RESULT {load}" after "RUN step",
-# "COST {program}", or "SLAB step objects".
+# "COST {program}", "BLAST step instructions", or "SLAB step objects".
 /bin/busybox --install -s /bin
 ip=/tools/ip tc=/tools/tc # Not busybox's own.
 mount -t proc proc /proc
@@ -68,7 +68,7 @@ for queue in $(cat /queues); do
     kind=cutline_${queue}1 folder=/bpf/$queue
     echo "QDISC $queue"
     mkdir $folder
-    status load /qdisc load /$queue.bpf.o $folder
+    /qdisc load /$queue.bpf.o $folder >/run/output 2>&1 || { cat /run/output; continue; }
 
     # What is refused.
     status unconfigured attach
@@ -83,6 +83,20 @@ for queue in $(cat /queues); do
     run mixed 1 14 4 tcp:10:reno udp:call:4:128000:cbr:0:23 udp:plain:4:128000:cbr
     /qdisc costs
     run overload 2 6 2 udp:flood:1:20000000:cbr udp:call:4:128000:cbr:0:23
+
+    # The other laws under TSQ, with the papers' gains and weights.
+    if [ $queue = tsq ]; then
+        status set qdisc set $folder 3 bottleneck law 2 pi2.alpha 360287970 pi2.beta 3602879701 pi2.target 20000000 pi2.t_update 32000000
+        show before-pi2
+        run pi2 8 12 4 tcp:10:reno udp:call:4:128000:cbr:0:23
+        delays=; for level in $(seq 16); do delays="$delays red.delay.$level $((level * 5000000))"; done
+        status set qdisc set $folder 3 bottleneck law 3 red.min_th 20971520 red.max_th 83886080 red.max_p 23058430092136940 red.w_q 2305843009213694 red.ln_keep 2308151931299330 \
+            red.w_t 23058430092136940 red.interval 500000000 red.alpha 0 red.beta 1037629354146162304 red.range 115292150460684704 red.floor 11529215046068470 red.ceiling 1152921504606846976 \
+            red.mean_packet 1000 red.gentle 1 $delays
+        show before-redw
+        run redw 9 12 4 tcp:10:reno udp:call:4:128000:cbr:0:23
+        status set qdisc set $folder 3 bottleneck law 1 pi.a 21006229813936 pi.b 20937054523660 pi.q_ref 209715200 pi.period 5882353 pi.mean_packet 0
+    fi
 
     # Changes while traffic flows: the rate, and a rate that is out of range.
     /load 3 9 1 tcp:10:reno >/dev/null &

@@ -1,6 +1,8 @@
 """Build backend of the package: maturin's, after the `cutline` command has been built into the wheel's data.
 
 CUTLINE_PROFILE is the Cargo profile of both, `release` unless it says otherwise. CUTLINE_COMMAND is a command that is built already.
+
+A panic becomes an exception of Python, so the module unwinds: for it, `release` is the profile `library`, which differs in that alone.
 """
 
 import os
@@ -28,17 +30,25 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Builds the command and the module into a wheel."""
     profile = os.environ.get("CUTLINE_PROFILE", "release")
-    _command(profile)
-    os.environ.setdefault("MATURIN_PEP517_ARGS", f"--locked --profile {profile}")
+    _build(profile)
     return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """Builds the command and the module for an editable installation, without optimisation."""
     profile = os.environ.get("CUTLINE_PROFILE", "dev")
-    _command(profile)
-    os.environ.setdefault("MATURIN_PEP517_ARGS", f"--locked --profile {profile}")
+    _build(profile)
     return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+
+
+def _build(profile):
+    """Builds the command, and chooses the module's profile."""
+    module = "library" if profile == "release" else profile
+    if module not in ("library", "dev"):
+        # Both, so that they share what they have in common.
+        os.environ[f"CARGO_PROFILE_{module.upper().replace('-', '_')}_PANIC"] = "unwind"
+    _command(profile)
+    os.environ.setdefault("MATURIN_PEP517_ARGS", f"--locked --profile {module}")
 
 
 def _command(profile):

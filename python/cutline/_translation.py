@@ -85,6 +85,11 @@ def translate(
     rate: the rate of the bottleneck, such as "10 Mbit/s", or in bit/s.
     mtu: the longest packet of the path, bytes.
     loss: packets that are lost on the path, per cent.
+
+        >>> import cutline
+        >>> call = cutline.translate("audio", rtt="50 ms")
+        >>> call.protocol, call.hint
+        ('udp', 1)
     """
     path: list[tuple[str, str]] = []
     for name, value, unit in (("rtt", rtt, " s"), ("rate", rate, " bit/s"), ("mtu", mtu, ""), ("loss", loss, "")):

@@ -1,11 +1,13 @@
 """Queues that are stepped by hand, for teaching and tests: the objects that the simulator and the router have.
 
-    from cutline.aqm import Pi
-
-    queue = Pi("10 Mbit/s", limit="400 packets", q_ref="150 ms", tsq=True)
-    queue.enqueue(0.0, "first", size=1500, hint=16)
-    queue.enqueue(0.001, "second", size=160, hint=1)
-    print(queue.dequeue(0.002).packet)
+    >>> from cutline.aqm import Pi
+    >>> queue = Pi("10 Mbit/s", limit="400 packets", q_ref="150 ms", tsq=True)
+    >>> queue.enqueue(0.0, "first", size=1500, hint=16).kind
+    'pass'
+    >>> queue.enqueue(0.001, "second", size=160, hint=1).kind
+    'pass'
+    >>> queue.dequeue(0.002).packet
+    'second'
 
 There is a class for each AQM of the registry (`cutline aqm list`), with its parameters as keyword arguments: `q-ref` is `q_ref`. Values
 are those of a scenario. A queue reads no clock: every call has the time, in seconds, which never runs backwards.

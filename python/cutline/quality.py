@@ -1,9 +1,11 @@
 """The value of a delay and a throughput to an application, from 0 (useless) to 1, after the TSQ paper.
 
-    from cutline.quality import quality
-
-    quality("audio", delay_s=0.15, throughput_bps=64_000)
-    quality("audio", numpy.linspace(0, 0.6, 100), 64_000)
+    >>> import numpy
+    >>> from cutline.quality import quality
+    >>> round(quality("audio", delay_s=0.15, throughput_bps=64_000), 3)
+    1.0
+    >>> quality("audio", numpy.linspace(0.1, 0.5, 5), 64_000).round(3)
+    array([1.])
 
 A number gives a number, a list a list, and an array of NumPy an array; NumPy broadcasts them. `classes` has the applications.
 """

@@ -1,10 +1,14 @@
 """The simulator: scenarios, and their runs on all cores.
 
-    import cutline
-
-    scenario = cutline.sim.Scenario.from_file("examples/dumbbell.toml")
-    results = cutline.run(scenario.sweep({"flow.audio.hint": [1, 6, 16]}), seeds=10)
-    print(results.summary(groups=["audio"], measures=["q"]))
+    >>> import cutline
+    >>> scenario = cutline.Scenario.from_file("examples/dumbbell.toml").with_({"duration": "30 s"})
+    >>> hints = scenario.sweep({"flow.audio.hint": [1, 6, 16]})
+    >>> [point.label for point in hints.check().points]
+    ['flow.audio.hint=1', 'flow.audio.hint=6', 'flow.audio.hint=16']
+    >>> results = cutline.run(hints, seeds=2)
+    >>> means = results.summary(groups=["audio"], measures=["q"])
+    >>> [row["n"] for row in means]
+    [2, 2, 2]
 
 A scenario is a file of `cutline run`, with its keys (docs/guide/scenario.md). Runs are those of the command: the same rows, byte for
 byte, in the same folders.

@@ -54,6 +54,22 @@ class Guide(unittest.TestCase):
         self.assertTrue(session["found"].complete)
         self.assertRegex(said, r"16 +group +audio +q ")
 
+    def test_the_lines_of_the_readme(self):
+        if "CUTLINE_FULL" not in os.environ:
+            self.skipTest("make test-python-full runs it")
+        import matplotlib
+        matplotlib.use("Agg")
+        section = (REPOSITORY / "README.md").read_text().split("\n## In Python\n")[1].split("\n## ")[0]
+        [lines] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+        self.assertEqual(len(lines.splitlines()), 4)
+        self.addCleanup(os.chdir, os.getcwd())
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(REPOSITORY / "examples", Path(folder, "examples"))
+            os.chdir(folder)
+            exec(compile(lines, "README.md", "exec"), {"__name__": "readme"})
+            self.assertIn("<svg", Path("call.svg").read_text()[:1000])
+            os.chdir(REPOSITORY)
+
     def test_the_page_of_extensions(self):
         session, said = self.run_blocks("extend.md", 4)
         self.assertEqual({extension.name for extension in (session["Ramp"], session["Sensor"], session["Gentle"])},

@@ -459,7 +459,7 @@ class WrongInput(InFolder):
             self.refused(wrong, [f"{name}: [3] is not allowed"], results.summary, **{name: [3]})
         with self.assertRaisesRegex(KeyError, "no such column"):
             results.flows["nosuch"]
-        other = cutline.run(small(name="other").with_({"flow.bulk.name": "x"}) if False else small(name="other"), results=None)
+        other = cutline.run(small(name="other"), results=None)
         self.refused(cutline.NothingFound, ["no point and group in common"], other.compare, cutline.run(
             small().sweep({"flow.audio.hint": [2, 3]}), results=None))
 

@@ -158,6 +158,20 @@ class OnThisMachine(InFolder):
         with self.assertRaises(cutline.NoResults):
             cutline.open_sweep("results/sweeps/none")
 
+    def test_grids_that_cannot_be(self):
+        """Each is refused before anything is written, with the key and what is allowed."""
+        for value in (float("nan"), float("inf"), float("-inf"), 2**63, None, b"x", 1j, {1: 2}):
+            with self.subTest(value=value), self.assertRaisesRegex(cutline.ArgumentError, "dumbbell.rate.*expected"):
+                cutline.sweep("small.toml", {"dumbbell.rate": ["4 Mbit/s", value]}, progress=False)
+        for grid, said in (({"dumbbell.rate": ["4 Mbit/s", "-3 Mbit/s"]}, "-3 Mbit/s is not allowed.*above 0"),
+                           ({"flow.audio.app.rate": ["-1 kbit/s"]}, "-1 kbit/s is not allowed"),
+                           ({"flow.audio.hnit": [3]}, "hnit.*did you mean"), ({"flow.audoi.hint": [3]}, 'there is no flow "audoi"'),
+                           ({"dumbbell.rate": [True]}, "dumbbell.rate"), ({"flow.bulk.count": ["x"]}, "flow.bulk.count"),
+                           ({"flow.audio.hint": []}, "no values to sweep over")):
+            with self.subTest(grid=grid), self.assertRaisesRegex(cutline.ScenarioError, f"(?s){said}"):
+                cutline.sweep("small.toml", grid, progress=False)
+        self.assertEqual(os.listdir(), ["small.toml"], "nothing is written")
+
     def test_another_process_stores_there(self):
         cutline.sweep("small.toml", {"flow.audio.hint": [1, 6]}, progress=False)
         lock = _native.FolderLock.take("results/sweeps/small")

@@ -10,6 +10,12 @@
 
 #define CL_INLINE static inline __attribute__((always_inline))
 #define CL_NOINLINE static __attribute__((noinline))
+/* A function that the kernel's verifier reads once, and not once for each call. Its arguments are numbers, or pointers to one structure. */
+#ifdef __bpf__
+#define CL_SEPARATE __attribute__((noinline))
+#else
+#define CL_SEPARATE static __attribute__((unused))
+#endif
 #define CL_MAX_U64 (~0ULL)
 /* Keeps the compiler from knowing a value, so that it does not remove a check that the kernel's verifier needs. */
 #define CL_OPAQUE(value) __asm__ volatile("" : "+r"(value))
@@ -60,6 +66,40 @@ CL_INLINE cl_u64 cl_steps(cl_u64 p, cl_s64 step, cl_u64 n)
     if (n > room / size)
         return step < 0 ? 0 : CUTLINE_ONE;
     return step < 0 ? p - n * size : p + n * size;
+}
+
+/* Returns the number of the highest bit; the word is not 0. */
+CL_SEPARATE cl_u32 cl_highest(cl_u64 word)
+{
+    cl_u32 bit = 0;
+
+    if (word >> 32) { bit += 32; word >>= 32; }
+    if (word >> 16) { bit += 16; word >>= 16; }
+    if (word >> 8) { bit += 8; word >>= 8; }
+    if (word >> 4) { bit += 4; word >>= 4; }
+    if (word >> 2) { bit += 2; word >>= 2; }
+    return bit + (cl_u32)(word >> 1);
+}
+
+/* Returns a / b with 60 fractional bits, at most 1, by three divisions of 20 bits each. Wrong by less than 2^-42 of itself and 2^-60. */
+CL_SEPARATE cl_u64 cl_fraction(cl_u64 a, cl_u64 b)
+{
+    cl_u64 quotient = 0;
+
+    if (a >= b)
+        return CUTLINE_ONE;
+    if (b >> 44) {
+        cl_u32 shift = cl_highest(b) - 43;
+
+        a >>= shift;
+        b >>= shift;
+    }
+    for (int i = 0; i < 3; i++) {
+        a <<= 20;
+        quotient = quotient << 20 | a / b;
+        a %= b;
+    }
+    return cl_min(quotient, CUTLINE_ONE);
 }
 
 /* Time of a byte on a link, 2^-32 ns: the rate in bit/s is 1000 to 10^13. Rounded down. */

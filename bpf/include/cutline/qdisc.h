@@ -8,7 +8,13 @@
  *
  *  1. It loads the object and pins its maps and its `struct_ops` map. The object cannot be loaded twice under one kernel name.
  *  2. For an interface it chooses a free instance, which is a number below the entries of `cutline_configs`. It creates the inner maps of
- *     the instance, with the BTF of the templates, and puts them into `cutline_states` and `cutline_slots`.
+ *     the instance like their templates, with the same type, sizes, flags and BTF, and puts them at that number into the outer maps:
+ *
+ *         outer map         template                    entries of the inner map
+ *         cutline_states    cutline_state_template      1
+ *         cutline_slots     cutline_slot_template       limit_packets + 1
+ *         cutline_accounts  cutline_account_template    sets of eight flows, 192 B each; Sieve alone
+ *
  *  3. It writes `cutline_configs[instance]`, and `cutline_interfaces[{namespace, interface}] = {instance, 1}`.
  *  4. It adds the queueing discipline at the root of the interface by its kernel name, with any `tc` or by netlink.
  *
@@ -16,9 +22,10 @@
  *
  * A change is written to `cutline_configs[instance]`, `generation` last. The next packet takes it over, and
  * `cutline_statistics.generation` becomes the same. A change that is out of range is not taken over, and `refused_generation` becomes the same.
- * Packets that wait stay. `limit_packets` above the entries of the inner map counts as that many.
+ * Packets that wait stay. What finds no slot in the inner map is dropped as at the limit, so a larger
+ * `limit_packets` needs another inner map, and for that the queueing discipline has to be removed.
  *
- * To remove: remove the queueing discipline, then delete the interface's entry and the two inner maps. Packets that an inner map still
+ * To remove: remove the queueing discipline, then delete the interface's entry and the inner maps. Packets that an inner map still
  * holds are freed with it. */
 #ifndef CUTLINE_QDISC_H
 #define CUTLINE_QDISC_H
@@ -170,6 +177,9 @@ struct cutline_hint_statistics {
     cl_u64 longest_wait;           /* the longest of these, ns */
 };
 
+/* Sieve's table of flows is in the inner map of `cutline_accounts`: `struct cl_set` of accounts.h. A cell counts as used if bit 15 of its `state` is set
+ * and the time since `at` (2^20 ns of CLOCK_MONOTONIC, modulo 2^32) is at most tau. The router's `load` is the part of the cells that is. */
+
 /* Value of `cutline_statistics` (an array by instance): the router's `Direction`. The counters grow from the time at which the queueing discipline was
  * added. At any time received = sent + early + overflow + unsent + backlog. */
 struct cutline_statistics {
@@ -186,7 +196,7 @@ struct cutline_statistics {
     struct cutline_count not_ip;   /* received, without an IP header */
     struct cutline_count marked;   /* 0 as long as a kernel gives no way to mark */
     struct cutline_count backlog;  /* a gauge; its bytes are without overhead */
-    cl_u64 probability;            /* p of the law, 2^-60: a gauge */
+    cl_u64 probability;            /* p of TSQ's law, 2^-60: a gauge */
     cl_u64 average;                /* average queue of Adaptive RED, 2^-20 packets: a gauge */
     cl_u64 max_p;                  /* its max_p, 2^-60: a gauge */
     cl_u64 target;                 /* its target, 2^-20 packets: a gauge */
@@ -197,8 +207,6 @@ struct cutline_statistics {
     struct cutline_count below_fair_share; /* Sieve: received from flows below the fair share */
     struct cutline_count above_fair_share; /* Sieve: received from flows above it */
     cl_u64 fair_share_bps;                 /* Sieve: the fair share of a flow, bit/s: a gauge */
-    cl_u32 flows;                          /* Sieve: cells of the table in use: a gauge, as of the last count */
-    cl_u32 cells;                          /* Sieve: cells of the table */
 };
 
 #endif

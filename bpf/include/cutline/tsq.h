@@ -258,11 +258,13 @@ CL_INLINE void cl_tsq_push(struct cl_tsq *tsq, cl_slots slots, cl_u64 now, const
 }
 
 /* Returns the lane of the packet that is next; CL_LANES if no packet waits. */
-CL_INLINE cl_u32 cl_tsq_next(const struct cl_tsq *tsq)
+CL_SEPARATE cl_u32 cl_tsq_next(const struct cl_tsq *tsq)
 {
     cl_u64 least = CL_NEVER, number = CL_NEVER;
     cl_u32 next = CL_LANES;
 
+    if (!tsq)
+        return CL_LANES;
     for (cl_u32 i = 0; i < CL_LANES; i++) {
         const struct cl_lane *lane = &tsq->lanes[i];
 
@@ -275,7 +277,7 @@ CL_INLINE cl_u32 cl_tsq_next(const struct cl_tsq *tsq)
     return next;
 }
 
-/* Takes the head of a lane, which goes to the link at `now`, and returns its slot; CL_NIL if the lane is empty. The slot is the caller's until it
+/* Takes the head of a lane, which goes to the link, and returns its slot; CL_NIL if the lane is empty. The slot is the caller's until it
  * is given back. */
 CL_INLINE cl_u32 cl_tsq_pop(struct cl_tsq *tsq, cl_slots slots, cl_u32 which)
 {
@@ -307,17 +309,32 @@ CL_INLINE cl_u32 cl_tsq_pop(struct cl_tsq *tsq, cl_slots slots, cl_u32 which)
     return index;
 }
 
+/* Notes that a packet of this size, which was taken, goes to the link at `at`. */
+CL_INLINE void cl_tsq_serve(struct cl_tsq *tsq, const struct cutline_config *config, cl_u64 at, cl_u32 size)
+{
+    cl_u64 time = cl_drain(tsq->byte_time, size);
+
+    tsq->service_ends = at + time;
+    cl_law_departed(&tsq->law, config, at, time, &tsq->backlog);
+}
+
 /* Decides on a packet that arrives now, with these dice, 2^-60. */
 CL_INLINE enum cl_verdict cl_tsq_judge(struct cl_tsq *tsq, cl_slots slots, const struct cutline_config *config, cl_u64 now, cl_u32 level,
                                        cl_u32 size, cl_u64 dice, struct cl_point *point)
 {
+    cl_u64 p;
+
     cl_law_advance(&tsq->law, config, tsq->byte_time, now, &tsq->backlog);
     cl_tsq_point(tsq, config, now, level, point);
+    p = cl_law_arrive(&tsq->law, config, tsq->byte_time, now, level, size, &tsq->backlog);
     if (tsq->backlog.packets >= config->limit_packets)
         return CL_OVERFLOW;
     if (config->limit_bytes && tsq->backlog.bytes + size > config->limit_bytes)
         return CL_OVERFLOW;
-    return cl_tsq_hits(tsq, slots, config, cl_law_p(&tsq->law, config), point, dice) ? CL_EARLY : CL_PASS;
+    if (!cl_tsq_hits(tsq, slots, config, p, point, dice))
+        return CL_PASS;
+    cl_law_hit(&tsq->law, config);
+    return CL_EARLY;
 }
 
 /* Goes on with another configuration. What waits stays, and so do its weights. */

@@ -75,16 +75,9 @@ impl Dumbbell {
     pub fn lay(&self, network: &mut Network) -> Bottleneck {
         let (left, right) = (network.add_node("r1"), network.add_node("r2"));
         let middle = |from, to, queue: &QueueSpec, impairment: &Option<ImpairmentParams>, series| LinkSpec {
-            from,
-            to,
-            rate: self.rate,
-            delay: self.delay,
-            queue: queue.clone(),
-            rate_changes: Vec::new(),
-            deliveries: None,
-            pass_on: None,
             impairment: impairment.clone(),
             series,
+            ..LinkSpec::new(from, to, self.rate, self.delay, queue.clone())
         };
         let mut forward = middle(left, right, &self.queue, &self.impairments.forward, true);
         forward.rate_changes.clone_from(&self.rate_changes);
@@ -108,16 +101,8 @@ impl Dumbbell {
         let (source, sink) = (network.add_node(format!("s{number}")), network.add_node(format!("d{number}")));
         let mut access = |from, to| {
             network.add_link(LinkSpec {
-                from,
-                to,
-                rate: self.access_rate,
-                delay: self.access_delay,
-                queue: self.access_queue.clone(),
-                rate_changes: Vec::new(),
-                deliveries: None,
-                pass_on: None,
                 impairment: self.impairments.access.clone(),
-                series: false,
+                ..LinkSpec::new(from, to, self.access_rate, self.access_delay, self.access_queue.clone())
             })
         };
         let (up, down) = (access(source, middle.left), access(middle.right, sink));

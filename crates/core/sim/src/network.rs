@@ -43,6 +43,24 @@ pub struct LinkSpec {
     pub series: bool,
 }
 
+impl LinkSpec {
+    /// A link of constant rate without impairments, whose queue keeps no series.
+    pub const fn new(from: NodeId, to: NodeId, rate: Rate, delay: Duration, queue: QueueSpec) -> Self {
+        Self {
+            from,
+            to,
+            rate,
+            delay,
+            queue,
+            rate_changes: Vec::new(),
+            deliveries: None,
+            pass_on: None,
+            impairment: None,
+            series: false,
+        }
+    }
+}
+
 /// Parts of a flow's way whose delay distributions are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distributions {

@@ -16,16 +16,14 @@ fn direct(block: u32, load: Rate, link: Rate, impairments: [Option<ImpairmentPar
     let mut network = Network::new();
     let nodes = ["a", "b"].map(|name| network.add_node(name));
     let spec = |from: usize, to: usize, impairment: Option<ImpairmentParams>| LinkSpec {
-        from: nodes[from],
-        to: nodes[to],
-        rate: link,
-        delay: Duration::from_millis(1),
-        queue: QueueSpec::drop_tail(Limit::Bytes(2 * u64::from(block)), link),
-        rate_changes: Vec::new(),
-        deliveries: None,
-        pass_on: None,
         impairment,
-        series: false,
+        ..LinkSpec::new(
+            nodes[from],
+            nodes[to],
+            link,
+            Duration::from_millis(1),
+            QueueSpec::drop_tail(Limit::Bytes(2 * u64::from(block)), link),
+        )
     };
     let [there, back] = impairments;
     let route = vec![network.add_link(spec(0, 1, there))];

@@ -89,18 +89,7 @@ fn at(node: NodeId, port: u32) -> Address {
 fn link(from: NodeId, to: NodeId) -> LinkSpec {
     let (rate, delay) = (Rate::from_mbps(1), Duration::from_millis(10));
     let queue = QueueSpec::drop_tail(Limit::Packets(100), rate);
-    LinkSpec {
-        from,
-        to,
-        rate,
-        delay,
-        queue,
-        rate_changes: Vec::new(),
-        deliveries: None,
-        pass_on: None,
-        impairment: None,
-        series: false,
-    }
+    LinkSpec::new(from, to, rate, delay, queue)
 }
 
 /// `a - b - c`, both ways, 1 Mbit/s and 10 ms a link.

@@ -48,16 +48,14 @@ fn line(
     let nodes = ["a", "b", "c"].map(|name| network.add_node(name));
     let mut link = |from: usize, to: usize| {
         network.add_link(LinkSpec {
-            from: nodes[from],
-            to: nodes[to],
-            rate,
-            delay: ms(20),
-            queue: QueueSpec::drop_tail(Limit::Packets(1000), rate),
-            rate_changes: Vec::new(),
-            deliveries: None,
-            pass_on: None,
             impairment: impairment.cloned(),
-            series: false,
+            ..LinkSpec::new(
+                nodes[from],
+                nodes[to],
+                rate,
+                ms(20),
+                QueueSpec::drop_tail(Limit::Packets(1000), rate),
+            )
         })
     };
     let (route, return_route) = (vec![link(0, 1), link(1, 2)], vec![link(2, 1), link(1, 0)]);

@@ -33,18 +33,7 @@ fn network(pass_on: Option<HintBudget>) -> Network {
     let line = |network: &mut Network, from, to, ms| {
         let queue = QueueSpec::drop_tail(cutline_aqm::Limit::Packets(10_000), fast);
         let delay = Duration::from_millis(ms);
-        network.add_link(LinkSpec {
-            from,
-            to,
-            rate: fast,
-            delay,
-            queue,
-            rate_changes: vec![],
-            deliveries: None,
-            pass_on: None,
-            impairment: None,
-            series: false,
-        })
+        network.add_link(LinkSpec::new(from, to, fast, delay, queue))
     };
     let back: Vec<_> = (0..ROUTERS).map(|i| line(&mut network, nodes[i + 1], nodes[i], 50)).collect();
     let group = network.add_group("flows");

@@ -62,16 +62,10 @@ impl Path {
             let queue = QueueSpec { aqm: aqm.cloned().unwrap_or(queue.aqm), ..queue };
             let (delay, pass_on, series) = (ms(20), None, false);
             network.add_link(LinkSpec {
-                from,
-                to,
-                rate,
-                delay,
-                queue,
                 rate_changes,
-                deliveries: None,
                 pass_on,
-                impairment: None,
                 series,
+                ..LinkSpec::new(from, to, rate, delay, queue)
             })
         };
         let links = [link(ends.0, ends.1, rate_changes), link(ends.1, ends.0, Vec::new())];

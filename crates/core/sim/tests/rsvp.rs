@@ -21,18 +21,7 @@ fn join(network: &mut Network, a: NodeId, b: NodeId, rate: Rate) {
     for (from, to) in [(a, b), (b, a)] {
         let queue = QueueSpec::drop_tail(Limit::Packets(1000), rate);
         let delay = Duration::from_millis(5);
-        network.add_link(LinkSpec {
-            from,
-            to,
-            rate,
-            delay,
-            queue,
-            rate_changes: Vec::new(),
-            deliveries: None,
-            pass_on: None,
-            impairment: None,
-            series: false,
-        });
+        network.add_link(LinkSpec::new(from, to, rate, delay, queue));
     }
 }
 

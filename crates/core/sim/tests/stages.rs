@@ -216,18 +216,13 @@ fn network((middles, pairs, access_in_step): &(Vec<Middle>, Vec<Pair>, bool)) ->
             let node = network.add_node(format!("{name}{number}"));
             let rate = Rate::from_kbps(kbps);
             for (from, to) in [(node, router), (router, node)] {
-                network.add_link(LinkSpec {
+                network.add_link(LinkSpec::new(
                     from,
                     to,
                     rate,
-                    delay: Duration::from_micros(us),
-                    queue: queue(0, pair.access_packets, rate),
-                    rate_changes: Vec::new(),
-                    deliveries: None,
-                    pass_on: None,
-                    impairment: None,
-                    series: false,
-                });
+                    Duration::from_micros(us),
+                    queue(0, pair.access_packets, rate),
+                ));
             }
             node
         };
@@ -371,18 +366,7 @@ fn pair_of_hosts(delay: Duration) -> Network {
     let [left, router, right] = ["a", "r", "b"].map(|name| network.add_node(name));
     let rate = Rate::from_mbps(8);
     for (from, to) in [(left, router), (router, right), (right, router), (router, left)] {
-        network.add_link(LinkSpec {
-            from,
-            to,
-            rate,
-            delay,
-            queue: queue(0, 20, rate),
-            rate_changes: Vec::new(),
-            deliveries: None,
-            pass_on: None,
-            impairment: None,
-            series: false,
-        });
+        network.add_link(LinkSpec::new(from, to, rate, delay, queue(0, 20, rate)));
     }
     let group = network.add_group("flows");
     for (number, (from, to)) in [(left, right), (right, left)].into_iter().enumerate() {

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod queue;
+mod sieve;
 
 use cutline_bpf_parity::Peer;
 use std::path::Path;

@@ -4,8 +4,8 @@
 
 use crate::peer;
 use cutline_aqm::{
-    Aqm, Arrival, DelayEstimate, DropProbability, DropReason, Limit, NoEarlyDrop, Pi, Pi2, Pi2Params,
-    PiParams, Queue, Tsq, TsqParams, Verdict,
+    Aqm, Ared, AredParams, Arrival, DelayEstimate, DropProbability, DropReason, Limit, NoEarlyDrop, Pi, Pi2,
+    Pi2Params, PiParams, Queue, RedWorcester, RedWorcesterParams, Tsq, TsqParams, Verdict,
 };
 use cutline_bpf_parity::{fixed, float};
 use cutline_units::{Duration, Hint, Instant, Probability, RandomStream, Rate, Streams};
@@ -250,4 +250,75 @@ fn tsq_over_pi2_decides_alike() {
     let found = compare(&case, law);
     assert!(found.passed > 20_000 && found.early > 1000, "too little happens");
     assert!(found.largest_error < 1e-8, "{}", found.largest_error);
+}
+
+fn red_settings(params: &RedWorcesterParams) -> String {
+    let AredParams { red, adaptation } = &params.ared;
+    let w_q = red.w_q.unwrap();
+    let length = |packets: Option<f64>| (packets.unwrap() * (1 << 20) as f64) as u64;
+    let mut settings = format!(
+        "set law 3\nset red.min_th {}\nset red.max_th {}\nset red.mean_packet {}\nset red.gentle {}\nset red.interval {}\n",
+        length(red.min_th),
+        length(red.max_th),
+        red.mean_packet,
+        u8::from(red.gentle),
+        adaptation.interval.as_nanos()
+    );
+    let alpha = adaptation.alpha.unwrap_or_default();
+    for (name, value) in [
+        ("max_p", red.max_p),
+        ("w_q", w_q),
+        ("ln_keep", -(-w_q).ln_1p()),
+        ("w_t", params.w_t),
+        ("alpha", alpha),
+        ("beta", adaptation.beta),
+        ("range", adaptation.range),
+        ("floor", adaptation.floor),
+        ("ceiling", adaptation.ceiling),
+    ] {
+        writeln!(settings, "set red.{name} {}", fixed(value)).unwrap();
+    }
+    for level in 1..=16 {
+        writeln!(settings, "set red.delay.{level} {}", (params.step * level).as_nanos()).unwrap();
+    }
+    settings
+}
+
+fn red_params() -> RedWorcesterParams {
+    let mut params = RedWorcesterParams::default();
+    let red = &mut params.ared.red;
+    (red.min_th, red.max_th, red.w_q) = (Some(40.0), Some(240.0), Some(0.002));
+    params
+}
+
+/// The rate falls and rises, and the link is idle between packets at first and at the end.
+const MUCH_AND_LITTLE: Rates =
+    &[(0.0, 15_000_000), (12.0, 6_000_000), (20.0, 200_000_000), (30.0, 15_000_000)];
+
+fn compare_red(name: &'static str, law: impl DropProbability, params: &RedWorcesterParams) {
+    let case = Case {
+        name,
+        params: TsqParams::default(),
+        limit: Limit::Packets(800),
+        rates: MUCH_AND_LITTLE,
+        settings: red_settings(params),
+        hints: ALL,
+    };
+    let found = compare(&case, law);
+    assert!(found.passed > 20_000 && found.early > 500, "too little happens");
+    assert!(found.largest_error < 1e-7, "{}", found.largest_error);
+}
+
+#[test]
+fn tsq_over_red_worcester_decides_alike() {
+    let params = red_params();
+    compare_red("tsq-redw", RedWorcester::build(&params, Rate::from_mbps(15)).unwrap(), &params);
+}
+
+/// A target that does not move is Adaptive RED's.
+#[test]
+fn tsq_over_adaptive_red_decides_alike() {
+    let mut params = RedWorcesterParams { w_t: 0.0, ..red_params() };
+    params.ared.adaptation.alpha = Some(0.05);
+    compare_red("tsq-ared", Ared::build(&params.ared, Rate::from_mbps(15)).unwrap(), &params);
 }

@@ -1,8 +1,7 @@
 //! Each crate is a package that can stand alone: the files that it includes lie in its folder, and so does its readme.
 //! `make package` makes the packages and builds them.
 
-use cutline_testbed::repository::{crates, root};
-use std::collections::{BTreeMap, BTreeSet};
+use cutline_testbed::repository::crates;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use toml::de::DeTable;
@@ -117,37 +116,4 @@ fn a_package_says_what_it_is() {
             assert!(readme.starts_with("# cutline-"), "{}", folder.display());
         }
     }
-}
-
-/// The versions of each package in a lock file.
-fn locked(path: &Path) -> BTreeMap<String, BTreeSet<String>> {
-    let text = fs::read_to_string(path).unwrap();
-    let lock = DeTable::parse(&text).unwrap().into_inner();
-    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for package in lock["package"].get_ref().as_array().unwrap() {
-        let of = |key: &str| package.get_ref()[key].get_ref().as_str().unwrap().to_owned();
-        versions.entry(of("name")).or_default().insert(of("version"));
-    }
-    versions
-}
-
-/// The package for Python has a lock file of its own. Simulations must be the same there as in the command.
-#[test]
-fn both_lock_files_have_the_same_versions() {
-    let (ours, of_python) = (locked(&root().join("Cargo.lock")), locked(&root().join("python/Cargo.lock")));
-    let differ = of_python
-        .iter()
-        .filter(|(name, versions)| ours.get(*name).is_some_and(|known| !versions.is_subset(known)));
-    let differ: Vec<_> = differ.map(|(name, versions)| format!("{name} {versions:?}")).collect();
-    assert!(of_python.contains_key("cutline-sim"), "the simulator is in it");
-    // Results of another version are other results.
-    assert_eq!(
-        of_python["cutline-py"], ours["cutline-cli"],
-        "python/Cargo.toml has the version of the command"
-    );
-    assert!(
-        differ.is_empty(),
-        "python/Cargo.lock has other versions than Cargo.lock; cargo update --manifest-path python/Cargo.toml PACKAGE --precise \
-         VERSION changes one: {differ:?}"
-    );
 }

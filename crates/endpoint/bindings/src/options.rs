@@ -39,10 +39,10 @@ const UNUSED: [&str; 4] = ["packet-size", "header", "feedback-size", "send-buffe
 /// | `detection` | how long an end that connects asks whether the other end is a QoS socket | a time |
 /// | `connect-timeout` | how long connecting takes at most | a time |
 /// | `linger` | how long a closed stream waits for the other end to acknowledge something more | a time |
-/// | `publish` | whether the monitor of this host is told what the connection delivers | `true`, `false` |
+/// | `publish` | whether the delivery of the connection is published to the monitor of this host | `true`, `false` |
 /// | `managed` | whether managers of this host may request weaker limits | `true`, `false` |
 /// | `reconnect` | whether a connection that breaks is made again within `recovery` | `true`, `false` |
-/// | `service` | which service of the network is asked for a reservation | `mark`, `local`, `rsvp`, and registered ones |
+/// | `service` | the service of the network from which a reservation is requested | `mark`, `local`, `rsvp`, and registered ones |
 /// | `service-socket` | where `cutlined` of this host listens | an absolute path |
 /// | `allocation` | the class of the share that is requested from the resource manager of this host | `real-time`, `time-shared` |
 /// | `allocation-weight` | the weight among the connections of the same user | 1 to 1000 |
@@ -217,7 +217,7 @@ fn qos_options(document: &Document, check: Check) -> Result<(ConnectionSpecifica
     })
 }
 
-/// Reads what is asked of the network. Returns what adds it to a socket's options. Nobody is asked yet.
+/// Reads the request to the network, which is not sent yet. Returns a function that adds the request to a socket's options.
 fn reservation(root: &TableReader<'_>, check: Check) -> impl FnOnce(QosOptions) -> Option<QosOptions> {
     let service = root.optional("service", &service());
     let socket = root.or("service-socket", &kind::absolute_path(), DEFAULT_SOCKET.to_owned());

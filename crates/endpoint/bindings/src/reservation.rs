@@ -16,7 +16,7 @@ pub enum Standing {
     Pending = 1,
     /// The reservation is in place.
     Reserved = 2,
-    /// The reservation was refused, is lost, or nobody has answered in time. It comes back by itself if the
+    /// The reservation was refused, is lost, or was not answered in time. It comes back by itself if the
     /// network can have it again.
     Failed = 3,
 }
@@ -33,7 +33,7 @@ pub enum Reason {
     Burst = 2,
     /// The packets are larger than the link's MTU.
     PacketSize = 3,
-    /// There is no path, or nobody sends.
+    /// There is no path, or no sender.
     NoPath = 4,
     /// Another reservation for the same packets has another style, or other ports.
     Conflict = 5,
@@ -41,7 +41,7 @@ pub enum Reason {
     Preempted = 6,
     /// The network does not have it any more.
     Ended = 7,
-    /// Nobody has answered in time.
+    /// There was no answer in time.
     Unanswered = 8,
     /// This host's cutlined cannot be reached.
     NoAgent = 9,

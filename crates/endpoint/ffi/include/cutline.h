@@ -35,8 +35,8 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_EVENT_LOST 9 /* The connection is broken, or nothing is heard of the other end. */
 #define CUTLINE_EVENT_RECOVERED 10 /* The connection works again. */
 #define CUTLINE_EVENT_GAVE_UP 11 /* The connection was not made again in the time that the specification gives for that. */
-#define CUTLINE_EVENT_ALLOCATED 12 /* The resource manager of the host lets this end send at most so much from now on. */
-#define CUTLINE_EVENT_UNALLOCATED 13 /* The resource manager has refused this end, or taken its share back: there is no limit from now on. */
+#define CUTLINE_EVENT_ALLOCATED 12 /* The resource manager of the host has granted another rate to this end. */
+#define CUTLINE_EVENT_UNALLOCATED 13 /* The resource manager has refused or revoked the share of this end. Its rate is not limited any more. */
 
 /* A direction of a connection, as its end sees it. */
 #define CUTLINE_SIDE_SEND 1 /* Traffic that this end sends. */
@@ -51,18 +51,18 @@ typedef struct cutline_options cutline_options;
 #define CUTLINE_STANDING_NOT_ASKED 0 /* Nothing was asked for. */
 #define CUTLINE_STANDING_PENDING 1 /* The network has not answered yet. */
 #define CUTLINE_STANDING_RESERVED 2 /* The reservation is in place. */
-#define CUTLINE_STANDING_FAILED 3 /* The reservation was refused, is lost, or nobody has answered in time. It comes back by itself if the network can have it again. */
+#define CUTLINE_STANDING_FAILED 3 /* The reservation was refused, is lost, or was not answered in time. It comes back by itself if the network can have it again. */
 
 /* Reason for a missing reservation. */
 #define CUTLINE_REASON_NONE 0 /* Nothing was refused. */
 #define CUTLINE_REASON_BANDWIDTH 1 /* The bandwidth is not available. */
 #define CUTLINE_REASON_BURST 2 /* The buckets of all reservations together would be too deep. */
 #define CUTLINE_REASON_PACKET_SIZE 3 /* The packets are larger than the link's MTU. */
-#define CUTLINE_REASON_NO_PATH 4 /* There is no path, or nobody sends. */
+#define CUTLINE_REASON_NO_PATH 4 /* There is no path, or no sender. */
 #define CUTLINE_REASON_CONFLICT 5 /* Another reservation for the same packets has another style, or other ports. */
 #define CUTLINE_REASON_PREEMPTED 6 /* The resources were given to another reservation. */
 #define CUTLINE_REASON_ENDED 7 /* The network does not have it any more. */
-#define CUTLINE_REASON_UNANSWERED 8 /* Nobody has answered in time. */
+#define CUTLINE_REASON_UNANSWERED 8 /* There was no answer in time. */
 #define CUTLINE_REASON_NO_AGENT 9 /* This host's cutlined cannot be reached. */
 #define CUTLINE_REASON_INVALID 10 /* A value is not allowed. */
 #define CUTLINE_REASON_OTHER 11 /* Something else, in words. */
@@ -132,7 +132,7 @@ typedef struct cutline_event {
     double worst;
     /* Origin of a violation: one of CUTLINE_EVENT_ORIGIN_*. */
     int64_t origin;
-    /* The rate that the resource manager of the host lets this end send, of messages without headers, bit/s. */
+    /* The rate that the resource manager of the host has granted to this end, of messages without headers, bit/s. */
     int64_t allocated_bps;
 } cutline_event;
 

@@ -1,4 +1,4 @@
-//! The connections of a gateway, and what they have delivered.
+//! The connections of a gateway, and their delivery.
 
 use crate::document::{ConnectionDocument, GatewayDocument, MOST_LISTED};
 use crate::networks::network_of;
@@ -321,7 +321,7 @@ impl ConnectionTable {
 }
 
 impl Ticket {
-    /// The QoS connection stands.
+    /// The QoS connection is established.
     pub fn attach(&self, link: ConnectionHandle) {
         if self.book.records() {
             link.sample(MOST_SAMPLES);

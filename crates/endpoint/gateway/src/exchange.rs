@@ -1,6 +1,6 @@
 //! Exchanges of datagrams: each is a QoS connection, and a program at the near gateway or a socket to the server at the far one.
 //!
-//! One thread serves all exchanges of a route. Nobody proves who has sent a datagram, so an exchange is cheap, and one that is not used
+//! One thread serves all exchanges of a route. The sender of a datagram is not authenticated, so an exchange is cheap, and one that is not used
 //! gives its place to a newcomer: first those that were never answered, as the kernel's connection tracking does with entries that are
 //! not assured (`nf_conntrack`).
 
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_WITH_ASSURED: Duration = Duration::from_secs(15);
 /// Time for which no place is searched after there was none.
 const NO_PLACE_FOR: Duration = Duration::from_millis(50);
-/// Every how many looks an exchange is asked whether its other gateway is there.
+/// Number of checks after which an exchange checks whether its other gateway is alive.
 const LIFE_EVERY: u32 = 10;
 /// Longest silence of the other gateway while datagrams are sent to it: before the first sign of life, and
 /// then. It reports what it has received every half second, or up to every minute where that is set.

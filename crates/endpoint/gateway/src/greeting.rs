@@ -7,7 +7,7 @@ use std::io;
 pub enum Greeting {
     /// The connection was made.
     Connected,
-    /// Nobody listens there.
+    /// No server listens there.
     Refused,
     /// There is no route, or no such name.
     Unreachable,

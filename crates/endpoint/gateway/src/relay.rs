@@ -119,7 +119,7 @@ impl Pipe {
         Ok(true)
     }
 
-    /// Writes what there is room for, and the end after everything. Whether something was written.
+    /// Writes as many bytes as the stream accepts, and the end after all bytes. Returns whether something was written.
     fn write(&mut self, to: &impl Stream) -> io::Result<bool> {
         if self.wants_to_write() {
             let most = self.end.min(self.start + self.longest);
@@ -232,7 +232,7 @@ fn wait(plain: &impl Stream, qos: &impl Stream, out: &Pipe, back: &Pipe, stop: &
     failure(qos, of_qos, found[1]).map_err(Ending::Qos)
 }
 
-/// The failure of an end that nobody reads or writes at the moment; otherwise the next call says it.
+/// Returns the failure of an end that is neither read nor written at the moment. The next call reports other failures.
 fn failure(stream: &impl Stream, interest: PollFlags, found: PollFlags) -> io::Result<()> {
     let is_broken = found.intersects(PollFlags::ERR | PollFlags::HUP);
     if !interest.is_empty() || !is_broken {

@@ -42,7 +42,7 @@ pub fn near(shared: &Arc<Shared>, route: usize, listener: &TcpListener) {
     });
 }
 
-/// Accepts near gateways' connections until the gateway ends. One thread waits for all that have not shown yet what they are.
+/// Accepts near gateways' connections until the gateway ends. One thread waits for all connections whose peers have not yet negotiated.
 pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosTcpListener) {
     let mut door = PendingStreams::default();
     while !shared.stop.is_set() {

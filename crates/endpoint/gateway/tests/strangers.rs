@@ -1,6 +1,6 @@
 //! Strangers at gateways: those that say nothing, and those that send in others' names. They take no thread and nobody's place.
 
-use crate::common::{Settings, Watched, pair};
+use crate::common::{Settings, Watched, echo, is_answered, pair};
 use cutline_gateway::{GatewayRoute, GatewaySide, Limits, ProgramTransport};
 use cutline_socket::QosOptions;
 use cutline_units::Duration as Time;
@@ -49,28 +49,6 @@ fn program(near: &Watched) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(near.address()).unwrap();
     socket
-}
-
-/// A server that answers each datagram with the same.
-fn echo() -> SocketAddr {
-    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let at = server.local_addr().unwrap();
-    spawn(move || {
-        let mut buffer = vec![0; 65_535];
-        while let Ok((length, from)) = server.recv_from(&mut buffer) {
-            let _gone = server.send_to(&buffer[..length], from);
-        }
-    });
-    at
-}
-
-/// Sends a datagram until an answer comes, at most a minute.
-fn is_answered(program: &UdpSocket) -> bool {
-    program.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-    (0..300).any(|number: u32| {
-        let sent = program.send(&number.to_be_bytes());
-        sent.is_ok() && program.recv(&mut [0; 10]).is_ok()
-    })
 }
 
 /// Waits until a check holds.

@@ -86,17 +86,17 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Asks for both directions of a connection.
+    /// Requests both directions of a connection.
     pub const fn new(flow: Flow, reservation: PlannedReservation) -> Self {
         Self { flow, send: reservation.send, receive: reservation.receive }
     }
 
-    /// Asks for what this end sends.
+    /// Requests the direction in which this end sends.
     pub const fn sending(flow: Flow, bucket: TrafficSpec) -> Self {
         Self { flow, send: Some(bucket), receive: None }
     }
 
-    /// Asks for what this end receives. `flow` has the packets that it receives.
+    /// Requests the direction in which this end receives. `flow` selects the received packets.
     pub const fn receiving(flow: Flow, bucket: TrafficSpec) -> Self {
         Self { flow: flow.reversed(), send: None, receive: Some(bucket) }
     }

@@ -119,7 +119,7 @@ impl Grant {
     /// Waits until all that was asked for is reserved, or something is refused.
     ///
     /// # Errors
-    /// Says what was refused, or that nobody has answered in time. The request is at work nevertheless, until the grant is dropped.
+    /// The refusal, or the absence of an answer in time. The request remains until the grant is dropped.
     pub fn wait(&mut self, time: Duration) -> Result<(), Refusal> {
         let until = now().saturating_add(time);
         loop {

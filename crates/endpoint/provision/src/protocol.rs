@@ -11,7 +11,7 @@
 //!                                            {"reply":"withdrawn","id":1}
 //! ```
 //!
-//! A client numbers what it asks for. Replies and later news of it have that number. A line is at most [`LONGEST_LINE`] bytes. What cannot be
+//! A client numbers its requests. Replies and later notices have that number. A line is at most [`LONGEST_LINE`] bytes. What cannot be
 //! understood is answered with `error`, and then the connection is closed. All that a client has asked for ends with its connection.
 
 use crate::demand::Flow;

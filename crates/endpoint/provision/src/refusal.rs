@@ -17,7 +17,7 @@ pub enum Reason {
     Burst,
     /// The packets are larger than the MTU.
     PacketSize,
-    /// Nothing leads there, or nobody sends.
+    /// There is no route, or no sender.
     NoPath,
     /// Another reservation for the same packets has another style, or other ports.
     Conflict,
@@ -25,7 +25,7 @@ pub enum Reason {
     Preempted,
     /// The reservation was not refreshed, or the node that had it has gone.
     Ended,
-    /// Nobody has answered in time.
+    /// There was no answer in time.
     Unanswered,
     /// This host's `cutlined` cannot be reached.
     NoAgent(String),

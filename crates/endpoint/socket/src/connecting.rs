@@ -57,10 +57,10 @@ pub trait Attempt: Sized {
     /// Returns the descriptor and the readiness that the attempt waits for.
     fn awaits(&self) -> (BorrowedFd<'_>, Readiness);
 
-    /// Returns whether somebody is known to be there, so that no other address is tried meanwhile.
+    /// Returns whether the end is known to exist, so that no other address is tried meanwhile.
     fn is_answered(&self) -> bool;
 
-    /// Returns whether nobody has answered at the address of this socket, so that another one may be better.
+    /// Returns whether the address of this socket has not answered, so that another one may be better.
     fn is_silent(socket: &Self::Socket) -> bool;
 }
 
@@ -85,7 +85,7 @@ pub struct Connecting<S: Connect> {
     /// Time at which the whole has failed.
     deadline: Instant,
     due: Instant,
-    /// The socket of the first address at which nobody has answered and nobody has refused.
+    /// The socket of the first address that has neither answered nor refused.
     silent: Option<S>,
     failure: Option<QosError>,
 }

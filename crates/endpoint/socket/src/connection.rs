@@ -284,7 +284,7 @@ impl Connection {
         note(&mut lock(&self.feedback));
     }
 
-    /// Lets the session do something, and then passes on what it has to send, to tell, and to mark. Returns when the session
+    /// Calls the session, and then passes on its messages, events and marks. Returns when the session
     /// is due again.
     pub fn with_session(
         &self,
@@ -380,7 +380,7 @@ impl Connection {
         self.handling.call();
     }
 
-    /// Returns whether nobody has answered at the address of the other end.
+    /// Returns whether the address of the other end has not answered.
     pub fn was_silent(&self) -> bool {
         lock(&self.events).iter().any(|event| matches!(event, Event::OneSided(OneSidedReason::NoAnswer)))
     }

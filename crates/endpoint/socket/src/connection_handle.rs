@@ -14,6 +14,7 @@ use cutline_signal::session::Event;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time;
 
@@ -36,6 +37,9 @@ pub trait SharedCalls: KeptConnection {
 
     /// Returns whether the connection is being made again.
     fn is_reconnecting(&self) -> bool;
+
+    /// Handles the end of the last handle. A thread of this library may still use the connection for a moment.
+    fn on_last_handle(&self) {}
 }
 
 /// A QoS connection of either kind, stream or datagrams: events, measures, reservation and renegotiation.
@@ -43,12 +47,29 @@ pub trait SharedCalls: KeptConnection {
 /// [`QosTcpStream`](crate::QosTcpStream) and [`QosUdpSocket`](crate::QosUdpSocket) dereference to it, so its calls are calls of both.
 /// A clone keeps the connection open, as a clone of the socket does.
 #[derive(Clone)]
-pub struct ConnectionHandle(Arc<dyn SharedCalls>);
+pub struct ConnectionHandle(Arc<Held>);
+
+/// A connection that the application holds.
+struct Held(Arc<dyn SharedCalls>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.on_last_handle();
+    }
+}
+
+impl Deref for Held {
+    type Target = dyn SharedCalls;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
 
 impl ConnectionHandle {
     /// Returns the connection of a socket.
     pub(crate) fn new(socket: Arc<impl SharedCalls + 'static>) -> Self {
-        Self(socket)
+        Self(Arc::new(Held(socket)))
     }
 
     /// The next event that was not taken; `None` if there is none.
@@ -74,7 +95,7 @@ impl ConnectionHandle {
     /// this call returns, an earlier handler is running no more, unless this is called by it. A handler that owns a clone of the socket or of this
     /// keeps it open until [`remove_handler`](Self::remove_handler).
     pub fn on_event(&self, handler: impl FnMut(Event) + Send + 'static) {
-        let service = Arc::downgrade(&self.0) as Weak<dyn KeptConnection>;
+        let service = Arc::downgrade(&self.0.0) as Weak<dyn KeptConnection>;
         self.0.connection().set_handler(service, Box::new(handler));
     }
 

@@ -51,9 +51,9 @@
 //! kernel:
 //!
 //! ```text
-//! options     what an application asks for
+//! options     the options of an application
 //! error       why it cannot have it
-//! settings    what follows from it for the socket: buffers, marks
+//! settings    the settings of a socket that follow from the options: buffers, marks
 //! session     the session of a connection, from its options
 //! hint_mark   the delay hint as the mark of packets
 //! patience    timeouts of calls that receive
@@ -64,7 +64,7 @@
 //! tcp         streams
 //! allocation  share of the host's resources
 //! gate        order in which managed datagram sockets send
-//! reservation what the network is asked for, and gives
+//! reservation requests to the network, and its grants
 //! mib         all that is known of a connection
 //! recovery    making a broken connection again
 //! publication rows for the monitor of this host

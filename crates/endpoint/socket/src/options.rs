@@ -330,7 +330,7 @@ impl QosOptions {
         Self { trace: Some(trace.clone()), ..self }
     }
 
-    /// Sets whether the monitor of this host is told what the connection delivers ([`cutline_publish`]). It is unless this is set to
+    /// Sets whether the delivery of the connection is published to the monitor of this host ([`cutline_publish`]). It is unless this is set to
     /// false, or the environment variable `CUTLINE_PUBLISH` is `off`. Messages cost nothing more for it.
     #[must_use]
     pub fn publish(self, publish: bool) -> Self {
@@ -365,7 +365,7 @@ impl QosOptions {
     /// ([`cutline_provision`]). Connecting then waits until the network has answered. The other end should ask the same service.
     ///
     /// # Errors
-    /// When there is no such service; the error lists those that there are.
+    /// When there is no such service; the error lists the existing ones.
     pub fn service(self, name: &str, access: &Access) -> Result<Self, UnknownService> {
         let reservation = ReservationOptions::new(open(name, access)?);
         Ok(Self { reservation: Some(reservation), ..self })
@@ -377,7 +377,7 @@ impl QosOptions {
         self.reservation_with(|reservation| reservation.ack_path = ack_path)
     }
 
-    /// Says what becomes of a connection whose reservation is refused. Nothing happens without a service.
+    /// Sets the outcome of a connection whose reservation is refused. It has no effect without a service.
     #[must_use]
     pub fn if_refused(self, if_refused: IfRefused) -> Self {
         self.reservation_with(|reservation| reservation.if_refused = if_refused)

@@ -108,12 +108,12 @@ impl Reserver {
         Self { options, path, flow: Mutex::new(flow), state: Mutex::default() }
     }
 
-    /// The connection was made again from this address. What is agreed on next is asked for from there.
+    /// Sets the address of the reconnected socket, for which later reservations are requested.
     pub fn moved(&self, local: SocketAddr) {
         lock(&self.flow).source = local;
     }
 
-    /// Asks for what both ends have agreed on. What they agree on later replaces it.
+    /// Requests a reservation for the agreement of both ends. A later agreement replaces it.
     pub fn on_agreed(&self, send: &Specification, receive: &Specification) -> Result<(), QosError> {
         let demand = self.demand(send, receive)?;
         let mut state = lock(&self.state);
@@ -218,7 +218,7 @@ impl Reserver {
     }
 }
 
-/// The directions for which something is asked for.
+/// The directions for which a reservation is requested.
 fn asked(demand: &Demand) -> impl Iterator<Item = Direction> + use<> {
     let both = [(Direction::Send, demand.send), (Direction::Receive, demand.receive)];
     both.into_iter().filter_map(|(direction, bucket)| bucket.map(|_| direction))

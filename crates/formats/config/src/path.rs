@@ -1,4 +1,4 @@
-//! Paths of keys such as `flow.audio.hint` or `dumbbell.queue.limit`: setting and finding what they name.
+//! Paths of keys such as `flow.audio.hint` or `dumbbell.queue.limit`: setting and finding their values.
 //!
 //! In the lists of tables that a document names, such as `[[flow]]`, a path chooses a member by its name.
 

@@ -50,7 +50,7 @@ pub struct TableReader<'a> {
     span: Span,
     path: String,
     asked: RefCell<BTreeSet<String>>,
-    /// Required keys that are not there, and what they should be.
+    /// Missing required keys, and their expected values.
     missing: RefCell<Vec<(String, String)>>,
 }
 

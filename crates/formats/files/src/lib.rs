@@ -1,4 +1,4 @@
-//! Creation of output files. A command may run as root in a folder that belongs to somebody else, so no output is written through a
+//! Creation of output files. A command may run as root in a folder of another user, so no output is written through a
 //! symbolic link, whether it leads to a file or nowhere, and nothing that exists is replaced unless the user asks for it.
 //!
 //! ```text

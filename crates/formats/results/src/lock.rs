@@ -110,7 +110,7 @@ mod tests {
         Lock::take(folder.path(), "").unwrap();
     }
 
-    /// In the folder of somebody else the lock's name may lead to any file.
+    /// In a folder of another user the lock's name may lead to any file.
     #[test]
     fn a_lock_is_no_symbolic_link() {
         let folder = tempfile::tempdir().unwrap();

@@ -128,7 +128,7 @@ impl Channel {
         }
     }
 
-    /// Asks for a list.
+    /// Requests a list.
     pub(crate) fn list(
         &mut self,
         message: &RouteNetlinkMessage,
@@ -226,7 +226,7 @@ pub(crate) fn socket(flags: SocketFlags, groups: u32) -> Result<OwnedFd, SysErro
     Ok(socket)
 }
 
-/// Receives one datagram of the kernel's, whole. Others may send to a netlink socket, too; what they send is not read.
+/// Receives one whole datagram of the kernel. Other processes may send to a netlink socket, too; their datagrams are skipped.
 pub(crate) fn receive(socket: impl AsFd) -> io::Result<Vec<u8>> {
     loop {
         let peek = RecvFlags::PEEK | RecvFlags::TRUNC;

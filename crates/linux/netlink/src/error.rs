@@ -25,7 +25,7 @@ pub enum Error {
     /// The kernel's answer has another form than this version knows.
     #[error("the kernel's answer cannot be read: {0}")]
     Answer(String),
-    /// The interface has a queueing discipline that somebody has set.
+    /// The interface has a queueing discipline that another process has set.
     #[error(
         "interface `{interface}` has the queueing discipline {} {handle:x}:, which is not Cutline's: remove it, or allow it to be replaced",
         Printable(kind)

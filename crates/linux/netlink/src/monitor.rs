@@ -105,7 +105,7 @@ impl AsFd for Monitor {
     }
 }
 
-/// Interfaces whose traffic control somebody else has changed.
+/// Interfaces whose traffic control another process has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Those at which something at the root, or of our discipline, was changed.

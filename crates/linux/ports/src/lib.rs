@@ -1,6 +1,6 @@
 //! Ports of the router on interfaces of this machine, and the loop that waits for frames and deadlines.
 //!
-//! What becomes of a frame is decided in `cutline-router`; here frames are received and sent. There is no `unsafe` code:
+//! `cutline-router` decides about frames; this crate receives and sends them. There is no `unsafe` code:
 //! system calls and memory that is shared with the kernel are behind `cutline-sys`.
 //!
 //! ```text

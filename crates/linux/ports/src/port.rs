@@ -40,7 +40,7 @@ pub trait InterfacePort: Port<Error = PortError> + AsFd {
 pub struct PortStats {
     /// The port's kind.
     pub kind: PortKind,
-    /// Frames that were dropped on arrival because nobody had read those before; as of the last [`InterfacePort::stats`].
+    /// Frames that were dropped on arrival because earlier ones had not been read; as of the last [`InterfacePort::stats`].
     pub missed: u64,
     /// Frames that were dropped because they were longer than there is room for.
     pub truncated: Count,

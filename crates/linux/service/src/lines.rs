@@ -114,8 +114,8 @@ pub struct LineClient {
 }
 
 impl LineClient {
-    /// Connects to the socket at `path`, whose lines have at most `longest` bytes. A process that is stopped accepts nobody;
-    /// after `patience` it counts as away.
+    /// Connects to the socket at `path`, whose lines have at most `longest` bytes. A process that is stopped accepts no
+    /// connection; after `patience` it counts as absent.
     ///
     /// # Errors
     /// When no process listens there in time, or this process may not connect.

@@ -52,7 +52,7 @@ impl SocketFile {
         &self.listener
     }
 
-    /// Lets every user connect. The kernel says who has connected (unix(7), `SO_PEERCRED`).
+    /// Lets every user connect. The kernel reports the user of a connection (unix(7), `SO_PEERCRED`).
     ///
     /// # Errors
     /// When the mode of the file cannot be changed.

@@ -23,7 +23,7 @@ const BATCH: usize = 64;
 pub(crate) const NAME: usize = size_of::<libc::sockaddr_storage>();
 /// Room for a time stamp, a traffic class of either protocol and a drop counter, each behind its header, bytes.
 pub(crate) const CONTROL: usize = 256;
-/// Option with the figures of a socket's memory, each an `u32` (`SK_MEMINFO_...` in linux/sock_diag.h).
+/// Option with the figures of a socket's memory, each an `u32` (`SK_MEMINFO_...` in `linux/sock_diag.h`).
 const SO_MEMINFO: SocketOption<u32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_MEMINFO);
 /// Place of the number of dropped datagrams among these figures, bytes (`SK_MEMINFO_DROPS`).
 const MEMINFO_DROPS: usize = 8 * 4;

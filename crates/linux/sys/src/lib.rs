@@ -25,6 +25,7 @@
 //!   ring      their four rings
 //!   umem      their memory
 //! tun         TUN interfaces
+//! vacant      sockets that are closed while somebody uses their descriptor
 //! bpf         eBPF programs
 //!   assembler writing them
 //! interface   interfaces by name and number
@@ -71,6 +72,7 @@ pub mod tcp;
 pub mod thread;
 pub mod traffic_class;
 pub mod tun;
+pub mod vacant;
 pub mod xdp;
 
 pub use clock::now;

@@ -83,7 +83,7 @@ impl Mapping {
     /// Reads a value.
     ///
     /// # Safety
-    /// Nobody may write to it meanwhile.
+    /// No other code or process may write to it meanwhile.
     #[inline]
     pub(crate) unsafe fn read<T: Plain>(&self, at: usize) -> T {
         assert!(self.holds::<T>(at, 1), "a value lies in its mapping");
@@ -95,7 +95,7 @@ impl Mapping {
     /// Writes a value.
     ///
     /// # Safety
-    /// Nobody may read or write it meanwhile.
+    /// No other code or process may read or write it meanwhile.
     #[inline]
     pub(crate) unsafe fn write<T: Plain>(&self, at: usize, value: T) {
         assert!(self.holds::<T>(at, 1), "a value lies in its mapping");
@@ -106,7 +106,7 @@ impl Mapping {
     /// Bytes of it; `None` when they do not all lie in it.
     ///
     /// # Safety
-    /// Nobody may write to them as long as they are borrowed.
+    /// No other code or process may write to them as long as they are borrowed.
     #[inline]
     pub(crate) unsafe fn bytes(&self, at: usize, length: usize) -> Option<&[u8]> {
         // SAFETY: the bytes lie in the mapping, which lives as long as `self`; the caller says that nobody writes there.
@@ -116,7 +116,7 @@ impl Mapping {
     /// Copies bytes into it.
     ///
     /// # Safety
-    /// Nobody may read or write there meanwhile.
+    /// No other code or process may read or write there meanwhile.
     #[inline]
     pub(crate) unsafe fn copy_from(&self, at: usize, bytes: &[u8]) {
         assert!(self.holds::<u8>(at, bytes.len()), "a copy lies in its mapping");

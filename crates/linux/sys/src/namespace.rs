@@ -109,7 +109,7 @@ impl Namespace {
         })
     }
 
-    /// Checks that nobody has removed its name.
+    /// Checks that its name still exists.
     ///
     /// # Errors
     /// When the name is gone, or another namespace has it.
@@ -253,7 +253,7 @@ mod tests {
         permitted().is_ok()
     }
 
-    /// As in another PID namespace, where the number of the process that made it belongs to nobody.
+    /// As in another PID namespace, where no process has the number of the process that made it.
     #[test]
     fn a_namespace_with_a_living_owner_elsewhere_is_not_stale() {
         if !is_permitted() {

@@ -3,7 +3,7 @@
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
 
-/// Returns random bytes that nobody can guess. It waits in the first moments of a machine, until there are some.
+/// Returns unpredictable random bytes. Soon after the start of the machine it waits until the kernel has enough entropy.
 ///
 /// # Errors
 /// When the kernel has none, such as under a seccomp filter that refuses the call.

@@ -14,7 +14,7 @@ pub enum Scheduling {
     Normal,
 }
 
-/// Asks for real-time scheduling of the calling thread, and for exact timers. On a busy machine this shortens waits for
+/// Requests real-time scheduling of the calling thread, and for exact timers. On a busy machine this shortens waits for
 /// the processor from milliseconds to microseconds. It lasts until the thread ends.
 ///
 /// Threads and processes that it starts inherit the scheduling. The kernel has files whose writers try again until a

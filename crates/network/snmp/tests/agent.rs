@@ -274,6 +274,43 @@ fn whatever_arrives_does_not_disturb_it() {
     assert!(answer.text.contains("Gauge32: 0"), "{}", answer.text);
 }
 
+/// Eight managers walk the sockets, and another one asks a hundred times for as much as there is, and reads no answer. Every walk finds
+/// all, somebody else gets an answer, and rows are as new as before.
+#[test]
+fn storms_of_walks_hold_nobody_up() {
+    let host = Host::start();
+    let mut video = host.publisher("video");
+    let rows: Vec<_> = (1..=200).map(violated).collect();
+    publish(&mut video, &rows);
+    host.wait_for_sockets(200);
+    let (service, _) = host.serve(&host.open_options());
+    let at = service.address().unwrap();
+    // GETBULK of 32767 values behind 1.3.
+    let request = b"\x30\x2a\x02\x01\x01\x04\x10secret community\xa5\x13\x02\x01\x05\x02\x01\x00\x02\x02\x7f\xff\x30\x07\x30\x05\x06\x01\x2b\x05\x00";
+    let walk = || {
+        let at = at.to_string();
+        let answer = net_snmp("snmpbulkwalk", &["-v2c", "-c", COMMUNITY, "-Cr50", &at, &object("2")]);
+        assert!(answer.is_ok, "{}", &answer.text[..answer.text.len().min(300)]);
+        pairs(&answer.text).len()
+    };
+    let alone = walk();
+    std::thread::scope(|scope| {
+        let greedy = UdpSocket::bind("127.0.0.1:0").unwrap();
+        // Answers stay in the socket, and then are dropped.
+        (0..100).for_each(|_| drop(greedy.send_to(request, at)));
+        let walks: Vec<_> = (0..8).map(|_| scope.spawn(walk)).collect();
+        // Rows that come meanwhile are shown meanwhile.
+        publish(&mut video, &rows[..100]);
+        host.wait_for_sockets(100);
+        let answer = net_snmp("snmpget", &["-v2c", "-c", COMMUNITY, &at.to_string(), &object("1.2.0")]);
+        assert!(answer.text.contains("Gauge32: "), "{}", answer.text);
+        // Values of rows that have gone are missing in a walk that was under way.
+        let found: Vec<usize> = walks.into_iter().map(|walk| walk.join().unwrap()).collect();
+        assert!(found.iter().all(|found| (alone / 2..=alone).contains(found)), "{found:?} of {alone}");
+    });
+    assert_eq!(walk(), alone / 2);
+}
+
 #[test]
 fn settings_that_cannot_be_used_are_named() {
     let host = Host::start();

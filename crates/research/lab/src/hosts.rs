@@ -35,7 +35,7 @@ impl Hosts {
     /// Checks that the namespaces have their names still, so that the measurements are of this network.
     ///
     /// # Errors
-    /// When somebody has removed one.
+    /// When a namespace has been removed.
     pub fn check(&self) -> Result<(), LabError> {
         let Self { sources, sinks, network } = self;
         Ok([sources, sinks, network].into_iter().try_for_each(Namespace::check)?)

@@ -71,7 +71,7 @@ pub struct Note {
     pub at: Instant,
 }
 
-/// A step of the proof that the end that asks for a run receives packets to the address of its datagrams.
+/// A step of the proof that the end that requests a run receives packets to the address of its datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// To the receiver of the session: "send this flow to the address that this comes from".

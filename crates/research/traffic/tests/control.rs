@@ -429,7 +429,7 @@ fn nobody_in_the_middle_can_change_a_session() {
 /// Packets with a spoofed source: they have the token, but come from another address than the session's peer.
 #[test]
 fn no_packet_goes_to_another_address_than_the_peers() {
-    let ask = |from: &'static str, of_token: fn(u64) -> u64| {
+    let ask = |from: &'static str, of_token: fn(u64) -> u64, time| {
         session(move |address, _| {
             let mut client = Client::opened(address);
             client.says(&start(1, 1_000_000_000));
@@ -437,7 +437,7 @@ fn no_packet_goes_to_another_address_than_the_peers() {
             client.says(&begin(Duration::ZERO));
             assert!(client.hears().contains("begun"));
             let socket = UdpSocket::bind((from, 0)).unwrap();
-            socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+            socket.set_read_timeout(Some(time)).unwrap();
             for seq in 0..5 {
                 let extension = tfrc();
                 let token = of_token(token);
@@ -450,13 +450,13 @@ fn no_packet_goes_to_another_address_than_the_peers() {
             replied
         })
     };
-    let (replied, session) = ask("127.0.0.1", |token| token);
+    let (replied, session) = ask("127.0.0.1", |token| token, SURELY);
     let report = session.report.unwrap();
     assert!(replied && report.strangers == 0 && report.flows[0].packets == 5, "{report:?}");
     for (from, of_token) in
         [("127.0.0.2", (|token| token) as fn(u64) -> u64), ("127.0.0.1", |token| token ^ 1)]
     {
-        let (replied, session) = ask(from, of_token);
+        let (replied, session) = ask(from, of_token, SOON);
         let report = session.report.unwrap();
         assert!(!replied, "nothing goes to {from}");
         assert!(report.flows.is_empty() && report.strangers == 5, "{report:?}");
@@ -607,15 +607,21 @@ fn proof(step: Step, token: u64, nonce: u64) -> [u8; PROOF] {
     Proof { step, flow: 0, token, nonce }.write()
 }
 
-/// Returns a socket of this address whose reading ends after half a second.
+/// A minute, for something that comes also on a busy machine.
+const SURELY: std::time::Duration = std::time::Duration::from_secs(60);
+/// Half a second, for something that should not come.
+const SOON: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// Returns a socket of this address.
 fn socket(address: &str) -> UdpSocket {
     let socket = UdpSocket::bind((address, 0)).unwrap();
-    socket.set_read_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    socket.set_read_timeout(Some(SURELY)).unwrap();
     socket
 }
 
-/// Returns the challenge's nonce; `None` if nothing comes.
-fn challenged(socket: &UdpSocket) -> Option<u64> {
+/// Returns the challenge's nonce; `None` if nothing comes within `time`.
+fn challenged(socket: &UdpSocket, time: std::time::Duration) -> Option<u64> {
+    socket.set_read_timeout(Some(time)).unwrap();
     let mut bytes = [0; 1500];
     let count = socket.recv(&mut bytes).ok()?;
     let challenge = Proof::read(&bytes[..count]).expect("nothing but proofs comes before the run");
@@ -640,17 +646,17 @@ fn an_address_that_does_not_return_the_nonce_gets_no_traffic() {
             let (to, token) = client.ready(address);
             let socket = socket(from);
             socket.send_to(&proof(Step::Call, token ^ of_token, 0), to).unwrap();
-            let nonce = challenged(&socket);
+            let nonce = challenged(&socket, if is_challenged { SURELY } else { SOON });
             assert_eq!(nonce.is_some(), is_challenged, "case {i}");
             if of_nonce > 0 {
                 socket.send_to(&proof(Step::Answer, token, nonce.unwrap() ^ of_nonce), to).unwrap();
-                assert_eq!(challenged(&socket), None);
+                assert_eq!(challenged(&socket, SOON), None);
             }
             client.says("\"gather\"");
             let refused = client.hears();
             assert!(refused.contains("1 of the 1 flows that it sends have no path"), "{refused}");
             // The session is over, and no data has come.
-            assert_eq!((client.hears().as_str(), challenged(&socket)), ("", None));
+            assert_eq!((client.hears().as_str(), challenged(&socket, SOON)), ("", None));
         });
         assert!(session.sent.is_empty() && session.error.is_some());
     }
@@ -663,14 +669,14 @@ fn begun(address: SocketAddr, plan: FlowPlan) -> (Client, UdpSocket) {
     let (to, token) = client.ready(address);
     let socket = socket("127.0.0.1");
     socket.send_to(&proof(Step::Call, token, 0), to).unwrap();
-    let nonce = challenged(&socket).unwrap();
+    let nonce = challenged(&socket, SURELY).unwrap();
     socket.send_to(&proof(Step::Answer, token, nonce), to).unwrap();
     let mut bytes = [0; 1500];
     assert_eq!(socket.recv(&mut bytes).unwrap(), PROOF);
     // A second address cannot take the flow over.
     let thief = self::socket("127.0.0.1");
     thief.send_to(&proof(Step::Call, token, 0), to).unwrap();
-    assert_eq!(challenged(&thief), None);
+    assert_eq!(challenged(&thief, SOON), None);
     client.says("\"gather\"");
     assert!(client.hears().contains("gathered"));
     client.says(&begin(Duration::ZERO));
@@ -684,6 +690,7 @@ fn a_lost_control_connection_ends_what_the_receiver_sends() {
     let ((), session) = session(|address, _| {
         let (client, socket) = begun(address, plans().remove(0));
         drop(client);
+        socket.set_read_timeout(Some(SOON)).unwrap();
         let mut bytes = [0; 1500];
         // The run has a minute. Reading ends when nothing has come for half a second.
         assert!((0..5000).any(|_| socket.recv(&mut bytes).is_err()));

@@ -90,17 +90,8 @@ impl PathPlan {
         let rate = |share: f64| Rate::from_bps((demand * share) as u64);
         let mut network = Network::new();
         let (router, sink) = (network.add_node("router"), network.add_node("sink"));
-        let plain = |from: NodeId, to: NodeId, rate: Rate, delay: Duration, packets: u32| LinkSpec {
-            from,
-            to,
-            rate,
-            delay,
-            queue: QueueSpec::drop_tail(Limit::Packets(packets), rate),
-            rate_changes: Vec::new(),
-            deliveries: None,
-            pass_on: None,
-            impairment: None,
-            series: false,
+        let plain = |from: NodeId, to: NodeId, rate: Rate, delay: Duration, packets: u32| {
+            LinkSpec::new(from, to, rate, delay, QueueSpec::drop_tail(Limit::Packets(packets), rate))
         };
         let millisecond = Duration::from_millis(1);
         let first = self.capacity[0].1;

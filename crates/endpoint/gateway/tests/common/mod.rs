@@ -5,8 +5,9 @@
 use cutline_gateway::{Gateway, GatewayDocument, GatewayRoute, GatewaySide, Limits, Plan, ProgramTransport};
 use cutline_socket::QosOptions;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
+use std::thread::spawn;
 use std::time::{Duration, Instant};
 
 /// Output and recordings of gateways.
@@ -112,4 +113,26 @@ pub fn pair(transport: ProgramTransport, to: SocketAddr, settings: &Settings) ->
     let far = Watched::start(GatewaySide::Far, transport, to, settings);
     let near = Watched::start(GatewaySide::Near, transport, far.address(), settings);
     (near, far)
+}
+
+/// A server that answers each datagram with the same.
+pub fn echo() -> SocketAddr {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = server.local_addr().unwrap();
+    spawn(move || {
+        let mut buffer = vec![0; 65_535];
+        while let Ok((length, from)) = server.recv_from(&mut buffer) {
+            let _gone = server.send_to(&buffer[..length], from);
+        }
+    });
+    at
+}
+
+/// Sends a datagram until an answer comes, at most a minute.
+pub fn is_answered(program: &UdpSocket) -> bool {
+    program.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    (0..300).any(|number: u32| {
+        let sent = program.send(&number.to_be_bytes());
+        sent.is_ok() && program.recv(&mut [0; 10]).is_ok()
+    })
 }

@@ -1,4 +1,4 @@
-//! `local` and `rsvp`: both ask this host's `cutlined`.
+//! `local` and `rsvp`: both request reservations from this host's `cutlined`.
 
 use super::{Access, Provisioner, ReservationService};
 use crate::client::DaemonClient;
@@ -53,7 +53,7 @@ impl ReservationService for Rsvp {
     }
 }
 
-/// `cutlined`, and what of it a service asks for.
+/// `cutlined`, and the kind of request of a service.
 #[derive(Debug)]
 struct Agent {
     name: &'static str,

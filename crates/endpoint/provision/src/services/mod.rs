@@ -32,14 +32,14 @@ pub trait Provisioner: fmt::Debug + Send + Sync {
     /// The name of the service.
     fn name(&self) -> &'static str;
 
-    /// Asks for what a flow needs. It waits for nobody but this host's agent; [`Grant::wait`] waits for the network.
+    /// Requests a service for a flow. It waits only for this host's `cutlined`; [`Grant::wait`] waits for the network.
     ///
     /// # Errors
-    /// What is refused at once, with the reason.
+    /// An immediate refusal, with the reason.
     fn request(&self, demand: &Demand) -> Result<Grant, Refusal>;
 }
 
-/// A service: its name, what it is, and how it is opened.
+/// A service: its name, its title, and the function that opens it.
 pub trait ReservationService: fmt::Debug + Send + Sync {
     /// The name, in kebab-case.
     fn name(&self) -> &'static str;
@@ -50,7 +50,7 @@ pub trait ReservationService: fmt::Debug + Send + Sync {
     /// Returns whether the network keeps a rate for the flow.
     fn is_reserved(&self) -> bool;
 
-    /// Returns the one who gives, who is reached as `access` says. Nothing is asked yet.
+    /// Opens the service, which is reached as `access` specifies. Nothing is requested yet.
     fn open(&self, access: &Access) -> Box<dyn Provisioner>;
 }
 
@@ -60,7 +60,7 @@ pub trait ReservationService: fmt::Debug + Send + Sync {
 pub struct UnknownService {
     /// The name that was given.
     pub name: String,
-    /// Those that there are.
+    /// The names of the existing services.
     pub allowed: Vec<&'static str>,
 }
 
@@ -70,12 +70,12 @@ static OTHERS: Registry<dyn ReservationService> = Registry::new(&["mark", "local
 /// Adds a service of another crate for as long as the process runs.
 ///
 /// # Errors
-/// When there is one of that name already, or the name is not in kebab-case.
+/// When a service has that name already, or the name is not in kebab-case.
 pub fn register(service: Box<dyn ReservationService>) -> Result<(), RegistryError> {
     OTHERS.add(service.name(), &[], service)
 }
 
-/// Returns all services: ours, then those that were registered.
+/// Returns all services: the built-in ones, then the registered ones.
 pub fn services() -> Vec<&'static dyn ReservationService> {
     OWN.into_iter().chain(OTHERS.all()).collect()
 }
@@ -83,7 +83,7 @@ pub fn services() -> Vec<&'static dyn ReservationService> {
 /// Opens the service of this name.
 ///
 /// # Errors
-/// When there is none; the error lists those that there are.
+/// When there is no service of this name; the error lists the existing ones.
 pub fn open(name: &str, access: &Access) -> Result<Box<dyn Provisioner>, UnknownService> {
     let found = services().into_iter().find(|service| service.name() == name);
     found.map(|service| service.open(access)).ok_or_else(|| UnknownService {

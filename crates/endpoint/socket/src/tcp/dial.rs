@@ -30,7 +30,7 @@ pub struct Dialing {
 }
 
 enum Step {
-    /// The other end is asked whether it is a QoS socket.
+    /// A probe detects whether the other end is a QoS socket.
     Asking(Question),
     /// The kernel connects the socket.
     Connecting(Dialled),

@@ -90,7 +90,7 @@ impl Inlet {
         found
     }
 
-    /// Takes what is left of a connection before this one.
+    /// Takes the unread bytes of an earlier connection.
     pub fn take_left(&mut self, to: &mut [u8]) -> usize {
         // A deque of bytes reads as two slices, and never fails.
         self.left.read(to).unwrap_or(0)

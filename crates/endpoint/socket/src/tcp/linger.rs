@@ -1,6 +1,6 @@
 //! Closing without loss.
 //!
-//! The kernel resets a connection, and drops what it has not delivered, when a socket is closed with input that nobody has read, and when
+//! The kernel resets a connection, and drops what it has not delivered, when a socket is closed with unread input, and when
 //! input arrives after that. Reports of the other end are such input. So a stream that the application closes first ends its own
 //! direction; then the thread that serves connections reads and discards what comes, until the other end's kernel has acknowledged
 //! everything. A reset after that takes nothing away: Linux delivers what it has received, and the end of the stream behind it.

@@ -115,7 +115,7 @@ impl QosTcpStream {
     /// that the other end takes no part ([`Peer`](crate::Peer)). Of a name, every address is tried until one answers (RFC 8305).
     ///
     /// # Errors
-    /// When an option is not allowed, the ends do not agree, nobody listens there, or the time is over
+    /// When an option is not allowed, the ends do not agree, no socket listens there, or the time is over
     /// ([`QosOptions::connect_timeout`]).
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         Self::connecting(address, options)?.finish()
@@ -329,7 +329,7 @@ impl AsFd for QosTcpStream {
 }
 
 impl Inner {
-    /// Lets the session do something, and sends what it has to send.
+    /// Calls the session, and sends its control messages.
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
         let mark_with = |hint: Hint| {
             let _unmarked = mark(&self.socket, self.peer, hint);
@@ -356,7 +356,7 @@ impl Inner {
         }
     }
 
-    /// Sends control messages, if nobody is in the middle of a message: else who is sends them after it.
+    /// Sends control messages, unless a call is writing a message: then that call sends them after the message.
     fn send_control(&self) {
         if let Ok(mut outlet) = self.outlet.try_lock()
             && self.is_up()

@@ -1,4 +1,4 @@
-//! Asking whether somebody is a QoS socket, and answering.
+//! Probes that detect whether an end is a QoS socket, and their answers.
 
 use crate::error::QosError;
 use crate::options::QosOptions;
@@ -76,7 +76,7 @@ impl Question {
         self.until
     }
 
-    /// The socket, for a question that is asked later.
+    /// The socket, for a later probe.
     pub fn socket_again(&self) -> Result<UdpSocket, QosError> {
         self.socket.try_clone().map_err(QosError::system("cannot open a socket"))
     }

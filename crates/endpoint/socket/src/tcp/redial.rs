@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 
 /// An attempt to connect again.
 pub enum Redial {
-    /// The other end is asked whether it is there, and so expects this one.
+    /// The other end is probed, so that it expects the new connection.
     Asking(Question),
     Connecting,
     Negotiating(Box<Negotiating>),

@@ -17,6 +17,7 @@ use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
+use cutline_sys::vacant::vacate;
 use cutline_translate::Protocol;
 use cutline_units::Instant;
 use rustix::io::Errno;
@@ -34,7 +35,7 @@ use std::sync::{Arc, Mutex, Weak};
 /// Every other end gets a socket of its own, connected to it, on the same port. One that is no QoS socket is accepted with its
 /// first datagram, unless [`Peer::Speaks`] or a key demands one.
 pub struct QosUdpListener {
-    entrance: Arc<Entrance>,
+    pub(super) entrance: Arc<Entrance>,
     nonblocking: AtomicBool,
     /// The process that has made it. Another one would take datagrams of a negotiation away.
     generation: u32,
@@ -210,6 +211,13 @@ impl QosUdpListener {
     }
 }
 
+impl Drop for QosUdpListener {
+    /// Closes the socket, so that its port is free afterwards, although a connection may use the entrance for a moment.
+    fn drop(&mut self) {
+        let _later = vacate(&self.entrance.socket);
+    }
+}
+
 impl fmt::Debug for QosUdpListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QosUdpListener")
@@ -225,7 +233,7 @@ impl AsFd for QosUdpListener {
     }
 }
 
-/// Opens a socket that nobody shares an address with, but for connections of an earlier listener.
+/// Opens a socket whose address no other socket has, except connections of an earlier listener.
 fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;

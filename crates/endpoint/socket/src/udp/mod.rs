@@ -37,6 +37,7 @@ use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing};
 use cutline_sys::datagrams::Inbox;
 use cutline_sys::now;
+use cutline_sys::vacant::vacate;
 use cutline_translate::Protocol;
 use cutline_units::{Duration, Hint, Instant};
 use dial::Joining;
@@ -106,7 +107,7 @@ impl QosUdpSocket {
     /// answers. Where none does, it is a plain socket to the first address that the network has not refused.
     ///
     /// # Errors
-    /// When an option is not allowed, the ends do not agree, there is no such address, nobody receives there, or the time is over
+    /// When an option is not allowed, the ends do not agree, there is no such address, no socket receives there, or the time is over
     /// ([`QosOptions::connect_timeout`]).
     pub fn connect(address: impl ToSocketAddrs, options: &QosOptions) -> Result<Self, QosError> {
         Self::connecting(address, options)?.finish()
@@ -289,7 +290,7 @@ impl AsFd for QosUdpSocket {
 }
 
 impl Inner {
-    /// Lets the session do something, and sends what it has to send.
+    /// Calls the session, and sends its control messages.
     fn act(&self, act: impl FnOnce(&mut Session, &mut Outbound, &mut Inbound)) -> Instant {
         let send = |message: &[u8]| {
             // A control message that is lost is sent again, or made up for by the next report. Those of a session that is over belong
@@ -320,7 +321,7 @@ impl Inner {
         !self.is_replaced.load(Ordering::Relaxed) && self.recovery.as_ref().is_none_or(Recovery::is_up)
     }
 
-    /// Ends the connection in favour of another one from the same address, whose listener gets what it has sent so far.
+    /// Ends the connection in favour of another one from the same address, whose listener gets its received datagrams.
     fn retire(&self, entrance: &Entrance) {
         if self.is_replaced.swap(true, Ordering::Relaxed) {
             return;
@@ -376,6 +377,12 @@ impl SharedCalls for Inner {
 
     fn is_reconnecting(&self) -> bool {
         self.recovery.as_ref().is_some_and(Recovery::is_under_way)
+    }
+
+    /// Closes the socket, so that its port is free when the drop of the last handle returns.
+    fn on_last_handle(&self) {
+        // Without room for another descriptor, the thread that serves connections closes it, after microseconds.
+        let _later = vacate(&self.socket);
     }
 }
 

@@ -16,7 +16,7 @@ use cutline_sys::lock;
 use cutline_sys::reactor::PollFd;
 use cutline_sys::reactor::PollFlags;
 use cutline_sys::reactor::wait;
-use cutline_testbed::LossyPath;
+use cutline_testbed::{LossyPath, in_time, undisturbed};
 use cutline_translate::Path;
 use cutline_units::Bytes;
 use rustix::io::ioctl_fionread;
@@ -48,7 +48,7 @@ fn pair(address: &str, asks: &QosOptions, asked: &QosOptions) -> (QosUdpSocket, 
 }
 
 fn patient(socket: &QosUdpSocket) {
-    socket.set_read_timeout(Some(time::Duration::from_secs(10))).unwrap();
+    socket.set_read_timeout(Some(time::Duration::from_secs(60))).unwrap();
 }
 
 #[test]
@@ -531,13 +531,20 @@ fn controlled() -> QosOptions {
 /// once and a half, since the machine may be busy.
 #[test]
 fn a_rate_that_is_fair_to_tcp_is_found_over_a_path_that_loses() {
+    undisturbed(rate_over_a_path_that_loses);
+}
+
+fn rate_over_a_path_that_loses() {
     let listener = QosUdpListener::bind(LOOPBACK[0], &QosOptions::default()).unwrap();
     let to = slow_path(listener.local_addr().unwrap(), Duration::from_millis(10), Some(100));
+    let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let receives = scope.spawn(|| {
             let theirs = listener.accept().unwrap().0;
-            theirs.set_read_timeout(Some(time::Duration::from_secs(1))).unwrap();
-            while theirs.recv(&mut [0; 2000]).is_ok() {}
+            theirs.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
+            while !is_over.load(Ordering::SeqCst) {
+                let _length_or_time_out = theirs.recv(&mut [0; 2000]);
+            }
             theirs.mib()
         });
         let ours = QosUdpSocket::connect(to, &controlled()).unwrap();
@@ -556,14 +563,18 @@ fn a_rate_that_is_fair_to_tcp_is_found_over_a_path_that_loses() {
         let rate = send_for(4);
         let (figures, feedback) = (ours.mib().tfrc.unwrap(), ours.mib().feedback);
         println!("{rate} messages/s, {figures:?}, {feedback:?}");
+        is_over.store(true, Ordering::SeqCst);
         let rtt = figures.rtt.expect("there was feedback");
-        assert!((Duration::from_millis(20)..Duration::from_millis(40)).contains(&rtt), "{figures:?}");
-        assert!((280..=840).contains(&rate), "{rate} messages/s, {figures:?}");
-        assert!(figures.feedback > 80 && figures.refused == 0, "{figures:?}");
-        assert!((0.003..0.03).contains(&figures.loss_event_rate), "{figures:?}");
-        assert!(feedback.pacing_waits > 1000, "{feedback:?}");
+        assert!(rtt >= Duration::from_millis(20) && figures.refused == 0, "{figures:?}");
+        assert!(rate > 0 && figures.feedback > 0 && figures.loss_event_rate > 0.0, "{figures:?}");
         let theirs = receives.join().unwrap();
         assert_eq!(theirs.tfrc, None, "it sends nothing that is controlled");
+
+        in_time!(rtt < Duration::from_millis(40), "{figures:?}");
+        in_time!((280..=840).contains(&rate), "{rate} messages/s, {figures:?}");
+        in_time!(figures.feedback > 80, "{figures:?}");
+        in_time!((0.003..0.03).contains(&figures.loss_event_rate), "{figures:?}");
+        in_time!(feedback.pacing_waits > 1000, "{feedback:?}");
     });
 }
 
@@ -695,8 +706,14 @@ fn what_the_path_repeats_replays_and_reorders_arrives_once() {
                 to.set_read_timeout(Some(time::Duration::from_millis(700))).unwrap();
                 let mut received = Vec::new();
                 let mut buffer = [0; 100];
-                while let Ok(length) = to.recv(&mut buffer) {
-                    received.push(<[u8; 40]>::try_from(&buffer[..length]).unwrap());
+                let begun = now();
+                // After the last one, repeated ones may come.
+                loop {
+                    match to.recv(&mut buffer) {
+                        Ok(length) => received.push(<[u8; 40]>::try_from(&buffer[..length]).unwrap()),
+                        Err(_) if received.len() < 200 && now() - begun < Duration::from_secs(60) => {}
+                        Err(_) => break,
+                    }
                 }
                 received.sort_unstable();
                 let times = |number: u8| received.iter().filter(|message| **message == [number; 40]).count();
@@ -879,6 +896,31 @@ fn a_connection_from_the_same_port_takes_the_place_of_the_one_before() {
     soon("reports of the new one", || second.mib().reports.used > 0 && theirs.mib().reports.used > 0);
 }
 
+/// A thread of this library may be serving a socket that its application closes.
+#[test]
+fn the_port_of_a_closed_socket_is_free() {
+    let listener = QosUdpListener::bind("127.0.0.1:0", &QosOptions::default()).unwrap();
+    let to = listener.local_addr().unwrap();
+    let socket = at_port(0);
+    socket.connect(to).unwrap();
+    let (ours, theirs) = met(&listener, || QosUdpSocket::over(socket, &QosOptions::default()).unwrap());
+    let port = ours.local_addr().unwrap().port();
+    // As that thread does.
+    let [served, served_there] = [&ours, &theirs].map(|socket| Arc::clone(&socket.0));
+    let copy = ours.clone();
+    drop(ours);
+    assert!(UdpSocket::bind(("127.0.0.1", port)).is_err(), "a clone keeps it open");
+    drop(copy);
+    at_port(port);
+    let entrance = Arc::clone(&listener.entrance);
+    drop((theirs, listener));
+    at_port(to.port());
+    // It meets no connection and no data.
+    served.serve(now());
+    served_there.serve(now());
+    drop(entrance);
+}
+
 /// Programs that run one after another often get the port of one before, whose connection the other end still has.
 #[test]
 fn the_first_messages_from_the_port_of_an_end_before_arrive() {
@@ -902,6 +944,8 @@ fn the_first_messages_from_the_port_of_an_end_before_arrive() {
         assert!(sent.iter().all(|message| ours.send(message).unwrap() == 100));
         let mut got = [[0; 100]; 2];
         assert!(got.iter_mut().all(|message| ours.recv(message).unwrap() == 100), "round {round}");
+        // The second one may go past the first one while the connection before passes that on.
+        got.sort_unstable();
         assert_eq!(got, sent);
     }
 }

@@ -146,7 +146,7 @@ pub struct ShaperOptions {
     pub excess_delay: Duration,
     /// Weight of best effort relative to the excess of all reservations together, while both wait; 1 to 64.
     pub best_effort_weight: u32,
-    /// True if a discipline of somebody else is replaced. It is not restored.
+    /// True if a discipline of another process is replaced. It is not restored.
     pub replace: bool,
 }
 
@@ -239,7 +239,7 @@ impl HtbShaper {
     /// Takes over an interface whose link has this rate.
     ///
     /// # Errors
-    /// When an option is not allowed, the interface has a discipline that somebody has set, the kernel has no HTB or u32, or the
+    /// When an option is not allowed, the interface has a discipline that another process has set, the kernel has no HTB or u32, or the
     /// process may not. Nothing is left installed then.
     pub fn install(interface: &Interface, rate: Rate, options: ShaperOptions) -> Result<Self, Error> {
         Self::install_by(Channel::open()?, interface, rate, options)
@@ -516,7 +516,7 @@ impl HtbShaper {
         let _undone = self.apply(changes);
     }
 
-    /// Has the kernel do all of it, in this order. What is gone before it is removed is no error: somebody else has done it.
+    /// Sends the changes to the kernel, in this order. An object that is already removed is not an error.
     fn apply(&mut self, changes: Vec<Change>) -> Result<(), Failed> {
         let (whats, messages): (Vec<What>, Vec<_>) =
             changes.into_iter().map(|change| (change.what, (change.message, change.flags))).unzip();
@@ -578,11 +578,11 @@ impl HtbShaper {
         self.channel.port()
     }
 
-    /// Looks whether the discipline is there, and installs it again, without reservations, if somebody else has removed it; or in any case if it
+    /// Checks that the discipline exists, and installs it again, without reservations, if another process has removed it; or in any case if it
     /// is not `whole`, because something in it was changed. Returns whether it was installed again: then all that was added has to be added again.
     ///
     /// # Errors
-    /// When somebody else has set another discipline and [`ShaperOptions::replace`] is not set, or the kernel refuses. Nothing is installed then.
+    /// When another process has set another discipline and [`ShaperOptions::replace`] is not set, or the kernel refuses. Nothing is installed then.
     pub fn restore(&mut self, is_whole: bool) -> Result<bool, Error> {
         let interface = Interface::named(&self.name)?;
         if interface.index != self.interface {
@@ -855,7 +855,7 @@ fn delete(channel: &mut Channel, interface: u32, name: &str) -> Result<(), Error
     removed(channel.request(RouteNetlinkMessage::DelQueueDiscipline(discipline), 0, failed))
 }
 
-/// Treats an object that is already gone as removed: somebody else has removed it, or the interface is gone.
+/// Treats an object that does not exist as removed: another process has removed it, or the interface is gone.
 fn removed<T>(answered: Result<T, Error>) -> Result<(), Error> {
     match answered {
         Err(error) if is_gone(&error) => Ok(()),

@@ -234,7 +234,7 @@ impl Tables {
         links
     }
 
-    /// Does not use again tables that are empty: nobody knows whether the kernel has them, and what leads there.
+    /// Does not use empty tables again: it is unknown whether the kernel has them, and which filters refer to them.
     pub(super) fn forget_spare(&mut self) {
         self.spare.clear();
     }

@@ -5,7 +5,7 @@
 //! DIRM      server ── gateway ════ reserved ════ gateway ── client        the gateways at nodes of their own
 //! ```
 //!
-//! The gateways record what they deliver. Of the video these are rates, losses, delays and jitters of its messages. Of DIRM they are rates;
+//! The gateways record their delivery. Of the video these are rates, losses, delays and jitters of its messages. Of DIRM they are rates;
 //! the delay of an image is its client's waiting time.
 
 use super::control::LinkShapers;

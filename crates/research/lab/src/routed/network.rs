@@ -256,7 +256,7 @@ impl Nodes {
     /// Checks that the namespaces have their names still.
     ///
     /// # Errors
-    /// When somebody has removed one.
+    /// When a namespace has been removed.
     pub fn check(&self) -> Result<(), LabError> {
         Ok(self.namespaces.values().chain([&self.wires]).try_for_each(Namespace::check)?)
     }

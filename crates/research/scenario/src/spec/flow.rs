@@ -48,7 +48,7 @@ pub struct FlowSpec {
     pub distributions: DistributionsOf,
 }
 
-/// The direction of flows between the end that asks for a run of the traffic generator and its receiver.
+/// The direction of flows between the end that requests a run of the traffic generator and its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowDirection {
     /// To the receiver.

@@ -1,4 +1,4 @@
-//! The flows that a receiver is asked to send, as messages. They name a transport and an application with their parameters,
+//! The flows that a sender requests from the receiver, as messages. They name a transport and an application with their parameters,
 //! and no address.
 //!
 //! Fractions are sent as the bits of the floating-point number, because a decimal fraction could be rounded.

@@ -27,7 +27,7 @@ pub(super) struct Connection {
     accepted: u64,
     /// The last time at which the kernel was asked for the number of sent bytes, and that number.
     left: (Instant, u64),
-    /// The interval at which it is asked; `None` for never.
+    /// The interval of these queries; `None` for none.
     ask: Option<Duration>,
     /// The first bytes of an incomplete note.
     note: [u8; NOTE],

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/* Sieve by accounts as a queueing discipline: a share for each flow, with a link's rate. */
+#include "kernel.bpf.h"
+
+/* A packet that waits. The inner map of `cutline_slots` has one for each packet of the limit, and one more. */
+struct cl_node {
+    struct sk_buff __kptr *skb;
+    cl_u64 start;    /* virtual time at which its service may start, 2^-4 B */
+    cl_u64 due;      /* virtual time by which packets leave, 2^-4 B */
+    cl_u64 arrived;  /* time at which it came, ns */
+    cl_u32 size;     /* bytes on the link */
+    cl_u32 length;   /* bytes of the frame */
+    cl_u32 place;    /* of the account that it is charged to */
+    cl_u32 id;       /* of the account's flow */
+    cl_u32 next;     /* node of the next packet of its slot, or of the next free node */
+    cl_u32 previous; /* node of the packet before it */
+    cl_u32 level;    /* of its hint */
+    cl_u32 is_new;   /* 1 if `due` follows from what all new flows have sent */
+};
+
+typedef void *cl_nodes;
+typedef void *cl_table;
+
+struct cl_set;
+
+CL_INLINE struct cl_node *cl_node(cl_nodes nodes, cl_u32 index) { return bpf_map_lookup_elem(nodes, &index); }
+CL_INLINE struct cl_set *cl_set(cl_table table, cl_u32 index) { return bpf_map_lookup_elem(table, &index); }
+CL_INLINE cl_u64 cl_random(void) { return (cl_u64)(bpf_get_prandom_u32() >> 11) << 32 | bpf_get_prandom_u32(); }
+
+/* Sorting is long and seldom: it is a program part of its own, which finds the instance's maps anew. */
+int cl_resort_instance(__u32 instance, __u64 floor, __u64 range);
+int cl_sort_instance(__u32 instance);
+__u32 cl_move_in_instance(__u32 instance, __u64 now, __u32 id, __u64 floor);
+#define CL_RESORT(calendar, nodes, floor, range) cl_resort_instance((calendar)->instance, floor, range)
+#define CL_MOVE_IN(accounts, table, now, id, floor) cl_move_in_instance((accounts)->instance, now, id, floor)
+#define CL_SORT(sieve, nodes, table) cl_sort_instance((sieve)->calendar.instance)
+
+#include "../include/cutline/sieve.h"
+
+/* The only entry of the inner map of `cutline_states`. */
+struct cl_state {
+    cl_u64 owner; /* the queueing discipline that the instance belongs to; 0: none */
+    struct cutline_config config;
+    struct cl_shaper shaper;
+    struct cl_sieve sieve;
+};
+
+struct cl_states {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct cl_state);
+} cutline_state_template SEC(".maps");
+
+struct cl_slot_map {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_INNER_MAP);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct cl_node);
+} cutline_slot_template SEC(".maps");
+
+struct cl_account_map {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_INNER_MAP);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct cl_set);
+} cutline_account_template SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CL_INSTANCES);
+    __type(key, __u32);
+    __array(values, struct cl_states);
+} cutline_states SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CL_INSTANCES);
+    __type(key, __u32);
+    __array(values, struct cl_slot_map);
+} cutline_slots SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, CL_INSTANCES);
+    __type(key, __u32);
+    __array(values, struct cl_account_map);
+} cutline_accounts SEC(".maps");
+
+CL_INLINE struct cl_state *cl_state(__u32 instance)
+{
+    void *states = bpf_map_lookup_elem(&cutline_states, &instance);
+    __u32 first = 0;
+
+    return states ? bpf_map_lookup_elem(states, &first) : 0;
+}
+
+CL_SEPARATE int cl_resort_instance(__u32 instance, __u64 floor, __u64 range)
+{
+    void *nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    struct cl_state *state = cl_state(instance);
+
+    return state && nodes ? cl_resort(&state->sieve.calendar, nodes, floor, range) : 0;
+}
+
+CL_SEPARATE int cl_sort_instance(__u32 instance)
+{
+    void *nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    struct cl_state *state = cl_state(instance);
+
+    return state && nodes && table ? cl_sieve_sort(&state->sieve, nodes, table) : 0;
+}
+
+CL_SEPARATE __u32 cl_move_in_instance(__u32 instance, __u64 now, __u32 id, __u64 floor)
+{
+    void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    struct cl_state *state = cl_state(instance);
+
+    return state && table ? cl_move_in(&state->sieve.accounts, table, now, id, floor) : 0;
+}
+
+/* Takes over a configuration that is in range. */
+CL_SEPARATE int cl_configure(__u32 instance, int is_first)
+{
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    struct cutline_config *config = bpf_map_lookup_elem(&cutline_configs, &instance);
+    void *nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    struct cl_state *state = cl_state(instance);
+    __u32 generation;
+
+    if (!state || !config || !statistics || !nodes || !table)
+        return -CL_ENOENT;
+    generation = config->generation;
+    if (!cl_config_is_valid(config) || !cl_sieve_is_valid(config)) {
+        statistics->refused_generation = generation;
+        return -CL_EINVAL;
+    }
+    if (is_first)
+        state->config = *config;
+    else
+        cl_sieve_change(&state->sieve, nodes, table, &state->config, config, bpf_ktime_get_ns());
+    state->config.generation = generation;
+    statistics->generation = generation;
+    return 0;
+}
+
+/* Takes a packet out of its node, which is free after that. */
+CL_INLINE struct sk_buff *cl_take_out(struct cl_state *state, struct cl_node *node, __u32 index)
+{
+    struct sk_buff *skb = bpf_kptr_xchg(&node->skb, 0);
+
+    cl_give_node_back(&state->sieve.calendar, node, index);
+    return skb;
+}
+
+/* Drops what a full queue pushes out. */
+CL_INLINE void cl_push_out(struct cl_state *state, struct cutline_statistics *statistics, void *nodes, void *table, struct Qdisc *sch,
+                           struct bpf_sk_buff_ptr *to_free)
+{
+    while (CL_CAN_LOOP) {
+        __u32 index = cl_sieve_push_out(&state->sieve, nodes, table, &state->config), length, level;
+        struct cl_node *node = cl_node(nodes, index);
+        struct sk_buff *skb;
+
+        if (!node)
+            break;
+        length = node->length;
+        level = node->level;
+        skb = cl_take_out(state, node, index);
+        cl_count(&statistics->overflow, length);
+        cl_uncount(&statistics->backlog, length);
+        cl_count(&cl_hint(statistics, level)->dropped, length);
+        sch->q.qlen--;
+        sch->qstats.backlog -= length;
+        sch->qstats.drops++;
+        if (skb)
+            bpf_qdisc_skb_drop(skb, to_free);
+    }
+}
+
+SEC("struct_ops")
+int BPF_PROG(cutline_sieve_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk_buff_ptr *to_free)
+{
+    __u32 instance = cl_instance(sch), length = cl_length(skb), size, level, index, id;
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    struct cutline_config *config = bpf_map_lookup_elem(&cutline_configs, &instance);
+    void *nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    struct cl_state *state = cl_state(instance);
+    __u64 now = bpf_ktime_get_ns();
+    struct cl_arrival arrival;
+    struct cl_node *node;
+    struct sk_buff *old;
+    int octet, verdict;
+
+    if (!state || !config || !statistics || !nodes || !table || state->owner != (__u64)sch)
+        goto drop;
+    if (config->generation != state->config.generation && config->generation != statistics->refused_generation)
+        cl_configure(instance, 0);
+    octet = cl_traffic_class(skb);
+    level = state->config.hints[octet < 0 ? 0 : (octet >> 2 & 63)];
+    size = cl_size(&state->config, length, cl_segments(skb));
+    id = cl_mix(bpf_skb_get_hash(skb) ^ state->config.salt);
+    cl_count(&statistics->received, length);
+    if (octet < 0)
+        cl_count(&statistics->not_ip, length);
+    if (!state->sieve.backlog.packets)
+        cl_shaper_begin(&state->shaper, now);
+    cl_sieve_arrive(&state->sieve, nodes, table, &state->config, now, level, size, id, &arrival);
+    cl_count(arrival.waits ? &statistics->above_fair_share : &statistics->below_fair_share, length);
+    statistics->fair_share_bps = cl_sieve_share(&state->sieve);
+    verdict = cl_sieve_verdict(&arrival, (__u64)bpf_get_prandom_u32() << 28);
+    if (verdict == 1) {
+        cl_sieve_warn(&state->config, table, now, &arrival);
+        cl_count(&statistics->early, length);
+        goto drop_of_hint;
+    }
+    index = CL_NIL;
+    node = 0;
+    if (!verdict) {
+        index = cl_take_node(&state->sieve.calendar, nodes);
+        node = cl_node(nodes, index);
+    }
+    if (!node) {
+        cl_count(&statistics->overflow, length);
+        goto drop_of_hint;
+    }
+    node->length = length;
+    node->level = level;
+    cl_sieve_push(&state->sieve, nodes, table, now, &arrival, node, index);
+    cl_count(&statistics->backlog, length);
+    sch->q.qlen++;
+    sch->qstats.backlog += length;
+    old = bpf_kptr_xchg(&node->skb, skb);
+    if (old)
+        bpf_kfree_skb(old);
+    cl_push_out(state, statistics, nodes, table, sch, to_free);
+    return CL_XMIT_SUCCESS;
+
+drop_of_hint:
+    cl_count(&cl_hint(statistics, level)->dropped, length);
+drop:
+    sch->qstats.drops++;
+    bpf_qdisc_skb_drop(skb, to_free);
+    return CL_XMIT_DROP;
+}
+
+SEC("struct_ops")
+struct sk_buff *BPF_PROG(cutline_sieve_dequeue, struct Qdisc *sch)
+{
+    __u32 instance = cl_instance(sch), index;
+    struct cutline_statistics *statistics;
+    struct cl_state *state;
+    struct sk_buff *skb;
+    struct cl_node *node;
+    void *nodes, *table;
+    __u64 now, at, wait;
+
+    /* The kernel asks again after each packet. */
+    if (!sch->q.qlen)
+        return 0;
+    statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    state = cl_state(instance);
+    if (!state || !statistics || !nodes || !table || state->owner != (__u64)sch || !state->sieve.backlog.packets)
+        return 0;
+    now = bpf_ktime_get_ns();
+    at = now;
+    if (state->config.shape_bps) {
+        if (state->shaper.free_at > now) {
+            bpf_qdisc_watchdog_schedule(sch, state->shaper.free_at, 0);
+            return 0;
+        }
+        at = cl_shaper_start(&state->shaper, &state->config, now, &statistics->slipped);
+    }
+    index = cl_sieve_pop(&state->sieve, nodes, table, &state->config, now);
+    node = cl_node(nodes, index);
+    if (!node)
+        return 0;
+    state->shaper.free_at = at + cl_drain(state->sieve.byte_time, node->size);
+    wait = cl_since(at, node->arrived);
+    cl_depart(statistics, node->level, node->length, wait);
+    sch->q.qlen--;
+    sch->qstats.backlog -= node->length;
+    skb = cl_take_out(state, node, index);
+    if (!skb)
+        return 0;
+    bpf_qdisc_bstats_update(sch, skb);
+    return skb;
+}
+
+/* Frees what waits. */
+CL_SEPARATE int cl_flush(__u32 instance)
+{
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    void *nodes = bpf_map_lookup_elem(&cutline_slots, &instance);
+    void *table = bpf_map_lookup_elem(&cutline_accounts, &instance);
+    struct cl_state *state = cl_state(instance);
+    struct cl_node *node;
+    struct sk_buff *skb;
+
+    if (!state || !statistics || !nodes || !table)
+        return 0;
+    for (__u32 i = 0; i < state->sieve.calendar.fresh && CL_CAN_LOOP; i++) {
+        node = cl_node(nodes, i);
+        if (!node)
+            break;
+        skb = bpf_kptr_xchg(&node->skb, 0);
+        if (!skb)
+            continue;
+        cl_count(&statistics->unsent, node->length);
+        cl_uncount(&statistics->backlog, node->length);
+        bpf_kfree_skb(skb);
+    }
+    state->shaper.free_at = bpf_ktime_get_ns();
+    state->sieve.calendar.instance = state->sieve.accounts.instance = instance;
+    cl_sieve_reset(&state->sieve, nodes, table, &state->config, state->shaper.free_at);
+    return 0;
+}
+
+SEC("struct_ops")
+int BPF_PROG(cutline_sieve_init, struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)
+{
+    int assigned = cl_assigned(sch), error;
+    struct cutline_statistics *statistics;
+    struct cl_state *state;
+    __u32 instance;
+
+    /* Without a use like this, the compiler leaves the structures out of the types by which the loader finds their sizes. */
+    if (!bpf_core_type_id_local(struct cl_node) || !bpf_core_type_id_local(struct cl_set))
+        return -CL_EINVAL;
+    if (assigned < 0)
+        return assigned;
+    instance = assigned;
+    statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    state = cl_state(instance);
+    if (!state || !statistics)
+        return -CL_ENOENT;
+    if (state->owner)
+        return -CL_EBUSY;
+    error = cl_configure(instance, 1);
+    if (error)
+        return error;
+    cl_flush(instance);
+    cl_begin(statistics, state->config.generation);
+    state->owner = (__u64)sch;
+    sch->limit = instance;
+    return 0;
+}
+
+SEC("struct_ops")
+void BPF_PROG(cutline_sieve_reset, struct Qdisc *sch)
+{
+    __u32 instance = cl_instance(sch);
+    struct cl_state *state = cl_state(instance);
+
+    if (state && state->owner == (__u64)sch)
+        cl_flush(instance);
+}
+
+SEC("struct_ops")
+void BPF_PROG(cutline_sieve_destroy, struct Qdisc *sch)
+{
+    __u32 instance = cl_instance(sch);
+    struct cutline_statistics *statistics = bpf_map_lookup_elem(&cutline_statistics, &instance);
+    struct cl_state *state = cl_state(instance);
+
+    /* It is called also where adding failed. */
+    if (!state || !statistics || state->owner != (__u64)sch)
+        return;
+    cl_flush(instance);
+    state->owner = 0;
+    statistics->running = 0;
+}
+
+SEC(".struct_ops")
+struct Qdisc_ops cutline_sieve = {
+    .enqueue = (void *)cutline_sieve_enqueue,
+    .dequeue = (void *)cutline_sieve_dequeue,
+    .init = (void *)cutline_sieve_init,
+    .reset = (void *)cutline_sieve_reset,
+    .destroy = (void *)cutline_sieve_destroy,
+    .id = CUTLINE_SIEVE_NAME,
+};
+
+char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,215 @@
+//! Sieve by accounts in fixed point beside that of the crate `aqm`, with the same arrivals and dice.
+//!
+//! Virtual time is rounded to 1/16 B in C, so packets of different flows that are due at a border of two slots change places. Each such change moves V
+//! by a packet for a moment, and with it f and p. So that one verdict that differs does not make two histories of one, the queue in C acts by the
+//! verdicts of the crate, and is asked for its own. The rules: at most one verdict in a hundred differs, the sum of p is that of the crate's drops to 2 %,
+//! and the fair share differs by less than 1 % on the mean. (One verdict in a thousand was the first rule, and three in a thousand were found.)
+//!
+//! The rates of the second test keep the share above 40 kB/s, where tau is longer than the time of four large packets. Below that, one packet moves f
+//! by up to a quarter, and may sort the calendar once more, which brings new flows nearer to V in one of both for as long as they wait.
+
+use crate::peer;
+use cutline_aqm::{
+    Arrival, Discipline as _, DropReason, Limit, Queue as _, SieveAccount, SieveAccountParams, Verdict,
+};
+use cutline_bpf_parity::{fixed, float};
+use cutline_units::{Hint, Instant, RandomStream, Rate, Streams};
+use std::fmt::Write as _;
+
+/// The sets of a table of this memory, B; the filters of the headers are those of this memory.
+const MEMORY: u64 = 32_768;
+const SETS: usize = 149;
+
+struct Source {
+    flow: u32,
+    hint: u16,
+    size: u32,
+    rate: f64,
+    next: f64,
+    responds: bool,
+    /// Packets until the flow ends and another begins; 0: never.
+    packets: u32,
+}
+
+struct Case {
+    name: &'static str,
+    seconds: f64,
+    rates: &'static [(f64, u64)],
+    limit: u32,
+}
+
+#[derive(Debug, Default)]
+struct Outcome {
+    verdicts: usize,
+    early: usize,
+    overflow: usize,
+    differ: usize,
+    waits_differ: usize,
+    /// Mean of the relative difference of the fair share.
+    share: f64,
+    /// Sum of p of both over all packets.
+    p: f64,
+    departures: usize,
+    /// Departures out of the crate's order.
+    out_of_order: usize,
+    /// Arrivals that C would have dropped because the queue is full.
+    own_overflow: usize,
+    pushed_out: (usize, usize),
+}
+
+/// Transfers that respond, calls, a flood that does not, and short flows.
+fn sources(random: &mut RandomStream, load: f64) -> Vec<Source> {
+    let mut sources = Vec::new();
+    let mut add = |size, hint, rate, responds, packets| {
+        let flow = cutline_units::mix(sources.len() as u64 + 99) as u32;
+        sources.push(Source { flow, hint, size, rate, next: random.uniform() * 0.2, responds, packets });
+    };
+    (0..8).for_each(|number| add(1500, 16, load / 4.0, true, if number < 2 { 4000 } else { 0 }));
+    (0..4).for_each(|number| add(200, [6, 16, 1, 9][number], 96_000.0, false, 0));
+    (0..2).for_each(|_| add(700, 16, load / 6.0, false, 0));
+    (0..6).for_each(|number| add(1000, 16, 400_000.0, true, 5 + 9 * number));
+    sources
+}
+
+/// Runs both.
+fn compare(case: &Case) -> Outcome {
+    let rate = Rate::from_bps(case.rates[0].1);
+    let params = SieveAccountParams { memory: MEMORY, ..SieveAccountParams::default() };
+    let mut queue = SieveAccount::build(&params, Limit::Packets(case.limit), false, rate).unwrap();
+    let mut random = Streams::new(5).stream(case.name, "dice");
+    let mut sources = sources(&mut Streams::new(6).stream(case.name, "sources"), rate.as_bps() as f64);
+    let mut commands =
+        format!("set shape_bps {}\nset limit_packets {}\nsieve 0 {SETS} 0\n", rate.as_bps(), case.limit);
+    let (mut verdicts, mut shares, mut paid, mut order, mut shed) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut stored, mut free_at, mut bps, mut salt_at, mut next_flow) =
+        (0_u32, 0.0_f64, rate.as_bps(), 0.0, 1_u32 << 20);
+    let mut rates = case.rates[1..].iter();
+    let mut change = rates.next();
+    loop {
+        let number = (0..sources.len()).min_by(|a, b| sources[*a].next.total_cmp(&sources[*b].next)).unwrap();
+        let at = sources[number].next;
+        if at > case.seconds {
+            break;
+        }
+        while free_at <= at && queue.backlog().packets > 0 {
+            let now = Instant::from_nanos((free_at * 1e9) as u64);
+            let departure = queue.dequeue(now).unwrap();
+            writeln!(commands, "sieve-dequeue {}", now.as_nanos()).unwrap();
+            order.push(departure.packet);
+            free_at += f64::from(departure.size) * 8.0 / bps as f64;
+        }
+        free_at = free_at.max(at);
+        let now = Instant::from_nanos((at * 1e9) as u64);
+        if let Some((_, to)) = change.filter(|(from, _)| at >= *from) {
+            (bps, change) = (*to, rates.next());
+            queue.set_rate(now, Rate::from_bps(bps));
+            writeln!(commands, "set shape_bps {bps}\nsieve-change {}", now.as_nanos()).unwrap();
+        }
+        let source = &mut sources[number];
+        let mut ahead = random.clone();
+        let mut salt = 0;
+        if at >= salt_at {
+            salt = (ahead.uniform() * (1_u64 << 53) as f64) as u64;
+            salt_at = now.as_nanos() as f64 / 1e9 + 60.0;
+        }
+        let dice = fixed(ahead.uniform());
+        let arrival =
+            Arrival { flow: source.flow, ..Arrival::new(source.size, Hint::from_level(source.hint)) };
+        let before = queue.readings().sieve.unwrap().paid.packets;
+        let verdict = queue.enqueue(now, arrival, stored, &mut random);
+        let verdict = match verdict {
+            Verdict::Pass => 0,
+            Verdict::Drop(DropReason::Early) => 1,
+            Verdict::Drop(DropReason::Overflow) => 2,
+            Verdict::Mark => panic!("nothing can be marked"),
+        };
+        while queue.shed().is_some() {
+            shed += 1;
+        }
+        let readings = queue.readings().sieve.unwrap();
+        let Source { flow, size, hint, .. } = *source;
+        writeln!(commands, "sieve-enqueue {} {hint} {size} {flow} {dice} {verdict} {salt}", now.as_nanos())
+            .unwrap();
+        verdicts.push(verdict);
+        shares.push(readings.fair_share.as_bps() as f64);
+        paid.push(i128::from(readings.paid.packets > before));
+        stored += u32::from(verdict == 0);
+        let gap = f64::from(size) * 8.0 / source.rate;
+        source.next += gap * (0.5 + 0.1 * f64::from(stored * 7 % 11));
+        if source.responds {
+            source.rate =
+                if verdict == 0 { source.rate + 400_000.0 * gap } else { (source.rate / 2.0).max(50_000.0) };
+        }
+        if source.packets > 0 && stored % source.packets == 0 {
+            (source.flow, source.rate, next_flow) =
+                (cutline_units::mix(next_flow.into()) as u32, 400_000.0, next_flow + 1);
+        }
+    }
+    let answers = peer(case.name).run(&commands).unwrap();
+    assert_eq!(answers.len(), verdicts.len() + order.len());
+    let outcome = judge(&answers, &verdicts, &shares, &paid, &order);
+    let outcome = Outcome { pushed_out: (shed, outcome.pushed_out.1), ..outcome };
+    println!("{}: {outcome:?}", case.name);
+    outcome
+}
+
+/// Compares the answers with the crate's verdicts, shares, packets behind others of their flow, and order of departure. Answers to departures have three
+/// numbers, those to arrivals four or more.
+fn judge(answers: &[Vec<i128>], verdicts: &[i128], shares: &[f64], paid: &[i128], order: &[u32]) -> Outcome {
+    let mut outcome = Outcome { verdicts: verdicts.len(), departures: order.len(), ..Outcome::default() };
+    let arrivals = answers.iter().filter(|answer| answer.len() > 3);
+    for (((answer, verdict), share), paid) in arrivals.zip(verdicts).zip(shares).zip(paid) {
+        outcome.early += usize::from(*verdict == 1);
+        outcome.overflow += usize::from(*verdict == 2);
+        outcome.own_overflow += usize::from(answer[0] == 2);
+        outcome.differ += usize::from(answer[0] != *verdict);
+        outcome.waits_differ += usize::from(answer[3] != *paid);
+        outcome.share += (answer[2] as f64 / share - 1.0).abs() / verdicts.len() as f64;
+        outcome.p += float(answer[1]);
+        outcome.pushed_out.1 += answer.len() - 4;
+    }
+    let departures = answers.iter().filter(|answer| answer.len() == 3);
+    outcome.out_of_order =
+        departures.zip(order).filter(|(answer, number)| answer[0] != i128::from(**number)).count();
+    outcome
+}
+
+/// The rules of the head of this file.
+fn check(found: &Outcome) {
+    assert!(found.differ * 100 <= found.verdicts, "{} verdicts of {} differ", found.differ, found.verdicts);
+    let ratio = found.p / found.early as f64;
+    assert!((ratio - 1.0).abs() < 0.02, "the sum of p is {ratio} of the drops");
+    assert!(
+        found.waits_differ * 100 <= found.verdicts && found.out_of_order * 4 <= found.departures,
+        "{found:?}"
+    );
+    assert!(found.share < 0.01, "the fair share differs by {}", found.share);
+}
+
+#[test]
+fn sieve_in_fixed_point_is_sieve() {
+    let case = Case { name: "sieve", seconds: 70.0, rates: &[(0.0, 20_000_000)], limit: 1000 };
+    let found = compare(&case);
+    assert!(found.verdicts > 50_000 && found.early > 5000, "too little happens");
+    check(&found);
+}
+
+#[test]
+fn sieve_follows_changes_of_the_rate_alike() {
+    const RATES: &[(f64, u64)] =
+        &[(0.0, 40_000_000), (5.0, 20_000_000), (9.0, 80_000_000), (12.0, 30_000_000)];
+    let found = compare(&Case { name: "sieve-rates", seconds: 20.0, rates: RATES, limit: 2000 });
+    assert!(found.verdicts > 20_000 && found.early > 5000, "too little happens");
+    check(&found);
+}
+
+/// A verdict that differs here drops the newcomer in the place of a packet that is due almost at the same time.
+#[test]
+fn a_full_sieve_pushes_out_alike() {
+    let found = compare(&Case { name: "sieve-full", seconds: 20.0, rates: &[(0.0, 20_000_000)], limit: 60 });
+    assert!(found.overflow > 500 && found.pushed_out.0 > 500, "too little happens");
+    assert_eq!(found.pushed_out.0, found.pushed_out.1);
+    let ratio = found.own_overflow as f64 / found.overflow as f64;
+    assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
+}
