@@ -17,8 +17,9 @@ use cutline_sys::reactor::EventFlags;
 use cutline_text::Printable;
 use cutline_units::{Duration, Instant};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -33,6 +34,9 @@ const CALL_EVERY: Duration = Duration::from_millis(50);
 const REFUSED_FOR: Duration = Duration::from_millis(100);
 /// The most connections that are made at a time.
 const MOST_CONNECTING: usize = 16;
+
+/// The most connections that wait for a place at the far gateway.
+const MOST_PLACELESS: usize = 128;
 
 /// The numbers of the descriptors in a reactor.
 const LISTENER: u32 = 0;
@@ -217,62 +221,92 @@ impl<'s> Programs<'s> {
 
 /// Accepts near gateways' connections until the gateway ends.
 pub fn far(shared: &Arc<Shared>, route: usize, listener: &QosUdpListener) {
-    let carried = Exchanges::new(shared, route).and_then(|mut exchanges| carry_far(&mut exchanges, listener));
+    let carried = Exchanges::new(shared, route).and_then(|exchanges| {
+        exchanges.reactor.add(listener, LISTENER, EventFlags::IN)?;
+        Peers { listener, exchanges, placeless: VecDeque::new() }.carry()
+    });
     if let Err(error) = carried {
         shared
             .tell(format_args!("{}: datagrams are not carried any more: {error}", shared.book.route(route)));
     }
 }
 
-fn carry_far(exchanges: &mut Exchanges<'_>, listener: &QosUdpListener) -> io::Result<()> {
-    exchanges.reactor.add(listener, LISTENER, EventFlags::IN)?;
-    let mut call_at = now();
-    while !exchanges.shared.stop.is_set() {
-        let deadline = exchanges.deadline().min(call_at);
-        let ready: Vec<u32> = exchanges.reactor.wait(deadline)?.map(|(number, _)| number).collect();
-        let has_come = ready.contains(&LISTENER);
-        for number in ready.into_iter().filter(|number| *number >= OWN_NUMBERS) {
-            exchanges.serve(number, None);
-        }
-        exchanges.advance(None);
-        exchanges.ended.clear();
-        if has_come || now() >= call_at {
-            call_at = now().saturating_add(accept(exchanges, listener));
-        }
-    }
-    exchanges.end_all();
-    Ok(())
+/// The near gateways of a far one.
+struct Peers<'s, 'l> {
+    listener: &'l QosUdpListener,
+    exchanges: Exchanges<'s>,
+    /// Connections that have been agreed on, and have no place yet. The other end does not know that, so they are not refused: those that
+    /// can be replaced soon end, at the latest after a second without datagrams.
+    placeless: VecDeque<(QosUdpSocket, SocketAddr)>,
 }
 
-/// Accepts what has come. Returns when to do that again if nothing comes.
-fn accept(exchanges: &mut Exchanges<'_>, listener: &QosUdpListener) -> Duration {
-    let (shared, route) = (exchanges.shared, exchanges.route);
-    for _ in 0..TURN {
-        match listener.accept() {
-            Ok((qos, peer)) => {
-                let to = &shared.book.route(route).to;
-                match Server::connect(to) {
-                    Ok(server) => {
-                        if let Some(number) = exchanges.begin(peer, Plain::Server(server)) {
-                            exchanges.attach(number, qos);
-                        }
-                    }
-                    Err(error) => {
-                        let why = format!("datagrams cannot be sent to {}: {error}", Printable(to));
-                        shared.tell(format_args!("{}: {why}", shared.book.route(route)));
-                        if let Ok(ticket) = shared.book.try_open(route, peer) {
-                            ticket.close(why, true);
-                        }
-                    }
+impl Peers<'_, '_> {
+    fn carry(&mut self) -> io::Result<()> {
+        let mut call_at = now();
+        while !self.exchanges.shared.stop.is_set() {
+            let deadline = self.exchanges.deadline().min(call_at);
+            let ready: Vec<u32> = self.exchanges.reactor.wait(deadline)?.map(|(number, _)| number).collect();
+            let has_come = ready.contains(&LISTENER);
+            for number in ready.into_iter().filter(|number| *number >= OWN_NUMBERS) {
+                self.exchanges.serve(number, None);
+            }
+            self.exchanges.advance(None);
+            self.exchanges.ended.clear();
+            if has_come || now() >= call_at {
+                call_at = now().saturating_add(self.accept());
+            }
+        }
+        self.exchanges.end_all();
+        Ok(())
+    }
+
+    /// Accepts what has come. Returns when to do that again if nothing comes.
+    fn accept(&mut self) -> Duration {
+        for _ in 0..self.placeless.len() {
+            if let Some((qos, peer)) = self.placeless.pop_front() {
+                self.begin(qos, peer);
+            }
+        }
+        for _ in 0..TURN {
+            match self.listener.accept() {
+                Ok((qos, peer)) => self.begin(qos, peer),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return CALL_EVERY,
+                Err(error) => {
+                    self.exchanges.shared.tell(format_args!("a connection cannot be accepted: {error}"));
+                    // What caused it was taken from the listener.
+                    return REFUSED_FOR;
                 }
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return CALL_EVERY,
+        }
+        Duration::ZERO
+    }
+
+    /// Begins the exchange of a connection, or keeps the connection until there is a place. Of too many, the oldest is turned away.
+    fn begin(&mut self, qos: QosUdpSocket, peer: SocketAddr) {
+        let (shared, route) = (self.exchanges.shared, self.exchanges.route);
+        let ticket = match self.exchanges.place(peer) {
+            Ok(ticket) => ticket,
+            Err(full) => {
+                self.placeless.push_back((qos, peer));
+                if self.placeless.len() > MOST_PLACELESS
+                    && let Some((_, oldest)) = self.placeless.pop_front()
+                {
+                    shared.turn_away(route, oldest, full);
+                }
+                return;
+            }
+        };
+        let to = &shared.book.route(route).to;
+        match Server::connect(to) {
+            Ok(server) => {
+                let number = self.exchanges.begin_at(ticket, peer, Plain::Server(server));
+                self.exchanges.attach(number, qos);
+            }
             Err(error) => {
-                shared.tell(format_args!("a connection cannot be accepted: {error}"));
-                // What caused it was taken from the listener.
-                return REFUSED_FOR;
+                let why = format!("datagrams cannot be sent to {}: {error}", Printable(to));
+                shared.tell(format_args!("{}: {why}", shared.book.route(route)));
+                ticket.close(why, true);
             }
         }
     }
-    Duration::ZERO
 }

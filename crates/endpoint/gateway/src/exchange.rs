@@ -4,7 +4,7 @@
 //! gives its place to a newcomer: first those that were never answered, as the kernel's connection tracking does with entries that are
 //! not assured (`nf_conntrack`).
 
-use crate::connection_table::{Counters, Ticket, count};
+use crate::connection_table::{Counters, Full, Ticket, count};
 use crate::networks::network_of;
 use crate::plan::GatewaySide;
 use crate::shared::Shared;
@@ -171,19 +171,29 @@ impl<'s> Exchanges<'s> {
 
     /// Begins an exchange without its QoS connection; `None` if there is no place for it, which is counted.
     pub fn begin(&mut self, peer: SocketAddr, plain: Plain) -> Option<u32> {
-        let network = network_of(peer.ip());
-        let ticket = match self.shared.book.try_open(self.route, peer) {
-            Ok(ticket) => ticket,
+        match self.place(peer) {
+            Ok(ticket) => Some(self.begin_at(ticket, peer, plain)),
             Err(full) => {
-                let has_place = self.make_place(full.is_of_address().then_some(network));
-                let ticket = has_place.then(|| self.shared.book.try_open(self.route, peer).ok()).flatten();
-                let Some(ticket) = ticket else {
-                    self.shared.turn_away(self.route, peer, full);
-                    return None;
-                };
-                ticket
+                self.shared.turn_away(self.route, peer, full);
+                None
             }
-        };
+        }
+    }
+
+    /// Returns a place for an exchange, if need be that of another one.
+    ///
+    /// # Errors
+    /// When no exchange can be replaced at present.
+    pub fn place(&mut self, peer: SocketAddr) -> Result<Ticket, Full> {
+        self.shared.book.try_open(self.route, peer).or_else(|full| {
+            let of = full.is_of_address().then(|| network_of(peer.ip()));
+            if self.make_place(of) { self.shared.book.try_open(self.route, peer) } else { Err(full) }
+        })
+    }
+
+    /// Begins an exchange at its place, without its QoS connection.
+    pub fn begin_at(&mut self, ticket: Ticket, peer: SocketAddr, plain: Plain) -> u32 {
+        let network = network_of(peer.ip());
         // Two descriptors each.
         loop {
             self.last = if self.last >= u32::MAX - 4 { OWN_NUMBERS } else { self.last + 2 };
@@ -208,7 +218,7 @@ impl<'s> Exchanges<'s> {
             has_told_refused: false,
         };
         self.all.insert(self.last, exchange);
-        Some(self.last)
+        self.last
     }
 
     /// Gives an exchange its QoS connection.

@@ -158,6 +158,23 @@ fn forged_datagrams_have_no_threads_and_keep_no_program_out() {
     drop(far);
 }
 
+/// The near gateway has a place for the program, and the far one has none for a second.
+#[test]
+fn a_program_waits_for_a_place_at_the_far_gateway() {
+    let _alone = alone();
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let far = Watched::start(
+        GatewaySide::Far,
+        ProgramTransport::Udp,
+        echo(),
+        &Settings { limits, ..Settings::default() },
+    );
+    let near = Watched::start(GatewaySide::Near, ProgramTransport::Udp, far.address(), &Settings::default());
+    for _ in 0..3 {
+        assert!(is_answered(&program(&near)));
+    }
+}
+
 #[test]
 fn datagrams_leave_places_for_streams() {
     let _alone = alone();

@@ -639,7 +639,8 @@ fn rate_control_needs_another_qos_socket_and_datagrams() {
 }
 
 /// A path that repeats, replays and reorders datagrams, and loses none.
-fn wild_path(listener: SocketAddr, seed: u64) -> SocketAddr {
+fn wild_path(listener: SocketAddr, seed: u64, is_over: &Arc<AtomicBool>) -> SocketAddr {
+    let is_over = Arc::clone(is_over);
     let [front, back] = [0, 0].map(|_: u8| UdpSocket::bind(LOOPBACK[0]).unwrap());
     let here = front.local_addr().unwrap();
     back.connect(listener).unwrap();
@@ -650,15 +651,14 @@ fn wild_path(listener: SocketAddr, seed: u64) -> SocketAddr {
         let mut random = cutline_units::Streams::new(seed).stream("path", "wild");
         let mut ways: [Vec<Vec<u8>>; 2] = Default::default();
         let mut history: [Vec<Vec<u8>>; 2] = Default::default();
-        let (mut client, mut heard, mut bytes) = (None, now(), [0; 2000]);
-        while now().saturating_since(heard) < Duration::from_secs(1) {
+        let (mut client, mut bytes) = (None, [0; 2000]);
+        while !is_over.load(Ordering::SeqCst) {
             thread::sleep(time::Duration::from_micros(200));
             if let Ok((length, from)) = front.recv_from(&mut bytes) {
-                (client, heard) = (Some(from), now());
+                client = Some(from);
                 ways[0].push(bytes[..length].to_vec());
             }
             if let Ok(length) = back.recv(&mut bytes) {
-                heard = now();
                 ways[1].push(bytes[..length].to_vec());
             }
             for way in [0, 1] {
@@ -689,7 +689,8 @@ fn what_the_path_repeats_replays_and_reorders_arrives_once() {
             if key { options.key(&[b'k'; 32]).unwrap() } else { options }
         };
         let listener = QosUdpListener::bind(LOOPBACK[0], &with(QosOptions::default())).unwrap();
-        let to = wild_path(listener.local_addr().unwrap(), seed);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let to = wild_path(listener.local_addr().unwrap(), seed, &is_over);
         let (ours, theirs) = thread::scope(|scope| {
             let accepts = scope.spawn(|| listener.accept().unwrap().0);
             (QosUdpSocket::connect(to, &with(QosOptions::default())).unwrap(), accepts.join().unwrap())
@@ -727,6 +728,7 @@ fn what_the_path_repeats_replays_and_reorders_arrives_once() {
             let mib = to.mib();
             assert!(mib.receive.received.duplicated > 0 && mib.receive.received.messages == 200);
         }
+        is_over.store(true, Ordering::SeqCst);
     }
 }
 
