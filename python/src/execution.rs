@@ -181,7 +181,6 @@ impl Execution {
     /// other code give other results. With a laboratory, runs have real packets.
     #[staticmethod]
     #[pyo3(signature = (scenario, results, existing, jobs, extensions = "", laboratory = None))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn start(
         py: Python<'_>,
         scenario: &ScenarioFile,
