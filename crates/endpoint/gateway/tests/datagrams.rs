@@ -100,7 +100,7 @@ fn what_is_lost_between_the_gateways_is_measured_at_both_ends_and_recorded() {
                 // The reports of the last messages have come as well.
                 Err(_) if received + path.counts().1 == 200 => return received,
                 Err(_) => {
-                    assert!(begun.elapsed() < Duration::from_secs(60), "{received} {:?}", path.counts())
+                    assert!(begun.elapsed() < Duration::from_secs(60), "{received} {:?}", path.counts());
                 }
             }
         }
