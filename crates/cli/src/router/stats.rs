@@ -141,7 +141,7 @@ fn configuration(socket: &Path) -> Result<Value, Failure> {
 }
 
 impl Place {
-    /// The socket that was chosen, or that of the only router.
+    /// Returns the socket of the option, or of the only running router.
     fn socket(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.socket {
             return Ok(path.clone());

@@ -37,7 +37,7 @@ impl Measure {
         }
     }
 
-    /// The unit of its values.
+    /// Returns the unit of the values of this dimension.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Rate => "messages/s",

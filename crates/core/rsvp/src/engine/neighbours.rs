@@ -422,6 +422,7 @@ impl Engine {
         }
     }
 
+    /// Takes as many waiting acknowledgements for a neighbour as fit in one message, oldest first.
     fn take_acknowledgements(&mut self, key: NeighbourKey) -> Vec<Acknowledgement> {
         let Some(neighbour) = self.neighbours.get_mut(&key) else { return Vec::new() };
         let most = ((self.params.longest_list - LIST_HEADERS) / ACKNOWLEDGEMENT) as usize;
@@ -433,7 +434,7 @@ impl Engine {
         taken
     }
 
-    /// Sends the acknowledgements that no message has taken along.
+    /// Sends the acknowledgements that wait, in messages of their own.
     pub(super) fn acknowledge_due(&mut self, now: Instant, key: NeighbourKey) {
         while self.neighbours.get(&key).is_some_and(|each| !each.acknowledgements.is_empty()) {
             let message = Message::new(self.params.ttl, Body::Ack);

@@ -49,8 +49,8 @@ impl Key {
     const ALL: [Self; 5] =
         [Self::DestinationPort, Self::SourcePort, Self::Source, Self::Protocol, Self::FlowLabel];
 
-    /// The byte of the packets that a filter picks; `None` if they may have any.
-    fn of(self, filter: &FlowSelector) -> Option<u8> {
+    /// Returns the value that this byte has in all packets of a filter; `None` if it may have any.
+    fn value_in(self, filter: &FlowSelector) -> Option<u8> {
         match self {
             Self::DestinationPort => filter.destination_port.map(|port| port as u8),
             Self::SourcePort => filter.source_port.map(|port| port as u8),
@@ -163,7 +163,8 @@ impl Tables {
         let mut id: HalfId = (self.first, last_byte(filter.destination), has_source);
         let mut path = Vec::new();
         while let Some(half) = self.halves.get(&id).filter(|half| half.filters.len() >= FEW) {
-            let next = half.tables.iter().find_map(|(key, table)| Some((*key, *table, key.of(filter)?)));
+            let next =
+                half.tables.iter().find_map(|(key, table)| Some((*key, *table, key.value_in(filter)?)));
             let Some((key, table, bucket)) = next else { break };
             path.push(key);
             id = (table, bucket, has_source);
@@ -180,7 +181,7 @@ impl Tables {
             new = Some(NewTable { table: table << 20, exists, links });
             self.halves.entry(id).or_default().tables.push((key, table));
             self.others.insert(table, Table { key, parent: id, used: 0 });
-            id = (table, key.of(filter).unwrap_or_default(), has_source);
+            id = (table, key.value_in(filter).unwrap_or_default(), has_source);
         }
         let is_new = !self.halves.contains_key(&id);
         let half = self.halves.entry(id).or_default();
@@ -260,11 +261,11 @@ const fn first_link(key: Key, has_source: bool) -> u32 {
 fn best_key(half: &Half, filter: &FlowSelector, path: &[Key]) -> Option<Key> {
     let values = |key: Key| {
         let all = half.filters.values().chain([filter]);
-        all.filter_map(|filter| key.of(filter)).collect::<BTreeSet<u8>>().len()
+        all.filter_map(|filter| key.value_in(filter)).collect::<BTreeSet<u8>>().len()
     };
     let usable = Key::ALL.into_iter().filter(|key| {
         let is_there = half.tables.iter().any(|(other, _)| other == key);
-        !is_there && !path.contains(key) && key.of(filter).is_some()
+        !is_there && !path.contains(key) && key.value_in(filter).is_some()
     });
     let least = if half.filters.len() < PLACES.count() { LEAST_VALUES } else { 2 };
     let counted = usable.map(|key| (values(key), key)).filter(|(count, _)| *count >= least);
@@ -319,7 +320,9 @@ mod tests {
                 let Some(half) = half else { continue };
                 found.extend(half.filters.values().copied());
                 let next = half.tables.iter().rev();
-                waiting.extend(next.filter_map(|(key, table)| Some((*table, key.of(packet)?, has_source))));
+                waiting.extend(
+                    next.filter_map(|(key, table)| Some((*table, key.value_in(packet)?, has_source))),
+                );
             }
         }
         found
