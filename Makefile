@@ -50,7 +50,7 @@ help:
 	@echo "make install   the command, cutlined and the library of cutline exec into $(PREFIX), with manuals; the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make wheel     the package for Python into target/wheels; make check-wheel  from an empty environment to a first figure with it"
-	@echo "make test-python  the tests of the package with the wheel; make test-python-quick  with a build of the tests' profile, as make test does;"
+	@echo "make test-python  the tests of the package with the wheel; make test-python-quick  with a build of the tests' profile (four minutes after it);"
 	@echo "               make test-python-full  also the notebooks, the reference of the package and a figure of a paper (LaTeX)"
 	@echo "make python-reference  the reference of the package as pages, built without a network: target/python-reference"
 	@echo "make bench-python  the cost of Python beside the command, of sweeps and of tables; writes bench-python.json"
@@ -83,9 +83,7 @@ demo: $(BIN)
 # The same random cases every time, so that a change that has nothing to do with a failure is not held up by it;
 # `make properties` looks for new ones.
 test: setup
-	@tools/setup.sh python
 	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked --no-fail-fast
-	@$(MAKE) --no-print-directory test-python-quick BUILT=yes
 
 # Format, clippy and tests of the crates in which most changes begin, as any user, without what the other crates need.
 check:
@@ -259,7 +257,7 @@ wheel: setup $(BIN)
 check-wheel: wheel
 	tools/check-wheel.sh target/wheels/*.whl
 
-# The tests of the package as `make test` runs them, with the extension and the command that the workspace's tests have built (BUILT=yes).
+# The tests of the package, with the extension and the command of a build of the workspace; BUILT=yes if there is one.
 test-python-quick: python-tree
 	CUTLINE_COMMAND=$(abspath $(TARGET)/debug/cutline) PYTHONPATH=$(CURDIR)/target/python-tree PYTHONDONTWRITEBYTECODE=1 \
 		timeout 1200 target/venv/bin/python -m pytest $(PYTEST) python/tests
@@ -267,7 +265,8 @@ test-python-quick: python-tree
 # The package as a folder for PYTHONPATH.
 python-tree: setup
 	@tools/setup.sh python
-	@[ -n "$(BUILT)" ] || $(CARGO) build --locked -p cutline-py -p cutline-cli
+	@# With the features that the workspace's tests have, so that nothing is built a second time.
+	@[ -n "$(BUILT)" ] || $(CARGO) build --workspace --locked
 	rm -rf target/python-tree && mkdir -p target/python-tree/cutline
 	cp python/cutline/*.py python/cutline/*.pyi python/cutline/py.typed target/python-tree/cutline
 	cp $$(ls -t $(TARGET)/debug/lib_native.so $(TARGET)/debug/deps/lib_native.so 2>/dev/null | head -1) target/python-tree/cutline/_native.abi3.so

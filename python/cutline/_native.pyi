@@ -3,9 +3,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 __all__ = [
-    "APPLICATIONS", "Acked", "Acknowledgement", "Backlog", "Batches", "CLASSES", "Execution", "FolderLock", "KINDS", "MEASURES",
-    "ORIGINS", "PARAMETERS", "Packet", "Queue", "REASONS", "RESERVATION_KINDS", "Results", "SIDES", "STANDINGS", "ScenarioFile",
-    "Socket", "SweepPlan", "Window", "__version__", "aqms", "build", "check_extension", "picture", "power", "quality",
+    "APPLICATIONS", "Acked", "Acknowledgement", "Backlog", "Batches", "CLASSES", "Execution", "FolderLock", "KINDS", "Laboratory",
+    "MEASURES", "ORIGINS", "PARAMETERS", "Packet", "Queue", "REASONS", "RESERVATION_KINDS", "Results", "SIDES", "STANDINGS", "ScenarioFile",
+    "Socket", "SweepPlan", "Window", "__version__", "aqms", "build", "check_extension", "clean_laboratory",
+    "laboratory_refusal", "picture", "power", "quality",
     "register_extension", "studies", "study_figure", "translate", "tsq_parameters",
 ]
 

@@ -45,6 +45,7 @@ class Event:
     after: float | None = None
     worst: float | None = None
     origin: str | None = None
+    allocated_bps: int | None = None
 
 @dataclass(frozen=True)
 class ReservationEvent:

@@ -106,7 +106,7 @@ class SameAsTheCommand(InFolder):
         self.assertEqual((results.complete, results.seeds), (True, [1, 2, 3]))
 
     def test_errors_are_those_of_check(self):
-        for settings in ({"flow.audio.hint": 17}, {"dumbbell.rate": "15 Mbits"}, {"dumbbell.queue.aqm": "pie2", "seeds": 0},
+        for settings in ({"flow.audio.hint": 17}, {"dumbbell.rate": "15 Mbits"}, {"dumbbell.queue.limit": "many", "seeds": 0},
                          {"flow.bulk.congestion": "reno"}):
             with self.subTest(settings):
                 words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
