@@ -132,18 +132,23 @@ fn pi_in_fixed_point_is_pi() {
     }
 }
 
-#[test]
-fn pi2_in_fixed_point_is_pi2() {
-    let control = DelayControlParams { target: Duration::from_millis(200), ..Pi2Params::default().control };
-    let params = Pi2Params { control, estimate: DelayEstimate::LinkRate, ..Pi2Params::default() };
+/// Returns the commands that choose PI2. The gains are per nanosecond in the kernel.
+pub fn pi2_settings(control: &DelayControlParams) -> String {
     let per_ns = |gain: f64| fixed(gain * 1e-9);
-    let settings = format!(
+    format!(
         "set law 2\nset pi2.alpha {}\nset pi2.beta {}\nset pi2.target {}\nset pi2.t_update {}\n",
         per_ns(control.alpha),
         per_ns(control.beta),
         control.target.as_nanos(),
         control.t_update.as_nanos()
-    );
+    )
+}
+
+#[test]
+fn pi2_in_fixed_point_is_pi2() {
+    let control = DelayControlParams { target: Duration::from_millis(200), ..Pi2Params::default().control };
+    let params = Pi2Params { control, estimate: DelayEstimate::LinkRate, ..Pi2Params::default() };
+    let settings = pi2_settings(&control);
     let law = Pi2::build(&params, Rate::from_mbps(15)).unwrap();
     let largest = largest_difference("pi2", law, Rate::from_mbps(15), &settings);
     assert!(largest < 1e-7, "{largest}");

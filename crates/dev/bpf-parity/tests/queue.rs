@@ -2,6 +2,7 @@
 //!
 //! Sources halve their rate after a loss, so that the queue fills and drains as it does behind TCP.
 
+use crate::arithmetic::pi2_settings;
 use crate::peer;
 use cutline_aqm::{
     Aqm, Ared, AredParams, Arrival, DelayEstimate, DropProbability, DropReason, Limit, NoEarlyDrop, Pi, Pi2,
@@ -230,14 +231,7 @@ fn tsq_over_pi2_decides_alike() {
     const RATES: Rates = &[(0.0, 15_000_000), (10.0, 80_000_000), (14.0, 8_000_000)];
     let control = Pi2Params::default().control;
     let params = Pi2Params { estimate: DelayEstimate::LinkRate, ..Pi2Params::default() };
-    let per_ns = |gain: f64| fixed(gain * 1e-9);
-    let settings = format!(
-        "set law 2\nset pi2.alpha {}\nset pi2.beta {}\nset pi2.target {}\nset pi2.t_update {}\n",
-        per_ns(control.alpha),
-        per_ns(control.beta),
-        control.target.as_nanos(),
-        control.t_update.as_nanos()
-    );
+    let settings = pi2_settings(&control);
     let law = Pi2::build(&params, Rate::from_mbps(15)).unwrap();
     let case = Case {
         name: "tsq-pi2",

@@ -81,8 +81,8 @@ pub struct PeerReports {
 }
 
 impl Report {
-    /// The length of a report of an application that reads, bytes. Only others have the time in which data waited at their end, and
-    /// what was dropped there.
+    /// Length of the report of an application that reads everything in time, bytes. Longer reports end with the time for which data lay
+    /// unread, and the number of datagrams that the receive buffer has dropped.
     pub const LENGTH: usize = 4 + 22 * 8;
     /// The length of the longest report, bytes.
     pub const LONGEST: usize = Self::LENGTH + 2 * 8;

@@ -192,8 +192,8 @@ fn a_call_that_waits_is_interrupted_once_and_the_next_one_waits_for_the_connecti
     });
 }
 
-/// The kernel reports a reset once. If it does so to a call of which it has taken a part, that call succeeds, and a reader must not take
-/// what follows for the end of the stream.
+/// The kernel reports a reset once. A write that had taken a part of the data gets it and succeeds all the same. The reader then sees
+/// zero bytes, which must not count as the end of the stream.
 #[test]
 fn a_reset_in_the_middle_of_a_write_is_no_end_of_the_stream() {
     let listener = listener("127.0.0.1:0".parse().unwrap());
