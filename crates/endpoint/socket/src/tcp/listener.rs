@@ -1,7 +1,7 @@
 //! Accepting streams.
 
 use super::QosTcpStream;
-use super::probe::{Callers, respond};
+use super::probe::{Callers, Responder};
 use crate::connecting::{first_of, resolve};
 use crate::error::QosError;
 use crate::options::{Peer, QosOptions};
@@ -35,6 +35,8 @@ pub struct QosTcpListener {
     socket: TcpListener,
     options: QosOptions,
     callers: Arc<Callers>,
+    /// Answers questions whether this is a QoS socket, with [`Peer::Detect`].
+    _responder: Option<Responder>,
     /// The process that has made it.
     generation: u32,
 }
@@ -56,19 +58,19 @@ impl QosTcpListener {
         let callers = Arc::new(Callers::default());
         // With port 0 the system chooses one for TCP, which may be in use for UDP.
         let mut tries = if address.port() == 0 { 16 } else { 1 };
-        let socket = loop {
+        let (socket, responder) = loop {
             tries -= 1;
             let socket = open(address, &settings)?;
             if options.peer != Peer::Detect {
-                break socket;
+                break (socket, None);
             }
             let place = socket.local_addr().map_err(QosError::system(doing))?;
             match UdpSocket::bind(place) {
                 Ok(datagrams) => {
                     settings.mark_listener(&datagrams, place)?;
-                    respond(datagrams, &callers, options.key)
+                    let responder = Responder::start(datagrams, Arc::clone(&callers), options.key)
                         .map_err(QosError::system("cannot start a thread"))?;
-                    break socket;
+                    break (socket, Some(responder));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 0 => {}
                 Err(error) => {
@@ -77,7 +79,13 @@ impl QosTcpListener {
             }
         };
         listen(&socket, BACKLOG).map_err(QosError::system(doing))?;
-        Ok(Self { socket, options: options.clone(), callers, generation: generation() })
+        Ok(Self {
+            socket,
+            options: options.clone(),
+            callers,
+            _responder: responder,
+            generation: generation(),
+        })
     }
 
     /// Waits for the next stream. Whether its other end is a QoS socket is found out with the first call that reads or writes.

@@ -11,14 +11,16 @@ use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::local_address::{self, send_from};
 use cutline_sys::lock;
 use cutline_sys::now;
+use cutline_sys::process::generation;
+use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_units::{Duration, Instant};
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, Weak};
-use std::thread;
-use std::time;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
 
 /// Number of times that a question is sent.
 const TRIES: u64 = 3;
@@ -29,8 +31,6 @@ const EXPECTED: Duration = Duration::from_secs(10);
 const MOST_EXPECTED: usize = 1024;
 /// Number of questions that one system call returns.
 const QUESTIONS: usize = 16;
-/// Interval of checks of the answering thread for its listener.
-const LOOK: time::Duration = time::Duration::from_millis(500);
 
 /// A question whether there is a QoS socket at an address.
 pub struct Question {
@@ -133,24 +133,55 @@ impl Callers {
     }
 }
 
-/// Answers questions as long as the list of callers is there, in a thread of its own: an application that does not accept for a
-/// while is a QoS socket all the same.
-pub fn respond(socket: UdpSocket, callers: &Arc<Callers>, key: Option<Key>) -> io::Result<()> {
-    // Who asks takes an answer from the address that it has asked alone.
-    local_address::ask(&socket)?;
-    socket.set_read_timeout(Some(LOOK))?;
-    let callers = Arc::downgrade(callers);
-    thread::Builder::new()
-        .name("cutline-presence".to_owned())
-        .spawn(move || run(&socket, &callers, key.as_ref()))?;
-    Ok(())
+/// Thread that answers questions: an application that does not accept for a while is a QoS socket all the same. Its drop ends the thread
+/// and closes the thread's socket, so that the port is free afterwards.
+pub struct Responder {
+    wake: UnixStream,
+    thread: Option<JoinHandle<()>>,
+    /// Process that has the thread.
+    generation: u32,
 }
 
-fn run(socket: &UdpSocket, callers: &Weak<Callers>, key: Option<&Key>) {
+impl Responder {
+    /// Starts a thread that answers at this socket, and notes who has asked.
+    ///
+    /// # Errors
+    /// When the system refuses the thread or its descriptors.
+    pub fn start(socket: UdpSocket, callers: Arc<Callers>, key: Option<Key>) -> io::Result<Self> {
+        // Who asks takes an answer from the address that it has asked alone.
+        local_address::ask(&socket)?;
+        let (wake, woken) = UnixStream::pair()?;
+        let thread = thread::Builder::new()
+            .name("cutline-presence".to_owned())
+            .spawn(move || run(&socket, &woken, &callers, key.as_ref()))?;
+        Ok(Self { wake, thread: Some(thread), generation: generation() })
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.generation != generation() {
+            // A copy by fork has no such thread, and does not end its parent's.
+            std::mem::forget(thread);
+            return;
+        }
+        // A byte, and not the end of the stream: copies by fork keep that open. The thread has ended if nobody takes it.
+        let _ended = (&self.wake).write_all(&[0]);
+        let _panicked = thread.join();
+    }
+}
+
+fn run(socket: &UdpSocket, woken: &UnixStream, callers: &Callers, key: Option<&Key>) {
     let mut inbox = Inbox::new(LONGEST + 1, QUESTIONS);
-    while let Some(callers) = callers.upgrade() {
+    loop {
+        let mut fds = [PollFd::new(socket, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
+        let waited = wait(&mut fds, Duration::MAX);
+        if waited.is_err() || !fds[1].revents().is_empty() {
+            return;
+        }
         // Errors are those of earlier answers.
-        let count = inbox.fill(socket, Wait::ForOne).unwrap_or(0);
+        let count = inbox.fill(socket, Wait::No).unwrap_or(0);
         for question in (0..count).filter_map(|number| inbox.datagram(number)) {
             if let Some(answered) = answer(question.head, key) {
                 callers.note(question.from.ip());

@@ -494,3 +494,14 @@ fn an_end_that_does_not_read_knows_why_it_hears_no_reports() {
     };
     assert_eq!(violation.origin, ViolationOrigin::SendingHost, "{violation:?}");
 }
+
+#[test]
+fn the_port_of_a_closed_listener_is_free_for_another_one() {
+    let first = QosTcpListener::bind(LOOPBACK[0], &QosOptions::default()).unwrap();
+    let address = first.local_addr().unwrap();
+    drop(first);
+    for _ in 0..20 {
+        drop(QosTcpListener::bind(address, &QosOptions::default()).unwrap());
+    }
+    std::net::UdpSocket::bind(address).unwrap();
+}
