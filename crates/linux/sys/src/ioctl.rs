@@ -1,4 +1,4 @@
-//! Requests about interfaces: ioctls with a `struct ifreq` (netdevice(7)); and the one about a socket's send queue.
+//! Requests about interfaces: ioctls with a `struct ifreq` (netdevice(7)); and those about a socket's queues.
 #![expect(unsafe_code, reason = "ioctls that no safe crate wraps")]
 
 use crate::sockopt::check;
@@ -23,6 +23,15 @@ pub fn send_queue(socket: impl AsFd) -> io::Result<u64> {
     // SAFETY: this request writes one int.
     let code = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ as _, from_mut(&mut bytes)) };
     check(code.into()).map(|_| u64::try_from(bytes).unwrap_or(0))
+}
+
+/// Returns the length of the datagram that a socket's next receive returns, bytes (`FIONREAD`, udp(7)); 0 if there is none, or an empty
+/// one.
+///
+/// # Errors
+/// When the file is no socket.
+pub fn receive_queue(socket: impl AsFd) -> io::Result<u64> {
+    Ok(rustix::io::ioctl_fionread(socket)?)
 }
 
 /// Returns the MTU of an interface, bytes (`SIOCGIFMTU`).

@@ -25,6 +25,7 @@
 //!   ring      their four rings
 //!   umem      their memory
 //! tun         TUN interfaces
+//! own_socket  sockets that a library of this process keeps for itself
 //! vacant      sockets that are closed while somebody uses their descriptor
 //! bpf         eBPF programs
 //!   assembler writing them
@@ -57,6 +58,7 @@ mod lock;
 mod mapping;
 pub mod namespace;
 mod offload;
+pub mod own_socket;
 pub mod packet;
 mod peer_groups;
 pub mod ping;
@@ -77,7 +79,7 @@ pub mod xdp;
 
 pub use clock::now;
 pub use error::SysError;
-pub use ioctl::send_queue;
+pub use ioctl::{receive_queue, send_queue};
 pub use lock::lock;
 pub use offload::Offloads;
 pub use peer_groups::peer_groups;
