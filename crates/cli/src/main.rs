@@ -49,7 +49,10 @@ mod plot;
 mod program;
 mod progress;
 #[cfg(feature = "qdisc")]
+#[allow(dead_code, reason = "the program cutline-qdisc does what the arguments say")]
 mod qdisc;
+#[cfg(feature = "qdisc")]
+mod qdisc_program;
 #[cfg(feature = "qdisc")]
 mod queue_args;
 #[cfg(feature = "studies")]
@@ -161,7 +164,7 @@ impl Command {
             #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),
             #[cfg(feature = "qdisc")]
-            Self::Qdisc(args) => qdisc::execute(&args),
+            Self::Qdisc(_) => qdisc_program::execute(),
             #[cfg(feature = "machine")]
             Self::Reservations(args) => reservations::execute(&args),
             #[cfg(feature = "machine")]

@@ -265,7 +265,10 @@ mod tests {
         let mut status = status("pi2", true);
         let shown = text(&status);
         assert!(shown.contains("eth0 at 10 Mbit/s through TSQ over pi2"), "{shown}");
-        assert!(shown.contains("limit 64000 B and 1000 packets") && !shown.contains("last change"), "{shown}");
+        assert!(
+            shown.contains("limit 64000 B and 1000 packets") && !shown.contains("last change"),
+            "{shown}"
+        );
         status.config.generation = 4;
         assert!(text(&status).contains("with the next packet"));
         status.counters.refused_generation = 4;

@@ -27,8 +27,8 @@ const BY_INSTANCE: [&str; 6] = [
 /// What libbpf has said lately. It has one function for messages in a process.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 
-/// Finds the object file of a queue: in the folder of [`OBJECTS_VARIABLE`], in `../lib/cutline/bpf` of this command's folder, or, of a build that is
-/// not installed, in `../bpf`.
+/// Finds the object file of a queue: in the folder of [`OBJECTS_VARIABLE`], in `bpf` or `../lib/cutline/bpf` of this program's folder,
+/// or, of a build that is not installed, in `../bpf`.
 ///
 /// # Errors
 /// When it is in none of these places.
@@ -38,7 +38,7 @@ pub fn find_object(queue: KernelQueue) -> Result<PathBuf, QdiscError> {
     let folders = named.unwrap_or_else(|| {
         let command = std::env::current_exe().unwrap_or_default();
         let folder = command.parent().unwrap_or(Path::new("/"));
-        ["../lib/cutline/bpf", "../bpf"].map(|place| folder.join(place)).to_vec()
+        ["bpf", "../lib/cutline/bpf", "../bpf"].map(|place| folder.join(place)).to_vec()
     });
     let found = folders.iter().map(|folder| folder.join(queue.object())).find(|path| path.is_file());
     found.ok_or_else(|| {
