@@ -251,6 +251,20 @@ mod tests {
     }
 
     #[test]
+    fn the_document_keeps_to_its_schema() {
+        let schema = cutline_records::schema_of::<QdiscList>();
+        let validator = jsonschema::validator_for(schema.as_value()).unwrap();
+        let all = [status("sieve-account", false), status("red-worcester", true), status("pi", true)];
+        let document = serde_json::to_value(QdiscList::new(&all)).unwrap();
+        let errors: Vec<_> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new(), "{document:#}");
+        assert_eq!(
+            (document[1]["kind"].as_str(), document[2]["limit_bytes"].as_u64()),
+            (Some("cutline_tsq1"), Some(64_000))
+        );
+    }
+
+    #[test]
     fn sieve_has_its_values_and_no_probability() {
         let found = statistics(&status("sieve-account", false));
         assert_eq!((found.probability, found.sieve.unwrap().load), (None, 0.25));

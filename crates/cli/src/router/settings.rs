@@ -204,7 +204,10 @@ pub fn interval(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_units::Duration;
+    use cutline_aqm::registry;
+    use cutline_config::parameter;
+    use cutline_params::Parameter;
+    use cutline_units::{Dscp, Duration};
 
     fn args(aqm: &str, set: &[&str], tsq: Option<&str>) -> QueueArgs {
         let set = set.iter().map(ToString::to_string).collect();

@@ -250,7 +250,7 @@ fn queue_of(aqm: &AqmSpec) -> Result<KernelQueue, ParameterError> {
 
 fn not_in_the_kernel(aqm: &AqmSpec) -> ParameterError {
     const QUEUES: &str =
-        "in the kernel sieve-account without TSQ, or pi, pi2, red-worcester, ared and drop-tail with TSQ";
+        "sieve-account without TSQ, or pi, pi2, red-worcester, ared or drop-tail with TSQ, in the kernel";
     ParameterError::new("aqm", aqm.name(), QUEUES)
 }
 
