@@ -27,8 +27,11 @@ in_copy dpkg --install /tmp/cutline.deb >/dev/null
 in_copy /usr/bin/cutline --version
 in_copy /usr/bin/cutline check /usr/share/doc/cutline/examples/dumbbell.toml >/dev/null
 in_copy /usr/sbin/cutlined --version
+in_copy /usr/bin/cutline qdisc --help >/dev/null
+in_copy /usr/lib/cutline/cutline-qdisc --help >/dev/null
 in_copy /usr/bin/cutline exec --class video -- /bin/true
 for file in /lib/systemd/system/cutline-router@.service /lib/systemd/system/cutline-setup@.service \
+    /lib/systemd/system/cutline-qdisc@.service /usr/lib/cutline/bpf/tsq.bpf.o /usr/lib/cutline/bpf/sieve.bpf.o \
     /usr/share/man/man1/cutline-run.1.gz \
     /usr/share/bash-completion/completions/cutline /usr/share/doc/cutline/docs/guide/scenario.md; do
     [ -s "$work/root$file" ] || { echo "$file is missing" >&2; exit 1; }

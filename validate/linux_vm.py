@@ -55,7 +55,8 @@ def apt(folder: Path) -> Path:
     (folder / "apt/sources.list").write_text("".join(f"deb {key} {mirror} {suite} main\n" for suite in SUITES))
     file = folder / "apt/apt.conf"
     file.write_text(LINES_OF_APT.format(folder.resolve()))
-    return file
+    # apt runs in another folder.
+    return file.resolve()
 
 
 def image(folder: Path, plan: str, name: str) -> Path:
