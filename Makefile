@@ -9,6 +9,8 @@ ATTACK_TIME ?= 10
 ATTACK ?=
 ATTACK_SEED ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# Tests at a time. Most of them wait for packets, processes or timers.
+TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
 # Each test that is skipped is printed with its reason.
 PYTEST := -q -rs -p no:cacheprovider
 BIN := target/release/cutline
@@ -83,7 +85,7 @@ demo: $(BIN)
 # The same random cases every time, so that a change that has nothing to do with a failure is not held up by it;
 # `make properties` looks for new ones.
 test: setup
-	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked --no-fail-fast
+	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast
 
 # Format, clippy and tests of the crates in which most changes begin, as any user, without what the other crates need.
 check:
@@ -94,7 +96,7 @@ check:
 # The tests of crates that make interfaces and namespaces: as another user they leave them out, with a message.
 test-net: setup
 	@[ "$$(id -u)" = 0 ] || { echo "make test-net makes network namespaces: run it as root (sudo -E make test-net)"; exit 1; }
-	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --no-fail-fast $(NET)
+	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --no-fail-fast $(NET)
 
 # The tests that tell time, with their claims judged: on a machine that does nothing else, as root. Each is tried again where the machine stood still.
 test-real-time: setup
