@@ -1,6 +1,7 @@
 """mypy and pyright, as strict as they are, over the package, the guides' blocks, the notebooks, and programs that are right and wrong.
 
-mypy reads everything in one run, since most of its time goes into the libraries that all have in common.
+mypy reads everything in one run, since most of its time goes into the libraries that all have in common. With MYPY_CACHE_DIR, as `make`
+sets it, a later run reads what has changed.
 """
 
 import functools
@@ -151,7 +152,7 @@ def errors():
         Path(folder, "mypy.ini").write_text("\n".join(settings) + "\n")
         for name, program in programs.items():
             Path(folder, f"{name}.py").write_text(program + "\n")
-        words = ["--config-file", "mypy.ini", "--cache-dir", "cache", "--no-error-summary", "--no-pretty", PACKAGE]
+        words = ["--config-file", "mypy.ini", "--no-error-summary", "--no-pretty", PACKAGE]
         done = subprocess.run([sys.executable, "-m", "mypy", *words, *(f"{name}.py" for name in programs)], cwd=folder,
                               env={**os.environ, "MYPYPATH": str(PACKAGE.parent)}, capture_output=True, text=True, timeout=600)
     if done.returncode != 1:
