@@ -4,7 +4,6 @@ import importlib.util
 import math
 import os
 import subprocess
-import sys
 import unittest
 from pathlib import Path
 
@@ -196,48 +195,6 @@ class Translation(unittest.TestCase):
 
         said = subprocess.run([os.environ["CUTLINE_COMMAND"], "translate", "game", "--json"], capture_output=True, check=True).stdout
         self.assertEqual(json.loads(said)["network"]["hint"], cutline.translate("game").hint)
-
-
-TYPED = """
-import cutline
-from cutline.sim import Scenario
-scenario: Scenario = Scenario.from_dict({"name": "x"}).with_({"flow.a.hint": 3}).sweep({("a", "b"): [(1, 2)]})
-results: cutline.Results = cutline.run(scenario, seeds=range(1, 3), jobs=2, results=None)
-rows: int = len(results.flows)
-mean: list[float] = results.summary("hint", measures=["q"])["mean"]
-results.compare("results/other", groups="audio").to_polars()
-queue = cutline.aqm.Pi("10 Mbit/s", q_ref="150 ms", tsq=True)
-verdict: str = queue.enqueue(0.0, object(), size=100).kind
-hint: int | None = cutline.translate("audio", rtt=0.3).hint
-try:
-    scenario.check().points[0].settings["a"].upper()
-except cutline.ScenarioError as error:
-    print(error.problems[0].line)
-"""
-WRONG = {
-    "cutline.run(3)": "arg-type",
-    "cutline.run('x', seeds='3')": "arg-type",
-    "cutline.sim.Scenario.from_toml(3)": "arg-type",
-    "cutline.open('x').flows.rows": "attr-defined",
-    "cutline.open('x').summary(confidence='x')": "arg-type",
-    "cutline.aqm.Pi('1 Mbit/s', qref=3)": "call-arg",
-    "cutline.aqm.CoDel('1 Mbit/s', tsq=True)": "call-arg",
-}
-
-
-@unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
-class Types(unittest.TestCase):
-    def mypy(self, *words):
-        return subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", *words], capture_output=True, text=True, timeout=600)
-
-    def test_correct_programs_pass_strict_checks(self):
-        found = self.mypy("-c", TYPED)
-        self.assertEqual(found.returncode, 0, found.stdout)
-
-    def test_wrong_programs_do_not(self):
-        found = self.mypy("-c", "import cutline\n" + "\n".join(WRONG))
-        for line, kind in enumerate(WRONG.values(), 2):
-            self.assertRegex(found.stdout, rf"<string>:{line}: error: .*\[{kind}\]")
 
 
 if __name__ == "__main__":
