@@ -38,7 +38,7 @@ help:
 	@echo "make attack    everything that we know against a router, cutlined and gateways at work, stored results and the laboratory, ATTACK_TIME seconds each,"
 	@echo "               in namespaces of its own (root); ATTACK=name,... only these, ATTACK_SEED=... the choices of an earlier run"
 	@echo "make bpf       the kernel's queues into target/bpf, with clang and the kernel's types, which it downloads (for developers)"
-	@echo "make test-vm   loads them into a kernel in a virtual machine and uses them: one to two minutes on one core (downloads a kernel)"
+	@echo "make test-vm   loads them into a kernel in a virtual machine and uses them: five to ten minutes on one core (downloads a kernel)"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make bless     write golden results and generated pages anew; read the diff, and say in the commit why they change"

@@ -61,7 +61,7 @@ struct AddArgs {
     aqm: Option<String>,
     #[command(flatten)]
     queue: QueueOptions,
-    /// What the link adds to each packet: none, ip, ethernet, docsis, pppoe, or the bytes added to each IP packet, such as 18
+    /// Overhead of the link for each packet: none, ip, ethernet, docsis, pppoe, or the bytes added to each IP packet, such as 18
     #[arg(long, default_value = "ethernet", value_parser = overhead)]
     overhead: Overhead,
     /// Replace a queueing discipline that somebody has set on the interface; `cutline qdisc del` does not bring it back
@@ -92,7 +92,7 @@ struct ChangeArgs {
     aqm: Option<String>,
     #[command(flatten)]
     queue: QueueOptions,
-    /// What the link adds to each packet
+    /// Overhead of the link for each packet
     #[arg(long, value_parser = overhead)]
     overhead: Option<Overhead>,
 }

@@ -19,7 +19,7 @@ fn described<T: Layout>(
     (name, T::SIZE, places)
 }
 
-/// What a program defines before it includes `accounts.h`, which only a queue does otherwise.
+/// Definitions that `accounts.h` needs, of a program that is no queue.
 const BEFORE_ACCOUNTS: &str = "struct cl_set;\ntypedef struct cl_set *cl_table;\n#define CL_CAN_LOOP 1\n\
                                #include <cutline/qdisc.h>\n\
                                static cl_u64 cl_random(void) { return 0; }\n\

@@ -52,7 +52,7 @@ pub enum QdiscError {
         /// The error.
         source: libbpf_rs::Error,
     },
-    /// What is pinned has another layout than this version.
+    /// The pins have another layout than this version.
     #[error(
         "the pins in {} are those of another version of Cutline: remove its queues with that version first",
         Printable(folder.display())

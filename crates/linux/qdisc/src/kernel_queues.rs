@@ -22,7 +22,7 @@ pub const INSTANCES: u32 = 64;
 const FOLDER: &str = "cutline";
 /// Number of the file system (`BPF_FS_MAGIC` of linux/magic.h).
 const MAGIC: i64 = 0xcafe_4a11;
-/// How often, and how long, a change is looked for in the statistics.
+/// Number of looks for a change in the statistics, and the time between them.
 const LOOKS: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(10);
 
@@ -51,12 +51,12 @@ pub struct QdiscStatus {
     pub load: Option<f64>,
 }
 
-/// Whether the kernel's program has taken a change over.
+/// State of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeOutcome {
-    /// It is in use.
+    /// The program has taken it over.
     InUse,
-    /// No packet has come yet. The next one takes it over.
+    /// The program takes it over with the next packet; none has come yet.
     WithNextPacket,
 }
 

@@ -12,7 +12,7 @@ pub const OBJECTS_VARIABLE: &str = "CUTLINE_BPF";
 
 /// Name of the pin of the link, with which a queue is in the kernel.
 pub(crate) const LINK: &str = "link";
-/// What the names of all pinned maps begin with.
+/// Prefix of the names of all pinned maps.
 const PREFIX: &str = "cutline_";
 /// The maps that have an entry for each instance.
 const BY_INSTANCE: [&str; 6] = [
@@ -24,7 +24,7 @@ const BY_INSTANCE: [&str; 6] = [
     "cutline_accounts",
 ];
 
-/// What libbpf has said lately. It has one function for messages in a process.
+/// Latest messages of libbpf, which has one function for them in a process.
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
 
 /// Finds the object file of a queue: in the folder of [`OBJECTS_VARIABLE`], in `bpf` or `../lib/cutline/bpf` of this program's folder,
@@ -114,7 +114,10 @@ pub(crate) fn remove(folder: &Path) -> Result<(), QdiscError> {
         Err(error) => return Err(failed(error).into()),
     };
     // Detaching waits until the kernel has forgotten the name; removing the pin does not.
-    if let Ok(link) = libbpf_rs::Link::open(folder.join(LINK)) {
+    let link = folder.join(LINK);
+    if link.exists()
+        && let Ok(link) = libbpf_rs::Link::open(link)
+    {
         // An older kernel cannot detach it. The pin's end does the same a moment later.
         let _detached = link.detach();
     }

@@ -66,7 +66,7 @@ pub struct QdiscSettings {
     pub queue: QueueSpec,
     /// True if the queue itself sends at the link's rate; false in front of a link that has this rate by itself.
     pub shaped: bool,
-    /// What the link adds to each packet.
+    /// Overhead of the link for each packet.
     pub overhead: Overhead,
     /// The hint of each code point.
     pub hints: HintTable,
@@ -83,7 +83,7 @@ pub struct QdiscChange {
     pub tsq: Option<TsqParams>,
     /// Limit of the backlog.
     pub limit: Option<Limit>,
-    /// What the link adds to each packet.
+    /// Overhead of the link for each packet.
     pub overhead: Option<Overhead>,
     /// The hint of each code point.
     pub hints: Option<HintTable>,

@@ -1,4 +1,4 @@
-//! What the kernel's type information (BTF) says about its abilities.
+//! Abilities of the kernel, by its type information (BTF).
 
 use std::io;
 use std::path::Path;
