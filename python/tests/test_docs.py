@@ -75,7 +75,7 @@ class Reference(unittest.TestCase):
             self.assertEqual(loaded, [], f"{name} loads from the network")
         anchors = {anchor.rsplit(".", 1)[-1] for page in pages.values() for anchor in re.findall(r"id=\"(cutline\.[\w.]+)\"", page)}
         public = {name for module in (cutline, cutline.sim, cutline.results, cutline.plot, cutline.extend, cutline.lab, cutline.aqm, cutline.errors,
-                                      cutline.quality, cutline.socket) for name in module.__all__}
+                                      cutline.quality, cutline.socket, cutline.tfrc) for name in module.__all__}
         # Types of the native module are described in the class that passes them; modules have pages.
         native = {"Acked", "Acknowledgement", "Backlog", "Packet", "Window", "__version__", "classes"}
         native |= {name for name in cutline.socket.__all__ if name.startswith(("SHUT_", "SOCK_"))}
