@@ -22,7 +22,7 @@ MODULES = ("veth", "sch_netem", "sch_fq_codel", "sch_cake")
 LINK_MBPS = 10.0
 MTU = 1000
 """Bytes of the largest frame."""
-TIMEOUT = 1800
+TIMEOUT = 3600
 """The longest that the machine may take, s."""
 REFUSED = 2
 """Exit status of tc when the kernel refuses."""
@@ -47,7 +47,7 @@ class Found:
         return [code for name, code in self.status if name == step]
 
 
-def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path) -> Path:
+def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path, rounds: int) -> Path:
     """The first file system. The command is where it is installed, with the objects in their place and its libraries."""
     program = tools.work / "qdisc"
     tools.compile_program(bpf_build.ROOT / "bpf/tests/qdisc.c", program)
@@ -65,6 +65,7 @@ def image(work: Path, tools: bpf_build.Tools, objects: list[Path], command: Path
     contents = {name: (0o100755, path.read_bytes()) for name, path in files.items()} | linux_vm.modules(work, MODULES)
     queues = " ".join(path.name.removesuffix(".bpf.o") for path in objects)
     contents["queues"] = (0o100644, f"{queues}\n".encode())
+    contents["rounds"] = (0o100644, f"{rounds}\n".encode())
     written = work / "qdisc.cpio"
     written.write_bytes(linux_vm.archive(contents))
     return written
@@ -175,7 +176,7 @@ def down_and_up(queue: Found) -> str:
 
 def commands(queue: Found) -> str:
     """The command adds, changes, replaces and removes; a second `add`, a foreign queueing discipline and a wrong value are refused with a reason."""
-    wanted = {"loaded": 0, "add": 0, "replace": 0, "replace-own": 0, "change": 0, "del": 0}
+    wanted = {"loaded": 0, "add": 0, "replace": 0, "replace-own": 0, "change": 0, "metrics": 0, "del": 0}
     refused = {"add-twice": 1, "add-foreign": 1, "del-twice": 1, "wrong": 2, "change-larger": 2, "no-interface": 2, "unknown": REFUSED}
     wrong = [f"{step}: {queue.codes(step)}" for step, code in (wanted | refused).items() if set(queue.codes(step)) != {code}]
     reasons = {
@@ -226,10 +227,10 @@ def unloading(queue: Found) -> str:
 
 
 def leaks(queue: Found) -> str:
-    """After a hundred rounds of adding and removing by the command under load, no packet is left."""
+    """After a hundred rounds, or as many as wanted, of adding and removing by the command under load, no packet is left."""
     wrong = []
     for step in ("round-add", "round-del"):
-        if queue.codes(step) != 100 * [0]:
+        if not queue.codes(step) or set(queue.codes(step)) != {0}:
             wrong.append(f"{step}: {queue.codes(step)}")
     if queue.slabs["after"] > queue.slabs["before"] + 100:
         wrong.append(f"{queue.slabs['before']} packets of the kernel before, {queue.slabs['after']} after")
@@ -280,16 +281,17 @@ def other_laws(queue: Found) -> str:
         before, after = queue.shown[f"before-{law}"], queue.shown[law]
         if after["early"][0] - before["early"][0] < 20:
             wrong.append(f"{law} has dropped {after['early'][0] - before['early'][0]}")
-        loss = {}
         for name in ("6", "16"):
             first, last = (shown["hints"][name] for shown in (before, after))
             counts = [last[what] - first[what] for what in ("departed", "dropped")]
-            loss[name] = counts[1] / sum(counts)
             wait = (last["mean_wait_ms"] * last["departed"] - first["mean_wait_ms"] * first["departed"]) / counts[0]
             if law == "pi2" and wait > 50:
                 wrong.append(f"hint {name} waits for {wait:.1f} ms under PI2")
-        if loss["6"] <= loss["16"]:
-            wrong.append(f"{law}: hint 6 loses {loss['6']:.4f}, hint 16 {loss['16']:.4f}")
+        # Calls of both hints arrive alike. TCP does not: its packets come when the queue is long.
+        calls = [queue.loads[law]["classes"][name] for name in ("call", "plain")]
+        six, sixteen = (1 - call["received"] / call["sent"] for call in calls)
+        if six <= sixteen:
+            wrong.append(f"{law}: calls with hint 6 lose {six:.4f}, those with hint 16 {sixteen:.4f}")
     red = queue.shown["redw"]
     # C D / P is 37.5 packets for level 6 and 100 for level 16.
     if not 20 < red["average"] < 100 or not 37 < red["target"] <= 100 or red["max_p"] <= 0:
@@ -332,6 +334,7 @@ def main() -> int:
     parser.add_argument("--cutline", type=Path, default=Path("target/debug/cutline"), help="the command (default: %(default)s)")
     parser.add_argument("--work", type=Path, default=Path("target/linux-vm"), help="the machine's folder (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("target/bpf"), help="folder of the objects (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=100, help="rounds of adding and removing under load (default: %(default)s)")
     parser.add_argument("--verbose", action="store_true", help="print the machine's output as well")
     arguments = parser.parse_args()
     if reason := cannot_run():
@@ -344,7 +347,7 @@ def main() -> int:
             raise
         print(f"test-vm: not run: the packages cannot be downloaded: {error.stderr.strip().splitlines()[-1]}")
         return 0
-    output = linux_vm.boot(arguments.work, image(arguments.work, tools, objects, arguments.cutline), TIMEOUT).stdout
+    output = linux_vm.boot(arguments.work, image(arguments.work, tools, objects, arguments.cutline, arguments.rounds), TIMEOUT).stdout
     if arguments.verbose:
         print(output)
     version, found, blasts, wrong = read(output)

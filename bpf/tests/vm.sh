@@ -95,13 +95,13 @@ for queue in $(cat /queues); do
     if [ $queue = tsq ]; then
         status set qdisc set $folder 3 bottleneck law 2 pi2.alpha 360287970 pi2.beta 3602879701 pi2.target 20000000 pi2.t_update 32000000
         show before-pi2
-        run pi2 8 12 4 tcp:10:reno udp:call:4:128000:cbr:0:23
+        run pi2 8 24 4 tcp:10:reno udp:call:20:128000:cbr:0:23 udp:plain:20:128000:cbr
         delays=; for level in $(seq 16); do delays="$delays red.delay.$level $((level * 5000000))"; done
         status set qdisc set $folder 3 bottleneck law 3 red.min_th 20971520 red.max_th 83886080 red.max_p 23058430092136940 red.w_q 2305843009213694 red.ln_keep 2308151931299330 \
             red.w_t 23058430092136940 red.interval 500000000 red.alpha 0 red.beta 1037629354146162304 red.range 115292150460684704 red.floor 11529215046068470 red.ceiling 1152921504606846976 \
             red.mean_packet 1000 red.gentle 1 $delays
         show before-redw
-        run redw 9 12 4 tcp:10:reno udp:call:4:128000:cbr:0:23
+        run redw 9 24 4 tcp:10:reno udp:call:20:128000:cbr:0:23 udp:plain:20:128000:cbr
         status set qdisc set $folder 3 bottleneck law 1 pi.a 21006229813936 pi.b 20937054523660 pi.q_ref 209715200 pi.period 5882353 pi.mean_packet 0
     fi
 
@@ -144,7 +144,7 @@ for queue in $(cat /queues); do
     sleep 1
 
     # As an operator: the command alone. Twice, then where somebody has set a queueing discipline.
-    status add command add dev bottleneck --rate 10Mbit $options
+    status add command add dev bottleneck --rate 10Mbit --overhead none $options
     said add
     status add-twice command add dev bottleneck --rate 10Mbit $options
     said add-twice
@@ -171,6 +171,7 @@ for queue in $(cat /queues); do
     wait $load
     list changed
     command show dev bottleneck
+    status metrics command show dev bottleneck --metrics
 
     # An interface that vanishes with its queue.
     $ip -n r link add gone type veth peer name peer
@@ -187,9 +188,10 @@ for queue in $(cat /queues); do
     /load 11 600 1 tcp:10:reno udp:call:4:128000:cbr:0:23 >/dev/null &
     load=$!
     sleep 1
-    for round in $(seq 100); do
+    rounds=$(cat /rounds)
+    for round in $(seq $rounds); do
         status round-add command add dev bottleneck --rate 10Mbit $options
-        [ $round = 100 ] && sleep 1 && list last-round
+        [ $round = $rounds ] && sleep 1 && list last-round
         status round-del command del dev bottleneck
     done
     kill $load; wait $load

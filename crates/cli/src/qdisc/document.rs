@@ -1,11 +1,14 @@
 //! Queues of the kernel as a document, in the records of the router, and as text.
 
 use crate::direction_text::direction;
+use cutline_openmetrics::{Metrics, TextFormat};
 use cutline_qdisc::layout::{CountLayout, HintLayout, LawLayout, QdiscConfig, QdiscCounters};
 use cutline_qdisc::{KernelQueue, QdiscStatus, in_words};
 use cutline_records::BucketCounts;
 use cutline_router::{Loss, WaitCounts};
-use cutline_router_service::{DepartureError, Direction, HintStatistics, PacketCount, SieveStatistics};
+use cutline_router_service::{
+    DepartureError, Direction, HintStatistics, PacketCount, SieveStatistics, add_direction,
+};
 use cutline_units::{Bytes, Duration, Instant};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -99,6 +102,17 @@ pub fn text(status: &QdiscStatus) -> String {
         text += "the last change is in use with the next packet\n";
     }
     text
+}
+
+/// Returns the statistics as metrics in the text format of Prometheus, with labels for interface and queue.
+pub fn metrics(found: &[QdiscStatus]) -> String {
+    let mut metrics = Metrics::new("cutline_qdisc");
+    for status in found {
+        let labels =
+            [("interface", status.interface.as_str()), ("queue", in_words(status.queue, &status.config))];
+        add_direction(&mut metrics, &labels, &statistics(status));
+    }
+    metrics.text(TextFormat::Prometheus)
 }
 
 /// Returns the limit of a configuration in words.
@@ -262,6 +276,20 @@ mod tests {
             (document[1]["kind"].as_str(), document[2]["limit_bytes"].as_u64()),
             (Some("cutline_tsq1"), Some(64_000))
         );
+    }
+
+    #[test]
+    fn metrics_have_labels_for_interface_and_queue() {
+        let text = metrics(&[status("pi2", true), status("sieve-account", false)]);
+        for line in [
+            "cutline_qdisc_sent_packets_total{interface=\"eth0\",queue=\"TSQ over pi2\"} 80",
+            "cutline_qdisc_dropped_packets_total{interface=\"eth0\",queue=\"sieve-account\",reason=\"unsent\"} 4",
+            "cutline_qdisc_hint_departed_packets_total{interface=\"eth0\",queue=\"TSQ over pi2\",hint=\"6\"} 80",
+            "cutline_qdisc_sieve_load_ratio{interface=\"eth0\",queue=\"sieve-account\"} 0.25",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no {line} in\n{text}");
+        }
+        assert!(!text.contains("reserved"), "{text}");
     }
 
     #[test]

@@ -131,6 +131,9 @@ struct ShowArgs {
     /// Print JSON: a list, with the statistics of `cutline router stats`
     #[arg(long)]
     json: bool,
+    /// Print metrics in the text format of Prometheus, such as for the textfile collector of node_exporter
+    #[arg(long, conflicts_with = "json")]
+    metrics: bool,
 }
 
 /// Remove the queue of an interface
@@ -183,7 +186,8 @@ const CHANGE_EXAMPLES: &str = "Examples:
 const SHOW_EXAMPLES: &str = "Examples:
   cutline qdisc show
   cutline qdisc show dev eth0
-  cutline qdisc show --json | jq '.[0].statistics.dropped'";
+  cutline qdisc show --json | jq '.[0].statistics.dropped'
+  cutline qdisc show --metrics > /var/lib/prometheus/node-exporter/cutline.prom";
 
 const DEL_EXAMPLES: &str = "Example:
   cutline qdisc del dev eth0";
@@ -280,6 +284,9 @@ impl ShowArgs {
         };
         if self.json {
             return output::print_json(&QdiscList::new(&found));
+        }
+        if self.metrics {
+            return output::print(&document::metrics(&found));
         }
         let mut text = if found.is_empty() && self.place.is_empty() {
             "no interface of this network namespace has a queue of Cutline's in the kernel\n".to_owned()

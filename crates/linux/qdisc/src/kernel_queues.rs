@@ -7,6 +7,7 @@ use cutline_netlink::{Interface, RootQdisc, interfaces};
 use cutline_sys::{SysError, random};
 use cutline_units::Instant;
 use rustix::fs::{FlockOperation, Mode, OFlags, fstat, open, stat, statfs};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -131,7 +132,7 @@ impl KernelQueues {
             pins = Pins::open(queue, folder.clone())?;
         }
         let pins = pins.ok_or(QdiscError::OtherLayout { folder })?;
-        let used: Vec<u32> = pins.entries()?.iter().map(|entry| entry.instance).collect();
+        let used: BTreeSet<u32> = pins.entries()?.iter().map(|entry| entry.instance).collect();
         let instance = (0..pins.instances()).find(|instance| !used.contains(instance)).ok_or_else(|| {
             QdiscError::NoInstance { instances: pins.instances(), kind: queue.kernel_name() }
         })?;
