@@ -328,7 +328,6 @@ install-service:
 	install -D -m 644 packaging/cutline-router@.service $(DESTDIR)/etc/systemd/system/cutline-router@.service
 	install -D -m 644 packaging/cutlined.service $(DESTDIR)/etc/systemd/system/cutlined.service
 	install -D -m 644 packaging/cutline-monitor.service $(DESTDIR)/etc/systemd/system/cutline-monitor.service
-	install -D -m 644 packaging/grafana-dashboard.json $(DESTDIR)/usr/local/share/doc/cutline/examples/grafana-dashboard.json
 	install -D -m 644 packaging/cutline-setup@.service $(DESTDIR)/etc/systemd/system/cutline-setup@.service
 	install -D -m 644 packaging/networkd/50-cutline.conf $(DESTDIR)/usr/local/share/doc/cutline/examples/networkd/50-cutline.conf
 	install -D -m 644 packaging/networkd/10-cutline.network $(DESTDIR)/usr/local/share/doc/cutline/examples/networkd/10-cutline.network

@@ -257,21 +257,40 @@ fn a_manager_weakens_limits_where_user_and_owner_allow_it() {
 #[test]
 fn whatever_arrives_does_not_disturb_it() {
     let host = Host::start();
-    let (service, _) = host.serve(&host.open_options());
+    let auth = host.secret("auth", "authentic password");
+    let user = format!("[[user]]\nname = 'noc'\nauth-file = '{}'\n", auth.display());
+    let community = host.secret("community", COMMUNITY);
+    let (service, _) = host.serve(&host.options(&format!("community-file = '{}'\n{user}", community.display())));
     let at = service.address().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    // A request for the next value behind 1.3, and everything that is one byte away from it.
-    let request = b"\x30\x28\x02\x01\x01\x04\x10secret community\xa1\x11\x02\x01\x05\x02\x01\x00\x02\x01\x00\x30\x06\x30\x04\x06\x00\x05\x00";
-    for at_byte in 0..request.len() {
-        for change in [0x00, 0x01, 0x7f, 0x80, 0xff] {
-            let mut changed = request.to_vec();
-            changed[at_byte] = change;
-            socket.send_to(&changed, at).unwrap();
-            socket.send_to(&changed[..at_byte], at).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    // A request for the next value behind 1.3, the discovery of the engine (RFC 3414, section 4), and everything that is one byte away
+    // from them.
+    let next = b"\x30\x28\x02\x01\x01\x04\x10secret community\xa1\x11\x02\x01\x05\x02\x01\x00\x02\x01\x00\x30\x06\x30\x04\x06\x00\x05\x00";
+    let discovery = b"\x30\x3e\x02\x01\x03\x30\x11\x02\x04\x11\x22\x33\x44\x02\x03\x00\xff\xe3\x04\x01\x04\x02\x01\x03\
+        \x04\x10\x30\x0e\x04\x00\x02\x01\x00\x02\x01\x00\x04\x00\x04\x00\x04\x00\
+        \x30\x14\x04\x00\x04\x00\xa0\x0e\x02\x04\x11\x22\x33\x44\x02\x01\x00\x02\x01\x00\x30\x00";
+    for request in [&next[..], discovery] {
+        let mut answer = [0; 2000];
+        let mut is_answered = || socket.recv(&mut answer).is_ok();
+        socket.send_to(request, at).unwrap();
+        wait_until(&mut is_answered);
+        for at_byte in 0..request.len() {
+            for change in [0x00, 0x01, 0x7f, 0x80, 0xff] {
+                let mut changed = request.to_vec();
+                changed[at_byte] = change;
+                socket.send_to(&changed, at).unwrap();
+                socket.send_to(&changed[..at_byte], at).unwrap();
+            }
+            // What is sent faster than it is answered is dropped unread.
+            while is_answered() {}
         }
     }
     socket.send_to(&vec![0x30; 65_000], at).unwrap();
     let answer = net_snmp("snmpget", &["-v2c", "-c", COMMUNITY, &at.to_string(), &object("1.2.0")]);
+    assert!(answer.text.contains("Gauge32: 0"), "{}", answer.text);
+    let user = ["-v3", "-l", "authNoPriv", "-u", "noc", "-a", "SHA-256", "-A", "authentic password"];
+    let answer = net_snmp("snmpget", &[&user[..], &[&at.to_string(), &object("1.2.0")]].concat());
     assert!(answer.text.contains("Gauge32: 0"), "{}", answer.text);
 }
 
