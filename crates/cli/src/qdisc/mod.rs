@@ -131,7 +131,7 @@ struct ShowArgs {
     /// Print JSON: a list, with the statistics of `cutline router stats`
     #[arg(long)]
     json: bool,
-    /// Print metrics in the text format of Prometheus, such as for the textfile collector of node_exporter
+    /// Print metrics in the text format of Prometheus, such as for the textfile collector of `node_exporter`
     #[arg(long, conflicts_with = "json")]
     metrics: bool,
 }
