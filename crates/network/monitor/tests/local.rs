@@ -2,6 +2,7 @@
 
 use crate::common::{Monitor, publish};
 use cutline_monitor::{Collector, CollectorOptions, MonitorClient, MonitorClientError, PublicationLimits};
+use cutline_testbed::skip;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
@@ -121,8 +122,10 @@ for text in [s.makefile().readline(), get('/api/host'), get('/metrics')]:
 #[test]
 fn another_user_sees_my_programs_only_where_that_is_allowed() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can become another user");
-        return;
+        return skip(
+            "only root can become another user",
+            "sudo -E cargo test -p cutline-monitor --test all -- local::",
+        );
     }
     for all_see_all in [false, true] {
         let monitor = Monitor::with(all_see_all);

@@ -260,14 +260,16 @@ fn whatever_arrives_does_not_disturb_it() {
     let auth = host.secret("auth", "authentic password");
     let user = format!("[[user]]\nname = 'noc'\nauth-file = '{}'\n", auth.display());
     let community = host.secret("community", COMMUNITY);
-    let (service, _) = host.serve(&host.options(&format!("community-file = '{}'\n{user}", community.display())));
+    let (service, _) =
+        host.serve(&host.options(&format!("community-file = '{}'\n{user}", community.display())));
     let at = service.address().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
     // A request for the next value behind 1.3, the discovery of the engine (RFC 3414, section 4), and everything that is one byte away
     // from them.
     let next = b"\x30\x28\x02\x01\x01\x04\x10secret community\xa1\x11\x02\x01\x05\x02\x01\x00\x02\x01\x00\x30\x06\x30\x04\x06\x00\x05\x00";
-    let discovery = b"\x30\x3e\x02\x01\x03\x30\x11\x02\x04\x11\x22\x33\x44\x02\x03\x00\xff\xe3\x04\x01\x04\x02\x01\x03\
+    let discovery =
+        b"\x30\x3e\x02\x01\x03\x30\x11\x02\x04\x11\x22\x33\x44\x02\x03\x00\xff\xe3\x04\x01\x04\x02\x01\x03\
         \x04\x10\x30\x0e\x04\x00\x02\x01\x00\x02\x01\x00\x04\x00\x04\x00\x04\x00\
         \x30\x14\x04\x00\x04\x00\xa0\x0e\x02\x04\x11\x22\x33\x44\x02\x01\x00\x02\x01\x00\x30\x00";
     for request in [&next[..], discovery] {

@@ -26,7 +26,7 @@ use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::{Pacing, QosOptions};
 use crate::patience::Patience;
-use crate::publication;
+use crate::publication::{self, RowTexts};
 use crate::recovery::{Candidate, Recovery};
 use crate::settings::Settings;
 use cutline_allocation::{FlowHolder, FlowNotice};
@@ -407,8 +407,8 @@ impl KeptConnection for Inner {
         self.connection.call_handler();
     }
 
-    fn row(&self, number: u64) -> Option<SocketRow> {
-        publication::row(self, number)
+    fn row(&self, number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
+        publication::row(self, number, texts)
     }
 
     fn manage(&self, request: &ManagerRequest) {
