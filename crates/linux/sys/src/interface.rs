@@ -101,6 +101,16 @@ pub fn has_ethernet_header(name: &str) -> Result<bool, SysError> {
     Ok([libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&hardware))
 }
 
+/// Returns an interface's address on its link.
+///
+/// # Errors
+/// When there is no such interface, or it has no such address as Ethernet has.
+pub fn link_address(name: &str) -> Result<[u8; 6], SysError> {
+    index(name)?;
+    let failed = |error| SysError::new(format!("the link address of `{name}` cannot be read"), error);
+    ioctl::link_address(name).map_err(failed)
+}
+
 /// Returns how many receive queues an interface uses; at least one. Where its driver does not say, this is what sysfs shows,
 /// if that is of this network namespace.
 pub fn receive_queues(name: &str, index: u32) -> u32 {
@@ -132,6 +142,7 @@ mod tests {
     fn the_loopback_has_an_ethernet_header() {
         assert!(has_ethernet_header("lo").unwrap());
         assert!(has_ethernet_header("no-such-one").is_err());
+        assert_eq!(link_address("lo").unwrap(), [0; 6]);
     }
 
     #[test]
