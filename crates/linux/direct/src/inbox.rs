@@ -118,7 +118,7 @@ impl DirectInbox {
         self.clear();
         let count = self.frames.fill(socket, wait)?;
         for number in 0..count {
-            take(&self.frames, number, socket, &mut self.reassembly, |message, at, dropped| {
+            take(&self.frames, number, &mut self.reassembly, |message, at, dropped| {
                 let counts = (&mut self.latest, &mut self.dropped_frames, &mut self.overflowed);
                 let overflowed = count_lost(&message, dropped, counts);
                 push(&mut self.messages, &mut self.repeated, (message, at, overflowed), socket);
@@ -134,7 +134,7 @@ impl DirectInbox {
     pub fn fill_one(&mut self, socket: &DirectSocket) -> io::Result<usize> {
         self.clear();
         self.single.fill(socket, Wait::No)?;
-        take(&self.single, 0, socket, &mut self.reassembly, |message, at, dropped| {
+        take(&self.single, 0, &mut self.reassembly, |message, at, dropped| {
             let counts = (&mut self.latest, &mut self.dropped_frames, &mut self.overflowed);
             let overflowed = count_lost(&message, dropped, counts);
             push(&mut self.messages, &mut self.repeated, (message, at, overflowed), socket);
@@ -167,11 +167,10 @@ impl DirectInbox {
 fn take(
     inbox: &Inbox,
     number: usize,
-    socket: &DirectSocket,
     reassembly: &mut Reassembly,
     each: impl FnOnce(DirectMessage, Instant, u32),
 ) {
-    let Some(link) = inbox.link_sender(number).filter(|_| !socket.is_closed()) else { return };
+    let Some(link) = inbox.link_sender(number) else { return };
     // What is no frame of a message is counted.
     if let Ok(Some(message)) = reassembly.take(link, inbox.head(number)) {
         each(message, inbox.arrival(number), inbox.overflowed(number));

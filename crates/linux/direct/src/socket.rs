@@ -153,11 +153,6 @@ impl DirectSocket {
         self.filter()
     }
 
-    /// Returns whether it receives no more frames.
-    pub fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Relaxed)
-    }
-
     /// Sets the delay hint of its messages: in the header of frames, and as the priority in the host's queues, which an interface with
     /// 802.1Q tags writes into the tag as its administrator has chosen (`egress-qos-map` of ip-link(8)).
     ///
