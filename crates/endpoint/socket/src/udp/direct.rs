@@ -32,7 +32,7 @@ use std::time;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct QosDirectSocket(QosUdpSocket);
+pub struct QosDirectSocket(pub(super) QosUdpSocket);
 
 /// A socket that connections of frames come to, on a port of one interface.
 #[derive(Debug)]

@@ -6,6 +6,8 @@
 mod carrier;
 mod dial;
 mod direct;
+#[cfg(test)]
+mod direct_tests;
 mod errors;
 mod inbox;
 mod listener;
