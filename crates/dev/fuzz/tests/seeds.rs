@@ -30,7 +30,7 @@ use cutline_signal::negotiation::{self, Role};
 use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
 use cutline_traffic::control::message::{
-    Begin, Carrier, ControlReply, ControlRequest, Hello, Law, Member, Open, PROTOCOL,
+    Begin, Carrier, ControlReply, ControlRequest, FramesTo, Hello, Law, Member, Open, PROTOCOL,
     Report as TrafficReport, ReverseFlows, RunRequest, Setting, TestParameters, write_message,
 };
 use cutline_traffic::header::{Message, Note, Preamble, Proof, Step};
@@ -626,6 +626,7 @@ fn messages_of_the_control_protocol() {
                 interval_ns: Some(1_000_000_000),
                 seed: 7,
                 receive_buffer: Some(212_992),
+                frames_from: Some([2, 0, 0, 0, 0, 1]),
                 reverse: reverse(),
             }),
         ),
@@ -650,7 +651,7 @@ fn messages_of_the_control_protocol() {
         ),
         ("opened", ControlReply::Opened { boot_id: "3f0c2a52-0000-4000-8000-000000000000".to_owned() }),
         ("clock", ControlReply::Clock { came_ns: 1, left_ns: 1 << 60 }),
-        ("ready", ControlReply::Ready { port: 5204, token: 1 << 60 }),
+        ("ready", ControlReply::Ready { port: 5204, token: 1 << 60, frames_to: Some(FramesTo { link: [2, 0, 0, 0, 0, 2], port: 50_001 }) }),
         ("gathered", ControlReply::Gathered),
         ("begun", ControlReply::Begun),
         ("report", ControlReply::Report(Box::new(report()))),

@@ -1,11 +1,13 @@
 //! Interfaces by name and number, in the network namespace of the calling thread.
 
+use crate::interface_address::name_of_address;
 use crate::{SysError, ethtool, ioctl};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::netdevice::{index_to_name, name_to_index};
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
+use std::net::IpAddr;
 
 /// The kernel's table of the interfaces of this thread's network namespace.
 const TABLE: &str = "/proc/thread-self/net/dev";
@@ -81,6 +83,14 @@ impl InterfaceWatch {
     }
 }
 
+/// Returns the name of the interface that has an address; `None` if none of this host's has it.
+///
+/// # Errors
+/// When the kernel does not list the addresses.
+pub fn of_address(ip: IpAddr) -> Result<Option<String>, SysError> {
+    name_of_address(ip).map_err(|error| SysError::new("the addresses of interfaces cannot be read", error))
+}
+
 /// Returns an interface's MTU: the longest payload behind its own header, bytes.
 ///
 /// # Errors
@@ -143,6 +153,9 @@ mod tests {
         assert!(has_ethernet_header("lo").unwrap());
         assert!(has_ethernet_header("no-such-one").is_err());
         assert_eq!(link_address("lo").unwrap(), [0; 6]);
+        let of = |text: &str| of_address(text.parse().unwrap()).unwrap();
+        assert_eq!([of("127.0.0.1"), of("::ffff:127.0.0.1")], ["lo", "lo"].map(|name| Some(name.to_owned())));
+        assert_eq!(of("192.0.2.123"), None);
     }
 
     #[test]

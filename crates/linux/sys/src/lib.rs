@@ -51,6 +51,7 @@ mod error;
 pub mod error_queue;
 pub mod ethtool;
 pub mod interface;
+mod interface_address;
 mod ioctl;
 pub mod ip_socket;
 pub mod local_address;

@@ -37,7 +37,7 @@ const CARRIED: f64 = 0.01;
 /// The measurements to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaselinePlan {
-    /// The names of the protocols: `tcp`, `udp`.
+    /// The names of the protocols: `tcp`, `udp`, `direct`.
     pub protocols: Vec<String>,
     /// Loads in addition to those that are chosen for the host.
     pub rates: Vec<Rate>,
@@ -53,7 +53,7 @@ pub struct BaselinePlan {
     pub least_blocks: u32,
     /// The largest load.
     pub max_rate: Rate,
-    /// True if UDP is measured without rate control, too.
+    /// True if UDP and frames are measured without rate control, too.
     pub unlimited_udp: bool,
     /// Seed of the random numbers.
     pub seed: u64,
