@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use cutline_config::quantity;
 use cutline_scenario::spec::FlowDirection;
 use cutline_text::Printable;
-use cutline_traffic::{DIRECT, TcpOptions, Transport, parse_trace};
+use cutline_traffic::{DIRECT, LONGEST_FRAME_MESSAGE, TcpOptions, Transport, parse_trace};
 use cutline_transport::app::{
     CbrParams, FilesParams, OnOffParams, Params, PoissonParams, TalkSpurtParams, TraceParams,
 };
@@ -14,7 +14,6 @@ use cutline_transport::endpoint::{Defaults, Transport as _, TransportParams};
 use cutline_transport::tcp::Tcp;
 use cutline_transport::udp::Udp;
 use cutline_units::{Bytes, Distribution, Dscp, DscpPool2, Duration, Ecn, HintBits, HintCodec as _, Rate};
-use cutline_wire::direct::LONGEST_MESSAGE;
 use std::path::PathBuf;
 
 /// A group of flows with the same parameters, given by options.
@@ -150,7 +149,7 @@ impl FlowArgs {
         let message = message.get().try_into().unwrap_or(u32::MAX);
         if self.transport == DIRECT {
             // A message of the application is one in frames, if it fits.
-            return Ok(Transport::Direct { largest: message.clamp(FRAMES, LONGEST_MESSAGE as u32) });
+            return Ok(Transport::Direct { largest: message.clamp(FRAMES, LONGEST_FRAME_MESSAGE) });
         }
         let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
         Ok(Transport::Datagrams(datagrams.with_message_size(message).with_ecn(ecn)))

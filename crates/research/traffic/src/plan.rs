@@ -7,7 +7,6 @@ use cutline_transport::endpoint::{Transport as _, TransportParams};
 use cutline_transport::{tcp, udp};
 use cutline_transport::wire::DatagramFormat;
 use cutline_units::{Bytes, Dscp, Duration, Rate};
-use cutline_wire::direct::LONGEST_MESSAGE;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -60,6 +59,9 @@ impl Direction {
     }
 }
 
+/// The longest message of [`Transport::Direct`], bytes: that of UDP in IPv4, so that both can be compared.
+pub const LONGEST_FRAME_MESSAGE: u32 = 65_507;
+const _: () = assert!(LONGEST_FRAME_MESSAGE as usize <= cutline_wire::direct::LONGEST_MESSAGE);
 /// The name of [`Transport::Direct`].
 pub const DIRECT: &str = "direct";
 
@@ -74,7 +76,7 @@ pub enum Transport {
     /// Messages in frames below IP, over the link to the receiver ([`cutline_direct`]), with the header of UDP's datagrams. A plan is
     /// invalid if the flow is reverse.
     Direct {
-        /// The largest message, 1..=66,560 bytes; a longer write of the application is split.
+        /// The largest message, 1..=65,507 bytes, as with UDP; a longer write of the application is split.
         largest: u32,
     },
 }
@@ -245,7 +247,7 @@ impl FlowPlan {
         if self.ecn {
             return Err(self.refuse("ecn", true, "false: frames have no ECN".to_owned()));
         }
-        let most = LONGEST_MESSAGE as u32;
+        let most = LONGEST_FRAME_MESSAGE;
         if !(1..=most).contains(&largest) {
             return Err(self.refuse("largest message", largest, format!("must be 1..{most} B")));
         }
@@ -301,7 +303,7 @@ mod tests {
     }
 
     fn direct() -> Transport {
-        Transport::Direct { largest: 65_536 }
+        Transport::Direct { largest: 65_507 }
     }
 
     fn tfrc() -> Transport {
@@ -315,7 +317,7 @@ mod tests {
         for good in [
             plan(udp(), cbr(32)),
             plan(direct(), cbr(32)),
-            plan(direct(), cbr(65_536)),
+            plan(direct(), cbr(65_507)),
             plan(udp(), cbr(1472 + 32)),
             plan(tcp(), cbr(16)),
             plan(tcp(), Params::BULK),
@@ -347,7 +349,7 @@ mod tests {
             ("from", FlowPlan { from: Some("[::1]:0".parse().unwrap()), ..tcp(TcpOptions::default()) }),
             ("direction", FlowPlan { direction: Direction::Reverse, ..plan(direct(), cbr(1000)) }),
             ("ecn", FlowPlan { ecn: true, ..plan(direct(), cbr(1000)) }),
-            ("largest message", plan(Transport::Direct { largest: 66_561 }, cbr(1000))),
+            ("largest message", plan(Transport::Direct { largest: 65_508 }, cbr(1000))),
             ("app", plan(direct(), Params::BULK)),
             ("stop", FlowPlan { stop: Some(Duration::ZERO), ..tcp(TcpOptions::default()) }),
         ];
