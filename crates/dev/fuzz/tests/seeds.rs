@@ -29,6 +29,7 @@ use cutline_signal::negotiation::message::Content;
 use cutline_signal::negotiation::{self, Role};
 use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
+use cutline_wire::direct::{DirectFlow, Segments};
 use cutline_traffic::control::message::{
     Begin, Carrier, ControlReply, ControlRequest, FramesTo, Hello, Law, Member, Open, PROTOCOL,
     Report as TrafficReport, ReverseFlows, RunRequest, Setting, TestParameters, write_message,
@@ -449,6 +450,36 @@ fn frames() {
     seeds.push(seed("ipv6-fragment", [&[2; 12][..], &[0x86, 0xdd], &head, &inner].concat()));
     seeds.extend(tunnels(&packet(&seeds[1].1), &seeds[3].1));
     check("frame-headers", seeds);
+}
+
+/// Messages in frames below IP: in one frame, in several, and in the wrong order.
+#[test]
+fn direct_frames() {
+    let flow = DirectFlow { destination: 7000, source: 50_000 };
+    let frames = |number, hint, length: usize, mtu| {
+        let segments = Segments::new(flow, number, hint, length, mtu).unwrap();
+        let mut bytes = Vec::new();
+        let ranges = segments.write(&[&vec![number as u8; length]], &mut bytes);
+        let frame = |range: std::ops::Range<usize>| {
+            [&(range.len() as u16).to_be_bytes()[..], &bytes[range]].concat()
+        };
+        ranges.map(frame).collect::<Vec<_>>()
+    };
+    let several = frames(2, None, 300, 100);
+    let mut order = several.clone();
+    order.reverse();
+    let mut lost = frames(u32::MAX, Some(16), 200, 100);
+    lost.remove(1);
+    lost.extend(frames(0, Some(1), 0, 1500));
+    check(
+        "direct-frames",
+        vec![
+            seed("one", frames(1, Some(6), 40, 1500).concat()),
+            seed("several", several.concat()),
+            seed("order", order.concat()),
+            seed("lost", lost.concat()),
+        ],
+    );
 }
 
 fn data(extension: Extension) -> Data {
