@@ -554,7 +554,8 @@ fn frames_below_ip_carry_messages_between_two_hosts() {
         let mut receiver = Running(b.within(|| cutline(&options).spawn().unwrap()).unwrap());
         let (line, _rest) = first_line(&mut receiver);
         assert!(line.starts_with("listening"), "{line}");
-        let options = ["tg", "send", "198.18.36.2", "--transport", "direct", "--rate", "10Mbit", "--size", "8192"];
+        let options =
+            ["tg", "send", "198.18.36.2", "--transport", "direct", "--rate", "10Mbit", "--size", "8192"];
         let more = ["--hint", "6", "--duration", "500ms", "--json"];
         let sent = a.within(|| cutline(&[&options[..], &more].concat()).output().unwrap()).unwrap();
         assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));

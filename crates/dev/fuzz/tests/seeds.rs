@@ -29,7 +29,6 @@ use cutline_signal::negotiation::message::Content;
 use cutline_signal::negotiation::{self, Role};
 use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
-use cutline_wire::direct::{DirectFlow, Segments};
 use cutline_traffic::control::message::{
     Begin, Carrier, ControlReply, ControlRequest, FramesTo, Hello, Law, Member, Open, PROTOCOL,
     Report as TrafficReport, ReverseFlows, RunRequest, Setting, TestParameters, write_message,
@@ -41,6 +40,7 @@ use cutline_traffic::{
 use cutline_transport::wire::{self, Data, Extension};
 use cutline_transport::{tfrc, udp};
 use cutline_units::{Bytes, Dscp, Duration, Histogram, Instant, Rate};
+use cutline_wire::direct::{DirectFlow, Segments};
 use etherparse::{PacketBuilder, VlanId};
 use std::env;
 use std::fs;
@@ -460,9 +460,8 @@ fn direct_frames() {
         let segments = Segments::new(flow, number, hint, length, mtu).unwrap();
         let mut bytes = Vec::new();
         let ranges = segments.write(&[&vec![number as u8; length]], &mut bytes);
-        let frame = |range: std::ops::Range<usize>| {
-            [&(range.len() as u16).to_be_bytes()[..], &bytes[range]].concat()
-        };
+        let frame =
+            |range: std::ops::Range<usize>| [&(range.len() as u16).to_be_bytes()[..], &bytes[range]].concat();
         ranges.map(frame).collect::<Vec<_>>()
     };
     let several = frames(2, None, 300, 100);
@@ -682,7 +681,14 @@ fn messages_of_the_control_protocol() {
         ),
         ("opened", ControlReply::Opened { boot_id: "3f0c2a52-0000-4000-8000-000000000000".to_owned() }),
         ("clock", ControlReply::Clock { came_ns: 1, left_ns: 1 << 60 }),
-        ("ready", ControlReply::Ready { port: 5204, token: 1 << 60, frames_to: Some(FramesTo { link: [2, 0, 0, 0, 0, 2], port: 50_001 }) }),
+        (
+            "ready",
+            ControlReply::Ready {
+                port: 5204,
+                token: 1 << 60,
+                frames_to: Some(FramesTo { link: [2, 0, 0, 0, 0, 2], port: 50_001 }),
+            },
+        ),
         ("gathered", ControlReply::Gathered),
         ("begun", ControlReply::Begun),
         ("report", ControlReply::Report(Box::new(report()))),

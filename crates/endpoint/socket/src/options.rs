@@ -1,6 +1,6 @@
 //! Options of a QoS socket.
 
-use crate::allocation::{PacketKind, AllocationOptions, Allocator};
+use crate::allocation::{AllocationOptions, Allocator, PacketKind};
 use crate::reservation::{AckPath, IfRefused, ReservationOptions, Reserver};
 use cutline_params::ParameterError;
 use cutline_provision::{Access, Transport, UnknownService, open};

@@ -86,8 +86,7 @@ impl FromStr for DirectAddress {
         let link = link_address(link).ok_or(AddressTextError::Malformed)?;
         let number = port.parse().ok().filter(|port| *port > 0);
         let port = number.ok_or_else(|| AddressTextError::Port(port.to_owned()))?;
-        let unknown =
-            |_| AddressTextError::Interface { name: name.to_owned(), known: interface::names() };
+        let unknown = |_| AddressTextError::Interface { name: name.to_owned(), known: interface::names() };
         Ok(Self { interface: interface::index(name).map_err(unknown)?, link, port })
     }
 }

@@ -215,10 +215,7 @@ fn push(
         }
     }
     let DirectMessage { source, bytes, .. } = message;
-    let from = DirectAddress {
-        interface: socket.local().interface,
-        link: source.link,
-        port: source.flow.source,
-    };
+    let from =
+        DirectAddress { interface: socket.local().interface, link: source.link, port: source.flow.source };
     messages.push(ReceivedMessage { from, at, bytes, overflowed });
 }

@@ -112,7 +112,8 @@ impl DirectSocket {
         socket.make_room();
         // The filter comes first, so that no other frame is ever in the queue.
         let bound = socket.filter().and_then(|()| bind_protocol(&socket.fd, interface, ETHERTYPE));
-        bound.map_err(|error| SysError::new(format!("a packet socket cannot be bound to `{name}`"), error))?;
+        bound
+            .map_err(|error| SysError::new(format!("a packet socket cannot be bound to `{name}`"), error))?;
         Ok(socket)
     }
 

@@ -18,7 +18,10 @@ fn loopback() -> Option<u32> {
 fn receive(inbox: &mut DirectInbox, socket: &DirectSocket, count: usize) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     while messages.len() < count {
-        assert!(wait(&mut [PollFd::new(socket, PollFlags::IN)], Duration::from_secs(5)).unwrap(), "frames come");
+        assert!(
+            wait(&mut [PollFd::new(socket, PollFlags::IN)], Duration::from_secs(5)).unwrap(),
+            "frames come"
+        );
         inbox.fill(socket, Wait::No).unwrap();
         messages.extend(inbox.messages().iter().map(|message| message.bytes.clone()));
     }

@@ -7,8 +7,8 @@ use crate::run::RunError;
 use cutline_baseline::{BaselineRow, PlanDocument, QueueSize, RowKey};
 use cutline_traffic::control::{BothReports, SendParams, send};
 use cutline_traffic::{
-    DIRECT, DatagramOptions, Direction, FlowPlan, FlowsSummary, HostUse, RateShaper, ReceiverReport, TcpOptions,
-    Transport,
+    DIRECT, DatagramOptions, Direction, FlowPlan, FlowsSummary, HostUse, RateShaper, ReceiverReport,
+    TcpOptions, Transport,
 };
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;

@@ -172,6 +172,8 @@ fn frames_below_ip_are_measured_like_udp() {
             assert_eq!((slow.lost_path, slow.lost_sender_queue), (0, 0), "{slow:?}");
             in_time!(slow.loss_ratio == Some(0.0), "{slow:?}");
         }
-        assert!(document.rows.iter().any(|row| row.protocol == "direct" && row.requested_percent == Some(140)));
+        assert!(
+            document.rows.iter().any(|row| row.protocol == "direct" && row.requested_percent == Some(140))
+        );
     });
 }

@@ -4,10 +4,10 @@ use crate::plan::{FlowPlan, TcpOptions, Transport};
 use cutline_direct::{DirectAddress, DirectInbox, DirectSocket};
 use cutline_sys::address::with_port;
 use cutline_sys::datagrams::Inbox;
+use cutline_sys::packet::LinkAddress;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
 use cutline_sys::traffic_class::set_traffic_class;
-use cutline_sys::packet::LinkAddress;
 use cutline_sys::{interface, now, tcp};
 use cutline_units::{Dscp, DscpPool2, Duration, HintCodec as _};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -189,7 +189,9 @@ impl DatagramSocket {
     /// Sends a datagram without waiting.
     pub(crate) fn send(&self, datagram: &[u8]) -> io::Result<()> {
         match self {
-            Self::Udp(socket) => net::send(socket, datagram, SendFlags::NOSIGNAL).map(drop).map_err(io::Error::from),
+            Self::Udp(socket) => {
+                net::send(socket, datagram, SendFlags::NOSIGNAL).map(drop).map_err(io::Error::from)
+            }
             Self::Direct(socket) => socket.send(&[datagram]).map(drop),
         }
     }
@@ -252,7 +254,9 @@ pub(crate) fn check_on_link(receiver: IpAddr, link: LinkAddress) -> Result<(), S
     if table.lines().any(is_it) {
         return Ok(());
     }
-    Err(format!("the receiver {ip} with the link address {shown} is not on a link of this host: frames cross no router"))
+    Err(format!(
+        "the receiver {ip} with the link address {shown} is not on a link of this host: frames cross no router"
+    ))
 }
 
 fn bind_from(socket: &OwnedFd, plan: &FlowPlan) -> Result<(), String> {

@@ -840,7 +840,8 @@ fn messages_in_frames_are_measured_beside_udp() {
 
 #[test]
 fn a_receiver_beyond_a_router_or_of_an_earlier_version_cannot_receive_frames() {
-    if !may_send_frames() || !cutline_testbed::may_make_namespaces("run the tests of cutline-traffic as root") {
+    if !may_send_frames() || !cutline_testbed::may_make_namespaces("run the tests of cutline-traffic as root")
+    {
         return;
     }
     // The address of a host's own interface: the kernel sends to it over the loopback, and nobody is on that link.

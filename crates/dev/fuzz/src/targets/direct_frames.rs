@@ -47,7 +47,8 @@ fn check_again(message: &[u8], header: &DirectHeader) {
     let mut bytes = Vec::new();
     let mut reassembly = Reassembly::new(1);
     let ranges = segments.write(&[message], &mut bytes);
-    let made: Vec<_> =
-        ranges.filter_map(|range| reassembly.take(LINK, &bytes[range]).expect("its frames are right")).collect();
+    let made: Vec<_> = ranges
+        .filter_map(|range| reassembly.take(LINK, &bytes[range]).expect("its frames are right"))
+        .collect();
     assert!(made.len() == 1 && made[0].bytes == message && made[0].hint == hint, "the same message");
 }

@@ -21,8 +21,8 @@ mod tests;
 
 pub use listener::QosTcpListener;
 
-use crate::connecting::Connecting;
 use crate::allocation::PacketKind;
+use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
 use crate::error::QosError;

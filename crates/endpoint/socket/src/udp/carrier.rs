@@ -84,9 +84,7 @@ impl DatagramCarrier {
                 // As the standard library's sockets.
                 Err(io::Error::new(io::ErrorKind::InvalidInput, "a timeout of 0"))
             }
-            Self::Direct(socket) => {
-                Ok(sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, time)?)
-            }
+            Self::Direct(socket) => Ok(sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, time)?),
         }
     }
 
@@ -115,7 +113,12 @@ impl DatagramCarrier {
     }
 
     /// Sends a datagram of a listening socket, from an address of this host.
-    pub fn send_from(&self, datagram: &[u8], to: SocketAddr, from: Option<LocalAddress>) -> io::Result<usize> {
+    pub fn send_from(
+        &self,
+        datagram: &[u8],
+        to: SocketAddr,
+        from: Option<LocalAddress>,
+    ) -> io::Result<usize> {
         match self {
             Self::Udp(socket) => send_from(socket, datagram, to, from),
             Self::Direct(socket) => socket.send_to(&[datagram], direct(to)?),

@@ -20,7 +20,7 @@ use std::time;
 
 /// A socket with quality of service for messages in Ethernet frames, without IP (QUANTA's "direct").
 ///
-/// Its calls and its protocol are those of [`QosUdpSocket`]. Messages of up to 66,512 B are cut into frames, and arrive whole or not at all.
+/// Its calls and its protocol are those of [`QosUdpSocket`]. Messages of up to 66,536 B are cut into frames, and arrive whole or not at all.
 /// Both ends must be on the same link, since no router forwards the frames, and both processes need `CAP_NET_RAW`.
 ///
 /// ```no_run

@@ -75,7 +75,10 @@ fn both_ends_negotiate_send_and_measure_as_over_udp() {
     }
     let mib = theirs.mib();
     assert_eq!((mib.receive.received.messages, mib.receive.received.lost()), (4, 0));
-    assert_eq!((mib.receive.contract.effective.clone(), mib.hint.map(Hint::level)), (blocks(65_536), Some(3)));
+    assert_eq!(
+        (mib.receive.contract.effective.clone(), mib.hint.map(Hint::level)),
+        (blocks(65_536), Some(3))
+    );
     soon("a report", || ours.mib().reports.used > 0);
     assert_eq!(ours.0.0.transport(), "direct");
     assert_eq!(theirs.peer_addr(), ours.local_addr().unwrap());

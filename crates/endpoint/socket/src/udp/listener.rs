@@ -10,10 +10,10 @@ use crate::options::{Peer, QosOptions};
 use crate::session::{Role, begin};
 use crate::settings::Settings;
 use crate::signals;
+use cutline_direct::DirectSocket;
 use cutline_signal::frame::{self, Frame};
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Event, Inbound, Opening, Outbound, Session};
-use cutline_direct::DirectSocket;
 use cutline_sys::datagrams::{Inbox, Wait};
 use cutline_sys::local_address::{self, LocalAddress};
 use cutline_sys::lock;
@@ -133,7 +133,8 @@ impl QosUdpListener {
     pub(super) fn bind_direct(socket: DirectSocket, options: &QosOptions) -> Result<Self, QosError> {
         let carrier = DatagramCarrier::Direct(socket);
         carrier.prepare()?;
-        Settings::of_listener(options)?.mark_carrier(&carrier, carrier.local_addr().map_err(QosError::system("cannot listen"))?)?;
+        Settings::of_listener(options)?
+            .mark_carrier(&carrier, carrier.local_addr().map_err(QosError::system("cannot listen"))?)?;
         Ok(Self::over(carrier, options))
     }
 
@@ -145,11 +146,7 @@ impl QosUdpListener {
             accepted: BTreeMap::new(),
         };
         let entrance = Entrance { socket, options: options.clone(), arrivals: Mutex::new(arrivals) };
-        Self {
-            entrance: Arc::new(entrance),
-            nonblocking: AtomicBool::new(false),
-            generation: generation(),
-        }
+        Self { entrance: Arc::new(entrance), nonblocking: AtomicBool::new(false), generation: generation() }
     }
 
     /// Waits for the next connection.

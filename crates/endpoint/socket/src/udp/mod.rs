@@ -24,8 +24,8 @@ pub(crate) use carrier::DatagramCarrier;
 pub use direct::{QosDirectListener, QosDirectSocket};
 pub use listener::QosUdpListener;
 
-use crate::connecting::Connecting;
 use crate::allocation::PacketKind;
+use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
 use crate::error::QosError;

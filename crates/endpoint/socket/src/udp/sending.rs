@@ -149,9 +149,7 @@ impl Inner {
                 return Err(io::ErrorKind::NotConnected.into());
             }
             let sent = match self.connection.standing() {
-                Standing::Joining | Standing::Alone => {
-                    self.try_to_send(|| self.socket.send_now(message))
-                }
+                Standing::Joining | Standing::Alone => self.try_to_send(|| self.socket.send_now(message)),
                 Standing::Joined(token) => {
                     let header = datagram_header(token, out.number(), now, out.stated_rtt());
                     let sent = self.try_to_send(|| self.socket.send_parts(&header, message));

@@ -216,7 +216,9 @@ mod tests {
         assert_eq!(frame[20..23], *b"abc");
         // IEEE 802.3's CRC-32, bit by bit.
         let crc = [&header[4..12], &[0, 0, 0, 3], b"abc"].concat().iter().fold(u32::MAX, |crc, byte| {
-            (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & 0_u32.wrapping_sub(crc & 1)))
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+                (crc >> 1) ^ (0xedb8_8320 & 0_u32.wrapping_sub(crc & 1))
+            })
         });
         assert_eq!(frame[23..], (!crc).to_be_bytes());
     }

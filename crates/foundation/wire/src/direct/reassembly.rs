@@ -104,20 +104,15 @@ impl Reassembly {
         taken
     }
 
-    fn try_take(
-        &mut self,
-        link: [u8; 6],
-        frame: &[u8],
-    ) -> Result<Option<DirectMessage>, DirectFrameError> {
+    fn try_take(&mut self, link: [u8; 6], frame: &[u8]) -> Result<Option<DirectMessage>, DirectFrameError> {
         let (header, payload, sum) = DirectHeader::read(frame)?;
         let DirectHeader { flow, hint, number, total, .. } = header;
         let source = DirectSource { link, flow };
         if payload.len() as u32 == total {
             let mut bytes = self.buffer(0);
             bytes.extend_from_slice(payload);
-            return finish(source, number, bytes, sum).map(|bytes| {
-                Some(DirectMessage { source, number, hint, bytes })
-            });
+            return finish(source, number, bytes, sum)
+                .map(|bytes| Some(DirectMessage { source, number, hint, bytes }));
         }
         let at = self.place(source, number, total);
         let partial = &mut self.partial[at];

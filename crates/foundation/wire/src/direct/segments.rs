@@ -92,8 +92,14 @@ impl Segments {
         for index in 0..self.count() {
             let offset = index * payload;
             let length = payload.min(total - offset);
-            let header =
-                DirectHeader { flow, hint, number, total: total as u32, offset: offset as u32, length: length as u16 };
+            let header = DirectHeader {
+                flow,
+                hint,
+                number,
+                total: total as u32,
+                offset: offset as u32,
+                length: length as u16,
+            };
             header.write(frames);
             let mut left = length;
             while left > 0 {

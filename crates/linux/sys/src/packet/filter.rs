@@ -51,10 +51,7 @@ impl FrameFilter {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if there are too many exceptions.
-    pub fn new<'f>(
-        fields: &[Field],
-        exceptions: impl IntoIterator<Item = &'f [Field]>,
-    ) -> io::Result<Self> {
+    pub fn new<'f>(fields: &[Field], exceptions: impl IntoIterator<Item = &'f [Field]>) -> io::Result<Self> {
         let host = Test { load: LOAD_BYTE, at: ANCILLARY + PACKET_TYPE, value: HOST };
         let mut program = Vec::new();
         for test in [host].into_iter().chain(fields.iter().flat_map(|field| field.tests())) {
@@ -86,15 +83,19 @@ impl FrameFilter {
     /// # Errors
     /// When the kernel refuses it.
     pub fn attach(&self, socket: impl AsFd) -> io::Result<()> {
-        let program = libc::sock_fprog {
-            len: self.program.len() as u16,
-            filter: self.program.as_ptr().cast_mut(),
-        };
+        let program =
+            libc::sock_fprog { len: self.program.len() as u16, filter: self.program.as_ptr().cast_mut() };
         let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
         let socket = socket.as_fd().as_raw_fd();
         // SAFETY: the kernel reads `length` bytes from `program`, and as many instructions as it says, which are there; it writes neither.
         let code = unsafe {
-            libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, from_ref(&program).cast(), length)
+            libc::setsockopt(
+                socket,
+                libc::SOL_SOCKET,
+                libc::SO_ATTACH_FILTER,
+                from_ref(&program).cast(),
+                length,
+            )
         };
         check(code.into()).map(drop)
     }
@@ -120,7 +121,11 @@ impl Field {
         match self {
             Self::Half(at, value) => vec![Test { load: LOAD_HALF, at, value: value.into() }],
             Self::Sender([a, b, c, d, e, f]) => vec![
-                Test { load: LOAD_HALF, at: LINK_LAYER + SENDER + 4, value: u16::from_be_bytes([e, f]).into() },
+                Test {
+                    load: LOAD_HALF,
+                    at: LINK_LAYER + SENDER + 4,
+                    value: u16::from_be_bytes([e, f]).into(),
+                },
                 Test { load: LOAD_WORD, at: LINK_LAYER + SENDER, value: u32::from_be_bytes([a, b, c, d]) },
             ],
         }

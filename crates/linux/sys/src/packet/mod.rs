@@ -122,11 +122,7 @@ pub fn send(socket: impl AsFd, frames: &[&[u8]]) -> io::Result<usize> {
     send_named(socket, frames, None)
 }
 
-fn send_named(
-    socket: impl AsFd,
-    frames: &[&[u8]],
-    name: Option<&libc::sockaddr_ll>,
-) -> io::Result<usize> {
+fn send_named(socket: impl AsFd, frames: &[&[u8]], name: Option<&libc::sockaddr_ll>) -> io::Result<usize> {
     let count = frames.len().min(BATCH);
     // SAFETY: all-zero bits are a valid iovec and a valid mmsghdr: null pointers with lengths of zero.
     let (mut parts, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =

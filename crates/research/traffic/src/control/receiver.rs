@@ -3,7 +3,8 @@
 use super::key::{Key, token};
 use super::line::{Line, Waited};
 use super::message::{
-    Begin, ControlReply, ControlRequest, FramesTo, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Report, RunRequest,
+    Begin, ControlReply, ControlRequest, FramesTo, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Report,
+    RunRequest,
 };
 use super::prefix::Prefix;
 use super::reverse::{ReverseFlows, fixed_rate};
@@ -184,7 +185,8 @@ fn measure(
     let data = with_port(local, allowed.data_port);
     let meter = Meter::bind(data, params).map_err(|error| phase.refuse(error.to_string()))?;
     let frames = start.frames_from.map(|_| listen_for_frames(local.ip(), start.receive_buffer));
-    let frames = frames.transpose().map_err(|why| phase.refuse(format!("it cannot receive frames: {why}")))?;
+    let frames =
+        frames.transpose().map_err(|why| phase.refuse(format!("it cannot receive frames: {why}")))?;
     let frames_to = frames.as_ref().map(DirectSocket::local);
     let frames_to = frames_to.map(|DirectAddress { link, port, .. }| FramesTo { link, port });
     let until = Duration::from_nanos(start.until_ns);
@@ -359,7 +361,8 @@ struct Run {
 
 /// Checks the run that a sender requests.
 fn check(start: &RunRequest, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Run, String> {
-    let RunRequest { flows, until_ns, interval_ns, receive_buffer, seed: _, frames_from: _, ref reverse } = *start;
+    let RunRequest { flows, until_ns, interval_ns, receive_buffer, seed: _, frames_from: _, ref reverse } =
+        *start;
     let (most_flows, longest_run) = (allowed.most_flows, allowed.longest_run);
     let (until, interval) = (Duration::from_nanos(until_ns), interval_ns.map(Duration::from_nanos));
     if !(1..=most_flows).contains(&flows) {

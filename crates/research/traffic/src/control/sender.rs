@@ -4,8 +4,8 @@ use super::exchange::ClockReport;
 use super::key::{Key, Role, nonce};
 use super::line::{Line, Waited, std};
 use super::message::{
-    BEAT, Begin, ControlReply, ControlRequest, FramesTo, Hello, LONGEST_REPLY, LONGEST_REQUEST, LONGEST_START, Open,
-    PROTOCOL, Report, RunRequest, write_message,
+    BEAT, Begin, ControlReply, ControlRequest, FramesTo, Hello, LONGEST_REPLY, LONGEST_REQUEST,
+    LONGEST_START, Open, PROTOCOL, Report, RunRequest, write_message,
 };
 use super::reverse::ReverseFlows;
 use super::{ControlError, boot_id};
@@ -17,8 +17,8 @@ use crate::plan::{DatagramOptions, Direction, FlowPlan, Transport};
 use crate::rendezvous::{Called, call};
 use crate::report::{MeterReport, SenderReport};
 use crate::socket::{check_on_link, connect_control, link_of};
-use cutline_signal::clock::{self, ClockEstimate, Exchange};
 use cutline_direct::DirectAddress;
+use cutline_signal::clock::{self, ClockEstimate, Exchange};
 use cutline_sys::address::with_port;
 use cutline_sys::now;
 use cutline_sys::packet::LinkAddress;

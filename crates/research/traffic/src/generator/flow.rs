@@ -4,10 +4,10 @@ use super::connection::Connection;
 use super::datagrams::Datagrams;
 use super::{Run, TURN};
 use crate::plan::{Direction, FlowPlan, Transport, frame_params};
-use cutline_transport::endpoint::TransportParams;
 use crate::report::SenderReport;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::{App, TrafficSource as _, Write};
+use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Instant, RandomStream, Streams};
 use rustix::fd::OwnedFd;
 

@@ -164,9 +164,8 @@ impl DatagramFlows {
                 DirectAddress::of(heard.from).is_some_and(|from| from.link == frames.peer)
             }
         };
-        let is_ours = |data: &Data| {
-            data.flow < self.run.params.flows && data.token == self.run.params.token && is_peer
-        };
+        let is_ours =
+            |data: &Data| data.flow < self.run.params.flows && data.token == self.run.params.token && is_peer;
         let Some(data) = Data::read(heard.head).filter(is_ours) else {
             // The proof of a path may be repeated on the way, or come late.
             let is_proof = Proof::read(heard.head).is_some_and(|proof| proof.token == self.run.params.token);
