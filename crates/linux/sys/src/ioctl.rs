@@ -52,6 +52,19 @@ pub(crate) fn hardware(name: &str) -> io::Result<u16> {
     Ok(unsafe { request.ifr_ifru.ifru_hwaddr }.sa_family)
 }
 
+/// Returns the address of an interface on its link, if it is one of Ethernet (`SIOCGIFHWADDR`).
+pub(crate) fn link_address(name: &str) -> io::Result<[u8; 6]> {
+    let mut request = request(name);
+    // SAFETY: this request reads and writes one ifreq.
+    unsafe { ioctl(socket()?, libc::SIOCGIFHWADDR as _, &mut request) }?;
+    // SAFETY: the kernel has filled this member of the union; any bits are a valid sockaddr.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+    if ![libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&address.sa_family) {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "it is no interface of Ethernet"));
+    }
+    Ok(std::array::from_fn(|at| address.sa_data[at] as u8))
+}
+
 /// Sends a command of linux/ethtool.h to an interface's driver (`SIOCETHTOOL`). `buffer` starts with the command and is
 /// as long as the command's struct, into which the driver writes its answer.
 pub(crate) fn ethtool<const N: usize>(name: &str, buffer: &mut [u32; N]) -> io::Result<()> {

@@ -20,6 +20,7 @@
 //! error_queue the errors that a datagram socket has queued
 //! mapping     memory that is shared with the kernel: one type that owns it
 //! packet      packet sockets (AF_PACKET)
+//!   filter    the frames that they receive
 //!   ring      their ring of arriving frames
 //! xdp         AF_XDP sockets
 //!   ring      their four rings
@@ -51,6 +52,7 @@ mod error;
 pub mod error_queue;
 pub mod ethtool;
 pub mod interface;
+mod interface_address;
 mod ioctl;
 pub mod ip_socket;
 pub mod local_address;
