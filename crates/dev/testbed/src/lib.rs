@@ -160,7 +160,7 @@ mod tests {
             count.set(count.get() + 1);
             in_time!(count.get() >= succeeds_at, "as it is meant to");
         };
-        let outcome = catch_unwind(AssertUnwindSafe(|| attempts(stall, test)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| undisturbed_by(stall, test)));
         (count.get(), outcome.is_err())
     }
 
@@ -186,7 +186,7 @@ mod tests {
             count.set(count.get() + 1);
             panic!("as it is meant to");
         };
-        let outcome = catch_unwind(AssertUnwindSafe(|| attempts(Duration::ZERO, test)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| undisturbed_by(Duration::ZERO, test)));
         assert_eq!((count.get(), outcome.is_err()), (1, true));
         let outcome = catch_unwind(AssertUnwindSafe(|| once(test)));
         assert_eq!((count.get(), outcome.is_err()), (2, true));

@@ -41,10 +41,16 @@ pub struct DirectInbox {
     reassembly: Reassembly,
     messages: Vec<ReceivedMessage>,
     glance: Vec<u8>,
-    /// Number of the latest message of each sender.
-    latest: BTreeMap<([u8; 6], DirectFlow), u32>,
+    losses: LossCounter,
     /// The last message that another inbox has received.
     repeated: Option<u32>,
+}
+
+/// Counter of the messages that a full socket has lost.
+#[derive(Debug)]
+struct LossCounter {
+    /// Number of the latest message of each sender.
+    latest: BTreeMap<([u8; 6], DirectFlow), u32>,
     /// Frames that the socket has dropped, as the kernel counts them, and the messages among them.
     dropped_frames: u32,
     overflowed: u32,
@@ -76,10 +82,8 @@ impl DirectInbox {
             reassembly: Reassembly::new(MOST_INCOMPLETE),
             messages: Vec::new(),
             glance: Vec::new(),
-            latest: BTreeMap::new(),
+            losses: LossCounter { latest: BTreeMap::new(), dropped_frames, overflowed: 0 },
             repeated: None,
-            dropped_frames,
-            overflowed: 0,
         }
     }
 
@@ -97,7 +101,7 @@ impl DirectInbox {
     pub fn take_over(&mut self, listening: &mut Self, peer: DirectAddress, port: u16) {
         let flow = DirectFlow { destination: port, source: peer.port };
         listening.reassembly.hand_over(peer.link, flow, &mut self.reassembly);
-        self.repeated = listening.latest.get(&(peer.link, flow)).copied();
+        self.repeated = listening.losses.latest.get(&(peer.link, flow)).copied();
     }
 
     /// Returns the counters of frames.
@@ -119,8 +123,7 @@ impl DirectInbox {
         let count = self.frames.fill(socket, wait)?;
         for number in 0..count {
             take(&self.frames, number, &mut self.reassembly, |message, at, dropped| {
-                let counts = (&mut self.latest, &mut self.dropped_frames, &mut self.overflowed);
-                let overflowed = count_lost(&message, dropped, counts);
+                let overflowed = self.losses.count(&message, dropped);
                 push(&mut self.messages, &mut self.repeated, (message, at, overflowed), socket);
             });
         }
@@ -135,8 +138,7 @@ impl DirectInbox {
         self.clear();
         self.single.fill(socket, Wait::No)?;
         take(&self.single, 0, &mut self.reassembly, |message, at, dropped| {
-            let counts = (&mut self.latest, &mut self.dropped_frames, &mut self.overflowed);
-            let overflowed = count_lost(&message, dropped, counts);
+            let overflowed = self.losses.count(&message, dropped);
             push(&mut self.messages, &mut self.repeated, (message, at, overflowed), socket);
         });
         Ok(self.messages.len())
@@ -177,26 +179,25 @@ fn take(
     }
 }
 
-/// Counts messages that are missing between a sender's latest one and this one, if the socket has dropped frames meanwhile. Returns the
-/// number of all that were lost so.
-fn count_lost(
-    message: &DirectMessage,
-    dropped: u32,
-    (latest, dropped_frames, overflowed): (&mut BTreeMap<([u8; 6], DirectFlow), u32>, &mut u32, &mut u32),
-) -> u32 {
-    if latest.len() >= MOST_SENDERS {
-        latest.clear();
+impl LossCounter {
+    /// Counts messages that are missing between a sender's latest one and this one, if the socket has dropped frames meanwhile. Returns
+    /// the number of all that were lost so.
+    fn count(&mut self, message: &DirectMessage, dropped: u32) -> u32 {
+        if self.latest.len() >= MOST_SENDERS {
+            self.latest.clear();
+        }
+        let before = self.latest.insert((message.source.link, message.source.flow), message.number);
+        // It comes with no frame before the first drop.
+        if dropped != 0 && dropped != self.dropped_frames {
+            let frames = dropped.wrapping_sub(self.dropped_frames);
+            let missing = before.map_or(0, |before| message.number.wrapping_sub(before).wrapping_sub(1));
+            self.dropped_frames = dropped;
+            // A message has at least one frame. A number from before is no gap.
+            let lost = if missing < 1 << 31 { missing.min(frames) } else { 0 };
+            self.overflowed = self.overflowed.wrapping_add(lost);
+        }
+        self.overflowed
     }
-    let before = latest.insert((message.source.link, message.source.flow), message.number);
-    // It comes with no frame before the first drop.
-    if dropped != 0 && dropped != *dropped_frames {
-        let frames = dropped.wrapping_sub(*dropped_frames);
-        let missing = before.map_or(0, |before| message.number.wrapping_sub(before).wrapping_sub(1));
-        *dropped_frames = dropped;
-        // A message has at least one frame. A number from before is no gap.
-        *overflowed = overflowed.wrapping_add(if missing < 1 << 31 { missing.min(frames) } else { 0 });
-    }
-    *overflowed
 }
 
 fn push(

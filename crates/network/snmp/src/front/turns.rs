@@ -229,7 +229,9 @@ mod tests {
                         let most = if other.ip() == source.ip() { 1 } else { of_host };
                         prop_assert!(times.count() <= most, "{source} after {before:?}");
                     }
-                    first.values_mut().for_each(|(_, before)| before.push(source));
+                    for (_, before) in first.values_mut() {
+                        before.push(source);
+                    }
                     let host = queue.hosts.get(&Asker::of(source.ip()));
                     if let Some(next) = host.and_then(|host| host.sources.get(&source)) {
                         prop_assert!(next.front().unwrap().bytes > answered.bytes, "in order");
