@@ -28,7 +28,7 @@ pub struct FlowArgs {
     bidirectional: bool,
     /// Transport of the flows; direct: in Ethernet frames below IP, to a receiver on the same link
     #[arg(long, default_value = Tcp::NAME, value_name = "NAME", conflicts_with = "plan",
-          value_parser = PossibleValuesParser::new(TransportParams::NAMES.into_iter().chain([DIRECT])))]
+          value_parser = PossibleValuesParser::new(TransportParams::NAMES.iter().copied().chain([DIRECT])))]
     transport: String,
     /// Application: bulk, cbr, poisson, on-off, talk-spurt, files or trace [default: trace with --trace, files with
     /// --think, cbr with --rate or over UDP, otherwise bulk]
