@@ -82,7 +82,7 @@ fn both_ends_negotiate_send_and_measure_as_over_udp() {
     soon("a report", || ours.mib().reports.used > 0);
     assert_eq!(ours.0.0.transport(), "direct");
     assert_eq!(theirs.peer_addr(), ours.local_addr().unwrap());
-    let error = ours.send(&[0; 65_537]).unwrap_err();
+    let error = ours.send(&vec![0; 65_537]).unwrap_err();
     assert_eq!(error.to_string(), "a message of 65537 B: agreed on are at most 65536 B");
 }
 

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 /// Received datagrams, by their numbers in the last call.
 #[derive(Debug)]
 pub enum CarrierInbox {
-    Udp(Inbox),
+    Udp(Box<Inbox>),
     Direct(Box<DirectInbox>),
 }
 
@@ -26,8 +26,10 @@ impl CarrierInbox {
         lost: u32,
     ) -> Self {
         match carrier {
-            DatagramCarrier::Udp(_) if is_accepted => Self::Udp(Inbox::accepted(LONGEST, batch, peer)),
-            DatagramCarrier::Udp(_) => Self::Udp(Inbox::connected(LONGEST, batch, peer)),
+            DatagramCarrier::Udp(_) if is_accepted => {
+                Self::Udp(Box::new(Inbox::accepted(LONGEST, batch, peer)))
+            }
+            DatagramCarrier::Udp(_) => Self::Udp(Box::new(Inbox::connected(LONGEST, batch, peer))),
             DatagramCarrier::Direct(_) => Self::Direct(Box::new(DirectInbox::new(lost))),
         }
     }
@@ -35,7 +37,7 @@ impl CarrierInbox {
     /// Returns the inbox of a listening socket.
     pub fn listening(carrier: &DatagramCarrier, batch: usize) -> Self {
         match carrier {
-            DatagramCarrier::Udp(_) => Self::Udp(Inbox::new(LONGEST, batch)),
+            DatagramCarrier::Udp(_) => Self::Udp(Box::new(Inbox::new(LONGEST, batch))),
             DatagramCarrier::Direct(_) => Self::Direct(Box::default()),
         }
     }
