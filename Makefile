@@ -9,8 +9,11 @@ ATTACK_TIME ?= 10
 ATTACK ?=
 ATTACK_SEED ?=
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-# Each test that is skipped is printed with its reason.
-PYTEST := -q -rs -p no:cacheprovider
+# Tests at a time. Most of them wait for packets, processes or timers.
+TEST_THREADS ?= $(shell expr 2 '*' $$(nproc))
+# Each test that is skipped is printed with its reason. The tests of a class stay in one process: they share what it has set up.
+PYTEST := -q -rs -p no:cacheprovider -n $(TEST_THREADS) --dist loadscope
+INSTALL_WHEEL = target/venv/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index target/wheels/*.whl
 BIN := target/release/cutline
 DAEMON := target/release/cutlined
 LIBRARY := target/library
@@ -52,7 +55,7 @@ help:
 	@echo "make install   the command, cutlined and the library of cutline exec into $(PREFIX), with manuals; the library for C, its header, its manual and its file of pkg-config"
 	@echo "make install-command, make install-library  only one of them"
 	@echo "make wheel     the package for Python into target/wheels; make check-wheel  from an empty environment to a first figure with it"
-	@echo "make test-python  the tests of the package with the wheel; make test-python-quick  with a build of the tests' profile (four minutes after it);"
+	@echo "make test-python  the tests of the package with the wheel; make test-python-quick  with a build of the tests' profile, as make test does;"
 	@echo "               make test-python-full  also the notebooks, the reference of the package and a figure of a paper (LaTeX)"
 	@echo "make python-reference  the reference of the package as pages, built without a network: target/python-reference"
 	@echo "make bench-python  the cost of Python beside the command, of sweeps and of tables; writes bench-python.json"
@@ -84,8 +87,14 @@ demo: $(BIN)
 
 # The same random cases every time, so that a change that has nothing to do with a failure is not held up by it;
 # `make properties` looks for new ones.
+# The tests of the package for Python follow, also if a test in Rust has failed.
 test: setup
-	PROPTEST_RNG_SEED=1 $(CARGO) test --workspace --locked --no-fail-fast
+	@tools/setup.sh python
+	@failed=0; \
+	echo "cargo test --workspace --locked --no-fail-fast"; \
+	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked --no-fail-fast || failed=1; \
+	$(MAKE) --no-print-directory test-python-quick || failed=1; \
+	exit $$failed
 
 # Format, clippy and tests of the crates in which most changes begin, as any user, without what the other crates need.
 check:
@@ -96,7 +105,7 @@ check:
 # The tests of crates that make interfaces and namespaces: as another user they leave them out, with a message.
 test-net: setup
 	@[ "$$(id -u)" = 0 ] || { echo "make test-net makes network namespaces: run it as root (sudo -E make test-net)"; exit 1; }
-	PROPTEST_RNG_SEED=1 $(CARGO) test --locked --no-fail-fast $(NET)
+	PROPTEST_RNG_SEED=1 RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --no-fail-fast $(NET)
 
 # The tests that tell time, with their claims judged: on a machine that does nothing else, as root. Each is tried again where the machine stood still.
 test-real-time: setup
@@ -265,28 +274,31 @@ wheel: setup $(BIN)
 check-wheel: wheel
 	tools/check-wheel.sh target/wheels/*.whl
 
-# The tests of the package, with the extension and the command of a build of the workspace; BUILT=yes if there is one.
+# The tests of the package, with the extension and the command of a build of the workspace, as a part of `make test`; BUILT=yes if there is
+# such a build.
 test-python-quick: python-tree
 	CUTLINE_COMMAND=$(abspath $(TARGET)/debug/cutline) PYTHONPATH=$(CURDIR)/target/python-tree PYTHONDONTWRITEBYTECODE=1 \
+		MYPY_CACHE_DIR=$(CURDIR)/target/mypy-cache \
 		timeout 1200 target/venv/bin/python -m pytest $(PYTEST) python/tests
 
 # The package as a folder for PYTHONPATH.
 python-tree: setup
 	@tools/setup.sh python
-	@# With the features that the workspace's tests have, so that nothing is built a second time.
-	@[ -n "$(BUILT)" ] || $(CARGO) build --workspace --locked
+	@# With the examples, and so with the features that `cargo test` has, so that nothing is built a second time.
+	@[ -n "$(BUILT)" ] || $(CARGO) build --workspace --locked --lib --bins --examples
 	rm -rf target/python-tree && mkdir -p target/python-tree/cutline
 	cp python/cutline/*.py python/cutline/*.pyi python/cutline/py.typed target/python-tree/cutline
 	cp $$(ls -t $(TARGET)/debug/lib_native.so $(TARGET)/debug/deps/lib_native.so 2>/dev/null | head -1) target/python-tree/cutline/_native.abi3.so
 
 # With the wheel and its command, whose results are compared. Its heavy tests are those of test-python-full.
 test-python: wheel
-	target/venv/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index target/wheels/*.whl
+	$(INSTALL_WHEEL)
 	CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline target/venv/bin/python -m pytest $(PYTEST) python/tests
 
 # Also the notebooks, the reference, and figures of a paper from a short study.
-test-python-full: test-python
+test-python-full: wheel
 	@tools/setup.sh python-full
+	$(INSTALL_WHEEL)
 	target/venv/bin/cutline reproduce tsq --figure 10 --quick --quiet --resume --results target/studies >/dev/null
 	CUTLINE_FULL=1 CUTLINE_STUDIES=$(CURDIR)/target/studies CUTLINE_COMMAND=$(CURDIR)/target/venv/bin/cutline \
 		target/venv/bin/python -m pytest $(PYTEST) python/tests
@@ -299,7 +311,7 @@ python-reference: setup
 
 # With the wheel, of the release profile: some ten minutes.
 bench-python: wheel
-	target/venv/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index target/wheels/*.whl
+	$(INSTALL_WHEEL)
 	target/venv/bin/python python/benches/cost.py --cutline target/venv/bin/cutline --json bench-python.json
 
 # What install-service installs, built by you and not by root.
@@ -316,7 +328,6 @@ install-service:
 	install -D -m 644 packaging/cutline-router@.service $(DESTDIR)/etc/systemd/system/cutline-router@.service
 	install -D -m 644 packaging/cutlined.service $(DESTDIR)/etc/systemd/system/cutlined.service
 	install -D -m 644 packaging/cutline-monitor.service $(DESTDIR)/etc/systemd/system/cutline-monitor.service
-	install -D -m 644 packaging/grafana-dashboard.json $(DESTDIR)/usr/local/share/doc/cutline/examples/grafana-dashboard.json
 	install -D -m 644 packaging/cutline-setup@.service $(DESTDIR)/etc/systemd/system/cutline-setup@.service
 	install -D -m 644 packaging/networkd/50-cutline.conf $(DESTDIR)/usr/local/share/doc/cutline/examples/networkd/50-cutline.conf
 	install -D -m 644 packaging/networkd/10-cutline.network $(DESTDIR)/usr/local/share/doc/cutline/examples/networkd/10-cutline.network

@@ -8,12 +8,11 @@
     print(results.summary(groups=["audio"], measures=["q", "queuing_p99_ms"]))
 
 `cutline.open` opens stored results, `cutline.plot` draws them, `cutline.sweep` runs sweeps over many machines, and `cutline.lab` has
-real packets. `cutline.aqm` has
-queues that are stepped by hand, `cutline.quality` the quality functions, `cutline.translate` the consequences of an application's needs,
+real packets. `cutline.aqm` has queues that are stepped by hand, `cutline.tfrc` the ends of a flow, `cutline.quality` the quality functions, `cutline.translate` the consequences of an application's needs,
 `cutline.extend` queue laws, sources of traffic and congestion controls in Python, and `cutline.errors` the exceptions.
 """
 
-from . import aqm, errors, extend, lab, plot, quality, results, sim, socket
+from . import aqm, errors, extend, lab, plot, quality, results, sim, socket, tfrc
 from ._native import __version__
 from ._sweep import Sweep, open_sweep, sweep
 from ._translation import Translation, translate
@@ -29,5 +28,5 @@ __all__ = [
     "LaboratoryError", "Lost", "MissingLibrary", "NoPeer", "NoResults", "NothingFound", "OptionError", "Problem", "Refused", "Results", "ResultsDamaged",
     "ResultsExist", "ResultsLocked", "RunError", "Scenario", "ScenarioError", "StoreError", "Sweep", "Table", "Translation",
     "WorkerError", "__version__", "aqm", "errors", "extend", "lab", "open_sweep", "plot", "quality", "results", "run", "sim", "socket",
-    "sweep", "translate",
+    "sweep", "tfrc", "translate",
 ]

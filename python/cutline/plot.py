@@ -220,6 +220,9 @@ def _draw(documents: list[dict[str, Any]], axes: Axes | Iterable[Axes] | None, s
             figure.suptitle(description.title, x=0.01, ha="left", fontweight="bold")
             if description.notes:
                 figure.supxlabel(" ".join(description.notes), fontsize="small", color="#555555", wrap=True, x=0.01, ha="left")
+        is_interactive: bool = matplotlib.is_interactive()
+    # The first figure of a notebook turns this on, and the end of the context has turned it off again.
+    matplotlib.interactive(is_interactive)
     return drawn
 
 

@@ -14,11 +14,14 @@
 //! laboratory  runs with real packets
 //! picture     pictures of results and figures of studies, as documents
 //! queue       queues that are stepped by hand, and the registry of AQMs
+//! tfrc        TFRC by hand: the ends of a flow, and the throughput equation over arrays
+//! clock       the time of objects that are stepped by hand
 //! extension   laws, sources of traffic and congestion controls that are written in Python
 //! quality     the quality functions over arrays
 //! translation the consequences of an application's needs
 //! ```
 
+mod clock;
 mod errors;
 mod execution;
 mod extension;
@@ -31,6 +34,7 @@ mod scenario;
 mod socket;
 mod sweep;
 mod table;
+mod tfrc;
 mod translation;
 
 use pyo3::prelude::*;
@@ -42,6 +46,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     socket::register(module)?;
     queue::register(module)?;
     quality::register(module)?;
+    tfrc::register(module)?;
     translation::register(module)?;
     extension::register(module)?;
     picture::register(module)?;

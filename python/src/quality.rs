@@ -25,7 +25,8 @@ fn class(name: &str, size_kbit: Option<u64>) -> PyResult<Class> {
     class.with_size_kbit(kbit).ok_or_else(wrong)
 }
 
-fn values(py: Python<'_>, parameter: &'static str, unit: &str, buffer: &PyBuffer<f64>) -> PyResult<Vec<f64>> {
+/// Returns the numbers of a buffer, which are none below 0.
+pub fn values(py: Python<'_>, parameter: &'static str, unit: &str, buffer: &PyBuffer<f64>) -> PyResult<Vec<f64>> {
     let values = buffer.to_vec(py)?;
     match values.iter().find(|value| value.is_nan() || **value < 0.0) {
         Some(wrong) => Err(errors::argument(
@@ -45,7 +46,7 @@ fn rate(bps: f64) -> Rate {
 }
 
 /// Packs results, which NumPy reads in place.
-fn packed<'py>(py: Python<'py>, results: impl Iterator<Item = f64>) -> Bound<'py, PyBytes> {
+pub fn packed<'py>(py: Python<'py>, results: impl Iterator<Item = f64>) -> Bound<'py, PyBytes> {
     let bytes: Vec<u8> = results.flat_map(f64::to_ne_bytes).collect();
     PyBytes::new(py, &bytes)
 }

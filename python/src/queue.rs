@@ -1,5 +1,6 @@
 //! Queues that are stepped by hand, for teaching and tests: the objects that the simulator and the router have.
 
+use crate::clock::Clock;
 use crate::errors;
 use crate::extension::guard;
 use cutline_aqm::registry;
@@ -7,7 +8,7 @@ use cutline_aqm::{AnyQueue, Arrival, Queue as _, Verdict};
 use cutline_config::{Document, quantity, read};
 use cutline_params::Parameter;
 use cutline_tables::queue::{self, Named};
-use cutline_units::{Hint, Instant, RandomStream, Streams};
+use cutline_units::{Hint, RandomStream, Streams};
 use pyo3::prelude::*;
 
 /// A queue in front of a link. Packets are numbers.
@@ -15,7 +16,7 @@ use pyo3::prelude::*;
 pub struct Queue {
     queue: AnyQueue<u64>,
     random: RandomStream,
-    now: Instant,
+    clock: Clock,
     /// Packets that were stored and have been dropped since: number, size and reason.
     shed: Vec<(u64, u32, &'static str)>,
 }
@@ -24,21 +25,6 @@ pub struct Queue {
 type Departure = (u64, u32, f64, bool);
 
 impl Queue {
-    /// Moves the time on.
-    fn at(&mut self, now: f64) -> PyResult<Instant> {
-        let allowed = (0.0..1e9).contains(&now);
-        let instant = Instant::from_nanos((now * 1e9).round() as u64);
-        if !allowed || instant < self.now {
-            let earliest = self.now.as_secs_f64();
-            let message = format!(
-                "{now} is not allowed: expected seconds from {earliest}, the time of the last call, below 1e9"
-            );
-            return Err(errors::argument("now", &message));
-        }
-        self.now = instant;
-        Ok(instant)
-    }
-
     /// Takes what the queue has dropped, as it must be done after every arrival and departure.
     fn collect(&mut self) {
         while let Some(shed) = self.queue.shed() {
@@ -65,7 +51,7 @@ impl Queue {
         let queue = guard(|| config.at_rate(rate).and_then(|spec| spec.build()))?;
         let queue = queue.map_err(|error| errors::parameter(&error.parameter, &error.to_string()))?;
         let random = Streams::new(seed).stream("queue", "aqm");
-        Ok(Self { queue, random, now: Instant::ZERO, shed: Vec::new() })
+        Ok(Self { queue, random, clock: Clock::new(), shed: Vec::new() })
     }
 
     /// Offers a packet. Returns the verdict, `pass`, `mark` or `drop`, and the reason of a drop.
@@ -78,7 +64,7 @@ impl Queue {
         flow: u32,
         ecn: (bool, bool),
     ) -> PyResult<(&'static str, Option<&'static str>)> {
-        let now = self.at(now)?;
+        let now = self.clock.at(now)?;
         let (ecn_capable, scalable) = ecn;
         let arrival = Arrival { flow, ecn_capable, scalable, ..Arrival::new(size, Hint::from_level(hint)) };
         let (queue, random) = (&mut self.queue, &mut self.random);
@@ -93,7 +79,7 @@ impl Queue {
 
     /// Takes the next packet.
     fn dequeue(&mut self, now: f64) -> PyResult<Option<Departure>> {
-        let now = self.at(now)?;
+        let now = self.clock.at(now)?;
         let queue = &mut self.queue;
         let departure = guard(|| queue.dequeue(now))?;
         self.collect();
@@ -107,14 +93,14 @@ impl Queue {
 
     /// Takes the steps of the control law that are due.
     fn advance(&mut self, now: f64) -> PyResult<()> {
-        let now = self.at(now)?;
+        let now = self.clock.at(now)?;
         let queue = &mut self.queue;
         guard(|| queue.advance(now))
     }
 
     /// Changes the rate of the link.
     fn set_rate(&mut self, now: f64, rate: &str) -> PyResult<()> {
-        let now = self.at(now)?;
+        let now = self.clock.at(now)?;
         let rate =
             quantity::rate(rate).map_err(|error| errors::argument("rate", &format!("{rate:?}: {error}")))?;
         let queue = &mut self.queue;
@@ -157,18 +143,20 @@ impl Queue {
 }
 
 /// Name, kind, allowed values, default, source of the default and meaning of a parameter.
-type ParameterParts = (&'static str, &'static str, String, String, &'static str, &'static str);
+pub type ParameterParts = (&'static str, &'static str, String, String, &'static str, &'static str);
 /// Name, title, source, whether TSQ works over it, and the parameters of an AQM.
 type AqmParts = (&'static str, &'static str, &'static str, bool, Vec<ParameterParts>);
+
+/// Returns the description of a parameter.
+pub fn parts(one: &'static Parameter) -> ParameterParts {
+    (one.name, one.kind.name(), one.allowed(), one.default_text(), one.source, one.doc)
+}
 
 /// Returns the AQMs of the registry.
 #[pyfunction]
 pub fn aqms() -> Vec<AqmParts> {
-    let parameter = |one: &&'static Parameter| {
-        (one.name, one.kind.name(), one.allowed(), one.default_text(), one.source, one.doc)
-    };
     let aqm = |found: registry::AqmDescription| {
-        let parameters = found.parameters.iter().map(parameter).collect();
+        let parameters = found.parameters.iter().copied().map(parts).collect();
         (found.name, found.title, found.source, found.takes_tsq, parameters)
     };
     registry::describe().into_iter().map(aqm).collect()
@@ -178,10 +166,7 @@ pub fn aqms() -> Vec<AqmParts> {
 #[pyfunction]
 pub fn tsq_parameters() -> Vec<ParameterParts> {
     use cutline_params::Parameters as _;
-    let of = |one: &'static Parameter| {
-        (one.name, one.kind.name(), one.allowed(), one.default_text(), one.source, one.doc)
-    };
-    cutline_aqm::TsqParams::describe().into_iter().map(of).collect()
+    cutline_aqm::TsqParams::describe().into_iter().map(parts).collect()
 }
 
 /// Adds the queue and the registry.

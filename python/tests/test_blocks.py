@@ -1,15 +1,16 @@
 """Building blocks: queues that are stepped by hand, quality functions, translation."""
 
+import heapq
 import importlib.util
 import math
 import os
 import subprocess
-import sys
 import unittest
+from dataclasses import replace
 from pathlib import Path
 
 import cutline
-from cutline import aqm, quality
+from cutline import aqm, quality, tfrc
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -34,6 +35,7 @@ class Queues(unittest.TestCase):
         generate = importlib.util.module_from_spec(file)
         file.loader.exec_module(generate)
         self.assertEqual(generate.FILE.read_text(), generate.text(), "python python/tools/generate_aqms.py writes the file")
+        self.assertEqual(generate.TFRC_FILE.read_text(), generate.tfrc_text(), "python python/tools/generate_aqms.py writes the file")
 
     def test_tsq_lets_low_hints_cut_in_line(self):
         queue = aqm.Pi("10 Mbit/s", limit="400 packets", tsq={"l": "40 ms"})
@@ -159,6 +161,120 @@ class Quality(unittest.TestCase):
         self.assertEqual(quality.delay_quality("audio", math.inf), 0.0)
 
 
+class RateControl(unittest.TestCase):
+    def test_the_equation(self):
+        # RFC 5348 section 3.1: s = 1000 B, R = 100 ms, p = 0.01 give 112,332 B/s.
+        self.assertAlmostEqual(tfrc.throughput(1000, 0.1, 0.01) / 8, 112_332, delta=1)
+        rates = [1e-6, 0.003, 0.4, 1.0]
+        throughputs = tfrc.throughput(1000, 0.1, rates)
+        self.assertEqual(throughputs, sorted(throughputs, reverse=True))
+        for rate, found in zip(rates, tfrc.loss_event_rate(1000, 0.1, throughputs)):
+            self.assertAlmostEqual(found / rate, 1, places=6)
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("numpy is not installed")
+        surface = tfrc.throughput(1000, numpy.array([[0.05], [0.1]]), numpy.array(rates))
+        self.assertEqual((surface.shape, surface[1].tolist()), ((2, 4), throughputs))
+
+    def test_what_the_equation_refuses(self):
+        for parameter, call in (("segment_bytes", (0, 0.1, 0.01)), ("rtt_s", (1000, 0, 0.01)), ("rtt_s", (1000, -1, 0.01)),
+                                ("loss_event_rate", (1000, 0.1, 1.5)), ("loss_event_rate", (1000, 0.1, 0)),
+                                ("loss_event_rate", (1000, 0.1, math.nan)), ("rtt_s", (1000, math.inf, 0.01)), ("rtt_s", (1000, "x", 0.01))):
+            with self.subTest(call), self.assertRaisesRegex(cutline.ArgumentError, f"{parameter}: .*expected") as why:
+                tfrc.throughput(*call)
+            self.assertEqual(why.exception.parameter, parameter)
+
+    def carried(self, seconds, lost, **parameters):
+        """Carries packets and reports with 50 ms each way for so long, without the packets that `lost` says. Returns both ends."""
+        sender, receiver = tfrc.Sender(**parameters), tfrc.Receiver(**parameters)
+        sender.supply()
+        events = []
+        due = lambda: [at for at in (sender.deadline, receiver.deadline, events[0][0] if events else None) if at is not None]
+        now, turn = 0.0, 0
+        while now < seconds:
+            while events and events[0][0] <= now:
+                _, _, is_report, found = heapq.heappop(events)
+                report = None if is_report else receiver.receive(now, found)
+                if is_report:
+                    sender.feedback(now, found)
+                elif report:
+                    heapq.heappush(events, (now + 0.05, turn := turn + 1, True, report))
+            if report := receiver.advance(now):
+                heapq.heappush(events, (now + 0.05, turn := turn + 1, True, report))
+            while packet := sender.transmit(now):
+                if not lost(packet.seq):
+                    heapq.heappush(events, (now + 0.05, turn := turn + 1, False, packet))
+            now = max(min(due()), now)
+        return sender, receiver
+
+    def test_a_flow_without_loss_doubles_its_rate(self):
+        sender, receiver = self.carried(0.55, lambda seq: False)
+        self.assertAlmostEqual(sender.rtt_s, 0.1, places=3)
+        self.assertEqual((sender.loss_event_rate, receiver.loss_event_rate), (0.0, 0.0))
+        # RFC 5348 section 4.2: four packets of 1000 B in a round trip of 100 ms; section 4.3: while there is no loss, the rate doubles.
+        first, _ = self.carried(0.15, lambda seq: False)
+        self.assertAlmostEqual(first.rate_bps, 320_000, delta=1)
+        self.assertGreaterEqual(sender.rate_bps, 4 * 320_000 - 1)
+        self.assertGreater(receiver.stats["packets"], first.stats["packets"])
+
+    def test_with_loss_it_has_the_rate_of_the_equation(self):
+        sender, receiver = self.carried(60.0, lambda seq: seq % 100 == 99, reduce_oscillation=False)
+        self.assertAlmostEqual(sender.loss_event_rate, 0.01, delta=0.001)
+        expected = tfrc.throughput(1000, sender.rtt_s, sender.loss_event_rate)
+        self.assertAlmostEqual(sender.rate_bps / expected, 1, delta=0.02)
+        # Losses behind the newest packets are not known yet.
+        lost = receiver.stats["lost"]
+        self.assertTrue(abs(lost - sender.stats["packets"] / 100) <= 1, (lost, sender.stats))
+
+    def test_without_reports_the_rate_falls(self):
+        sender = tfrc.Sender()
+        sender.supply()
+        sender.transmit(0.0)
+        sender.feedback(0.1, tfrc.Feedback(0.0, 0.0, 0.0, 0.0))
+        before = sender.rate_bps
+        while sender.stats["nofeedback"] < 3:
+            sender.transmit(sender.deadline)
+        self.assertLess(sender.rate_bps, before)
+        sender.supply(False)
+        self.assertEqual(len(sender), 0)
+
+    def test_messages_wait_in_a_bounded_buffer(self):
+        sender = tfrc.Sender(packet_size=500, send_buffer="3 packets")
+        self.assertTrue(sender.write(1500))
+        self.assertFalse(sender.write(500))
+        self.assertEqual((len(sender), sender.stats["dropped_at_sender"], sender.transmit(0.0).size), (3, 1, 500))
+        unbounded = tfrc.Sender(packet_size="500 B", send_buffer=False)
+        self.assertTrue(unbounded.write(500_000))
+        self.assertEqual(len(unbounded), 1000)
+
+    def test_wrong_arguments_are_named(self):
+        packet, report = tfrc.Packet(0, 0.0, 0.0, 1000), tfrc.Feedback(0.0, 0.0, 8000.0, 0.0)
+        receiver, sender = tfrc.Receiver(), tfrc.Sender()
+        later = tfrc.Sender()
+        later.transmit(2.0)
+        for parameter, call in (
+                ("q", lambda: tfrc.Sender(q=1.0)), ("packet_size", lambda: tfrc.Sender(packet_size=0)), ("q", lambda: tfrc.Receiver(q=math.nan)),
+                ("paket_size", lambda: tfrc.Sender(paket_size=3)), ("size", lambda: sender.write(0)), ("size", lambda: sender.write(1.5)),
+                ("now", lambda: sender.transmit(-1)), ("now", lambda: sender.transmit(math.nan)), ("now", lambda: later.transmit(1.0)),
+                ("packet", lambda: receiver.receive(0.0, 3)), ("report", lambda: sender.feedback(0.0, None)),
+                ("seq", lambda: receiver.receive(0.0, replace(packet, seq=-1))), ("size", lambda: receiver.receive(0.0, replace(packet, size=0))),
+                ("sent_s", lambda: receiver.receive(0.0, replace(packet, sent_s=math.inf))),
+                ("rtt_s", lambda: receiver.receive(0.0, replace(packet, rtt_s=-0.1))),
+                ("loss_event_rate", lambda: sender.feedback(0.0, replace(report, loss_event_rate=1.1))),
+                ("received_bps", lambda: sender.feedback(0.0, replace(report, received_bps=math.nan))),
+                ("delay_s", lambda: sender.feedback(0.0, replace(report, delay_s="x")))):
+            with self.subTest(parameter), self.assertRaises(cutline.ArgumentError) as why:
+                call()
+            self.assertEqual(why.exception.parameter, parameter)
+
+    def test_the_parameters_are_those_of_the_system(self):
+        names = {parameter.argument for parameter in tfrc.parameters()}
+        self.assertEqual(names, set(tfrc.Parameters.__annotations__))
+        for parameter in tfrc.parameters():
+            self.assertIn(f"{parameter.argument}: ", tfrc.Parameters.__doc__)
+
+
 class Translation(unittest.TestCase):
     def test_a_class_becomes_settings_with_reasons(self):
         found = cutline.translate("audio", rtt=0.3)
@@ -196,48 +312,6 @@ class Translation(unittest.TestCase):
 
         said = subprocess.run([os.environ["CUTLINE_COMMAND"], "translate", "game", "--json"], capture_output=True, check=True).stdout
         self.assertEqual(json.loads(said)["network"]["hint"], cutline.translate("game").hint)
-
-
-TYPED = """
-import cutline
-from cutline.sim import Scenario
-scenario: Scenario = Scenario.from_dict({"name": "x"}).with_({"flow.a.hint": 3}).sweep({("a", "b"): [(1, 2)]})
-results: cutline.Results = cutline.run(scenario, seeds=range(1, 3), jobs=2, results=None)
-rows: int = len(results.flows)
-mean: list[float] = results.summary("hint", measures=["q"])["mean"]
-results.compare("results/other", groups="audio").to_polars()
-queue = cutline.aqm.Pi("10 Mbit/s", q_ref="150 ms", tsq=True)
-verdict: str = queue.enqueue(0.0, object(), size=100).kind
-hint: int | None = cutline.translate("audio", rtt=0.3).hint
-try:
-    scenario.check().points[0].settings["a"].upper()
-except cutline.ScenarioError as error:
-    print(error.problems[0].line)
-"""
-WRONG = {
-    "cutline.run(3)": "arg-type",
-    "cutline.run('x', seeds='3')": "arg-type",
-    "cutline.sim.Scenario.from_toml(3)": "arg-type",
-    "cutline.open('x').flows.rows": "attr-defined",
-    "cutline.open('x').summary(confidence='x')": "arg-type",
-    "cutline.aqm.Pi('1 Mbit/s', qref=3)": "call-arg",
-    "cutline.aqm.CoDel('1 Mbit/s', tsq=True)": "call-arg",
-}
-
-
-@unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
-class Types(unittest.TestCase):
-    def mypy(self, *words):
-        return subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", *words], capture_output=True, text=True, timeout=600)
-
-    def test_correct_programs_pass_strict_checks(self):
-        found = self.mypy("-c", TYPED)
-        self.assertEqual(found.returncode, 0, found.stdout)
-
-    def test_wrong_programs_do_not(self):
-        found = self.mypy("-c", "import cutline\n" + "\n".join(WRONG))
-        for line, kind in enumerate(WRONG.values(), 2):
-            self.assertRegex(found.stdout, rf"<string>:{line}: error: .*\[{kind}\]")
 
 
 if __name__ == "__main__":

@@ -213,9 +213,10 @@ class Blocking(unittest.TestCase):
                     same.setsockopt(plain.SOL_SOCKET, plain.SO_LINGER, struct.pack("ii", 1, 0))
                 accepted[0].close()
                 kinds = {}
-                while "recovered" not in kinds:
-                    kinds |= {event.kind: event for event in connection.events(timeout=20)
-                              if event.kind in ("lost", "recovered")}
+                for event in connection.events(timeout=20):
+                    kinds[event.kind] = event
+                    if event.kind == "recovered":
+                        break
                 self.assertEqual((kinds["lost"].sent, kinds["lost"].reported), (1, 0))
                 self.assertTrue(kinds["recovered"].is_new and 0 <= kinds["recovered"].after < 20)
                 with self.assertRaises(cutline.Lost):

@@ -187,31 +187,61 @@ class OnThisMachine(InFolder):
             self.assertLessEqual(len(parts), 1001)
 
 
+def when_stored(folder, count, act):
+    """Starts a thread that acts as soon as so many parts of the sweep in a folder are stored. It gives up after a minute."""
+    records, acted = Path(folder, "records").absolute(), threading.Event()
+
+    def watch():
+        end = time.monotonic() + 60
+        while not (records.is_dir() and len(list(records.glob("*.json"))) >= count):
+            if time.monotonic() > end:
+                return
+            time.sleep(0.01)
+        act()
+        acted.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    return acted
+
+
 class OnACluster(InFolder):
-    def test_a_killed_worker(self):
-        """One of two workers is killed during the sweep, and Dask starts another one: complete, the same bytes, no run twice."""
+    def test_a_killed_worker_and_a_restarted_one(self):
+        """Dask starts another worker for each: complete, the same bytes, no run twice."""
         grid = {"flow.audio.hint": list(range(1, 17))}
         here = cutline.sweep(long(), grid, results="here", progress=False)
         with cluster() as made, distributed.Client(made) as client:
-            workers = [worker.pid for worker in made.workers.values()]
-
-            def kill():
-                records = Path("there/sweeps/small/records")
-                while not (records.is_dir() and len(list(records.glob("*.json"))) >= 2):
-                    time.sleep(0.02)
-                os.kill(workers[0], signal.SIGKILL)
-
-            killer = threading.Thread(target=kill)
-            killer.start()
+            nannies = list(made.workers.values())
+            before = {nanny.worker_address for nanny in nannies}
+            killed = when_stored("there/sweeps/small", 2, lambda: os.kill(nannies[0].pid, signal.SIGKILL))
+            restarted = when_stored("there/sweeps/small", 6, lambda: client.restart_workers([nannies[1].worker_address]))
             there = cutline.sweep(long(), grid, client=client, results="there", progress=False)
-            killer.join(60)
-            self.assertFalse(killer.is_alive(), "the worker was not killed during the sweep")
+            self.assertTrue(killed.wait(60), "the worker was killed")
+            self.assertTrue(restarted.wait(60), "the other one was restarted")
         self.assertTrue(there.complete)
         self.assertEqual(content(there.folder), content(here.folder))
         rows = there.flows.to_polars().select("run", "flow")
         self.assertEqual((rows.height, rows.unique().height), (16 * 5, 16 * 5))
+        # Both happened during the sweep: parts were made by workers that were there, and by those that came for them.
         machines = {record["machine"] for record in there._records.values()}
-        self.assertGreaterEqual(len(machines), 2)
+        self.assertTrue(machines & before and machines - before, (machines, before))
+
+    def test_ctrl_c(self):
+        grid = {"flow.audio.hint": list(range(1, 17))}
+        with cluster(1) as made, distributed.Client(made) as client:
+            when_stored("results/sweeps/small", 2, lambda: os.kill(os.getpid(), signal.SIGINT))
+            with self.assertRaisesRegex(cutline.Interrupted, r"\d+ of 16 parts are stored"):
+                cutline.sweep(long(), grid, client=client, progress=False)
+            kept = set(Path("results/sweeps/small/records").glob("*.json"))
+            self.assertTrue(2 <= len(kept) < 16, len(kept))
+            self.assertTrue(cutline.sweep(long(), grid, client=client, progress=False).complete, "the cluster is of use afterwards")
+
+    def test_a_worker_of_another_version_that_comes_later(self):
+        with cluster(1) as made, distributed.Client(made) as client:
+            when_stored("results/sweeps/small", 2, lambda: client.run(_set_build, ("0.0.1", "elsewhere")))
+            with self.assertRaisesRegex(cutline.WorkerError, "has version 0.0.1 elsewhere: expected"):
+                cutline.sweep(long(), {"flow.audio.hint": list(range(1, 17))}, client=client, progress=False)
+        self.assertGreaterEqual(len(list(Path("results/sweeps/small/records").glob("*.json"))), 2)
+        self.assertEqual(list(Path("results").rglob("*.unfinished")), [])
 
     def test_a_lost_scheduler(self):
         """The scheduler is killed: a clear error; the next call, with another cluster, runs the rest."""
@@ -236,16 +266,10 @@ class OnACluster(InFolder):
         client.wait_for_workers(1, timeout=60)
         stored = Path("results/sweeps/small/records")
 
-        def kill():
-            while not (stored.is_dir() and len(list(stored.glob("*.json"))) >= 2):
-                time.sleep(0.02)
-            scheduler.kill()
-
-        killer = threading.Thread(target=kill)
-        killer.start()
+        killed = when_stored("results/sweeps/small", 2, scheduler.kill)
         with self.assertRaisesRegex(cutline.ClusterLost, "the same call"):
             cutline.sweep(long(), grid, client=client, progress=False)
-        killer.join(10)
+        self.assertTrue(killed.wait(10))
         kept = {file: file.stat().st_mtime_ns for file in stored.glob("*.json")}
         self.assertTrue(0 < len(kept) < 16, len(kept))
         found = cutline.sweep(long(), grid, progress=False)

@@ -1,4 +1,9 @@
-"""Writes cutline/_aqms.py, the class of each AQM, from the registry: python python/tools/generate_aqms.py. A test compares it."""
+"""Writes cutline/_aqms.py, the class of each AQM, and cutline/_tfrc_parameters.py from the parameter system.
+
+    python python/tools/generate_aqms.py
+
+A test compares both files.
+"""
 
 import keyword
 import textwrap
@@ -7,6 +12,7 @@ from pathlib import Path
 from cutline import _native, extend
 
 FILE = Path(__file__).parents[1] / "cutline/_aqms.py"
+TFRC_FILE = FILE.with_name("_tfrc_parameters.py")
 WIDTH = 130
 HEAD = '''"""The AQMs of the registry. Written by python/tools/generate_aqms.py; do not edit."""
 
@@ -42,10 +48,19 @@ def documentation(name, title, source, takes_tsq, parameters):
     lines = paragraph(f"{title} ({source}).")
     lines += ["", "TSQ works over it." if takes_tsq else "TSQ does not work over it."]
     lines += [""] if parameters else []
+    return "\n".join([*lines, *described(parameters)])
+
+
+def described(parameters):
+    lines = []
     for parameter, _, allowed, default, origin, meaning in parameters:
         start = f"{argument(parameter)}: {meaning.rstrip('.')}. Allowed is {allowed}; the default is {default}"
         lines += [*paragraph(start + (f" ({origin})." if origin else "."), 4)]
-    return "\n".join(lines)
+    return lines
+
+
+def type_of(kind, allowed):
+    return TYPES[kind] + " | bool" * (kind != "flag" and "or off" in allowed)
 
 
 def filled(words, first, rest):
@@ -55,8 +70,7 @@ def filled(words, first, rest):
 
 def code(name, title, source, takes_tsq, parameters):
     has_below = name in ("sieve", "strict-priority")
-    typed = [(argument(parameter), TYPES[kind] + " | bool" * (kind != "flag" and "or off" in allowed))
-             for parameter, kind, allowed, *_ in parameters]
+    typed = [(argument(parameter), type_of(kind, allowed)) for parameter, kind, allowed, *_ in parameters]
     typed += [("below", "Mapping[str, Any]")] * has_below
     shared = ["limit", "ecn", *["tsq"] * takes_tsq, "seed"]
     types = {"limit": 'str = "1000 packets"', "ecn": "bool = True", "tsq": "bool | Mapping[str, Any] = False", "seed": "int = 1"}
@@ -80,5 +94,17 @@ def text():
     return HEAD + f"__all__ = [\n{names}\n]\n" + "".join("\n\n" + code(*aqm) for aqm in aqms)
 
 
+def tfrc_text():
+    parameters = _native.tfrc_parameters()
+    quotes = '"' * 3
+    documented = textwrap.indent("\n".join(["Parameters of TFRC.", "", *described(parameters)]).replace("\\", "\\\\"), "    ")
+    lines = [f"{quotes}The parameters of TFRC. Written by python/tools/generate_aqms.py; do not edit.{quotes}", "",
+             "from __future__ import annotations", "", "from typing import TypedDict", "", "", "class Parameters(TypedDict, total=False):",
+             f"    {quotes}{documented.lstrip()}", f"    {quotes}", "",
+             *(f"    {argument(parameter)}: {type_of(kind, allowed)} | None" for parameter, kind, allowed, *_ in parameters)]
+    return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
+
+
 if __name__ == "__main__":
     FILE.write_text(text())
+    TFRC_FILE.write_text(tfrc_text())

@@ -159,8 +159,9 @@ impl KernelQueues {
     /// # Errors
     /// When the interface has none, a setting is not allowed, the new limit needs more memory than the queue has, or the process may not.
     pub fn change(&self, name: &str, change: &QdiscChange) -> Result<ChangeOutcome, QdiscError> {
+        let interface = &Interface::named(name)?;
         let _guard = self.lock()?;
-        let changed = self.change_locked(&Interface::named(name)?, change);
+        let changed = self.change_locked(interface, change);
         self.tidy()?;
         changed
     }

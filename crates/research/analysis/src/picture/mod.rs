@@ -97,7 +97,11 @@ impl PictureRequest {
         let results = sources.iter().map(|source| source.folder.clone()).collect();
         let name = sources.first().map_or_else(String::new, |source| source.name.clone());
         let mut picture = Picture { name, title, results, panels, notes: Vec::new() };
-        picture.notes = notes.into_iter().map(|note| note.text(picture.has_intervals())).collect();
+        picture.notes = notes.into_iter().map(|note| note.text(picture.draws_intervals())).collect();
+        if picture.leaves_intervals_out() {
+            let note = "Where a panel has more than four curves, the 95 % intervals are left out: --json prints them.";
+            picture.notes.push(note.to_owned());
+        }
         let constant = source::constants_in_words(sources);
         if !constant.is_empty() {
             picture.notes.push(format!("All with {constant}."));

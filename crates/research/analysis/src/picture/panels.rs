@@ -51,7 +51,7 @@ pub struct Panel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// A line, with a band for the intervals.
+    /// A line, with a band for the intervals. A picture with more than four lines in a panel leaves the bands out.
     Line,
     /// A line with a marker on each point, with whiskers for the intervals.
     Marked,
@@ -97,6 +97,8 @@ pub const GROUP: &str = "group";
 
 /// The most lines in a panel: one for each colour.
 const MOST_LINES: usize = 14;
+/// The most curves of a panel whose intervals are drawn as bands. More would cover each other and the curves.
+const MOST_BANDS: usize = 4;
 /// The most bars in a panel; more would be too thin to distinguish.
 const MOST_BARS: usize = 42;
 /// The fewest series of bars that are kept in a panel, however many categories there are.
@@ -164,10 +166,14 @@ impl Picture {
         pages.iter().enumerate().map(figure).collect()
     }
 
-    /// Returns whether a point has an interval.
-    pub fn has_intervals(&self) -> bool {
-        let dots = self.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
-        dots.into_iter().any(|dot| dot.low.is_some())
+    /// Returns whether the interval of a point is drawn.
+    pub fn draws_intervals(&self) -> bool {
+        self.panels.iter().any(|panel| panel.has_intervals() && !panel.is_without_bands())
+    }
+
+    /// Returns whether the intervals of a panel are left out of the drawing.
+    pub fn leaves_intervals_out(&self) -> bool {
+        self.panels.iter().any(|panel| panel.has_intervals() && panel.is_without_bands())
     }
 }
 
@@ -253,6 +259,14 @@ impl Panel {
         found.into_iter().min_by_key(|(count, _)| *count).map(|(_, dimension)| dimension.to_owned())
     }
 
+    fn has_intervals(&self) -> bool {
+        self.series.iter().flat_map(|series| &series.points).any(|dot| dot.low.is_some())
+    }
+
+    fn is_without_bands(&self) -> bool {
+        self.shape == Shape::Line && self.series.len() > MOST_BANDS
+    }
+
     fn chart(&self) -> Chart {
         let x = match &self.names {
             Some(names) => Axis::categories(&self.x, names),
@@ -271,6 +285,9 @@ impl Panel {
         let chart = self.series.iter().fold(chart, |chart, series| {
             let (name, points) = (&series.name, &series.points);
             match self.shape {
+                Shape::Line if self.is_without_bands() => {
+                    chart.plot(PointSeries::new(name, points.iter().map(|dot| (dot.x, dot.y))))
+                }
                 Shape::Line => chart.plot(PointSeries::new(name, points).band()),
                 Shape::Marked => chart.plot(PointSeries::new(name, points).markers()),
                 Shape::Markers => chart.plot(PointSeries::scatter(name, points)),
@@ -279,5 +296,40 @@ impl Panel {
             }
         });
         if self.shape == Shape::Line { chart.cut_spikes() } else { chart }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(curves: usize) -> Picture {
+        let points = vec![Dot { x: 0.0, y: 2.0, low: Some(1.0), high: Some(9.0) }; 3];
+        let series = |curve: usize| Series::new(Vec::new(), &format!("curve {curve}"), points.clone());
+        let panel = Panel {
+            title: "Goodput".to_owned(),
+            x: "Time, s".to_owned(),
+            y: "Mbit/s".to_owned(),
+            names: None,
+            from: None,
+            to: None,
+            shape: Shape::Line,
+            measure: "goodput_bps".to_owned(),
+            series: (0..curves).map(series).collect(),
+        };
+        let (name, title) = ("many".to_owned(), "Many".to_owned());
+        Picture { name, title, results: Vec::new(), panels: vec![panel], notes: Vec::new() }
+    }
+
+    #[test]
+    fn bands_are_drawn_while_they_do_not_cover_the_curves() {
+        for curves in [1, MOST_BANDS, MOST_BANDS + 1, MOST_LINES] {
+            let picture = picture(curves);
+            let are_few = curves <= MOST_BANDS;
+            assert_eq!((picture.draws_intervals(), picture.leaves_intervals_out()), (are_few, !are_few));
+            let document = picture.figures()[0].document();
+            let mut drawn = document.charts[0].series.iter();
+            assert!(drawn.all(|series| series.band == are_few && series.points[0][2].is_some() == are_few));
+        }
     }
 }
