@@ -26,7 +26,12 @@ fn class(name: &str, size_kbit: Option<u64>) -> PyResult<Class> {
 }
 
 /// Returns the numbers of a buffer, which are none below 0.
-pub fn values(py: Python<'_>, parameter: &'static str, unit: &str, buffer: &PyBuffer<f64>) -> PyResult<Vec<f64>> {
+pub fn values(
+    py: Python<'_>,
+    parameter: &'static str,
+    unit: &str,
+    buffer: &PyBuffer<f64>,
+) -> PyResult<Vec<f64>> {
     let values = buffer.to_vec(py)?;
     match values.iter().find(|value| value.is_nan() || **value < 0.0) {
         Some(wrong) => Err(errors::argument(

@@ -203,7 +203,8 @@ fn arguments(
     (name, unit, most): (&'static str, &str, f64),
     third: &PyBuffer<f64>,
 ) -> PyResult<Vec<(f64, Duration, f64)>> {
-    let segments = above_zero("segment_bytes", "bytes", 1e9, values(py, "segment_bytes", "bytes", segments)?)?;
+    let segments =
+        above_zero("segment_bytes", "bytes", 1e9, values(py, "segment_bytes", "bytes", segments)?)?;
     let rtts = above_zero("rtt_s", "seconds", 1e9, values(py, "rtt_s", "seconds", rtts)?)?;
     let third = above_zero(name, unit, most, values(py, name, unit, third)?)?;
     let times = rtts.into_iter().map(|rtt| Duration::from_secs_f64(rtt).max(Duration::from_nanos(1)));

@@ -2,7 +2,7 @@
 
 use crate::address::DirectAddress;
 use crate::port::Port;
-use cutline_sys::packet::{BATCH, Field, FrameFilter, bind_protocol, open_without_headers, send_to};
+use cutline_sys::packet::{BATCH, FrameField, FrameFilter, bind_protocol, open_without_headers, send_to};
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::sockopt::SO_PRIORITY;
 use cutline_sys::{SysError, interface, lock, random};
@@ -130,8 +130,9 @@ impl DirectSocket {
         if self.is_closed.load(Ordering::Relaxed) {
             return FrameFilter::none().attach(&self.fd);
         }
-        let of_peer = |peer: &DirectAddress| [Field::Half(SOURCE_AT, peer.port), Field::Sender(peer.link)];
-        let mut fields = vec![Field::Half(DESTINATION_AT, self.local().port)];
+        let of_peer =
+            |peer: &DirectAddress| [FrameField::Half(SOURCE_AT, peer.port), FrameField::Sender(peer.link)];
+        let mut fields = vec![FrameField::Half(DESTINATION_AT, self.local().port)];
         fields.extend(self.peer.as_ref().into_iter().flat_map(of_peer));
         let excluded = lock(&self.excluded);
         let exceptions: Vec<_> = excluded.iter().take(MOST_EXCLUDED).map(of_peer).collect();

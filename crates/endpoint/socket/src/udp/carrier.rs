@@ -161,7 +161,12 @@ impl DatagramCarrier {
         match self {
             Self::Udp(listener) => open_beside(listener, address, peer).map(Self::Udp),
             Self::Direct(listener) => {
-                listener.accept(direct(peer)?).map(Self::Direct).map_err(io::Error::other)
+                let peer = direct(peer)?;
+                let accepted = listener.accept(peer).map(Self::Direct);
+                accepted.map_err(|error| {
+                    listener.release(peer);
+                    io::Error::other(error)
+                })
             }
         }
     }

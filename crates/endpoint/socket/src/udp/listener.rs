@@ -210,7 +210,11 @@ impl QosUdpListener {
         let ready = place.and_then(|place| arrivals.ready.remove(place));
         let Ready { session, directions, early, .. } = ready.ok_or(io::ErrorKind::ConnectionAborted)?;
         let entrance = Some(Arc::downgrade(&self.entrance));
-        let this = QosUdpSocket::new(socket?, session, directions, options, (None, entrance))?;
+        let made = QosUdpSocket::new(socket?, session, directions, options, (None, entrance));
+        if made.is_err() {
+            self.entrance.release(peer);
+        }
+        let this = made?;
         lock(&this.0.reader).take_over(&mut arrivals.inbox, here.port());
         this.0.hand_over(early);
         this.0.keep()?;

@@ -33,6 +33,9 @@ fn is_hard(error: &io::Error) -> bool {
         Errno::HOSTDOWN,
         Errno::NETUNREACH,
         Errno::NETDOWN,
+        // The interface of frames is gone.
+        Errno::NODEV,
+        Errno::NXIO,
         Errno::NOPROTOOPT,
         Errno::OPNOTSUPP,
     ]

@@ -55,7 +55,7 @@ pub struct Reassembly {
 
 /// An incomplete message.
 #[derive(Clone, Debug)]
-pub struct Partial {
+struct Partial {
     source: DirectSource,
     number: u32,
     bytes: Vec<u8>,

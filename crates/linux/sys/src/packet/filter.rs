@@ -28,7 +28,7 @@ const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// A property of a frame with the value that a filter compares it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
+pub enum FrameField {
     /// Two bytes of the payload, at a place from its beginning, as a number in network order.
     Half(u32, u16),
     /// The sender's address.
@@ -51,7 +51,10 @@ impl FrameFilter {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if there are too many exceptions.
-    pub fn new<'f>(fields: &[Field], exceptions: impl IntoIterator<Item = &'f [Field]>) -> io::Result<Self> {
+    pub fn new<'f>(
+        fields: &[FrameField],
+        exceptions: impl IntoIterator<Item = &'f [FrameField]>,
+    ) -> io::Result<Self> {
         let host = Test { load: LOAD_BYTE, at: ANCILLARY + PACKET_TYPE, value: HOST };
         let mut program = Vec::new();
         for test in [host].into_iter().chain(fields.iter().flat_map(|field| field.tests())) {
@@ -116,7 +119,7 @@ impl Test {
     }
 }
 
-impl Field {
+impl FrameField {
     fn tests(self) -> Vec<Test> {
         match self {
             Self::Half(at, value) => vec![Test { load: LOAD_HALF, at, value: value.into() }],
@@ -142,7 +145,7 @@ mod tests {
 
     #[test]
     fn jumps_stay_in_the_program() {
-        let fields = [Field::Half(4, 7000), Field::Sender([2, 0, 0, 0, 0, 1])];
+        let fields = [FrameField::Half(4, 7000), FrameField::Sender([2, 0, 0, 0, 0, 1])];
         let filter = FrameFilter::new(&fields, [&fields[..], &fields[..1]]).unwrap();
         for (at, it) in filter.program.iter().enumerate().filter(|(_, it)| it.code == JUMP_EQUAL) {
             let farthest = at + 1 + usize::from(it.jt.max(it.jf));

@@ -7,7 +7,7 @@ mod filter;
 mod neighbour;
 mod ring;
 
-pub use filter::{Field, FrameFilter};
+pub use filter::{FrameField, FrameFilter};
 pub use neighbour::{LinkAddress, NeighbourSocket};
 pub use ring::{Received, Ring};
 
