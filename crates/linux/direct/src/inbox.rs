@@ -20,6 +20,9 @@ const MOST_SENDERS: usize = 4096;
 /// Number of messages behind the last one of another inbox, after which none is a repetition any more.
 const SETTLED: u32 = 1024;
 
+/// Number of the latest message of each sender.
+type LatestNumbers = BTreeMap<([u8; 6], DirectFlow), u32>;
+
 /// A message that was received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedMessage {
@@ -42,7 +45,7 @@ pub struct DirectInbox {
     messages: Vec<ReceivedMessage>,
     glance: Vec<u8>,
     /// Number of the latest message of each sender.
-    latest: BTreeMap<([u8; 6], DirectFlow), u32>,
+    latest: LatestNumbers,
     /// The last message that another inbox has received.
     repeated: Option<u32>,
     /// Frames that the socket has dropped, as the kernel counts them, and the messages among them.
@@ -182,7 +185,7 @@ fn take(
 fn count_lost(
     message: &DirectMessage,
     dropped: u32,
-    (latest, dropped_frames, overflowed): (&mut BTreeMap<([u8; 6], DirectFlow), u32>, &mut u32, &mut u32),
+    (latest, dropped_frames, overflowed): (&mut LatestNumbers, &mut u32, &mut u32),
 ) -> u32 {
     if latest.len() >= MOST_SENDERS {
         latest.clear();

@@ -123,7 +123,7 @@ fn lacking(document: &BaselineDocument, keys: Vec<RowKey>) -> Vec<RowKey> {
 }
 
 fn key(protocol: &str, queue: QueueSize, block: u64, load_bps: Option<u64>) -> RowKey {
-    let block = if protocol != "tcp" { block.min(LONGEST_DATAGRAM) } else { block };
+    let block = if protocol == "tcp" { block } else { block.min(LONGEST_DATAGRAM) };
     RowKey { protocol: protocol.to_owned(), queue, block, load_bps, requested_percent: None }
 }
 

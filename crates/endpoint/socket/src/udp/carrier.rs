@@ -137,13 +137,11 @@ impl DatagramCarrier {
     pub fn mark_dscp(&self, peer: SocketAddr, dscp: Dscp) -> io::Result<()> {
         match self {
             Self::Udp(socket) => set_traffic_class(socket, peer, dscp.in_traffic_class(0)),
-            Self::Direct(socket) => match DscpPool2.decode(dscp) {
-                Some(hint) => socket.set_hint(Some(hint)),
-                None => {
-                    let text = format!("code point {dscp}: frames carry hints, and it stands for none");
-                    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
-                }
-            },
+            Self::Direct(socket) => {
+                let text = || format!("code point {dscp}: frames carry hints, and it stands for none");
+                let none = || io::Error::new(io::ErrorKind::InvalidInput, text());
+                socket.set_hint(Some(DscpPool2.decode(dscp).ok_or_else(none)?))
+            }
         }
     }
 

@@ -122,7 +122,7 @@ impl DatagramFlows {
             let mut each = |datagram: Datagram<'_>| self.datagram(socket, &datagram, deadlines);
             let read = match &sockets[socket].kind {
                 MeterSocket::Udp(fd) => inbox.receive(fd, each).map(drop),
-                MeterSocket::Direct(frames) => frames.read(|datagram| each(datagram)),
+                MeterSocket::Direct(frames) => frames.read(&mut each),
             };
             if read.is_err() {
                 break;
