@@ -1,7 +1,7 @@
 //! Messages in frames below IP: the "direct" transport.
 //!
 //! QUANTA (section 4.1.3) compares TCP with connections that use AAL5 directly. There a block is a packet of AAL5, which is cut into
-//! cells, and the loss of one cell loses the whole. Here a message is cut into Ethernet frames with an EtherType of their own, and the loss
+//! cells, and the loss of one cell loses the whole. Here a message is cut into Ethernet frames with an Ethernet type of their own, and the loss
 //! of one frame loses the message.
 //!
 //! A frame behind its Ethernet header, numbers in network order:
@@ -50,7 +50,7 @@ pub use segments::{SegmentError, Segments};
 use crate::{Reader, Writer};
 use std::fmt;
 
-/// EtherType of the frames: local experimental EtherType 1 (IEEE Std 802a-2003 section 3.2). It has no meaning outside of a
+/// Ethernet type of the frames: local experimental Ethernet type 1 (IEEE Std 802a-2003 section 3.2). It has no meaning outside of a
 /// network whose owner has given it one, and bridges forward it like any other.
 pub const ETHERTYPE: u16 = 0x88b5;
 /// Version of the format.

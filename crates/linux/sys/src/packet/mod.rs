@@ -76,7 +76,7 @@ pub fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     bind_protocol(socket, interface, libc::ETH_P_ALL as u16)
 }
 
-/// Binds the socket to frames with this EtherType of an interface.
+/// Binds the socket to frames with this Ethernet type of an interface.
 ///
 /// # Errors
 /// When there is no such interface.
