@@ -19,6 +19,8 @@ DAEMON := target/release/cutlined
 LIBRARY := target/library
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 # The library of `cutline exec`, in a profile of its own (Cargo.toml says why).
+# What `cutline qdisc` becomes; it is built with the command.
+QDISC := $(BIN)-qdisc
 PRELOAD := target/preload/libcutline_preload.so
 
 # The crates without IO, and those whose tests need root.
@@ -36,7 +38,7 @@ help:
 	@echo "make attack    everything that we know against a router, cutlined and gateways at work, stored results and the laboratory, ATTACK_TIME seconds each,"
 	@echo "               in namespaces of its own (root); ATTACK=name,... only these, ATTACK_SEED=... the choices of an earlier run"
 	@echo "make bpf       the kernel's queues into target/bpf, with clang and the kernel's types, which it downloads (for developers)"
-	@echo "make test-vm   loads them into a kernel in a virtual machine and uses them: one to two minutes on one core (downloads a kernel)"
+	@echo "make test-vm   loads them into a kernel in a virtual machine and uses them: five to ten minutes on one core (downloads a kernel)"
 	@echo "make trial     the simulator alone for trying a change: target/trial/cutline, built anew in seconds"
 	@echo "make properties  all tests ROUNDS times, each with new random cases"
 	@echo "make bless     write golden results and generated pages anew; read the diff, and say in the commit why they change"
@@ -118,6 +120,7 @@ bpf:
 # They are loaded and used in a virtual machine in virtual time. Where it cannot run, this says why.
 test-vm: setup
 	@tools/setup.sh linux
+	$(CARGO) build --locked -p cutline-cli
 	python3 validate/qdisc_vm.py
 
 attack: setup
@@ -232,16 +235,21 @@ validate-rsvp: setup
 validate-recipes: setup
 	$(CARGO) test --locked -p cutline-testbed --test all -- recipes:: --ignored --nocapture
 
+# The objects of `cutline qdisc` need clang, which `make bpf` downloads from Debian. Without them everything else works.
+INSTALL_BPF = tools/install-bpf.sh target/bpf
+
 install: install-command install-library
 
 install-command: $(BIN) $(DAEMON) $(PRELOAD)
 	install -D -s -m 755 $(BIN) $(PREFIX)/bin/cutline
 	install -D -s -m 755 $(DAEMON) $(PREFIX)/sbin/cutlined
 	install -D -m 755 $(PRELOAD) $(PREFIX)/lib/cutline/libcutline_preload.so
+	install -D -s -m 755 $(QDISC) $(PREFIX)/lib/cutline/cutline-qdisc
 	install -D -m 644 docs/man/cutlined.8 $(PREFIX)/share/man/man8/cutlined.8
 	install -D -m 644 docs/man/cutlined.toml.5 $(PREFIX)/share/man/man5/cutlined.toml.5
 	install -D -m 644 packaging/cutlined.toml $(PREFIX)/share/doc/cutline/examples/cutlined.toml
 	tools/install-shared.sh $(BIN) $(PREFIX)/share
+	@$(INSTALL_BPF) $(PREFIX)/lib/cutline/bpf
 
 # Programs look for libcutline.so.0: the number changes when the interface does.
 install-library: setup
@@ -312,14 +320,14 @@ service: $(BIN) $(DAEMON) $(PRELOAD)
 # For all users, with the units of the router and of cutlined: run as root. Files that are there in /etc/cutline stay as they are.
 # DESTDIR is in front of all paths, for packages.
 install-service:
-	@test -x $(BIN) -a -x $(DAEMON) -a -f $(PRELOAD) || { echo "run \`make service\` first, as yourself"; exit 1; }
+	@test -x $(BIN) -a -x $(QDISC) -a -x $(DAEMON) -a -f $(PRELOAD) || { echo "run \`make service\` first, as yourself"; exit 1; }
 	install -D -s -m 755 $(BIN) $(DESTDIR)/usr/local/bin/cutline
 	install -D -s -m 755 $(DAEMON) $(DESTDIR)/usr/local/sbin/cutlined
 	install -D -m 755 $(PRELOAD) $(DESTDIR)/usr/local/lib/cutline/libcutline_preload.so
+	install -D -s -m 755 $(QDISC) $(DESTDIR)/usr/local/lib/cutline/cutline-qdisc
 	install -D -m 644 packaging/cutline-router@.service $(DESTDIR)/etc/systemd/system/cutline-router@.service
 	install -D -m 644 packaging/cutlined.service $(DESTDIR)/etc/systemd/system/cutlined.service
 	install -D -m 644 packaging/cutline-monitor.service $(DESTDIR)/etc/systemd/system/cutline-monitor.service
-	install -D -m 644 packaging/grafana-dashboard.json $(DESTDIR)/usr/local/share/doc/cutline/examples/grafana-dashboard.json
 	install -D -m 644 packaging/cutline-setup@.service $(DESTDIR)/etc/systemd/system/cutline-setup@.service
 	install -D -m 644 packaging/networkd/50-cutline.conf $(DESTDIR)/usr/local/share/doc/cutline/examples/networkd/50-cutline.conf
 	install -D -m 644 packaging/networkd/10-cutline.network $(DESTDIR)/usr/local/share/doc/cutline/examples/networkd/10-cutline.network
@@ -327,12 +335,15 @@ install-service:
 	install -D -m 644 packaging/cutlined.toml $(DESTDIR)/etc/cutline/cutlined.toml.dist
 	install -D -m 644 docs/man/cutlined.8 $(DESTDIR)/usr/local/share/man/man8/cutlined.8
 	install -D -m 644 docs/man/cutlined.toml.5 $(DESTDIR)/usr/local/share/man/man5/cutlined.toml.5
+	install -D -m 644 packaging/cutline-qdisc@.service $(DESTDIR)/etc/systemd/system/cutline-qdisc@.service
+	install -d $(DESTDIR)/etc/cutline/qdisc
+	@$(INSTALL_BPF) $(DESTDIR)/usr/local/lib/cutline/bpf
 	tools/install-shared.sh $(BIN) $(DESTDIR)/usr/local/share
 	if [ -z "$(DESTDIR)" ] && [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 
 # The Debian package: target/deb/cutline_VERSION_ARCHITECTURE.deb.
-deb: $(BIN) $(DAEMON) $(PRELOAD)
-	@tools/deb.sh $(BIN) $(DAEMON) $(PRELOAD) $(VERSION) target/deb
+deb: $(BIN) $(DAEMON) $(PRELOAD) bpf
+	@tools/deb.sh $(BIN) $(QDISC) $(DAEMON) $(PRELOAD) target/bpf $(VERSION) target/deb
 
 # Installs it over a copy of this system, tries it and removes it (root).
 check-deb: deb

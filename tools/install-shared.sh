@@ -25,6 +25,7 @@ for folder in docs/guide docs/tutorials docs/figures docs/aqm docs/studies docs/
     done
 done
 install -D -m 644 "$here/packaging/CUTLINE-QOS-MIB.txt" "$share/snmp/mibs/CUTLINE-QOS-MIB.txt"
+install -D -m 644 "$here/packaging/grafana-dashboard.json" "$share/doc/cutline/examples/grafana-dashboard.json"
 install -D -m 644 "$here/docs/README.md" "$share/doc/cutline/docs/README.md"
 install -D -m 644 "$here/docs/glossary.md" "$share/doc/cutline/docs/glossary.md"
 install -D -m 644 "$here/README.md" "$share/doc/cutline/README.md"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what Cutline's make targets need on Debian 12. Does nothing if it is already installed.
 #
-#   tools/setup.sh base     to build and test: a C linker, clippy and rustfmt; iproute2 and nftables for the router and its tests; the
+#   tools/setup.sh base     to build and test: a C compiler, libelf and zlib for libbpf, clippy and rustfmt; iproute2 and nftables for the router and its tests; the
 #                           programs of net-snmp for the tests of SNMP, its daemons in target/snmp
 #   tools/setup.sh lint     also, for make lint: cargo-deny, built in about two minutes
 #   tools/setup.sh miri     also, for make miri: a nightly Rust with Miri
@@ -51,6 +51,11 @@ unpack() {
 
 command -v cargo >/dev/null || fail "Rust is missing: install it with rustup"
 need cc gcc
+# libbpf, which loads the kernel's queues, is built with its crate and uses the system's libelf and zlib.
+need make make
+need pkg-config pkg-config
+need /usr/include/gelf.h libelf-dev
+need /usr/include/zlib.h zlib1g-dev
 need ip iproute2
 need nft nftables
 need snmpget snmp

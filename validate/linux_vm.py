@@ -55,7 +55,8 @@ def apt(folder: Path) -> Path:
     (folder / "apt/sources.list").write_text("".join(f"deb {key} {mirror} {suite} main\n" for suite in SUITES))
     file = folder / "apt/apt.conf"
     file.write_text(LINES_OF_APT.format(folder.resolve()))
-    return file
+    # apt runs in another folder.
+    return file.resolve()
 
 
 def image(folder: Path, plan: str, name: str) -> Path:
@@ -110,13 +111,17 @@ def padded(data: bytes) -> bytes:
 
 
 def boot(folder: Path, files: Path, timeout: float) -> subprocess.CompletedProcess:
-    """Runs the machine with this first file system until it turns itself off."""
+    """Runs the machine with this first file system until it turns itself off. What it prints is also in a file of its name, from the first line on."""
     command = [
         "qemu-system-x86_64", "-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=0,sleep=off", "-m", "1024",
         "-nographic", "-no-reboot", "-nodefaults", "-serial", "stdio", "-kernel", kernel(folder), "-initrd", files,
         "-append", "console=ttyS0 panic=-1 quiet mitigations=off nokaslr no_timer_check",
     ]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL)
+    said = folder / f"{files.stem}.log"
+    with said.open("wb") as log:
+        done = subprocess.run(command, stdout=log, stderr=subprocess.PIPE, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL)
+    done.stdout = said.read_text(errors="replace")
+    return done
 
 
 def measure(folder: Path, name: str, plan: list[str], timeout: float) -> tuple[str, dict[str, dict]]:

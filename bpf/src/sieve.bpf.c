@@ -378,7 +378,7 @@ void BPF_PROG(cutline_sieve_destroy, struct Qdisc *sch)
     statistics->running = 0;
 }
 
-SEC(".struct_ops")
+SEC(".struct_ops.link")
 struct Qdisc_ops cutline_sieve = {
     .enqueue = (void *)cutline_sieve_enqueue,
     .dequeue = (void *)cutline_sieve_dequeue,

@@ -286,7 +286,7 @@ void BPF_PROG(cutline_tsq_destroy, struct Qdisc *sch)
     statistics->running = 0;
 }
 
-SEC(".struct_ops")
+SEC(".struct_ops.link")
 struct Qdisc_ops cutline_tsq = {
     .enqueue = (void *)cutline_tsq_enqueue,
     .dequeue = (void *)cutline_tsq_dequeue,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
-/* Loads Cutline's queueing disciplines in the virtual machine of `make test-vm`, and prints their statistics. It is a test of the interface of
- * include/cutline/qdisc.h, in its order of steps.
+/* Configures Cutline's queueing disciplines in the virtual machine of `make test-vm`, also as `cutline qdisc` does not, and prints their statistics.
+ * The command has loaded the object and pinned its maps in a folder. It is a test of the interface of include/cutline/qdisc.h, in its order of steps.
  *
- *     qdisc load OBJECT FOLDER                              loads an object and pins its maps in a folder of a bpffs
  *     qdisc set FOLDER INSTANCE INTERFACE [NAME VALUE]...   configures an interface of this network namespace
  *     qdisc show FOLDER INSTANCE                            a line of JSON
  *     qdisc forget FOLDER INSTANCE INTERFACE                undoes `set`
@@ -11,7 +10,6 @@
 #include "fields.h"
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <net/if.h>
@@ -45,32 +43,6 @@ static int pinned(const char *folder, const char *map)
     if (fd < 0)
         fail(path);
     return fd;
-}
-
-static void load(const char *object, const char *folder)
-{
-    /* Level 4 of the verifier's log: the numbers at the end, and the reason of a refusal. */
-    static char log[1 << 24];
-    LIBBPF_OPTS(bpf_object_open_opts, options, .kernel_log_buf = log, .kernel_log_size = sizeof log, .kernel_log_level = 4);
-    struct bpf_object *loaded = bpf_object__open_file(object, &options);
-    struct bpf_map *map;
-
-    if (!loaded || bpf_object__load(loaded)) {
-        printf("%s\n", log + (strlen(log) > 4000 ? strlen(log) - 4000 : 0));
-        fail(object);
-    }
-    bpf_object__for_each_map(map, loaded) {
-        char path[256];
-
-        if (bpf_map__type(map) == BPF_MAP_TYPE_STRUCT_OPS) {
-            if (!bpf_map__attach_struct_ops(map))
-                fail(bpf_map__name(map));
-        } else if (!strncmp(bpf_map__name(map), "cutline_", 8)) {
-            snprintf(path, sizeof path, "%s/%s", folder, bpf_map__name(map));
-            if (bpf_map__pin(map, path))
-                fail(path);
-        }
-    }
 }
 
 /* Creates an inner map like its template, with so many entries. */
@@ -208,9 +180,7 @@ static void costs(void)
 
 int main(int count, char **words)
 {
-    if (count == 4 && !strcmp(words[1], "load"))
-        load(words[2], words[3]);
-    else if (count >= 5 && !strcmp(words[1], "set"))
+    if (count >= 5 && !strcmp(words[1], "set"))
         configure(words[2], atoi(words[3]), words[4], words + 5);
     else if (count == 4 && !strcmp(words[1], "show"))
         show(words[2], atoi(words[3]));
@@ -220,7 +190,7 @@ int main(int count, char **words)
         costs();
     else {
         errno = EINVAL;
-        fail("qdisc load|set|show|forget|costs");
+        fail("qdisc set|show|forget|costs");
     }
     return 0;
 }

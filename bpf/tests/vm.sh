@@ -1,18 +1,17 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 # The first process of the virtual machine of `make test-vm`: uses the queueing disciplines as an operator does, and prints what happened.
-# validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "TC step [statistics]", "RESULT {load}" after "RUN step",
-# "COST {program}", "BLAST step instructions", or "SLAB step objects".
+# validate/qdisc_vm.py judges it. A line is "STATUS step code", "SHOW step {statistics}", "LIST step [statistics of the command]", "TC step [statistics]",
+# "RESULT {load}" after "RUN step", "SAID step output", "PINS step number", "COST {program}", "BLAST step instructions", or "SLAB step objects".
 /bin/busybox --install -s /bin
 ip=/tools/ip tc=/tools/tc # Not busybox's own.
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
 mount -t tmpfs run /run
-mkdir -p /run/netns /var /bpf
+mkdir -p /run/netns /var
 ln -s /run /var/run
-# Entering a namespace hides what is mounted below /sys.
-mount -t bpf bpf /bpf
+mount -t bpf bpf /sys/fs/bpf
 for module in /modules/*.ko; do insmod "$module" || echo "FAILED insmod $module"; done
 sysctl -qw net.core.rmem_max=67108864 net.core.default_qdisc=pfifo kernel.bpf_stats_enabled=1
 echo
@@ -44,7 +43,9 @@ status() { # STEP COMMAND...
     "$@" >/run/output 2>&1
     echo "STATUS $step $?"
 }
+# `ip netns exec` would hide /sys/fs/bpf.
 qdisc() { nsenter --net=/run/netns/r /qdisc "$@"; }
+command() { nsenter --net=/run/netns/r /usr/bin/cutline qdisc "$@"; }
 attach() { $ip netns exec r $tc qdisc add dev bottleneck root handle 10: "$kind"; }
 detach() { $ip netns exec r $tc qdisc del dev bottleneck root; }
 show() { # STEP
@@ -62,13 +63,19 @@ blast() {
     $ip -n r neigh replace 10.0.2.77 lladdr "$($ip -n dst -br link show sink | awk '{ print $3 }')" dev bottleneck
     nsenter --net=/run/netns/r /blast 20000 10.0.2.77 "$1"
 }
+list() { echo "LIST $1 $(command show dev bottleneck --json | tr -d '\n')"; }
+said() { echo "SAID $1 $(tr '\n' ' ' </run/output)"; }
+pins() { echo "PINS $1 $(find /sys/fs/bpf/cutline 2>/dev/null | wc -l)"; }
 slab() { echo "SLAB $1 $(awk '/^skbuff_head_cache|^skbuff_fclone_cache/ { sum += $2 } END { print sum + 0 }' /proc/slabinfo)"; }
 
 for queue in $(cat /queues); do
-    kind=cutline_${queue}1 folder=/bpf/$queue
+    kind=cutline_${queue}1 folder=/sys/fs/bpf/cutline/${queue}1
+    options=; [ $queue = tsq ] && options="--aqm pi --tsq"
     echo "QDISC $queue"
-    mkdir $folder
-    /qdisc load /$queue.bpf.o $folder >/run/output 2>&1 || { cat /run/output; continue; }
+    # An interface without traffic keeps the programs loaded.
+    status loaded command add dev lo --rate 1Gbit $options
+    said loaded
+    [ -d $folder ] || continue
 
     # What is refused.
     status unconfigured attach
@@ -88,13 +95,13 @@ for queue in $(cat /queues); do
     if [ $queue = tsq ]; then
         status set qdisc set $folder 3 bottleneck law 2 pi2.alpha 360287970 pi2.beta 3602879701 pi2.target 20000000 pi2.t_update 32000000
         show before-pi2
-        run pi2 8 12 4 tcp:10:reno udp:call:4:128000:cbr:0:23
+        run pi2 8 24 4 tcp:10:reno udp:call:20:128000:cbr:0:23 udp:plain:20:128000:cbr
         delays=; for level in $(seq 16); do delays="$delays red.delay.$level $((level * 5000000))"; done
         status set qdisc set $folder 3 bottleneck law 3 red.min_th 20971520 red.max_th 83886080 red.max_p 23058430092136940 red.w_q 2305843009213694 red.ln_keep 2308151931299330 \
             red.w_t 23058430092136940 red.interval 500000000 red.alpha 0 red.beta 1037629354146162304 red.range 115292150460684704 red.floor 11529215046068470 red.ceiling 1152921504606846976 \
             red.mean_packet 1000 red.gentle 1 $delays
         show before-redw
-        run redw 9 12 4 tcp:10:reno udp:call:4:128000:cbr:0:23
+        run redw 9 24 4 tcp:10:reno udp:call:20:128000:cbr:0:23 udp:plain:20:128000:cbr
         status set qdisc set $folder 3 bottleneck law 1 pi.a 21006229813936 pi.b 20937054523660 pi.q_ref 209715200 pi.period 5882353 pi.mean_packet 0
     fi
 
@@ -124,25 +131,79 @@ for queue in $(cat /queues); do
     run segments 5 8 2 tcp:4:reno udp:call:4:128000:cbr:0:23
     for link in src:out r:in r:bottleneck dst:sink; do $ip -n ${link%:*} link set ${link#*:} gso_max_segs 1; done
 
-    # Added and removed under load, with a limit of one packet at last.
-    slab before
-    /load 6 12 1 tcp:10:reno udp:call:4:128000:cbr:0:23 >/dev/null &
+    # A limit of one packet at last.
+    /load 6 5 1 tcp:10:reno udp:call:4:128000:cbr:0:23 >/dev/null &
     load=$!
-    for round in $(seq 40); do
-        sleep .1; status detached detach
-        sleep .1; status attached attach
-    done
-    show attached-again
+    sleep 2; show before-one-packet
     status set qdisc set $folder 3 bottleneck limit_packets 1
     sleep 1; show one-packet
     wait $load
-    sleep 3
     status detached detach
-    show detached
     status forget qdisc forget $folder 3 bottleneck
     status forgotten attach
     sleep 1
+
+    # As an operator: the command alone. Twice, then where somebody has set a queueing discipline.
+    status add command add dev bottleneck --rate 10Mbit --overhead none $options
+    said add
+    status add-twice command add dev bottleneck --rate 10Mbit $options
+    said add-twice
+    $ip netns exec r $tc qdisc add dev in root handle 77: pfifo
+    status add-foreign command add dev in --rate 100Mbit $options
+    said add-foreign
+    status replace command add dev in --rate 100Mbit $options --replace
+    status replace-own command add dev in --rate 200Mbit $options --replace
+    status del command del dev in
+    status del-twice command del dev in
+    said del-twice
+    status wrong command add dev in --rate 1bit
+
+    # Changes while packets flow.
+    /load 10 9 1 tcp:10:reno udp:call:4:128000:cbr:0:23 >/dev/null &
+    load=$!
+    sleep 3; list flowing
+    status change command change dev bottleneck --rate 4Mbit
+    said change
+    sleep 1; list slower
+    sleep 2; list slower-later
+    status change command change dev bottleneck --rate 10Mbit --limit "500 packets"
+    status change-larger command change dev bottleneck --limit "5000 packets"
+    wait $load
+    list changed
+    command show dev bottleneck
+    status metrics command show dev bottleneck --metrics
+
+    # An interface that vanishes with its queue.
+    $ip -n r link add gone type veth peer name peer
+    up r gone
+    status add command add dev gone --rate 10Mbit $options
+    $ip -n r link del gone
+    status del command del dev gone
+    said del-gone
+    status no-interface command del dev gone
+
+    # Added and removed under load.
+    status del command del dev bottleneck
+    slab before
+    /load 11 600 1 tcp:10:reno udp:call:4:128000:cbr:0:23 >/dev/null &
+    load=$!
+    sleep 1
+    rounds=$(cat /rounds)
+    for round in $(seq $rounds); do
+        status round-add command add dev bottleneck --rate 10Mbit $options
+        [ $round = $rounds ] && sleep 1 && list last-round
+        status round-del command del dev bottleneck
+    done
+    kill $load; wait $load
+    sleep 3
     slab after
+
+    # The programs are unloaded with the last queue.
+    pins loaded
+    status del command del dev lo
+    pins unloaded
+    status unknown attach
+    status add command add dev lo --rate 1Gbit $options
 
     # Without shaping, in front of a device without a rate: everything passes.
     status set qdisc set $folder 3 bottleneck shape_bps 0 link_bps 1000000000
@@ -153,6 +214,7 @@ for queue in $(cat /queues); do
     sysctl -qw kernel.bpf_stats_enabled=1
     status detached detach
     status forget qdisc forget $folder 3 bottleneck
+    status del command del dev lo
 done
 
 # The kernel's own on the same packets, for the costs beside each other.

@@ -1,7 +1,7 @@
 //! Parsers of arguments that several commands share: rates, times and kinds of link.
 
 use cutline_config::quantity;
-#[cfg(feature = "machine")]
+#[cfg(feature = "qdisc")]
 use cutline_router::{Overhead, OverheadError};
 use cutline_units::{Duration, Rate};
 
@@ -43,7 +43,7 @@ pub fn percentage(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a kind of link.
-#[cfg(feature = "machine")]
+#[cfg(feature = "qdisc")]
 pub fn overhead(text: &str) -> Result<Overhead, String> {
     text.parse().map_err(|error: OverheadError| error.to_string())
 }

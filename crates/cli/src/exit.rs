@@ -7,6 +7,8 @@ use cutline_config::Errors;
 use cutline_results::StoreError;
 #[cfg(feature = "machine")]
 use cutline_service::JsonLineError;
+#[cfg(feature = "qdisc")]
+use cutline_sys::SysError;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -60,6 +62,16 @@ impl From<AnalysisError> for Failure {
             AnalysisError::NoResults(_) => Self::Usage(error.to_string()),
             AnalysisError::Nothing(message) => Self::Failed(message),
             AnalysisError::Store(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(feature = "qdisc")]
+impl From<SysError> for Failure {
+    fn from(error: SysError) -> Self {
+        match error {
+            SysError::NoInterface { .. } => Self::Usage(error.to_string()),
+            _ => Self::Failed(error.to_string()),
         }
     }
 }

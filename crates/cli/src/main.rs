@@ -19,6 +19,8 @@ mod check;
 #[cfg(feature = "machine")]
 mod class_args;
 mod compare;
+#[cfg(feature = "qdisc")]
+mod direction_text;
 #[cfg(feature = "machine")]
 mod doctor;
 #[cfg(feature = "machine")]
@@ -46,6 +48,13 @@ mod picture_file;
 mod plot;
 mod program;
 mod progress;
+#[cfg(feature = "qdisc")]
+#[allow(dead_code, reason = "the program cutline-qdisc does what the arguments say")]
+mod qdisc;
+#[cfg(feature = "qdisc")]
+mod qdisc_program;
+#[cfg(feature = "qdisc")]
+mod queue_args;
 #[cfg(feature = "studies")]
 mod report;
 #[cfg(feature = "studies")]
@@ -108,6 +117,8 @@ enum Command {
     Manuals(manuals::ManualsArgs),
     #[cfg(feature = "machine")]
     Router(Box<router::Args>),
+    #[cfg(feature = "qdisc")]
+    Qdisc(qdisc::Args),
     #[cfg(feature = "machine")]
     Reservations(reservations::Args),
     #[cfg(feature = "machine")]
@@ -152,6 +163,8 @@ impl Command {
             Self::Manuals(args) => manuals::manuals(&args, Cli::command()),
             #[cfg(feature = "machine")]
             Self::Router(args) => router::execute(&args),
+            #[cfg(feature = "qdisc")]
+            Self::Qdisc(_) => qdisc_program::execute(),
             #[cfg(feature = "machine")]
             Self::Reservations(args) => reservations::execute(&args),
             #[cfg(feature = "machine")]

@@ -15,6 +15,7 @@ mod lab;
 mod monitor;
 mod output_files;
 mod plot;
+mod qdisc;
 mod router;
 mod router_attacks;
 mod router_autorate;

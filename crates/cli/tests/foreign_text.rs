@@ -264,7 +264,7 @@ fn measure(request: &ControlRequest) -> Vec<u8> {
             let now = cutline_sys::now().as_nanos();
             ControlReply::Clock { came_ns: now, left_ns: now }
         }
-        ControlRequest::Start(_) => ControlReply::Ready { port, token: 1 },
+        ControlRequest::Start(_) => ControlReply::Ready { port, token: 1, frames_to: None },
         ControlRequest::Gather => ControlReply::Gathered,
         ControlRequest::Alive => return Vec::new(),
         ControlRequest::Begin(_) => ControlReply::Begun,

@@ -4,6 +4,7 @@
 //! passes: `sudo -E cargo test -p cutline-cli tg::`.
 
 use crate::common::Lab;
+use cutline_sys::namespace::Namespace;
 use cutline_testbed::{in_time, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -303,6 +304,12 @@ fn invalid_options_are_refused_before_anything_is_sent() {
     refused(&["--transport", "udp", "--rate", "8kbit", "--size", "20"], "size = 20 B: at least 32 B");
     refused(&["--transport", "udp", "--app", "bulk"], "UDP does not adapt its rate");
     refused(&["--transport", "udp", "--app", "files"], "waits for delivery, which needs TCP");
+    refused(&["--transport", "direct"], "--rate is missing");
+    refused(
+        &["--transport", "direct", "--rate", "1Mbit", "--reverse"],
+        "direction = reverse: forward: the receiver sends no frames",
+    );
+    refused(&["--transport", "direct", "--rate", "1Mbit", "--ecn"], "frames have no ECN");
     refused(&["--hint", "17"], "a delay hint lies in 1..16");
     refused(&["--dscp", "EFF"], "EFF");
     refused(&["--app", "bulk", "--rate", "8kbit"], "--rate has no effect on tcp-bulk");
@@ -530,4 +537,37 @@ fn a_router_on_the_path_counts_the_hint() {
     let six = hints.iter().find(|hint| hint["hint"] == 6).unwrap_or_else(|| panic!("{end}"));
     assert_eq!(six["departed"]["packets"], total["received_packets"], "{end}");
     assert!(total["received_packets"].as_u64().unwrap() > 200, "{total}");
+}
+
+/// Two hosts on one link.
+#[test]
+fn frames_below_ip_carry_messages_between_two_hosts() {
+    if !cutline_testbed::may_make_namespaces("sudo -E cargo test -p cutline-cli tg::") {
+        return;
+    }
+    let [a, b] = ["tgdia", "tgdib"].map(|label| Namespace::create(label).unwrap());
+    let pair = format!("link add host type veth peer name host netns {}\n", b.name());
+    a.ip_batch(&format!("{pair}address add 198.18.36.1/30 dev host\nlink set host up\n")).unwrap();
+    b.ip_batch("address add 198.18.36.2/30 dev host\nlink set host up\n").unwrap();
+    undisturbed(|| {
+        let options = ["tg", "receive", "--listen", "198.18.36.2:5203", "--once"];
+        let mut receiver = Running(b.within(|| cutline(&options).spawn().unwrap()).unwrap());
+        let (line, _rest) = first_line(&mut receiver);
+        assert!(line.starts_with("listening"), "{line}");
+        let options =
+            ["tg", "send", "198.18.36.2", "--transport", "direct", "--rate", "10Mbit", "--size", "8192"];
+        let more = ["--hint", "6", "--duration", "500ms", "--json"];
+        let sent = a.within(|| cutline(&[&options[..], &more].concat()).output().unwrap()).unwrap();
+        assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
+        let document = json(&sent.stdout);
+        let total = at(&document, "/total");
+        // 152 messages per second, of six frames each.
+        in_time!((60..=77).contains(&total["received_packets"].as_u64().unwrap()), "{total}");
+        in_time!(total["lost"] == 0, "{total}");
+        assert_eq!(at(&document, "/groups/0/transport"), &Value::from("direct"));
+        assert_eq!(
+            total["received_bytes"].as_u64().unwrap(),
+            total["received_packets"].as_u64().unwrap() * 8192
+        );
+    });
 }

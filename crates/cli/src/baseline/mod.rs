@@ -19,6 +19,7 @@ use cutline_baseline_runner::{
 use cutline_sys::address::ZonedIp;
 use cutline_sys::clock;
 use cutline_text::Printable;
+use cutline_traffic::DIRECT;
 use cutline_units::{Duration, Rate};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -48,7 +49,7 @@ pub struct Args {
     /// File of the table
     #[arg(long, short, value_name = "FILE", default_value = "baseline.json")]
     output: PathBuf,
-    /// Protocols, with commas between: tcp, udp
+    /// Protocols, with commas between: tcp, udp, direct (frames below IP, to a receiver on the same link)
     #[arg(long, value_name = "NAMES", default_value = "tcp,udp", value_delimiter = ',', value_parser = protocol)]
     protocols: Vec<String>,
     /// Payload rates, with commas between, beside those that are chosen for the host [default: those of QUANTA: 500kbit, 1500kbit, 10Mbit,
@@ -67,7 +68,7 @@ pub struct Args {
     /// Largest rate [default: 100Mbit to a HOST, else no limit]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     max_rate: Option<Rate>,
-    /// Also send UDP to HOST as fast as its socket takes it, whatever that does to others on the path; without HOST this is always
+    /// Also send UDP and frames to HOST as fast as their sockets take them, whatever that does to others on the path; without HOST this is always
     /// measured
     #[arg(long)]
     flood: bool,
@@ -103,8 +104,8 @@ const EXAMPLES: &str = "Examples:
 /// Parses the name of a protocol.
 fn protocol(text: &str) -> Result<String, String> {
     match text {
-        "tcp" | "udp" => Ok(text.to_owned()),
-        _ => Err("expected tcp or udp".to_owned()),
+        "tcp" | "udp" | DIRECT => Ok(text.to_owned()),
+        _ => Err("expected tcp, udp or direct".to_owned()),
     }
 }
 

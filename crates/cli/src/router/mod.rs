@@ -10,6 +10,7 @@ mod view;
 
 use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
+use crate::queue_args::link_rate;
 use crate::{interrupt, output};
 use cutline_monitor::RouterView;
 use cutline_ports::{PortError, PortKind};
@@ -18,12 +19,11 @@ use cutline_router_service::{
     DirectionSpec, ProcessSpec, Restored, Router, RouterSpec, Schedule, ServiceError, configuration,
     long_waits, obstacles, summary,
 };
-use cutline_sys::SysError;
 use cutline_sys::address::listening;
 use cutline_units::{Bytes, Duration, Rate};
 use cutline_wire::FlowKeys;
 use listener::Printer;
-use settings::{AutorateArgs, CodePoints, QueueArgs, ReverseArgs, interval, link_rate, memory};
+use settings::{AutorateArgs, CodePoints, QueueArgs, ReverseArgs, interval, memory};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -297,15 +297,6 @@ fn kind_message(interface: &str, kind: PortKind) -> Option<String> {
             Some(format!("{interface}: {}: a packet socket is as fast", kind.name()))
         }
         _ => None,
-    }
-}
-
-impl From<SysError> for Failure {
-    fn from(error: SysError) -> Self {
-        match error {
-            SysError::NoInterface { .. } => Self::Usage(error.to_string()),
-            _ => Self::Failed(error.to_string()),
-        }
     }
 }
 

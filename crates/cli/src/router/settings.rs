@@ -1,15 +1,14 @@
 //! The router's options as the library's types: quantities, the queue, code points.
 
-use crate::arguments::{duration, rate};
+use crate::arguments::duration;
 use crate::exit::Failure;
-use cutline_aqm::registry::{self, AqmDescription};
-use cutline_aqm::{AqmSpec, Discipline as _, Limit, QueueSpec, Sieve, TsqParams};
-use cutline_config::{parameter, quantity};
-use cutline_params::{Parameter, ParameterError, ParameterValue, Parameters as _};
-use cutline_router::ShaperParams;
+use crate::queue_args::{aqm_spec, code_point, hint_table, limit, link_rate, pair, tsq_params, usage};
+use cutline_aqm::{Discipline as _, Limit, QueueSpec, Sieve};
+use cutline_config::quantity;
+use cutline_params::ParameterValue;
 use cutline_router_service::{AutorateSpec, ProcessSpec, default_limit};
 use cutline_sys::address::ZonedIp;
-use cutline_units::{Bytes, Dscp, Duration, HintBits, HintTable, Rate, RemarkTable};
+use cutline_units::{Bytes, Duration, HintTable, Rate, RemarkTable};
 use std::ops::RangeInclusive;
 
 /// The queue of both directions, unless the reverse direction has a separate one.
@@ -142,47 +141,29 @@ impl QueueArgs {
 
     /// Returns the queue for a link of this rate.
     pub fn spec(&self, rate: Rate) -> Result<QueueSpec, Failure> {
-        let is_it = |aqm: &AqmDescription| aqm.name == self.aqm();
-        // An unknown name has no parameters. It is refused below.
-        let known = registry::describe().into_iter().find(is_it);
-        let set = self.set.iter().map(String::as_str);
-        let mut values =
-            known.map_or_else(|| Ok(Vec::new()), |aqm| values(set, &aqm.parameters, aqm.name))?;
-        if let Some(rtt) = self.rtt {
-            if self.aqm() != Sieve::<()>::NAME {
-                return Err(Failure::Usage(format!("--rtt is for sieve, and the queue is {}", self.aqm())));
-            }
-            values.push(("rtt".to_owned(), ParameterValue::Duration(rtt)));
+        if self.rtt.is_some() && self.aqm() != Sieve::<()>::NAME {
+            return Err(Failure::Usage(format!("--rtt is for sieve, and the queue is {}", self.aqm())));
         }
-        let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        let aqm = AqmSpec::from_values(self.aqm(), borrowed).map_err(usage)?;
+        let rtt = self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt)));
+        let aqm = aqm_spec(self.aqm(), &self.set, rtt)?;
         let limit = self.limit.unwrap_or_else(|| default_limit(&aqm, rate));
-        let spec = QueueSpec { limit, ecn: !self.no_ecn, aqm, tsq: self.tsq_params()?, rate };
+        let spec = QueueSpec {
+            limit,
+            ecn: !self.no_ecn,
+            aqm,
+            tsq: self.tsq.as_deref().map(tsq_params).transpose()?,
+            rate,
+        };
         // Contradictions are reported before an interface is opened.
         spec.build::<u32>().map_err(usage)?;
         Ok(spec)
-    }
-
-    fn tsq_params(&self) -> Result<Option<TsqParams>, Failure> {
-        let Some(text) = &self.tsq else { return Ok(None) };
-        let pairs = text.split(',').filter(|pair| !pair.is_empty());
-        let values = values(pairs, &TsqParams::describe(), "tsq")?;
-        let borrowed = values.iter().map(|(name, value)| (name.as_str(), value.clone()));
-        TsqParams::from_values(borrowed).map(Some).map_err(usage)
     }
 }
 
 impl CodePoints {
     /// Returns the tables of hints and of changes.
     pub fn tables(&self) -> Result<(HintTable, RemarkTable), Failure> {
-        let mut hints = HintTable::standard();
-        for text in &self.hint {
-            let (dscp, level) = pair("--hint", text)?;
-            let level =
-                level.parse().map_err(|_| Failure::Usage(format!("--hint {text}: {level:?} is no level")))?;
-            let hint = HintBits::PAPER.hint(level).map_err(|error| usage_of("--hint", text, &error))?;
-            hints.set(code_point("--hint", text, dscp)?, hint);
-        }
+        let hints = hint_table(&self.hint)?;
         let mut remark = RemarkTable::unchanged();
         for text in &self.remark {
             match text.as_str() {
@@ -196,15 +177,6 @@ impl CodePoints {
         }
         Ok((hints, remark))
     }
-}
-
-/// Parses the rate of a link.
-pub fn link_rate(text: &str) -> Result<Rate, String> {
-    let allowed = ShaperParams::RATES;
-    rate(text).and_then(|rate| {
-        let is_allowed = allowed.contains(&rate);
-        is_allowed.then_some(rate).ok_or_else(|| format!("from {} to {}", allowed.start(), allowed.end()))
-    })
 }
 
 /// Parses a range of rates, such as 5Mbit..60Mbit.
@@ -229,54 +201,13 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     duration(text).and_then(|time| if time < least { Err(format!("at least {least}")) } else { Ok(time) })
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
-    let packets =
-        quantity::packets(text).ok().and_then(|packets| u32::try_from(packets).ok()).map(Limit::Packets);
-    let bytes = || quantity::size(text).ok().map(|size| Limit::Bytes(size.get()));
-    packets.or_else(bytes).ok_or_else(|| "write \"1000 packets\" or \"64 KB\"".to_owned())
-}
-
-/// Parses parameters by their kinds.
-fn values<'t>(
-    pairs: impl Iterator<Item = &'t str>,
-    parameters: &[&'static Parameter],
-    owner: &str,
-) -> Result<Vec<(String, ParameterValue)>, Failure> {
-    let read = |text: &str| {
-        let (name, written) = pair("--set", text)?;
-        let parameter = parameters.iter().find(|parameter| parameter.name == name).ok_or_else(|| {
-            let names: Vec<_> = parameters.iter().map(|parameter| parameter.name).collect();
-            Failure::Usage(format!("{owner} has no parameter {name:?}; it has: {}", names.join(", ")))
-        })?;
-        let value = parameter::parse(parameter, written)
-            .map_err(|allowed| Failure::Usage(format!("{name} = {written}: allowed is {allowed}")))?;
-        Ok((name.to_owned(), value))
-    };
-    pairs.map(read).collect()
-}
-
-fn pair<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str), Failure> {
-    let trimmed = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-    trimmed.ok_or_else(|| Failure::Usage(format!("{option} {text}: it must be of the form KEY=VALUE")))
-}
-
-fn code_point(option: &str, text: &str, name: &str) -> Result<Dscp, Failure> {
-    name.parse().map_err(|error| usage_of(option, text, &error))
-}
-
-fn usage_of(option: &str, text: &str, error: &impl std::fmt::Display) -> Failure {
-    Failure::Usage(format!("{option} {text}: {error}"))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "map_err passes it by value")]
-fn usage(error: ParameterError) -> Failure {
-    Failure::Usage(error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_units::Duration;
+    use cutline_aqm::registry;
+    use cutline_config::parameter;
+    use cutline_params::Parameter;
+    use cutline_units::{Dscp, Duration};
 
     fn args(aqm: &str, set: &[&str], tsq: Option<&str>) -> QueueArgs {
         let set = set.iter().map(ToString::to_string).collect();

@@ -149,7 +149,8 @@ impl Place {
         let mut found = running();
         match found.len() {
             0 => Err(Failure::Failed(format!(
-                "no router answers in {}: name the socket of yours (--socket, or `socket` in its file); are you allowed to connect?",
+                "no router answers in {}: `cutline router up` starts one where this host routes; if yours has its socket elsewhere, name it with --socket; \
+                 connecting needs the rights of the router's user",
                 Printable(folder().display())
             ))),
             1 => Ok(found.remove(0)),

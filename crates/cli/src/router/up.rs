@@ -4,10 +4,10 @@
 //! `wg-quick up`. `down` finds the router by its claim on the TUN interface, so it needs no file that could be out of date
 //! (docs/adr/0051-router-up.md).
 
-use super::settings::link_rate;
 use super::setup::{PlaceOptions, SetupOptions};
 use crate::arguments::{duration, overhead};
 use crate::exit::Failure;
+use crate::queue_args::link_rate;
 use crate::{interrupt, output};
 use clap::ValueEnum;
 use cutline_router::Overhead;

@@ -6,12 +6,13 @@ use clap::builder::PossibleValuesParser;
 use cutline_config::quantity;
 use cutline_scenario::spec::FlowDirection;
 use cutline_text::Printable;
-use cutline_traffic::{TcpOptions, Transport, parse_trace};
+use cutline_traffic::{DIRECT, LONGEST_FRAME_MESSAGE, TcpOptions, Transport, parse_trace};
 use cutline_transport::app::{
     CbrParams, FilesParams, OnOffParams, Params, PoissonParams, TalkSpurtParams, TraceParams,
 };
 use cutline_transport::endpoint::{Defaults, Transport as _, TransportParams};
 use cutline_transport::tcp::Tcp;
+use cutline_transport::udp::Udp;
 use cutline_units::{Bytes, Distribution, Dscp, DscpPool2, Duration, Ecn, HintBits, HintCodec as _, Rate};
 use std::path::PathBuf;
 
@@ -25,9 +26,9 @@ pub struct FlowArgs {
     /// Both ends send at once: each flow in both directions
     #[arg(long, conflicts_with_all = ["reverse", "plan"])]
     bidirectional: bool,
-    /// Transport of the flows
+    /// Transport of the flows; direct: in Ethernet frames below IP, to a receiver on the same link
     #[arg(long, default_value = Tcp::NAME, value_name = "NAME", conflicts_with = "plan",
-          value_parser = PossibleValuesParser::new(TransportParams::NAMES))]
+          value_parser = PossibleValuesParser::new(TransportParams::NAMES.iter().copied().chain([DIRECT])))]
     transport: String,
     /// Application: bulk, cbr, poisson, on-off, talk-spurt, files or trace [default: trace with --trace, files with
     /// --think, cbr with --rate or over UDP, otherwise bulk]
@@ -96,6 +97,8 @@ enum App {
     Trace,
 }
 
+/// The least length of the longest message in frames: the middle block of QUANTA's tables.
+const FRAMES: u32 = 8192;
 /// The default size of a message. It fits any path.
 const MESSAGE: Bytes = Bytes::new(1000);
 
@@ -144,6 +147,10 @@ impl FlowArgs {
             _ => self.message()?,
         };
         let message = message.get().try_into().unwrap_or(u32::MAX);
+        if self.transport == DIRECT {
+            // A message of the application is one in frames, if it fits.
+            return Ok(Transport::Direct { largest: message.clamp(FRAMES, LONGEST_FRAME_MESSAGE) });
+        }
         let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
         Ok(Transport::Datagrams(datagrams.with_message_size(message).with_ecn(ecn)))
     }
@@ -153,7 +160,8 @@ impl FlowArgs {
         if self.transport == Tcp::NAME {
             return None;
         }
-        let defaults = TransportParams::from_values(&self.transport, Defaults::Rfc, []);
+        let name = if self.transport == DIRECT { Udp::NAME } else { &self.transport };
+        let defaults = TransportParams::from_values(name, Defaults::Rfc, []);
         Some(defaults.expect("the parser accepts only known names, and defaults are valid"))
     }
 

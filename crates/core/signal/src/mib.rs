@@ -181,7 +181,7 @@ impl Distribution {
     /// The summary of a histogram; `None` if it is empty.
     pub fn new(of: &Histogram) -> Option<Self> {
         let (mean, max) = (of.mean()?, of.max()?);
-        let [p50, p90, p99] = [0.5, 0.9, 0.99].map(|q| of.quantile(q).unwrap_or(max));
+        let [p50, p90, p99] = of.quantiles([0.5, 0.9, 0.99])?;
         Some(Self { count: of.count(), mean, p50, p90, p99, max })
     }
 }

@@ -1,6 +1,7 @@
 //! The tests of the kernel's arithmetic, in one program.
 
 mod arithmetic;
+mod layout;
 mod queue;
 mod sieve;
 

@@ -30,7 +30,7 @@ use cutline_signal::negotiation::{self, Role};
 use cutline_signal::rate_control::FeedbackMessage;
 use cutline_signal::{frame, presence};
 use cutline_traffic::control::message::{
-    Begin, Carrier, ControlReply, ControlRequest, Hello, Law, Member, Open, PROTOCOL,
+    Begin, Carrier, ControlReply, ControlRequest, FramesTo, Hello, Law, Member, Open, PROTOCOL,
     Report as TrafficReport, ReverseFlows, RunRequest, Setting, TestParameters, write_message,
 };
 use cutline_traffic::header::{Message, Note, Preamble, Proof, Step};
@@ -40,6 +40,7 @@ use cutline_traffic::{
 use cutline_transport::wire::{self, Data, Extension};
 use cutline_transport::{tfrc, udp};
 use cutline_units::{Bytes, Dscp, Duration, Histogram, Instant, Rate};
+use cutline_wire::direct::{DirectFlow, Segments};
 use etherparse::{PacketBuilder, VlanId};
 use std::env;
 use std::fs;
@@ -451,6 +452,35 @@ fn frames() {
     check("frame-headers", seeds);
 }
 
+/// Messages in frames below IP: in one frame, in several, and in the wrong order.
+#[test]
+fn direct_frames() {
+    let flow = DirectFlow { destination: 7000, source: 50_000 };
+    let frames = |number, hint, length: usize, mtu| {
+        let segments = Segments::new(flow, number, hint, length, mtu).unwrap();
+        let mut bytes = Vec::new();
+        let ranges = segments.write(&[&vec![number as u8; length]], &mut bytes);
+        let frame =
+            |range: std::ops::Range<usize>| [&(range.len() as u16).to_be_bytes()[..], &bytes[range]].concat();
+        ranges.map(frame).collect::<Vec<_>>()
+    };
+    let several = frames(2, None, 300, 100);
+    let mut order = several.clone();
+    order.reverse();
+    let mut lost = frames(u32::MAX, Some(16), 200, 100);
+    lost.remove(1);
+    lost.extend(frames(0, Some(1), 0, 1500));
+    check(
+        "direct-frames",
+        vec![
+            seed("one", frames(1, Some(6), 40, 1500).concat()),
+            seed("several", several.concat()),
+            seed("order", order.concat()),
+            seed("lost", lost.concat()),
+        ],
+    );
+}
+
 fn data(extension: Extension) -> Data {
     let dscp = Dscp::new(46).unwrap();
     Data { flow: 7, dscp, token: 1 << 50, seq: 1 << 40, sent_at: Instant::from_nanos(123_456_789), extension }
@@ -626,6 +656,7 @@ fn messages_of_the_control_protocol() {
                 interval_ns: Some(1_000_000_000),
                 seed: 7,
                 receive_buffer: Some(212_992),
+                frames_from: Some([2, 0, 0, 0, 0, 1]),
                 reverse: reverse(),
             }),
         ),
@@ -650,7 +681,14 @@ fn messages_of_the_control_protocol() {
         ),
         ("opened", ControlReply::Opened { boot_id: "3f0c2a52-0000-4000-8000-000000000000".to_owned() }),
         ("clock", ControlReply::Clock { came_ns: 1, left_ns: 1 << 60 }),
-        ("ready", ControlReply::Ready { port: 5204, token: 1 << 60 }),
+        (
+            "ready",
+            ControlReply::Ready {
+                port: 5204,
+                token: 1 << 60,
+                frames_to: Some(FramesTo { link: [2, 0, 0, 0, 0, 2], port: 50_001 }),
+            },
+        ),
         ("gathered", ControlReply::Gathered),
         ("begun", ControlReply::Begun),
         ("report", ControlReply::Report(Box::new(report()))),

@@ -33,6 +33,7 @@ targets! {
     control_reply: "control-reply",
     control_request: "control-request",
     cutlined_request: "cutlined-request",
+    direct_frames: "direct-frames",
     flows_file: "flows-file",
     frame_headers: "frame-headers",
     manager_request: "manager-request",

@@ -75,7 +75,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// As the test does: at once where it was no claim on time; with `CUTLINE_REAL_TIME`, also where a claim on time failed in an attempt that
 /// counts, or in the last one, since code under test that hogs a processor looks like a machine that stands still.
 pub fn undisturbed(test: impl Fn()) {
-    if std::env::var_os(REAL_TIME).is_some() { attempts(STALL, test) } else { once(test) }
+    if std::env::var_os(REAL_TIME).is_some() { undisturbed_by(STALL, test) } else { once(test) }
 }
 
 /// Runs a test that tells time once. A claim on time that fails ends it, and is not judged.
@@ -90,7 +90,10 @@ fn once(test: impl Fn()) {
 }
 
 /// As [`undisturbed`] with judgement, where a claim counts if no processor stood still for `stall`.
-fn attempts(stall: Duration, test: impl Fn()) {
+///
+/// # Panics
+/// As [`undisturbed`] with judgement.
+pub fn undisturbed_by(stall: Duration, test: impl Fn()) {
     // A test that failed leaves nothing behind in `()`.
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for attempt in 1..=ATTEMPTS {
@@ -157,7 +160,7 @@ mod tests {
             count.set(count.get() + 1);
             in_time!(count.get() >= succeeds_at, "as it is meant to");
         };
-        let outcome = catch_unwind(AssertUnwindSafe(|| attempts(stall, test)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| undisturbed_by(stall, test)));
         (count.get(), outcome.is_err())
     }
 
@@ -183,7 +186,7 @@ mod tests {
             count.set(count.get() + 1);
             panic!("as it is meant to");
         };
-        let outcome = catch_unwind(AssertUnwindSafe(|| attempts(Duration::ZERO, test)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| undisturbed_by(Duration::ZERO, test)));
         assert_eq!((count.get(), outcome.is_err()), (1, true));
         let outcome = catch_unwind(AssertUnwindSafe(|| once(test)));
         assert_eq!((count.get(), outcome.is_err()), (2, true));

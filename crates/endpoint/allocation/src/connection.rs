@@ -2,10 +2,15 @@
 
 use crate::protocol::{AllocationReply, AllocationRequest, HeldFlow, LONGEST_REPLY, VERSION};
 use crate::status::ManagerStatus;
-use cutline_service::{JsonLineClient, JsonLineError};
+use cutline_service::{JsonLineClient, JsonLineError, LocalService};
 use cutline_units::Duration;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+
+const MANAGER: LocalService = LocalService {
+    name: "resource manager",
+    remedy: "`cutlined` runs it with a table [manager] in its file (docs/guide/manager.md)",
+};
 
 /// A connection to the resource manager. Flows that were requested over it end when it is dropped.
 #[derive(Debug)]
@@ -23,7 +28,7 @@ impl ManagerConnection {
     /// # Errors
     /// When no process listens there, this process may not use the manager, or it speaks another version.
     pub fn connect(path: &Path, session: Option<&str>) -> Result<Self, JsonLineError> {
-        let client = JsonLineClient::connect("resource manager", path, LONGEST_REPLY)?;
+        let client = JsonLineClient::connect(&MANAGER, path, LONGEST_REPLY)?;
         let mut this = Self { client, session: String::new(), lease: Duration::ZERO, held: Vec::new() };
         this.send(&AllocationRequest::Hello { version: VERSION, session: session.map(str::to_owned) })?;
         let reply = this.client.greeting()?;

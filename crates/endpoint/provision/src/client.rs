@@ -2,10 +2,15 @@
 
 use crate::protocol::{LONGEST_REPLY, Reply, Request, VERSION};
 use crate::status::Status;
-use cutline_service::{JsonLineClient, JsonLineError};
+use cutline_service::{JsonLineClient, JsonLineError, LocalService};
 use cutline_units::Duration;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+
+const CUTLINED: LocalService = LocalService {
+    name: "cutlined",
+    remedy: "`sudo systemctl start cutlined` starts it where it is installed (docs/guide/reservations.md)",
+};
 
 /// A connection to `cutlined`. Reservations that were requested over it end when it is dropped.
 #[derive(Debug)]
@@ -17,7 +22,7 @@ impl DaemonClient {
     /// # Errors
     /// When no process listens there, this process may not connect, or `cutlined` speaks another version.
     pub fn connect(path: &Path) -> Result<Self, JsonLineError> {
-        let mut this = Self(JsonLineClient::connect("cutlined", path, LONGEST_REPLY)?);
+        let mut this = Self(JsonLineClient::connect(&CUTLINED, path, LONGEST_REPLY)?);
         this.send(&Request::Hello { version: VERSION })?;
         let reply = this.0.greeting()?;
         match this.accepted(reply)? {

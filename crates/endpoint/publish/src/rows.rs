@@ -36,7 +36,7 @@ record! {
     #[serde(default)]
     pub struct SocketRow {
         socket: u64, label, "Number of the socket in its process.";
-        transport: String, label, "The transport: `tcp` or `udp`.", shown("transport");
+        transport: String, label, "The transport: `tcp`, `udp` or `direct`.", shown("transport");
         local: String, label, "Local address and port.", shown("local");
         peer: String, label, "Address and port of the other end.", shown("peer");
         opened_unix_s: f64, gauge("s"), "Time at which the socket was connected, since 1970.";

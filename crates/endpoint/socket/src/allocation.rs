@@ -13,12 +13,12 @@ use cutline_allocation::{AllocatedFlow, DEFAULT_SOCKET, FlowHolder, FlowNotice, 
 use cutline_manager::feedback::{FlowEdges, FlowReport};
 use cutline_manager::resources::{CarrierKind, HIGHEST_PRIORITY, MOST_WEIGHT, SchedulingClass};
 use cutline_params::ParameterError;
-use cutline_provision::Transport;
 use cutline_quality::spec::{Region, Specification};
 use cutline_signal::frame::{DATAGRAM_HEADER, STREAM_HEADER};
 use cutline_signal::session::{Inbound, Outbound, Session, Standing};
 use cutline_sys::{lock, now};
 use cutline_units::{Bytes, Duration, Instant, Rate};
+use cutline_wire::direct::{CHECKSUM, HEADER};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -106,10 +106,21 @@ impl AllocationOptions {
     }
 }
 
+/// The packets of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// Segments of TCP.
+    Segments,
+    /// Datagrams of UDP.
+    Datagrams,
+    /// Frames below IP.
+    Frames,
+}
+
 /// Share of a connection.
 pub struct Allocator {
     options: AllocationOptions,
-    transport: Transport,
+    transport: PacketKind,
     /// Addresses of this end and of the other end.
     addresses: [SocketAddr; 2],
     /// The connection, once the service thread serves it.
@@ -131,7 +142,7 @@ struct State {
 }
 
 impl Allocator {
-    pub fn new(options: AllocationOptions, transport: Transport, addresses: [SocketAddr; 2]) -> Self {
+    pub fn new(options: AllocationOptions, transport: PacketKind, addresses: [SocketAddr; 2]) -> Self {
         let (holder, state) = (OnceLock::new(), Mutex::default());
         Self { options, transport, addresses, holder, state }
     }
@@ -182,8 +193,8 @@ impl Allocator {
         let need = FlowNeed {
             class,
             carrier: match self.transport {
-                Transport::Tcp => CarrierKind::Tcp,
-                Transport::Udp => CarrierKind::Datagrams,
+                PacketKind::Segments => CarrierKind::Tcp,
+                PacketKind::Datagrams | PacketKind::Frames => CarrierKind::Datagrams,
             },
             source: self.addresses[0],
             destination: self.addresses[1],
@@ -242,7 +253,7 @@ impl Allocator {
     fn set_gate(&self, state: &mut State, notice: &FlowNotice) {
         let AllocationOptions { class, weight, .. } = self.options;
         match notice {
-            FlowNotice::Rate { rate, .. } if self.transport == Transport::Udp => match &state.gate {
+            FlowNotice::Rate { rate, .. } if self.transport != PacketKind::Segments => match &state.gate {
                 Some(gate) => gate.set_rate(class, weight, *rate),
                 None => state.gate = Some(Arc::new(GatedFlow::new(class, weight, *rate))),
             },
@@ -290,16 +301,21 @@ const MTU: u64 = 1500;
 const OPEN_SIZE: u64 = 1000;
 
 /// Bytes on the wire for a byte of a message.
-fn factor(transport: Transport, peer: SocketAddr, has_header: bool, size: Option<Bytes>) -> f64 {
+fn factor(transport: PacketKind, peer: SocketAddr, has_header: bool, size: Option<Bytes>) -> f64 {
     let ip = if peer.is_ipv6() && !peer.ip().to_canonical().is_ipv4() { 40 } else { 20 };
     let size = size.map_or(OPEN_SIZE, Bytes::get).max(1);
     let own = |header: usize| if has_header { header as u64 } else { 0 };
     let bytes = match transport {
-        Transport::Udp => {
+        PacketKind::Datagrams => {
             let datagram = size + own(DATAGRAM_HEADER) + 8;
             datagram + datagram.div_ceil(MTU - ip) * ip
         }
-        Transport::Tcp => {
+        PacketKind::Frames => {
+            let message = size + own(DATAGRAM_HEADER);
+            let payload = MTU - (HEADER + CHECKSUM) as u64;
+            message + CHECKSUM as u64 + message.div_ceil(payload) * HEADER as u64
+        }
+        PacketKind::Segments => {
             let (message, tcp) = (size + own(STREAM_HEADER), 32);
             message + message.div_ceil(MTU - ip - tcp) * (ip + tcp)
         }
@@ -318,13 +334,14 @@ mod tests {
         let of = |transport, peer, size: u64| {
             (factor(transport, peer, false, Some(Bytes::new(size))) * size as f64).round() as u64
         };
-        assert_eq!(of(Transport::Udp, v4, 100), 128);
-        assert_eq!([of(Transport::Udp, v6, 100), of(Transport::Udp, mapped, 100)], [148, 128]);
-        assert_eq!(of(Transport::Udp, v4, 2000), 2000 + 8 + 40, "two fragments");
-        assert_eq!(of(Transport::Tcp, v4, 1448), 1500);
-        assert_eq!(of(Transport::Tcp, v4, 1449), 1449 + 2 * 52);
-        let with = factor(Transport::Udp, v4, true, None);
-        assert!(with > factor(Transport::Udp, v4, false, None) && with < 1.1);
+        assert_eq!(of(PacketKind::Datagrams, v4, 100), 128);
+        assert_eq!([of(PacketKind::Datagrams, v6, 100), of(PacketKind::Datagrams, mapped, 100)], [148, 128]);
+        assert_eq!(of(PacketKind::Datagrams, v4, 2000), 2000 + 8 + 40, "two fragments");
+        assert_eq!([of(PacketKind::Frames, v6, 1476), of(PacketKind::Frames, v6, 1477)], [1500, 1521]);
+        assert_eq!(of(PacketKind::Segments, v4, 1448), 1500);
+        assert_eq!(of(PacketKind::Segments, v4, 1449), 1449 + 2 * 52);
+        let with = factor(PacketKind::Datagrams, v4, true, None);
+        assert!(with > factor(PacketKind::Datagrams, v4, false, None) && with < 1.1);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use crate::allocation::Allocator;
 use crate::error::QosError;
 use crate::handler::{Handler, Handling};
-use crate::hint_mark::hint_of;
 use crate::keeper::{Kept, KeptConnection, keep};
 use crate::mib::Mib;
 use crate::options::QosOptions;
@@ -430,7 +429,12 @@ impl Connection {
     }
 
     /// All that is known of the connection over this socket.
-    pub fn mib(&self, socket: impl AsFd, peer: SocketAddr, tcp: Option<TcpFigures>) -> Mib {
+    pub fn mib(
+        &self,
+        socket: impl AsFd,
+        hint: impl FnOnce() -> Option<Hint>,
+        tcp: Option<TcpFigures>,
+    ) -> Mib {
         let reservation = self.reservation();
         let session = lock(&self.session);
         let feedback = LocalFeedback {
@@ -440,7 +444,7 @@ impl Connection {
         };
         let mut session = session.mib(now(), (&self.outbound(), &self.inbound()), (feedback, tcp));
         // A session knows only a hint that adapts.
-        session.hint = session.hint.or_else(|| hint_of(&socket, peer));
+        session.hint = session.hint.or_else(hint);
         Mib { session, reservation }
     }
 

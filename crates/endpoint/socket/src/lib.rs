@@ -60,7 +60,7 @@
 //! connecting  the addresses of a name, one after the other or together
 //! connection  what every kind of socket has: the session, its events, its MIB
 //! connection_handle  a connection of either kind: the calls that streams and datagram sockets share
-//! udp         datagrams
+//! udp         datagrams, of UDP and in frames below IP
 //! tcp         streams
 //! allocation  share of the host's resources
 //! gate        order in which managed datagram sockets send
@@ -99,6 +99,7 @@ pub use allocation::AllocationOptions;
 pub use connecting::{Connect, Connecting, Readiness};
 pub use connection_handle::ConnectionHandle;
 pub use cutline_allocation::FlowStanding;
+pub use cutline_direct::DirectAddress;
 pub use cutline_manager::resources::SchedulingClass;
 pub use cutline_manager::scheduling::SchedulingStats;
 pub use cutline_provision::{Access, GrantEvent as ReservationEvent};
@@ -120,4 +121,4 @@ pub use options::{Marking, Pacing, Peer, QosOptions};
 pub use reservation::{AckPath, IfRefused, ReservationStatus};
 pub use signals::Interruptible;
 pub use tcp::{QosTcpListener, QosTcpStream};
-pub use udp::{Attempt, QosUdpListener, QosUdpSocket};
+pub use udp::{Attempt, QosDirectListener, QosDirectSocket, QosUdpListener, QosUdpSocket};

@@ -1,6 +1,6 @@
 //! Options of a QoS socket.
 
-use crate::allocation::{AllocationOptions, Allocator};
+use crate::allocation::{AllocationOptions, Allocator, PacketKind};
 use crate::reservation::{AckPath, IfRefused, ReservationOptions, Reserver};
 use cutline_params::ParameterError;
 use cutline_provision::{Access, Transport, UnknownService, open};
@@ -272,6 +272,11 @@ impl QosOptions {
         Self { connect_timeout: Some(crate::time::duration(time)), ..self }
     }
 
+    /// Returns whether they request a reservation.
+    pub(crate) const fn has_reservation(&self) -> bool {
+        self.reservation.is_some()
+    }
+
     /// The reservation of a connection between these addresses, that of this end first; `None` if the options request none.
     pub(crate) fn reserver(&self, transport: Transport, addresses: [SocketAddr; 2]) -> Option<Reserver> {
         let reservation = self.reservation.clone()?;
@@ -357,7 +362,7 @@ impl QosOptions {
     }
 
     /// The share of a connection between these addresses, that of this end first; `None` if the options request none.
-    pub(crate) fn allocator(&self, transport: Transport, addresses: [SocketAddr; 2]) -> Option<Allocator> {
+    pub(crate) fn allocator(&self, transport: PacketKind, addresses: [SocketAddr; 2]) -> Option<Allocator> {
         Some(Allocator::new(self.allocation.clone()?, transport, addresses))
     }
 

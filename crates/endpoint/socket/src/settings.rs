@@ -4,6 +4,7 @@ use crate::error::QosError;
 use crate::hint_mark::mark;
 use crate::options::{Marking, QosOptions};
 use crate::session::{Role, begin};
+use crate::udp::DatagramCarrier;
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::Session;
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
@@ -72,10 +73,32 @@ impl Settings {
         Ok(Self { end_system, mark })
     }
 
+    /// Returns the settings of a socket on which datagram connections are accepted.
+    pub fn of_listener(options: &QosOptions) -> Result<Self, QosError> {
+        let session = begin(options, &Role::Alone, Carrier::Datagrams)?;
+        Self::new(options, Protocol::Udp, &session)
+    }
+
     /// Sets the socket, before it is connected, so that its first packet is marked.
     pub fn apply(&self, socket: impl AsFd, peer: SocketAddr) -> Result<(), QosError> {
         self.mark(&socket, peer)?;
         self.buffers(&socket)
+    }
+
+    /// Sets a socket for datagrams of either kind, as [`apply`](Self::apply) does.
+    pub fn apply_to(&self, carrier: &DatagramCarrier, peer: SocketAddr) -> Result<(), QosError> {
+        self.mark_carrier(carrier, peer)?;
+        self.buffers(carrier)
+    }
+
+    /// Marks the packets of a socket for datagrams to this peer.
+    pub fn mark_carrier(&self, carrier: &DatagramCarrier, peer: SocketAddr) -> Result<(), QosError> {
+        let marked = match self.mark {
+            None => Ok(()),
+            Some(Mark::Hint(hint)) => carrier.mark(peer, hint),
+            Some(Mark::Dscp(dscp)) => carrier.mark_dscp(peer, dscp),
+        };
+        marked.map_err(QosError::system("cannot mark packets"))
     }
 
     /// Marks the socket's packets to this peer.

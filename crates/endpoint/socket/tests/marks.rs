@@ -17,15 +17,20 @@ use rustix::net::connect_unspec;
 use rustix::net::sockopt::set_socket_linger;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 use std::time;
 
 const COMMAND: &str = "sudo -E cargo test -p cutline-socket marks::";
 /// Addresses of the listening end, and of it as the connecting end sees it: both protocols of IP, and IPv4 to
 /// a socket of IPv6.
-const PLACES: [(&str, &str); 3] = [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "127.0.0.1")];
+const PLACES: [(IpAddr, IpAddr); 3] = [
+    (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V4(Ipv4Addr::LOCALHOST)),
+    (IpAddr::V6(Ipv6Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)),
+    (IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::LOCALHOST)),
+];
 
 /// The code point of a hint.
 const fn dscp(hint: u8) -> u8 {
@@ -54,8 +59,14 @@ fn captured(label: &str, work: impl FnOnce() + Send) -> Option<Vec<Captured>> {
     Some(capture.packets())
 }
 
-fn at(ip: &str, listener: SocketAddr) -> SocketAddr {
-    SocketAddr::new(ip.parse().unwrap(), listener.port())
+/// Returns an address to listen at. No other listener has its port, and no connecting end: the kernel chooses theirs above 32767.
+fn own_port(ip: IpAddr) -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(7001);
+    SocketAddr::new(ip, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn at(ip: IpAddr, listener: SocketAddr) -> SocketAddr {
+    SocketAddr::new(ip, listener.port())
 }
 
 /// Waits until both ends have received reports of the other one.
@@ -71,8 +82,8 @@ fn wait_for_reports(both: &Barrier, received: impl Fn() -> u64) {
 }
 
 /// Two streams, one of which is closed by the end that has connected first, and one by the other end.
-fn streams((listen, ip): (&str, &str), asks: &QosOptions, asked: &QosOptions) -> u16 {
-    let listener = QosTcpListener::bind(listen, asked).unwrap();
+fn streams((listen, ip): (IpAddr, IpAddr), asks: &QosOptions, asked: &QosOptions) -> u16 {
+    let listener = QosTcpListener::bind(own_port(listen), asked).unwrap();
     let to = at(ip, listener.local_addr().unwrap());
     for connecting_end_closes in [true, false] {
         let both = &Barrier::new(2);
@@ -95,8 +106,8 @@ fn streams((listen, ip): (&str, &str), asks: &QosOptions, asked: &QosOptions) ->
 }
 
 /// Datagrams both ways, and an end that is refused.
-fn datagrams((listen, ip): (&str, &str), asks: &QosOptions, asked: &QosOptions) -> u16 {
-    let listener = QosUdpListener::bind(listen, asked).unwrap();
+fn datagrams((listen, ip): (IpAddr, IpAddr), asks: &QosOptions, asked: &QosOptions) -> u16 {
+    let listener = QosUdpListener::bind(own_port(listen), asked).unwrap();
     let to = at(ip, listener.local_addr().unwrap());
     let both = &Barrier::new(2);
     thread::scope(|scope| {
@@ -207,7 +218,7 @@ fn what_goes_to_ends_that_do_not_agree_or_take_part_is_marked_too() {
     let packets = captured("alone", || {
         for (listen, ip) in PLACES {
             // Refused, by datagram and in a stream.
-            let listener = QosUdpListener::bind(listen, &asked).unwrap();
+            let listener = QosUdpListener::bind(own_port(listen), &asked).unwrap();
             let to = at(ip, listener.local_addr().unwrap());
             thread::scope(|scope| {
                 listener.set_nonblocking(true).unwrap();
@@ -218,7 +229,7 @@ fn what_goes_to_ends_that_do_not_agree_or_take_part_is_marked_too() {
                 }
             });
             ports.push(to.port());
-            let listener = QosTcpListener::bind(listen, &asked).unwrap();
+            let listener = QosTcpListener::bind(own_port(listen), &asked).unwrap();
             let to = at(ip, listener.local_addr().unwrap());
             thread::scope(|scope| {
                 scope.spawn(|| QosTcpStream::connect(to, &asks).map(drop).unwrap_err());
@@ -226,7 +237,7 @@ fn what_goes_to_ends_that_do_not_agree_or_take_part_is_marked_too() {
             });
             ports.push(to.port());
             // A plain server.
-            let server = TcpListener::bind(listen).unwrap();
+            let server = TcpListener::bind(own_port(listen)).unwrap();
             let to = at(ip, server.local_addr().unwrap());
             let silent = UdpSocket::bind(to).unwrap();
             QosTcpStream::connect(to, &quick).unwrap().write_all(b"hello").unwrap();
@@ -252,8 +263,8 @@ fn a_reset_of_the_kernel_has_the_mark_of_what_it_answers() {
     let [asks, asked] = [6, 11].map(|level| QosOptions::default().marking(hint(level)).peer(Peer::Speaks));
     let mut ports = Vec::new();
     let packets = captured("reset", || {
-        for (listen, ip) in &PLACES[..2] {
-            let listener = QosTcpListener::bind(listen, &asked).unwrap();
+        for &(listen, ip) in &PLACES[..2] {
+            let listener = QosTcpListener::bind(own_port(listen), &asked).unwrap();
             let to = at(ip, listener.local_addr().unwrap());
             ports.push(to.port());
             let (ours, theirs) = thread::scope(|scope| {
@@ -313,8 +324,8 @@ fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
     let asked = talkative(QosOptions::default().marking(hint(11)));
     let (mut listening, mut ours) = (Vec::new(), Vec::new());
     let packets = captured("again", || {
-        for (listen, ip) in &PLACES[..2] {
-            let listener = QosTcpListener::bind(listen, &asked).unwrap();
+        for &(listen, ip) in &PLACES[..2] {
+            let listener = QosTcpListener::bind(own_port(listen), &asked).unwrap();
             let to = at(ip, listener.local_addr().unwrap());
             listening.push(to.port());
             thread::scope(|scope| {
@@ -334,7 +345,7 @@ fn every_packet_of_a_connection_that_was_made_again_has_the_hint_of_its_end() {
                 // The acknowledgement is captured.
                 thread::sleep(time::Duration::from_millis(100));
             });
-            let listener = QosUdpListener::bind(listen, &asked).unwrap();
+            let listener = QosUdpListener::bind(own_port(listen), &asked).unwrap();
             let to = at(ip, listener.local_addr().unwrap());
             listening.push(to.port());
             let (socket, theirs) = thread::scope(|scope| {

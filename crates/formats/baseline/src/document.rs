@@ -41,7 +41,7 @@ pub struct BaselineDocument {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HostRates {
-    /// The protocol: `tcp` or `udp`.
+    /// The protocol: `tcp`, `udp` or `direct`.
     pub protocol: String,
     /// Payload rates, bit/s: shares of the rate that the protocol carried without a limit.
     pub rates_bps: Vec<u64>,
@@ -103,7 +103,7 @@ record! {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct BaselineRow {
-        protocol: String, label, "The protocol: `tcp` or `udp`.", shown("protocol");
+        protocol: String, label, "The protocol: `tcp`, `udp` or `direct`.", shown("protocol");
         queue: QueueSize, label, "The buffers: `default` or `large`.", shown("buffers");
         block: u64, label("B"), "Size of a block: what the application passed to one write.", shown("block B");
         load_bps: Option<u64>, label("bit/s"), "Payload rate of the application; null if it wrote as fast as its socket took the blocks.", shown("load Mbit/s", 1e-6);

@@ -156,18 +156,33 @@ impl Histogram {
     /// The value below which the share `q` (0..=1) of all values lies, interpolated within its bucket: off by at
     /// most 3.1 %. `None` if nothing was counted.
     pub fn quantile(&self, q: f64) -> Option<Duration> {
-        let rank = q.clamp(0.0, 1.0) * self.total as f64;
-        let mut below = 0.0;
-        for bucket in self.buckets() {
-            let count = bucket.count as f64;
-            if below + count >= rank {
-                let (low, high) = (bucket.low.as_nanos() as f64, bucket.high.as_nanos() as f64);
-                let ns = low + (high - low) * (rank - below) / count;
-                return Some(Duration::from_nanos((ns as u64).clamp(self.least, self.greatest)));
+        self.quantiles([q]).map(|[value]| value)
+    }
+
+    /// The quantiles of several shares, which must not fall, in one pass over the buckets. `None` if nothing was counted.
+    pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> Option<[Duration; N]> {
+        debug_assert!(shares.is_sorted(), "the shares {shares:?} fall");
+        let mut found = [self.max()?; N];
+        let mut hit = (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0);
+        let (mut below, (mut bucket, mut count)) = (0.0, hit.next()?);
+        for (q, value) in shares.iter().zip(&mut found) {
+            let rank = q.clamp(0.0, 1.0) * self.total as f64;
+            while below + f64::from(*count) < rank {
+                below += f64::from(*count);
+                // Rounding may leave a rank beyond the last value.
+                let Some(next) = hit.next() else { return Some(found) };
+                (bucket, count) = next;
             }
-            below += count;
+            let (low, high) = (lower_bound(bucket) as f64, lower_bound(bucket + 1) as f64);
+            let ns = low + (high - low) * (rank - below) / f64::from(*count);
+            *value = Duration::from_nanos((ns as u64).clamp(self.least, self.greatest));
         }
-        self.max()
+        Some(found)
+    }
+
+    /// Returns the sum of all values.
+    pub const fn sum(&self) -> Duration {
+        Duration::from_nanos(self.sum_ns)
     }
 
     /// The buckets that were hit, from the least.
@@ -354,6 +369,10 @@ mod tests {
             let histogram = of(&values);
             let quantiles: Vec<_> = (0..=20).map(|i| histogram.quantile(f64::from(i) / 20.0).unwrap()).collect();
             prop_assert!(quantiles.is_sorted());
+            let shares = [0.0, 0.05, 0.5, 0.5, 0.9, 1.0];
+            let each = shares.map(|q| histogram.quantile(q).unwrap());
+            prop_assert_eq!(histogram.quantiles(shares).unwrap(), each);
+            prop_assert_eq!(histogram.sum().as_nanos(), values.iter().sum::<u64>());
             prop_assert_eq!(histogram.buckets().map(|b| b.count).sum::<u64>(), values.len() as u64);
         }
     }

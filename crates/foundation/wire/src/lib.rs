@@ -5,12 +5,14 @@
 //! headers          one walk over a frame's headers: addresses, code point, flow, hosts
 //!   tunnels        the packets inside tunnels
 //!   fragments      the flows of fragmented packets
+//! direct           messages in frames below IP: headers, segmentation, reassembly
 //! traffic_class    changes of code point and ECN in a frame's bytes
 //! ```
 //!
 //! The layouts of messages are in the crates that own the messages: the datagrams of transports in `transport`, negotiation
 //! and the reports of a connection in `signal`, RSVP in `rsvp`.
 
+pub mod direct;
 mod fields;
 mod fragments;
 mod headers;

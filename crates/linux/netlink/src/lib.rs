@@ -5,6 +5,7 @@
 //! uses             what else the host uses an interface for
 //! route            where the kernel would send a packet
 //! monitor          a descriptor that says when one of these has changed
+//! discipline       the queueing discipline at the root of an interface
 //! traffic_control  a share of an interface's rate for each reservation
 //!   reservation    what is reserved, and what that is on the wire
 //!   filter         which packets use it: u32 classifiers
@@ -17,6 +18,7 @@
 //! decides nothing: which routes matter and what is reserved is known to its callers.
 
 mod channel;
+mod discipline;
 mod error;
 mod interface;
 mod monitor;
@@ -24,6 +26,7 @@ mod route;
 pub mod traffic_control;
 mod uses;
 
+pub use discipline::RootQdisc;
 pub use error::Error;
 pub use interface::{Address, Interface, interfaces};
 pub use monitor::{Monitor, NetworkChanges, Touched, TrafficMonitor};

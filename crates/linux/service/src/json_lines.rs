@@ -12,19 +12,28 @@ use std::path::{Path, PathBuf};
 /// Time that a service may take to accept a connection, and to read a request.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// A service of this host, as messages name it.
+#[derive(Debug)]
+pub struct LocalService {
+    /// Its name.
+    pub name: &'static str,
+    /// A sentence that says how it is started.
+    pub remedy: &'static str,
+}
+
 /// A client's connection to a service of this host.
 #[derive(Debug)]
 pub struct JsonLineClient {
-    service: &'static str,
+    service: &'static LocalService,
     path: PathBuf,
     lines: LineClient,
 }
 
 /// Reason why the exchange with a service has failed.
 #[derive(Debug, thiserror::Error)]
-#[error("{service} at {}: {problem}", Printable(path.display()))]
+#[error("{} at {}: {problem}", service.name, Printable(path.display()))]
 pub struct JsonLineError {
-    service: &'static str,
+    service: &'static LocalService,
     /// The path of its socket.
     path: PathBuf,
     problem: Problem,
@@ -32,6 +41,10 @@ pub struct JsonLineError {
 
 #[derive(Debug, thiserror::Error)]
 enum Problem {
+    #[error("it does not run: {0}")]
+    Absent(&'static str),
+    #[error("this user may not connect: the owner and the group of the socket may")]
+    Forbidden,
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("it has closed the connection")]
@@ -49,15 +62,21 @@ enum Problem {
 }
 
 impl JsonLineClient {
-    /// Connects to the service of this name whose socket is at `path`, and whose lines have at most `longest` bytes. The name
-    /// is for error messages.
+    /// Connects to a service whose socket is at `path`, and whose lines have at most `longest` bytes.
     ///
     /// # Errors
     /// When no process listens there, or this process may not connect.
-    pub fn connect(service: &'static str, path: &Path, longest: usize) -> Result<Self, JsonLineError> {
-        match LineClient::connect(path, longest, PATIENCE) {
-            Ok(lines) => Ok(Self { service, path: path.to_owned(), lines }),
-            Err(error) => Err(JsonLineError { service, path: path.to_owned(), problem: error.into() }),
+    pub fn connect(
+        service: &'static LocalService,
+        path: &Path,
+        longest: usize,
+    ) -> Result<Self, JsonLineError> {
+        let path = path.to_owned();
+        match LineClient::connect(&path, longest, PATIENCE) {
+            Ok(lines) => Ok(Self { service, path, lines }),
+            Err(error) => {
+                Err(JsonLineError { service, path, problem: Problem::of_connecting(error, service) })
+            }
         }
     }
 
@@ -127,6 +146,17 @@ impl AsFd for JsonLineClient {
     }
 }
 
+impl Problem {
+    fn of_connecting(error: io::Error, service: &LocalService) -> Self {
+        match error.kind() {
+            // A service that was killed leaves its socket behind.
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Self::Absent(service.remedy),
+            io::ErrorKind::PermissionDenied => Self::Forbidden,
+            _ => error.into(),
+        }
+    }
+}
+
 impl From<ExchangeError> for Problem {
     fn from(error: ExchangeError) -> Self {
         match error {
@@ -144,12 +174,14 @@ mod tests {
     use std::io::Write as _;
     use std::os::unix::net::UnixListener;
 
+    const SERVICE: LocalService = LocalService { name: "a service", remedy: "`start it` starts it" };
+
     /// The message of the error that a client reports after these bytes of its service, with the folder left out.
     fn error_after(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
-        let mut client = JsonLineClient::connect("a service", &path, 20).unwrap();
+        let mut client = JsonLineClient::connect(&SERVICE, &path, 20).unwrap();
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(bytes).unwrap();
         drop(stream);
@@ -163,8 +195,14 @@ mod tests {
         assert_eq!(error_after(&[b'1'; 21]), "a service at /s: its line is longer than 20 B");
         let malformed = error_after(b"[1,\n");
         assert!(malformed.starts_with("a service at /s: its line cannot be read: EOF"), "{malformed}");
-        let absent = JsonLineClient::connect("a service", Path::new("/nowhere/s"), 20).unwrap_err();
-        assert!(absent.to_string().starts_with("a service at /nowhere/s: No such file"), "{absent}");
+        let absent = JsonLineClient::connect(&SERVICE, Path::new("/nowhere/s"), 20).unwrap_err();
+        let what_to_do = "a service at /nowhere/s: it does not run: `start it` starts it";
+        assert_eq!(absent.to_string(), what_to_do);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        drop(UnixListener::bind(&path).unwrap());
+        let killed = JsonLineClient::connect(&SERVICE, &path, 20).unwrap_err().to_string();
+        assert_eq!(killed.replace(folder.path().to_str().unwrap(), "/nowhere"), what_to_do);
     }
 
     #[test]
@@ -172,7 +210,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
-        let mut client = JsonLineClient::connect("a service", &path, 20).unwrap();
+        let mut client = JsonLineClient::connect(&SERVICE, &path, 20).unwrap();
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(b"[1]\n[2,3]\n").unwrap();
         assert_eq!(client.greeting::<Vec<u8>>().unwrap(), [1]);

@@ -18,7 +18,7 @@ mod sd_notify;
 mod sighup;
 mod socket_file;
 
-pub use json_lines::{JsonLineClient, JsonLineError};
+pub use json_lines::{JsonLineClient, JsonLineError, LocalService};
 pub use lines::{ExchangeError, LineBuffer, LineClient, LineTooLong, write_pending};
 pub use outlet::{Outlet, Pen, Written};
 pub use sd_notify::SdNotify;

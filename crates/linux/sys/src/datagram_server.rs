@@ -5,7 +5,7 @@
 
 use crate::datagrams::{NAME, address, each_control};
 use crate::local_address::{self, LocalAddress, send_from};
-use crate::sockopt::check;
+use crate::sockopt::{SO_RCVBUF, SO_RCVBUFFORCE, check};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::io;
 use std::mem::zeroed;
@@ -42,6 +42,14 @@ impl DatagramServer {
     /// As [`UdpSocket::local_addr`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
+    }
+
+    /// Sets the room for datagrams that wait to be received, bytes. Without `CAP_NET_ADMIN` the system may give less.
+    ///
+    /// # Errors
+    /// When the kernel refuses the value.
+    pub fn set_receive_buffer(&self, bytes: i32) -> io::Result<()> {
+        SO_RCVBUFFORCE.set(&self.0, bytes).or_else(|_| SO_RCVBUF.set(&self.0, bytes))
     }
 
     /// Receives a datagram. What does not fit in the buffer is lost. Returns its length in the buffer, and its two ends.

@@ -332,6 +332,18 @@ impl Inbox {
         }
     }
 
+    /// Returns the address on its link of the sender of a frame of the last call, which a packet socket has received; `None` if it is
+    /// another kind of socket.
+    ///
+    /// # Panics
+    /// As [`datagram`](Self::datagram).
+    pub fn link_sender(&self, number: usize) -> Option<[u8; 6]> {
+        // The fields of sockaddr_ll: family, protocol, interface, hardware, kind, and the length of the address.
+        let name = self.names_senders.then_some(&self.names[number])?;
+        let is_packet = i32::from(u16::from_ne_bytes([name[0], name[1]])) == libc::AF_PACKET;
+        name[12..].first_chunk().copied().filter(|_| is_packet && name[11] == 6)
+    }
+
     /// Returns whether a datagram of the last call is from the peer of the socket.
     ///
     /// # Panics

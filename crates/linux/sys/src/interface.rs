@@ -1,11 +1,13 @@
 //! Interfaces by name and number, in the network namespace of the calling thread.
 
+use crate::interface_address::name_of_address;
 use crate::{SysError, ethtool, ioctl};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::netdevice::{index_to_name, name_to_index};
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
+use std::net::IpAddr;
 
 /// The kernel's table of the interfaces of this thread's network namespace.
 const TABLE: &str = "/proc/thread-self/net/dev";
@@ -81,6 +83,14 @@ impl InterfaceWatch {
     }
 }
 
+/// Returns the name of the interface that has an address; `None` if none of this host's has it.
+///
+/// # Errors
+/// When the kernel does not list the addresses.
+pub fn of_address(ip: IpAddr) -> Result<Option<String>, SysError> {
+    name_of_address(ip).map_err(|error| SysError::new("the addresses of interfaces cannot be read", error))
+}
+
 /// Returns an interface's MTU: the longest payload behind its own header, bytes.
 ///
 /// # Errors
@@ -99,6 +109,16 @@ pub fn has_ethernet_header(name: &str) -> Result<bool, SysError> {
     let hardware =
         hardware.map_err(|error| SysError::new(format!("the kind of `{name}` cannot be read"), error))?;
     Ok([libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&hardware))
+}
+
+/// Returns an interface's address on its link.
+///
+/// # Errors
+/// When there is no such interface, or it has no such address as Ethernet has.
+pub fn link_address(name: &str) -> Result<[u8; 6], SysError> {
+    index(name)?;
+    let failed = |error| SysError::new(format!("the link address of `{name}` cannot be read"), error);
+    ioctl::link_address(name).map_err(failed)
 }
 
 /// Returns how many receive queues an interface uses; at least one. Where its driver does not say, this is what sysfs shows,
@@ -132,6 +152,10 @@ mod tests {
     fn the_loopback_has_an_ethernet_header() {
         assert!(has_ethernet_header("lo").unwrap());
         assert!(has_ethernet_header("no-such-one").is_err());
+        assert_eq!(link_address("lo").unwrap(), [0; 6]);
+        let of = |text: &str| of_address(text.parse().unwrap()).unwrap();
+        assert_eq!([of("127.0.0.1"), of("::ffff:127.0.0.1")], ["lo", "lo"].map(|name| Some(name.to_owned())));
+        assert_eq!(of("192.0.2.123"), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Requests about interfaces: ioctls with a `struct ifreq` (netdevice(7)); and the one about a socket's send queue.
+//! Requests about interfaces: ioctls with a `struct ifreq` (netdevice(7)); and those about a socket's queues.
 #![expect(unsafe_code, reason = "ioctls that no safe crate wraps")]
 
 use crate::sockopt::check;
@@ -25,6 +25,15 @@ pub fn send_queue(socket: impl AsFd) -> io::Result<u64> {
     check(code.into()).map(|_| u64::try_from(bytes).unwrap_or(0))
 }
 
+/// Returns the length of the datagram that a socket's next receive returns, bytes (`FIONREAD`, udp(7)); 0 if there is none, or an empty
+/// one.
+///
+/// # Errors
+/// When the file is no socket.
+pub fn receive_queue(socket: impl AsFd) -> io::Result<u64> {
+    Ok(rustix::io::ioctl_fionread(socket)?)
+}
+
 /// Returns the MTU of an interface, bytes (`SIOCGIFMTU`).
 pub(crate) fn mtu(name: &str) -> io::Result<u32> {
     let mut request = request(name);
@@ -41,6 +50,19 @@ pub(crate) fn hardware(name: &str) -> io::Result<u16> {
     unsafe { ioctl(socket()?, libc::SIOCGIFHWADDR as _, &mut request) }?;
     // SAFETY: the kernel has filled this member of the union; any bits are a valid sockaddr.
     Ok(unsafe { request.ifr_ifru.ifru_hwaddr }.sa_family)
+}
+
+/// Returns the address of an interface on its link, if it is one of Ethernet (`SIOCGIFHWADDR`).
+pub(crate) fn link_address(name: &str) -> io::Result<[u8; 6]> {
+    let mut request = request(name);
+    // SAFETY: this request reads and writes one ifreq.
+    unsafe { ioctl(socket()?, libc::SIOCGIFHWADDR as _, &mut request) }?;
+    // SAFETY: the kernel has filled this member of the union; any bits are a valid sockaddr.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+    if ![libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK].contains(&address.sa_family) {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "it is no interface of Ethernet"));
+    }
+    Ok(std::array::from_fn(|at| address.sa_data[at] as u8))
 }
 
 /// Sends a command of linux/ethtool.h to an interface's driver (`SIOCETHTOOL`). `buffer` starts with the command and is

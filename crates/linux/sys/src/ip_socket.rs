@@ -9,7 +9,7 @@ use crate::datagrams::each_control;
 use crate::sendmsg::{
     IP_PKTINFO, IPV6_RECVPKTINFO, Name, push_control, send_message, sockaddr_v4, sockaddr_v6,
 };
-use crate::sockopt::{SO_RXQ_OVFL, SocketOption, check};
+use crate::sockopt::{SO_RCVBUF, SO_RCVBUFFORCE, SO_RXQ_OVFL, SocketOption, check};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, bind, socket_with};
@@ -27,8 +27,6 @@ const IPV6_ROUTER_ALERT_ISOLATE: SocketOption<i32> = SocketOption::new(libc::IPP
 const IPV6_RECVHOPLIMIT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT);
 const IPV6_TRANSPARENT: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT);
 const IPV6_V6ONLY: SocketOption<i32> = SocketOption::new(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
-const SO_RCVBUFFORCE: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
-const SO_RCVBUF: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUF);
 
 /// The control message with IP options to send (linux/in.h).
 const IP_RETOPTS: i32 = 7;

@@ -20,11 +20,13 @@
 //! error_queue the errors that a datagram socket has queued
 //! mapping     memory that is shared with the kernel: one type that owns it
 //! packet      packet sockets (AF_PACKET)
+//!   filter    the frames that they receive
 //!   ring      their ring of arriving frames
 //! xdp         AF_XDP sockets
 //!   ring      their four rings
 //!   umem      their memory
 //! tun         TUN interfaces
+//! own_socket  sockets that a library of this process keeps for itself
 //! vacant      sockets that are closed while somebody uses their descriptor
 //! bpf         eBPF programs
 //!   assembler writing them
@@ -50,6 +52,7 @@ mod error;
 pub mod error_queue;
 pub mod ethtool;
 pub mod interface;
+mod interface_address;
 mod ioctl;
 pub mod ip_socket;
 pub mod local_address;
@@ -57,6 +60,7 @@ mod lock;
 mod mapping;
 pub mod namespace;
 mod offload;
+pub mod own_socket;
 pub mod packet;
 mod peer_groups;
 pub mod ping;
@@ -77,7 +81,7 @@ pub mod xdp;
 
 pub use clock::now;
 pub use error::SysError;
-pub use ioctl::send_queue;
+pub use ioctl::{receive_queue, send_queue};
 pub use lock::lock;
 pub use offload::Offloads;
 pub use peer_groups::peer_groups;

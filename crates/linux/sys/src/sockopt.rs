@@ -67,6 +67,13 @@ pub const NETLINK_CAP_ACK: SocketOption<i32> = SocketOption::new(libc::SOL_NETLI
 /// Option that adds the number of datagrams that the socket has dropped to each datagram; 1 or 0 (socket(7)).
 pub const SO_RXQ_OVFL: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RXQ_OVFL);
 
+/// The room of a socket's receive buffer, bytes, at most what the system allows. The kernel returns the double (socket(7)).
+pub(crate) const SO_RCVBUF: SocketOption<i32> = SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUF);
+
+/// The same beyond what the system allows, with `CAP_NET_ADMIN` (socket(7)).
+pub(crate) const SO_RCVBUFFORCE: SocketOption<i32> =
+    SocketOption::new(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
+
 impl<T: Plain> SocketOption<T> {
     /// `T` must be the type that the kernel's documentation gives for this option: of an option whose value has an address
     /// in it, [`SocketOption::set`] would not be safe.

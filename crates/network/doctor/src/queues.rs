@@ -34,13 +34,26 @@ fn bpf(bpf: &Bpf) -> Vec<Finding> {
         Some(false) => "can be loaded but are interpreted (net.core.bpf_jit_enable)",
         None => "can be loaded",
     };
-    let supported = if bpf.file_system { "supported" } else { "supported; no bpffs at /sys/fs/bpf" };
+    let supported = if bpf.file_system {
+        "supported: `cutline qdisc` puts TSQ and Sieve into the kernel"
+    } else {
+        "supported, but no bpffs at /sys/fs/bpf: `mount -t bpf bpf /sys/fs/bpf`, and `cutline qdisc` puts TSQ and Sieve into the kernel"
+    };
     vec![
         Finding::optional("eBPF programs", &bpf.programs, compiled),
         Finding::optional("XDP programs", &bpf.xdp, "can be loaded"),
         Finding::optional("BTF", &bpf.btf, "the kernel has type information"),
-        Finding::optional("eBPF qdiscs", &bpf.qdisc, supported),
+        qdisc(&bpf.qdisc, supported),
     ]
+}
+
+/// Returns whether `cutline qdisc` can work; where it cannot, the router is the other way.
+fn qdisc(answer: &Answer, supported: &str) -> Finding {
+    let finding = Finding::optional("eBPF qdiscs", answer, supported);
+    match answer {
+        Answer::No(_) => finding.then("`cutline router up` has the same queues outside of the kernel"),
+        _ => finding,
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::host::MonitoredHost;
 use crate::registry::{Process, PublicationLimits, PublishedLine, PublisherId, Viewer};
+use crate::shared::SharedDocuments;
 use cutline_publish::LONGEST_LINE;
 use cutline_service::{LineBuffer, SocketFile};
 use cutline_sys::reactor::{EventFlags, Reactor};
@@ -11,7 +12,7 @@ use cutline_units::Duration;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -55,6 +56,7 @@ pub struct Collector {
     publishers: BTreeMap<PublisherId, Publisher>,
     clients: BTreeMap<u32, Client>,
     next_client: u32,
+    documents: SharedDocuments,
 }
 
 /// A process that publishes.
@@ -85,7 +87,7 @@ struct Client {
     lines: LineBuffer,
     uid: u32,
     viewer: Viewer,
-    outgoing: Vec<u8>,
+    outgoing: Arc<[u8]>,
     sent: usize,
 }
 
@@ -134,6 +136,7 @@ impl Collector {
             publishers: BTreeMap::new(),
             clients: BTreeMap::new(),
             next_client: 0,
+            documents: SharedDocuments::default(),
         })
     }
 
@@ -166,6 +169,7 @@ impl Collector {
             if at >= second {
                 second = at + SECOND;
                 self.renew_budgets(&reactor);
+                self.documents.forget_old(at);
                 self.host.note_second();
             }
         }
@@ -240,7 +244,7 @@ impl Collector {
             if reactor.add(&stream, CLIENTS + self.next_client, EventFlags::IN).is_ok() {
                 let lines = LineBuffer::new(LONGEST_REQUEST);
                 let client =
-                    Client { stream, lines, uid: process.uid, viewer, outgoing: Vec::new(), sent: 0 };
+                    Client { stream, lines, uid: process.uid, viewer, outgoing: Arc::default(), sent: 0 };
                 self.clients.insert(self.next_client, client);
             }
         }
@@ -262,7 +266,7 @@ impl Collector {
     ///
     /// # Errors
     /// When it has gone.
-    fn serve(&self, client: &mut Client) -> io::Result<()> {
+    fn serve(&mut self, client: &mut Client) -> io::Result<()> {
         if !client.flush()? {
             return Ok(());
         }
@@ -277,27 +281,32 @@ impl Collector {
             let Some(line) = line else { break };
             let answer = match line {
                 b"host" if self.waiting(client.uid == 0) > MOST_WAITING => {
-                    refusal("too much waits for readers who do not read: ask again later")
+                    refusal("too much waits for readers who do not read: ask again later").into_bytes().into()
                 }
-                b"host" => self.document(client.viewer),
-                _ => refusal("a request is `host`"),
+                b"host" => self.documents.get(client.viewer, now, || document(&self.host, client.viewer)),
+                _ => refusal("a request is `host`").into_bytes().into(),
             };
-            client.outgoing = answer.into_bytes();
+            client.outgoing = answer;
             client.flush()?;
         }
         Ok(())
     }
 
-    /// Returns the bytes that wait for readers of root, or for all others.
+    /// Returns the bytes that wait for readers of root, or for all others. An answer that several wait for counts once.
     fn waiting(&self, of_root: bool) -> usize {
         let those = self.clients.values().filter(|client| (client.uid == 0) == of_root);
-        those.map(|client| client.outgoing.len()).sum()
+        let answers: BTreeSet<(*const u8, usize)> =
+            those.map(|client| (client.outgoing.as_ptr(), client.outgoing.len())).collect();
+        answers.into_iter().map(|(_, length)| length).sum()
     }
+}
 
-    fn document(&self, viewer: Viewer) -> String {
-        let document = self.host.document(viewer);
-        format!("{}\n", serde_json::to_string(&document).expect("the document has text keys only"))
-    }
+/// Returns the document of a host for a reader, as a line.
+fn document(host: &MonitoredHost, viewer: Viewer) -> Arc<[u8]> {
+    let document = host.document(viewer);
+    let mut line = serde_json::to_vec(&document).expect("the document has text keys only");
+    line.push(b'\n');
+    line.into()
 }
 
 /// Makes the folder of a socket, if there is none: that below /run is gone after each start of the machine.
@@ -367,7 +376,7 @@ impl Client {
                 Err(error) => return Err(error),
             }
         }
-        (self.outgoing, self.sent) = (Vec::new(), 0);
+        (self.outgoing, self.sent) = (Arc::default(), 0);
         Ok(true)
     }
 }

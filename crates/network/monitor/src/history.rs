@@ -111,7 +111,7 @@ impl<const N: usize> Series<N> {
         };
         let column = |column: usize| {
             self.points
-                .iter()
+                .range(from..)
                 .map(|(_, values)| Some(values[column]).filter(|value| value.is_finite()))
                 .collect()
         };
@@ -267,7 +267,7 @@ mod tests {
     fn publish(registry: &mut RowRegistry, id: u32, seconds: u64) {
         let mut statistics = Statistics { elapsed_s: seconds as f64, ..Statistics::default() };
         statistics.forward.name = "a -> b".to_owned();
-        statistics.forward.sent.bytes = seconds * 1_000_000;
+        statistics.forward.sent.bytes = seconds * seconds * 1_000_000;
         statistics.forward.waits_us.bounds = vec![1000.0, 2000.0];
         statistics.forward.waits_us.counts = vec![100 * seconds, 0, 0];
         send(registry, id, &json!({ "router": statistics }).to_string());
@@ -288,10 +288,15 @@ mod tests {
             series[0].values[at].clone()
         };
         assert_eq!(series[0].at_unix_s, [2.0, 3.0]);
-        assert_eq!(column("sent_bps"), [Some(8e6), Some(8e6)]);
+        assert_eq!(column("sent_bps"), [Some(24e6), Some(40e6)]);
         assert_eq!(column("wait_p50_ms"), [Some(0.5), Some(0.5)]);
         assert_eq!(column("probability"), [None, None]);
-        assert_eq!(history.directions(Viewer::All, 2.0)[0].at_unix_s, [3.0]);
+        // A reader who has the points up to a time gets those behind it.
+        let later = &history.directions(Viewer::All, 2.0)[0];
+        assert_eq!(later.at_unix_s, [3.0]);
+        let sent = DIRECTION_COLUMNS.iter().position(|column| *column == "sent_bps").unwrap();
+        assert_eq!(later.values[sent], [Some(40e6)]);
+        assert!(later.values.iter().all(|column| column.len() == 1));
     }
 
     #[test]

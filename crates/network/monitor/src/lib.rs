@@ -10,6 +10,7 @@
 //! document   the document of a host
 //! explain    the likely cause of bad delivery; no IO
 //! collector  the thread that reads what processes publish, and answers clients of the local socket
+//! shared     documents that several of these clients get
 //! client     a client's side of that
 //! service    the monitor at work, with its options
 //! metrics    the document as metrics
@@ -26,6 +27,7 @@ mod host;
 mod metrics;
 mod registry;
 mod service;
+mod shared;
 mod view;
 mod web;
 

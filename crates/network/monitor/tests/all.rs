@@ -5,6 +5,7 @@
     reason = "processes and readers take real time"
 )]
 
+mod capacity;
 mod common;
 mod dashboard;
 mod local;

@@ -2,10 +2,15 @@
 
 use crate::common::{Monitor, publish};
 use cutline_monitor::{Collector, CollectorOptions, MonitorClient, MonitorClientError, PublicationLimits};
+use cutline_testbed::skip;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// A user with no other process.
+const OTHER_USER: u32 = 64_321;
 
 #[test]
 fn rows_come_change_and_go_with_their_process() {
@@ -89,6 +94,46 @@ fn a_reader_that_does_not_read_delays_no_other_one() {
         .collect();
     monitor.wait_for(|document| document.sockets.len() == 2000);
     drop(slow);
+}
+
+/// Returns the programs that another user sees over the local socket, over HTTP, and in the metrics.
+fn seen_by_another_user(monitor: &Monitor) -> [bool; 3] {
+    let script = "
+import socket, sys, urllib.request
+get = lambda path: urllib.request.urlopen('http://' + sys.argv[2] + path).read().decode()
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b'host\\n')
+for text in [s.makefile().readline(), get('/api/host'), get('/metrics')]:
+    print('video' in text)";
+    let output = Command::new("python3")
+        .args(["-c", script])
+        .arg(monitor.query())
+        .arg(monitor.serve().to_string())
+        .current_dir("/")
+        .uid(OTHER_USER)
+        .gid(OTHER_USER)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let seen: Vec<bool> = text.lines().map(|line| line == "True").collect();
+    seen.try_into().unwrap()
+}
+
+#[test]
+fn another_user_sees_my_programs_only_where_that_is_allowed() {
+    if !rustix::process::geteuid().is_root() {
+        return skip(
+            "only root can become another user",
+            "sudo -E cargo test -p cutline-monitor --test all -- local::",
+        );
+    }
+    for all_see_all in [false, true] {
+        let monitor = Monitor::with(all_see_all);
+        let mut video = monitor.publisher("video");
+        publish(&mut video, 0..3);
+        monitor.wait_for(|document| document.sockets.len() == 3);
+        assert_eq!(seen_by_another_user(&monitor), [all_see_all; 3]);
+    }
 }
 
 #[test]

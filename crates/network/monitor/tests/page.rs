@@ -198,6 +198,10 @@ fn examine(browser: &mut Browser, at: SocketAddr) {
     assert_eq!(browser.evaluate("document.getElementById('evil')"), json!(null), "a text became markup");
     browser.wait_for("document.querySelector('.radar .seen.bad') !== null");
     browser.wait_for(&format!("{POINTS} >= 4"));
+    // Each point has its own values.
+    let aligned =
+        "[...series.values()].every((one) => one.values.every((list) => list.length === one.at.length))";
+    assert_eq!(browser.evaluate(aligned), json!(true));
     let mut grounds = Vec::new();
     for (scheme, picture) in [("dark", "dark.png"), ("light", "host.png")] {
         browser.prefer(scheme);

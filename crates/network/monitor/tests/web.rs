@@ -2,7 +2,7 @@
 
 use crate::common::{Monitor, PATIENCE, TOKEN, publish};
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Sends a request, and returns the whole answer.
@@ -148,6 +148,46 @@ fn requests_that_are_slow_long_or_no_http_hold_nobody_up() {
     drop(slow);
     std::thread::sleep(Duration::from_millis(10));
     assert_eq!(status(&get(at, "/", "")), "200");
+}
+
+/// Everything that is one byte away from a request, cut anywhere: it is answered or closed, nothing that is refused gets a row, and the next
+/// reader is served.
+#[test]
+fn whatever_is_almost_a_request_disturbs_nobody() {
+    let monitor = Monitor::start();
+    let mut video = monitor.publisher("video");
+    publish(&mut video, 0..1);
+    monitor.wait_for(|document| document.sockets.len() == 1);
+    let at = monitor.serve();
+    let request = format!(
+        "GET /api/host?token={TOKEN} HTTP/1.1\r\nHost: {at}\r\nOrigin: http://{at}\r\nSec-Fetch-Site: same-origin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    assert_eq!(status(&ask(at, &request)), "200");
+    let (mut answered, mut refused) = (0, 0);
+    for place in 0..request.len() {
+        for change in [0x00, b'\n', b' ', b'%', 0x7f, 0xff] {
+            let mut changed = request.clone().into_bytes();
+            changed[place] = change;
+            let mut stream = TcpStream::connect(at).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            // It may be closed before everything is written.
+            let _closed = stream.write_all(&changed);
+            let _closed = stream.shutdown(Shutdown::Write);
+            let mut answer = Vec::new();
+            let _reset = stream.read_to_end(&mut answer);
+            let answer = String::from_utf8_lossy(&answer).into_owned();
+            if answer.contains("\"peer\":\"192.0.2.1:0\"") {
+                assert_eq!(status(&answer), "200", "{changed:?}");
+                answered += 1;
+            } else {
+                refused += 1;
+            }
+        }
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.write_all(&request.as_bytes()[..place]).unwrap();
+    }
+    assert!(answered > 0 && refused > 100, "{answered} answered, {refused} refused");
+    assert_eq!(status(&get(at, "/metrics", "")), "200");
 }
 
 /// Each of such answers takes megabytes as long as its reader does not read.

@@ -60,7 +60,7 @@ pub use claims::{Holder, holder};
 pub use client::{RouterClient, RouterReply};
 pub use configuration::{Configuration, configuration, long_waits, summary};
 pub use error::{AskError, AskProblem, ServiceError};
-pub use metrics::add_statistics;
+pub use metrics::{add_direction, add_statistics};
 pub use offload_notes::{Restored, folder, restore};
 pub use request::{RequestError, RouterRequest};
 pub use reservation_client::ReservationClient;

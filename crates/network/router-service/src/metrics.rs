@@ -8,7 +8,7 @@
 //! with its length. One connection is served at a time, and each has two seconds.
 
 use crate::snapshots::StatsSnapshots;
-use crate::statistics::Statistics;
+use crate::statistics::{Direction, Statistics};
 use cutline_openmetrics::{Metrics, TextFormat};
 use cutline_sys::{SysError, now};
 use cutline_units::Duration;
@@ -135,15 +135,8 @@ pub fn add_statistics(metrics: &mut Metrics, labels: &[(&str, &str)], statistics
         let own =
             [("direction", way), ("link", direction.name.as_str()), ("queue", direction.queue.as_str())];
         let labels = [labels, &own].concat();
-        metrics.add(&[], &labels, direction);
-        if let Some(sieve) = &direction.sieve {
-            metrics.add(&["sieve"], &labels, sieve);
-        }
+        add_direction(metrics, &labels, direction);
         metrics.add(&["reserved"], &labels, &direction.reserved);
-        for hint in &direction.hints {
-            let level = hint.hint.to_string();
-            metrics.add(&["hint"], &[&labels[..], &[("hint", level.as_str())]].concat(), hint);
-        }
     }
     for interface in &statistics.interfaces {
         let labels = [labels, &[("interface", interface.name.as_str())]].concat();
@@ -151,10 +144,22 @@ pub fn add_statistics(metrics: &mut Metrics, labels: &[(&str, &str)], statistics
     }
 }
 
+/// Adds the statistics of a direction to metrics, without those of reservations.
+pub fn add_direction(metrics: &mut Metrics, labels: &[(&str, &str)], direction: &Direction) {
+    metrics.add(&[], labels, direction);
+    if let Some(sieve) = &direction.sieve {
+        metrics.add(&["sieve"], labels, sieve);
+    }
+    for hint in &direction.hints {
+        let level = hint.hint.to_string();
+        metrics.add(&["hint"], &[labels, &[("hint", level.as_str())]].concat(), hint);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::{Direction, HintStatistics, PacketCount};
+    use crate::statistics::{HintStatistics, PacketCount};
     use std::collections::BTreeMap;
 
     fn statistics() -> Statistics {

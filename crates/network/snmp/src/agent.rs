@@ -1,6 +1,7 @@
 //! The agent: its users, their views, and the managers that are notified.
 
 use crate::engine;
+use crate::front::{CurrentManager, Front, INNER};
 use crate::mib::{OBJECTS, ROOT};
 use crate::objects::HostObjects;
 use crate::options::{ManagerCredentials, SnmpManager, SnmpOptions, SnmpUser, Views, secret};
@@ -18,6 +19,7 @@ use async_snmp::{Oid, SecurityLevel, UsmConfig, Value, VarBind};
 use cutline_monitor::PublisherId;
 use cutline_publish::ManagerRequest;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,8 +29,6 @@ const PUBLIC: &str = "public";
 const SNMP_MODULES: &[u32] = &[1, 3, 6, 1, 6, 3];
 /// Groups of CUTLINE-QOS-MIB that have nothing of single programs.
 const QUEUE_GROUPS: [u32; 5] = [1, 8, 9, 10, 11];
-/// The most requests at a time. Others wait.
-const MOST_REQUESTS: usize = 64;
 /// Time that a manager may take to acknowledge a notification.
 const INFORM_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of times that a notification is sent again.
@@ -38,6 +38,7 @@ const INFORM_RETRIES: u32 = 5;
 struct Handler {
     objects: Arc<HostObjects>,
     root: Vec<u32>,
+    manager: Arc<CurrentManager>,
     say: Say,
 }
 
@@ -46,6 +47,7 @@ struct Change {
     objects: Arc<HostObjects>,
     publisher: PublisherId,
     request: ManagerRequest,
+    manager: Arc<CurrentManager>,
     say: Say,
 }
 
@@ -79,10 +81,9 @@ impl PreparedSet for Change {
         let sent = self.objects.host.request(self.publisher, &self.request);
         let outcome = sent.map_or_else(|error| format!("failed: {error}"), |()| "passed on".to_owned());
         let user = String::from_utf8_lossy(context.security_name().as_bytes()).into_owned();
-        (self.say)(format!(
-            "snmp: user {user} at {} sets {name} to {value}: {outcome}",
-            context.source().ip()
-        ));
+        // The agent itself knows of no other host than this one.
+        let at = self.manager.address().unwrap_or_else(|| context.source().ip());
+        (self.say)(format!("snmp: user {user} at {at} sets {name} to {value}: {outcome}"));
         Box::pin(async {})
     }
 }
@@ -96,7 +97,8 @@ impl MibHandler for Handler {
     ) -> BoxFuture<'a, SetTestResult> {
         let change = self.objects.request(name.arcs(), value).map(|(publisher, request)| {
             let (objects, say) = (Arc::clone(&self.objects), Arc::clone(&self.say));
-            Box::new(Change { objects, publisher, request, say }) as Box<dyn PreparedSet>
+            let manager = Arc::clone(&self.manager);
+            Box::new(Change { objects, publisher, request, manager, say }) as Box<dyn PreparedSet>
         });
         Box::pin(async move { change })
     }
@@ -123,19 +125,18 @@ impl MibHandler for Handler {
     }
 }
 
-/// Starts an agent.
+/// Starts an agent that gets its requests from `front`.
 ///
 /// # Errors
-/// When a secret or the identity cannot be used, or the address cannot be listened at.
+/// When a secret or the identity cannot be used, or there is no address for its own socket.
 pub async fn start(
     options: &SnmpOptions,
     objects: &Arc<HostObjects>,
+    front: &Front,
     say: &Say,
-) -> Result<Option<Agent>, SnmpError> {
-    let Some(listen) = options.listen else { return Ok(None) };
+) -> Result<Agent, SnmpError> {
     let mut builder = Agent::builder()
-        .bind(listen.to_string())
-        .max_concurrent_requests(Some(MOST_REQUESTS))
+        .bind(SocketAddr::from(INNER).to_string())
         .inform_timeout(INFORM_TIMEOUT)
         .inform_retry(retries());
     let communities = communities(options)?;
@@ -150,13 +151,15 @@ pub async fn start(
     }
     builder = add_managers(builder, options)?;
     for Module { root, .. } in objects.modules() {
-        let handler = Handler { objects: Arc::clone(objects), root: root.clone(), say: Arc::clone(say) };
+        let manager = front.current();
+        let handler =
+            Handler { objects: Arc::clone(objects), root: root.clone(), manager, say: Arc::clone(say) };
         builder = builder.handler(Oid::from_slice(root), Arc::new(handler));
     }
     let managers = manager_communities(options)?;
     let agent =
         builder.vacm(|vacm| views(vacm, options, (&communities, &managers), &objects.module)).build().await;
-    agent.map(Some).map_err(|error| SnmpError::Listen { address: listen, why: error.to_string() })
+    agent.map_err(|error| SnmpError::Listen { address: INNER.into(), why: error.to_string() })
 }
 
 /// Returns the times at which a notification is sent again: about one and a half minutes in all.

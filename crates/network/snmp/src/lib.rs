@@ -14,6 +14,7 @@
 //! objects       the objects of a host: what a request for a name is answered with
 //! options       settings, from a table of a file
 //! engine        identity of the agent, which outlives a restart
+//! front         the socket that managers ask, and the fair turns of those who ask
 //! agent         the agent, with its users and views
 //! agentx        the subagent: messages of AgentX, and the session with the master
 //! service       agent, subagent and notifications at work, in a thread of their own
@@ -22,6 +23,7 @@
 mod agent;
 pub mod agentx;
 mod engine;
+mod front;
 pub mod mib;
 mod notification;
 mod object;

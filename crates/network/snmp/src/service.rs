@@ -2,6 +2,7 @@
 
 use crate::agent;
 use crate::agentx;
+use crate::front::Front;
 use crate::notification::{MOST, Notification, Watch};
 use crate::objects::HostObjects;
 use crate::options::SnmpOptions;
@@ -93,11 +94,11 @@ impl SnmpService {
         let say: Say = Arc::new(say);
         let serve = move || {
             runtime.block_on(async {
-                let agent = match agent::start(&options, &objects, &say).await {
+                let agent = match start(&options, &objects, &say).await {
                     Ok(agent) => agent,
                     Err(error) => return drop(started.send(Err(error))),
                 };
-                let _waiting = started.send(Ok(agent.as_ref().map(Agent::local_addr)));
+                let _waiting = started.send(Ok(agent.as_ref().map(|(front, _)| front.address())));
                 work(&options, objects, agent, stopped, say).await;
             });
         };
@@ -122,15 +123,27 @@ impl Drop for SnmpService {
 /// Receiver of messages.
 pub type Say = Arc<dyn Fn(String) + Send + Sync>;
 
+/// Starts the agent and the socket of its managers; `None` if the options have none.
+async fn start(
+    options: &SnmpOptions,
+    objects: &Arc<HostObjects>,
+    say: &Say,
+) -> Result<Option<(Front, Agent)>, SnmpError> {
+    let Some(front) = Front::bind(options)? else { return Ok(None) };
+    let agent = agent::start(options, objects, &front, say).await?;
+    Ok(Some((front, agent)))
+}
+
 /// Serves until `stopped`.
 async fn work(
     options: &SnmpOptions,
     objects: Arc<HostObjects>,
-    agent: Option<Agent>,
+    agent: Option<(Front, Agent)>,
     stopped: oneshot::Receiver<()>,
     say: Say,
 ) {
     let (sender, _) = broadcast::channel(MOST);
+    let (front, agent) = agent.unzip();
     let agent = agent.map(Arc::new);
     let answering = agent.clone().map(|agent| {
         tokio::spawn(async move {
@@ -145,6 +158,7 @@ async fn work(
     let notified = agent.clone().filter(|_| has_managers);
     tokio::select! {
         () = watch(&objects, &sender, notified, &say) => {}
+        () = answer(front.as_ref(), agent.as_deref(), &say) => {}
         _ = stopped => {}
     }
     if let Some(subagent) = subagent {
@@ -157,6 +171,20 @@ async fn work(
         // Requests that are being answered are few and short.
         let _done = tokio::time::timeout(LOOK_EVERY, answering).await;
     }
+}
+
+/// Has the agent answer managers. Never ends.
+async fn answer(front: Option<&Front>, agent: Option<&Agent>, say: &Say) {
+    if let (Some(front), Some(agent)) = (front, agent) {
+        let failed = tokio::select! {
+            failed = front.serve(agent) => failed,
+            () = front.report(say) => Ok(()),
+        };
+        if let Err(error) = failed {
+            say(format!("snmp: requests are no longer answered: {error}; restart the monitor"));
+        }
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Compares the rows each second, and sends notifications of what has changed.

@@ -1,11 +1,12 @@
 //! The agent, asked by the programs of net-snmp.
 
-use crate::common::{COMMUNITY, Host, object, publish, row, violated};
+use crate::common::{COMMUNITY, Host, object, publish, row, violated, wait_until};
 use cutline_publish::{ManagerRequest, RowKind, SocketRow};
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
 use cutline_testbed::net_snmp;
 use std::net::UdpSocket;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Returns the lines of an answer: names and values.
@@ -256,21 +257,42 @@ fn a_manager_weakens_limits_where_user_and_owner_allow_it() {
 #[test]
 fn whatever_arrives_does_not_disturb_it() {
     let host = Host::start();
-    let (service, _) = host.serve(&host.open_options());
+    let auth = host.secret("auth", "authentic password");
+    let user = format!("[[user]]\nname = 'noc'\nauth-file = '{}'\n", auth.display());
+    let community = host.secret("community", COMMUNITY);
+    let (service, _) =
+        host.serve(&host.options(&format!("community-file = '{}'\n{user}", community.display())));
     let at = service.address().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    // A request for the next value behind 1.3, and everything that is one byte away from it.
-    let request = b"\x30\x28\x02\x01\x01\x04\x10secret community\xa1\x11\x02\x01\x05\x02\x01\x00\x02\x01\x00\x30\x06\x30\x04\x06\x00\x05\x00";
-    for at_byte in 0..request.len() {
-        for change in [0x00, 0x01, 0x7f, 0x80, 0xff] {
-            let mut changed = request.to_vec();
-            changed[at_byte] = change;
-            socket.send_to(&changed, at).unwrap();
-            socket.send_to(&changed[..at_byte], at).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    // A request for the next value behind 1.3, the discovery of the engine (RFC 3414, section 4), and everything that is one byte away
+    // from them.
+    let next = b"\x30\x28\x02\x01\x01\x04\x10secret community\xa1\x11\x02\x01\x05\x02\x01\x00\x02\x01\x00\x30\x06\x30\x04\x06\x00\x05\x00";
+    let discovery =
+        b"\x30\x3e\x02\x01\x03\x30\x11\x02\x04\x11\x22\x33\x44\x02\x03\x00\xff\xe3\x04\x01\x04\x02\x01\x03\
+        \x04\x10\x30\x0e\x04\x00\x02\x01\x00\x02\x01\x00\x04\x00\x04\x00\x04\x00\
+        \x30\x14\x04\x00\x04\x00\xa0\x0e\x02\x04\x11\x22\x33\x44\x02\x01\x00\x02\x01\x00\x30\x00";
+    for request in [&next[..], discovery] {
+        let mut answer = [0; 2000];
+        let mut is_answered = || socket.recv(&mut answer).is_ok();
+        socket.send_to(request, at).unwrap();
+        wait_until(&mut is_answered);
+        for at_byte in 0..request.len() {
+            for change in [0x00, 0x01, 0x7f, 0x80, 0xff] {
+                let mut changed = request.to_vec();
+                changed[at_byte] = change;
+                socket.send_to(&changed, at).unwrap();
+                socket.send_to(&changed[..at_byte], at).unwrap();
+            }
+            // What is sent faster than it is answered is dropped unread.
+            while is_answered() {}
         }
     }
     socket.send_to(&vec![0x30; 65_000], at).unwrap();
     let answer = net_snmp("snmpget", &["-v2c", "-c", COMMUNITY, &at.to_string(), &object("1.2.0")]);
+    assert!(answer.text.contains("Gauge32: 0"), "{}", answer.text);
+    let user = ["-v3", "-l", "authNoPriv", "-u", "noc", "-a", "SHA-256", "-A", "authentic password"];
+    let answer = net_snmp("snmpget", &[&user[..], &[&at.to_string(), &object("1.2.0")]].concat());
     assert!(answer.text.contains("Gauge32: 0"), "{}", answer.text);
 }
 
@@ -310,8 +332,59 @@ fn storms_of_walks_hold_nobody_up() {
     });
     // The rows that are answered from are at most half a second old.
     let number = || net_snmp("snmpget", &["-v2c", "-c", COMMUNITY, &at.to_string(), &object("1.2.0")]).text;
-    crate::common::wait_until(|| number().contains("Gauge32: 100"));
+    wait_until(|| number().contains("Gauge32: 100"));
     assert_eq!(walk(), alone / 2);
+}
+
+/// A source sends without pause, and another manager walks all sockets meanwhile, and finds each value: by requests for as much as there is,
+/// by ones with a wrong community, by datagrams that are no messages, and by such that are empty or too large.
+#[test]
+fn a_flood_that_never_ends_holds_nobody_up() {
+    let host = Host::start();
+    let mut video = host.publisher("video");
+    publish(&mut video, &(1..=200).map(violated).collect::<Vec<_>>());
+    host.wait_for_sockets(200);
+    let (service, _) = host.serve(&host.open_options());
+    let at = service.address().unwrap();
+    let walk = || {
+        let at = at.to_string();
+        let answer = net_snmp("snmpbulkwalk", &["-v2c", "-c", COMMUNITY, "-Cr50", &at, &object("2")]);
+        assert!(answer.is_ok, "{}", &answer.text[..answer.text.len().min(300)]);
+        pairs(&answer.text).len()
+    };
+    let alone = walk();
+    // GETBULK of 32767 values behind 1.3.
+    let greedy = b"\x30\x2a\x02\x01\x01\x04\x10secret community\xa5\x13\x02\x01\x05\x02\x01\x00\x02\x02\x7f\xff\x30\x07\x30\x05\x06\x01\x2b\x05\x00";
+    let mut wrong = greedy.to_vec();
+    wrong[7..13].copy_from_slice(b"public");
+    for (flood, is_answered) in [
+        (greedy.to_vec(), true),
+        (wrong, false),
+        (vec![0x30; 100], false),
+        (Vec::new(), false),
+        (vec![0x30; 60_000], false),
+    ] {
+        let (is_over, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let answers = std::thread::scope(|scope| {
+            let floods = scope.spawn(|| {
+                let (mut buffer, mut answers) = ([0; 2048], 0);
+                while !is_over.load(Ordering::Relaxed) {
+                    let _has_room = socket.send_to(&flood, at);
+                    sent.fetch_add(1, Ordering::Relaxed);
+                    answers += u64::from(socket.recv(&mut buffer).is_ok());
+                }
+                answers
+            });
+            wait_until(|| sent.load(Ordering::Relaxed) > 10_000);
+            let found = walk();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(found, alone, "{:.10?}", &flood[..flood.len().min(10)]);
+            floods.join().unwrap()
+        });
+        assert_eq!(answers > 0, is_answered, "{answers} answers");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::run::RunError;
 use cutline_baseline::{BaselineRow, PlanDocument, QueueSize, RowKey};
 use cutline_traffic::control::{BothReports, SendParams, send};
 use cutline_traffic::{
-    DatagramOptions, Direction, FlowPlan, FlowsSummary, HostUse, RateShaper, ReceiverReport, TcpOptions,
-    Transport,
+    DIRECT, DatagramOptions, Direction, FlowPlan, FlowsSummary, HostUse, RateShaper, ReceiverReport,
+    TcpOptions, Transport,
 };
 use cutline_transport::app::{CbrParams, Params};
 use cutline_transport::endpoint::TransportParams;
@@ -88,6 +88,8 @@ fn blocks(
             max_pacing_rate: requested.map(|rate| Rate::from_bps((rate.as_bps() as f64 / ratio) as u64)),
             ..TcpOptions::default()
         })
+    } else if key.protocol == DIRECT {
+        Transport::Direct { largest: key.block as u32 }
     } else {
         let params = udp::Params { max_datagram: key.block as u32, ..udp::Params::default() };
         Transport::Datagrams(TransportParams::Udp(Arc::new(params)))

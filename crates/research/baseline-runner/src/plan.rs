@@ -19,7 +19,7 @@ pub const PAPER_BLOCKS: [u64; 3] = [1024, 8192, 65_536];
 pub const LEAST_BLOCK: u64 = 64;
 /// The largest block, bytes.
 pub const MOST_BLOCK: u64 = 65_536;
-/// The longest payload of a UDP datagram in IPv4 (RFC 768, RFC 791); IPv6 allows 20 B more.
+/// The longest payload of a UDP datagram in IPv4 (RFC 768, RFC 791), which is also taken for frames; IPv6 allows 20 B more.
 const LONGEST_DATAGRAM: u64 = 65_507;
 /// Loads that are chosen for a host: shares of the rate that a protocol carried without a limit, per cent.
 pub const SHARES: [u32; 5] = [25, 50, 75, 90, 100];
@@ -37,7 +37,7 @@ const CARRIED: f64 = 0.01;
 /// The measurements to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaselinePlan {
-    /// The names of the protocols: `tcp`, `udp`.
+    /// The names of the protocols: `tcp`, `udp`, `direct`.
     pub protocols: Vec<String>,
     /// Loads in addition to those that are chosen for the host.
     pub rates: Vec<Rate>,
@@ -53,7 +53,7 @@ pub struct BaselinePlan {
     pub least_blocks: u32,
     /// The largest load.
     pub max_rate: Rate,
-    /// True if UDP is measured without rate control, too.
+    /// True if UDP and frames are measured without rate control, too.
     pub unlimited_udp: bool,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -123,7 +123,7 @@ fn lacking(document: &BaselineDocument, keys: Vec<RowKey>) -> Vec<RowKey> {
 }
 
 fn key(protocol: &str, queue: QueueSize, block: u64, load_bps: Option<u64>) -> RowKey {
-    let block = if protocol == "udp" { block.min(LONGEST_DATAGRAM) } else { block };
+    let block = if protocol == "tcp" { block } else { block.min(LONGEST_DATAGRAM) };
     RowKey { protocol: protocol.to_owned(), queue, block, load_bps, requested_percent: None }
 }
 

@@ -147,3 +147,33 @@ fn the_ends_may_have_namespaces_of_their_own() {
     let fast = row(document, "udp", 8192, None);
     assert!(fast.throughput_bps > 1e6, "{fast:?}");
 }
+
+/// Without a host that is busy with other tests nothing is lost at a rate far below what two namespaces carry.
+#[test]
+fn frames_below_ip_are_measured_like_udp() {
+    if !cutline_testbed::may_make_namespaces("run the tests of cutline-baseline-runner as root") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("baseline.json");
+    let plan = BaselinePlan {
+        protocols: vec!["direct".into(), "udp".into()],
+        blocks: vec![1024, 65_536],
+        margins: vec![140],
+        ..plan()
+    };
+    undisturbed(|| {
+        let _absent = std::fs::remove_file(&file);
+        let document = complete(&plan, FarKind::Namespaces, &file);
+        for block in [1024, 65_507] {
+            let fast = row(&document, "direct", block, None);
+            assert!(fast.blocks > 0 && fast.throughput_bps > 1e6, "{fast:?}");
+            let slow = row(&document, "direct", block, Some(4_000_000));
+            assert_eq!((slow.lost_path, slow.lost_sender_queue), (0, 0), "{slow:?}");
+            in_time!(slow.loss_ratio == Some(0.0), "{slow:?}");
+        }
+        assert!(
+            document.rows.iter().any(|row| row.protocol == "direct" && row.requested_percent == Some(140))
+        );
+    });
+}

@@ -55,7 +55,10 @@ pub use generator::Generator;
 pub use header::MESSAGE_HEADER;
 pub use host::{HostDrops, HostUse};
 pub use meter::{Meter, MeterParams};
-pub use plan::{DatagramOptions, Direction, FlowPlan, PlanError, RateShaper, TcpOptions, Transport};
+pub use plan::{
+    DIRECT, DatagramOptions, Direction, FlowPlan, LONGEST_FRAME_MESSAGE, PlanError, RateShaper, TcpOptions,
+    Transport,
+};
 pub use report::{MeterReport, ReceivedInterval, ReceiverReport, SenderReport, SentInterval, Window};
 pub use socket::select_congestion_control;
 pub use summary::FlowsSummary;

@@ -4,11 +4,12 @@ use crate::MESSAGE_HEADER;
 use cutline_params::ParameterError;
 use cutline_transport::app::Params;
 use cutline_transport::endpoint::{Transport as _, TransportParams};
-use cutline_transport::tcp;
 use cutline_transport::wire::DatagramFormat;
+use cutline_transport::{tcp, udp};
 use cutline_units::{Bytes, Dscp, Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// The plan of a generator's flow.
 #[derive(Clone, Debug)]
@@ -58,6 +59,12 @@ impl Direction {
     }
 }
 
+/// The longest message of [`Transport::Direct`], bytes: that of UDP in IPv4, so that both can be compared.
+pub const LONGEST_FRAME_MESSAGE: u32 = 65_507;
+const _: () = assert!(LONGEST_FRAME_MESSAGE as usize <= cutline_wire::direct::LONGEST_MESSAGE);
+/// The name of [`Transport::Direct`].
+pub const DIRECT: &str = "direct";
+
 /// The transport of a flow.
 #[derive(Clone, Debug)]
 pub enum Transport {
@@ -66,6 +73,12 @@ pub enum Transport {
     /// A datagram transport of Cutline. A plan is invalid if the transport has no
     /// [`datagram_format`](TransportParams::datagram_format).
     Datagrams(TransportParams),
+    /// Messages in frames below IP, over the link to the receiver ([`cutline_direct`]), with the header of UDP's datagrams. A plan is
+    /// invalid if the flow is reverse.
+    Direct {
+        /// The largest message, 1..=65,507 bytes, as with UDP; a longer write of the application is split.
+        largest: u32,
+    },
 }
 
 impl Transport {
@@ -74,6 +87,7 @@ impl Transport {
         match self {
             Self::Tcp(_) => tcp::Tcp::NAME,
             Self::Datagrams(params) => params.name(),
+            Self::Direct { .. } => DIRECT,
         }
     }
 }
@@ -143,6 +157,11 @@ pub struct PlanError {
     pub allowed: String,
 }
 
+/// Returns the transport of messages in frames: that of UDP's datagrams, with other lengths.
+pub(crate) fn frame_params(largest: u32) -> TransportParams {
+    TransportParams::Udp(Arc::new(udp::Params { max_datagram: largest, ..udp::Params::default() }))
+}
+
 impl FlowPlan {
     /// Checks every field, and whether the transport can carry the application.
     ///
@@ -156,6 +175,10 @@ impl FlowPlan {
             Transport::Datagrams(transport) => {
                 transport.validate().map_err(params)?;
                 self.check_datagrams(transport)?;
+            }
+            Transport::Direct { largest } => {
+                self.check_direct(*largest)?;
+                self.check_datagrams(&frame_params(*largest))?;
             }
         }
         self.check_ends()
@@ -215,6 +238,22 @@ impl FlowPlan {
         Ok(())
     }
 
+    /// Checks a flow in frames below IP.
+    fn check_direct(&self, largest: u32) -> Result<(), PlanError> {
+        if self.direction == Direction::Reverse {
+            let allowed = "forward: the receiver sends no frames".to_owned();
+            return Err(self.refuse("direction", self.direction.name(), allowed));
+        }
+        if self.ecn {
+            return Err(self.refuse("ecn", true, "false: frames have no ECN".to_owned()));
+        }
+        let most = LONGEST_FRAME_MESSAGE;
+        if !(1..=most).contains(&largest) {
+            return Err(self.refuse("largest message", largest, format!("must be 1..{most} B")));
+        }
+        Ok(())
+    }
+
     /// Checks that every message has room for its header.
     fn check_size(&self, header: usize) -> Result<(), PlanError> {
         if self.app.least_message().is_some_and(|least| least < header as u64) {
@@ -238,7 +277,6 @@ mod tests {
     use super::*;
     use cutline_transport::app::{CbrParams, FilesParams, PoissonParams};
     use cutline_units::Distribution;
-    use std::sync::Arc;
 
     fn plan(transport: Transport, app: Params) -> FlowPlan {
         FlowPlan {
@@ -264,6 +302,10 @@ mod tests {
         Transport::Datagrams(TransportParams::Udp(Arc::default()))
     }
 
+    fn direct() -> Transport {
+        Transport::Direct { largest: 65_507 }
+    }
+
     fn tfrc() -> Transport {
         Transport::Datagrams(TransportParams::Tfrc(Arc::default()))
     }
@@ -274,6 +316,8 @@ mod tests {
         let files = FilesParams { size: Distribution::Fixed(1.0), think_time: Distribution::Fixed(0.0) };
         for good in [
             plan(udp(), cbr(32)),
+            plan(direct(), cbr(32)),
+            plan(direct(), cbr(65_507)),
             plan(udp(), cbr(1472 + 32)),
             plan(tcp(), cbr(16)),
             plan(tcp(), Params::BULK),
@@ -303,6 +347,10 @@ mod tests {
             ("rate", plan(udp(), Params::Cbr(CbrParams::new(Rate::ZERO, Bytes::new(100))))),
             ("max_segment", tcp(TcpOptions { max_segment: Some(20), ..TcpOptions::default() })),
             ("from", FlowPlan { from: Some("[::1]:0".parse().unwrap()), ..tcp(TcpOptions::default()) }),
+            ("direction", FlowPlan { direction: Direction::Reverse, ..plan(direct(), cbr(1000)) }),
+            ("ecn", FlowPlan { ecn: true, ..plan(direct(), cbr(1000)) }),
+            ("largest message", plan(Transport::Direct { largest: 65_508 }, cbr(1000))),
+            ("app", plan(direct(), Params::BULK)),
             ("stop", FlowPlan { stop: Some(Duration::ZERO), ..tcp(TcpOptions::default()) }),
         ];
         for (field, bad) in cases {

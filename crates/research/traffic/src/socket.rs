@@ -1,18 +1,20 @@
 //! Opens and configures sockets: addresses, code points, buffers.
 
-use crate::plan::{FlowPlan, TcpOptions};
+use crate::plan::{FlowPlan, TcpOptions, Transport};
+use cutline_direct::{DirectAddress, DirectInbox, DirectSocket};
 use cutline_sys::address::with_port;
 use cutline_sys::datagrams::Inbox;
+use cutline_sys::packet::LinkAddress;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_sys::sockopt::{TCP_MAXSEG, TCP_NOTSENT_LOWAT};
 use cutline_sys::traffic_class::set_traffic_class;
-use cutline_sys::{now, tcp};
-use cutline_units::{Dscp, Duration};
-use rustix::fd::{AsFd, OwnedFd};
+use cutline_sys::{interface, now, tcp};
+use cutline_units::{Dscp, DscpPool2, Duration, HintCodec as _};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, socket_with, sockopt};
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
 /// ECN-capable transport, ECT(0) (RFC 3168 section 5).
 const ECT0: u8 = 0b10;
@@ -153,7 +155,7 @@ pub(crate) fn connect_control(
 }
 
 /// Opens the UDP socket of a flow and connects it.
-pub(crate) fn datagrams(plan: &FlowPlan, send_buffer: Option<u32>) -> Result<OwnedFd, String> {
+fn datagrams(plan: &FlowPlan, send_buffer: Option<u32>) -> Result<OwnedFd, String> {
     let socket = open(plan.to, SocketType::DGRAM).map_err(refused("cannot open a socket"))?;
     let ecn = if plan.ecn { ECT0 } else { 0 };
     set_traffic_class(&socket, plan.to, plan.dscp.in_traffic_class(ecn))
@@ -166,6 +168,95 @@ pub(crate) fn datagrams(plan: &FlowPlan, send_buffer: Option<u32>) -> Result<Own
     net::connect(&socket, &plan.to)
         .map_err(|errno| format!("cannot connect to {}: {}", plan.to, io::Error::from(errno)))?;
     Ok(socket)
+}
+
+/// A socket that sends the datagrams of a flow.
+#[derive(Debug)]
+pub(crate) enum DatagramSocket {
+    Udp(OwnedFd),
+    Direct(DirectSocket),
+}
+
+impl DatagramSocket {
+    /// Opens the socket of a flow and connects it.
+    pub(crate) fn open(plan: &FlowPlan, send_buffer: Option<u32>) -> Result<Self, String> {
+        match plan.transport {
+            Transport::Direct { .. } => frames(plan, send_buffer).map(Self::Direct),
+            _ => datagrams(plan, send_buffer).map(Self::Udp),
+        }
+    }
+
+    /// Sends a datagram without waiting.
+    pub(crate) fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Udp(socket) => {
+                net::send(socket, datagram, SendFlags::NOSIGNAL).map(drop).map_err(io::Error::from)
+            }
+            Self::Direct(socket) => socket.send(&[datagram]).map(drop),
+        }
+    }
+}
+
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Udp(socket) => socket.as_fd(),
+            Self::Direct(socket) => socket.as_fd(),
+        }
+    }
+}
+
+/// Opens the socket of a flow in frames. The address of its receiver is a direct one ([`DirectAddress::socket_addr`]).
+fn frames(plan: &FlowPlan, send_buffer: Option<u32>) -> Result<DirectSocket, String> {
+    let to = DirectAddress::of(plan.to).ok_or_else(|| format!("{} is no address of frames", plan.to))?;
+    let socket = DirectSocket::connect(to).map_err(|error| error.to_string())?;
+    // Frames have no code points, but hints.
+    let hint = Some(plan.dscp).filter(|dscp| *dscp != Dscp::DEFAULT).and_then(|dscp| DscpPool2.decode(dscp));
+    socket.set_hint(hint).map_err(refused("cannot set the hint"))?;
+    if let Some(bytes) = send_buffer {
+        sockopt::set_socket_send_buffer_size(&socket, bytes as usize)
+            .map_err(refused("cannot set SO_SNDBUF"))?;
+    }
+    Ok(socket)
+}
+
+/// Opens the socket of a meter for frames on the interface that has an address, on any port.
+pub(crate) fn listen_for_frames(local: IpAddr, receive_buffer: Option<u32>) -> Result<DirectSocket, String> {
+    let (index, _) = link_of(local)?;
+    let socket = DirectSocket::bind(index, 0).map_err(|error| error.to_string())?;
+    DirectInbox::prepare(&socket).map_err(refused("cannot request time stamps"))?;
+    make_room(&socket, receive_buffer.map_or(RECEIVE_BUFFER, |bytes| bytes as usize));
+    Ok(socket)
+}
+
+/// Returns the number and the link address of the interface that has an address.
+pub(crate) fn link_of(local: IpAddr) -> Result<(u32, LinkAddress), String> {
+    let name = interface::of_address(local).map_err(|error| error.to_string())?;
+    let name = name.ok_or_else(|| format!("no interface has the address {local}"))?;
+    let index = interface::index(&name).map_err(|error| error.to_string())?;
+    Ok((index, interface::link_address(&name).map_err(|error| error.to_string())?))
+}
+
+/// Checks that a receiver is on the link of an interface, where the kernel knows: frames cross no router.
+pub(crate) fn check_on_link(receiver: IpAddr, link: LinkAddress) -> Result<(), String> {
+    let IpAddr::V4(ip) = receiver.to_canonical() else { return Ok(()) };
+    if ip.is_loopback() {
+        return Ok(());
+    }
+    let table = std::fs::read_to_string("/proc/thread-self/net/arp").unwrap_or_default();
+    let shown = link.map(|octet| format!("{octet:02x}")).join(":");
+    // A line for each neighbour: address, kind, flags, link address, mask, interface.
+    let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let is_it = |line: &str| {
+        let columns = columns(line);
+        columns.first() == Some(&ip.to_string()) && columns.get(3) == Some(&shown)
+    };
+    if table.lines().any(is_it) {
+        return Ok(());
+    }
+    Err(format!(
+        "the receiver {ip} with the link address {shown} is not on a link of this host: frames cross no router"
+    ))
 }
 
 fn bind_from(socket: &OwnedFd, plan: &FlowPlan) -> Result<(), String> {
@@ -227,11 +318,11 @@ pub(crate) fn bind_both(address: SocketAddr, receive_buffer: Option<u32>) -> io:
     }
 }
 
-/// Sets the receive buffer of a UDP socket to this size, or to the largest that the kernel allows.
-fn make_room(socket: &OwnedFd, bytes: usize) {
-    if sockopt::set_socket_recv_buffer_size_force(socket, bytes).is_err() {
+/// Sets the receive buffer of a socket for datagrams to this size, or to the largest that the kernel allows.
+fn make_room(socket: impl AsFd, bytes: usize) {
+    if sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
         // Without CAP_NET_ADMIN the kernel limits the size to net.core.rmem_max.
-        let _cut = sockopt::set_socket_recv_buffer_size(socket, bytes);
+        let _cut = sockopt::set_socket_recv_buffer_size(&socket, bytes);
     }
 }
 

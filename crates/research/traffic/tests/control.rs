@@ -593,6 +593,7 @@ fn a_receiver_that_vanishes_leaves_what_was_received() {
 fn start_reverse(plan: FlowPlan) -> String {
     let reverse = ReverseFlows::of(&reversed(vec![plan]));
     let start = RunRequest {
+        frames_from: None,
         flows: 1,
         until_ns: 60_000_000_000,
         interval_ns: None,
@@ -798,4 +799,66 @@ fn a_sender_that_goes_on_is_not_silent() {
         send(&[address], plans(), slow, &AtomicBool::new(false)).unwrap()
     });
     assert!(outcome.error.is_none() && session.error.is_none(), "{outcome:?} {session:?}");
+}
+
+fn frames(id: u32, size: u64) -> FlowPlan {
+    FlowPlan {
+        id,
+        name: format!("frames.{id}"),
+        transport: Transport::Direct { largest: size as u32 },
+        app: Params::Cbr(CbrParams::new(Rate::from_mbps(8), Bytes::new(size))),
+        ..plans().remove(0)
+    }
+}
+
+fn may_send_frames() -> bool {
+    let opened = cutline_sys::packet::open_without_headers();
+    opened.map_err(|error| cutline_testbed::skip(error, "run the tests of cutline-traffic as root")).is_ok()
+}
+
+#[test]
+fn messages_in_frames_are_measured_beside_udp() {
+    if !may_send_frames() {
+        return;
+    }
+    undisturbed(|| {
+        let plans = vec![frames(0, 1000), plans().remove(1), frames(2, 65_507)];
+        let (reports, session) =
+            session(|receiver, stop| send(&[receiver], plans.clone(), params(500), stop).unwrap());
+        assert!(session.error.is_none() && reports.error.is_none());
+        let received = reports.received.unwrap();
+        assert_eq!(received.strangers, 0);
+        for (flow, size) in [(0, 1000), (2, 65_507)] {
+            let (sent, received) = (&reports.sent[flow], &received.flows[flow]);
+            assert!(sent.error.is_none() && sent.packets > 0, "{sent:?}");
+            assert_eq!(sent.bytes, sent.packets * size);
+            assert_eq!(received.bytes, received.packets * size);
+            in_time!(received.packets == sent.packets, "{sent:?} {received:?}");
+        }
+    });
+}
+
+#[test]
+fn a_receiver_beyond_a_router_or_of_an_earlier_version_cannot_receive_frames() {
+    if !may_send_frames() || !cutline_testbed::may_make_namespaces("run the tests of cutline-traffic as root")
+    {
+        return;
+    }
+    // The address of a host's own interface: the kernel sends to it over the loopback, and nobody is on that link.
+    let space = cutline_sys::namespace::Namespace::create("trafa").unwrap();
+    space.ip_batch("link add v0 type veth peer name v1\naddress add 198.18.35.1/30 dev v0\nlink set v0 up\nlink set v1 up\n").unwrap();
+    let error = space.within(|| {
+        let mut receiver =
+            Receiver::bind(&["198.18.35.1:0".parse().unwrap()], ReceiverParams::default()).unwrap();
+        let address = receiver.addresses().unwrap()[0];
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let serving = scope.spawn(|| receiver.session(&stop).map(drop));
+            let error = send(&[address], vec![frames(0, 1000)], params(100), &stop).unwrap_err();
+            serving.join().unwrap().unwrap();
+            error.to_string()
+        })
+    });
+    let error = error.unwrap();
+    assert!(error.contains("198.18.35.1") && error.ends_with("frames cross no router"), "{error}");
 }

@@ -76,7 +76,7 @@ use cutline_params::{ParameterError, Parameters as _};
 use cutline_units::{Bytes, Duration, Instant, Probability, Rate};
 
 pub(crate) use params::check_thresholds;
-pub use params::{RedMode, RedParams};
+pub use params::{Automatic, RedMode, RedParams};
 pub(crate) use slope::Slope;
 pub use spacing::Spacing;
 pub use variant::RedVariant;
@@ -126,11 +126,10 @@ impl Core {
         let per_second = rate.as_bps() as f64 / Bytes::new(params.mean_packet).bits() as f64;
         self.drain = DrainRate::new(rate);
         self.packet_ns = 1e9 / per_second;
-        self.w_q = params.w_q.unwrap_or_else(|| automatic_weight(per_second));
-        self.ln_keep = (-self.w_q).ln_1p();
-        self.slope.min_th =
-            params.min_th.unwrap_or_else(|| automatic_min_th(per_second, params.target_delay.as_secs_f64()));
-        self.slope.max_th = params.max_th.unwrap_or(3.0 * self.slope.min_th);
+        let Automatic { min_th, max_th, w_q } = params.automatic(rate);
+        self.w_q = w_q;
+        self.ln_keep = (-w_q).ln_1p();
+        (self.slope.min_th, self.slope.max_th) = (min_th, max_th);
     }
 
     /// Averages over an arrival and answers p_a.
@@ -346,16 +345,6 @@ impl<S: Steering> DropProbability for Steered<S> {
         self.core.vars = Vars::new(now);
         self.steering.reset(now, &self.core);
     }
-}
-
-/// `w_q` of Adaptive RED 2001 section 5: the average's time constant is one second.
-fn automatic_weight(packets_per_second: f64) -> f64 {
-    -(-1.0 / packets_per_second).exp_m1()
-}
-
-/// min_th of Adaptive RED 2001 section 6.
-fn automatic_min_th(packets_per_second: f64, target_delay: f64) -> f64 {
-    (packets_per_second * target_delay / 2.0).max(5.0)
 }
 
 #[cfg(test)]

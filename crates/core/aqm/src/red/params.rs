@@ -4,7 +4,7 @@ use super::spacing::Spacing;
 use super::variant::RedVariant;
 use crate::standing;
 use cutline_params::{Choice, ParameterError, Parameters};
-use cutline_units::{Duration, Rate};
+use cutline_units::{Bytes, Duration, Rate};
 
 /// Unit of the queue's length, and whether large packets are likelier to be hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Choice)]
@@ -68,7 +68,27 @@ pub(crate) fn check_thresholds(params: &RedParams) -> Result<(), ParameterError>
     }
 }
 
+/// Settings of RED that are automatic unless they are set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Automatic {
+    /// Lower threshold, packets.
+    pub min_th: f64,
+    /// Upper threshold, packets.
+    pub max_th: f64,
+    /// Weight of an arrival in the average.
+    pub w_q: f64,
+}
+
 impl RedParams {
+    /// Returns the thresholds and the weight in front of a link of this rate, as they are set or as they follow from the rate.
+    pub fn automatic(&self, rate: Rate) -> Automatic {
+        let per_second = rate.as_bps() as f64 / Bytes::new(self.mean_packet).bits() as f64;
+        let min_th =
+            self.min_th.unwrap_or_else(|| automatic_min_th(per_second, self.target_delay.as_secs_f64()));
+        let max_th = self.max_th.unwrap_or(3.0 * min_th);
+        Automatic { min_th, max_th, w_q: self.w_q.unwrap_or_else(|| automatic_weight(per_second)) }
+    }
+
     /// Returns the drain time of a queue in the middle of the thresholds.
     pub(crate) fn standing_delay(&self, rate: Rate) -> Duration {
         match (self.min_th, self.max_th) {
@@ -84,4 +104,14 @@ impl RedParams {
     pub(crate) fn moderate(self, max_p: f64) -> Self {
         Self { min_th: Some(20.0), max_th: Some(300.0), max_p, ..self }
     }
+}
+
+/// `w_q` of Adaptive RED 2001 section 5: the average's time constant is one second.
+fn automatic_weight(packets_per_second: f64) -> f64 {
+    -(-1.0 / packets_per_second).exp_m1()
+}
+
+/// min_th of Adaptive RED 2001 section 6.
+fn automatic_min_th(packets_per_second: f64, target_delay: f64) -> f64 {
+    (packets_per_second * target_delay / 2.0).max(5.0)
 }

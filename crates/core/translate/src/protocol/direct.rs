@@ -12,8 +12,11 @@ use crate::settings::{EndSystemSettings, PacedBy};
 use crate::stream::{Packets, Stream};
 use cutline_units::Bytes;
 
-/// The header of an Ethernet frame, B.
-const HEADER: u64 = 14;
+/// The header of an Ethernet frame, and that of a part of a message behind it, B.
+const HEADERS: u64 = 14 + OWN_HEADER;
+const OWN_HEADER: u64 = 20;
+/// Room for the checksum of a message, B.
+const CHECKSUM: u64 = 4;
 
 pub(super) struct Direct;
 
@@ -27,7 +30,7 @@ impl ProtocolTranslator for Direct {
     }
 
     fn packets(&self, path: &Path) -> Packets {
-        Packets { headers: HEADER, payload: path.packet() }
+        Packets { headers: HEADERS, payload: path.packet() - OWN_HEADER - CHECKSUM }
     }
 
     fn is_complete(&self) -> bool {
@@ -59,8 +62,8 @@ fn block(send: &Stream<'_>) -> Chosen<Bytes> {
     let why = match send.spec.size {
         Some(size) if size.get() <= send.packets.payload => "a message, which fits a frame".to_owned(),
         _ => format!(
-            "the longest frame of the link ({} B): no layer below cuts a longer one",
-            send.path.packet()
+            "the longest payload of a frame ({} B): a longer block is lost with any of its frames",
+            send.packets.payload
         ),
     };
     Chosen::set(Bytes::new(send.longest_payload()), "QUANTA section 4.1.3", why)

@@ -5,6 +5,7 @@ mod allocation_request;
 mod baseline_table;
 mod control_messages;
 mod cutlined_request;
+mod direct_frames;
 mod folder;
 mod frame_headers;
 mod manager_request;
@@ -51,8 +52,11 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 /// Memory of a parser that makes a tree with places, or rows, of its input.
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
+/// Memory of reassemblies of frames: the buffers of a few of the longest messages, and their frames.
+const REASSEMBLY: Memory = Memory { fixed: 2 << 20, per_byte: 256 };
+
 /// The targets in the order of their names.
-const TARGETS: [Target; 30] = [
+const TARGETS: [Target; 31] = [
     Target {
         name: "agentx",
         parse: agentx::parse,
@@ -100,6 +104,14 @@ const TARGETS: [Target; 30] = [
         longest: 1024,
         tries: 100_000,
         memory: LITTLE,
+    },
+    Target {
+        name: "direct-frames",
+        parse: direct_frames::parse,
+        seeds: &[],
+        longest: 1024,
+        tries: 200_000,
+        memory: REASSEMBLY,
     },
     Target {
         name: "flows-file",

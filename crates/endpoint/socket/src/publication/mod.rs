@@ -5,8 +5,10 @@
 //! no further thread. A row is made from the connection's MIB: messages cost nothing more than without publication.
 
 mod row;
+mod texts;
 
 pub use row::row;
+pub use texts::RowTexts;
 
 use crate::keeper;
 use crate::time::duration;
@@ -15,6 +17,7 @@ use cutline_sys::now;
 use cutline_sys::process::PerProcess;
 use cutline_sys::reactor::{PollFd, PollFlags, wait_once};
 use cutline_units::Instant;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -74,9 +77,14 @@ fn program() -> String {
 
 /// Publishes until the monitor goes.
 fn publish(publisher: Publisher) -> io::Result<()> {
+    let mut texts: BTreeMap<u64, RowTexts> = BTreeMap::new();
     let put = |turn: &mut Turn<'_>| {
-        for (number, connection) in keeper::connections() {
-            if let Some(row) = connection.upgrade().and_then(|connection| connection.row(number)) {
+        let connections = keeper::connections();
+        let numbers: BTreeSet<u64> = connections.iter().map(|(number, _)| *number).collect();
+        texts.retain(|number, _| numbers.contains(number));
+        for (number, connection) in connections {
+            let texts = texts.entry(number).or_default();
+            if let Some(row) = connection.upgrade().and_then(|connection| connection.row(number, texts)) {
                 turn.put(RowKind::Socket, number, &row);
             }
         }

@@ -2,23 +2,23 @@
 
 use crate::connection_handle::SharedCalls;
 use crate::mib::Mib;
+use crate::publication::RowTexts;
 use crate::reservation::ReservationStatus;
 use cutline_provision::Standing as Reserved;
 use cutline_publish::{DELAY_BOUNDS_MS, DirectionRow, LimitRow, SocketRow, SpreadRow, ViolationRow};
-use cutline_quality::spec::{Agreement, SpecParameter, Specification};
 use cutline_records::BucketCounts;
-use cutline_signal::mib::{Conformance, Contract, Distribution};
+use cutline_signal::mib::{Conformance, Distribution};
 use cutline_signal::monitor::{Delivery, Received, Sent, Spread};
 use cutline_signal::session::Standing;
 use cutline_units::{Duration, Histogram, Instant};
 
 /// Returns the row of a connection under this number; `None` if it is not published, or its socket has no address any more.
-pub fn row(of: &(impl SharedCalls + ?Sized), number: u64) -> Option<SocketRow> {
+pub fn row(of: &(impl SharedCalls + ?Sized), number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
     let connection = of.connection();
     if !connection.is_published() || connection.is_inherited() {
         return None;
     }
-    let [local, peer] = of.addresses().ok()?;
+    let [local, peer] = texts.addresses(of.addresses().ok()?);
     let mib = of.mib();
     let delays = buckets(connection.inbound().delays());
     let state = match connection.standing() {
@@ -32,8 +32,8 @@ pub fn row(of: &(impl SharedCalls + ?Sized), number: u64) -> Option<SocketRow> {
     Some(SocketRow {
         socket: number,
         transport: of.transport().to_owned(),
-        local: local.to_string(),
-        peer: peer.to_string(),
+        local,
+        peer,
         managed: connection.is_managed(),
         opened_unix_s: connection.opened().as_secs_f64(),
         state: state.to_owned(),
@@ -48,41 +48,50 @@ pub fn row(of: &(impl SharedCalls + ?Sized), number: u64) -> Option<SocketRow> {
         reservation: reservation.to_owned(),
         reserved_bps,
         refusal,
-        send: sending(&mib),
-        receive: receiving(&mib, delays),
+        send: sending(&mib, texts),
+        receive: receiving(&mib, delays, texts),
     })
 }
 
-fn sending(mib: &Mib) -> DirectionRow {
+fn sending(mib: &Mib, texts: &mut RowTexts) -> DirectionRow {
     let send = &mib.send;
-    direction(mib.at, &send.contract, &send.conformance, (&send.sent, &send.received), send.last.as_ref())
+    direction(
+        mib.at,
+        texts.send(&send.contract),
+        &send.conformance,
+        (&send.sent, &send.received),
+        send.last.as_ref(),
+    )
 }
 
-fn receiving(mib: &Mib, delay_buckets_ms: Option<BucketCounts>) -> DirectionRow {
+fn receiving(mib: &Mib, delay_buckets_ms: Option<BucketCounts>, texts: &mut RowTexts) -> DirectionRow {
     let receive = &mib.receive;
     let counted = (&receive.sent, &receive.received);
     DirectionRow {
         delay: receive.delay.as_ref().map(spread_of_all),
         jitter: receive.jitter.as_ref().map(spread_of_all),
         delay_buckets_ms,
-        ..direction(mib.at, &receive.contract, &receive.conformance, counted, receive.last.as_ref())
+        ..direction(
+            mib.at,
+            texts.receive(&receive.contract),
+            &receive.conformance,
+            counted,
+            receive.last.as_ref(),
+        )
     }
 }
 
 fn direction(
     at: Instant,
-    contract: &Contract,
+    [offered, requested, effective]: [String; 3],
     conformance: &Conformance,
     (sent, received): (&Sent, &Received),
     last: Option<&Delivery>,
 ) -> DirectionRow {
-    let agreed = |of: fn(&Agreement) -> Specification| contract.agreement.as_ref().map(of);
-    // Without an agreement what holds is what this end wants.
-    let offered = agreed(Agreement::offered).unwrap_or_else(|| contract.effective.clone());
     DirectionRow {
-        offered: in_words(&offered),
-        requested: agreed(Agreement::requested).as_ref().map(in_words).unwrap_or_default(),
-        effective: in_words(&contract.effective),
+        offered,
+        requested,
+        effective,
         sent_messages: sent.messages,
         sent_bytes: sent.bytes,
         held_ms: ms(sent.held),
@@ -103,16 +112,6 @@ fn direction(
         violations_begun: conformance.counts.iter().sum(),
         ..DirectionRow::default()
     }
-}
-
-/// Returns the parameters that a specification demands, as `min-rate = 60 messages/s, max-delay = 100 ms`.
-fn in_words(specification: &Specification) -> String {
-    let demanded = SpecParameter::ALL.into_iter().filter_map(|parameter| {
-        let (about, value) = (parameter.about(), specification.get(parameter)?);
-        let space = if about.unit.is_empty() { "" } else { " " };
-        Some(format!("{} = {value}{space}{}", about.name, about.unit))
-    });
-    demanded.collect::<Vec<_>>().join(", ")
 }
 
 fn limits(conformance: &Conformance) -> Vec<LimitRow> {
@@ -161,14 +160,16 @@ fn buckets(delays: &Histogram) -> Option<BucketCounts> {
     if delays.count() == 0 {
         return None;
     }
-    let mut counts = vec![0; DELAY_BOUNDS_MS.len() + 1];
+    let (mut counts, mut at) = (vec![0; DELAY_BOUNDS_MS.len() + 1], 0);
     for bucket in delays.buckets() {
-        // The middle decides for a bucket that lies on a bound.
+        // The middle decides for a bucket that lies on a bound. Buckets come from the least.
         let middle = f64::midpoint(ms(bucket.low), ms(bucket.high));
-        counts[DELAY_BOUNDS_MS.partition_point(|bound| *bound < middle)] += bucket.count;
+        while DELAY_BOUNDS_MS.get(at).is_some_and(|bound| *bound < middle) {
+            at += 1;
+        }
+        counts[at] += bucket.count;
     }
-    let sum = delays.parts().sum_ns as f64 / 1e6;
-    Some(BucketCounts { bounds: DELAY_BOUNDS_MS.to_vec(), counts, sum })
+    Some(BucketCounts { bounds: DELAY_BOUNDS_MS.to_vec(), counts, sum: ms(delays.sum()) })
 }
 
 /// Returns the state of a reservation, the reserved rate of the traffic sent, and the reason of a refusal.
@@ -202,15 +203,6 @@ fn ms(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cutline_quality::spec::Preset;
-
-    #[test]
-    fn a_specification_is_written_with_its_units() {
-        let words = in_words(&Preset::Video.specification());
-        assert!(words.starts_with("min-rate = 40 messages/s, max-rate = 156.25 messages/s, "), "{words}");
-        assert!(words.ends_with("max-delay = 400 ms, jitter = 50 ms, loss = 1 %, recovery = 5 s"), "{words}");
-        assert_eq!(in_words(&Specification::OPEN), "");
-    }
 
     #[test]
     fn every_delay_is_in_one_bucket() {

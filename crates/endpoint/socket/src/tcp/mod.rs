@@ -21,16 +21,17 @@ mod tests;
 
 pub use listener::QosTcpListener;
 
+use crate::allocation::PacketKind;
 use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
 use crate::error::QosError;
-use crate::hint_mark::mark;
+use crate::hint_mark::{hint_of, mark};
 use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::QosOptions;
 use crate::patience::Patience;
-use crate::publication;
+use crate::publication::{self, RowTexts};
 use crate::recovery::{Admission, Recovery};
 use crate::signals;
 use cutline_allocation::{FlowHolder, FlowNotice};
@@ -144,7 +145,7 @@ impl QosTcpStream {
         let addresses = socket.local_addr().ok().map(|local| [local, peer]);
         let shares = (
             addresses.and_then(|addresses| options.reserver(Transport::Tcp, addresses)),
-            addresses.and_then(|addresses| options.allocator(Transport::Tcp, addresses)),
+            addresses.and_then(|addresses| options.allocator(PacketKind::Segments, addresses)),
         );
         let inner = Arc::new(Inner {
             socket: Arc::new(socket),
@@ -669,7 +670,7 @@ impl SharedCalls for Inner {
             delivery_rate: info.delivery_rate,
             pacing_rate: info.pacing_rate,
         });
-        self.connection.mib(&self.socket, self.peer, figures)
+        self.connection.mib(&self.socket, || hint_of(&self.socket, self.peer), figures)
     }
 
     fn renegotiate(&self, specification: ConnectionSpecification) {
@@ -705,8 +706,8 @@ impl KeptConnection for Inner {
         self.connection.call_handler();
     }
 
-    fn row(&self, number: u64) -> Option<SocketRow> {
-        publication::row(self, number)
+    fn row(&self, number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
+        publication::row(self, number, texts)
     }
 
     fn manage(&self, request: &ManagerRequest) {

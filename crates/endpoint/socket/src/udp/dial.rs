@@ -1,5 +1,6 @@
 //! An attempt to connect a datagram socket to one address.
 
+use super::carrier::DatagramCarrier;
 use super::{Inner, QosUdpSocket};
 use crate::connecting::{Attempt, Connect, ConnectProgress, Readiness};
 use crate::error::QosError;
@@ -28,7 +29,7 @@ pub struct Joining {
 
 impl Joining {
     /// Begins to negotiate over a connected socket.
-    pub fn over(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
+    pub fn over(socket: DatagramCarrier, options: &QosOptions) -> Result<Self, QosError> {
         let recovery = Recovery::of(options)?;
         let role = if options.peer == Peer::Plain { Role::Alone } else { Role::Initiator };
         let asks = options.clone().negotiation(options.first_round());
@@ -60,7 +61,7 @@ impl Attempt for Joining {
         };
         let socket = UdpSocket::bind(any).map_err(QosError::system("cannot open a socket"))?;
         socket.connect(peer).map_err(QosError::system("cannot connect"))?;
-        Self::over(socket, options)
+        Self::over(socket.into(), options)
     }
 
     fn advance(&mut self, options: &QosOptions) -> Result<ConnectProgress<QosUdpSocket>, QosError> {

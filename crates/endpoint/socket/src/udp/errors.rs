@@ -4,11 +4,11 @@
 //! also sees ICMP messages that other sockets do not: that a host or a network cannot be reached for the time being, or that a packet was
 //! under way for too long. RFC 1122 section 4.1.3.3 calls them soft errors. They are counted and not shown.
 
+use super::carrier::DatagramCarrier;
 use crate::connection::Connection;
 use cutline_sys::error_queue::{Cause, QueuedError, enable, take};
 use rustix::io::Errno;
 use std::io;
-use std::net::UdpSocket;
 
 /// Largest number of retransmissions of a datagram because of such errors.
 const MOST_TRIES: usize = 8;
@@ -29,13 +29,17 @@ pub enum Judged {
 }
 
 impl Errors {
-    /// Lets a socket queue its errors.
-    pub fn of(socket: &UdpSocket) -> io::Result<Self> {
-        Ok(Self { is_ours: enable(socket)? })
+    /// Lets a socket queue its errors. One of frames has none: no router answers them.
+    pub fn of(socket: &DatagramCarrier) -> io::Result<Self> {
+        let is_ours = match socket {
+            DatagramCarrier::Udp(socket) => enable(socket)?,
+            DatagramCarrier::Direct(_) => false,
+        };
+        Ok(Self { is_ours })
     }
 
     /// Judges the error of a call, and empties the queue.
-    pub fn judge(&self, socket: &UdpSocket, error: io::Error) -> Judged {
+    pub fn judge(&self, socket: &DatagramCarrier, error: io::Error) -> Judged {
         let errno = Errno::from_io_error(&error);
         // Those are never in the queue.
         let is_of_call = matches!(errno, None | Some(Errno::AGAIN | Errno::NOBUFS | Errno::INTR));
@@ -65,7 +69,7 @@ impl Errors {
     /// Makes a call that sends, and again if it has failed because of what an earlier datagram has met.
     pub fn retry<T>(
         &self,
-        (socket, connection): (&UdpSocket, &Connection),
+        (socket, connection): (&DatagramCarrier, &Connection),
         mut call: impl FnMut() -> io::Result<T>,
     ) -> io::Result<T> {
         let mut tries = 1;

@@ -1,5 +1,7 @@
 //! Accepting datagram connections.
 
+use super::carrier::DatagramCarrier;
+use super::inbox::CarrierInbox;
 use super::reader::Stranger;
 use super::{Inner, QosUdpSocket};
 use crate::connecting::{first_of, resolve};
@@ -8,20 +10,20 @@ use crate::options::{Peer, QosOptions};
 use crate::session::{Role, begin};
 use crate::settings::Settings;
 use crate::signals;
+use cutline_direct::DirectSocket;
 use cutline_signal::frame::{self, Frame};
 use cutline_signal::negotiation::Carrier;
 use cutline_signal::session::{Event, Inbound, Opening, Outbound, Session};
 use cutline_sys::datagrams::{Inbox, Wait};
-use cutline_sys::local_address::{self, LocalAddress, send_from};
+use cutline_sys::local_address::{self, LocalAddress};
 use cutline_sys::lock;
 use cutline_sys::now;
 use cutline_sys::process::generation;
 use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_sys::vacant::vacate;
-use cutline_translate::Protocol;
 use cutline_units::Instant;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -43,14 +45,14 @@ pub struct QosUdpListener {
 
 /// State that a listener shares with the connections that it has accepted.
 pub struct Entrance {
-    socket: UdpSocket,
+    socket: DatagramCarrier,
     options: QosOptions,
     arrivals: Mutex<Arrivals>,
 }
 
 /// Arrivals that were not accepted.
 struct Arrivals {
-    inbox: Inbox,
+    inbox: CarrierInbox,
     /// Ends that negotiate, by their addresses.
     joining: BTreeMap<SocketAddr, Joining>,
     /// Connections that can be accepted.
@@ -95,8 +97,6 @@ impl Joining {
     }
 }
 
-/// The longest datagram, bytes.
-const LONGEST: usize = 65_535;
 /// Number of datagrams that one system call returns.
 const BATCH: usize = 16;
 /// The most ends that negotiate at a time, and the most connections that wait to be accepted. What comes beyond is dropped, as
@@ -125,20 +125,28 @@ impl QosUdpListener {
         local_address::ask(&socket).map_err(QosError::system("cannot ask for local addresses"))?;
         Inbox::prepare(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
         // It negotiates for ends that were not accepted yet.
-        let session = begin(options, &Role::Alone, Carrier::Datagrams)?;
-        Settings::new(options, Protocol::Udp, &session)?.mark_listener(&socket, address)?;
+        Settings::of_listener(options)?.mark_listener(&socket, address)?;
+        Ok(Self::over(socket.into(), options))
+    }
+
+    /// Listens on a socket for frames.
+    pub(super) fn bind_direct(socket: DirectSocket, options: &QosOptions) -> Result<Self, QosError> {
+        let carrier = DatagramCarrier::Direct(socket);
+        carrier.prepare()?;
+        Settings::of_listener(options)?
+            .mark_carrier(&carrier, carrier.local_addr().map_err(QosError::system("cannot listen"))?)?;
+        Ok(Self::over(carrier, options))
+    }
+
+    fn over(socket: DatagramCarrier, options: &QosOptions) -> Self {
         let arrivals = Arrivals {
-            inbox: Inbox::new(LONGEST, BATCH),
+            inbox: CarrierInbox::listening(&socket, BATCH),
             joining: BTreeMap::new(),
             ready: VecDeque::new(),
             accepted: BTreeMap::new(),
         };
         let entrance = Entrance { socket, options: options.clone(), arrivals: Mutex::new(arrivals) };
-        Ok(Self {
-            entrance: Arc::new(entrance),
-            nonblocking: AtomicBool::new(false),
-            generation: generation(),
-        })
+        Self { entrance: Arc::new(entrance), nonblocking: AtomicBool::new(false), generation: generation() }
     }
 
     /// Waits for the next connection.
@@ -190,10 +198,10 @@ impl QosUdpListener {
         let to = arrivals.ready.iter().find(|ready| ready.peer == peer).and_then(|ready| ready.to);
         let here = listener.local_addr()?;
         let here = to.map_or(here, |to| to.with_port(here.port()));
-        let socket = open_beside(listener, here, peer);
+        let socket = listener.accept(here, peer);
         // What came for it before is in this listener's queue; nothing will be any more.
         arrivals.receive(listener, listener, options, None)?;
-        if let Ok(socket) = &socket {
+        if let Ok(socket @ DatagramCarrier::Udp(_)) = &socket {
             // Until it was connected, the kernel took it for another listener: datagrams of any end may be in its queue. What comes there
             // even later, because another processor was about to put it there, its reader passes on.
             arrivals.receive(socket, listener, options, to)?;
@@ -202,7 +210,12 @@ impl QosUdpListener {
         let ready = place.and_then(|place| arrivals.ready.remove(place));
         let Ready { session, directions, early, .. } = ready.ok_or(io::ErrorKind::ConnectionAborted)?;
         let entrance = Some(Arc::downgrade(&self.entrance));
-        let this = QosUdpSocket::new(socket?, session, directions, options, (None, entrance))?;
+        let made = QosUdpSocket::new(socket?, session, directions, options, (None, entrance));
+        if made.is_err() {
+            self.entrance.release(peer);
+        }
+        let this = made?;
+        lock(&this.0.reader).take_over(&mut arrivals.inbox, here.port());
         this.0.hand_over(early);
         this.0.keep()?;
         arrivals.accepted.retain(|_, accepted| accepted.socket.strong_count() > 0);
@@ -249,20 +262,6 @@ fn open(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Opens the socket of a connection, on the port of its listener.
-fn open_beside(listener: &UdpSocket, address: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    // The listener shares its port only while a connection joins.
-    sockopt::set_socket_reuseaddr(listener, true)?;
-    let bound = bind(&socket, &address);
-    sockopt::set_socket_reuseaddr(listener, false)?;
-    bound?;
-    connect(&socket, &peer)?;
-    Ok(socket.into())
-}
-
 /// Returns whether a datagram belongs to a session with a listener that is gone, such as one before this program was started again. Its
 /// end takes part, so that the datagram is no plain message, and has to begin anew.
 fn is_left_over(datagram: &[u8], options: &QosOptions) -> bool {
@@ -270,6 +269,11 @@ fn is_left_over(datagram: &[u8], options: &QosOptions) -> bool {
 }
 
 impl Entrance {
+    /// Receives datagrams of a peer again, whose connection is over.
+    pub fn release(&self, peer: SocketAddr) {
+        self.socket.release(peer);
+    }
+
     /// Takes datagrams of other sessions that have come to a connection.
     ///
     /// Of its other end's address, a program that was started again, or another one that got the same port, negotiates anew. Returns whether
@@ -300,8 +304,8 @@ impl Arrivals {
     /// has come to, has come to `here`.
     fn receive(
         &mut self,
-        from: &UdpSocket,
-        listener: &UdpSocket,
+        from: &DatagramCarrier,
+        listener: &DatagramCarrier,
         options: &QosOptions,
         here: Option<LocalAddress>,
     ) -> io::Result<()> {
@@ -312,9 +316,9 @@ impl Arrivals {
                 Err(error) => return Err(error),
             };
             for number in 0..count {
-                let Some(datagram) = self.inbox.datagram(number) else { continue };
-                let (from, to, at) = (datagram.from, datagram.to.or(here), datagram.at);
-                let bytes = datagram.head.to_vec();
+                let Some(from) = self.inbox.sender(number) else { continue };
+                let (to, at) = (self.inbox.receiver(number).or(here), self.inbox.arrival(number));
+                let bytes = self.inbox.head(number).to_vec();
                 self.take(listener, options, (from, to), at, bytes);
             }
         }
@@ -322,16 +326,18 @@ impl Arrivals {
 
     fn take(
         &mut self,
-        socket: &UdpSocket,
+        socket: &DatagramCarrier,
         options: &QosOptions,
         (from, to): (SocketAddr, Option<LocalAddress>),
         at: Instant,
         bytes: Vec<u8>,
     ) {
         let Some(bytes) = self.keep_early(from, at, bytes) else { return };
-        // The kernel may have been about to put it into this queue when the connection's socket was connected.
+        // The kernel may have been about to put it into this queue when the connection's socket was connected. Frames have come to both.
         if let Some(socket) = self.accepted.get(&from).and_then(|accepted| accepted.socket.upgrade()) {
-            socket.hand_over([(at, bytes)]);
+            if matches!(socket.socket, DatagramCarrier::Udp(_)) {
+                socket.hand_over([(at, bytes)]);
+            }
             return;
         }
         if !self.joining.contains_key(&from)
@@ -354,7 +360,7 @@ impl Arrivals {
     /// Takes a datagram of an end that negotiates.
     fn open(
         &mut self,
-        socket: &UdpSocket,
+        socket: &DatagramCarrier,
         options: &QosOptions,
         from: SocketAddr,
         at: Instant,
@@ -383,7 +389,7 @@ impl Arrivals {
     /// Takes a datagram that has come to an accepted connection and does not belong to its session.
     fn take_successor(
         &mut self,
-        socket: &UdpSocket,
+        socket: &DatagramCarrier,
         options: &QosOptions,
         before: &Inner,
         at: Instant,
@@ -434,13 +440,13 @@ impl Arrivals {
     }
 
     /// Sends what a session has to send. One that both ends agree in can be accepted; one that is refused is forgotten.
-    fn answer(&mut self, socket: &UdpSocket, peer: SocketAddr, is_asked: bool) {
+    fn answer(&mut self, socket: &DatagramCarrier, peer: SocketAddr, is_asked: bool) {
         let Some(Joining { to, session, received, sent, .. }) = self.joining.get_mut(&peer) else { return };
         while let Some(message) = session.transmit() {
             if is_asked || *sent + message.len() <= UNPROVEN * *received {
                 *sent += message.len();
                 // One that is lost is sent again.
-                let _lost = send_from(socket, &message, peer, *to);
+                let _lost = socket.send_from(&message, peer, *to);
             }
         }
         if session.token().is_some() {
@@ -451,7 +457,7 @@ impl Arrivals {
     }
 
     /// Does what is due. Returns when something is due again.
-    fn advance(&mut self, socket: &UdpSocket, options: &QosOptions) -> Instant {
+    fn advance(&mut self, socket: &DatagramCarrier, options: &QosOptions) -> Instant {
         let now = now();
         let due: Vec<SocketAddr> =
             self.joining.iter().filter(|(_, it)| it.deadline() <= now).map(|(from, _)| *from).collect();

@@ -3,8 +3,13 @@
 //! Each datagram of the application is a message. Between two QoS sockets it has a header with its number and the time when it was
 //! sent ([`cutline_signal::frame`]); control messages are datagrams of their own, which the application never sees.
 
+mod carrier;
 mod dial;
+mod direct;
+#[cfg(test)]
+mod direct_tests;
 mod errors;
+mod inbox;
 mod listener;
 mod reader;
 mod receiving;
@@ -15,18 +20,20 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use carrier::DatagramCarrier;
+pub use direct::{QosDirectListener, QosDirectSocket};
 pub use listener::QosUdpListener;
 
+use crate::allocation::PacketKind;
 use crate::connecting::Connecting;
 use crate::connection::Connection;
 use crate::connection_handle::{ConnectionHandle, SharedCalls};
 use crate::error::QosError;
-use crate::hint_mark::mark;
 use crate::keeper::KeptConnection;
 use crate::mib::Mib;
 use crate::options::{Pacing, QosOptions};
 use crate::patience::Patience;
-use crate::publication;
+use crate::publication::{self, RowTexts};
 use crate::recovery::{Candidate, Recovery};
 use crate::settings::Settings;
 use cutline_allocation::{FlowHolder, FlowNotice};
@@ -35,7 +42,6 @@ use cutline_provision::Transport;
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_signal::session::{Cause, Event, Inbound, Outbound, Session, Standing};
-use cutline_sys::datagrams::Inbox;
 use cutline_sys::now;
 use cutline_sys::vacant::vacate;
 use cutline_translate::Protocol;
@@ -60,7 +66,7 @@ use std::{fmt, time};
 pub struct QosUdpSocket(Arc<Inner>, ConnectionHandle);
 
 struct Inner {
-    socket: UdpSocket,
+    socket: DatagramCarrier,
     errors: Errors,
     peer: SocketAddr,
     connection: Connection,
@@ -130,33 +136,32 @@ impl QosUdpSocket {
     /// As for [`QosUdpSocket::connect`].
     pub fn over(socket: UdpSocket, options: &QosOptions) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
-        Connecting::of(peer, Joining::over(socket, options)?, options).finish()
+        Connecting::of(peer, Joining::over(socket.into(), options)?, options).finish()
     }
 
     fn new(
-        socket: UdpSocket,
+        socket: DatagramCarrier,
         session: Session,
         directions: (Outbound, Inbound),
         options: &QosOptions,
         (recovery, entrance): (Option<Recovery<Box<Candidate>>>, Option<Weak<Entrance>>),
     ) -> Result<Self, QosError> {
         let peer = socket.peer_addr().map_err(QosError::system("the socket is not connected"))?;
-        Inbox::stamp(&socket).map_err(QosError::system("cannot ask for time stamps"))?;
-        let overflowed =
-            Inbox::count_overflows(&socket).map_err(QosError::system("cannot ask for lost datagrams"))?;
-        Settings::new(options, Protocol::Udp, &session)?.apply(&socket, peer)?;
+        let overflowed = socket.prepare()?;
+        Settings::new(options, Protocol::Udp, &session)?.apply_to(&socket, peer)?;
         let local = socket.local_addr().map_err(QosError::system("the socket has no address"))?;
-        let shares = (
-            options.reserver(Transport::Udp, [local, peer]),
-            options.allocator(Transport::Udp, [local, peer]),
-        );
+        let is_direct = matches!(socket, DatagramCarrier::Direct(_));
+        let kind = if is_direct { PacketKind::Frames } else { PacketKind::Datagrams };
+        let shares =
+            (options.reserver(Transport::Udp, [local, peer]), options.allocator(kind, [local, peer]));
         let errors = Errors::of(&socket).map_err(QosError::system("cannot ask for errors"))?;
+        let reader = DatagramReader::new(&socket, peer, entrance.is_some(), overflowed);
         let inner = Arc::new(Inner {
             socket,
             errors,
             peer,
             connection: Connection::new(session, directions, shares, options),
-            reader: Mutex::new(DatagramReader::new(peer, entrance.is_some(), overflowed)),
+            reader: Mutex::new(reader),
             pacing: options.pacing,
             nonblocking: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
@@ -300,7 +305,7 @@ impl Inner {
             }
         };
         let mark_with = |hint: Hint| {
-            let _unmarked = mark(&self.socket, self.peer, hint);
+            let _unmarked = self.socket.mark(self.peer, hint);
         };
         let mut is_lost = false;
         let act = |session: &mut Session, out: &mut Outbound, inbound: &mut Inbound| {
@@ -326,12 +331,12 @@ impl Inner {
         if self.is_replaced.swap(true, Ordering::Relaxed) {
             return;
         }
-        // Connected to itself, it receives nothing more from there. It stays bound, and a socket that is connected to nobody would take
-        // datagrams away from the listener.
-        let moved = self.socket.local_addr().and_then(|own| self.socket.connect(own));
+        // The listener of frames receives them again before this socket receives no more.
+        entrance.release(self.peer);
+        // Connected to itself, it receives nothing more from there.
+        let moved = self.socket.let_go();
         entrance.take_strangers(self, self.remaining());
-        // Calls that wait for datagrams end.
-        let ended = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        let ended = self.socket.end_waits();
         debug_assert!(moved.is_ok() && ended.is_ok(), "{moved:?} {ended:?}");
         let cause = Cause::Failed(QosError::Replaced.to_string());
         self.connection.tell([Event::GaveUp { after: Duration::ZERO, cause }]);
@@ -357,7 +362,7 @@ impl SharedCalls for Inner {
     }
 
     fn transport(&self) -> &'static str {
-        "udp"
+        self.socket.name()
     }
 
     fn addresses(&self) -> io::Result<[SocketAddr; 2]> {
@@ -365,7 +370,7 @@ impl SharedCalls for Inner {
     }
 
     fn mib(&self) -> Mib {
-        self.connection.mib(&self.socket, self.peer, None)
+        self.connection.mib(&self.socket, || self.socket.hint(self.peer), None)
     }
 
     fn renegotiate(&self, specification: ConnectionSpecification) {
@@ -381,6 +386,11 @@ impl SharedCalls for Inner {
 
     /// Closes the socket, so that its port is free when the drop of the last handle returns.
     fn on_last_handle(&self) {
+        if let Some(entrance) = self.entrance.as_ref().and_then(Weak::upgrade)
+            && !self.is_replaced.load(Ordering::Relaxed)
+        {
+            entrance.release(self.peer);
+        }
         // Without room for another descriptor, the thread that serves connections closes it, after microseconds.
         let _later = vacate(&self.socket);
     }
@@ -407,8 +417,8 @@ impl KeptConnection for Inner {
         self.connection.call_handler();
     }
 
-    fn row(&self, number: u64) -> Option<SocketRow> {
-        publication::row(self, number)
+    fn row(&self, number: u64, texts: &mut RowTexts) -> Option<SocketRow> {
+        publication::row(self, number, texts)
     }
 
     fn manage(&self, request: &ManagerRequest) {

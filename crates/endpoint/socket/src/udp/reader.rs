@@ -1,10 +1,12 @@
 //! Receive buffer of a datagram socket.
 
+use super::carrier::DatagramCarrier;
+use super::inbox::CarrierInbox;
+use cutline_direct::Glance;
 use cutline_signal::frame::{Frame, datagram, token_of};
 use cutline_signal::session::{ControlKind, Inbound, Purpose, Standing};
-use cutline_sys::datagrams::{Inbox, Wait};
+use cutline_sys::datagrams::Wait;
 use cutline_units::Instant;
-use rustix::fd::AsFd;
 use rustix::net::{RecvFlags, recvfrom};
 use std::collections::VecDeque;
 use std::io;
@@ -19,13 +21,13 @@ const BATCH: usize = 16;
 #[derive(Debug)]
 pub struct DatagramReader {
     peer: SocketAddr,
-    inbox: Inbox,
+    inbox: CarrierInbox,
     /// Messages in the inbox: the number of the datagram, and where in it the message begins.
     messages: VecDeque<(usize, usize)>,
     /// Messages that came before, outside of the inbox, with their times of arrival.
     early: VecDeque<(Instant, Vec<u8>)>,
-    /// Takes one datagram at a time.
-    single: Inbox,
+    /// Takes one datagram at a time; `None` where the inbox does that, too.
+    single: Option<CarrierInbox>,
     /// Datagram that was peeked at and not taken.
     glance: Vec<u8>,
     /// Datagrams that the kernel has dropped before the latest one, as it counts them.
@@ -34,17 +36,19 @@ pub struct DatagramReader {
 
 impl DatagramReader {
     /// Returns a reader of a socket that is connected to this peer, and that was made for it alone or accepted by a listener. Its kernel
-    /// has dropped so many datagrams so far ([`Inbox::count_overflows`]).
-    pub fn new(peer: SocketAddr, is_accepted: bool, overflowed: u32) -> Self {
-        let inbox = if is_accepted { Inbox::accepted } else { Inbox::connected };
+    /// has dropped so many datagrams so far ([`DatagramCarrier::prepare`]).
+    pub fn new(carrier: &DatagramCarrier, peer: SocketAddr, is_accepted: bool, overflowed: u32) -> Self {
+        let inbox = |batch| CarrierInbox::connected(carrier, batch, (peer, is_accepted), overflowed);
+        let is_udp = matches!(carrier, DatagramCarrier::Udp(_));
         Self {
             peer,
-            inbox: inbox(LONGEST, BATCH, peer),
+            inbox: inbox(BATCH),
             messages: VecDeque::with_capacity(BATCH),
             early: VecDeque::new(),
-            single: inbox(LONGEST, 1, peer),
-            glance: vec![0; LONGEST],
-            overflowed,
+            single: is_udp.then(|| inbox(1)),
+            glance: if is_udp { vec![0; LONGEST] } else { Vec::new() },
+            // Frames that were dropped are no messages; their inbox counts those.
+            overflowed: if is_udp { overflowed } else { 0 },
         }
     }
 }
@@ -99,9 +103,14 @@ impl DatagramReader {
     }
 
     /// Receives datagrams; there must be none to take. Returns how many.
-    pub fn fill(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<usize> {
+    pub fn fill(&mut self, socket: &DatagramCarrier, wait: Wait) -> io::Result<usize> {
         debug_assert!(self.messages.is_empty(), "a datagram that nobody has taken would be overwritten");
         self.inbox.fill(socket, wait)
+    }
+
+    /// Takes incomplete messages over from a listening socket ([`CarrierInbox::take_over`]).
+    pub fn take_over(&mut self, listening: &mut CarrierInbox, port: u16) {
+        self.inbox.take_over(listening, self.peer, port);
     }
 
     /// Returns whether so many datagrams were received, and all are empty.
@@ -148,24 +157,31 @@ impl DatagramReader {
     /// Those of the socket.
     pub fn take_control(
         &mut self,
-        socket: impl AsFd,
+        socket: &DatagramCarrier,
         standing: Standing,
         inbound: &mut Inbound,
     ) -> io::Result<Option<Taken>> {
-        let (length, _, from) =
-            recvfrom(&socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
-        let frame = datagram(&self.glance[..length], standing.token());
-        let is_message = matches!(frame, Frame::Data { .. } | Frame::Plain);
-        let is_ours =
-            from.and_then(|from| from.try_into().ok()).is_none_or(|from: SocketAddr| from == self.peer);
-        if is_message && is_ours || self.single.fill(socket, Wait::No)? == 0 {
-            return Ok(None);
+        let (is_taken, count) = match (socket, &mut self.inbox) {
+            (DatagramCarrier::Direct(socket), CarrierInbox::Direct(inbox)) => {
+                let is_message = match inbox.peek(socket)? {
+                    Glance::Message(bytes) => is_message(bytes, standing),
+                    // Control messages are short, except those of a long negotiation, which the next call that receives takes.
+                    Glance::Part => true,
+                    Glance::Malformed => false,
+                };
+                (!is_message, if is_message { 0 } else { inbox.fill_one(socket)? })
+            }
+            _ => self.take_single(socket, standing)?,
+        };
+        if count == 0 {
+            return Ok(is_taken.then_some(Taken::Other));
         }
-        note_overflow(&mut self.overflowed, (self.single.overflowed(0), self.single.arrival(0)), inbound);
-        if !self.single.is_of_peer(0) {
-            return Ok(Some(Stranger::of(&self.single, 0).map_or(Taken::Other, Taken::Stranger)));
+        let single = self.single.as_ref().unwrap_or(&self.inbox);
+        note_overflow(&mut self.overflowed, (single.overflowed(0), single.arrival(0)), inbound);
+        if !single.is_of_peer(0) {
+            return Ok(Some(Stranger::of(single, 0).map_or(Taken::Other, Taken::Stranger)));
         }
-        let (head, at) = (self.single.head(0), self.single.arrival(0));
+        let (head, at) = (single.head(0), single.arrival(0));
         Ok(Some(match inbound.on_datagram(at, head, standing) {
             Purpose::Message(start) => {
                 self.early.push_back((at, head[start..].to_vec()));
@@ -173,11 +189,32 @@ impl DatagramReader {
             }
             Purpose::Control(control) => Taken::Control(ControlMessage { at, control, bytes: head.to_vec() }),
             Purpose::Nothing if is_strange(head, standing) => {
-                Stranger::of(&self.single, 0).map_or(Taken::Other, Taken::Stranger)
+                Stranger::of(single, 0).map_or(Taken::Other, Taken::Stranger)
             }
             Purpose::Nothing => Taken::Other,
         }))
     }
+
+    /// Takes a datagram of UDP that is none of the application's. Returns whether there was one, and the number of datagrams in the inbox.
+    fn take_single(&mut self, socket: &DatagramCarrier, standing: Standing) -> io::Result<(bool, usize)> {
+        let (length, _, from) =
+            recvfrom(socket, &mut self.glance[..], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+        let is_ours =
+            from.and_then(|from| from.try_into().ok()).is_none_or(|from: SocketAddr| from == self.peer);
+        if is_message(&self.glance[..length], standing) && is_ours {
+            return Ok((false, 0));
+        }
+        let count = match &mut self.single {
+            Some(single) => single.fill(socket, Wait::No)?,
+            None => 0,
+        };
+        Ok((count > 0, count))
+    }
+}
+
+/// Returns whether a datagram is a message of the application.
+fn is_message(bytes: &[u8], standing: Standing) -> bool {
+    matches!(datagram(bytes, standing.token()), Frame::Data { .. } | Frame::Plain)
 }
 
 /// Takes the kernel's count of dropped datagrams with one that arrived at a time. It comes with no datagram before the first drop.
@@ -199,7 +236,7 @@ pub struct Stranger {
 }
 
 impl Stranger {
-    fn of(inbox: &Inbox, number: usize) -> Option<Self> {
+    fn of(inbox: &CarrierInbox, number: usize) -> Option<Self> {
         let from = inbox.sender(number)?;
         Some(Self { from, at: inbox.arrival(number), bytes: inbox.head(number).to_vec() })
     }

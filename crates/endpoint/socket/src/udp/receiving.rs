@@ -1,20 +1,21 @@
 //! Receiving of a datagram socket: messages, control messages, errors, and the silence of the other end.
 
 use super::Inner;
+use super::carrier::DatagramCarrier;
 use super::reader::{ControlMessage, DatagramReader, LONGEST, Stranger, Taken};
 use crate::error::QosError;
 use crate::patience::Until;
 use crate::signals;
+use cutline_direct::DirectInbox;
 use cutline_signal::session::{Cause, Direction, Event, Purpose, Standing};
 use cutline_sys::datagrams::Wait;
 use cutline_sys::lock;
 use cutline_sys::now;
-use cutline_sys::reactor::{PollFd, PollFlags, wait};
+use cutline_sys::reactor::{PollFd, PollFlags};
 use cutline_units::{Duration, Instant};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{RecvFlags, recv};
 use std::io;
-use std::net::UdpSocket;
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
@@ -219,7 +220,7 @@ impl Inner {
             Err(error) => return self.shown(error).map(|()| Filled::Datagrams),
         };
         // A direction that was shut down reads like empty datagrams, as many as there is room for.
-        if reader.has_only_empty(count) && is_shut_down(&self.socket)? {
+        if reader.has_only_empty(count) && self.socket.is_shut_down()? {
             return Ok(Filled::End);
         }
         let ((control, strangers), due) = {
@@ -337,24 +338,27 @@ impl Inner {
 
     /// Takes what the kernel has in its queue.
     pub(super) fn remaining(&self) -> Vec<Stranger> {
-        let mut buffer = vec![0; LONGEST];
-        let (mut left, mut errors) = (Vec::new(), 0);
-        // An error that the kernel has kept comes once, before what waits.
-        while errors < 2 {
-            match recv(&self.socket, &mut buffer[..], RecvFlags::DONTWAIT) {
-                Ok((length, _)) => {
-                    left.push(Stranger { from: self.peer, at: now(), bytes: buffer[..length].to_vec() });
+        let at_peer = |bytes: &[u8]| Stranger { from: self.peer, at: now(), bytes: bytes.to_vec() };
+        let mut left = Vec::new();
+        match &self.socket {
+            DatagramCarrier::Udp(socket) => {
+                let (mut buffer, mut errors) = (vec![0; LONGEST], 0);
+                // An error that the kernel has kept comes once, before what waits.
+                while errors < 2 {
+                    match recv(socket, &mut buffer[..], RecvFlags::DONTWAIT) {
+                        Ok((length, _)) => left.push(at_peer(&buffer[..length])),
+                        Err(Errno::AGAIN) => break,
+                        Err(_) => errors += 1,
+                    }
                 }
-                Err(Errno::AGAIN) => break,
-                Err(_) => errors += 1,
+            }
+            DatagramCarrier::Direct(socket) => {
+                let mut inbox = DirectInbox::default();
+                while inbox.fill(socket, Wait::No).is_ok() {
+                    left.extend(inbox.messages().iter().map(|message| at_peer(&message.bytes)));
+                }
             }
         }
         left
     }
-}
-
-/// Returns whether this end receives no more.
-fn is_shut_down(socket: &UdpSocket) -> io::Result<bool> {
-    let mut fds = [PollFd::new(socket, PollFlags::RDHUP)];
-    Ok(wait(&mut fds, Duration::ZERO)? && fds[0].revents().contains(PollFlags::RDHUP))
 }

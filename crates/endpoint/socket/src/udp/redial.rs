@@ -18,7 +18,6 @@ use cutline_sys::now;
 use cutline_translate::Protocol;
 use cutline_units::Duration;
 use rustix::io::Errno;
-use rustix::net::{connect, connect_unspec};
 use std::io;
 
 /// Number of batches of datagrams that are taken at a time.
@@ -34,6 +33,9 @@ fn is_hard(error: &io::Error) -> bool {
         Errno::HOSTDOWN,
         Errno::NETUNREACH,
         Errno::NETDOWN,
+        // The interface of frames is gone.
+        Errno::NODEV,
+        Errno::NXIO,
         Errno::NOPROTOOPT,
         Errno::OPNOTSUPP,
     ]
@@ -105,15 +107,14 @@ impl Reconnect for Inner {
             |_| {},
             |_| {},
         );
-        let _none = connect_unspec(&self.socket);
+        let _none = self.socket.disconnect();
         true
     }
 
     fn attempt(&self, options: &QosOptions) -> Result<Box<Candidate>, QosError> {
         let candidate = Candidate::new(options, &Role::Initiator, Carrier::Datagrams)?;
-        Settings::new(options, Protocol::Udp, &candidate.session)?.apply(&self.socket, self.peer)?;
-        let _none = connect_unspec(&self.socket);
-        connect(&self.socket, &self.peer).map_err(QosError::system("cannot connect"))?;
+        Settings::new(options, Protocol::Udp, &candidate.session)?.apply_to(&self.socket, self.peer)?;
+        self.socket.connect_again(self.peer).map_err(QosError::system("cannot connect"))?;
         Ok(Box::new(candidate))
     }
 

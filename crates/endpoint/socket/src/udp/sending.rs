@@ -12,10 +12,7 @@ use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_units::{Duration, Instant};
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
-use std::cell::RefCell;
-use std::io::{self, IoSlice};
-use std::net::UdpSocket;
+use std::io;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time;
@@ -29,10 +26,6 @@ const LONGEST_LIMITED: Duration = Duration::from_millis(50);
 const NEXT_TURN: Duration = Duration::from_millis(1);
 /// Interval of checks for feedback while the round-trip time is unknown.
 const FIRST_LOOKS: Duration = Duration::from_millis(10);
-/// A call waits for room by itself, so that the time is known in which it does.
-const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL.union(SendFlags::DONTWAIT);
-/// Messages up to this length are copied behind their header: for those the kernel takes longer to read a list of parts.
-const COPIED: usize = 1 << 14;
 
 impl Inner {
     pub(super) fn send(&self, message: &[u8]) -> io::Result<usize> {
@@ -156,12 +149,10 @@ impl Inner {
                 return Err(io::ErrorKind::NotConnected.into());
             }
             let sent = match self.connection.standing() {
-                Standing::Joining | Standing::Alone => {
-                    self.try_to_send(|| Ok(send(&self.socket, message, SEND_FLAGS)?))
-                }
+                Standing::Joining | Standing::Alone => self.try_to_send(|| self.socket.send_now(message)),
                 Standing::Joined(token) => {
                     let header = datagram_header(token, out.number(), now, out.stated_rtt());
-                    let sent = self.try_to_send(|| send_parts(&self.socket, &header, message));
+                    let sent = self.try_to_send(|| self.socket.send_parts(&header, message));
                     sent.map(|sent| sent.saturating_sub(DATAGRAM_HEADER))
                 }
             };
@@ -326,24 +317,6 @@ impl Inner {
         }
         sleep(wait_for)
     }
-}
-
-/// Sends a datagram of a header and a message.
-fn send_parts(socket: &UdpSocket, header: &[u8; DATAGRAM_HEADER], message: &[u8]) -> io::Result<usize> {
-    thread_local! {
-        static BUFFER: RefCell<[u8; DATAGRAM_HEADER + COPIED]> = const { RefCell::new([0; DATAGRAM_HEADER + COPIED]) };
-    }
-    let length = DATAGRAM_HEADER + message.len();
-    if message.len() <= COPIED {
-        return BUFFER.with_borrow_mut(|buffer| {
-            buffer[..DATAGRAM_HEADER].copy_from_slice(header);
-            buffer[DATAGRAM_HEADER..length].copy_from_slice(message);
-            Ok(send(socket, &buffer[..length], SEND_FLAGS)?)
-        });
-    }
-    let parts = [IoSlice::new(header), IoSlice::new(message)];
-    let none = &mut SendAncillaryBuffer::default();
-    Ok(sendmsg(socket, &parts, none, SEND_FLAGS)?)
 }
 
 /// Returns the time from now until the next check for feedback; `None` if none is expected.

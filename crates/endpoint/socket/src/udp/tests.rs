@@ -968,7 +968,7 @@ fn a_message_of_another_end_in_the_queue_of_a_connection_goes_to_its_own() {
             let _reader = lock(&theirs.0.reader);
             rustix::net::connect_unspec(&theirs.0.socket).unwrap();
             other.send(b"of another end").unwrap();
-            theirs.0.socket.connect(ours.local_addr().unwrap()).unwrap();
+            rustix::net::connect(&theirs.0.socket, &ours.local_addr().unwrap()).unwrap();
             assert!(ioctl_fionread(&theirs.0.socket).unwrap() > 0, "the kernel prefers the newest socket");
         }
         theirs.0.hear(&mut lock(&theirs.0.reader));

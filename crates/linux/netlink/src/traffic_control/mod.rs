@@ -59,6 +59,7 @@ mod tables;
 pub use htb::Counters;
 
 use crate::channel::Channel;
+use crate::discipline;
 use crate::{Error, Interface};
 use cutline_flow::{FlowSelector, TrafficSpec};
 use cutline_units::{Bytes, Duration, Rate};
@@ -879,25 +880,8 @@ enum Root {
 }
 
 fn root(channel: &mut Channel, interface: &Interface) -> Result<Root, Error> {
-    let failed = || format!("the queueing disciplines of `{}` cannot be listed", interface.name);
-    let asked = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::with_index(interface.index as i32));
-    let answers = channel.list(&asked, failed)?;
-    let discipline = answers.into_iter().find_map(|answer| match answer {
-        RouteNetlinkMessage::NewQueueDiscipline(discipline) => {
-            let header = &discipline.header;
-            (header.index == interface.index as i32 && header.parent == TcHandle::ROOT).then_some(discipline)
-        }
-        _ => None,
-    });
-    let Some(discipline) = discipline.filter(|discipline| discipline.header.handle != TcHandle::UNSPEC)
-    else {
-        return Ok(Root::Default);
-    };
-    let kind = discipline.attributes.iter().find_map(|attribute| match attribute {
-        TcAttribute::Kind(kind) => Some(kind.clone()),
-        _ => None,
-    });
-    let kind = kind.unwrap_or_default();
+    let Some(discipline) = discipline::root(channel, interface)? else { return Ok(Root::Default) };
+    let kind = discipline::kind(&discipline);
     let is_marked = kind == htb::KIND && Discipline::read(&discipline.attributes) == Some(MARK);
     let handle = discipline.header.handle.major;
     Ok(if is_marked && handle == MAJOR { Root::Ours } else { Root::Other { kind, handle } })

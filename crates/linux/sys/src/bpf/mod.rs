@@ -5,8 +5,10 @@
 #![expect(unsafe_code, reason = "bpf(2), which no safe crate wraps for programs that are not in an ELF file")]
 
 mod assembler;
+mod type_information;
 
 pub use assembler::{Assembler, Condition, Label, Register, Size};
+pub use type_information::{NoQueueingDisciplines, queueing_disciplines};
 
 use crate::sockopt::check;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -87,6 +89,7 @@ const ATTACH_XDP: u32 = 37;
 const MAP_CREATE: libc::c_long = 0;
 const MAP_UPDATE: libc::c_long = 2;
 const PROGRAM_LOAD: libc::c_long = 5;
+const TYPES_BY_ID: libc::c_long = 19;
 const LINK_CREATE: libc::c_long = 28;
 
 /// The first fields of `union bpf_attr` for `BPF_MAP_CREATE`.
@@ -126,6 +129,12 @@ struct LoadProgram {
     hook: u32,
 }
 
+/// The first fields for `BPF_BTF_GET_FD_BY_ID`.
+#[repr(C)]
+struct TypesById {
+    id: u32,
+}
+
 /// The first fields for `BPF_LINK_CREATE`.
 #[repr(C)]
 struct CreateLink {
@@ -159,6 +168,15 @@ pub fn attach(hook: Hook, target: AttachTarget<'_>, code: &[Instruction]) -> io:
     let attributes = CreateLink { program, target, attach: hook as u32, flags: 0 };
     // SAFETY: the attributes point to nothing.
     unsafe { create(LINK_CREATE, &attributes) }
+}
+
+/// Opens type information (BTF) that the kernel has loaded, by its number, which the properties of a map name.
+///
+/// # Errors
+/// When there is none of this number, or the process may not: it needs `CAP_SYS_ADMIN`.
+pub fn types_by_id(id: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the attributes point to nothing.
+    unsafe { create(TYPES_BY_ID, &TypesById { id }) }
 }
 
 /// Object to which a program is attached.

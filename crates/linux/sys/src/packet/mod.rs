@@ -3,9 +3,11 @@
 //! What a packet socket receives are copies; the kernel handles the frames too.
 #![expect(unsafe_code, reason = "binding to an interface and sendmmsg, which no safe crate wraps")]
 
+mod filter;
 mod neighbour;
 mod ring;
 
+pub use filter::{FrameField, FrameFilter};
 pub use neighbour::{LinkAddress, NeighbourSocket};
 pub use ring::{Received, Ring};
 
@@ -43,6 +45,15 @@ pub fn open() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?)
 }
 
+/// Opens a packet socket whose frames have no Ethernet headers: the kernel writes and removes them. It waits, and it receives nothing until
+/// it is bound.
+///
+/// # Errors
+/// When the process may not: it needs `CAP_NET_RAW`.
+pub fn open_without_headers() -> io::Result<OwnedFd> {
+    Ok(socket_with(AddressFamily::PACKET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
+}
+
 /// Makes an interface receive frames for other hosts, too, for as long as the socket is open.
 ///
 /// # Errors
@@ -62,15 +73,44 @@ pub fn make_promiscuous(socket: impl AsFd, interface: u32) -> io::Result<()> {
 /// # Errors
 /// When there is no such interface.
 pub fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
-    // SAFETY: all-zero bits are a valid sockaddr_ll.
-    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    address.sll_ifindex = interface as i32;
+    bind_protocol(socket, interface, libc::ETH_P_ALL as u16)
+}
+
+/// Binds the socket to frames with this Ethernet type of an interface.
+///
+/// # Errors
+/// When there is no such interface.
+pub fn bind_protocol(socket: impl AsFd, interface: u32, ether_type: u16) -> io::Result<()> {
+    let address = link_name(interface, ether_type, [0; 6]);
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
     // SAFETY: the kernel reads `length` bytes from `address`, which is that long.
     let code = unsafe { libc::bind(socket.as_fd().as_raw_fd(), from_ref(&address).cast(), length) };
     check(code.into()).map(drop)
+}
+
+/// The address of a neighbour on the link of an interface, as the kernel reads it.
+fn link_name(interface: u32, ether_type: u16, to: LinkAddress) -> libc::sockaddr_ll {
+    // SAFETY: all-zero bits are a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = ether_type.to_be();
+    address.sll_ifindex = interface as i32;
+    address.sll_halen = to.len() as u8;
+    address.sll_addr[..to.len()].copy_from_slice(&to);
+    address
+}
+
+/// Sends the first frames, at most [`BATCH`], in order and without waiting, from a socket of [`open_without_headers`] to a neighbour on
+/// the link of an interface. Returns how many the kernel has accepted, at least one.
+///
+/// # Errors
+/// When the kernel does not accept the first frame; `ENOBUFS` when the interface's queue has dropped it.
+pub fn send_to(
+    socket: impl AsFd,
+    (interface, ether_type, to): (u32, u16, LinkAddress),
+    frames: &[&[u8]],
+) -> io::Result<usize> {
+    send_named(socket, frames, Some(&link_name(interface, ether_type, to)))
 }
 
 /// Sends the first frames, at most [`BATCH`], in order and without waiting. Returns how many the kernel has accepted, at
@@ -79,6 +119,10 @@ pub fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
 /// # Errors
 /// When the kernel does not accept the first frame.
 pub fn send(socket: impl AsFd, frames: &[&[u8]]) -> io::Result<usize> {
+    send_named(socket, frames, None)
+}
+
+fn send_named(socket: impl AsFd, frames: &[&[u8]], name: Option<&libc::sockaddr_ll>) -> io::Result<usize> {
     let count = frames.len().min(BATCH);
     // SAFETY: all-zero bits are a valid iovec and a valid mmsghdr: null pointers with lengths of zero.
     let (mut parts, mut messages): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
@@ -87,9 +131,13 @@ pub fn send(socket: impl AsFd, frames: &[&[u8]]) -> io::Result<usize> {
         *part = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
         message.msg_hdr.msg_iov = part;
         message.msg_hdr.msg_iovlen = 1;
+        if let Some(name) = name {
+            message.msg_hdr.msg_name = from_ref(name).cast_mut().cast();
+            message.msg_hdr.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        }
     }
     let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT as _);
-    // SAFETY: the first `count` messages point to `parts`, and these to `frames`; all of them outlive the call, and
+    // SAFETY: the first `count` messages point to `parts` and `name`, and the parts to `frames`; all of them outlive the call, and
     // the kernel only reads what they point to when it sends.
     let sent = unsafe { libc::sendmmsg(socket, messages.as_mut_ptr(), count as u32, flags) };
     check(sent.into()).map(|sent| sent as usize)

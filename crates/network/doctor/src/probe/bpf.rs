@@ -3,7 +3,7 @@
 
 use super::answer::Answer;
 use super::kernel;
-use cutline_sys::bpf::{ProgramType, load_program};
+use cutline_sys::bpf::{ProgramType, load_program, queueing_disciplines};
 use std::io;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub fn bpf() -> Bpf {
         programs: Answer::from_result(load(ProgramType::SocketFilter)),
         xdp: Answer::from_result(load(ProgramType::Xdp)),
         jit: kernel::sysctl("net.core.bpf_jit_enable").value.map(|value| value != "0"),
-        qdisc: qdisc(btf.as_ref()),
+        qdisc: queueing_disciplines().map_or_else(|why| Answer::No(why.to_string()), |()| Answer::Yes),
         btf: Answer::from_result(btf.map(drop)),
         file_system: Path::new("/sys/fs/bpf").is_dir() && is_mounted(),
     }
@@ -43,37 +43,7 @@ fn load(kind: ProgramType) -> io::Result<()> {
     load_program(kind, &[[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]]).map(drop)
 }
 
-/// Returns whether type information has the name that a loader needs.
-fn qdisc(btf: Result<&Vec<u8>, &io::Error>) -> Answer {
-    match btf {
-        Ok(btf) if has_name(btf, b"bpf_struct_ops_Qdisc_ops") => Answer::Yes,
-        Ok(_) => {
-            Answer::No("the kernel has been built without CONFIG_NET_SCH_BPF (since Linux 6.16)".to_owned())
-        }
-        Err(_) => Answer::No("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)".to_owned()),
-    }
-}
-
-/// Returns whether the zero-terminated strings of type information include this name.
-fn has_name(btf: &[u8], name: &[u8]) -> bool {
-    btf.split(|&byte| byte == 0).any(|found| found == name)
-}
-
 fn is_mounted() -> bool {
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts.lines().any(|line| line.split(' ').nth(2) == Some("bpf"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_whole() {
-        let btf = b"\x9f\xeb\0bpf_struct_ops_Qdisc_ops_x\0x_bpf_struct_ops_Qdisc_ops\0Qdisc_ops\0".to_vec();
-        assert!(has_name(&btf, b"Qdisc_ops") && !has_name(&btf, b"bpf_struct_ops_Qdisc_ops"));
-        assert!(matches!(qdisc(Ok(&btf)), Answer::No(why) if why.contains("NET_SCH_BPF")));
-        assert_eq!(qdisc(Ok(&b"\0bpf_struct_ops_Qdisc_ops\0".to_vec())), Answer::Yes);
-        assert!(matches!(qdisc(Err(&io::Error::other("gone"))), Answer::No(why) if why.contains("BTF")));
-    }
 }

@@ -95,7 +95,7 @@ fn clock(delivered: &Delivered<'_>) -> Option<DeliveryFinding> {
         ));
     }
     // With TCP a message waits in the send queue as well, which the round-trip time does not include.
-    let (mean, rtt) = (delay?.mean_ms, row.rtt_ms.filter(|_| row.transport == "udp")?);
+    let (mean, rtt) = (delay?.mean_ms, row.rtt_ms.filter(|_| row.transport != "tcp")?);
     if delivered.received < FEW_MESSAGES || mean < rtt + error + CLOCK_LEAD_MS {
         return None;
     }

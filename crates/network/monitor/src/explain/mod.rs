@@ -210,12 +210,15 @@ fn summary(findings: &[DeliveryFinding], interval: &Interval<'_>) -> String {
     if sockets.is_empty() && routers.is_empty() {
         return "nothing was examined: no QoS socket and no router publishes on this host".to_owned();
     }
-    format!(
-        "nothing is wrong: in {:.1} s, {} QoS sockets kept their limits and {} routers show no fault",
-        interval.seconds,
-        sockets.len(),
-        routers.len()
-    )
+    let sockets = match sockets.len() {
+        1 => "1 QoS socket kept its limits".to_owned(),
+        number => format!("{number} QoS sockets kept their limits"),
+    };
+    let routers = match routers.len() {
+        1 => "1 router shows no fault".to_owned(),
+        number => format!("{number} routers show no fault"),
+    };
+    format!("nothing is wrong: in {:.1} s, {sockets} and {routers}", interval.seconds)
 }
 
 /// Returns what could not be examined.

@@ -218,7 +218,12 @@ fn a_healthy_host_has_no_cause() {
     let explanation = explained(Some(&Traffic::default()), untouched);
     assert_eq!(explanation.findings, []);
     assert_eq!((explanation.sockets, explanation.routers, explanation.bad_directions), (1, 1, 0));
-    assert!(explanation.summary.starts_with("nothing is wrong: in 5.0 s, 1 QoS sockets"), "{explanation:?}");
+    assert!(
+        explanation.summary.starts_with(
+            "nothing is wrong: in 5.0 s, 1 QoS socket kept its limits and 1 router shows no fault"
+        ),
+        "{explanation:?}"
+    );
     // A busy link whose queue is short is as it should be, also with transfers that lose a little.
     let download =
         Stream { port: 80, protocol: 6, packets: 6000, dropped: 60, wait_ms: 20.0, code_point: 0, hint: 16 };

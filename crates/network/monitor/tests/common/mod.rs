@@ -8,6 +8,7 @@ use cutline_monitor::{
 };
 use cutline_publish::{Publisher, RowKind, SocketRow};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,24 +25,32 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Monitor {
     folder: tempfile::TempDir,
     pub host: Arc<MonitoredHost>,
+    readers_see_all: bool,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Monitor {
     pub fn start() -> Self {
+        Self::with(false)
+    }
+
+    /// Starts a monitor that shows every reader what `readers_see_all` says.
+    pub fn with(readers_see_all: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        // Other users come as far as the sockets.
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         let options = CollectorOptions {
             publish: folder.path().join("publish.sock"),
             query: folder.path().join("monitor.sock"),
             limits: PublicationLimits::DEFAULT,
-            readers_see_all: false,
+            readers_see_all,
         };
         let mut collector = Collector::open(&options).unwrap();
         let (host, stop) = (collector.host(), Arc::new(AtomicBool::new(false)));
         let stops = Arc::clone(&stop);
         let thread = std::thread::spawn(move || collector.run(&[&stops]).unwrap());
-        Self { folder, host, stop, thread: Some(thread) }
+        Self { folder, host, readers_see_all, stop, thread: Some(thread) }
     }
 
     pub fn publish(&self) -> PathBuf {
@@ -77,7 +86,7 @@ impl Monitor {
             listen: "127.0.0.1:0".parse().unwrap(),
             token: Some(TOKEN.to_owned()),
             names: Vec::new(),
-            readers_see_all: false,
+            readers_see_all: self.readers_see_all,
         });
         let server = server.unwrap();
         let address = server.address().unwrap();

@@ -68,6 +68,9 @@ pub struct RunRequest {
     /// The size of the receiver's buffer for datagrams, bytes; `None` for its default.
     #[serde(default)]
     pub receive_buffer: Option<u32>,
+    /// Address of the sender on its link if it sends frames; `None` if it sends none.
+    #[serde(default)]
+    pub frames_from: Option<[u8; 6]>,
     /// The flows that the receiver sends.
     #[serde(default)]
     pub reverse: Vec<ReverseFlows>,
@@ -106,6 +109,9 @@ pub enum ControlReply {
         port: u16,
         /// The token that packets and connections must have.
         token: u64,
+        /// The receiver of frames; `None` if the request has none, or the receiver is of an earlier version.
+        #[serde(default)]
+        frames_to: Option<FramesTo>,
     },
     /// The receiver has the connections and the proven paths of all flows that it sends.
     Gathered,
@@ -115,6 +121,15 @@ pub enum ControlReply {
     Report(Box<Report>),
     /// The receiver refuses the request, for this reason.
     Refused(String),
+}
+
+/// The receiver of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FramesTo {
+    /// Its address on the link.
+    pub link: [u8; 6],
+    /// Its port.
+    pub port: u16,
 }
 
 /// The measurements of a receiver.

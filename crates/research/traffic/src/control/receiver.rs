@@ -3,7 +3,8 @@
 use super::key::{Key, token};
 use super::line::{Line, Waited};
 use super::message::{
-    Begin, ControlReply, ControlRequest, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Report, RunRequest,
+    Begin, ControlReply, ControlRequest, FramesTo, LONGEST_REQUEST, LONGEST_SILENCE, LONGEST_START, Report,
+    RunRequest,
 };
 use super::prefix::Prefix;
 use super::reverse::{ReverseFlows, fixed_rate};
@@ -12,11 +13,12 @@ use super::{ControlError, boot_id};
 use crate::TrafficError;
 use crate::generator::Generator;
 use crate::host::{HostUse, HostWatch};
-use crate::meter::{Meter, MeterParams};
+use crate::meter::{FrameMeter, Meter, MeterParams};
 use crate::plan::{DatagramOptions, FlowPlan, Transport};
 use crate::rendezvous::{Gathered, Gathering};
 use crate::report::{MeterReport, SenderReport, Window};
-use crate::socket::{buffer_size, detect_absence};
+use crate::socket::{buffer_size, detect_absence, listen_for_frames};
+use cutline_direct::{DirectAddress, DirectSocket};
 use cutline_signal::clock::ClockOffset;
 use cutline_sys::address::with_port;
 use cutline_sys::now;
@@ -182,10 +184,16 @@ fn measure(
     let local = phase.line.stream().local_addr().map_err(ControlError::Broken)?;
     let data = with_port(local, allowed.data_port);
     let meter = Meter::bind(data, params).map_err(|error| phase.refuse(error.to_string()))?;
+    let frames = start.frames_from.map(|_| listen_for_frames(local.ip(), start.receive_buffer));
+    let frames =
+        frames.transpose().map_err(|why| phase.refuse(format!("it cannot receive frames: {why}")))?;
+    let frames_to = frames.as_ref().map(DirectSocket::local);
+    let frames_to = frames_to.map(|DirectAddress { link, port, .. }| FramesTo { link, port });
     let until = Duration::from_nanos(start.until_ns);
     (session.until, session.interval) = (until, params.interval);
     let address = meter.address();
-    phase.line.send(&ControlReply::Ready { port: address.port(), token: params.token }, MESSAGE)?;
+    let ready = ControlReply::Ready { port: address.port(), token: params.token, frames_to };
+    phase.line.send(&ready, MESSAGE)?;
     let gathered = gather(phase, meter, &plans, params, session.peer.ip())?;
     let Some(ControlRequest::Begin(Begin { zero_ns, offset_ns })) =
         phase.answer(PREPARATION, LONGEST_REQUEST)?
@@ -200,8 +208,9 @@ fn measure(
         );
     }
     let Gathered { listener, datagrams, sockets, strangers } = gathered;
-    let buffer = buffer_size(&datagrams);
-    let meter = Meter::new(listener, datagrams, address, params);
+    let buffer = frames.as_ref().map_or_else(|| buffer_size(&datagrams), buffer_size);
+    let frames = frames.zip(start.frames_from).map(|(socket, peer)| FrameMeter::new(socket, peer));
+    let meter = Meter::new(listener, datagrams, address, params).with_frames(frames);
     let generator = Generator::new(plans, Streams::new(start.seed))?
         .with_clock(ClockOffset::from_nanos(offset_ns.saturating_neg()))
         .with_token(params.token)
@@ -352,7 +361,8 @@ struct Run {
 
 /// Checks the run that a sender requests.
 fn check(start: &RunRequest, allowed: &ReceiverParams, peer: SocketAddr) -> Result<Run, String> {
-    let RunRequest { flows, until_ns, interval_ns, receive_buffer, seed: _, ref reverse } = *start;
+    let RunRequest { flows, until_ns, interval_ns, receive_buffer, seed: _, frames_from: _, ref reverse } =
+        *start;
     let (most_flows, longest_run) = (allowed.most_flows, allowed.longest_run);
     let (until, interval) = (Duration::from_nanos(until_ns), interval_ns.map(Duration::from_nanos));
     if !(1..=most_flows).contains(&flows) {

@@ -3,7 +3,7 @@
 //!
 //! Fractions are sent as the bits of the floating-point number, because a decimal fraction could be rounded.
 
-use crate::plan::{Direction, FlowPlan, TcpOptions, Transport};
+use crate::plan::{DIRECT, Direction, FlowPlan, TcpOptions, Transport};
 use cutline_params::{ParameterError, ParameterValue};
 use cutline_transport::app::{Params, Recorded, TraceParams};
 use cutline_transport::endpoint::{Defaults, TransportParams};
@@ -175,6 +175,10 @@ impl TestParameters {
                     settings: named(params.values()),
                     ecn: params.ecn() as u8,
                 },
+                // It is refused: it has the transport's name, which no receiver knows.
+                Transport::Direct { .. } => {
+                    Carrier::Datagrams { name: DIRECT.to_owned(), settings: Vec::new(), ecn: 0 }
+                }
             },
             app: plan.app.name().to_owned(),
             app_settings: named(plan.app.values()),

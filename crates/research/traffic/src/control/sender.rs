@@ -4,8 +4,8 @@ use super::exchange::ClockReport;
 use super::key::{Key, Role, nonce};
 use super::line::{Line, Waited, std};
 use super::message::{
-    BEAT, Begin, ControlReply, ControlRequest, Hello, LONGEST_REPLY, LONGEST_REQUEST, LONGEST_START, Open,
-    PROTOCOL, Report, RunRequest, write_message,
+    BEAT, Begin, ControlReply, ControlRequest, FramesTo, Hello, LONGEST_REPLY, LONGEST_REQUEST,
+    LONGEST_START, Open, PROTOCOL, Report, RunRequest, write_message,
 };
 use super::reverse::ReverseFlows;
 use super::{ControlError, boot_id};
@@ -13,13 +13,15 @@ use crate::TrafficError;
 use crate::generator::{Generator, check_ecn};
 use crate::host::{HostUse, HostWatch};
 use crate::meter::{Meter, MeterParams};
-use crate::plan::{DatagramOptions, Direction, FlowPlan};
+use crate::plan::{DatagramOptions, Direction, FlowPlan, Transport};
 use crate::rendezvous::{Called, call};
 use crate::report::{MeterReport, SenderReport};
-use crate::socket::connect_control;
+use crate::socket::{check_on_link, connect_control, link_of};
+use cutline_direct::DirectAddress;
 use cutline_signal::clock::{self, ClockEstimate, Exchange};
 use cutline_sys::address::with_port;
 use cutline_sys::now;
+use cutline_sys::packet::LinkAddress;
 use cutline_units::{Duration, Instant, Streams};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -103,9 +105,11 @@ pub fn send(
     let is_within_error = before.offset.as_nanos().unsigned_abs() <= before.error.as_nanos();
     let same = !their_boot_id.is_empty() && their_boot_id == boot_id() && is_within_error;
     let clock = ClockReport { same, before, after: None };
-    let (port, token) = ask_to_start(&mut line, &plans, params)?;
+    let link = own_link(&line, &plans)?;
+    let Started { port, token, frames_to } = ask_to_start(&mut line, &plans, params, link)?;
     let data = with_port(receiver, port);
-    let plans: Vec<_> = plans.into_iter().map(|plan| FlowPlan { to: data, ..plan }).collect();
+    let frames = link.map(|link| receiver_of_frames(link, frames_to, receiver)).transpose()?;
+    let plans: Vec<_> = plans.into_iter().map(|plan| addressed(plan, data, frames)).collect();
     let names: Vec<_> = plans.iter().map(|plan| (plan.id, plan.name.clone())).collect();
     let (forward, reverse): (Vec<_>, Vec<_>) =
         plans.into_iter().partition(|plan| plan.direction == Direction::Forward);
@@ -370,7 +374,49 @@ fn compare(line: &mut Line) -> Result<ClockEstimate, ControlError> {
         .ok_or_else(|| ControlError::Unexpected("invalid times in the clock exchange".to_owned()))
 }
 
-fn ask_to_start(line: &mut Line, plans: &[FlowPlan], params: SendParams) -> Result<(u16, u64), ControlError> {
+/// Returns the interface of the connection to the receiver with its link address, if a flow sends frames.
+fn own_link(line: &Line, plans: &[FlowPlan]) -> Result<Option<(u32, LinkAddress)>, ControlError> {
+    if !plans.iter().any(|plan| matches!(plan.transport, Transport::Direct { .. })) {
+        return Ok(None);
+    }
+    let local = line.stream().local_addr().map_err(ControlError::Broken)?;
+    let failed = |why| ControlError::Path(format!("frames cannot be sent: {why}"));
+    link_of(local.ip()).map(Some).map_err(failed)
+}
+
+/// Returns the address of the receiver of frames.
+fn receiver_of_frames(
+    (interface, _): (u32, LinkAddress),
+    to: Option<FramesTo>,
+    receiver: SocketAddr,
+) -> Result<SocketAddr, ControlError> {
+    let missing = || ControlError::Path("the receiver is of an earlier version, without frames".to_owned());
+    let FramesTo { link, port } = to.ok_or_else(missing)?;
+    check_on_link(receiver.ip(), link).map_err(ControlError::Path)?;
+    Ok(DirectAddress { interface, link, port }.socket_addr())
+}
+
+/// Returns a plan with the address of the receiver.
+fn addressed(plan: FlowPlan, data: SocketAddr, frames: Option<SocketAddr>) -> FlowPlan {
+    match (&plan.transport, frames) {
+        (Transport::Direct { .. }, Some(to)) => FlowPlan { to, from: None, ..plan },
+        _ => FlowPlan { to: data, ..plan },
+    }
+}
+
+/// Reply to the request for a run.
+struct Started {
+    port: u16,
+    token: u64,
+    frames_to: Option<FramesTo>,
+}
+
+fn ask_to_start(
+    line: &mut Line,
+    plans: &[FlowPlan],
+    params: SendParams,
+    link: Option<(u32, LinkAddress)>,
+) -> Result<Started, ControlError> {
     let flows = plans.iter().map(|plan| plan.id).max().map_or(0, |last| last.saturating_add(1));
     let start = RunRequest {
         flows,
@@ -378,6 +424,7 @@ fn ask_to_start(line: &mut Line, plans: &[FlowPlan], params: SendParams) -> Resu
         interval_ns: params.interval.map(Duration::as_nanos),
         seed: params.streams.seed(),
         receive_buffer: params.datagrams.receive_buffer,
+        frames_from: link.map(|(_, link)| link),
         reverse: ReverseFlows::of(plans),
     };
     let message = write_message(&ControlRequest::Start(start)).map_err(ControlError::Broken)?;
@@ -387,7 +434,7 @@ fn ask_to_start(line: &mut Line, plans: &[FlowPlan], params: SendParams) -> Resu
     }
     line.send_bytes(&message, PATIENCE)?;
     match reply(line, PATIENCE)? {
-        ControlReply::Ready { port, token } => Ok((port, token)),
+        ControlReply::Ready { port, token, frames_to } => Ok(Started { port, token, frames_to }),
         other => unexpected(&other),
     }
 }

@@ -5,7 +5,7 @@ use super::shaper::{Shaper, Waiting};
 use super::{Run, Settings, TURN};
 use crate::plan::FlowPlan;
 use crate::report::SenderReport;
-use crate::socket::{adopt_datagrams, datagrams, refused};
+use crate::socket::{DatagramSocket, adopt_datagrams, refused};
 use cutline_sys::now;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::Write;
@@ -14,12 +14,12 @@ use cutline_transport::wire::{Data, DatagramFormat, LONGEST_REPLY, PacketDepartu
 use cutline_units::{Dscp, Instant};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{self, RecvFlags, SendFlags};
+use rustix::net::{self, RecvFlags};
 use std::io;
 
 #[derive(Debug)]
 pub(super) struct Datagrams {
-    socket: OwnedFd,
+    socket: DatagramSocket,
     sender: Sender,
     flow: u32,
     dscp: Dscp,
@@ -56,9 +56,9 @@ impl Datagrams {
         let socket = match path {
             Some(socket) => {
                 adopt_datagrams(&socket, plan)?;
-                socket
+                DatagramSocket::Udp(socket)
             }
-            None => datagrams(plan, settings.datagrams.send_buffer)?,
+            None => DatagramSocket::open(plan, settings.datagrams.send_buffer)?,
         };
         // Flows of the other end have the settings of that end.
         let is_ours = !is_adopted;
@@ -113,8 +113,8 @@ impl Datagrams {
     /// Reads the receiver's reports and the errors of the socket.
     pub(super) fn ready(&mut self, now: Instant, run: &Run) -> Result<(), String> {
         let mut bytes = [0; LONGEST_REPLY + 1];
-        loop {
-            match net::recv(&self.socket, &mut bytes, RecvFlags::empty()) {
+        while let DatagramSocket::Udp(socket) = &self.socket {
+            match net::recv(socket, &mut bytes, RecvFlags::empty()) {
                 Ok((count, _)) => self.reply(now, run, &bytes[..count]),
                 Err(Errno::AGAIN) => return Ok(()),
                 // Each datagram to a closed port causes this error. A meter may open the port later.
@@ -122,6 +122,8 @@ impl Datagrams {
                 Err(errno) => return Err(io::Error::from(errno).to_string()),
             }
         }
+        // Nobody replies to frames.
+        Ok(())
     }
 
     /// Sends as many packets as the transport allows, at most `turn`.
@@ -182,17 +184,16 @@ impl Datagrams {
             return Ok(());
         }
         self.buffer[..header].copy_from_slice(&data.write()[..header]);
-        match net::send(&self.socket, &self.buffer[..length], SendFlags::NOSIGNAL) {
-            Ok(_) => run.sent(report, now, length as u64, 1),
-            Err(Errno::AGAIN) if self.waits => self.kept = Some(waiting),
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => report.unsent += 1,
-            Err(errno @ Errno::CONNREFUSED) if !self.is_adopted => {
+        let sent = self.socket.send(&self.buffer[..length]);
+        match sent.map_err(|error| (Errno::from_io_error(&error), error)) {
+            Ok(()) => run.sent(report, now, length as u64, 1),
+            Err((Some(Errno::AGAIN), _)) if self.waits => self.kept = Some(waiting),
+            Err((Some(Errno::AGAIN | Errno::NOBUFS | Errno::INTR), _)) => report.unsent += 1,
+            Err((Some(Errno::CONNREFUSED), error)) if !self.is_adopted => {
                 report.unsent += 1;
-                report
-                    .error
-                    .get_or_insert_with(|| format!("no meter at this port: {}", io::Error::from(errno)));
+                report.error.get_or_insert_with(|| format!("no meter at this port: {error}"));
             }
-            Err(errno) => return Err(io::Error::from(errno).to_string()),
+            Err((_, error)) => return Err(error.to_string()),
         }
         Ok(())
     }

@@ -3,10 +3,11 @@
 use super::connection::Connection;
 use super::datagrams::Datagrams;
 use super::{Run, TURN};
-use crate::plan::{Direction, FlowPlan, Transport};
+use crate::plan::{Direction, FlowPlan, Transport, frame_params};
 use crate::report::SenderReport;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_transport::app::{App, TrafficSource as _, Write};
+use cutline_transport::endpoint::TransportParams;
 use cutline_units::{Instant, RandomStream, Streams};
 use rustix::fd::OwnedFd;
 
@@ -147,19 +148,19 @@ impl Flow {
         if socket.is_none() && self.plan.direction == Direction::Reverse {
             return self.fail("the other end has opened no path for it".to_owned());
         }
+        let settings = &self.run.settings;
+        let datagrams = |params: &TransportParams, socket| {
+            let opened =
+                Datagrams::open(&self.plan, params, socket, (settings, self.start), (reactor, number));
+            opened.map(|datagrams| Carrier::Datagrams(Box::new(datagrams)))
+        };
         let carrier = match &self.plan.transport {
             Transport::Tcp(options) => {
-                Connection::open(&self.plan, options, socket, &self.run.settings, (reactor, number))
+                Connection::open(&self.plan, options, socket, settings, (reactor, number))
                     .map(|connection| Carrier::Connection(Box::new(connection)))
             }
-            Transport::Datagrams(params) => Datagrams::open(
-                &self.plan,
-                params,
-                socket,
-                (&self.run.settings, self.start),
-                (reactor, number),
-            )
-            .map(|datagrams| Carrier::Datagrams(Box::new(datagrams))),
+            Transport::Datagrams(params) => datagrams(params, socket),
+            Transport::Direct { largest } => datagrams(&frame_params(*largest), None),
         };
         match carrier {
             Ok(carrier) => self.carrier = carrier,

@@ -1,9 +1,10 @@
 //! Rate control of a flow below its application (QUANTA section 5): datagrams wait in a queue of limited length, which
 //! empties at a given rate, as through the shaper of a reservation.
 
-use crate::plan::{FlowPlan, RateShaper};
+use crate::plan::{FlowPlan, RateShaper, Transport};
 use cutline_transport::wire::PacketDeparture;
 use cutline_units::{Bytes, Instant, Serializer};
+use cutline_wire::direct::{CHECKSUM, HEADER};
 use std::collections::VecDeque;
 
 /// The header of UDP, B.
@@ -38,16 +39,23 @@ struct PacketSizes {
     mtu: u64,
     ip: u64,
     fragment: u64,
+    /// True for frames below IP.
+    is_direct: bool,
 }
 
 impl PacketSizes {
     fn new(plan: &FlowPlan, mtu: u32) -> Self {
         let version = usize::from(plan.to.is_ipv6());
-        Self { mtu: mtu.into(), ip: IP[version], fragment: FRAGMENT[version] }
+        let is_direct = matches!(plan.transport, Transport::Direct { .. });
+        Self { mtu: mtu.into(), ip: IP[version], fragment: FRAGMENT[version], is_direct }
     }
 
     /// Returns the bytes on the network of a datagram with this payload: each of its packets with an IP header.
     fn of(self, payload: u64) -> u64 {
+        if self.is_direct {
+            let room = self.mtu.saturating_sub((HEADER + CHECKSUM) as u64).max(1);
+            return payload + payload.div_ceil(room).max(1) * HEADER as u64 + CHECKSUM as u64;
+        }
         let data = payload + UDP;
         if data + self.ip <= self.mtu {
             return data + self.ip;
@@ -106,7 +114,7 @@ mod tests {
     use cutline_units::Rate;
 
     fn shaper(queue: u64) -> Shaper {
-        let packets = PacketSizes { mtu: 1500, ip: 20, fragment: 0 };
+        let packets = PacketSizes { mtu: 1500, ip: 20, fragment: 0, is_direct: false };
         Shaper {
             line: Serializer::new(Rate::from_kbps(8)),
             limit: queue,
@@ -138,11 +146,13 @@ mod tests {
 
     #[test]
     fn fragments_have_headers_too() {
-        let packets = PacketSizes { mtu: 1500, ip: 20, fragment: 0 };
+        let packets = PacketSizes { mtu: 1500, ip: 20, fragment: 0, is_direct: false };
         assert_eq!([packets.of(1472), packets.of(1473)], [1500, 1481 + 2 * 20]);
         // 8200 B in six fragments of at most 1480 B.
         assert_eq!(packets.of(8192), 8200 + 6 * 20);
-        let ipv6 = PacketSizes { mtu: 1500, ip: 40, fragment: 8 };
+        let frames = PacketSizes { is_direct: true, ..packets };
+        assert_eq!([frames.of(1476), frames.of(1477)], [1500, 1481 + 2 * 20]);
+        let ipv6 = PacketSizes { ip: 40, fragment: 8, ..packets };
         assert_eq!([ipv6.of(1452), ipv6.of(1453)], [1500, 1461 + 2 * 48]);
     }
 }

@@ -7,13 +7,16 @@ use crate::agenda::Deadlines;
 use crate::header::Proof;
 use crate::report::MeterReport;
 use crate::socket::mark_answers;
-use cutline_sys::datagrams::{Datagram, HEAD, Inbox};
+use cutline_direct::{DirectAddress, DirectInbox, DirectSocket};
+use cutline_sys::datagrams::{Datagram, HEAD, Inbox, Wait};
+use cutline_sys::packet::LinkAddress;
 use cutline_transport::endpoint;
 use cutline_transport::wire::{Data, LONGEST_DATA_HEADER, Reply, Report};
 use cutline_units::{Dscp, Instant};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{self, SendFlags};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -35,11 +38,61 @@ pub(super) struct DatagramFlows {
 
 /// A socket for the datagrams of many flows, or of one that the other end sends over a path that this end has opened.
 struct Socket {
-    fd: OwnedFd,
+    kind: MeterSocket,
     /// Datagrams that overflowed its buffer.
     overflowed: Cell<u64>,
     /// The code point that it currently sends with.
     marked: Cell<Dscp>,
+}
+
+/// The kind of a socket.
+#[derive(Debug)]
+pub(super) enum MeterSocket {
+    Udp(OwnedFd),
+    /// Frames of a sender with this address on the link.
+    Direct(Box<FrameMeter>),
+}
+
+/// A socket for frames.
+#[derive(Debug)]
+pub(crate) struct FrameMeter {
+    socket: DirectSocket,
+    inbox: RefCell<DirectInbox>,
+    peer: LinkAddress,
+}
+
+impl FrameMeter {
+    /// Returns the meter of frames that come from an address on the link to a socket that was prepared.
+    pub(crate) fn new(socket: DirectSocket, peer: LinkAddress) -> Self {
+        Self { socket, inbox: RefCell::default(), peer }
+    }
+
+    /// Reads the messages that have arrived.
+    fn read(&self, mut each: impl FnMut(Datagram<'_>)) -> io::Result<()> {
+        let mut inbox = self.inbox.borrow_mut();
+        inbox.fill(&self.socket, Wait::No)?;
+        for message in inbox.messages() {
+            each(Datagram {
+                head: &message.bytes[..message.bytes.len().min(HEAD)],
+                length: message.bytes.len(),
+                from: message.from.socket_addr(),
+                at: message.at,
+                traffic_class: None,
+                overflowed: message.overflowed,
+                to: None,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for MeterSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Udp(fd) => fd.as_fd(),
+            Self::Direct(frames) => frames.socket.as_fd(),
+        }
+    }
 }
 
 /// The receiving end of a flow.
@@ -55,8 +108,8 @@ struct Receiving {
 }
 
 impl DatagramFlows {
-    pub(super) fn new(run: Run, sockets: Vec<OwnedFd>) -> Self {
-        let socket = |fd| Socket { fd, overflowed: Cell::new(0), marked: Cell::new(Dscp::DEFAULT) };
+    pub(super) fn new(run: Run, sockets: Vec<MeterSocket>) -> Self {
+        let socket = |kind| Socket { kind, overflowed: Cell::new(0), marked: Cell::new(Dscp::DEFAULT) };
         let sockets = sockets.into_iter().map(socket).collect();
         Self { run, sockets, inbox: Some(Inbox::default()), flows: Vec::new(), strangers: 0 }
     }
@@ -66,8 +119,12 @@ impl DatagramFlows {
         let Some(mut inbox) = self.inbox.take() else { return };
         let sockets = Rc::clone(&self.sockets);
         for _ in 0..TURN {
-            let each = |datagram: Datagram<'_>| self.datagram(socket, &datagram, deadlines);
-            if inbox.receive(&sockets[socket].fd, each).is_err() {
+            let mut each = |datagram: Datagram<'_>| self.datagram(socket, &datagram, deadlines);
+            let read = match &sockets[socket].kind {
+                MeterSocket::Udp(fd) => inbox.receive(fd, each).map(drop),
+                MeterSocket::Direct(frames) => frames.read(&mut each),
+            };
+            if read.is_err() {
                 break;
             }
         }
@@ -101,8 +158,14 @@ impl DatagramFlows {
 
     fn datagram(&mut self, socket: usize, heard: &Datagram<'_>, deadlines: &mut Deadlines) {
         self.sockets[socket].overflowed.set(u64::from(heard.overflowed));
+        let is_peer = match &self.sockets[socket].kind {
+            MeterSocket::Udp(_) => self.run.is_peer(heard.from),
+            MeterSocket::Direct(frames) => {
+                DirectAddress::of(heard.from).is_some_and(|from| from.link == frames.peer)
+            }
+        };
         let is_ours =
-            |data: &Data| data.flow < self.run.params.flows && self.run.is_ours(data.token, heard.from);
+            |data: &Data| data.flow < self.run.params.flows && data.token == self.run.params.token && is_peer;
         let Some(data) = Data::read(heard.head).filter(is_ours) else {
             // The proof of a path may be repeated on the way, or come late.
             let is_proof = Proof::read(heard.head).is_some_and(|proof| proof.token == self.run.params.token);
@@ -129,13 +192,15 @@ impl DatagramFlows {
     fn answer(&mut self, flow: u32, report: Report) {
         let Some(receiving) = &self.flows[flow as usize] else { return };
         let socket = &self.sockets[receiving.socket];
+        // No transport over frames needs replies.
+        let MeterSocket::Udp(fd) = &socket.kind else { return };
         if receiving.dscp != socket.marked.replace(receiving.dscp) {
-            mark_answers(&socket.fd, receiving.peer, receiving.dscp);
+            mark_answers(fd, receiving.peer, receiving.dscp);
         }
         let reply = Reply { flow, token: self.run.params.token, report };
         let bytes = &reply.write()[..reply.length()];
         // A report that the kernel refuses is lost. The transport tolerates lost reports.
-        let _lost = net::sendto(&socket.fd, bytes, SendFlags::NOSIGNAL, &receiving.peer);
+        let _lost = net::sendto(fd, bytes, SendFlags::NOSIGNAL, &receiving.peer);
     }
 }
 

@@ -25,7 +25,8 @@ use cutline_sys::datagrams::Inbox;
 use cutline_sys::now;
 use cutline_sys::reactor::{EventFlags, Reactor};
 use cutline_units::{Duration, Instant};
-use datagrams::DatagramFlows;
+pub(crate) use datagrams::FrameMeter;
+use datagrams::{DatagramFlows, MeterSocket};
 use record::Record;
 use rustix::fd::OwnedFd;
 use std::net::{IpAddr, SocketAddr};
@@ -67,6 +68,8 @@ pub struct Meter {
     /// `None` if this end has opened all connections.
     listener: Option<OwnedFd>,
     datagrams: Vec<OwnedFd>,
+    /// `None` if no flow sends frames.
+    frames: Option<FrameMeter>,
     /// The connections that this end has opened, and their other end.
     connections: Vec<(OwnedFd, SocketAddr)>,
     address: SocketAddr,
@@ -130,6 +133,7 @@ impl Meter {
         Self {
             listener: Some(listener),
             datagrams: vec![datagrams],
+            frames: None,
             connections: Vec::new(),
             address,
             params,
@@ -139,7 +143,13 @@ impl Meter {
     /// Returns a meter of flows that the other end sends over paths that this end has opened.
     pub(crate) fn of_called(called: Called, address: SocketAddr, params: MeterParams) -> Self {
         let Called { connections, datagrams } = called;
-        Self { listener: None, datagrams, connections, address, params }
+        Self { listener: None, datagrams, frames: None, connections, address, params }
+    }
+
+    /// Also receives frames.
+    pub(crate) fn with_frames(mut self, frames: Option<FrameMeter>) -> Self {
+        self.frames = frames;
+        self
     }
 
     /// Returns the sockets of a meter that listens.
@@ -164,10 +174,13 @@ impl Meter {
         if let Some(listener) = &self.listener {
             reactor.add(listener, LISTENER, EventFlags::IN).map_err(waits)?;
         }
-        for (number, socket) in (FIRST_DATAGRAMS..).zip(&self.datagrams) {
+        let udp = self.datagrams.into_iter().map(MeterSocket::Udp);
+        let frames = self.frames.into_iter().map(|frames| MeterSocket::Direct(Box::new(frames)));
+        let datagrams: Vec<_> = udp.chain(frames).collect();
+        for (number, socket) in (FIRST_DATAGRAMS..).zip(&datagrams) {
             reactor.add(socket, number, EventFlags::IN).map_err(waits)?;
         }
-        let first_connection = FIRST_DATAGRAMS + self.datagrams.len() as u32;
+        let first_connection = FIRST_DATAGRAMS + datagrams.len() as u32;
         let mut connections = Connections::new(run, first_connection);
         for (socket, peer) in self.connections {
             connections.add(socket, peer, &reactor);
@@ -175,7 +188,7 @@ impl Meter {
         let mut work = Work {
             connections,
             first_connection,
-            datagrams: DatagramFlows::new(run, self.datagrams),
+            datagrams: DatagramFlows::new(run, datagrams),
             listener: self.listener,
             deadlines: Deadlines::default(),
             reactor,

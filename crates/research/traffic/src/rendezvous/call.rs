@@ -43,7 +43,8 @@ pub(crate) fn call(
             Transport::Tcp(options) => {
                 connecting.push((plan, connect_to_receive(plan, options).map_err(failed)?));
             }
-            Transport::Datagrams(_) => {
+            // Those over frames are never reverse.
+            Transport::Datagrams(_) | Transport::Direct { .. } => {
                 let socket = receive_datagrams(plan).map_err(failed)?;
                 paths.push(Path { plan, socket, nonce: None, is_proven: false });
             }

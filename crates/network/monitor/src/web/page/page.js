@@ -438,6 +438,12 @@ function directionFacts(title, direction, it) {
     ...(direction.violations ?? []).map((one) =>
       `Violated for ${digits(one.for_s)} s: ${one.measure} is ${measured(one.measure, one.measured)}, the limit is ${measured(one.measure, one.limit)}. Origin: ${one.origin}.`),
   ];
+  const limits = direction.limits ?? [];
+  // One or two axes make no area.
+  if (limits.length < 3 && direction.sent_messages) {
+    facts.push(...limits.map((one) => `Limit of the ${one.measure}: ${measured(one.measure, one.worst)}; the worst measured is `
+      + `${known(one.worst_measured) ? measured(one.measure, one.worst_measured) : "not known yet"}.`));
+  }
   if (title === "sends" && it.reservation !== "none") {
     facts.push(`Reservation: ${it.reservation}${known(it.reserved_bps) ? `, ${rate(it.reserved_bps)}` : ""}${it.refusal ? `: ${it.refusal}` : ""}.`);
   }

@@ -1,0 +1,467 @@
+//! `cutline qdisc`: TSQ and Sieve as queueing disciplines of the kernel.
+
+mod document;
+
+use crate::arguments::{duration, overhead};
+use crate::exit::Failure;
+use crate::queue_args::{aqm_spec, hint_table, limit, link_rate, tsq_params};
+use crate::{message, output};
+use cutline_aqm::{
+    Aqm as _, AqmSpec, Discipline as _, Limit, Pi2, QueueSpec, Sieve, SieveAccount, TsqParams,
+};
+use cutline_params::ParameterValue;
+use cutline_qdisc::{
+    BPFFS, ChangeOutcome, INSTANCES, KernelQueues, QdiscChange, QdiscError, QdiscSettings, QdiscStatus,
+    Removal, default_limit, in_words,
+};
+use cutline_router::Overhead;
+use cutline_sys::ethtool;
+use cutline_text::Printable;
+use cutline_units::{Duration, Rate};
+use std::path::PathBuf;
+
+pub use document::QdiscList;
+
+/// Put TSQ or Sieve into the kernel, as the queueing discipline of an interface
+///
+/// Requires Linux 6.16 or later with `CONFIG_NET_SCH_BPF` (`cutline doctor` tells), and root or the capabilities `CAP_NET_ADMIN`, `CAP_BPF` and
+/// `CAP_SYS_ADMIN`. The queue sends at the given rate, drops instead of marking, and stays when the command has ended
+/// (docs/guide/qdisc.md). Other kernels have the same queues outside of the kernel: `cutline router up`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    Add(AddArgs),
+    Change(ChangeArgs),
+    Show(ShowArgs),
+    Del(DelArgs),
+}
+
+/// Add a queue at the root of an interface
+///
+/// The default is Sieve, which needs the rate alone. With --tsq it is TSQ over the law of --aqm.
+#[derive(clap::Args)]
+#[command(after_help = ADD_EXAMPLES)]
+struct AddArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Rate of the link, to which the queue shapes, such as 100Mbit; a little below the true rate
+    #[arg(long, value_parser = link_rate)]
+    rate: Rate,
+    /// Do not shape: the interface itself has this rate
+    #[arg(long)]
+    unshaped: bool,
+    /// Algorithm: sieve-account, or with --tsq one of pi2, pi, red-worcester, ared, drop-tail [default: sieve-account, or pi2 with --tsq]
+    #[arg(long, value_name = "NAME")]
+    aqm: Option<String>,
+    #[command(flatten)]
+    queue: QueueOptions,
+    /// Overhead of the link for each packet: none, ip, ethernet, docsis, pppoe, or the bytes added to each IP packet, such as 18
+    #[arg(long, default_value = "ethernet", value_parser = overhead)]
+    overhead: Overhead,
+    /// Replace a queueing discipline that somebody has set on the interface; `cutline qdisc del` does not bring it back
+    #[arg(long)]
+    replace: bool,
+    /// Largest number of interfaces with such a queue, in all network namespaces; it holds from the first queue to the last
+    #[arg(long, value_name = "N", default_value_t = INSTANCES, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    instances: u32,
+}
+
+/// Change the queue of an interface while packets wait in it
+///
+/// What is not named stays. Parameters that are not named have their defaults where --aqm, --set or --rtt is given, and so have those of TSQ where
+/// --tsq is given. TSQ does not become Sieve, or the other way round: use `del` and `add`.
+#[derive(clap::Args)]
+#[command(after_help = CHANGE_EXAMPLES)]
+struct ChangeArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Rate of the link, to which the queue shapes
+    #[arg(long, value_parser = link_rate)]
+    rate: Option<Rate>,
+    /// Do not shape: the interface itself has the rate of --rate
+    #[arg(long, requires = "rate")]
+    unshaped: bool,
+    /// Algorithm: the law under TSQ [default: the present one]
+    #[arg(long, value_name = "NAME")]
+    aqm: Option<String>,
+    #[command(flatten)]
+    queue: QueueOptions,
+    /// Overhead of the link for each packet
+    #[arg(long, value_parser = overhead)]
+    overhead: Option<Overhead>,
+}
+
+/// Options of the queue that both commands have.
+#[derive(clap::Args)]
+struct QueueOptions {
+    /// Set a parameter of the algorithm, such as target="10 ms"; may be repeated (`cutline aqm show NAME`)
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Use TSQ on top of the algorithm, with optional parameters, such as l=40ms,bits=4
+    #[arg(long, value_name = "KEY=VALUE,...", num_args = 0..=1, default_missing_value = "")]
+    tsq: Option<String>,
+    /// Round-trip time of most connections through the link, without its queue, for Sieve [default: 100 ms]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    rtt: Option<Duration>,
+    /// Largest backlog, such as "1000 packets" or "64 KB" [default of add: 1000 packets, more with Sieve on fast links]
+    #[arg(long, value_parser = limit)]
+    limit: Option<Limit>,
+    /// Assign a hint from 1 to 16 to a code point, such as EF=4; may be repeated; the others have their standard hints
+    #[arg(long, value_name = "CODEPOINT=LEVEL")]
+    hint: Vec<String>,
+}
+
+/// Show the queues of interfaces with their statistics
+///
+/// Without an interface it shows all of this network namespace. The statistics count from `add`.
+#[derive(clap::Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+struct ShowArgs {
+    /// The word `dev`, and the interface
+    #[arg(value_name = "dev INTERFACE", num_args = 0..=2)]
+    place: Vec<String>,
+    #[command(flatten)]
+    pins: PinArgs,
+    /// Print JSON: a list, with the statistics of `cutline router stats`
+    #[arg(long)]
+    json: bool,
+    /// Print metrics in the text format of Prometheus, such as for the textfile collector of `node_exporter`
+    #[arg(long, conflicts_with = "json")]
+    metrics: bool,
+}
+
+/// Remove the queue of an interface
+///
+/// Packets that wait are dropped, and the interface gets the kernel's default queueing discipline. The programs are unloaded with the last queue. Where the
+/// interface has gone, the memory of its queue is freed.
+#[derive(clap::Args)]
+#[command(after_help = DEL_EXAMPLES)]
+struct DelArgs {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// An interface, and the place of the pins.
+#[derive(clap::Args)]
+struct Place {
+    /// The word `dev`, which may be omitted, and the interface
+    #[arg(value_name = "dev INTERFACE", num_args = 1..=2, required = true)]
+    interface: Vec<String>,
+    #[command(flatten)]
+    pins: PinArgs,
+}
+
+#[derive(clap::Args)]
+struct PinArgs {
+    /// File system for eBPF in which the queues are pinned; another one where a container or `ip netns exec` hides the usual one
+    #[arg(long, value_name = "FOLDER", default_value = BPFFS)]
+    bpffs: PathBuf,
+}
+
+const EXAMPLES: &str = "Examples:
+  cutline qdisc add dev eth0 --rate 100Mbit
+  cutline qdisc add dev eth0 --rate 20Mbit --aqm pi2 --tsq --overhead pppoe
+  cutline qdisc change dev eth0 --rate 50Mbit
+  cutline qdisc show dev eth0
+  cutline qdisc del dev eth0";
+
+const ADD_EXAMPLES: &str = "Examples:
+  cutline qdisc add dev eth0 --rate 100Mbit
+  cutline qdisc add dev eth0 --rate 100Mbit --rtt 30ms --limit \"2000 packets\"
+  cutline qdisc add dev eth0 --rate 20Mbit --tsq --hint EF=4
+  cutline qdisc add dev eth0 --rate 15Mbit --aqm pi --set q-ref=100 --tsq l=60ms
+  cutline qdisc add dev eth0 --rate 1Gbit --unshaped --replace";
+
+const CHANGE_EXAMPLES: &str = "Examples:
+  cutline qdisc change dev eth0 --rate 50Mbit
+  cutline qdisc change dev eth0 --set target=\"10 ms\"
+  cutline qdisc change dev eth0 --limit \"500 packets\" --overhead docsis";
+
+const SHOW_EXAMPLES: &str = "Examples:
+  cutline qdisc show
+  cutline qdisc show dev eth0
+  cutline qdisc show --json | jq '.[0].statistics.dropped'
+  cutline qdisc show --metrics > /var/lib/prometheus/node-exporter/cutline.prom";
+
+const DEL_EXAMPLES: &str = "Example:
+  cutline qdisc del dev eth0";
+
+/// Time that the largest packet before segmentation may take on the link without a word about it.
+const LONG_SERVICE: Duration = Duration::from_millis(5);
+/// The largest packet before segmentation, B.
+const LARGEST_SEGMENTED: u64 = 65_536;
+
+pub fn execute(args: &Args) -> Result<(), Failure> {
+    match &args.action {
+        Action::Add(args) => args.add(),
+        Action::Change(args) => args.change(),
+        Action::Show(args) => args.show(),
+        Action::Del(args) => args.remove(),
+    }
+}
+
+impl AddArgs {
+    fn add(&self) -> Result<(), Failure> {
+        let name = self.place.interface()?;
+        let settings = self.settings()?;
+        let added = self.place.pins.queues().add(name, &settings, self.replace, self.instances)?;
+        output::print(&format!("{}: {}\n", Printable(name), in_a_line(&added)))?;
+        if let Some(note) = note_on_segments(name, self.rate) {
+            message::print(&note);
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> Result<QdiscSettings, Failure> {
+        let tsq = self.queue.tsq()?;
+        let default = if tsq.is_some() { Pi2::NAME } else { SieveAccount::<()>::NAME };
+        let aqm = self.queue.aqm(self.aqm.as_deref().unwrap_or(default))?;
+        if let (AqmSpec::SieveAccount(_), Some(_)) = (&aqm, tsq) {
+            return Err(Failure::Usage(
+                "--tsq needs a law, such as --aqm pi2: Sieve orders packets itself".to_owned(),
+            ));
+        }
+        if tsq.is_none() && aqm.takes_tsq() {
+            let why =
+                format!("--aqm {} is a law for --tsq: the kernel has no queue with it alone", aqm.name());
+            return Err(Failure::Usage(why));
+        }
+        let limit = self.queue.limit.unwrap_or_else(|| default_limit(&aqm, self.rate));
+        let queue = QueueSpec { limit, ecn: false, aqm, tsq, rate: self.rate };
+        let hints = hint_table(&self.queue.hint)?;
+        Ok(QdiscSettings { queue, shaped: !self.unshaped, overhead: self.overhead, hints })
+    }
+}
+
+impl ChangeArgs {
+    fn change(&self) -> Result<(), Failure> {
+        let (name, queues) = (self.place.interface()?, self.place.pins.queues());
+        let change = self.settings(|| Ok(queues.show(name)?))?;
+        if change.is_empty() {
+            return Err(Failure::Usage("name what to change, such as --rate 50Mbit".to_owned()));
+        }
+        let when = match queues.change(name, &change)? {
+            ChangeOutcome::InUse => "in use",
+            ChangeOutcome::WithNextPacket => "in use with the next packet",
+        };
+        output::print(&format!("{}: {}; {when}\n", Printable(name), in_a_line(&queues.show(name)?)))
+    }
+
+    fn settings(
+        &self,
+        present: impl FnOnce() -> Result<QdiscStatus, Failure>,
+    ) -> Result<QdiscChange, Failure> {
+        let QueueOptions { set, rtt, limit, hint, .. } = &self.queue;
+        let aqm = match &self.aqm {
+            Some(name) => Some(self.queue.aqm(name)?),
+            None if set.is_empty() && rtt.is_none() => None,
+            None => Some(self.queue.aqm(law_of(&present()?))?),
+        };
+        Ok(QdiscChange {
+            rate: self.rate.map(|rate| (rate, !self.unshaped)),
+            aqm,
+            tsq: self.queue.tsq()?,
+            limit: *limit,
+            overhead: self.overhead,
+            hints: if hint.is_empty() { None } else { Some(hint_table(hint)?) },
+        })
+    }
+}
+
+impl ShowArgs {
+    fn show(&self) -> Result<(), Failure> {
+        let queues = self.pins.queues();
+        let (found, others) = if self.place.is_empty() {
+            queues.list()?
+        } else {
+            (vec![queues.show(interface(&self.place)?)?], 0)
+        };
+        if self.json {
+            return output::print_json(&QdiscList::new(&found));
+        }
+        if self.metrics {
+            return output::print(&document::metrics(&found));
+        }
+        let mut text = if found.is_empty() && self.place.is_empty() {
+            "no interface of this network namespace has a queue of Cutline's in the kernel\n".to_owned()
+        } else {
+            found.iter().map(document::text).collect()
+        };
+        if others > 0 {
+            text = format!("{text}\nqueues in other network namespaces: {others}\n");
+        }
+        output::print(&text)
+    }
+}
+
+impl DelArgs {
+    fn remove(&self) -> Result<(), Failure> {
+        let name = self.place.interface()?;
+        let done = match self.place.pins.queues().remove(name)? {
+            Removal::Removed => "the queue was removed",
+            Removal::Freed => "the queue had gone already; its memory was freed",
+        };
+        output::print(&format!("{}: {done}\n", Printable(name)))
+    }
+}
+
+impl QueueOptions {
+    fn tsq(&self) -> Result<Option<TsqParams>, Failure> {
+        self.tsq.as_deref().map(tsq_params).transpose()
+    }
+
+    /// Returns an algorithm with the parameters of the options. The kernel's Sieve is the one by accounts.
+    fn aqm(&self, name: &str) -> Result<AqmSpec, Failure> {
+        let by_accounts = SieveAccount::<()>::NAME;
+        let name = if name == Sieve::<()>::NAME { by_accounts } else { name };
+        if self.rtt.is_some() && name != by_accounts {
+            return Err(Failure::Usage(format!("--rtt is for Sieve, and the algorithm is {name}")));
+        }
+        aqm_spec(name, &self.set, self.rtt.map(|rtt| ("rtt", ParameterValue::Duration(rtt))))
+    }
+}
+
+impl Place {
+    fn interface(&self) -> Result<&str, Failure> {
+        interface(&self.interface)
+    }
+}
+
+impl PinArgs {
+    fn queues(&self) -> KernelQueues {
+        KernelQueues::new(&self.bpffs)
+    }
+}
+
+/// Returns the interface of `dev INTERFACE`, or of `INTERFACE`.
+fn interface(words: &[String]) -> Result<&str, Failure> {
+    match words {
+        [name] => Ok(name),
+        [dev, name] if dev == "dev" => Ok(name),
+        _ => Err(Failure::Usage(format!("{}: write `dev INTERFACE`", Printable(words.join(" "))))),
+    }
+}
+
+/// Returns the name of the algorithm of a queue, without TSQ.
+fn law_of(status: &QdiscStatus) -> &'static str {
+    let name = in_words(status.queue, &status.config);
+    name.strip_prefix("TSQ over ").unwrap_or(name)
+}
+
+/// Returns queue, rate and limit in a line.
+fn in_a_line(status: &QdiscStatus) -> String {
+    let config = &status.config;
+    let rate = Rate::from_bps(config.link_bps);
+    let shaped = if config.shape_bps == 0 { "without shaping, for a link of" } else { "at" };
+    format!("{} {shaped} {rate}, {}", in_words(status.queue, config), document::limit(config))
+}
+
+/// Returns a note where packets leave before segmentation and take long on the link.
+fn note_on_segments(interface: &str, rate: Rate) -> Option<String> {
+    let is_on = |command| ethtool::get(interface, command).is_ok_and(|on| on != 0);
+    let time = Duration::from_secs_f64(LARGEST_SEGMENTED as f64 * 8.0 / rate.as_bps() as f64);
+    let is_worth_it = time > LONG_SERVICE && (is_on(ethtool::Command::TSO) || is_on(ethtool::Command::GSO));
+    is_worth_it.then(|| {
+        format!(
+            "note: packets of up to 64 KiB leave as one before the interface cuts them, and others wait up to {:.0} ms behind each: \
+             `ethtool -K {} tso off gso off` (docs/guide/qdisc.md)",
+            time.as_millis_f64(),
+            Printable(interface)
+        )
+    })
+}
+
+impl From<QdiscError> for Failure {
+    fn from(error: QdiscError) -> Self {
+        if error.is_usage() { Self::Usage(error.to_string()) } else { Self::Failed(error.to_string()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parsed(line: &str) -> Action {
+        let words = std::iter::once("qdisc").chain(line.split_whitespace());
+        Line::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}")).args.action
+    }
+
+    fn added(line: &str) -> Result<QdiscSettings, String> {
+        let Action::Add(args) = parsed(line) else { panic!("{line}") };
+        args.settings().map_err(|failure| match failure {
+            Failure::Usage(why) => why,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn changed(line: &str) -> QdiscChange {
+        let Action::Change(args) = parsed(line) else { panic!("{line}") };
+        args.settings(|| panic!("the present queue is not asked for: {line}")).unwrap()
+    }
+
+    #[test]
+    fn sieve_is_the_default_and_pi2_below_tsq() {
+        let plain = added("add dev eth0 --rate 100Mbit").unwrap();
+        assert_eq!((plain.queue.aqm.name(), plain.queue.tsq, plain.shaped), ("sieve-account", None, true));
+        assert_eq!((plain.queue.rate, plain.overhead), (Rate::from_mbps(100), Overhead::Ethernet));
+        assert_eq!(plain.queue.limit, Limit::Packets(1111));
+        // The router calls its own Sieve so; the kernel has the one by accounts.
+        assert_eq!(added("add eth0 --rate 100Mbit --aqm sieve").unwrap(), plain);
+        let tsq = added("add dev eth0 --rate 20Mbit --tsq l=60ms --hint EF=4 --unshaped").unwrap();
+        assert_eq!((tsq.queue.aqm.name(), tsq.shaped), ("pi2", false));
+        assert_eq!(tsq.queue.tsq.unwrap().l, Duration::from_millis(60));
+        assert_eq!(tsq.hints.hint("EF".parse().unwrap()).level(), 4);
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let refused = |line: &str, words: &str| {
+            let why = added(line).unwrap_err();
+            assert!(why.contains(words), "{line}: {why}");
+        };
+        refused("add dev eth0 --rate 1Mbit --aqm sieve --tsq", "needs a law");
+        refused("add dev eth0 --rate 1Mbit --aqm pi", "law for --tsq");
+        refused("add dev eth0 --rate 1Mbit --aqm pi2 --tsq --rtt 30ms", "--rtt is for Sieve");
+        refused("add dev eth0 --rate 1Mbit --set rtt=9h", "rtt = 9h");
+        refused("add dev eth0 --rate 1Mbit --set target=9ms", "sieve-account has no parameter");
+        refused("add dev eth0 --rate 1Mbit --hint EF=17", "--hint EF=17");
+    }
+
+    #[test]
+    fn an_interface_is_written_as_tc_writes_it() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (text, name) in
+            [("dev eth0", Some("eth0")), ("eth0", Some("eth0")), ("dev", Some("dev")), ("on eth0", None)]
+        {
+            assert_eq!(interface(&words(text)).ok(), name, "{text}");
+        }
+        assert!(Line::try_parse_from(["qdisc", "del"]).is_err());
+        assert!(Line::try_parse_from(["qdisc", "add", "dev", "eth0"]).is_err(), "a rate is needed");
+        assert!(Line::try_parse_from(["qdisc", "change", "dev", "eth0", "--unshaped"]).is_err());
+    }
+
+    #[test]
+    fn a_change_has_what_is_named() {
+        assert!(changed("change dev eth0").is_empty());
+        let rate = changed("change dev eth0 --rate 4Mbit");
+        assert_eq!(rate, QdiscChange { rate: Some((Rate::from_mbps(4), true)), ..QdiscChange::default() });
+        let law = changed("change dev eth0 --aqm pi2 --set target=10ms --tsq");
+        assert_eq!((law.aqm.unwrap().name(), law.tsq), ("pi2", Some(TsqParams::default())));
+        let line = changed("change dev eth0 --limit 64KB --overhead docsis --hint AF41=2");
+        assert_eq!((line.limit, line.overhead), (Some(Limit::Bytes(64_000)), Some(Overhead::Docsis)));
+        assert!(line.hints.is_some() && line.rate.is_none() && line.aqm.is_none());
+    }
+}

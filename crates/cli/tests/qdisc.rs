@@ -1,0 +1,101 @@
+//! `cutline qdisc` on the host that runs the tests, which need not have such queues in its kernel. `make test-vm` uses it where the kernel has them.
+
+use crate::common::schema;
+
+use cutline_sys::bpf::queueing_disciplines;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn qdisc(line: &str) -> Output {
+    let words = line.split_whitespace();
+    Command::new(env!("CARGO_BIN_EXE_cutline")).arg("qdisc").args(words).output().unwrap()
+}
+
+/// Returns the exit code and the message.
+fn said(output: &Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn without_such_queues_in_the_kernel_the_router_is_named() {
+    if queueing_disciplines().is_ok() {
+        return;
+    }
+    for line in ["add dev lo --rate 10Mbit", "add lo --rate 1Gbit --aqm pi --tsq l=60ms --unshaped"] {
+        let (code, message) = said(&qdisc(line));
+        assert_eq!(code, Some(1), "{line}: {message}");
+        assert!(message.contains("CONFIG_") && message.contains("`cutline router up`"), "{line}: {message}");
+    }
+    assert!(!Path::new("/sys/fs/bpf/cutline").exists());
+}
+
+#[test]
+fn arguments_are_checked_before_the_kernel_is_asked() {
+    for (line, words) in [
+        ("add dev lo", "--rate"),
+        ("add dev lo --rate 1bit", "--rate"),
+        ("add --rate 10Mbit", "dev INTERFACE"),
+        ("add on lo --rate 10Mbit", "write `dev INTERFACE`"),
+        ("add dev lo --rate 10Mbit --aqm pie --tsq", "aqm = pie"),
+        ("add dev lo --rate 10Mbit --aqm pi", "law for --tsq"),
+        ("add dev lo --rate 10Mbit --set rtt=1us", "rtt = 1us"),
+        ("add dev lo --rate 10Mbit --overhead pppoe-atm", "overhead = pppoe-atm"),
+        ("add dev lo --rate 10Mbit --limit 2000000packets", "limit = 2000000 packets"),
+        ("add dev cutline-none0 --rate 10Mbit", "no interface `cutline-none0`"),
+        ("change dev lo --unshaped", "--rate"),
+        ("change dev lo", "name what to change"),
+        ("show dev cutline-none0", "no interface `cutline-none0`"),
+    ] {
+        let (code, message) = said(&qdisc(line));
+        assert_eq!(code, Some(2), "{line}: {message}");
+        assert!(message.contains(words), "{line}: {message}");
+    }
+}
+
+#[test]
+fn an_interface_without_a_queue_is_a_failure_and_no_interface_an_empty_list() {
+    let (code, message) = said(&qdisc("show dev lo"));
+    assert_eq!(code, Some(1));
+    assert!(message.contains("`lo` has no queue of Cutline's in the kernel"), "{message}");
+    let listed = qdisc("show --json");
+    assert!(listed.status.success());
+    let document: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert!(document.is_array());
+    schema::check("qdisc", &document);
+}
+
+#[test]
+fn a_place_without_a_bpffs_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, message) = said(&qdisc(&format!("del dev lo --bpffs {}", folder.path().display())));
+    assert_eq!(code, Some(1), "{message}");
+    let reason = if queueing_disciplines().is_ok() { "is no bpffs" } else { "CONFIG_" };
+    assert!(message.contains(reason), "{message}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn help_has_examples_for_each_action() {
+    for action in ["", "add", "change", "show", "del"] {
+        let help = qdisc(&format!("{action} --help"));
+        let text = String::from_utf8_lossy(&help.stdout);
+        assert!(help.status.success() && text.contains("Example"), "{action}: {text}");
+        assert!(text.contains("cutline qdisc"), "{action}: {text}");
+    }
+}
+
+#[test]
+fn the_unit_has_the_options_of_the_command() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/cutline-qdisc@.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    for line in ["ExecStart=", "ExecReload=", "ExecStop=-"] {
+        let command = unit.lines().find_map(|text| text.strip_prefix(line)).expect(line);
+        let words = command.strip_prefix("/usr/local/bin/cutline qdisc ").expect(command);
+        let words = words.replace("%I", "lo").replace("$OPTIONS", "--rate 10Mbit");
+        let (code, message) = said(&qdisc(&words));
+        // Exit code 2 would be an option that the command does not have.
+        assert_ne!(code, Some(2), "{words}: {message}");
+        // Where the kernel has such queues, the last line removes what the first has added.
+    }
+}

@@ -1,0 +1,83 @@
+//! The queueing discipline at the root of an interface, of any kind.
+
+use crate::channel::Channel;
+use crate::{Error, Interface};
+use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcHeader, TcMessage};
+use rustix::io::Errno;
+
+/// A queueing discipline that somebody has set at the root of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootQdisc {
+    /// Its kind, such as `fq_codel`.
+    pub kind: String,
+    /// Its major number.
+    pub handle: u16,
+}
+
+impl RootQdisc {
+    /// Returns the one of an interface; `None` if it is the kernel's default, which nobody has set.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn of(interface: &Interface) -> Result<Option<Self>, Error> {
+        let found = root(&mut Channel::open()?, interface)?;
+        Ok(found.map(|message| Self { kind: kind(&message), handle: message.header.handle.major }))
+    }
+
+    /// Sets one of this kind, without options. With `replace` it replaces one of another kind in one step; otherwise it is refused
+    /// where somebody has set any.
+    ///
+    /// # Errors
+    /// When there is one, the kernel does not know the kind or refuses it, or the process may not: it needs `CAP_NET_ADMIN`.
+    pub fn add(interface: &Interface, kind: &str, replace: bool) -> Result<(), Error> {
+        let flags = NLM_F_CREATE | if replace { NLM_F_REPLACE } else { NLM_F_EXCL };
+        let message = at_root(interface, [TcAttribute::Kind(kind.to_owned())]);
+        let failed = || format!("the queueing discipline {kind} cannot be set on `{}`", interface.name);
+        Channel::open()?.request(RouteNetlinkMessage::NewQueueDiscipline(message), flags, failed).map(drop)
+    }
+
+    /// Removes the one of an interface, which gets the kernel's default again. It is no error if there is none, or the interface
+    /// has gone.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or the process may not: it needs `CAP_NET_ADMIN`.
+    pub fn remove(interface: &Interface) -> Result<(), Error> {
+        let message = RouteNetlinkMessage::DelQueueDiscipline(at_root(interface, []));
+        let failed = || format!("the queueing discipline of `{}` cannot be removed", interface.name);
+        match Channel::open()?.request(message, 0, failed) {
+            Err(error) if matches!(error.number(), Some(Errno::NOENT | Errno::NODEV)) => Ok(()),
+            answered => answered.map(drop),
+        }
+    }
+}
+
+fn at_root(interface: &Interface, attributes: impl IntoIterator<Item = TcAttribute>) -> TcMessage {
+    let header = TcHeader { index: interface.index as i32, parent: TcHandle::ROOT, ..TcHeader::default() };
+    TcMessage::from_parts(header, attributes.into_iter().collect())
+}
+
+/// Returns the queueing discipline at the root of an interface; `None` if it is the kernel's default, which has no number.
+pub(crate) fn root(channel: &mut Channel, interface: &Interface) -> Result<Option<TcMessage>, Error> {
+    let failed = || format!("the queueing disciplines of `{}` cannot be listed", interface.name);
+    let asked = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::with_index(interface.index as i32));
+    let answers = channel.list(&asked, failed)?;
+    let discipline = answers.into_iter().find_map(|answer| match answer {
+        RouteNetlinkMessage::NewQueueDiscipline(discipline) => {
+            let header = &discipline.header;
+            (header.index == interface.index as i32 && header.parent == TcHandle::ROOT).then_some(discipline)
+        }
+        _ => None,
+    });
+    Ok(discipline.filter(|discipline| discipline.header.handle != TcHandle::UNSPEC))
+}
+
+/// Returns the kind of a queueing discipline.
+pub(crate) fn kind(discipline: &TcMessage) -> String {
+    let kind = discipline.attributes.iter().find_map(|attribute| match attribute {
+        TcAttribute::Kind(kind) => Some(kind.clone()),
+        _ => None,
+    });
+    kind.unwrap_or_default()
+}

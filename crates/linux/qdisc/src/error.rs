@@ -1,0 +1,166 @@
+//! Errors of the kernel's queues.
+
+use cutline_params::ParameterError;
+use cutline_sys::SysError;
+use cutline_sys::bpf::NoQueueingDisciplines;
+use cutline_text::Printable;
+use std::path::PathBuf;
+
+/// Reason why a queue of the kernel cannot be added, changed, read or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum QdiscError {
+    /// The kernel accepts no queueing disciplines in eBPF.
+    #[error(
+        "TSQ and Sieve cannot be queueing disciplines here: {0}; `cutline router up` has the same queues outside of the kernel \
+         (docs/guide/router.md)"
+    )]
+    NotSupported(#[from] NoQueueingDisciplines),
+    /// No file system for programs is mounted at the given place.
+    #[error("{} is no bpffs: run `mount -t bpf bpf {}`, or name another place with --bpffs", Printable(path.display()), Printable(path.display()))]
+    NoFileSystem {
+        /// The place.
+        path: PathBuf,
+    },
+    /// The object file of a queue is not installed.
+    #[error(
+        "{name} is missing: it is in the package and is built by `make bpf`; it is looked for in {}, or in the folder of {variable}",
+        Printable(places)
+    )]
+    NoObject {
+        /// Name of the file.
+        name: &'static str,
+        /// Places where it was looked for.
+        places: String,
+        /// Environment variable that may name its folder.
+        variable: &'static str,
+    },
+    /// The kernel has refused an object, or it cannot be read.
+    #[error("{} cannot be loaded: {source}{}", Printable(object.display()), explanation(log))]
+    Load {
+        /// The object file.
+        object: PathBuf,
+        /// The error.
+        source: libbpf_rs::Error,
+        /// Warnings of libbpf, with the verifier's reason.
+        log: String,
+    },
+    /// A map cannot be created, read or written.
+    #[error("{failure}: {source}")]
+    Map {
+        /// The failed action, as a sentence.
+        failure: String,
+        /// The error.
+        source: libbpf_rs::Error,
+    },
+    /// The pins have another layout than this version.
+    #[error(
+        "the pins in {} are those of another version of Cutline: remove its queues with that version first",
+        Printable(folder.display())
+    )]
+    OtherLayout {
+        /// The folder of the pins.
+        folder: PathBuf,
+    },
+    /// The interface has a queue of Cutline's already.
+    #[error(
+        "`{interface}` has the queue {kind} already: `cutline qdisc change` changes it, `cutline qdisc del` removes it, \
+         `cutline qdisc add --replace` replaces it"
+    )]
+    AlreadyThere {
+        /// The interface.
+        interface: String,
+        /// Name of the queue in the kernel.
+        kind: &'static str,
+    },
+    /// The interface has no queue of Cutline's.
+    #[error("`{interface}` has no queue of Cutline's in the kernel{}", in_its_place(has.as_deref()))]
+    NotThere {
+        /// The interface.
+        interface: String,
+        /// Kind of the queueing discipline that somebody has set there.
+        has: Option<String>,
+    },
+    /// The interface has a queueing discipline that somebody else has set.
+    #[error(
+        "`{interface}` has the queueing discipline {} {handle:x}: already, which is not Cutline's: remove it, or allow it to be replaced \
+         (--replace); `cutline qdisc del` does not bring it back",
+        Printable(kind)
+    )]
+    OtherQdisc {
+        /// The interface.
+        interface: String,
+        /// Its kind, such as `htb`.
+        kind: String,
+        /// Its major number.
+        handle: u16,
+    },
+    /// All instances are in use.
+    #[error(
+        "all {instances} instances of {kind} are in use: the number is set with the first queue (`cutline qdisc add --instances`)"
+    )]
+    NoInstance {
+        /// Number of instances.
+        instances: u32,
+        /// Name of the queue in the kernel.
+        kind: &'static str,
+    },
+    /// The queue has memory for fewer packets than the new limit.
+    #[error(
+        "limit = {limit} packets: the queue was added with memory for {slots}; remove it and add it with the larger limit"
+    )]
+    LargerLimit {
+        /// The new limit, packets.
+        limit: u32,
+        /// The packets for which there is memory.
+        slots: u32,
+    },
+    /// The kernel's program has refused a configuration that was in range here.
+    #[error("the kernel's program refused the change, which is not in use: is {kind} of another version?")]
+    Refused {
+        /// Name of the queue in the kernel.
+        kind: &'static str,
+    },
+    /// A value that is not allowed.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// The kernel refused a request about queueing disciplines.
+    #[error(transparent)]
+    Netlink(#[from] cutline_netlink::Error),
+    /// A system call failed, or the process lacks a privilege.
+    #[error(transparent)]
+    System(#[from] SysError),
+}
+
+impl QdiscError {
+    /// Returns whether the caller has given something that is not allowed, or that does not exist.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Parameter(_) | Self::LargerLimit { .. })
+            || matches!(
+                self,
+                Self::Netlink(cutline_netlink::Error::System(SysError::NoInterface { .. }))
+                    | Self::System(SysError::NoInterface { .. })
+            )
+    }
+
+    pub(crate) fn map(failure: impl Into<String>) -> impl FnOnce(libbpf_rs::Error) -> Self {
+        let failure = failure.into();
+        move |source| {
+            if source.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+                return SysError::NotPermitted { failure, capability: "CAP_SYS_ADMIN" }.into();
+            }
+            Self::Map { failure, source }
+        }
+    }
+}
+
+/// The last lines of a log that say why something was refused.
+fn explanation(log: &str) -> String {
+    const MOST: usize = 12;
+    let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = lines.len().saturating_sub(MOST);
+    if lines.is_empty() { String::new() } else { format!("\n{}", Printable(lines[from..].join("\n"))) }
+}
+
+fn in_its_place(kind: Option<&str>) -> String {
+    kind.map(|kind| format!("; it has {}", Printable(kind))).unwrap_or_default()
+}

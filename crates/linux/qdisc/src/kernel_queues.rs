@@ -1,0 +1,455 @@
+//! Adding, changing, reading and removing the queues of this host's interfaces.
+
+use crate::layout::{AccountLayout, InterfaceKey, QdiscConfig, QdiscCounters};
+use crate::pins::{Entry, Pins};
+use crate::{KernelQueue, QdiscChange, QdiscError, QdiscSettings, object};
+use cutline_netlink::{Interface, RootQdisc, interfaces};
+use cutline_sys::{SysError, random};
+use cutline_units::Instant;
+use rustix::fs::{FlockOperation, Mode, OFlags, fstat, open, stat, statfs};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Usual place of the file system for programs.
+pub const BPFFS: &str = "/sys/fs/bpf";
+/// Number of instances unless another is given.
+pub const INSTANCES: u32 = 64;
+
+/// Folder of all pins.
+const FOLDER: &str = "cutline";
+/// Number of the file system (`BPF_FS_MAGIC` of linux/magic.h).
+const MAGIC: i64 = 0xcafe_4a11;
+/// Number of looks for a change in the statistics, and the time between them.
+const LOOKS: u32 = 20;
+const BETWEEN: Duration = Duration::from_millis(10);
+
+/// The queues of Cutline's in the kernel, in the network namespace of the calling thread.
+#[derive(Clone, Debug)]
+pub struct KernelQueues {
+    folder: PathBuf,
+}
+
+/// The queue of an interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QdiscStatus {
+    /// The interface.
+    pub interface: String,
+    /// The queue.
+    pub queue: KernelQueue,
+    /// Number of its instance.
+    pub instance: u32,
+    /// The configuration that was written last.
+    pub config: QdiscConfig,
+    /// Its statistics.
+    pub counters: QdiscCounters,
+    /// Packets for which it has memory.
+    pub slots: u32,
+    /// Part of Sieve's table of flows that is in use; `None` for TSQ.
+    pub load: Option<f64>,
+}
+
+/// State of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeOutcome {
+    /// The program has taken it over.
+    InUse,
+    /// The program takes it over with the next packet; none has come yet.
+    WithNextPacket,
+}
+
+/// Outcome of a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// The queue was removed, with its packets.
+    Removed,
+    /// The queueing discipline or its interface had gone already. Its memory was freed.
+    Freed,
+}
+
+/// A lock on the folder of all pins: processes that add and remove queues take turns.
+struct Guard {
+    _folder: rustix::fd::OwnedFd,
+}
+
+impl KernelQueues {
+    /// The queues whose programs are pinned in the file system for programs at a place, such as [`BPFFS`].
+    pub fn new(bpffs: &Path) -> Self {
+        Self { folder: bpffs.join(FOLDER) }
+    }
+
+    /// Adds a queue at the root of an interface. With `replace` it replaces another one. The first queue is loaded with so many instances.
+    ///
+    /// # Errors
+    /// When the kernel has no such queues, the interface has a queueing discipline that is not to be replaced, a setting is not allowed, or the
+    /// process may not. Nothing is left behind then.
+    pub fn add(
+        &self,
+        name: &str,
+        settings: &QdiscSettings,
+        replace: bool,
+        instances: u32,
+    ) -> Result<QdiscStatus, QdiscError> {
+        let interface = &Interface::named(name)?;
+        let queue = settings.kernel_queue()?;
+        // What is not allowed is refused before anything is loaded, and also where nothing can be loaded.
+        settings.config(interface.header, 0, 0)?;
+        let _guard = self.lock()?;
+        let added = self.add_locked(interface, settings, queue, replace, instances);
+        self.tidy()?;
+        added
+    }
+
+    fn add_locked(
+        &self,
+        interface: &Interface,
+        settings: &QdiscSettings,
+        queue: KernelQueue,
+        replace: bool,
+        instances: u32,
+    ) -> Result<QdiscStatus, QdiscError> {
+        if let Some(RootQdisc { kind, handle }) = RootQdisc::of(interface)? {
+            let interface_name = interface.name.clone();
+            match KernelQueue::named(&kind) {
+                Some(old) if !replace => {
+                    let kind = old.kernel_name();
+                    return Err(QdiscError::AlreadyThere { interface: interface_name, kind });
+                }
+                // The kernel has no step from one instance to another of the same kind.
+                Some(_) => RootQdisc::remove(interface)?,
+                None if replace => {}
+                None => return Err(QdiscError::OtherQdisc { interface: interface_name, kind, handle }),
+            }
+        }
+        self.sweep(Some(interface.index))?;
+        let folder = self.folder.join(queue.folder());
+        let mut pins = Pins::open(queue, folder.clone())?;
+        if pins.is_none() {
+            object::load(queue, instances, &folder)?;
+            pins = Pins::open(queue, folder.clone())?;
+        }
+        let pins = pins.ok_or(QdiscError::OtherLayout { folder })?;
+        let used: BTreeSet<u32> = pins.entries()?.iter().map(|entry| entry.instance).collect();
+        let instance = (0..pins.instances()).find(|instance| !used.contains(instance)).ok_or_else(|| {
+            QdiscError::NoInstance { instances: pins.instances(), kind: queue.kernel_name() }
+        })?;
+        let salt = u64::from_ne_bytes(random().map_err(|error| SysError::new("no random numbers", error))?);
+        let generation = next(pins.config(instance)?.generation);
+        let config = settings.config(interface.header, salt, generation)?;
+        let entry = Entry { key: key(interface.index)?, instance };
+        let added = (|| {
+            pins.create(instance, config.limit_packets, settings.account_sets())?;
+            pins.configure(instance, &config)?;
+            pins.assign(&entry)?;
+            Ok(RootQdisc::add(interface, queue.kernel_name(), replace)?)
+        })();
+        if let Err(error) = added {
+            // The first error is the one that matters.
+            let _forgotten = pins.forget(&entry);
+            return Err(error);
+        }
+        status(&pins, queue, interface.name.clone(), &entry)
+    }
+
+    /// Changes the queue of an interface while packets wait in it.
+    ///
+    /// # Errors
+    /// When the interface has none, a setting is not allowed, the new limit needs more memory than the queue has, or the process may not.
+    pub fn change(&self, name: &str, change: &QdiscChange) -> Result<ChangeOutcome, QdiscError> {
+        let interface = &Interface::named(name)?;
+        let _guard = self.lock()?;
+        let changed = self.change_locked(interface, change);
+        self.tidy()?;
+        changed
+    }
+
+    fn change_locked(
+        &self,
+        interface: &Interface,
+        change: &QdiscChange,
+    ) -> Result<ChangeOutcome, QdiscError> {
+        let (pins, queue, entry) = self.entry_of(interface)?;
+        let mut config = pins.config(entry.instance)?;
+        let slots = pins.slots(entry.instance)?.saturating_sub(1);
+        change.apply(&mut config, queue, interface.header)?;
+        if let Some(cutline_aqm::Limit::Bytes(_)) = change.limit {
+            // The limit in packets is only the memory for it.
+            config.limit_packets = config.limit_packets.min(slots);
+        }
+        if config.limit_packets > slots {
+            return Err(QdiscError::LargerLimit { limit: config.limit_packets, slots });
+        }
+        config.generation = next(config.generation);
+        pins.configure(entry.instance, &config)?;
+        for _ in 0..LOOKS {
+            let counters = pins.counters(entry.instance)?;
+            if counters.generation == config.generation {
+                return Ok(ChangeOutcome::InUse);
+            }
+            if counters.refused_generation == config.generation {
+                return Err(QdiscError::Refused { kind: queue.kernel_name() });
+            }
+            #[expect(clippy::disallowed_methods, reason = "the programs have no way to wake a process")]
+            sleep(BETWEEN);
+        }
+        Ok(ChangeOutcome::WithNextPacket)
+    }
+
+    /// Removes the queue of an interface, and the programs with the last queue. The interface gets the kernel's default queueing discipline.
+    ///
+    /// # Errors
+    /// When the interface has none, or the process may not.
+    pub fn remove(&self, name: &str) -> Result<Removal, QdiscError> {
+        let _guard = self.lock()?;
+        let removed = self.remove_locked(name);
+        self.tidy()?;
+        removed
+    }
+
+    fn remove_locked(&self, name: &str) -> Result<Removal, QdiscError> {
+        let interface = match Interface::named(name) {
+            Ok(interface) => interface,
+            // Its memory is still there after it has gone.
+            Err(error) => return if self.sweep(None)? > 0 { Ok(Removal::Freed) } else { Err(error.into()) },
+        };
+        let root = RootQdisc::of(&interface)?;
+        let ours = root.as_ref().is_some_and(|root| KernelQueue::named(&root.kind).is_some());
+        if ours {
+            RootQdisc::remove(&interface)?;
+        }
+        let freed = self.sweep(Some(interface.index))?;
+        match (ours, freed) {
+            (true, _) => Ok(Removal::Removed),
+            (false, 1..) => Ok(Removal::Freed),
+            (false, 0) => {
+                Err(QdiscError::NotThere { interface: interface.name, has: root.map(|root| root.kind) })
+            }
+        }
+    }
+
+    /// Returns the queue of an interface.
+    ///
+    /// # Errors
+    /// When it has none, or the process may not read it.
+    pub fn show(&self, name: &str) -> Result<QdiscStatus, QdiscError> {
+        let interface = &Interface::named(name)?;
+        let (pins, queue, entry) = self.entry_of(interface)?;
+        status(&pins, queue, interface.name.clone(), &entry)
+    }
+
+    /// Returns the queues of all interfaces of this network namespace, and the number of those of others.
+    ///
+    /// # Errors
+    /// When the process may not read them.
+    pub fn list(&self) -> Result<(Vec<QdiscStatus>, usize), QdiscError> {
+        let (mut found, mut others) = (Vec::new(), 0);
+        if !self.exists()? {
+            return Ok((found, others));
+        }
+        let (namespace, interfaces) = (namespace()?, interfaces()?);
+        for (queue, pins) in self.pins()? {
+            for entry in pins.entries()? {
+                if entry.key.namespace_inode != namespace {
+                    others += 1;
+                    continue;
+                }
+                let Some(interface) = interfaces.iter().find(|interface| interface.index == entry.key.index)
+                else {
+                    continue;
+                };
+                if RootQdisc::of(interface)?.is_some_and(|root| root.kind == queue.kernel_name()) {
+                    found.push(status(&pins, queue, interface.name.clone(), &entry)?);
+                }
+            }
+        }
+        found.sort_by(|one, other| one.interface.cmp(&other.interface));
+        Ok((found, others))
+    }
+
+    fn entry_of(&self, interface: &Interface) -> Result<(Pins, KernelQueue, Entry), QdiscError> {
+        let root = RootQdisc::of(interface)?;
+        let missing = |root: Option<RootQdisc>| QdiscError::NotThere {
+            interface: interface.name.clone(),
+            has: root.map(|root| root.kind),
+        };
+        let Some(queue) = root.as_ref().and_then(|root| KernelQueue::named(&root.kind)) else {
+            return Err(missing(root));
+        };
+        self.exists()?;
+        let Some(pins) = Pins::open(queue, self.folder.join(queue.folder()))? else {
+            return Err(missing(root));
+        };
+        let key = key(interface.index)?;
+        let entry = pins.entries()?.into_iter().find(|entry| entry.key == key);
+        entry.map(|entry| (pins, queue, entry)).ok_or_else(|| missing(root))
+    }
+
+    /// Frees the instances whose queueing discipline has gone: with its interface, by another program, or because adding it was interrupted; and
+    /// that of an interface of this namespace, which has none. Returns how many there were.
+    fn sweep(&self, index: Option<u32>) -> Result<usize, QdiscError> {
+        let own = index.map(key).transpose()?;
+        let mut freed = 0;
+        for (_, pins) in self.pins()? {
+            for entry in pins.entries()? {
+                let is_own = own.as_ref() == Some(&entry.key);
+                if pins.counters(entry.instance)?.running == 0 || is_own {
+                    pins.forget(&entry)?;
+                    freed += 1;
+                }
+            }
+        }
+        Ok(freed)
+    }
+
+    /// Unloads the programs that no interface uses, and removes the folder if it is empty.
+    fn tidy(&self) -> Result<(), QdiscError> {
+        for queue in KernelQueue::ALL {
+            let folder = self.folder.join(queue.folder());
+            let is_used = match Pins::open(queue, folder.clone())? {
+                Some(pins) => !pins.entries()?.is_empty(),
+                None => false,
+            };
+            if !is_used {
+                object::remove(&folder)?;
+            }
+        }
+        // It stays where one of them is used.
+        let _removed = fs::remove_dir(&self.folder);
+        Ok(())
+    }
+
+    fn pins(&self) -> Result<Vec<(KernelQueue, Pins)>, QdiscError> {
+        let mut found = Vec::new();
+        for queue in KernelQueue::ALL {
+            found.extend(Pins::open(queue, self.folder.join(queue.folder()))?.map(|pins| (queue, pins)));
+        }
+        Ok(found)
+    }
+
+    /// Returns whether there are any pins.
+    fn exists(&self) -> Result<bool, QdiscError> {
+        match fs::metadata(&self.folder) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => {
+                let failure = format!("{} cannot be read", self.folder.display());
+                Err(SysError::privileged(failure, "CAP_SYS_ADMIN", error).into())
+            }
+        }
+    }
+
+    /// Makes the folder of all pins and locks it. The last process that removes a queue removes the folder, so the lock is on the right one only if
+    /// it is still in its place.
+    fn lock(&self) -> Result<Guard, QdiscError> {
+        let bpffs = self.folder.parent().unwrap_or(Path::new("/"));
+        // A queue that is there says that the kernel has them, and the kernel's types are long.
+        if !self.exists()? {
+            cutline_sys::bpf::queueing_disciplines()?;
+        }
+        if statfs(bpffs).map(|found| found.f_type) != Ok(MAGIC) {
+            return Err(QdiscError::NoFileSystem { path: bpffs.to_owned() });
+        }
+        let failure = || format!("{} cannot be made and locked", self.folder.display());
+        let failed = |error: std::io::Error| SysError::privileged(failure(), "CAP_SYS_ADMIN", error);
+        loop {
+            match fs::create_dir(&self.folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(failed(error).into());
+                }
+                _ => {}
+            }
+            let opened = open(&self.folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+            let folder = match opened {
+                Ok(folder) => folder,
+                Err(rustix::io::Errno::NOENT) => continue,
+                Err(errno) => return Err(failed(errno.into()).into()),
+            };
+            rustix::fs::flock(&folder, FlockOperation::LockExclusive)
+                .map_err(|errno| failed(errno.into()))?;
+            let locked = fstat(&folder).map_err(|errno| failed(errno.into()))?;
+            if stat(&self.folder).is_ok_and(|found| found.st_ino == locked.st_ino) {
+                return Ok(Guard { _folder: folder });
+            }
+        }
+    }
+}
+
+fn status(
+    pins: &Pins,
+    queue: KernelQueue,
+    interface: String,
+    entry: &Entry,
+) -> Result<QdiscStatus, QdiscError> {
+    let instance = entry.instance;
+    let config = pins.config(instance)?;
+    let load = match queue {
+        KernelQueue::Sieve => Some(load(&pins.accounts(instance)?, config.sieve.tau, cutline_sys::now())),
+        KernelQueue::Tsq => None,
+    };
+    let slots = pins.slots(instance)?.saturating_sub(1);
+    Ok(QdiscStatus { interface, queue, instance, config, counters: pins.counters(instance)?, slots, load })
+}
+
+/// Returns the part of the cells that flows have used in the last `tau` ns.
+fn load(accounts: &[AccountLayout], tau: u64, now: Instant) -> f64 {
+    const USED: u16 = 0x8000;
+    let ticks = |nanos: u64| (nanos >> 20) as u32;
+    let now = ticks((now - Instant::ZERO).as_nanos());
+    let is_used =
+        |account: &&AccountLayout| account.state & USED != 0 && now.wrapping_sub(account.at) <= ticks(tau);
+    accounts.iter().filter(is_used).count() as f64 / accounts.len().max(1) as f64
+}
+
+/// Returns the generation after this one, which is never 0.
+const fn next(generation: u32) -> u32 {
+    let next = generation.wrapping_add(1);
+    if next == 0 { 1 } else { next }
+}
+
+/// Returns the inode of the network namespace of this thread.
+fn namespace() -> Result<u32, QdiscError> {
+    let found = fs::metadata("/proc/thread-self/ns/net");
+    let found = found.map_err(|error| SysError::new("the network namespace cannot be read", error))?;
+    Ok(found.ino() as u32)
+}
+
+fn key(index: u32) -> Result<InterfaceKey, QdiscError> {
+    Ok(InterfaceKey { namespace_inode: namespace()?, index })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_no_bpffs_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let queues = KernelQueues::new(folder.path());
+        let refused = queues.remove("lo").unwrap_err().to_string();
+        match cutline_sys::bpf::queueing_disciplines() {
+            Ok(()) => assert!(refused.contains("mount -t bpf bpf"), "{refused}"),
+            Err(why) => assert!(refused.contains(&why.to_string()), "{refused}"),
+        }
+        assert!(queues.list().unwrap().0.is_empty());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn the_load_is_of_cells_in_use() {
+        let cell =
+            |state, at| AccountLayout { finish: 0, id: 1, at, lag: 0, warned_until: 0, waiting: 0, state };
+        // The clock of ticks has started anew since the third.
+        let cells = [cell(0x8000, 5), cell(0, 5), cell(0x9001, u32::MAX), cell(0x8000, u32::MAX - 900)];
+        let now = Instant::from_nanos(6 << 20);
+        assert_eq!(load(&cells, 150_000_000, now), 0.5);
+        assert_eq!(load(&[], 150_000_000, now), 0.0);
+    }
+
+    #[test]
+    fn no_generation_is_zero() {
+        assert_eq!([0, 1, u32::MAX].map(next), [1, 2, 1]);
+    }
+}

@@ -1,0 +1,69 @@
+//! The loader on a host, as a program uses it: what is refused, by kernels without such queues and with them.
+
+use cutline_aqm::{AqmSpec, Limit, QueueSpec, TsqParams};
+use cutline_qdisc::{BPFFS, INSTANCES, KernelQueues, QdiscChange, QdiscError, QdiscSettings};
+use cutline_router::Overhead;
+use cutline_units::{HintTable, Rate};
+use std::path::Path;
+
+fn settings(aqm: &str, tsq: bool) -> QdiscSettings {
+    let aqm = AqmSpec::from_values(aqm, []).unwrap();
+    let queue = QueueSpec {
+        limit: Limit::Packets(100),
+        ecn: false,
+        aqm,
+        tsq: tsq.then(TsqParams::default),
+        rate: Rate::from_mbps(10),
+    };
+    QdiscSettings { queue, shaped: true, overhead: Overhead::Ethernet, hints: HintTable::standard() }
+}
+
+#[test]
+fn a_kernel_without_such_queues_is_told_from_one_with_them() {
+    let queues = KernelQueues::new(Path::new(BPFFS));
+    let added = queues.add("lo", &settings("sieve-account", false), false, INSTANCES);
+    match (cutline_sys::bpf::queueing_disciplines(), added) {
+        (Err(_), Err(error @ QdiscError::NotSupported(_))) => {
+            let message = error.to_string();
+            assert!(message.contains("cutline router up") && message.contains("CONFIG_"), "{message}");
+            assert!(!error.is_usage());
+        }
+        // Where the kernel has them, the objects or the privilege are missing, or it has worked and is undone.
+        (Ok(()), Ok(_)) => drop(queues.remove("lo").unwrap()),
+        (Ok(()), Err(error)) => assert!(!matches!(error, QdiscError::NotSupported(_)), "{error}"),
+        (supported, added) => panic!("{supported:?} and {added:?}"),
+    }
+    assert!(!Path::new(BPFFS).join("cutline").exists(), "nothing is left behind");
+}
+
+#[test]
+fn settings_are_refused_before_the_kernel_is_asked() {
+    let queues = KernelQueues::new(Path::new(BPFFS));
+    for (aqm, tsq) in [("pie", true), ("fq-codel", false), ("pi", false), ("sieve", false)] {
+        let error = queues.add("lo", &settings(aqm, tsq), false, INSTANCES).unwrap_err();
+        assert!(error.is_usage(), "{aqm}: {error}");
+        assert!(error.to_string().contains("sieve-account"), "{aqm}: {error}");
+    }
+}
+
+#[test]
+fn an_interface_that_does_not_exist_is_named() {
+    let queues = KernelQueues::new(Path::new(BPFFS));
+    let none = "cutline-none0";
+    let refused = [
+        queues.add(none, &settings("sieve-account", false), false, INSTANCES).map(drop),
+        queues.show(none).map(drop),
+        queues.change(none, &QdiscChange::default()).map(drop),
+    ];
+    for refused in refused {
+        let error = refused.unwrap_err().to_string();
+        assert!(error.contains(none), "{error}");
+    }
+}
+
+#[test]
+fn an_interface_without_a_queue_says_so() {
+    let error = KernelQueues::new(Path::new(BPFFS)).show("lo").unwrap_err();
+    assert!(matches!(error, QdiscError::NotThere { .. }), "{error}");
+    assert!(error.to_string().contains("`lo` has no queue of Cutline's"), "{error}");
+}

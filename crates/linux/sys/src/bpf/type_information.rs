@@ -1,0 +1,55 @@
+//! Abilities of the kernel, by its type information (BTF).
+
+use std::io;
+use std::path::Path;
+
+/// The kernel's own type information.
+const KERNEL: &str = "/sys/kernel/btf/vmlinux";
+/// The type that a loader needs for queueing disciplines in eBPF.
+const OPERATIONS: &[u8] = b"bpf_struct_ops_Qdisc_ops";
+
+/// Reason why a kernel has no queueing disciplines in eBPF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoQueueingDisciplines {
+    /// The kernel has no type information.
+    #[error("the kernel has no type information (CONFIG_DEBUG_INFO_BTF)")]
+    NoTypes,
+    /// The kernel is older than Linux 6.16, or was built without them.
+    #[error("the kernel has been built without CONFIG_NET_SCH_BPF (since Linux 6.16)")]
+    NotBuilt,
+}
+
+/// Returns whether the kernel accepts queueing disciplines in eBPF (`CONFIG_NET_SCH_BPF`, since Linux 6.16).
+///
+/// # Errors
+/// When it does not; the error is the reason.
+pub fn queueing_disciplines() -> Result<(), NoQueueingDisciplines> {
+    in_types(&std::fs::read(Path::new(KERNEL)))
+}
+
+fn in_types(types: &io::Result<Vec<u8>>) -> Result<(), NoQueueingDisciplines> {
+    match types {
+        Ok(types) if has_name(types, OPERATIONS) => Ok(()),
+        Ok(_) => Err(NoQueueingDisciplines::NotBuilt),
+        Err(_) => Err(NoQueueingDisciplines::NoTypes),
+    }
+}
+
+/// Returns whether the zero-terminated strings of type information include this name.
+fn has_name(types: &[u8], name: &[u8]) -> bool {
+    types.split(|&byte| byte == 0).any(|found| found == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_whole() {
+        let types = b"\x9f\xeb\0bpf_struct_ops_Qdisc_ops_x\0x_bpf_struct_ops_Qdisc_ops\0Qdisc_ops\0".to_vec();
+        assert!(has_name(&types, b"Qdisc_ops") && !has_name(&types, OPERATIONS));
+        assert_eq!(in_types(&Ok(types)), Err(NoQueueingDisciplines::NotBuilt));
+        assert_eq!(in_types(&Ok(b"\0bpf_struct_ops_Qdisc_ops\0".to_vec())), Ok(()));
+        assert_eq!(in_types(&Err(io::Error::other("gone"))), Err(NoQueueingDisciplines::NoTypes));
+    }
+}
