@@ -184,7 +184,7 @@ async fn answer(front: Option<&Front>, agent: Option<&Agent>, say: &Say) {
             say(format!("snmp: requests are no longer answered: {error}; restart the monitor"));
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Compares the rows each second, and sends notifications of what has changed.
