@@ -179,7 +179,9 @@ mod tests {
         for source in flood.chain((1..=50).map(|n| format!("[::ffff:127.0.0.1]:{n}"))) {
             assert!(queue.push(request(&source, 0)));
         }
-        (1..=50).for_each(|n| assert!(queue.push(request(&format!("[2001:db8::{n}]:{n}"), 0))));
+        for n in 1..=50 {
+            assert!(queue.push(request(&format!("[2001:db8::{n}]:{n}"), 0)));
+        }
         assert!(queue.push(request("[2001:db8:0:1::1]:161", 0)) && queue.push(request("192.0.2.2:1000", 0)));
         let order = sources(&mut queue);
         // Local, the first subnet, the second one, the host.
@@ -229,7 +231,9 @@ mod tests {
                         let most = if other.ip() == source.ip() { 1 } else { of_host };
                         prop_assert!(times.count() <= most, "{source} after {before:?}");
                     }
-                    first.values_mut().for_each(|(_, before)| before.push(source));
+                    for (_, before) in first.values_mut() {
+                        before.push(source);
+                    }
                     let host = queue.hosts.get(&Asker::of(source.ip()));
                     if let Some(next) = host.and_then(|host| host.sources.get(&source)) {
                         prop_assert!(next.front().unwrap().bytes > answered.bytes, "in order");
