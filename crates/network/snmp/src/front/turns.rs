@@ -179,7 +179,9 @@ mod tests {
         for source in flood.chain((1..=50).map(|n| format!("[::ffff:127.0.0.1]:{n}"))) {
             assert!(queue.push(request(&source, 0)));
         }
-        (1..=50).for_each(|n| assert!(queue.push(request(&format!("[2001:db8::{n}]:{n}"), 0))));
+        for n in 1..=50 {
+            assert!(queue.push(request(&format!("[2001:db8::{n}]:{n}"), 0)));
+        }
         assert!(queue.push(request("[2001:db8:0:1::1]:161", 0)) && queue.push(request("192.0.2.2:1000", 0)));
         let order = sources(&mut queue);
         // Local, the first subnet, the second one, the host.
