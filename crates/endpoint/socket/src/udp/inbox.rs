@@ -11,10 +11,6 @@ use std::net::SocketAddr;
 
 /// Received datagrams, by their numbers in the last call.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there are two for a connection, and that of UDP is the usual one"
-)]
 pub enum CarrierInbox {
     Udp(Box<Inbox>),
     Direct(Box<DirectInbox>),
