@@ -4,7 +4,7 @@ use crate::common::{COMMUNITY, Host, object, publish, row, violated, wait_until}
 use cutline_publish::{ManagerRequest, RowKind, SocketRow};
 use cutline_snmp::{SnmpError, SnmpOptions, SnmpService};
 use cutline_testbed::net_snmp;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -295,6 +295,17 @@ fn whatever_arrives_does_not_disturb_it() {
     assert!(answer.text.contains("Gauge32: 0"), "{}", answer.text);
 }
 
+/// GETBULK of 32767 values behind 1.3.
+const GREEDY: &[u8] = b"\x30\x2a\x02\x01\x01\x04\x10secret community\xa5\x13\x02\x01\x05\x02\x01\x00\x02\x02\x7f\xff\x30\x07\x30\x05\x06\x01\x2b\x05\x00";
+
+/// Returns the number of values of sockets that a walk finds.
+fn values_of_sockets(at: SocketAddr) -> usize {
+    let arguments = ["-v2c", "-c", COMMUNITY, "-Cr50", &at.to_string(), &object("2")];
+    let answer = net_snmp("snmpbulkwalk", &arguments);
+    assert!(answer.is_ok, "{}", &answer.text[..answer.text.len().min(300)]);
+    pairs(&answer.text).len()
+}
+
 /// Eight managers walk the sockets, and another one asks a hundred times for as much as there is, and reads no answer. Every walk finds
 /// all, somebody else gets an answer, and rows are as new as before.
 #[test]
@@ -306,19 +317,12 @@ fn storms_of_walks_hold_nobody_up() {
     host.wait_for_sockets(200);
     let (service, _) = host.serve(&host.open_options());
     let at = service.address().unwrap();
-    // GETBULK of 32767 values behind 1.3.
-    let request = b"\x30\x2a\x02\x01\x01\x04\x10secret community\xa5\x13\x02\x01\x05\x02\x01\x00\x02\x02\x7f\xff\x30\x07\x30\x05\x06\x01\x2b\x05\x00";
-    let walk = || {
-        let at = at.to_string();
-        let answer = net_snmp("snmpbulkwalk", &["-v2c", "-c", COMMUNITY, "-Cr50", &at, &object("2")]);
-        assert!(answer.is_ok, "{}", &answer.text[..answer.text.len().min(300)]);
-        pairs(&answer.text).len()
-    };
+    let walk = || values_of_sockets(at);
     let alone = walk();
     std::thread::scope(|scope| {
         let greedy = UdpSocket::bind("127.0.0.1:0").unwrap();
         // Answers stay in the socket, and then are dropped.
-        (0..100).for_each(|_| drop(greedy.send_to(request, at)));
+        (0..100).for_each(|_| drop(greedy.send_to(GREEDY, at)));
         let walks: Vec<_> = (0..8).map(|_| scope.spawn(walk)).collect();
         // Rows that come meanwhile are shown meanwhile.
         publish(&mut video, &rows[..100]);
@@ -345,19 +349,12 @@ fn a_flood_that_never_ends_holds_nobody_up() {
     host.wait_for_sockets(200);
     let (service, _) = host.serve(&host.open_options());
     let at = service.address().unwrap();
-    let walk = || {
-        let at = at.to_string();
-        let answer = net_snmp("snmpbulkwalk", &["-v2c", "-c", COMMUNITY, "-Cr50", &at, &object("2")]);
-        assert!(answer.is_ok, "{}", &answer.text[..answer.text.len().min(300)]);
-        pairs(&answer.text).len()
-    };
+    let walk = || values_of_sockets(at);
     let alone = walk();
-    // GETBULK of 32767 values behind 1.3.
-    let greedy = b"\x30\x2a\x02\x01\x01\x04\x10secret community\xa5\x13\x02\x01\x05\x02\x01\x00\x02\x02\x7f\xff\x30\x07\x30\x05\x06\x01\x2b\x05\x00";
-    let mut wrong = greedy.to_vec();
+    let mut wrong = GREEDY.to_vec();
     wrong[7..13].copy_from_slice(b"public");
     for (flood, is_answered) in [
-        (greedy.to_vec(), true),
+        (GREEDY.to_vec(), true),
         (wrong, false),
         (vec![0x30; 100], false),
         (Vec::new(), false),
