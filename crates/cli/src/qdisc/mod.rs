@@ -74,8 +74,8 @@ struct AddArgs {
 
 /// Change the queue of an interface while packets wait in it
 ///
-/// What is not named stays. Parameters that are not named have their defaults where --aqm, --set or --rtt is given, and so have those of TSQ where
-/// --tsq is given. TSQ does not become Sieve, or the other way round: use `del` and `add`.
+/// Options that are left out keep their values. --aqm, --set and --rtt reset all other parameters of the algorithm to their defaults, and --tsq
+/// resets those of TSQ. TSQ does not become Sieve, or the other way round: use `del` and `add`.
 #[derive(clap::Args)]
 #[command(after_help = CHANGE_EXAMPLES)]
 struct ChangeArgs {

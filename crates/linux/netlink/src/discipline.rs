@@ -26,11 +26,11 @@ impl RootQdisc {
         Ok(found.map(|message| Self { kind: kind(&message), handle: message.header.handle.major }))
     }
 
-    /// Sets one of this kind, without options. With `replace` it replaces one of another kind in one step; otherwise it is refused
-    /// where somebody has set any.
+    /// Sets a discipline of this kind, without options. With `replace` it takes the place of any other discipline in one step; without, an
+    /// interface that already has one is refused.
     ///
     /// # Errors
-    /// When there is one, the kernel does not know the kind or refuses it, or the process may not: it needs `CAP_NET_ADMIN`.
+    /// When the interface has one, the kernel does not know the kind or refuses it, or the process may not: it needs `CAP_NET_ADMIN`.
     pub fn add(interface: &Interface, kind: &str, replace: bool) -> Result<(), Error> {
         let flags = NLM_F_CREATE | if replace { NLM_F_REPLACE } else { NLM_F_EXCL };
         let message = at_root(interface, [TcAttribute::Kind(kind.to_owned())]);
