@@ -194,8 +194,8 @@ impl Histogram {
         })
     }
 
-    /// Adds another histogram's values to this one. What is more than a count or sum holds, as only made-up numbers are,
-    /// leaves it at its greatest.
+    /// Adds another histogram's values to this one. A count or sum that would overflow keeps its largest value; only
+    /// invented numbers are that large.
     pub fn merge(&mut self, other: &Self) {
         if other.total == 0 {
             return;

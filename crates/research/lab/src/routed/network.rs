@@ -214,7 +214,7 @@ pub struct Nodes {
     wires: Namespace,
 }
 
-/// The interface of a wire at its first or second end.
+/// Name of the interface at an end of a wire: 0 or 1.
 fn wire(pair: usize, end: usize) -> String {
     format!("wire{pair}-{end}")
 }
