@@ -74,6 +74,8 @@
 //! ```
 
 mod allocation;
+#[cfg(test)]
+mod awaited;
 mod connecting;
 mod connection;
 mod connection_handle;
