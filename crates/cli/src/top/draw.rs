@@ -150,8 +150,13 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut State, rows: &[Row]
             }
         })
         .collect();
-    state.first_column = state.first_column.min(columns.len() - 1);
-    let shown = fit(&wanted, state.first_column, usize::from(area.width.saturating_sub(2)));
+    let within = usize::from(area.width.saturating_sub(2));
+    let shows_last =
+        |from: &usize| fit(&wanted, *from, within).last().is_some_and(|it| it.0 == columns.len() - 1);
+    // Further on nothing else would be shown.
+    let farthest = (1..columns.len()).find(shows_last).unwrap_or(columns.len() - 1);
+    state.first_column = state.first_column.min(farthest);
+    let shown = fit(&wanted, state.first_column, within);
     let aligned = |column: usize, text: String| {
         if columns[column].is_number { Text::raw(text).right_aligned() } else { Text::raw(text) }
     };
@@ -179,7 +184,7 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, state: &mut State, rows: &[Row]
 }
 
 /// The least width of a column of words that are longer.
-const LEAST_WORD: usize = 9;
+const LEAST_WORD: usize = 8;
 
 /// Width of a column. Numbers have one width: a number that is cut is another number.
 struct Width {
