@@ -169,6 +169,8 @@ fn what_managers_read_is_what_the_program_reads() {
     }
 
     bed.quiet();
+    // Longer than the oldest row of a connection that has had messages.
+    sleep(Duration::from_secs(11));
     let values = agents.map(|agent| {
         until(|| {
             let [before, after] = [(); 2].map(|()| {

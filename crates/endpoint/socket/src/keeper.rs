@@ -4,7 +4,7 @@
 //! There is one for all connections of a process, from the first one on. It holds no connection: one that the application
 //! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.
 
-use crate::publication::{RowTexts, Search};
+use crate::publication::{ConnectionGlance, RowTexts, Search};
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_sys::lock;
 use cutline_sys::now;
@@ -22,8 +22,13 @@ pub trait KeptConnection: Send + Sync {
     /// Calls the application's handler of events with those that it has not seen.
     fn call_handler(&self) {}
 
-    /// Returns the row that is published of the connection under this number; `None` if it is not published. `texts` are those of its
-    /// last row.
+    /// Returns what is seen of the connection without making its row; `None` if it is not published.
+    fn glance(&self) -> Option<ConnectionGlance> {
+        None
+    }
+
+    /// Returns the row that is published of the connection under this number; `None` if it has no address any more. `texts` are those of
+    /// its last row.
     fn row(&self, _number: u64, _texts: &mut RowTexts) -> Option<SocketRow> {
         None
     }
