@@ -11,6 +11,7 @@ pub mod check;
 pub mod execution;
 mod file;
 mod flows_file;
+mod generate;
 mod lower;
 mod read;
 pub mod runner;
