@@ -1,12 +1,14 @@
 //! Check of a scenario: a description of its runs, its warnings, or all of its errors, as text and as documents.
 
+use crate::lower::LowerError;
+use crate::simulate::transfer_bytes;
 use crate::spec::{ArrivalsSpec, FlowSpec, GraphSpec, Scenario, Topology};
 use crate::sweep::SweepPoint;
 use cutline_config::{Errors, Problem};
 use cutline_results::PointSummary;
-use cutline_sim::{EqualCostPaths, Network, NodeId, PathCount, StagePlan};
+use cutline_sim::{EqualCostPaths, LinkId, Network, NodeId, PathCount, StagePlan};
 use cutline_text::Printable;
-use cutline_units::Bytes;
+use cutline_units::{Bytes, Instant, Streams};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -236,6 +238,32 @@ pub fn describe_simulated(points: &[SweepPoint]) -> String {
         let _ = writeln!(text, "engine  {}", Printable(engine(&network)));
     }
     text
+}
+
+/// Returns the flows of a scenario in the run with its first seed, as lines of comma-separated values below a line with their names: flow,
+/// group, source, sink, start in seconds, size in bytes (empty unless the flow is a transfer of a known size), and the nodes of its path
+/// and of that of its acknowledgements, with blanks between.
+///
+/// # Errors
+/// If the network cannot be built.
+pub fn flows_table(scenario: &Scenario) -> Result<String, LowerError> {
+    let network = scenario.network()?;
+    let streams = Streams::new(scenario.seed);
+    let path = |route: &[LinkId]| {
+        let first = network.node_name(network.link(route[0]).from);
+        let others = route.iter().map(|link| network.node_name(network.link(*link).to));
+        [first].into_iter().chain(others).collect::<Vec<_>>().join(" ")
+    };
+    let mut text = "flow,group,from,to,start_s,bytes,path,return_path\n".to_owned();
+    for flow in network.flows() {
+        let (there, back) = (path(&flow.route), path(&flow.return_route));
+        let [from, to] = [&there, &back].map(|path| path.split(' ').next().unwrap_or_default());
+        let start = (flow.start_with(streams) - Instant::ZERO).as_secs_f64();
+        let bytes = transfer_bytes(&flow.app).map_or_else(String::new, |bytes| bytes.to_string());
+        let group = &network.groups()[flow.group.0 as usize];
+        let _ = writeln!(text, "{},{group},{from},{to},{start:.9},{bytes},{there},{back}", flow.name);
+    }
+    Ok(text)
 }
 
 fn engine(network: &Network) -> String {

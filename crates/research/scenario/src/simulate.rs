@@ -366,7 +366,7 @@ impl Member<'_> {
 }
 
 /// Returns the size of a flow's only transfer; `None` for another application, or a random size.
-fn transfer_bytes(app: &app::Params) -> Option<u64> {
+pub(crate) fn transfer_bytes(app: &app::Params) -> Option<u64> {
     match app {
         app::Params::Transfer(TransferParams { size: Distribution::Fixed(bytes) }) => {
             Some(bytes.round() as u64)
