@@ -175,6 +175,7 @@ validate-ns2: $(BIN)
 validate-ns3: $(BIN)
 	@tools/setup.sh ns3
 	python3 validate/ns3.py --cutline $(BIN) --out docs/validation --work target/ns3
+	python3 validate/ns3_fattree.py --cutline $(BIN) --out docs/validation --work target/ns3
 
 # The simulated TCP against Linux's in the laboratory: half an hour, as root.
 validate-linux-tcp: $(BIN)

@@ -163,7 +163,7 @@ pub fn simulated(
     cancel: &AtomicBool,
     passed: &AtomicU64,
 ) -> Result<cutline_results::RunResult, String> {
-    let network = scenario.network().map_err(|error| error.to_string())?;
+    let network = scenario.network_of(seed).map_err(|error| error.to_string())?;
     let mut before = Instant::ZERO;
     let result = scenario.simulate_network(&network, seed, cancel, |simulation| {
         let step = simulation.time().saturating_since(before).as_nanos();

@@ -19,12 +19,16 @@ pub struct Args {
     /// Print one JSON document instead of text; of a scenario with errors, these, with exit code 2
     #[arg(long)]
     json: bool,
+    /// Print the flows of the first point with its first seed, as comma-separated values: starts, sizes and paths, for other simulators
+    #[arg(long, conflicts_with = "json")]
+    flows: bool,
 }
 
 const EXAMPLES: &str = "Examples:
   cutline check examples/dumbbell.toml
   cutline check examples/dumbbell.toml --set flow.bulk.count=50
-  cutline check experiments/tsq/audio.toml --json | jq .points";
+  cutline check experiments/tsq/audio.toml --json | jq .points
+  cutline check examples/fat-tree.toml --flows --set seed=2 > flows.csv";
 
 pub fn execute(args: &Args) -> Result<(), Failure> {
     args.execute(Scenario::check_simulated, check::describe_simulated)
@@ -47,7 +51,10 @@ impl Args {
             }
         };
         check_points(&points, supports)?;
-        if self.json {
+        if self.flows {
+            let table = check::flows_table(&points[0].scenario);
+            output::print(&table.map_err(|error| Failure::Usage(error.to_string()))?)
+        } else if self.json {
             output::print_json(&check::document(&points))
         } else {
             output::print_wrapped(&describe(&points))

@@ -85,7 +85,7 @@ impl Traces {
         cancel: &AtomicBool,
         progress: &(dyn Fn(Duration) + Sync),
     ) -> Result<RunResult, String> {
-        let network = scenario.network().map_err(|error| error.to_string())?;
+        let network = scenario.network_of(seed).map_err(|error| error.to_string())?;
         let mut screen = self.watch.map(|speed| Screen::new(scenario, &network, speed));
         let mut before = Instant::ZERO;
         let mut after_step = |simulation: &Simulation| {

@@ -17,6 +17,7 @@
 //!   aal5              packets in cells of ATM
 //!   impairment        loss, reordering and jitter on the wire behind them
 //!   route             routes and event tags
+//!   paths             shortest paths of equal cost
 //!   flow              the state of a flow, in three parts
 //!   packet            a packet and its header
 //!   messages          the bytes beside the packets between agents
@@ -49,6 +50,7 @@ mod messages;
 mod network;
 mod outcome;
 mod packet;
+mod paths;
 pub mod qos;
 mod queued_link;
 mod route;
@@ -70,6 +72,7 @@ pub use impairment::ImpairmentParams;
 pub use measure::Window;
 pub use network::{AgentEntry, Distributions, FlowSpec, LinkSpec, Network, NetworkError};
 pub use outcome::{BacklogOutcome, FlowOutcome, LinkOutcome, SimulationOutcome, Work};
+pub use paths::{EqualCostPaths, PathCount};
 pub use watch::{Observation, QueueEvent, SeenHeader, SeenPacket};
 
 #[cfg(doctest)]

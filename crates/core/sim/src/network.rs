@@ -1,8 +1,8 @@
 //! The network to simulate: nodes, links with their queues, and flows with their routes.
 //!
 //! A [`Network`] is a plain description that is checked while it is built; [`crate::run`] simulates it. Links are
-//! unidirectional. Routes are static. They are given by the caller or have the fewest links; among equal routes the one with
-//! the link added earlier is taken.
+//! unidirectional. Routes are static. They are given by the caller, or have the fewest links: among equal routes the one with
+//! the link added earlier is taken, or each flow draws one ([`EqualCostPaths`](crate::EqualCostPaths)).
 
 use crate::AdaptiveHint;
 use crate::aal5::Aal5Params;
@@ -416,6 +416,11 @@ impl Network {
     /// Returns the names of the groups.
     pub fn groups(&self) -> &[String] {
         &self.groups
+    }
+
+    /// Returns the number of nodes.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
     }
 
     /// Returns a node's name.

@@ -71,6 +71,7 @@ row! {
         transfers: Option<u64>, "-", "Files or responses completed; null if the application has none.";
         transfer_mean_ms: Option<f64>, "ms", "Time from a transfer's start to its end, mean.";
         transfer_p95_ms: Option<f64>, "ms", "Time from a transfer's start to its end, 95th percentile.";
+        transfer_bytes: Option<u64>, "B", "Size of the flow's only transfer; null for another application, or a random size.";
         qd: Option<f64>, "0..1", "Quality by delay, which the scenario's `quality-delay` defines; null for the class none.", measure;
         qt: Option<f64>, "0..1", "Quality by throughput; null for the class none.", measure;
         q: Option<f64>, "0..1", "Quality, the lesser of the two; null for the class none.", shown("Q", 1.0);

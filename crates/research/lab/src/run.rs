@@ -287,6 +287,21 @@ pub fn check_with(scenario: &Scenario, programs: &[ExternalProgram]) -> Result<(
     external_programs::find(programs, &scenario.network()?).map(drop)
 }
 
+/// Checks that all groups have a number of flows.
+///
+/// # Errors
+/// The first group with transfers that arrive at random.
+pub(crate) fn check_counts(scenario: &Scenario) -> Result<(), LabError> {
+    let with_arrivals = scenario.nonempty_groups().find(|group| group.arrivals.is_some());
+    with_arrivals.map_or(Ok(()), |group| {
+        Err(LabError::OnlySimulated {
+            flow: group.name.clone(),
+            what: "transfers that arrive at random",
+            instead: "set count and app",
+        })
+    })
+}
+
 fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabError> {
     scenario.check_without_routers()?;
     if let Some(group) = scenario.nonempty_groups().find(|group| group.adaptive.is_some()) {
@@ -296,6 +311,7 @@ fn check_all(scenario: &Scenario, connections: &Connections) -> Result<(), LabEr
             instead: "set it to a level",
         });
     }
+    check_counts(scenario)?;
     let count = scenario.flow_count();
     if count > MAX_FLOWS as u64 {
         return Err(LabError::TooMany { count, max: MAX_FLOWS });

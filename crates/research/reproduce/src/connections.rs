@@ -62,7 +62,7 @@ pub(crate) fn simulate(
         .iter_mut()
         .filter(|group| is_connection(group))
         .for_each(|group| group.stop = Some(Duration::ZERO));
-    let mut network = silent.network().map_err(|error| error.to_string())?;
+    let mut network = silent.network_of(seed).map_err(|error| error.to_string())?;
     let settings = scenario.settings(seed);
     let connections = connections(scenario, judgement, &network, Streams::new(seed))?;
     let connect = |(flow, connection): (usize, QosConnection)| {
@@ -94,7 +94,7 @@ pub(crate) fn measure(
     seed: u64,
     cancel: &AtomicBool,
 ) -> Result<RunResult, String> {
-    let network = scenario.network().map_err(|error| error.to_string())?;
+    let network = scenario.network_of(seed).map_err(|error| error.to_string())?;
     let connections = connections(scenario, judgement, &network, Streams::new(seed))?;
     let options = cutline_lab::LabOptions { stack, ..cutline_lab::LabOptions::default() };
     let measured = cutline_lab::measure(scenario, &connections, seed, &options, cancel);

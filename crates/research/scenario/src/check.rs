@@ -1,13 +1,17 @@
 //! Check of a scenario: a description of its runs, its warnings, or all of its errors, as text and as documents.
 
-use crate::spec::{FlowSpec, Scenario, Topology};
+use crate::lower::LowerError;
+use crate::simulate::transfer_bytes;
+use crate::spec::{ArrivalsSpec, FlowSpec, GraphSpec, Scenario, Topology};
 use crate::sweep::SweepPoint;
 use cutline_config::{Errors, Problem};
 use cutline_results::PointSummary;
-use cutline_sim::{Network, StagePlan};
+use cutline_sim::{EqualCostPaths, LinkId, Network, NodeId, PathCount, StagePlan};
 use cutline_text::Printable;
+use cutline_units::{Bytes, Instant, Streams};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Write as _};
 
 /// The largest number of points that are listed by name.
@@ -59,6 +63,10 @@ pub struct ScenarioDocument {
     nodes: usize,
     /// The number of one-way links in the network of the first point.
     links: usize,
+    /// The number of hosts in the network of the first point: nodes with one neighbour.
+    hosts: usize,
+    /// The shortest paths between hosts in the network of the first point; null for a network that is not generated.
+    paths: Option<HostPaths>,
     /// The groups of flows of the first point.
     flows: Vec<FlowGroup>,
     /// The points of the sweep; a single one if there is no sweep.
@@ -68,13 +76,26 @@ pub struct ScenarioDocument {
     warnings: Vec<String>,
 }
 
+/// The shortest paths between different hosts.
+#[derive(Serialize, JsonSchema)]
+struct HostPaths {
+    /// The links of the shortest path between the nearest hosts.
+    least_links: u16,
+    /// The links of the shortest path between the most distant hosts.
+    most_links: u16,
+    /// The largest number of shortest paths between two hosts.
+    most_paths: u64,
+}
+
 /// A group of flows with the same parameters.
 #[derive(Serialize, JsonSchema)]
 struct FlowGroup {
     /// The name of the group.
     name: String,
-    /// The number of flows.
+    /// The number of flows; of transfers that arrive, those in the run with the first seed.
     count: u64,
+    /// Transfers that arrive at random; null for a group with a fixed number of flows.
+    arrivals: Option<ArrivalsDocument>,
     /// The title of the transport.
     transport: String,
     /// The quality class.
@@ -83,6 +104,33 @@ struct FlowGroup {
     hint: u16,
     /// True if the hint adapts.
     adaptive: bool,
+}
+
+/// Transfers that arrive as a Poisson process.
+#[derive(Serialize, JsonSchema)]
+struct ArrivalsDocument {
+    /// The mean number of transfers each second.
+    per_second: f64,
+    /// The load of the busiest link of a host, payload over its rate; null if the rate of arrivals was given.
+    load: Option<f64>,
+    /// The mean size of a transfer, bytes; null if it is infinite.
+    mean_bytes: Option<f64>,
+    /// The time from which transfers arrive, seconds.
+    from_s: f64,
+    /// The time until which transfers arrive, seconds.
+    until_s: f64,
+}
+
+impl From<&ArrivalsSpec> for ArrivalsDocument {
+    fn from(arrivals: &ArrivalsSpec) -> Self {
+        Self {
+            per_second: arrivals.per_second,
+            load: arrivals.load,
+            mean_bytes: Some(arrivals.sizes.mean()).filter(|mean| mean.is_finite()),
+            from_s: arrivals.from.as_secs_f64(),
+            until_s: arrivals.until.as_secs_f64(),
+        }
+    }
 }
 
 /// Errors of a scenario.
@@ -123,9 +171,11 @@ impl From<&Errors> for ErrorsDocument {
 pub fn document(points: &[SweepPoint]) -> ScenarioDocument {
     let first = &points[0].scenario;
     let graph = first.graph();
-    let group = |flow: &FlowSpec| FlowGroup {
+    let drawn = drawn(first);
+    let group = |(flow, drawn): (&FlowSpec, &usize)| FlowGroup {
         name: flow.name.clone(),
-        count: flow.count,
+        count: flow.count + *drawn as u64,
+        arrivals: flow.arrivals.as_ref().map(ArrivalsDocument::from),
         transport: flow.transport.params.title().to_owned(),
         class: flow.class.name(),
         hint: flow.hint.level(),
@@ -145,7 +195,9 @@ pub fn document(points: &[SweepPoint]) -> ScenarioDocument {
         measure_until_s: first.measure_until.as_secs_f64(),
         nodes: graph.nodes.len(),
         links: graph.links.len(),
-        flows: first.flows.iter().map(group).collect(),
+        hosts: graph.hosts().count(),
+        paths: first.network().ok().and_then(|network| host_paths(&graph, &network)),
+        flows: first.flows.iter().zip(&drawn).map(group).collect(),
         points: points.iter().map(point).collect(),
         warnings: warnings(points),
     }
@@ -163,9 +215,12 @@ pub fn describe(points: &[SweepPoint]) -> String {
         "time    {}, measured from {} to {}",
         first.duration, first.warm_up, first.measure_until
     );
-    let _ = writeln!(text, "network {}", network(first));
-    for flow in &first.flows {
-        let _ = writeln!(text, "flows   {}", Printable(flows(flow)));
+    let _ = writeln!(text, "network {}", Printable(network(first)));
+    if let Some(paths) = paths(first) {
+        let _ = writeln!(text, "paths   {paths}");
+    }
+    for (flow, drawn) in first.flows.iter().zip(drawn(first)) {
+        let _ = writeln!(text, "flows   {}", Printable(flows(flow, first.seed, drawn)));
     }
     for point in points.iter().filter(|point| !point.settings.is_empty()).take(LISTED) {
         let _ = writeln!(text, "point   {}", Printable(point.label()));
@@ -185,6 +240,32 @@ pub fn describe_simulated(points: &[SweepPoint]) -> String {
     text
 }
 
+/// Returns the flows of a scenario in the run with its first seed, as lines of comma-separated values below a line with their names: flow,
+/// group, source, sink, start in seconds, size in bytes (empty unless the flow is a transfer of a known size), and the nodes of its path
+/// and of that of its acknowledgements, with blanks between.
+///
+/// # Errors
+/// If the network cannot be built.
+pub fn flows_table(scenario: &Scenario) -> Result<String, LowerError> {
+    let network = scenario.network()?;
+    let streams = Streams::new(scenario.seed);
+    let path = |route: &[LinkId]| {
+        let first = network.node_name(network.link(route[0]).from);
+        let others = route.iter().map(|link| network.node_name(network.link(*link).to));
+        [first].into_iter().chain(others).collect::<Vec<_>>().join(" ")
+    };
+    let mut text = "flow,group,from,to,start_s,bytes,path,return_path\n".to_owned();
+    for flow in network.flows() {
+        let (there, back) = (path(&flow.route), path(&flow.return_route));
+        let [from, to] = [&there, &back].map(|path| path.split(' ').next().unwrap_or_default());
+        let start = (flow.start_with(streams) - Instant::ZERO).as_secs_f64();
+        let bytes = transfer_bytes(&flow.app).map_or_else(String::new, |bytes| bytes.to_string());
+        let group = &network.groups()[flow.group.0 as usize];
+        let _ = writeln!(text, "{},{group},{from},{to},{start:.9},{bytes},{there},{back}", flow.name);
+    }
+    Ok(text)
+}
+
 fn engine(network: &Network) -> String {
     match StagePlan::new(network) {
         Ok(plan) => format!(
@@ -199,17 +280,94 @@ fn engine(network: &Network) -> String {
 
 fn network(scenario: &Scenario) -> String {
     let graph = scenario.graph();
-    let shape = match &scenario.topology {
-        Topology::Dumbbell(dumbbell) => format!("a dumbbell at {}, {}", dumbbell.rate, dumbbell.delay),
-        Topology::Graph(_) => "a graph".to_owned(),
+    let links = count(graph.links.len(), "one-way link");
+    let shape = match (&scenario.topology, &graph.generated) {
+        (Topology::Dumbbell(dumbbell), _) => format!("a dumbbell at {}, {}", dumbbell.rate, dumbbell.delay),
+        (Topology::Graph(_), Some(generated)) => {
+            let hosts = graph.hosts().count();
+            let (others, what) = (graph.nodes.len() - hosts, "other node");
+            return format!(
+                "{}: {}, {}, {links}",
+                generated.description,
+                count(hosts, "host"),
+                count(others, what)
+            );
+        }
+        (Topology::Graph(_), None) => "a graph".to_owned(),
     };
-    format!("{shape}: {}, {}", count(graph.nodes.len(), "node"), count(graph.links.len(), "one-way link"))
+    format!("{shape}: {}, {links}", count(graph.nodes.len(), "node"))
 }
 
-fn flows(flow: &FlowSpec) -> String {
+/// Returns a phrase about the shortest paths between hosts; `None` for a network that is not generated.
+fn paths(scenario: &Scenario) -> Option<String> {
+    let paths = host_paths(&scenario.graph(), &scenario.network().ok()?)?;
+    let links = if paths.least_links == paths.most_links {
+        count(usize::from(paths.most_links), "link")
+    } else {
+        format!("{} to {} links", paths.least_links, paths.most_links)
+    };
+    Some(format!("{links} from host to host, up to {} equal", paths.most_paths))
+}
+
+/// Returns the shortest paths between hosts; `None` for a network that is not generated, or with fewer than two hosts.
+fn host_paths(graph: &GraphSpec, network: &Network) -> Option<HostPaths> {
+    graph.generated.as_ref()?;
+    let numbers: BTreeMap<&str, u32> = graph.nodes.iter().map(|node| node.name.as_str()).zip(0..).collect();
+    // Hosts at the same node have the same paths to others. Two of them show the path between themselves.
+    let mut of_node: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
+    let hosts: BTreeSet<&str> = graph.hosts().collect();
+    for link in graph.links.iter().filter(|link| hosts.contains(link.from.as_str())) {
+        let at_node = of_node.entry(&link.to).or_default();
+        if at_node.len() < 2 {
+            at_node.push(NodeId(numbers[link.from.as_str()]));
+        }
+    }
+    let hosts: Vec<NodeId> = of_node.into_values().flatten().collect();
+    let mut paths = EqualCostPaths::new(network);
+    let pairs = hosts
+        .iter()
+        .flat_map(|from| hosts.iter().map(move |to| (*from, *to)))
+        .filter(|(from, to)| from != to);
+    let counts = pairs.filter_map(|(from, to)| paths.count(from, to));
+    let all = counts.map(|PathCount { paths, links }| HostPaths {
+        least_links: links,
+        most_links: links,
+        most_paths: paths,
+    });
+    all.reduce(|one, other| HostPaths {
+        least_links: one.least_links.min(other.least_links),
+        most_links: one.most_links.max(other.most_links),
+        most_paths: one.most_paths.max(other.most_paths),
+    })
+}
+
+/// Returns the number of transfers of each group in the run with the first seed.
+fn drawn(scenario: &Scenario) -> Vec<usize> {
+    let mut drawn = vec![0; scenario.flows.len()];
+    scenario.transfers(scenario.seed).iter().for_each(|transfer| drawn[transfer.group] += 1);
+    drawn
+}
+
+fn arrivals(arrivals: &ArrivalsSpec, seed: u64, drawn: usize) -> String {
+    let load = arrivals.load.map_or_else(String::new, |load| format!(", load {load:.4}"));
+    let load = load.trim_end_matches('0').trim_end_matches('.');
+    let mean = arrivals.sizes.mean();
+    let mean =
+        if mean.is_finite() { Bytes::new(mean.round() as u64).to_string() } else { "infinite".to_owned() };
+    let (per_second, from, until) = (arrivals.per_second, arrivals.from, arrivals.until);
+    format!(
+        "{drawn} with seed {seed}; {per_second:.1} a second from {from} to {until}{load}, mean size {mean}"
+    )
+}
+
+fn flows(flow: &FlowSpec, seed: u64, drawn: usize) -> String {
     let protocol = flow.transport.params.title();
     let (class, hint) = (flow.class.name(), flow.hint.level());
     let adapts = if flow.adaptive.is_some() { ", which adapts" } else { "" };
+    if let Some(spec) = &flow.arrivals {
+        let arrivals = arrivals(spec, seed, drawn);
+        return format!("{}: {protocol}, class {class}, hint {hint}, {arrivals}", flow.name);
+    }
     format!("{} x {}: {protocol}, class {class}, hint {hint}{adapts}", flow.count, flow.name)
 }
 

@@ -11,6 +11,7 @@ pub mod check;
 pub mod execution;
 mod file;
 mod flows_file;
+mod generate;
 mod lower;
 mod read;
 pub mod runner;
@@ -22,6 +23,7 @@ mod warnings;
 
 pub use file::ScenarioFile;
 pub use flows_file::FlowsFile;
+pub use generate::{Joint, Skeleton, parse_graph};
 pub use lower::LowerError;
 pub use simulate::SimulateError;
 pub use spec::Scenario;

@@ -7,12 +7,14 @@ use crate::spec::{
 use cutline_aqm::{AqmSpec, QueueSpec};
 use cutline_quality::Class;
 use cutline_sim::{
-    Aal5Params, AdaptiveHint, Bottleneck, Distributions, Dumbbell, GroupId, LinkId, LinkSpec, Network,
-    NetworkError, NodeId, Pair, SimulationSettings, Window,
+    Aal5Params, AdaptiveHint, Bottleneck, Distributions, Dumbbell, EqualCostPaths, GroupId, LinkId, LinkSpec,
+    Network, NetworkError, NodeId, Pair, SimulationSettings, Window,
 };
 use cutline_tables::queue::{PassOn, QueueConfig};
+use cutline_transport::app::{Params, TransferParams};
 use cutline_transport::endpoint::TransportParams;
-use cutline_units::{Bytes, HintBudget, Instant, Rate};
+use cutline_units::{Bytes, Distribution, HintBudget, Instant, Rate, Streams};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -43,18 +45,27 @@ pub enum LowerError {
 }
 
 impl Scenario {
-    /// Returns the network that this scenario describes.
+    /// Returns the network that this scenario describes, in the run with its first seed.
+    ///
+    /// # Errors
+    /// As [`Scenario::network_of`].
+    pub fn network(&self) -> Result<Network, LowerError> {
+        self.network_of(self.seed)
+    }
+
+    /// Returns the network in the run with this seed. Only transfers that arrive, and the paths that flows draw in a generated graph, depend
+    /// on the seed.
     ///
     /// # Errors
     /// If an AQM or a transport refuses a parameter, or a flow has no route.
-    pub fn network(&self) -> Result<Network, LowerError> {
+    pub fn network_of(&self, seed: u64) -> Result<Network, LowerError> {
         let mut network = Network::new();
         for group in &self.flows {
             network.add_group(group.name.clone());
         }
         match &self.topology {
             Topology::Dumbbell(dumbbell) => self.lay_dumbbell(dumbbell, &mut network)?,
-            Topology::Graph(graph) => self.lay_graph(graph, &mut network)?,
+            Topology::Graph(graph) => self.lay_graph(graph, Streams::new(seed), &mut network)?,
         }
         Ok(network)
     }
@@ -77,7 +88,12 @@ impl Scenario {
         Ok(())
     }
 
-    fn lay_graph(&self, graph: &GraphSpec, network: &mut Network) -> Result<(), LowerError> {
+    fn lay_graph(
+        &self,
+        graph: &GraphSpec,
+        streams: Streams,
+        network: &mut Network,
+    ) -> Result<(), LowerError> {
         let mut nodes: BTreeMap<&str, NodeId> = BTreeMap::new();
         for node in &graph.nodes {
             nodes.insert(&node.name, network.add_node(node.name.clone()));
@@ -106,10 +122,31 @@ impl Scenario {
             }
         }
         let templates = self.templates();
-        for flow in self.flow_instances() {
-            let (from, to) = (nodes[flow.from.as_str()], nodes[flow.to.as_str()]);
-            let (route, return_route) = (network.route(from, to)?, network.route(to, from)?);
-            add_flow(network, flow, &templates, [route, return_route])?;
+        let flows: Vec<FlowInstance> = self.flow_instances().collect();
+        let transfers = self.transfers(streams.seed());
+        let ends = flows.iter().map(|flow| (&flow.name, &flow.from, &flow.to));
+        let ends = ends.chain(transfers.iter().map(|flow| (&flow.name, &flow.from, &flow.to)));
+        let ends = ends.map(|(name, from, to)| (name.as_str(), [nodes[from.as_str()], nodes[to.as_str()]]));
+        let routes = if graph.generated.is_some() {
+            drawn_routes(network, streams, ends)?
+        } else {
+            first_routes(network, ends)?
+        };
+        let mut routes = routes.into_iter();
+        for (flow, routes) in flows.into_iter().zip(&mut routes) {
+            add_flow(network, flow, &templates, routes)?;
+        }
+        for (transfer, [route, return_route]) in transfers.into_iter().zip(routes) {
+            let template = templates[transfer.group].clone();
+            let start = Instant::ZERO + transfer.start;
+            network.add_flow(cutline_sim::FlowSpec {
+                name: transfer.name,
+                route,
+                return_route,
+                app: Params::Transfer(TransferParams { size: Distribution::Fixed(transfer.bytes as f64) }),
+                start: (start, start),
+                ..template
+            })?;
         }
         Ok(())
     }
@@ -125,12 +162,42 @@ impl Scenario {
     }
 }
 
+/// The way of a flow's data, and that of its acknowledgements.
+type Routes = [Vec<LinkId>; 2];
+
+/// Returns the first shortest routes of flows between these nodes.
+fn first_routes<'f>(
+    network: &Network,
+    flows: impl Iterator<Item = (&'f str, [NodeId; 2])>,
+) -> Result<Vec<Routes>, NetworkError> {
+    let mut known: BTreeMap<[NodeId; 2], Vec<LinkId>> = BTreeMap::new();
+    let mut route = |from, to| match known.entry([from, to]) {
+        Entry::Occupied(found) => Ok(found.get().clone()),
+        Entry::Vacant(place) => network.route(from, to).map(|route| place.insert(route).clone()),
+    };
+    flows.map(|(_, [from, to])| Ok([route(from, to)?, route(to, from)?])).collect()
+}
+
+/// Draws one of the shortest routes for each flow, from a random stream of its name.
+fn drawn_routes<'f>(
+    network: &Network,
+    streams: Streams,
+    flows: impl Iterator<Item = (&'f str, [NodeId; 2])>,
+) -> Result<Vec<Routes>, NetworkError> {
+    let mut paths = EqualCostPaths::new(network);
+    let mut draw = |(name, [from, to]): (&str, [NodeId; 2])| {
+        let mut random = streams.stream(name, "path");
+        Ok([paths.draw(from, to, &mut random)?, paths.draw(to, from, &mut random)?])
+    };
+    flows.map(&mut draw).collect()
+}
+
 /// Adds a flow of a group, whose flows share all but names and routes.
 fn add_flow(
     network: &mut Network,
     flow: FlowInstance,
     templates: &[cutline_sim::FlowSpec],
-    [route, return_route]: [Vec<LinkId>; 2],
+    [route, return_route]: Routes,
 ) -> Result<(), LowerError> {
     let template = templates[flow.group].clone();
     network.add_flow(cutline_sim::FlowSpec { name: flow.name, route, return_route, ..template })?;

@@ -7,7 +7,8 @@ use cutline_quality::Combination;
 use cutline_results::{DistributionRow, FlowRow, QueueRow, QueueSeriesRow, RunResult, SeriesRow};
 use cutline_sim::measure::{DelayRecord, FlowInterval, QueueInterval};
 use cutline_sim::{FlowOutcome, LinkId, LinkOutcome, LinkSpec, Network, Simulation, SimulationOutcome};
-use cutline_units::{Duration, Histogram, Instant, Rate};
+use cutline_transport::app::{self, TransferParams};
+use cutline_units::{Distribution, Duration, Histogram, Instant, Rate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,10 +32,10 @@ impl Scenario {
     /// # Errors
     /// If the scenario cannot be simulated or the run was cancelled.
     pub fn simulate(&self, seed: u64, cancel: &AtomicBool) -> Result<RunResult, SimulateError> {
-        self.simulate_network(&self.network()?, seed, cancel, |_| Ok(()))
+        self.simulate_network(&self.network_of(seed)?, seed, cancel, |_| Ok(()))
     }
 
-    /// Simulates `network`, which must come from [`Scenario::network`]. The caller may have set links to be watched.
+    /// Simulates `network`, which must come from [`Scenario::network_of`] with this seed. The caller may have set links to be watched.
     ///
     /// `after_step` is called every 100 ms of simulated time. It may take the observations, and may stop the run with an
     /// error.
@@ -73,7 +74,7 @@ impl Scenario {
         self.simulation(&self.network()?, self.seed).map(drop)
     }
 
-    /// Returns the simulation of `network`, which must come from [`Scenario::network`], before its first event.
+    /// Returns the simulation of `network`, which must come from [`Scenario::network_of`] with this seed, before its first event.
     fn simulation(&self, network: &Network, seed: u64) -> Result<Simulation, LowerError> {
         self.check_flows_simulated()?;
         Ok(Simulation::new(network, &self.settings(seed))?)
@@ -107,12 +108,18 @@ impl Scenario {
             let name: Arc<str> = spec.name.as_str().into();
             rows.distributions.extend(delay_distributions("group", &name, shared));
             let members = network.flows().iter().zip(&outcome.flows);
+            let mut transfers = TransferTimes::default();
             for (flow, found) in members.filter(|(flow, _)| flow.group.0 as usize == group) {
+                let transfer_bytes = transfer_bytes(&flow.app);
+                if spec.arrivals.is_some() {
+                    transfers.add(transfer_bytes, found);
+                }
                 let member = Member {
                     scenario: self,
                     spec,
                     group: &name,
                     flow: flow.name.as_str().into(),
+                    transfer_bytes,
                     propagation: flow
                         .route
                         .iter()
@@ -122,6 +129,7 @@ impl Scenario {
                 };
                 member.add_rows(&mut rows);
             }
+            rows.distributions.extend(transfers.rows(&name));
         }
         for (id, (link, found)) in (0..).map(LinkId).zip(network.links().iter().zip(&outcome.links)) {
             if self.shows_link(id, found) {
@@ -240,6 +248,8 @@ struct Member<'a> {
     spec: &'a FlowSpec,
     group: &'a Arc<str>,
     flow: Arc<str>,
+    /// Size of its only transfer; `None` for another application, or a random size.
+    transfer_bytes: Option<u64>,
     /// Propagation delay of the flow's route.
     propagation: Duration,
     found: &'a FlowOutcome,
@@ -256,7 +266,7 @@ impl Member<'_> {
         if let Some(own) = &self.found.delays {
             rows.distributions.extend(delay_distributions("flow", &self.flow, own));
         }
-        if let Some(responses) = &self.found.responses {
+        if let Some(responses) = self.found.responses.as_ref().filter(|_| self.spec.arrivals.is_none()) {
             rows.distributions.extend(buckets("flow", &self.flow, "transfer_ms", responses));
         }
     }
@@ -311,6 +321,7 @@ impl Member<'_> {
             ipdv_p95_ms: ms(ipdv.quantile(0.95)),
             transfers: self.found.responses.as_ref().map(Histogram::count),
             transfer_mean_ms: self.found.responses.as_ref().and_then(|times| ms(times.mean())),
+            transfer_bytes: self.transfer_bytes,
             transfer_p95_ms: self.found.responses.as_ref().and_then(|times| ms(times.quantile(0.95))),
             qd: quality.map(|[qd, _, _]| qd),
             qt: quality.map(|[_, qt, _]| qt),
@@ -351,6 +362,52 @@ impl Member<'_> {
             hint_centre: found.centre.map(|hint| u64::from(hint.level())),
             ..SeriesRow::default()
         }
+    }
+}
+
+/// Returns the size of a flow's only transfer; `None` for another application, or a random size.
+pub(crate) fn transfer_bytes(app: &app::Params) -> Option<u64> {
+    match app {
+        app::Params::Transfer(TransferParams { size: Distribution::Fixed(bytes) }) => {
+            Some(bytes.round() as u64)
+        }
+        _ => None,
+    }
+}
+
+/// The times of a group's transfers that were completed, by size. The limits are those of Alizadeh et al. 2013 (pFabric, section 5).
+#[derive(Default)]
+struct TransferTimes {
+    all: Histogram,
+    /// Up to 100 KB.
+    short: Histogram,
+    /// Above 100 KB, up to 10 MB.
+    medium: Histogram,
+    /// Above 10 MB.
+    long: Histogram,
+}
+
+impl TransferTimes {
+    fn add(&mut self, bytes: Option<u64>, found: &FlowOutcome) {
+        let (Some(bytes), Some(times)) = (bytes, &found.responses) else { return };
+        let of_size = match bytes {
+            0..=100_000 => &mut self.short,
+            100_001..=10_000_000 => &mut self.medium,
+            _ => &mut self.long,
+        };
+        of_size.merge(times);
+        self.all.merge(times);
+    }
+
+    fn rows(&self, group: &Arc<str>) -> Vec<DistributionRow> {
+        let of = |quantity, times| buckets("group", group, quantity, times);
+        [
+            of("transfer_ms", &self.all),
+            of("transfer_short_ms", &self.short),
+            of("transfer_medium_ms", &self.medium),
+            of("transfer_long_ms", &self.long),
+        ]
+        .concat()
     }
 }
 

@@ -9,3 +9,4 @@ mod rate_courses;
 mod runner;
 mod scalable;
 mod scenario;
+mod topology;

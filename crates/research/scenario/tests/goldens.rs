@@ -158,7 +158,7 @@ fn digest(result: &RunResult) -> String {
 
 /// Columns that are newer than the table of digests. They count only where they are set, so that a new column alone changes no
 /// digest.
-const NEWER: [&str; 4] = ["lost", "lost_ratio", "reordered", "reordered_ratio"];
+const NEWER: [&str; 5] = ["lost", "lost_ratio", "reordered", "reordered_ratio", "transfer_bytes"];
 
 /// Adds each cell to the hash: a letter for its kind, then its bytes. A text ends with 0xff, which UTF-8 never contains.
 fn add<R: Row>(hash: &mut Sha256, rows: &[R]) {

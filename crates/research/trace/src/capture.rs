@@ -55,7 +55,7 @@ pub fn simulate_captured(
     out: impl Write,
     mut after_step: impl FnMut(&Simulation),
 ) -> Result<RunResult, CaptureError> {
-    let mut network = scenario.network().map_err(cutline_scenario::SimulateError::from)?;
+    let mut network = scenario.network_of(seed).map_err(cutline_scenario::SimulateError::from)?;
     let links = with_return(&network, capture.link);
     for &link in &links {
         network.watch(link);

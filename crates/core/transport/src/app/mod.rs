@@ -12,6 +12,7 @@
 //! | [`TracePlayback`] | recorded messages | no | |
 //! | [`TalkSpurt`] | speech with silence suppression, an on/off source | no | ITU-T P.59 |
 //! | [`Files`] | one file after the other | yes | |
+//! | [`Transfer`] | a number of bytes, once | yes | flows of data-centre studies |
 //! | [`RequestResponse`] | pages with their objects | yes | Mah 1997; Barford and Crovella 1998 |
 //!
 //! All random numbers come from the stream that the caller passes to `start` and `poll`.
@@ -31,6 +32,7 @@ mod ranges;
 mod request_response;
 mod talk_spurt;
 mod trace;
+mod transfer;
 
 pub use bulk::{Bulk, BulkParams};
 pub use cbr::{Cbr, CbrParams};
@@ -41,6 +43,7 @@ pub use poisson::{Poisson, PoissonParams};
 pub use request_response::{RequestResponse, RequestResponseParams};
 pub use talk_spurt::{TalkSpurt, TalkSpurtParams};
 pub use trace::{Recorded, TraceParams, TracePlayback};
+pub use transfer::{Transfer, TransferParams};
 
 use cutline_params::{Configured, Parameter, ParameterError, ParameterValue, Parameters};
 use cutline_units::{Distribution, Duration, Instant, RandomStream};
@@ -349,6 +352,8 @@ applications! {
     TalkSpurt(Box<TalkSpurt>),
     /// Messages at random times.
     Poisson(Box<Poisson>),
+    /// A number of bytes, once.
+    Transfer(Transfer),
 }
 
 #[cfg(test)]

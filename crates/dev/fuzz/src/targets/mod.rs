@@ -22,6 +22,7 @@ mod router_reply;
 mod router_request;
 mod router_reservation;
 mod rsvp;
+mod scenario_files;
 mod session;
 mod specification;
 mod toml_files;
@@ -52,11 +53,14 @@ const LITTLE: Memory = Memory { fixed: 64 << 10, per_byte: 64 };
 /// Memory of a parser that makes a tree with places, or rows, of its input.
 const TREE: Memory = Memory { fixed: 4 << 20, per_byte: 4 << 10 };
 
+/// Memory of a parser that generates a graph of up to 16,384 hosts, and copies it.
+const GRAPH: Memory = Memory { fixed: 256 << 20, per_byte: 4 << 10 };
+
 /// Memory of reassemblies of frames: the buffers of a few of the longest messages, and their frames.
 const REASSEMBLY: Memory = Memory { fixed: 2 << 20, per_byte: 256 };
 
 /// The targets in the order of their names.
-const TARGETS: [Target; 31] = [
+const TARGETS: [Target; 33] = [
     Target {
         name: "agentx",
         parse: agentx::parse,
@@ -128,6 +132,14 @@ const TARGETS: [Target; 31] = [
         longest: 256,
         tries: 500_000,
         memory: LITTLE,
+    },
+    Target {
+        name: "graph-file",
+        parse: scenario_files::graph,
+        seeds: &[],
+        longest: 8192,
+        tries: 15_000,
+        memory: TREE,
     },
     Target {
         name: "manager-request",
@@ -252,7 +264,7 @@ const TARGETS: [Target; 31] = [
         ],
         longest: 8192,
         tries: 4_000,
-        memory: TREE,
+        memory: GRAPH,
     },
     Target {
         name: "scenario-settings",
@@ -269,6 +281,14 @@ const TARGETS: [Target; 31] = [
         longest: 1024,
         tries: 30_000,
         memory: Memory { fixed: 1 << 20, per_byte: 256 },
+    },
+    Target {
+        name: "size-table",
+        parse: scenario_files::sizes,
+        seeds: &[("examples", ".cdf")],
+        longest: 2048,
+        tries: 50_000,
+        memory: LITTLE,
     },
     Target {
         name: "specification",

@@ -27,6 +27,8 @@ const SETTINGS_OF: &str = include_str!("settings.toml");
 const MOST_POINTS: usize = 64;
 /// Larger groups of flows are left alone for the same reason.
 const MOST_FLOWS: u64 = 1000;
+/// Sweeps of larger generated graphs, too.
+const MOST_NODES: usize = 1000;
 
 pub fn scenario(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
@@ -83,7 +85,12 @@ pub fn router(bytes: &[u8]) -> bool {
 
 fn check_scenario(file: &ScenarioFile) -> bool {
     match file.scenario() {
-        Ok(scenario) => check_network(&scenario),
+        Ok(scenario) => {
+            check_network(&scenario);
+            if scenario.graph().nodes.len() > MOST_NODES {
+                return true;
+            }
+        }
         Err(errors) => return refused(&errors, file.text()),
     }
     match file.points() {
@@ -95,8 +102,11 @@ fn check_scenario(file: &ScenarioFile) -> bool {
 
 /// Checks that the scenario has a network, or an error that says why not.
 fn check_network(scenario: &Scenario) {
+    let arrivals = scenario.flows.iter().filter_map(|flow| flow.arrivals.as_ref());
+    let expected: f64 = arrivals.map(|arrivals| arrivals.expected()).sum();
     let flows: u64 = scenario.flows.iter().map(|flow| flow.count).sum();
     if flows <= MOST_FLOWS
+        && expected <= MOST_FLOWS as f64
         && let Err(error) = scenario.network()
     {
         assert!(!error.to_string().is_empty());

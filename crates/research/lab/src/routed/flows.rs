@@ -82,6 +82,7 @@ impl<'s> Flows<'s> {
         programs: Option<&'s Programs>,
         seed: u64,
     ) -> Result<Self, LabError> {
+        crate::run::check_counts(scenario)?;
         let count = scenario.flow_count();
         if count > MOST_FLOWS {
             return Err(LabError::TooMany { count, max: MOST_FLOWS as usize });

@@ -1,13 +1,13 @@
 //! Reads `[[flow]]` tables. Each describes a group of flows with the same parameters.
 
-use super::{adaptive, app, graph, qos, transport};
+use super::{adaptive, app, arrivals, graph, qos, transport};
 use crate::spec::{
     AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowSpec, GraphSpec, Perspective, StartSpec,
     Topology, TransportSpec,
 };
 use cutline_config::{TableReader, Value, kind};
-use cutline_transport::app::Params;
-use cutline_units::{Bytes, Duration, Ecn, HintBits};
+use cutline_transport::app::{Params, TransferParams};
+use cutline_units::{Bytes, Distribution, Duration, Ecn, HintBits};
 use std::collections::BTreeSet;
 
 /// The largest number of flows for which the series and distributions of every flow are kept by default.
@@ -60,8 +60,12 @@ pub(crate) fn read_all(root: &TableReader<'_>, around: &Surroundings<'_>) -> Vec
     }
     let few = are_few(&tables);
     let mut taken = BTreeSet::new();
-    let groups: Vec<_> = tables.iter().filter_map(|table| read(table, around, few, &mut taken)).collect();
-    if !groups.is_empty() && groups.len() == tables.len() && groups.iter().all(|group| group.count == 0) {
+    let groups: Vec<FlowSpec> =
+        tables.iter().filter_map(|table| read(table, around, few, &mut taken)).collect();
+    if !groups.is_empty()
+        && groups.len() == tables.len()
+        && groups.iter().all(|group| group.count == 0 && group.arrivals.is_none())
+    {
         let path = format!("{}.count", root.path_of(&format!("flow.{}", groups[0].name)));
         root.refuse_at(&path, "there must be at least one flow, and every group has count = 0");
     }
@@ -84,9 +88,15 @@ fn read(
     taken: &mut BTreeSet<String>,
 ) -> Option<FlowSpec> {
     let name = name(reader, taken);
-    let count = reader.or("count", &kind::integer(0, 10_000_000), 1);
     let transport = transport::read(reader);
-    let ends = ends(reader, around, transport.as_ref());
+    let has_arrivals = reader.has(arrivals::KEY);
+    let arrivals = if has_arrivals {
+        arrivals::read(reader, around.graph, around.duration, transport.as_ref())
+    } else {
+        None
+    };
+    let count = if has_arrivals { 0 } else { reader.or("count", &kind::integer(0, 10_000_000), 1) };
+    let ends = if has_arrivals { Some(None) } else { ends(reader, around, transport.as_ref()) };
     let direction = direction(reader, around);
     let host = reader.optional("host", &kind::name());
     let class = class(reader);
@@ -97,8 +107,10 @@ fn read(
         refuse_ecn(reader, transport, ecn, lies);
     }
     let (start, stop) = times(reader, around);
-    let app = app::read(reader);
-    if let (Some(transport), Some(app)) = (&transport, &app) {
+    let app = if has_arrivals { Some(Params::Transfer(TRANSFER)) } else { app::read(reader) };
+    if has_arrivals {
+        refuse_adaptive(reader, adaptive.as_ref());
+    } else if let (Some(transport), Some(app)) = (&transport, &app) {
         refuse_mismatch(reader, transport, app);
     }
     let qos = qos::read(reader, transport.as_ref());
@@ -107,15 +119,20 @@ fn read(
     if around.graph.is_none() {
         refuse_routers(reader);
     }
+    let few = few && !has_arrivals;
     let series = reader.or("series", &kind::flag(), few);
     let of = kind::one_of("one of", &[("flow", DistributionsOf::Flow), ("group", DistributionsOf::Group)]);
     let distributions =
         reader.or("distributions", &of, if few { DistributionsOf::Flow } else { DistributionsOf::Group });
     reader.finish();
     let (name, ends, class, transport, app, qos) = (name?, ends?, class?, transport?, app?, qos?);
+    if has_arrivals && arrivals.is_none() {
+        return None;
+    }
     Some(FlowSpec {
         name,
         count,
+        arrivals,
         direction,
         ends,
         host,
@@ -133,6 +150,16 @@ fn read(
         series,
         distributions,
     })
+}
+
+/// The application of a group with arrivals; each of its flows has its own size.
+const TRANSFER: TransferParams = TransferParams { size: Distribution::Fixed(1.0) };
+
+/// Refuses an adaptive hint of transfers, which end before it would have changed.
+fn refuse_adaptive(reader: &TableReader<'_>, adaptive: Option<&AdaptiveSpec>) {
+    if adaptive.is_some() {
+        reader.refuse("hint", "the hints of transfers that arrive are constant: set a level");
+    }
 }
 
 /// Refuses the keys of the laboratory with routers where there are no nodes.

@@ -6,7 +6,7 @@ use crate::spec::{GraphSpec, LinkSpec, NodeSpec, RateChange};
 use cutline_config::{TableReader, ValueKind, kind};
 use cutline_tables::queue::{self, Named, QueueConfig};
 use cutline_units::Duration;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) fn read(root: &TableReader<'_>, named: &Named, duration: Option<Duration>) -> Option<GraphSpec> {
@@ -25,7 +25,7 @@ pub(super) fn read(root: &TableReader<'_>, named: &Named, duration: Option<Durat
         return None;
     }
     let links: Vec<Vec<LinkSpec>> = links.into_iter().collect::<Option<_>>()?;
-    Some(GraphSpec { nodes, links: links.into_iter().flatten().collect() })
+    Some(GraphSpec { nodes, links: links.into_iter().flatten().collect(), generated: None })
 }
 
 fn nodes(root: &TableReader<'_>) -> Vec<NodeSpec> {
@@ -119,7 +119,7 @@ pub(super) fn node_name(nodes: &[String]) -> ValueKind<String> {
     if nodes.is_empty() {
         return kind::name();
     }
-    kind::choice("the name of a [[node]]", nodes.iter().map(|name| (name.clone(), name.clone())).collect())
+    kind::choice("the name of a node", nodes.iter().map(|name| (name.clone(), name.clone())).collect())
 }
 
 /// Reads the course of a link's rate in a simulation of this length: changes one by one, or a record.
@@ -151,11 +151,12 @@ pub(super) fn course(reader: &TableReader<'_>, duration: Option<Duration>) -> Co
 impl GraphSpec {
     /// Returns whether a path of links leads from one node to another.
     pub fn reaches(&self, from: &str, to: &str) -> bool {
+        let mut next: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        self.links.iter().for_each(|link| next.entry(&link.from).or_default().push(&link.to));
         let mut reached = BTreeSet::from([from]);
         let mut edge = vec![from];
         while let Some(node) = edge.pop() {
-            let next = self.links.iter().filter(|link| link.from == node).map(|link| link.to.as_str());
-            edge.extend(next.filter(|to| reached.insert(to)));
+            edge.extend(next.get(node).into_iter().flatten().filter(|to| reached.insert(**to)));
         }
         reached.contains(to)
     }

@@ -3,20 +3,24 @@
 mod aal5;
 mod adaptive;
 mod app;
+mod arrivals;
 mod dumbbell;
 pub(crate) mod flow;
 mod graph;
 mod impairment;
 mod qos;
 mod rate_trace;
+mod text_file;
+mod topology;
 mod transport;
 
-use crate::spec::{FlowSpec, QualityDelay, RateChange, Scenario, Topology};
+use crate::spec::{FlowSpec, QualityDelay, RateChange, Scenario, Topology, TrafficMatrix, TransferSizes};
 use crate::sweep::SWEEP_KEYS;
 use cutline_config::{Document, Errors, TableReader, ValueKind, kind};
 use cutline_sim::Deliveries;
 use cutline_tables::queue::{self, QueueConfig};
 use cutline_units::{Duration, HintBits};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -56,7 +60,8 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
     let flows = flow::read_all(root, &flow::Surroundings::new(topology.as_ref(), hint_bits, duration));
     root.node(SWEEP_KEYS);
     root.finish();
-    if flows.iter().map(|flow| flow.count).sum::<u64>() > MOST_FLOWS {
+    let expected = |flow: &FlowSpec| flow.arrivals.as_ref().map_or(0, |arrivals| arrivals.expected() as u64);
+    if flows.iter().map(|flow| flow.count + expected(flow)).sum::<u64>() > MOST_FLOWS {
         root.report("flow", None, format!(": there are more than {MOST_FLOWS} flows in all"));
     }
     let Times { duration, warm_up, measure_until, interval } = times?;
@@ -68,6 +73,9 @@ fn read(root: &TableReader<'_>) -> Option<Scenario> {
         // The file may change while its name stays.
         let rates = rate_trace::digest(rate_changes(&topology), deliveries(&topology));
         canonical = format!("{canonical}\n{} {rates}", rate_trace::KEY);
+    }
+    if let Some(digest) = digest_of_files(&topology, &flows) {
+        canonical = format!("{canonical}\nfiles {digest}");
     }
     Some(Scenario {
         name: name?,
@@ -148,6 +156,13 @@ fn check_intervals(
 
 fn topology(root: &TableReader<'_>, duration: Option<Duration>) -> Option<Topology> {
     let named = queue::named(root);
+    let generated = root.table(topology::KEY, "a table: write [topology]");
+    if let Some(table) = generated {
+        for other in ["dumbbell", "node", "link"].into_iter().filter(|other| root.node(other).is_some()) {
+            root.refuse_at(other, "a scenario with a [topology] has no other nodes and links");
+        }
+        return topology::read(&table, &named).map(Topology::Graph);
+    }
     let dumbbell = root.table("dumbbell", "a table: write [dumbbell]");
     let is_graph = root.has("node") || root.has("link");
     if dumbbell.is_some() && is_graph {
@@ -162,10 +177,41 @@ fn topology(root: &TableReader<'_>, duration: Option<Duration>) -> Option<Topolo
     }
     root.node("node");
     root.node("link");
-    if !root.has("dumbbell") {
-        root.lacks("dumbbell", "[dumbbell], or [[node]] and [[link]]");
+    if !root.has("dumbbell") && !root.has(topology::KEY) {
+        root.lacks("dumbbell", "[dumbbell], [topology], or [[node]] and [[link]]");
     }
     dumbbell.and_then(|table| dumbbell::read(&table, &named, duration)).map(Topology::Dumbbell)
+}
+
+/// Returns a digest of what other files than the scenario say about a graph and its traffic, which may change while their names stay;
+/// `None` without such files.
+fn digest_of_files(topology: &Topology, flows: &[FlowSpec]) -> Option<String> {
+    let mut hash = Sha256::new();
+    let mut any = false;
+    if let Topology::Graph(graph) = topology
+        && graph.generated.as_ref().is_some_and(|generated| generated.from_file)
+    {
+        any = true;
+        for link in &graph.links {
+            hash.update(link.name.as_bytes());
+            hash.update(link.delay.as_nanos().to_le_bytes());
+        }
+    }
+    for arrivals in flows.iter().filter_map(|flow| flow.arrivals.as_ref()) {
+        if let TransferSizes::Empirical(table) = &arrivals.sizes {
+            any = true;
+            table.numbers().for_each(|number| hash.update(number.to_le_bytes()));
+        }
+        if let TrafficMatrix::Pairs(demands) = &arrivals.matrix {
+            any = true;
+            for demand in demands.iter() {
+                hash.update([demand.from.as_bytes(), b" ", demand.to.as_bytes()].concat());
+                hash.update(demand.cumulative.to_le_bytes());
+            }
+        }
+    }
+    let first = hash.finalize().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
+    any.then(|| format!("{first:016x}"))
 }
 
 /// Returns the changes of all links' rates.
@@ -203,7 +249,8 @@ fn hint_bits(root: &TableReader<'_>, topology: &Topology) -> Option<HintBits> {
         let why = format!(
             ": TSQ must have the same bits everywhere, but {at} has {bits} and {elsewhere} has {other}"
         );
-        let key = if root.has("dumbbell") { elsewhere.as_str() } else { "link" };
+        let key = ["dumbbell", topology::KEY].into_iter().find(|key| root.has(key));
+        let key = key.map_or("link", |key| if key == "dumbbell" { elsewhere.as_str() } else { key });
         root.report(key, root.document().locate(key).as_ref(), why);
     }
     Some(HintBits::new(*bits).expect("the kind of bits allows 1..8"))

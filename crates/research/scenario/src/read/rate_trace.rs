@@ -5,12 +5,12 @@
 //! the first of them up to the second. So the bytes that can be delivered by then are those of the record, and a time without a delivery
 //! is a low rate, not none. As deliveries, packets leave at the recorded times alone, as in Mahimahi.
 
+use super::text_file;
 use crate::spec::RateChange;
 use cutline_config::{TableReader, ValueKind, kind};
 use cutline_sim::{DELIVERY_BYTES, Deliveries};
 use cutline_units::{Duration, Rate};
 use sha2::{Digest, Sha256};
-use std::path::Path;
 use std::sync::Arc;
 
 /// The key of a link's record.
@@ -21,8 +21,6 @@ const AS: &str = "rate-trace-as";
 const STEP: u64 = 100;
 /// The size of a delivery, bits.
 const PACKET: u64 = DELIVERY_BYTES as u64 * 8;
-/// The largest file, bytes.
-const LARGEST: u64 = 64 << 20;
 /// The most changes of rate: a record of a year.
 const MOST: usize = 400_000_000 / 100;
 
@@ -44,21 +42,18 @@ enum As {
 
 /// Reads the keys of a link in a simulation of this length, if there are any. The file is sought beside the scenario file.
 pub fn read(reader: &TableReader<'_>, duration: Option<Duration>) -> Option<Course> {
-    let name = reader.optional(KEY, &kind::text());
+    let times = text_file::optional(reader, KEY, deliveries);
     let follow = reader.optional(AS, &ways());
     if reader.has(AS) && !reader.has(KEY) {
         reader
             .refuse(AS, &format!("it says how to follow a record, and there is none: add {KEY} = \"FILE\""));
     }
-    let name = name?;
-    let folder = Path::new(reader.document().name()).parent().unwrap_or(Path::new(""));
-    let path = folder.join(name);
-    let read = load(&path).and_then(|text| deliveries(&text)).and_then(|times| {
-        let rate_changes = changes(&times, duration.unwrap_or(Duration::from_secs(1)))?;
+    let times = times?;
+    let course = changes(&times, duration.unwrap_or(Duration::from_secs(1))).map(|rate_changes| {
         let deliveries = (follow == Some(As::Deliveries)).then(|| Arc::new(Deliveries::new(times)));
-        Ok(Course { rate_changes, deliveries })
+        Course { rate_changes, deliveries }
     });
-    read.map_err(|why| reader.refuse(KEY, &format!("{}: {why}", path.display()))).ok()
+    course.map_err(|why| reader.refuse(KEY, &why)).ok()
 }
 
 fn ways() -> ValueKind<As> {
@@ -80,15 +75,6 @@ pub fn digest<'r>(
     }
     let first = hash.finalize().iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte));
     format!("{first:016x}")
-}
-
-fn load(path: &Path) -> Result<String, String> {
-    // A pipe or a device may never end.
-    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !about.is_file() || about.len() > LARGEST {
-        return Err(format!("it must be a regular file of at most {} MiB", LARGEST >> 20));
-    }
-    std::fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
 /// Returns the times of the deliveries, ms.
@@ -143,6 +129,7 @@ fn changes(times: &[u64], duration: Duration) -> Result<Vec<RateChange>, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn lines(times: impl Iterator<Item = u64>) -> String {
         times.map(|time| time.to_string() + "\n").collect()
@@ -193,6 +180,6 @@ mod tests {
             let error = deliveries(text).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
-        assert!(load(Path::new("/dev/zero")).unwrap_err().contains("regular file"));
+        assert!(text_file::load(Path::new("/dev/zero")).unwrap_err().contains("regular file"));
     }
 }

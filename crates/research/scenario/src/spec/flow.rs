@@ -1,5 +1,6 @@
 //! The flows of a scenario: their ends, application, transport, quality class and stored results.
 
+use super::arrivals::ArrivalsSpec;
 use cutline_quality::HintParams;
 use cutline_quality::spec::ConnectionSpecification;
 use cutline_transport::endpoint::TransportParams;
@@ -11,8 +12,10 @@ use cutline_units::{Bytes, Duration, Ecn, Hint};
 pub struct FlowSpec {
     /// The group's name, unique in the scenario.
     pub name: String,
-    /// Number of flows in the group; a group with none has no rows in the results.
+    /// Number of flows in the group; a group with none has no rows in the results. Zero for a group with arrivals.
     pub count: u64,
+    /// Transfers that arrive at random, in the place of a number of flows between two nodes.
+    pub arrivals: Option<ArrivalsSpec>,
     /// The end that sends. Only files of flows without a network set it; a scenario has source and sink.
     pub direction: FlowDirection,
     /// Source and sink; `None` in a dumbbell, where each flow has its own pair of hosts.

@@ -1,7 +1,9 @@
 //! A scenario as plain, valid values: the output of the reader and the input of the simulator.
 
+mod arrivals;
 mod flow;
 
+pub use arrivals::{ArrivalsSpec, Demand, DrawnTransfer, SizeTable, TrafficMatrix, TransferSizes};
 pub use flow::{
     AckPath, AdaptiveSpec, ClassSpec, DistributionsOf, FlowDirection, FlowSpec, Perspective, ProgramSpec,
     QosSpec, StartSpec, TransportSpec,
@@ -11,6 +13,7 @@ use cutline_sim::{Aal5Params, Deliveries, ImpairmentParams, Impairments};
 use cutline_tables::queue::QueueConfig;
 use cutline_units::{Duration, HintBits, Rate};
 use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One simulation: its topology, flows, duration and measurement.
@@ -96,6 +99,18 @@ pub struct GraphSpec {
     pub nodes: Vec<NodeSpec>,
     /// One-way links. A link of the file with `both-ways` is two of them.
     pub links: Vec<LinkSpec>,
+    /// Origin of a generated graph, in which each flow draws one of its shortest paths; `None` for nodes and links that the scenario
+    /// lists, between which all flows take the first shortest path.
+    pub generated: Option<Generated>,
+}
+
+/// Origin of a generated graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generated {
+    /// A phrase such as `a fat-tree with k = 4`.
+    pub description: String,
+    /// Whether a file describes the graph.
+    pub from_file: bool,
 }
 
 /// A node: a host, a router or both.
@@ -158,17 +173,17 @@ impl Scenario {
         self.seed..self.seed + self.seeds
     }
 
-    /// Returns the groups that have flows.
+    /// Returns the groups that have flows, or transfers that arrive.
     pub fn nonempty_groups(&self) -> impl Iterator<Item = &FlowSpec> {
-        self.flows.iter().filter(|group| group.count > 0)
+        self.flows.iter().filter(|group| group.count > 0 || group.arrivals.is_some())
     }
 
-    /// Returns the number of flows in all groups.
+    /// Returns the number of flows in all groups, without [transfers that arrive](Self::transfers).
     pub fn flow_count(&self) -> u64 {
         self.flows.iter().map(|group| group.count).sum()
     }
 
-    /// Returns every flow, in the order of the groups. In a dumbbell flow i goes from `s(i)` to `d(i)`.
+    /// Returns every flow, in the order of the groups, without [transfers that arrive](Self::transfers). In a dumbbell flow i goes from `s(i)` to `d(i)`.
     pub fn flow_instances(&self) -> impl Iterator<Item = FlowInstance> + '_ {
         let members = |(group, spec): (usize, _)| instances(group, spec);
         self.flows.iter().enumerate().flat_map(members).zip(1u64..).map(|((name, group, ends), i)| {
@@ -248,8 +263,29 @@ impl DumbbellSpec {
 }
 
 impl GraphSpec {
-    fn add_node(&mut self, name: &str) {
+    pub(crate) fn add_node(&mut self, name: &str) {
         self.nodes.push(NodeSpec { name: name.to_owned() });
+    }
+
+    /// Returns the names of the hosts, in the order of the nodes: the nodes with one neighbour.
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        let mut neighbours: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for link in &self.links {
+            neighbours.entry(&link.from).or_default().insert(&link.to);
+            neighbours.entry(&link.to).or_default().insert(&link.from);
+        }
+        let is_host = move |name: &&str| neighbours.get(name).is_some_and(|others| others.len() == 1);
+        self.nodes.iter().map(|node| node.name.as_str()).filter(is_host)
+    }
+
+    /// Returns the rates of the links that leave each node together, and of those that lead to it, bit/s.
+    pub fn node_rates(&self) -> BTreeMap<&str, [f64; 2]> {
+        let mut rates: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
+        for link in &self.links {
+            rates.entry(&link.from).or_default()[0] += link.rate.as_bps() as f64;
+            rates.entry(&link.to).or_default()[1] += link.rate.as_bps() as f64;
+        }
+        rates
     }
 }
 

@@ -1,0 +1,284 @@
+//! Generated graphs, drawn paths and transfers that arrive.
+
+use cutline_scenario::{Scenario, ScenarioFile, check};
+use cutline_sim::{Simulation, SimulationOutcome, StagePlan};
+use cutline_units::Instant;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+const HEAD: &str = "name = 'x'\nduration = '100 ms'\ninterval = '20 ms'\n";
+
+fn scenario(topology: &str, flow: &str) -> Scenario {
+    let rates = "rate = '1 Gbit/s'\ndelay = '5 us'\n";
+    let text = format!("{HEAD}[topology]\n{rates}{topology}\n[[flow]]\nname = 'a'\n{flow}\n");
+    Scenario::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+fn arrivals(keys: &str) -> String {
+    format!("arrivals = {{ {keys} }}\ntransport = {{ protocol = 'tcp', min-rto = '5 ms' }}")
+}
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples").join(name)
+}
+
+const FAT_TREE: &str = "kind = 'fat-tree'\nk = 4";
+
+#[test]
+fn a_fat_tree_is_described() {
+    let file = format!(
+        "{HEAD}[topology]\n{FAT_TREE}\nrate = '1 Gbit/s'\ndelay = '5 us'\n[[flow]]\nname = 'a'\n{}\n",
+        arrivals("load = 0.5, size = '100 KB'")
+    );
+    let points = ScenarioFile::parse(&file, "x.toml").unwrap().expand().unwrap();
+    let text = check::describe_simulated(&points);
+    assert!(text.contains("a fat-tree with k = 4: 16 hosts, 20 other nodes, 96 one-way links"), "{text}");
+    assert!(text.contains("2 to 6 links from host to host, up to 4 equal"), "{text}");
+    // 16 hosts of 1 Gbit/s at one half are 8 Gbit/s, or 10,000 transfers of 800 kbit a second.
+    assert!(text.contains("10000.0 a second from 0 ns to 100 ms, load 0.5, mean size 100000 B"), "{text}");
+    assert!(text.contains("event by event"), "{text}");
+    let document = serde_json::to_value(check::document(&points)).unwrap();
+    assert_eq!(document["paths"], serde_json::json!({ "least_links": 2, "most_links": 6, "most_paths": 4 }));
+    assert_eq!(
+        (&document["hosts"], &document["nodes"], &document["links"]),
+        (&16.into(), &36.into(), &96.into())
+    );
+}
+
+#[test]
+fn every_kind_has_its_hosts_and_paths() {
+    for (topology, hosts, paths) in [
+        ("kind = 'dumbbell'\npairs = 3", 6, "2 to 3 links from host to host, up to 1 equal"),
+        ("kind = 'parking-lot'\nhops = 3", 8, "2 to 5 links from host to host, up to 1 equal"),
+        ("kind = 'fat-tree'\nk = 6", 54, "2 to 6 links from host to host, up to 9 equal"),
+        (
+            "kind = 'leaf-spine'\nleaves = 3\nspines = 4\nhosts = 5",
+            15,
+            "2 to 4 links from host to host, up to 4 equal",
+        ),
+    ] {
+        let scenario = scenario(topology, &arrivals("load = 0.1, size = '10 KB'"));
+        assert_eq!(scenario.graph().hosts().count(), hosts, "{topology}");
+        let points = [cutline_scenario::SweepPoint { settings: Vec::new(), scenario }];
+        assert!(check::describe(&points).contains(paths), "{}", check::describe(&points));
+    }
+}
+
+/// Graphs of files, with lengths as delays.
+#[test]
+fn a_file_is_a_topology() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = r#"{ "nodes": [{ "id": 0, "name": "A" }, { "id": 1, "name": "B" }, { "id": 2, "name": "C" }],
+        "links": [{ "source": 0, "target": 1, "dist": 100 }, { "source": 1, "target": 2, "dist": 20.5 }] }"#;
+    fs::write(folder.path().join("graph.json"), graph).unwrap();
+    fs::write(folder.path().join("demands.csv"), "# from, to, weight\nA-h1,C-h1,3\nC-h1,B-h1,1\n").unwrap();
+    let text = |keys: &str| {
+        format!(
+            "{HEAD}[topology]\nkind = 'file'\nfile = 'graph.json'\nrate = '1 Gbit/s'\n{keys}\n[[flow]]\nname = 'a'\n{}",
+            arrivals("load = 0.3, size = '10 KB', matrix-file = 'demands.csv'")
+        )
+    };
+    let load = |keys: &str| {
+        let path = folder.path().join("x.toml");
+        fs::write(&path, text(keys)).unwrap();
+        Scenario::load(&path)
+    };
+    let found = load("").unwrap();
+    let delays: BTreeMap<String, String> =
+        found.graph().links.into_iter().map(|link| (link.name, link.delay.to_string())).collect();
+    assert_eq!(delays["A->B"], "500 us");
+    assert_eq!(delays["C->B"], "102.5 us");
+    assert_eq!(delays["A-h1->A"], "0 ns");
+    assert_eq!(load("delay = '1 ms'\nhosts = 2").unwrap().graph().hosts().count(), 6);
+    let pairs: BTreeSet<(String, String)> =
+        found.transfers(1).into_iter().map(|it| (it.from, it.to)).collect();
+    let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+    assert_eq!(pairs, BTreeSet::from([pair("A-h1", "C-h1"), pair("C-h1", "B-h1")]));
+    // The identity of a run depends on the content of the files.
+    let before = found.canonical;
+    fs::write(folder.path().join("graph.json"), graph.replace("20.5", "21")).unwrap();
+    assert_ne!(load("").unwrap().canonical, before);
+    fs::write(folder.path().join("graph.json"), graph).unwrap();
+    fs::write(folder.path().join("demands.csv"), "A-h1 C-h1 3\nC-h1 B-h1 2\n").unwrap();
+    assert_ne!(load("").unwrap().canonical, before);
+    fs::write(folder.path().join("demands.csv"), "A-h1 D 3\n").unwrap();
+    assert!(load("").unwrap_err().to_string().contains("demands.csv: line 1: there is no node \"D\""));
+    fs::write(folder.path().join("graph.json"), graph.replace(", \"dist\": 20.5", "")).unwrap();
+    assert!(
+        load("").unwrap_err().to_string().contains("no length of the edge from \"B\" to \"C\": set delay")
+    );
+    fs::write(folder.path().join("graph.json"), "{}").unwrap();
+    assert!(load("").unwrap_err().to_string().contains("graph.json: it is neither GraphML nor"));
+}
+
+#[test]
+fn transfers_depend_on_the_seed_and_the_name_alone() {
+    let flow = arrivals("load = 0.5, size = { distribution = 'exponential', mean = '50 KB' }");
+    let one = scenario(FAT_TREE, &flow);
+    assert_eq!(one.transfers(1), one.transfers(1));
+    assert_ne!(one.transfers(1), one.transfers(2));
+    let other = format!("{flow}\n[[flow]]\nname = 'b'\n{flow}");
+    let both = scenario(FAT_TREE, &other).transfers(1);
+    let (first, second): (Vec<_>, Vec<_>) = both.into_iter().partition(|transfer| transfer.group == 0);
+    assert_eq!(first, one.transfers(1));
+    assert_ne!(second[0].start, first[0].start);
+    assert!(first.is_sorted_by_key(|transfer| transfer.start));
+    // 16,000 transfers a second are expected to be 1,600 in 100 ms.
+    let count = first.len();
+    assert!((1900..2100).contains(&count), "{count}");
+}
+
+#[test]
+fn transfers_end_and_have_their_times() {
+    let flow = arrivals("load = 0.3, size-file = 'web-search.cdf', until = '400 ms'");
+    let text = format!(
+        "name = 'x'\nduration = '1500 ms'\n[topology]\n{FAT_TREE}\nrate = '1 Gbit/s'\ndelay = '5 us'\n[[flow]]\nname = 'a'\n{flow}\n"
+    );
+    let file = example("fat-tree-test.toml");
+    let scenario = Scenario::parse(&text, file.to_str().unwrap()).unwrap();
+    let result = scenario.simulate(3, &AtomicBool::new(false)).unwrap();
+    let transfers = scenario.transfers(3);
+    assert_eq!(result.flows.len(), transfers.len());
+    for (row, transfer) in result.flows.iter().zip(&transfers) {
+        assert_eq!((&*row.flow, row.transfer_bytes), (&*transfer.name, Some(transfer.bytes)));
+        assert_eq!(row.transfers, Some(1), "{} of {} B", row.flow, transfer.bytes);
+        let ideal_ms = transfer.bytes as f64 * 8e-6;
+        assert!(row.transfer_mean_ms.unwrap() > ideal_ms, "{} takes {:?}", row.flow, row.transfer_mean_ms);
+    }
+    let count = |quantity: &str| {
+        let rows = result.distributions.iter().filter(|row| &*row.quantity == quantity);
+        rows.inspect(|row| assert_eq!(&*row.subject_kind, "group"))
+            .map(|row| row.count as usize)
+            .sum::<usize>()
+    };
+    let of_size =
+        |least: u64, most: u64| transfers.iter().filter(|it| (least..=most).contains(&it.bytes)).count();
+    assert_eq!(count("transfer_ms"), transfers.len());
+    assert_eq!(count("transfer_short_ms"), of_size(0, 100_000));
+    assert_eq!(count("transfer_medium_ms"), of_size(100_001, 10_000_000));
+    assert_eq!(count("transfer_long_ms"), of_size(10_000_001, u64::MAX));
+}
+
+/// The load of the hosts' links is the one that was asked for, within the deviation of a sum of random sizes.
+#[test]
+fn the_load_is_that_of_the_scenario() {
+    let flow = arrivals("load = 0.4, size = '20 KB', until = '90 ms'");
+    let scenario = scenario("kind = 'leaf-spine'\nleaves = 4\nspines = 2\nhosts = 4", &flow);
+    let bytes: u64 = scenario.transfers(1).iter().map(|transfer| transfer.bytes).sum();
+    let load = bytes as f64 * 8.0 / (16.0 * 1e9 * 0.09);
+    // 2,250 transfers of equal size: a standard deviation of 2 %.
+    assert!((load / 0.4 - 1.0).abs() < 0.07, "{load}");
+}
+
+#[test]
+fn flows_between_named_hosts_draw_paths_too() {
+    let scenario = scenario(
+        FAT_TREE,
+        "count = 64\nfrom = 'h1'\nto = 'h16'\ntransport = { protocol = 'tcp' }\napp = { kind = 'bulk' }",
+    );
+    let routes = |seed| {
+        let network = scenario.network_of(seed).unwrap();
+        network.flows().iter().map(|flow| flow.route.clone()).collect::<Vec<_>>()
+    };
+    assert!(routes(1).iter().all(|route| route.len() == 6));
+    assert_eq!(routes(1).iter().collect::<BTreeSet<_>>().len(), 4);
+    assert_eq!(routes(1), routes(1));
+    assert_ne!(routes(1), routes(2));
+}
+
+#[test]
+fn the_example_is_sound() {
+    let points = ScenarioFile::load(&example("fat-tree.toml")).unwrap().expand().unwrap();
+    assert!(points.iter().all(|point| point.scenario.check_simulated().is_ok()));
+}
+
+#[derive(Clone, Debug)]
+struct Shape {
+    topology: String,
+    delay_us: u64,
+    queue: usize,
+    matrix: &'static str,
+    congestion_control: &'static str,
+    plain: bool,
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let topology = prop_oneof![
+        (1u64..4).prop_map(|pairs| format!("kind = 'dumbbell'\npairs = {pairs}")),
+        (1u64..5).prop_map(|hops| format!("kind = 'parking-lot'\nhops = {hops}")),
+        (1u64..4).prop_map(|half| format!("kind = 'fat-tree'\nk = {}", 2 * half)),
+        (2u64..5, 1u64..4, 1u64..4).prop_map(|(leaves, spines, hosts)| {
+            format!("kind = 'leaf-spine'\nleaves = {leaves}\nspines = {spines}\nhosts = {hosts}")
+        }),
+    ];
+    let congestion_control = prop::sample::select(vec!["newreno", "cubic", "dctcp"]);
+    let matrix = prop::sample::select(vec!["all-to-all", "permutation"]);
+    (topology, 1u64..200, 0usize..3, matrix, congestion_control, any::<bool>()).prop_map(
+        |(topology, delay_us, queue, matrix, congestion_control, plain)| Shape {
+            topology,
+            delay_us,
+            queue,
+            matrix,
+            congestion_control,
+            plain,
+        },
+    )
+}
+
+impl Shape {
+    fn scenario(&self) -> Scenario {
+        let queue = [
+            "{ aqm = 'drop-tail', limit = '20 packets' }",
+            "{ aqm = 'red', limit = '60 packets', min-th = '5 packets', max-th = '15 packets' }",
+            "{ aqm = 'fq-codel', limit = '60 packets' }",
+        ][self.queue];
+        let (topology, delay, matrix, control) =
+            (&self.topology, self.delay_us, self.matrix, self.congestion_control);
+        let ecn = control == "dctcp";
+        // Hosts of every kind: the first two in the order of nodes are not known by name, so plain flows are left to `fat-tree`.
+        let plain = if self.plain && topology.contains("fat-tree") {
+            "[[flow]]\nname = 'plain'\ncount = 3\nfrom = 'h1'\nto = 'h2'\nseries = true\ntransport = { protocol = 'udp' }\n\
+             app = { kind = 'poisson', rate = '5 Mbit/s', size = '900 B' }"
+        } else {
+            ""
+        };
+        let text = format!(
+            "name = 'x'\nduration = '60 ms'\nwarm-up = '5 ms'\nmeasure-until = '55 ms'\ninterval = '7 ms'\n\
+             [topology]\n{topology}\nrate = '100 Mbit/s'\ndelay = '{delay} us'\nqueue = {queue}\n\
+             [[flow]]\nname = 'a'\necn = {ecn}\n\
+             arrivals = {{ load = 0.9, size = {{ distribution = 'lognormal', median = '15 KB', sigma = 1.5 }}, matrix = '{matrix}' }}\n\
+             transport = {{ protocol = 'tcp', congestion-control = '{control}', sack = true, min-rto = '5 ms' }}\n{plain}\n"
+        );
+        Scenario::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+    }
+}
+
+fn finish(mut simulation: Simulation) -> SimulationOutcome {
+    simulation.advance(Instant::FAR_FUTURE);
+    simulation.finish()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// The same outcome to the last bit, as on random networks in the tests of the simulator.
+    #[test]
+    fn both_engines_have_the_same_outcome_on_generated_graphs(shape in shapes(), seed in 1u64..1000) {
+        let scenario = shape.scenario();
+        let (network, settings) = (scenario.network_of(seed).unwrap(), scenario.settings(seed));
+        let plan = StagePlan::cut(&network);
+        prop_assume!(plan.is_ok());
+        let stages = finish(Simulation::in_stages(&network, &settings, &plan.unwrap()).unwrap());
+        let events = finish(Simulation::with_event_loop(&network, &settings).unwrap());
+        let (stages_text, events_text) = (format!("{stages:#?}"), format!("{events:#?}"));
+        let mut lines = stages_text.lines().zip(events_text.lines()).enumerate();
+        prop_assert_eq!(lines.find(|(_, (one, other))| one != other), None);
+        prop_assert_eq!(stages_text.len(), events_text.len());
+        let totals = stages.flows.iter().map(|flow| flow.record.totals);
+        let (sent, ended) = totals.fold((0, 0), |(sent, ended), it| (sent + it.sent, ended + it.received + it.dropped));
+        prop_assert_eq!(sent, ended + stages.work.under_way);
+    }
+}
