@@ -59,11 +59,14 @@ fn main() {
             values.push(measure(*way, mbps, competitors, [sending, receiving]));
         }
     }
-    println!("{mbps} Mbit/s in messages of {SIZE} B beside {competitors} competitors; {turns} turns of {TURN}; median (smallest to largest)");
+    println!(
+        "{mbps} Mbit/s in messages of {SIZE} B beside {competitors} competitors; {turns} turns of {TURN}; median (smallest to largest)"
+    );
     println!("| receiver | lost, % | delay of 99 %, ms | processor, us per message |");
     println!("| --- | --- | --- | --- |");
     for ((name, _), values) in WAYS.iter().zip(&values) {
-        let cells: Vec<String> = (0..3).map(|at| cell(values.iter().map(|value| value[at]).collect())).collect();
+        let cells: Vec<String> =
+            (0..3).map(|at| cell(values.iter().map(|value| value[at]).collect())).collect();
         println!("| {name} | {} |", cells.join(" | "));
     }
 }
@@ -153,7 +156,9 @@ fn receive(listener: &QosUdpListener, way: Way) -> (Vec<Duration>, Duration) {
     loop {
         if let Ok(length) = socket.recv(&mut buffer) {
             last = now();
-            let at = buffer[..length].first_chunk().map(|bytes| Instant::ZERO + Duration::from_nanos(u64::from_be_bytes(*bytes)));
+            let at = buffer[..length]
+                .first_chunk()
+                .map(|bytes| Instant::ZERO + Duration::from_nanos(u64::from_be_bytes(*bytes)));
             delays.extend(at.map(|at| last.saturating_since(at)));
         } else if now().saturating_since(last) > Duration::from_millis(200) {
             break;

@@ -90,8 +90,7 @@ impl Drop for RaisedThread {
     fn drop(&mut self) {
         // Without CAP_SYS_NICE, SCHED_RESET_ON_FORK cannot be removed (sched(7)).
         let kept = self.policy | libc::SCHED_RESET_ON_FORK;
-        let _refused =
-            set_policy(self.policy, self.priority).or_else(|_| set_policy(kept, self.priority));
+        let _refused = set_policy(self.policy, self.priority).or_else(|_| set_policy(kept, self.priority));
         let _refused = setpriority_process(None, self.nice);
     }
 }

@@ -18,7 +18,9 @@ use cutline_signal::frame::DATAGRAM_HEADER;
 use cutline_signal::session::SessionParams;
 use cutline_sim::FlowSpec;
 use cutline_sim::qos::{ConnectionService, EndRecord, Passage, QosConnection, QosRecord};
-use cutline_socket::{AllocationOptions, Event, Marking, Peer, QosError, QosOptions, QosUdpListener, QosUdpSocket};
+use cutline_socket::{
+    AllocationOptions, Event, Marking, Peer, QosError, QosOptions, QosUdpListener, QosUdpSocket,
+};
 use cutline_sys::now;
 use cutline_sys::reactor::{PollFd, PollFlags, wait};
 use cutline_transport::endpoint::TransportParams;

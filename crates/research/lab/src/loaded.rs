@@ -11,8 +11,8 @@
 
 use crate::LabError;
 use crate::connections::{
-    self, Arrived, Connections, Course, GLANCE, LISTEN, LONGEST, Placement, Sent, is_temporary, non_blocking, of,
-    sink_options, standard, system,
+    self, Arrived, Connections, Course, GLANCE, LISTEN, LONGEST, Placement, Sent, is_temporary, non_blocking,
+    of, sink_options, standard, system,
 };
 use crate::programs::decoder::{EncodedFilm, pin, processors};
 use crate::reader::{FIRST_PORT, QOS_PORT};
@@ -144,9 +144,16 @@ fn planned(scenario: &Scenario, flow: &FlowSpec, index: usize, seed: u64) -> Res
 pub fn run(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<RunResult, LabError> {
     check(scenario)?;
     sweep()?;
-    cutline_socket::start().map_err(|error| cutline_sys::SysError::new("a thread cannot be started", error))?;
+    cutline_socket::start()
+        .map_err(|error| cutline_sys::SysError::new("a thread cannot be started", error))?;
     let (bed, network, settings) = (Bed::new()?, scenario.network()?, scenario.settings(seed));
-    let mut carried = Carried { measured: Vec::new(), extra: Vec::new(), lateness: Histogram::default(), failed: 0, overflowed: 0 };
+    let mut carried = Carried {
+        measured: Vec::new(),
+        extra: Vec::new(),
+        lateness: Histogram::default(),
+        failed: 0,
+        overflowed: 0,
+    };
     for (index, flow) in network.flows().iter().enumerate() {
         let connections = planned(scenario, flow, index, seed)?;
         let connection = &connections[&index];
@@ -205,7 +212,9 @@ fn measure(
     };
     let listener = bed.receiver.within(|| {
         let listener = QosUdpListener::bind(sink, &sink_options(connection));
-        listener.and_then(|listener| non_blocking(listener).map_err(system("cannot listen"))).map_err(of(connection))
+        listener
+            .and_then(|listener| non_blocking(listener).map_err(system("cannot listen")))
+            .map_err(of(connection))
     })??;
     let before = decoders.processor_time().map_err(program)?;
     let began = now();
@@ -218,7 +227,9 @@ fn measure(
         });
         let sender = scope.spawn(|| {
             let send = || {
-                let send = || punctual(|| connections::send(connections, &place, Streams::new(settings.seed), course));
+                let send = || {
+                    punctual(|| connections::send(connections, &place, Streams::new(settings.seed), course))
+                };
                 on(&bed.sending, || Ok(send())).map_err(of(connection))
             };
             bed.sender.within(send)
@@ -320,7 +331,12 @@ mod tests {
     fn an_interval_is_inside_if_rate_delay_and_loss_are() {
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let window = Window { from: at(0), until: at(2000) };
-        let settings = SimulationSettings { seed: 1, duration: Duration::from_secs(2), window, interval: Duration::from_millis(500) };
+        let settings = SimulationSettings {
+            seed: 1,
+            duration: Duration::from_secs(2),
+            window,
+            interval: Duration::from_millis(500),
+        };
         let send = Specification {
             min_rate: Some(18.0),
             max_rate: Some(20.0),

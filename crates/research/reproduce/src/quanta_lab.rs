@@ -48,7 +48,8 @@ fn sections(figure: &FigureText, stored: &[ExperimentData<'_>]) -> Vec<Section> 
     let mut section = cutline_study::section(figure, stored);
     if figure.number == REGIONS {
         let charts = CHARTS.iter();
-        section.pictures = charts.filter_map(|chart| Some((chart.0.to_owned(), picture(chart, stored)?))).collect();
+        section.pictures =
+            charts.filter_map(|chart| Some((chart.0.to_owned(), picture(chart, stored)?))).collect();
     }
     vec![section]
 }
@@ -95,7 +96,8 @@ mod tests {
         let study = study("quanta-lab").unwrap();
         for (title, _, flows) in &CHARTS {
             let region = |shown: &Shown| {
-                let experiment = study.experiments.iter().find(|experiment| experiment.id == shown.experiment).unwrap();
+                let experiment =
+                    study.experiments.iter().find(|experiment| experiment.id == shown.experiment).unwrap();
                 let points = experiment.scenario_file(false).unwrap().expand().unwrap();
                 let scenario = &points[0].scenario;
                 let group = scenario.flows.iter().find(|group| group.name == shown.flow).unwrap();

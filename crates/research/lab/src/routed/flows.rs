@@ -133,7 +133,9 @@ impl<'s> Flows<'s> {
             match (program, connection) {
                 (Some(program), _) => drop(flows.applications.insert(index, program)),
                 (None, Some(connection)) => drop(flows.connections.insert(index, connection)),
-                (None, None) if stream.is_some() => flows.qos_streams.extend(stream.map(|stream| (index, stream))),
+                (None, None) if stream.is_some() => {
+                    flows.qos_streams.extend(stream.map(|stream| (index, stream)))
+                }
                 (None, None) => flows.plans.push(plan(scenario, flow, index, [source, sink], streams)),
             }
             let program = SocketAddr::V4(address(&instance.from, PROGRAM_PORT));

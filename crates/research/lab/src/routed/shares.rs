@@ -71,7 +71,8 @@ impl HostManagers {
             let interfaces = nodes.interfaces(host);
             let text = text(shares, [&file("manager.sock"), &file("manager.state")], &interfaces);
             let refused = |error: String| LabError::Agent { error };
-            let config = DaemonConfig::parse(&text, "manager.toml").map_err(|errors| refused(errors.to_string()))?;
+            let config =
+                DaemonConfig::parse(&text, "manager.toml").map_err(|errors| refused(errors.to_string()))?;
             let spec = config.manager.expect("the text has the table");
             let started = nodes.get(host).within(|| start_manager(&spec, |_| {}))?;
             let service = started.map_err(|error| refused(error.to_string()))?;
@@ -137,7 +138,8 @@ impl ManagedStream {
     /// # Errors
     /// When its blocks are those of no application of a constant rate.
     pub fn of(flow: &FlowSpec, group: &GroupSpec, streams: Streams) -> Result<Option<Self>, LabError> {
-        let Some(qos) = group.qos.as_ref().filter(|_| matches!(flow.transport, TransportParams::Tcp(_))) else {
+        let Some(qos) = group.qos.as_ref().filter(|_| matches!(flow.transport, TransportParams::Tcp(_)))
+        else {
             return Ok(None);
         };
         let send = qos.specification.send.clone();
@@ -145,7 +147,11 @@ impl ManagedStream {
             return Err(refused(flow, "a share of a stream of a varying rate", "use kind = \"cbr\""));
         };
         if send.size != Some(app.size) || !(8..=LONGEST_BLOCK).contains(&app.size.get()) {
-            return Err(refused(flow, "a specification for other blocks than the application's", "set send.size to its size, 8 B to 1 MiB"));
+            return Err(refused(
+                flow,
+                "a specification for other blocks than the application's",
+                "set send.size to its size, 8 B to 1 MiB",
+            ));
         }
         Ok(Some(Self {
             name: flow.name.clone(),
@@ -220,7 +226,11 @@ impl ManagedStream {
     pub fn write(&self, place: &Placement, course: Course<'_>) -> Result<Sent, LabError> {
         let failed = |error| self.failed()(system("cannot send")(error));
         let (mut sent, begin) = (Sent::default(), course.real(self.start));
-        let stop = if self.stop == Instant::FAR_FUTURE { course.end } else { course.real(self.stop).min(course.end) };
+        let stop = if self.stop == Instant::FAR_FUTURE {
+            course.end
+        } else {
+            course.real(self.stop).min(course.end)
+        };
         let wait_until = |time: Instant| {
             while !course.is_over() && now() < time {
                 wait(&mut [], time.saturating_since(now()).min(GLANCE))?;
@@ -231,7 +241,8 @@ impl ManagedStream {
         if course.is_over() {
             return Ok(sent);
         }
-        let options = QosOptions::sending(self.send.clone()).peer(Peer::Speaks).marking(Marking::None).publish(false);
+        let options =
+            QosOptions::sending(self.send.clone()).peer(Peer::Speaks).marking(Marking::None).publish(false);
         let options = place.share.iter().fold(options, |options, share| options.allocation(share.clone()));
         let mut stream = QosTcpStream::connect(place.sink, &options).map_err(self.failed())?;
         let rate = place.most.unwrap_or(f64::INFINITY).min(self.send.max_rate.unwrap_or(f64::INFINITY));
@@ -270,7 +281,10 @@ mod tests {
         let files = [PathBuf::from("/run/a.sock"), PathBuf::from("/run/a.state")];
         let of = |shares| {
             let text = text(shares, [&files[0], &files[1]], &["to-r1".to_owned()]);
-            DaemonConfig::parse(&text, "manager.toml").unwrap_or_else(|errors| panic!("{errors}")).manager.unwrap()
+            DaemonConfig::parse(&text, "manager.toml")
+                .unwrap_or_else(|errors| panic!("{errors}"))
+                .manager
+                .unwrap()
         };
         let allocated = of(Shares::Allocated { path_kbps: 95_000 });
         assert_eq!(allocated.socket, Path::new("/run/a.sock"));
