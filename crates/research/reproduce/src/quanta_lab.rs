@@ -28,7 +28,7 @@ const FIFO: &[(&str, &str)] = &[("link.line.queue", "fifo")];
 const CHARTS: [RegionChart; 2] = [
     (
         "A receiver beside four decoders",
-        [0.5, 3.0],
+        [1.0, 3.5],
         &[
             Shown { experiment: "host-load", flow: "unmanaged-4", at: &[], name: "unmanaged" },
             Shown { experiment: "host-load", flow: "managed-4", at: &[], name: "managed" },
@@ -82,6 +82,7 @@ fn observe(interval: &mut Interval, row: &SeriesRow) {
     let (received, dropped) = (row.packets_received as f64, row.packets_dropped as f64);
     interval.observe(Measure::Rate, received / (row.end_s - row.start_s));
     row.one_way_mean_ms.into_iter().for_each(|delay| interval.observe(Measure::Delay, delay));
+    row.ipdv_mean_ms.into_iter().for_each(|jitter| interval.observe(Measure::Jitter, jitter));
     let lost = if dropped > 0.0 { 100.0 * dropped / (dropped + received) } else { 0.0 };
     interval.observe(Measure::Loss, lost);
 }

@@ -370,6 +370,8 @@ impl<'f> Traffic<'f> {
     ) -> Result<Carried, LabError> {
         let Self { flows, settings, meters, applications, callers, called } = self;
         let course = Course { zero, end: zero + settings.duration, ended };
+        // Flows with shares are compared by their rates, which a busy machine must not lower.
+        let is_punctual = flows.shares.is_some();
         let places = |index: usize| flows.place(index);
         let mut listeners = Vec::new();
         for (node, connections) in &called {
@@ -415,7 +417,10 @@ impl<'f> Traffic<'f> {
             let listeners: Vec<_> = listeners
                 .into_iter()
                 .map(|(node, connections, listeners)| {
-                    let run = move || or_stop(stop, nodes.get(node).within(|| listeners.run(course)));
+                    let receive = move || {
+                        if is_punctual { punctual(|| listeners.run(course)) } else { listeners.run(course) }
+                    };
+                    let run = move || or_stop(stop, nodes.get(node).within(receive));
                     (connections, scope.spawn(run))
                 })
                 .collect();
@@ -423,14 +428,15 @@ impl<'f> Traffic<'f> {
             let callers: Vec<_> = callers
                 .iter()
                 .map(|(node, connections)| {
-                    let call = move || connections::send(connections, places, flows.streams, course);
+                    let send = move || connections::send(connections, places, flows.streams, course);
+                    let call = move || if is_punctual { punctual(send) } else { send() };
                     (connections, scope.spawn(move || or_stop(stop, nodes.get(node).within(call))))
                 })
                 .collect();
             let taken: Vec<_> = accepting
                 .into_iter()
                 .map(|(index, stream, listener)| {
-                    let take = move || stream.take(&listener, course);
+                    let take = move || punctual(|| stream.take(&listener, course));
                     let run = move || or_stop(stop, nodes.get(&flows.ends[index].to).within(take));
                     (index, scope.spawn(run))
                 })
@@ -440,7 +446,7 @@ impl<'f> Traffic<'f> {
                 .iter()
                 .map(|(index, stream)| {
                     let place = places(*index);
-                    let write = move || stream.write(&place, course);
+                    let write = move || punctual(|| stream.write(&place, course));
                     let run = move || or_stop(stop, nodes.get(&flows.ends[*index].from).within(write));
                     (*index, scope.spawn(run))
                 })

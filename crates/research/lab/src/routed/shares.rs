@@ -38,6 +38,8 @@ pub enum Shares {
     Feedback,
 }
 
+/// A flow whose lowest rate is at least this part of its highest is in the real-time class.
+const FIXED: f64 = 0.9;
 /// Importance of real-time and of time-shared flows.
 const PRIORITIES: [u8; 2] = [9, 3];
 /// Room for the longest block of a stream, bytes.
@@ -82,10 +84,10 @@ impl HostManagers {
         hosts.into_iter().map(start).collect::<Result<_, LabError>>().map(Self)
     }
 
-    /// Returns the share of a flow from a host: real time if its rate cannot be lowered, otherwise time-shared. `None` without a manager.
+    /// Returns the share of a flow from a host: real time if its rate may be lowered a little at most, otherwise time-shared. `None` without a manager.
     pub fn share(&self, host: &str, send: &Specification) -> Option<AllocationOptions> {
         let manager = self.0.get(host)?;
-        let is_fixed = send.min_rate.is_some() && send.min_rate == send.max_rate;
+        let is_fixed = send.min_rate.zip(send.max_rate).is_some_and(|(min, max)| min >= FIXED * max);
         let (class, priority) = if is_fixed {
             (SchedulingClass::RealTime, PRIORITIES[0])
         } else {
