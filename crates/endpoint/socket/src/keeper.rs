@@ -4,6 +4,7 @@
 //! There is one for all connections of a process, from the first one on. It holds no connection: one that the application
 //! drops is forgotten. A copy of the process by fork has none of its threads, and starts its own with its first connection.
 
+use crate::protection::ServicePriority;
 use crate::publication::{ConnectionGlance, RowTexts, Search};
 use cutline_publish::{ManagerRequest, SocketRow};
 use cutline_sys::lock;
@@ -100,6 +101,11 @@ thread_local! {
 /// Returns whether this is the thread that serves connections.
 pub fn is_keeper() -> bool {
     IS_KEEPER.get()
+}
+
+/// Wakes the thread, so that it follows the priority of protected threads.
+pub fn wake() {
+    keeper().earlier.notify_one();
 }
 
 /// Has the thread call the handler of a connection that is served.
@@ -205,10 +211,10 @@ impl Keeper {
 
     fn run(&self) -> ! {
         IS_KEEPER.set(true);
-        let mut search = Search::new();
+        let (mut search, mut priority) = (Search::new(), ServicePriority::default());
         loop {
             // Nobody waits for the agenda while a connection is served.
-            let (number, weak) = match self.next_due() {
+            let (number, weak) = match self.next_due(&mut priority) {
                 Due::Serve(number, weak) => (number, weak),
                 Due::Call(weak) => {
                     if let Some(service) = weak.upgrade() {
@@ -231,9 +237,10 @@ impl Keeper {
     }
 
     /// Waits for a connection that is due, and takes it from the agenda.
-    fn next_due(&self) -> Due {
+    fn next_due(&self, priority: &mut ServicePriority) -> Due {
         let mut agenda = self.lock();
         loop {
+            priority.follow();
             if let Some(weak) = agenda.calls.pop_front() {
                 return Due::Call(weak);
             }
