@@ -314,7 +314,6 @@ impl Scenario {
     ///
     /// Times, pairs and sizes of a group come from separate random streams of its name. So a change of sizes leaves the times as they
     /// are, and another load leaves the sequence of pairs and sizes as it is.
-    /// another load leaves the sequence of pairs and sizes as it is.
     pub fn transfers(&self, seed: u64) -> Vec<DrawnTransfer> {
         let groups = self.flows.iter().enumerate();
         let with_arrivals =
